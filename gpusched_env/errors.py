@@ -1,0 +1,29 @@
+"""The errors that users meet. Each message names what was wrong, where, and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GpuschedError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class InputError(GpuschedError):
+    """A file, key, name or value that the user gave is not acceptable."""
+
+
+class IllegalCommand(GpuschedError):
+    """A scheduler gave a command that is not legal now; the device's state is unchanged."""
+
+
+class DeadlockError(GpuschedError):
+    """Work is left but nothing can ever happen again; the message lists what waits for what."""
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """A hint that names the closest of ``known`` or, without one, all of them."""
+    names = sorted(known)
+    close = difflib.get_close_matches(given, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"

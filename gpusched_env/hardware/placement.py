@@ -1,0 +1,32 @@
+"""Where a block goes: most-room placement with a fixed tie order.
+
+Gilman, Ogden, Guo, Walls, *Demystifying the Placement Policies of the NVIDIA GPU Thread Block
+Scheduler for Concurrent Kernels* (2020): a block goes to the SM that can hold the most blocks of the
+current kernel at that moment; ties follow a device-specific order of SMs; contention is ignored.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gpusched_env.hardware.specs import GpuSpec
+
+
+def sm_order(spec: GpuSpec) -> NDArray[np.int64]:
+    """SM ids in tie order, shape ``(sms,)``."""
+    ids = np.arange(spec.sms)
+    if spec.sm_order == "even-odd":
+        return np.concatenate([ids[::2], ids[1::2]])
+    return ids
+
+
+@njit(cache=True, inline="always")
+def fit(free_threads, free_warps, free_blocks, free_registers, free_shared, block):  # type: ignore[no-untyped-def]
+    """Blocks like ``block`` (:data:`BLOCK_DTYPE` record) that the free resources of an SM hold (>= 0)."""
+    room = min(free_threads // block.threads, free_warps // block.warps, free_blocks)
+    room = min(room, free_registers // block.registers)
+    if block.shared_bytes > 0:
+        room = min(room, free_shared // block.shared_bytes)
+    return room

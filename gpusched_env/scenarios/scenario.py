@@ -1,0 +1,142 @@
+"""Scenarios: validated data that names a GPU, tenants and what a scheduler may do.
+
+Files are YAML in this folder; unknown keys are rejected. The same object drives the command line,
+``gym.make`` keyword arguments and the devices.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import yaml
+from msgspec import Meta
+
+from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.workload.tenant import Tenant
+
+CommandName = Literal["launch", "preempt", "partition"]
+Contexts = Literal["shared", "per-tenant"]
+
+
+class Reward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Weights of the cost terms; the reward of a step is minus their weighted sum over its interval.
+
+    Every term is an integral over time, so that an episode's return is exactly minus the weighted sum
+    that the term names.
+    """
+
+    turnaround: Annotated[float, Meta(ge=0)] = 0.0
+    """Per millisecond of turnaround of a job (times the tenant's weight), also of unfinished ones so far."""
+    slowdown: Annotated[float, Meta(ge=0)] = 0.0
+    """Per unit of turnaround over the tenant's turnaround alone (times the tenant's weight)."""
+    slo_miss: Annotated[float, Meta(ge=0)] = 0.0
+    """Per job that exceeds its SLO (times the tenant's weight)."""
+    energy: Annotated[float, Meta(ge=0)] = 0.0
+    """Per joule."""
+    makespan: Annotated[float, Meta(ge=0)] = 0.0
+    """Per millisecond until the workload is done."""
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One scheduling problem."""
+
+    name: str
+    summary: str
+    gpu: str
+    """Name of a GPU specification (``gpusched_env.hardware.specs.gpu_names``)."""
+    tenants: Annotated[tuple[Tenant, ...], Meta(min_length=1)]
+    horizon_us: Annotated[float, Meta(gt=0)]
+    """The episode is truncated here."""
+    decision_us: Annotated[float, Meta(ge=0)] = 0.0
+    """Host time of one decision: its command takes effect that much later, decisions queue up."""
+    commands: tuple[CommandName, ...] = ("launch",)
+    """What an agent may do besides waiting."""
+    stream_priorities: tuple[Annotated[int, Meta(le=0)], ...] = (0, -1)
+    """Stream priorities that an agent can choose for a launch."""
+    preemption: Annotated[tuple[Literal["drain", "save", "reset"], ...], Meta(min_length=1)] = ("drain", "save", "reset")
+    """Modes that an agent can choose, if ``preempt`` is among the commands."""
+    contexts: Contexts = "shared"
+    """``shared``: all tenants in one context (streams, MPS); ``per-tenant``: time-sliced processes."""
+    lookahead: Annotated[int, Meta(ge=1)] = 4
+    """Pending kernels of each tenant that a scheduler sees."""
+    launch_depth: Annotated[int, Meta(ge=1)] = 1024
+    """Kernels that a host may have issued and unfinished before its next launch call blocks (CUDA's queue)."""
+    variation: bool = True
+    """Jobs vary as the recorded iterations did; off: every job repeats the first recorded iteration."""
+    reward: Reward = Reward(turnaround=1.0)
+
+
+def scenario_names() -> list[str]:
+    """Names of the shipped scenarios, sorted."""
+    folder = resources.files("gpusched_env.scenarios")
+    return sorted(p.name.removesuffix(".yaml") for p in folder.iterdir() if p.name.endswith(".yaml"))
+
+
+def load_scenario(name_or_path: str | Path, **overrides: Any) -> Scenario:
+    """A shipped scenario by name, or one from a YAML file, with fields replaced.
+
+    Args:
+        name_or_path: a name of :func:`scenario_names`, or a path ending in ``.yaml``.
+        overrides: new values of :class:`Scenario` fields, as in YAML (see :func:`override`).
+
+    Raises:
+        InputError: names the file, the field and the value at fault.
+    """
+    text_name = str(name_or_path)
+    if text_name.endswith((".yaml", ".yml")):
+        where = text_name
+        try:
+            text = Path(text_name).read_text()
+        except OSError as error:
+            raise InputError(f"{where}: cannot be read ({error.strerror})") from error
+    else:
+        if text_name not in scenario_names():
+            raise InputError(f"unknown scenario {text_name!r}; {did_you_mean(text_name, scenario_names())}")
+        where = f"scenarios/{text_name}.yaml"
+        text = (resources.files("gpusched_env.scenarios") / f"{text_name}.yaml").read_text()
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{where}: not valid YAML ({error})") from error
+    scenario = _convert(data, where)
+    return override(scenario, **overrides) if overrides else scenario
+
+
+def override(scenario: Scenario, **changes: Any) -> Scenario:
+    """``scenario`` with fields replaced; values as in YAML or as Python objects.
+
+    ``tenants`` may be a whole new list, or a mapping from tenant names to fields to replace
+    (``{"inference": {"arrivals": {"kind": "poisson", "rate_per_s": 100}}}``).
+
+    Raises:
+        InputError: unknown field or invalid value.
+    """
+    data = msgspec.to_builtins(scenario)
+    for key, value in changes.items():
+        value = msgspec.to_builtins(value)
+        if key == "tenants" and isinstance(value, dict):
+            by_name = {tenant["name"]: tenant for tenant in data["tenants"]}
+            for name, fields in value.items():
+                if name not in by_name:
+                    raise InputError(f"override tenants.{name}: no such tenant; {did_you_mean(name, by_name)}")
+                by_name[name].update(fields)
+        else:
+            data[key] = value
+    return _convert(data, f"override of {scenario.name}")
+
+
+def _convert(data: Any, where: str) -> Scenario:
+    try:
+        scenario = msgspec.convert(data, Scenario)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {error}") from error
+    names = [tenant.name for tenant in scenario.tenants]
+    if len(set(names)) != len(names):
+        raise InputError(f"{where}: tenant names must differ, got {names}")
+    for i, tenant in enumerate(scenario.tenants):
+        if tenant.arrivals.needs_job_count and tenant.jobs is None:
+            raise InputError(f"{where}: tenants[{i}].jobs must be set: a backlog is finite")
+    return scenario

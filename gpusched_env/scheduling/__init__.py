@@ -1,0 +1,1 @@
+"""The contract between schedulers and GPUs: commands, views, sessions, timelines, metrics."""

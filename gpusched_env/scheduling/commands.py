@@ -1,0 +1,68 @@
+"""What a scheduler may tell a device. Illegal commands are refused and change nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+PreemptionMode = Literal["drain", "save", "reset"]
+"""``drain``: hand out no further blocks, running ones finish; ``save``: running blocks are written to
+memory and continue later; ``reset``: running blocks are killed and the kernel starts over
+(idempotent kernels only)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A contiguous range of SMs in placement order, wrapping around at the end."""
+
+    first: int
+    """First SM, rank in placement order."""
+    sms: int
+    """Number of SMs (>= 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Hand a pending kernel to its tenant's stream.
+
+    A kernel that was preempted continues (or restarts, after a reset) when it is launched again.
+    """
+
+    kernel: int
+    """Launch id: ``view.pending.id``."""
+    priority: int = 0
+    """Stream priority, CUDA's convention: 0 is the default, lower is more urgent."""
+    partition: Partition | None = None
+    """SMs that may hold its blocks; ``None``: its tenant's partition (by default the whole GPU)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preempt:
+    """Take a launched kernel off the GPU; it becomes pending again."""
+
+    kernel: int
+    """Launch id: ``view.running.id``."""
+    mode: PreemptionMode
+
+
+@dataclass(frozen=True, slots=True)
+class SetPartition:
+    """Confine the kernels that a tenant launches from now on to some SMs."""
+
+    tenant: int
+    """Row of ``view.tenants``."""
+    partition: Partition | None
+    """``None``: the whole GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Do nothing until the next event, or until ``until_us`` (simulated time) at the latest."""
+
+    until_us: float = math.inf
+
+
+Command = Launch | Preempt | SetPartition | Wait
+
+WAIT = Wait()

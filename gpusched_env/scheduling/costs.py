@@ -1,0 +1,42 @@
+"""Time integrals that rewards and metrics are made of, accumulated exactly between events."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Costs:
+    """Integrals over simulated time since the reset.
+
+    All rates are constant between events, so each integral is exact.
+    """
+
+    __slots__ = (
+        "busy_sm_us",
+        "completed",
+        "dram_bytes",
+        "energy_j",
+        "jobs_us",
+        "makespan_us",
+        "slo_misses",
+        "time_us",
+    )
+
+    def __init__(self, tenants: int) -> None:
+        self.time_us = 0.0
+        """Up to when the integrals run."""
+        self.jobs_us: NDArray[np.float64] = np.zeros(tenants)
+        """Per tenant: integral of the number of jobs in the system (microseconds)."""
+        self.slo_misses: NDArray[np.float64] = np.zeros(tenants)
+        """Per tenant: jobs whose turnaround has exceeded the SLO, counted when it happens."""
+        self.completed: NDArray[np.float64] = np.zeros(tenants)
+        """Per tenant: completed jobs."""
+        self.makespan_us = 0.0
+        """Time during which the workload was not done."""
+        self.energy_j = 0.0
+        """Integral of board power."""
+        self.busy_sm_us = 0.0
+        """Integral of the number of SMs with a resident block."""
+        self.dram_bytes = 0.0
+        """DRAM traffic."""

@@ -1,0 +1,169 @@
+"""What a scheduler can know: a read-only snapshot in plain arrays.
+
+Only what a real host-side scheduler could observe: launches it intercepted, completions, profiles
+measured beforehand, counters of the driver. Never actual durations, later arrivals, or work that the
+host has not issued.
+
+Every table is one float64 array of shape ``(rows, columns)``; columns are named by an ``IntEnum`` and
+readable as attributes (``view.pending.profiled_us`` is a column). Ids and counts are exact integers
+stored as floats. Unknown times are ``inf``.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class PendingColumn(enum.IntEnum):
+    """Kernels that a host issued and the scheduler has not launched yet, oldest first within a tenant."""
+
+    ID = 0
+    """Launch id, unique in the episode, increasing in order of issue."""
+    TENANT = enum.auto()
+    """Row of the tenant table."""
+    JOB = enum.auto()
+    """Job number of the tenant, from 0."""
+    IDENTITY = enum.auto()
+    """Row of ``Problem.kernels``: equal name, grid and block give an equal identity."""
+    LAUNCHABLE = enum.auto()
+    """1 if ``Launch`` of it is legal now: it is its tenant's oldest pending kernel."""
+    PRIORITY = enum.auto()
+    """Tenant's urgency, 0 is the most urgent."""
+    BLOCKS = enum.auto()
+    """Blocks still to run (the grid, or what a preemption left)."""
+    THREADS = enum.auto()
+    """Threads a block."""
+    BLOCKS_PER_SM = enum.auto()
+    """Blocks that an empty SM holds."""
+    SMS = enum.auto()
+    """SMs that the kernel would use on an empty GPU."""
+    PROFILED_US = enum.auto()
+    """Profiled mean duration alone (of the whole kernel)."""
+    PROFILED_GAP_US = enum.auto()
+    """Profiled mean idle time of the device that follows it when its tenant runs alone."""
+    PROFILED_ISSUE = enum.auto()
+    """Profiled share of issue slots it uses alone, 0 to 1."""
+    PROFILED_DRAM = enum.auto()
+    """Profiled share of DRAM bandwidth it uses alone, 0 to 1."""
+    ISSUED_US = enum.auto()
+    """When the host issued it."""
+    WAITED_US = enum.auto()
+    """How long it has been pending."""
+    JOB_ARRIVED_US = enum.auto()
+    """When its job arrived."""
+    DEADLINE_US = enum.auto()
+    """When its job exceeds the tenant's SLO; ``inf`` without one."""
+    JOB_LEFT_US = enum.auto()
+    """Profiled device time of what is left of its job, this kernel included."""
+    PREEMPTED = enum.auto()
+    """1 if it ran before and was preempted."""
+
+
+class RunningColumn(enum.IntEnum):
+    """Launched, unfinished kernels, in order of launch."""
+
+    ID = 0
+    TENANT = enum.auto()
+    JOB = enum.auto()
+    IDENTITY = enum.auto()
+    PRIORITY = enum.auto()
+    """Tenant's urgency."""
+    STREAM_PRIORITY = enum.auto()
+    """Stream priority it was launched with (0 or negative)."""
+    STARTED = enum.auto()
+    """1 once a block of it was dispatched."""
+    PREEMPTING = enum.auto()
+    """1 while a preemption of it is under way."""
+    LAUNCHED_US = enum.auto()
+    STARTED_US = enum.auto()
+    """Start of its first block; ``inf`` before."""
+    ELAPSED_US = enum.auto()
+    """Time since its first block started; 0 before."""
+    BLOCKS = enum.auto()
+    """Blocks of the grid."""
+    BLOCKS_WAITING = enum.auto()
+    """Blocks not yet dispatched."""
+    BLOCKS_RESIDENT = enum.auto()
+    """Blocks on SMs now."""
+    PROFILED_US = enum.auto()
+    PROFILED_ISSUE = enum.auto()
+    PROFILED_DRAM = enum.auto()
+    DEADLINE_US = enum.auto()
+    IDEMPOTENT = enum.auto()
+    """1 if it may be reset."""
+
+
+class TenantColumn(enum.IntEnum):
+    """One row a tenant, in the scenario's order."""
+
+    PRIORITY = 0
+    WEIGHT = enum.auto()
+    SLO_US = enum.auto()
+    """``inf`` without one."""
+    ALONE_US = enum.auto()
+    """Profiled turnaround of one job alone on the GPU."""
+    JOBS_WAITING = enum.auto()
+    """Jobs that arrived and have not completed (the one in service included)."""
+    JOBS_DONE = enum.auto()
+    KERNELS_PENDING = enum.auto()
+    """Issued kernels that wait for the scheduler (also those beyond the look-ahead)."""
+    KERNELS_LAUNCHED = enum.auto()
+    """Launched kernels that have not finished."""
+    OLDEST_ARRIVED_US = enum.auto()
+    """Arrival of the oldest unfinished job; ``inf`` without one."""
+    LAST_TURNAROUND_US = enum.auto()
+    """Turnaround of the last completed job; 0 before."""
+    MEAN_TURNAROUND_US = enum.auto()
+    """Exponential mean (weight 1/8 for the newest) of turnarounds; 0 before."""
+    PARTITION_FIRST = enum.auto()
+    PARTITION_SMS = enum.auto()
+
+
+class Table:
+    """A ``(rows, columns)`` float64 array whose columns read as attributes, in lower case."""
+
+    __slots__ = ("_columns", "array")
+
+    def __init__(self, array: NDArray[np.float64], columns: type[enum.IntEnum]) -> None:
+        self.array = array
+        self._columns = columns
+
+    def __getattr__(self, name: str) -> NDArray[np.float64]:
+        try:
+            return self.array[:, self._columns[name.upper()]]
+        except KeyError:
+            names = ", ".join(c.name.lower() for c in self._columns)
+            raise AttributeError(f"no column {name!r}; columns: {names}") from None
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __reduce__(self) -> Any:
+        return (Table, (self.array, self._columns))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A snapshot at one decision epoch."""
+
+    time_us: float
+    pending: Table
+    """Columns :class:`PendingColumn`; at most the scenario's look-ahead for each tenant."""
+    running: Table
+    """Columns :class:`RunningColumn`."""
+    tenants: Table
+    """Columns :class:`TenantColumn`."""
+    sms: int
+    """SMs of the GPU."""
+    busy_sms: int
+    """SMs with at least one resident block, as a driver counter would show."""
+    occupancy: float
+    """Resident threads over the GPU's maximum, 0 to 1."""
+    dram: float
+    """DRAM traffic over the nominal bandwidth, 0 to 1."""
+    horizon_us: float

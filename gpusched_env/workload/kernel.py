@@ -1,0 +1,64 @@
+"""A GPU kernel as a scheduler's world knows it: identity, shape and solo profile."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Dim = Annotated[int, Meta(ge=1)]
+
+KernelClass = Literal["compute", "memory", "mixed", "latency"]
+"""What bounds a kernel alone: arithmetic, DRAM traffic, both, or neither (tiny and latency-bound)."""
+
+
+class Segment(msgspec.Struct, frozen=True, array_like=True):
+    """A range of device memory that a kernel reads or writes: ``[first, end)`` bytes of a storage."""
+
+    storage: int
+    first: Annotated[int, Meta(ge=0)]
+    end: Annotated[int, Meta(ge=0)]
+
+
+class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One kernel: what a launch call says of it, and what a profile run alone on a GPU measured.
+
+    Two launches with equal name, grid and block have the same *identity* (FIKIT's kernel id); their
+    profiles are averaged when a recording is imported.
+    """
+
+    name: str
+    grid: tuple[Dim, Dim, Dim]
+    block: tuple[Dim, Dim, Dim]
+    registers: Annotated[int, Meta(ge=1, le=255)]
+    """32-bit registers a thread."""
+    shared_bytes: Annotated[int, Meta(ge=0)] = 0
+    """Static and dynamic shared memory a block, bytes."""
+    duration_us: Annotated[float, Meta(gt=0)]
+    """Mean duration alone on the GPU of the recording, first block start to last block end."""
+    kind: KernelClass = "mixed"
+    issue_fraction: Annotated[float, Meta(gt=0, le=1)] | None = None
+    """Share of the issue slots of the SMs it runs on that it uses alone; ``None``: estimated by class."""
+    dram_bytes: Annotated[float, Meta(ge=0)] | None = None
+    """DRAM traffic of the whole kernel, bytes; ``None``: estimated by class."""
+    idempotent: bool = True
+    """Whether the kernel may be killed and run again from the start (reset preemption)."""
+    reads: tuple[Segment, ...] | None = None
+    writes: tuple[Segment, ...] | None = None
+    """Memory touched, if known; ``None`` means possibly all of it."""
+
+    @property
+    def blocks(self) -> int:
+        """Thread blocks of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def identity(self) -> tuple[str, tuple[int, int, int], tuple[int, int, int]]:
+        """(name, grid, block): what a launch interceptor sees of a kernel."""
+        return (self.name, self.grid, self.block)

@@ -1,0 +1,33 @@
+"""A tenant: a client of the GPU with its workload, arrivals, urgency and service objective."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from gpusched_env.workload.arrivals import ArrivalProcess
+
+
+class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One tenant of a scenario: a host process that serves its jobs one at a time, in order of arrival."""
+
+    name: str
+    workload: str
+    """Name of a shipped workload, or path of a workload file."""
+    arrivals: ArrivalProcess
+    jobs: Annotated[int, Meta(ge=1)] | None = None
+    """The tenant stops after this many jobs; ``None``: it goes on until the horizon."""
+    priority: Annotated[int, Meta(ge=0)] = 0
+    """Urgency for schedulers that know priorities: 0 is the most urgent."""
+    weight: Annotated[float, Meta(ge=0)] = 1.0
+    """Weight of its jobs in the cost."""
+    slo_us: Annotated[float, Meta(gt=0)] | None = None
+    """Service objective: a job's turnaround should not exceed this."""
+    launch: Literal["eager", "graph"] = "eager"
+    """``eager``: kernel by kernel, as recorded; ``graph``: an iteration is one CUDA-graph launch."""
+    iteration_us: Annotated[float, Meta(gt=0)] | None = None
+    """Host speed: scale the recorded host times so that an iteration alone takes this long."""
+    memory_bytes: Annotated[int, Meta(ge=0)] = 0
+    """Device memory that the tenant holds throughout."""
