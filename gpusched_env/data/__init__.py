@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import functools
 from importlib import resources
+from importlib.resources.abc import Traversable
 
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.workload.workload import Workload, decode_workload
 
-_SUFFIX = ".workload.json.gz"
+_SUFFIXES = (".workload.json.gz", ".workload.json")
+"""Recordings are gzipped; small hand-written workloads stay readable."""
+
+
+def _files() -> dict[str, Traversable]:
+    folder = resources.files("gpusched_env.data") / "workloads"
+    files = {}
+    for file in folder.iterdir():
+        for suffix in _SUFFIXES:
+            if file.name.endswith(suffix):
+                files[file.name.removesuffix(suffix)] = file
+    return files
 
 
 def recorded_names() -> list[str]:
     """Names of the shipped workloads, sorted."""
-    folder = resources.files("gpusched_env.data") / "workloads"
-    return sorted(p.name.removesuffix(_SUFFIX) for p in folder.iterdir() if p.name.endswith(_SUFFIX))
+    return sorted(_files())
 
 
 @functools.lru_cache(maxsize=32)
@@ -24,7 +35,7 @@ def read_recorded(name: str) -> Workload:
     Raises:
         InputError: no workload of that name.
     """
-    if name not in recorded_names():
-        raise InputError(f"unknown workload {name!r}; {did_you_mean(name, recorded_names())}")
-    data = (resources.files("gpusched_env.data") / "workloads" / f"{name}{_SUFFIX}").read_bytes()
-    return decode_workload(data, f"data/workloads/{name}{_SUFFIX}")
+    files = _files()
+    if name not in files:
+        raise InputError(f"unknown workload {name!r}; {did_you_mean(name, files)}")
+    return decode_workload(files[name].read_bytes(), f"data/workloads/{files[name].name}")

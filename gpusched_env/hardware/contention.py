@@ -1,54 +1,68 @@
 """How resident blocks slow each other: issue slots within an SM, DRAM bandwidth across SMs.
 
-The laws (measured on an H100, see ``docs/hardware-model.md``):
+The laws (first calibration on an H100, see ``docs/hardware-model.md``):
 
-* *Issue slots.* ``m`` equal blocks with latency ``L`` and issue demand ``I`` (both us) take
-  ``(L^p + (m I)^p)^(1/p)``: soft saturation from latency-bound to throughput-bound. For mixed
-  residents the demand that a block meets is the sum of everybody's issue fractions ``m_i I_i / L_i``.
-* *DRAM.* Bandwidth is shared max-min over SMs: an SM that wants less than the fair level gets what
-  it wants, the others share the rest equally. Near the limit latency grows smoothly (exponent ``q``).
+* *Issue slots.* A block has a latency ``L`` (its duration alone) and an issue demand ``I`` (SM time of
+  its instructions at full throughput); its issue fraction is ``I / L``. Residents with the summed
+  fraction ``d`` stretch an average instruction by ``a = (1 + d^p)^(1/p)``: soft saturation from
+  latency-bound to throughput-bound. Every issued instruction waits the same, so a block's stretch is
+  in proportion to its own fraction relative to the demand-weighted mean fraction.
+* *DRAM.* The traffic served saturates softly (exponent ``q``) towards the reachable bandwidth and is
+  shared max-min over SMs: an SM that wants less than the fair level gets what it wants, the others get
+  the level each.
 
-All functions are compiled by Numba and callable from Python. Shapes are documented per argument.
+All functions are compiled by Numba and callable from Python.
 """
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
-
-@njit(cache=True, inline="always")
-def issue_pressure(blocks, latency_us, issue_us):  # type: ignore[no-untyped-def]
-    """Share of an SM's issue slots that ``blocks`` equal blocks would use unhindered (>= 0, may pass 1)."""
-    return blocks * issue_us / latency_us
+NO_LEVEL = 1e300
+"""Fair level that limits nobody."""
 
 
 @njit(cache=True, inline="always")
-def issue_slowdown(pressure, norm):  # type: ignore[no-untyped-def]
-    """Factor (>= 1) by which blocks stretch under a total issue ``pressure``: ``(1 + pressure^p)^(1/p)``."""
-    return (1.0 + pressure**norm) ** (1.0 / norm)
+def issue_stretch(demand, norm):
+    """Mean stretch (>= 1) of instructions under a summed issue fraction ``demand`` (>= 0, may pass 1)."""
+    return (1.0 + demand**norm) ** (1.0 / norm)
+
+
+@njit(cache=True, inline="always")
+def block_time_us(latency_us, fraction, mean_fraction, stretch):
+    """Duration of a block with issue ``fraction`` among residents of ``mean_fraction``, memory aside."""
+    if mean_fraction <= 0.0:
+        return latency_us
+    return latency_us * (1.0 + fraction / mean_fraction * (stretch - 1.0))
+
+
+@njit(cache=True, inline="always")
+def served_traffic(demand, bandwidth, norm):
+    """Traffic served (bytes/us) of a total ``demand`` by a memory of ``bandwidth``: soft saturation."""
+    return demand / (1.0 + (demand / bandwidth) ** norm) ** (1.0 / norm)
 
 
 @njit(cache=True)
-def fair_level(demands, weights, capacity):  # type: ignore[no-untyped-def]
+def fair_level(demands, weights, capacity):
     """The max-min fair level of ``capacity`` over demands, in the demands' unit.
 
     Args:
         demands: shape ``(n,)``, what each member would draw (>= 0).
         weights: shape ``(n,)``, how many equal members each entry stands for.
-        capacity: what there is to share.
+        capacity: what there is to share (> 0).
 
     Returns:
-        the level ``x`` with ``sum(weights * min(demands, x)) == capacity``, or infinity if all fit.
+        the level ``x`` with ``sum(weights * min(demands, x)) == capacity``; :data:`NO_LEVEL` if all fit.
     """
-    left = capacity
-    members = 0.0
     total = 0.0
+    members = 0.0
     for i in range(demands.size):
         total += demands[i] * weights[i]
         members += weights[i]
-    if total <= capacity or members == 0.0:
-        return float("inf")
-    level = left / members
+    if total <= capacity * (1.0 + 1e-12) or members == 0.0:
+        return NO_LEVEL
+    level = capacity / members
     while True:
         taken = 0.0
         greedy = 0.0
@@ -57,20 +71,88 @@ def fair_level(demands, weights, capacity):  # type: ignore[no-untyped-def]
                 taken += demands[i] * weights[i]
             else:
                 greedy += weights[i]
-        new_level = (capacity - taken) / greedy
-        if new_level <= level * (1.0 + 1e-12):
-            return new_level
-        level = new_level
+        if greedy == 0.0:
+            return level
+        higher = (capacity - taken) / greedy
+        if higher <= level * (1.0 + 1e-12):
+            return level
+        level = higher
 
 
 @njit(cache=True, inline="always")
-def dram_slowdown(demand, level, load, norm):  # type: ignore[no-untyped-def]
-    """Factor (>= 1) on the time of blocks whose SM draws ``demand`` under the fair ``level``.
-
-    ``load`` is total demand over capacity. Below the level the stretch is the smooth approach to
-    saturation ``(1 + load^q)^(1/q)`` relative to an idle memory; above it ``demand / level`` dominates.
-    """
-    if demand <= 0.0:
+def throttle(demand, level):
+    """Factor (0, 1] on the progress of memory-using blocks of an SM that asks for ``demand`` at ``level``."""
+    if demand <= level:
         return 1.0
-    ratio = min(load, demand / level) if level < 1e300 else load
-    return (1.0 + ratio**norm) ** (1.0 / norm)
+    return level / demand
+
+
+@njit(cache=True, inline="always")
+def equal_blocks_us(gpu, block, residents):
+    """Duration of a block among ``residents`` equal blocks on an SM, memory aside."""
+    fraction = block.issue_us / block.latency_us
+    stretch = issue_stretch(residents * fraction, gpu.issue_norm)
+    return block_time_us(block.latency_us, fraction, fraction, stretch)
+
+
+@njit(cache=True)
+def wave_us(gpu, block, residents, sms, fewer_sms):
+    """Duration of one wave: ``sms`` SMs hold ``residents`` equal blocks, ``fewer_sms`` one block less.
+
+    The SMs with fewer blocks end no later and leave their bandwidth to the others.
+
+    Args:
+        gpu: :data:`~gpusched_env.hardware.records.GPU_DTYPE` record.
+        block: :data:`~gpusched_env.hardware.records.BLOCK_DTYPE` record.
+        residents: blocks on each of the fuller SMs (>= 1).
+        sms: fuller SMs (>= 1).
+        fewer_sms: SMs with ``residents - 1`` blocks (none if that is 0).
+    """
+    times = np.array([equal_blocks_us(gpu, block, residents), equal_blocks_us(gpu, block, residents - 1)])
+    if block.dram_bytes <= 0.0:
+        return times[0]
+    weights = np.array([float(sms), float(fewer_sms)])
+    demands = np.array([residents, residents - 1]) * block.dram_bytes / times
+    done = 0.0
+    elapsed = 0.0
+    for phase in range(2 if fewer_sms > 0 and residents > 1 else 1):
+        last = phase == 1 or fewer_sms == 0 or residents == 1
+        total = demands[0] * weights[0]
+        if not last:
+            total += demands[1] * weights[1]
+        else:
+            weights[1] = 0.0
+        served = served_traffic(total, gpu.dram_bytes_per_us, gpu.dram_norm)
+        level = min(fair_level(demands, weights, served), gpu.sm_dram_bytes_per_us)
+        fuller = times[0] / throttle(demands[0], level)
+        if last:
+            return elapsed + (1.0 - done) * fuller
+        elapsed = times[1] / throttle(demands[1], level)
+        if elapsed >= fuller:
+            return fuller
+        done = elapsed / fuller
+    return elapsed
+
+
+@njit(cache=True)
+def solo_duration_us(gpu, block, blocks, blocks_per_sm):
+    """Duration of a kernel of ``blocks`` blocks alone on an idle GPU.
+
+    Full waves keep every SM at ``blocks_per_sm`` residents; blocks of a last, partial wave pack into
+    the SMs that free first. A kernel smaller than one wave spreads over all SMs (most-room placement).
+    """
+    wave = blocks_per_sm * gpu.sms
+    full = blocks // wave
+    rest = blocks - full * wave
+    duration = 0.0
+    if full > 0:
+        duration = full * wave_us(gpu, block, blocks_per_sm, gpu.sms, 0)
+        if rest > 0:
+            packed = min(rest, blocks_per_sm)
+            duration += wave_us(gpu, block, packed, rest // packed, 0)
+        return duration
+    least = rest // gpu.sms
+    crowded = rest - least * gpu.sms
+    if crowded == 0:
+        return wave_us(gpu, block, least, gpu.sms, 0)
+    return wave_us(gpu, block, least + 1, crowded, gpu.sms - crowded)

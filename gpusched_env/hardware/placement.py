@@ -23,7 +23,7 @@ def sm_order(spec: GpuSpec) -> NDArray[np.int64]:
 
 
 @njit(cache=True, inline="always")
-def fit(free_threads, free_warps, free_blocks, free_registers, free_shared, block):  # type: ignore[no-untyped-def]
+def fit(free_threads, free_warps, free_blocks, free_registers, free_shared, block):
     """Blocks like ``block`` (:data:`BLOCK_DTYPE` record) that the free resources of an SM hold (>= 0)."""
     room = min(free_threads // block.threads, free_warps // block.warps, free_blocks)
     room = min(room, free_registers // block.registers)

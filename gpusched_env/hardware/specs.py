@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from importlib import resources
 from typing import Annotated
 
@@ -153,6 +154,7 @@ def gpu_names() -> list[str]:
     return sorted(p.name.removesuffix(".yaml") for p in folder.iterdir() if p.name.endswith(".yaml"))
 
 
+@functools.lru_cache(maxsize=64)
 def load_gpu(name: str) -> GpuSpec:
     """The shipped specification called ``name`` (see :func:`gpu_names`).
 

@@ -4,25 +4,42 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.data import read_recorded, recorded_names
-from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.data import read_recorded
+from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.scenario import Contexts, Scenario
+from gpusched_env.workload.alone import run_alone
+from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile, profile_kernel
 from gpusched_env.workload.tenant import Tenant
-from gpusched_env.workload.workload import OpKind, Workload, read_workload
+from gpusched_env.workload.workload import Op, OpKind, Workload, read_workload
 
-OPS_DTYPE = np.dtype(
-    [("kind", np.int64), ("host_us", np.float64), ("identity", np.int64), ("scale", np.float64), ("bytes", np.int64), ("device_us", np.float64)]
-)
-"""One host operation: ``identity`` is a row of ``Problem.kernels`` (-1 if no kernel), ``scale`` the actual
-over the profiled duration of this occurrence, ``device_us`` its recorded device time."""
+
+@dataclass(frozen=True, slots=True)
+class HostOp:
+    """One host operation of a tenant on this problem's GPU."""
+
+    kind: OpKind
+    host_us: float
+    """Host time before it."""
+    identity: int
+    """Row of ``Problem.kernels``; -1 if it is no kernel."""
+    scale: float
+    """Actual over profiled duration of this occurrence (kernels)."""
+    device_us: float
+    """Device time alone (kernels: profiled duration times ``scale``)."""
+    bytes: int
+    left_us: float
+    """Profiled device time of this and all later kernels of the iteration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +48,14 @@ class TenantProgram:
 
     tenant: Tenant
     workload: Workload
-    variants: tuple[NDArray[np.void], ...]
-    """One array of :data:`OPS_DTYPE` a recorded iteration."""
-    host_spread: NDArray[np.float64]
+    variants: tuple[tuple[HostOp, ...], ...]
+    """One sequence a recorded iteration (only the first without variation)."""
+    host_spread: tuple[float, ...]
     """Factors on host times that jobs draw from: recorded iteration times over their median."""
-    job_us: float
-    """Profiled device time of one job (sum of profiled kernel durations, mean over variants)."""
+    gap_us: float
+    """Time between a kernel's end and the start of the next one queued in the stream."""
     alone_us: float
-    """Profiled turnaround of one job alone on the GPU."""
+    """Profiled turnaround of one job alone on the GPU (mean over variants)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +65,140 @@ class Problem:
     scenario: Scenario
     gpu: GpuSpec
     kernels: tuple[KernelProfile, ...]
-    """Profiles by identity; equal name, grid, block, registers and shared memory share a row."""
+    """Profiles by identity: equal name, grid, block, registers and shared memory of one workload."""
     gaps_us: NDArray[np.float64]
     """Per identity: profiled mean device idle time that follows it when its tenant runs alone."""
     programs: tuple[TenantProgram, ...]
     """One a tenant, in the scenario's order."""
+
+    def with_contexts(self, contexts: Contexts) -> Problem:
+        """The same problem with tenants sharing a context, or each in its own."""
+        return replace(self, scenario=msgspec.structs.replace(self.scenario, contexts=contexts))
+
+
+def build_problem(scenario: Scenario) -> Problem:
+    """Load and profile what ``scenario`` names.
+
+    Raises:
+        InputError: an unknown GPU or workload, a kernel that cannot fit on the GPU, tenants that need
+            more memory than it has, or stream priorities that it does not have.
+    """
+    gpu = load_gpu(scenario.gpu)
+    where = f"scenario {scenario.name}"
+    lowest = 1 - gpu.priorities
+    for priority in scenario.stream_priorities:
+        if priority < lowest:
+            raise InputError(f"{where}: stream_priorities has {priority}, {gpu.name} has {lowest} to 0")
+    needed = sum(tenant.memory_bytes for tenant in scenario.tenants)
+    if needed > gpu.memory_bytes:
+        raise InputError(f"{where}: tenants need {needed} bytes of device memory, {gpu.name} has {gpu.memory_bytes}")
+    profiles: list[KernelProfile] = []
+    offsets: dict[str, int] = {}
+    programs = []
+    gaps: list[list[float]] = []
+    for tenant in scenario.tenants:
+        workload = load_workload(tenant.workload)
+        if tenant.workload not in offsets:
+            offsets[tenant.workload] = len(profiles)
+            try:
+                profiles += [_profile(kernel, workload.gpu, gpu.name) for kernel in workload.kernels]
+            except InputError as error:
+                raise InputError(f"workload {tenant.workload}: {error}") from error
+            gaps += [[] for _ in workload.kernels]
+        programs.append(_program(tenant, workload, offsets[tenant.workload], profiles, gaps, gpu, scenario.variation))
+    return Problem(
+        scenario=scenario,
+        gpu=gpu,
+        kernels=tuple(profiles),
+        gaps_us=np.array([statistics.fmean(g) if g else 0.0 for g in gaps]),
+        programs=tuple(programs),
+    )
+
+
+def load_workload(name_or_path: str) -> Workload:
+    """A shipped workload by name, or one from a file (``.json`` or ``.json.gz``)."""
+    if name_or_path.endswith((".json", ".json.gz")) or os.sep in name_or_path:
+        return read_workload(Path(name_or_path))
+    return read_recorded(name_or_path)
+
+
+@functools.lru_cache(maxsize=8192)
+def _profile(kernel: Kernel, recorded_on: str, gpu: str) -> KernelProfile:
+    return profile_kernel(kernel, load_gpu(recorded_on), load_gpu(gpu))
+
+
+def _program(
+    tenant: Tenant,
+    workload: Workload,
+    offset: int,
+    profiles: Sequence[KernelProfile],
+    gaps: list[list[float]],
+    gpu: GpuSpec,
+    variation: bool,
+) -> TenantProgram:
+    graph = tenant.launch == "graph"
+    timing = gpu.timing
+    if graph:
+        timing = msgspec.structs.replace(timing, stream_gap_us=timing.graph_gap_us)
+    variants = []
+    alone = []
+    for variant in workload.variants if variation else workload.variants[:1]:
+        ops = _host_ops(_as_graph(variant.ops, gpu) if graph else variant.ops, workload, offset, profiles, gpu)
+        scale = 1.0
+        if tenant.iteration_us is not None and not graph:
+            scale = _host_scale(ops, tenant.iteration_us, gpu)
+            ops = tuple(replace(op, host_us=op.host_us * scale) for op in ops)
+        _, starts, ends = run_alone(((op.kind, op.host_us, op.device_us) for op in ops), timing)
+        device_ops = [op for op in ops if op.kind is not OpKind.SYNC]
+        for op, end, start in zip(device_ops, ends, starts[1:], strict=False):
+            if op.identity >= 0:
+                gaps[op.identity].append(max(0.0, start - end))
+        alone.append(ends[-1])
+        variants.append(ops)
+    median = statistics.median(workload.iteration_us)
+    return TenantProgram(
+        tenant=tenant,
+        workload=workload,
+        variants=tuple(variants),
+        host_spread=tuple(t / median for t in workload.iteration_us) if variation else (1.0,),
+        gap_us=timing.stream_gap_us,
+        alone_us=statistics.fmean(alone),
+    )
+
+
+def _as_graph(ops: tuple[Op, ...], gpu: GpuSpec) -> tuple[Op, ...]:
+    """The operations of an iteration as one graph launch: no host time between them, one wait at the end."""
+    device_ops = [msgspec.structs.replace(op, host_us=0.0) for op in ops if op.kind is not OpKind.SYNC]
+    device_ops[0] = msgspec.structs.replace(device_ops[0], host_us=gpu.timing.graph_launch_us)
+    return (*device_ops, Op(OpKind.SYNC))
+
+
+def _host_ops(
+    ops: tuple[Op, ...], workload: Workload, offset: int, profiles: Sequence[KernelProfile], gpu: GpuSpec
+) -> tuple[HostOp, ...]:
+    result = []
+    left = sum(profiles[offset + op.index].duration_us for op in ops if op.kind is OpKind.KERNEL)
+    for op in ops:
+        if op.kind is OpKind.KERNEL:
+            profile = profiles[offset + op.index]
+            scale = op.duration_us / workload.kernels[op.index].duration_us
+            result.append(HostOp(op.kind, op.host_us, offset + op.index, scale, profile.duration_us * scale, 0, left))
+            left -= profile.duration_us
+        else:
+            result.append(HostOp(op.kind, op.host_us, -1, 1.0, op.duration_us, op.bytes, left))
+    return tuple(result)
+
+
+def _host_scale(ops: Sequence[HostOp], iteration_us: float, gpu: GpuSpec) -> float:
+    """The factor on host times with which an iteration alone takes ``iteration_us`` (0 if it cannot)."""
+
+    def alone(scale: float) -> float:
+        return run_alone(((op.kind, op.host_us, op.device_us) for op in ops), gpu.timing, scale)[0]
+
+    low, high = 0.0, 1.0
+    while alone(high) < iteration_us:
+        high *= 2.0
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if alone(middle) < iteration_us else (low, middle)
+    return low

@@ -13,6 +13,7 @@ class Costs:
     """
 
     __slots__ = (
+        "arrived",
         "busy_sm_us",
         "completed",
         "dram_bytes",
@@ -26,6 +27,8 @@ class Costs:
     def __init__(self, tenants: int) -> None:
         self.time_us = 0.0
         """Up to when the integrals run."""
+        self.arrived: NDArray[np.float64] = np.zeros(tenants)
+        """Per tenant: jobs that have arrived."""
         self.jobs_us: NDArray[np.float64] = np.zeros(tenants)
         """Per tenant: integral of the number of jobs in the system (microseconds)."""
         self.slo_misses: NDArray[np.float64] = np.zeros(tenants)

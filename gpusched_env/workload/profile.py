@@ -47,11 +47,10 @@ class KernelProfile:
     """SMs that it uses on an empty GPU."""
 
 
-def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, overhead_us: float = 0.0) -> KernelProfile:
+def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> KernelProfile:
     """The block demands of ``kernel`` from its solo duration on ``recorded_on``, carried over to ``gpu``.
 
-    Latency and issue demand scale with the SM clock, traffic stays. ``overhead_us`` is the part of the
-    duration that no block accounts for.
+    Latency and issue demand scale with the SM clock, traffic stays.
 
     Raises:
         InputError: the kernel does not fit on one of the GPUs.
@@ -65,15 +64,14 @@ def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, overhead_
         block = _block_record(print_, *(source[1][0][f] * c for f, c in (("latency_us", clock), ("issue_us", clock), ("dram_bytes", 1.0))))
         duration = solo_duration_us(gpu_record(gpu)[0], block[0], kernel.blocks, print_.blocks_per_sm)
     record = block[0]
-    per_sm = min(print_.blocks_per_sm, -(-kernel.blocks // gpu.sms))
     return KernelProfile(
         kernel=kernel,
         footprint=print_,
         block=block,
         duration_us=duration,
-        issue=min(1.0, kernel.blocks * record["issue_us"] / (duration * min(gpu.sms, kernel.blocks))),
-        dram=min(1.0, kernel.blocks * record["dram_bytes"] / (duration * gpu.dram_bytes_per_us)),
-        sms=min(gpu.sms, -(-kernel.blocks // per_sm)) if kernel.blocks < gpu.sms else gpu.sms,
+        issue=min(1.0, float(kernel.blocks * record["issue_us"] / (duration * min(gpu.sms, kernel.blocks)))),
+        dram=min(1.0, float(kernel.blocks * record["dram_bytes"] / (duration * gpu.dram_bytes_per_us))),
+        sms=min(gpu.sms, kernel.blocks),
     )
 
 
@@ -110,16 +108,14 @@ def _solve(kernel: Kernel, gpu: GpuSpec) -> tuple[BlockFootprint, NDArray[np.voi
         dram_bytes = kernel.dram_bytes / kernel.blocks
     else:
         dram_bytes = dram_share * kernel.duration_us * gpu.dram_bytes_per_us * (used / gpu.sms) / kernel.blocks
-    per_wave = -(-kernel.blocks // (print_.blocks_per_sm * gpu.sms))
     low, high = 1e-6 * kernel.duration_us, kernel.duration_us
-    for shrink in range(40):
+    for _ in range(40):
         block = _block_record(print_, low, issue_us, dram_bytes)
         if solo_duration_us(record, block[0], kernel.blocks, print_.blocks_per_sm) <= kernel.duration_us:
             break
         # The class's demands alone exceed the duration (a partial last wave, say): the kernel asks for less.
         issue_us *= 0.9
         dram_bytes *= 0.9
-    del per_wave
     for _ in range(60):
         middle = 0.5 * (low + high)
         block = _block_record(print_, middle, issue_us, dram_bytes)

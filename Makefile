@@ -1,0 +1,88 @@
+# gpusched_env. `make help` lists the targets. Needs Python 3.11 or newer and make; everything else is
+# installed into .venv from pyproject.toml at the versions of constraints.txt.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+# python3.11 if there is one that runs, else a python3 that is new enough: constraints.txt is made for 3.11.
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '$(NEW_ENOUGH)' 2>/dev/null && { echo $$p; break; }; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+# Numba and torch each start a thread a core otherwise, and small jobs get slower, not faster.
+export OMP_NUM_THREADS := 1
+
+# How many pytest processes.
+JOBS ?= 2
+
+DEMO_SCENARIO ?= InferenceBesideTraining
+DEMO_SEEDS ?= 5
+DEMO_OUT ?= results/demo
+
+.PHONY: help install install-dev demo test test-slow lint format bench clean
+
+help:
+	@echo "make install    environment in $(VENV): everything needed to simulate and compare"
+	@echo "make demo       install, then compare all schedulers on $(DEMO_SCENARIO) and write a report"
+	@echo "make test       lint, types, layering and the tests that take seconds"
+	@echo "make test-slow  the tests that take minutes"
+	@echo "make lint       ruff, mypy and import-linter alone"
+	@echo "make format     let ruff format and fix what it can"
+	@echo "make bench      benchmarks, as ratios measured side by side"
+	@echo "make clean      remove $(VENV) and everything that builds and tools left"
+
+# A stamp is written last, so that an interrupted install is done again.
+$(VENV)/.python:
+	@"$(PYTHON)" -c '$(NEW_ENOUGH)' 2>/dev/null || \
+		{ echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || \
+		{ echo "$(PYTHON) lacks the venv module (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	"$(PYTHON)" -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/.python
+	@echo "Installing into $(VENV) (half a minute, depending on the network)"
+	@$(PIP_INSTALL) setuptools
+	@$(PIP_INSTALL) --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.python
+	@echo "Installing into $(VENV) with the learning and test tools (a minute or two, depending on the network)"
+	@$(PIP_INSTALL) setuptools
+	@$(PIP_INSTALL) --no-build-isolation -e '.[dev]'
+	@touch $@ $(VENV)/.core
+
+install: $(VENV)/.core
+
+install-dev: $(VENV)/.dev
+
+demo: install
+	$(BIN)/gpusched compare $(DEMO_SCENARIO) --seeds $(DEMO_SEEDS) --out $(DEMO_OUT)
+	@echo "Open $(DEMO_OUT)/report.html in a browser."
+
+lint: install-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: lint
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+test-slow: install-dev
+	$(BIN)/python -m pytest -n $(JOBS) -m slow
+
+bench: install-dev
+	$(BIN)/python -m pytest --benchmark-enable --benchmark-only
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
+		.benchmarks .coverage results/demo
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,27 @@
+"""Reading the launchable kernels of a view cheaply: a decision should cost microseconds.
+
+Tables have a handful of rows, where plain lists beat NumPy temporaries.
+"""
+
+from __future__ import annotations
+
+from gpusched_env.scheduling.view import PendingColumn, View
+
+ID = int(PendingColumn.ID)
+TENANT = int(PendingColumn.TENANT)
+JOB = int(PendingColumn.JOB)
+JOB_LEFT = int(PendingColumn.JOB_LEFT_US)
+LAUNCHABLE = int(PendingColumn.LAUNCHABLE)
+
+
+def launchable_rows(view: View) -> list[int]:
+    """Rows of ``view.pending`` whose kernel may be launched now (one a tenant at most)."""
+    if not len(view.pending):
+        return []
+    return [row for row, legal in enumerate(view.pending.array[:, LAUNCHABLE].tolist()) if legal]
+
+
+def oldest_row(view: View) -> int | None:
+    """Row of the launchable kernel that was issued first; ``None`` if there is none."""
+    table = view.pending.array
+    return min(launchable_rows(view), key=lambda row: float(table[row, ID]), default=None)

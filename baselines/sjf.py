@@ -1,0 +1,30 @@
+"""One kernel at a time, from the job with the least profiled work left.
+
+Shortest remaining processing time first (Schrage, *A Proof of the Optimality of the Shortest Remaining
+Processing Time Discipline*, Operations Research 1968), preemptive only between kernels: optimal for the
+mean turnaround on one machine that cannot be shared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpusched_env.baselines.pending import ID, JOB_LEFT, launchable_rows
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.view import View
+
+
+class ShortestJobFirst:
+    """One kernel at a time over all tenants, from the job with the least profiled device time left."""
+
+    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+        """Nothing to remember."""
+
+    def decide(self, view: View) -> Command:
+        """Launch the next kernel of the shortest job if the GPU is free; ties go to the older kernel."""
+        if len(view.running):
+            return WAIT
+        table = view.pending.array
+        row = min(launchable_rows(view), key=lambda r: (float(table[r, JOB_LEFT]), float(table[r, ID])), default=None)
+        return WAIT if row is None else Launch(int(table[row, ID]))

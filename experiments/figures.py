@@ -1,0 +1,78 @@
+"""The figures that tables and reports show: where they come from, their units, and which way is better."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from gpusched_env.scheduling.metrics import Metrics, TenantMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of :class:`~gpusched_env.scheduling.metrics.Metrics` or of its tenants."""
+
+    key: str
+    """Attribute of the metrics record."""
+    label: str
+    unit: str = ""
+    """Unit as shown (after scaling)."""
+    scale: float = 1.0
+    """Factor from the record's unit to the shown one."""
+    better: Literal["low", "high", ""] = ""
+    help: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Label with its unit."""
+        return f"{self.label} {self.unit}" if self.unit else self.label
+
+
+TENANT_FIGURES = (
+    Figure("turnaround_mean_us", "mean", "ms", 1e-3, "low", "turnaround, mean"),
+    Figure("turnaround_p50_us", "p50", "ms", 1e-3, "low", "turnaround, median"),
+    Figure("turnaround_p95_us", "p95", "ms", 1e-3, "low", "turnaround, 95th percentile"),
+    Figure("turnaround_p99_us", "p99", "ms", 1e-3, "low", "turnaround, 99th percentile"),
+    Figure("slowdown", "slowdown", "", 1.0, "low", "mean turnaround over turnaround alone"),
+    Figure("progress", "progress", "", 1.0, "high", "normalised progress while at work"),
+    Figure("slo_attainment", "SLO", "%", 100.0, "high", "jobs within the SLO, of those with a known outcome"),
+    Figure("throughput_per_s", "jobs/s", "", 1.0, "high", "completed jobs a second"),
+    Figure("completed", "done", "", 1.0, "", "completed jobs"),
+    Figure("unfinished", "left", "", 1.0, "low", "jobs that arrived and did not complete"),
+)
+"""Figures of one tenant, by attribute of :class:`TenantMetrics`."""
+
+GLOBAL_FIGURES = (
+    Figure("stp", "STP", "", 1.0, "high", "system throughput: sum of the tenants' progress"),
+    Figure("antt", "ANTT", "", 1.0, "low", "average normalised turnaround: mean of the tenants' slowdowns"),
+    Figure("utilisation", "SM", "%", 100.0, "", "SM-time with a resident block"),
+    Figure("dram_utilisation", "DRAM", "%", 100.0, "", "DRAM traffic over nominal bandwidth"),
+    Figure("energy_j", "energy", "J", 1.0, "low", "energy of the board"),
+    Figure("energy_per_job_j", "per job", "J", 1.0, "low", "energy over completed jobs"),
+    Figure("makespan_us", "makespan", "ms", 1e-3, "low", "until the workload is done, or the end"),
+    Figure("decisions", "decisions", "", 1.0, "", "commands given"),
+    Figure("cost", "cost", "", 1.0, "low", "the scenario's weighted cost; an agent's return is minus this"),
+)
+"""Figures of the whole GPU, by attribute of :class:`Metrics`."""
+
+
+def figure_value(record: Metrics | TenantMetrics, figure: Figure) -> float:
+    """The figure in the record's own unit, as a float."""
+    return float(getattr(record, figure.key))
+
+
+def show(value: float, figure: Figure) -> str:
+    """``value`` (record's unit) as text in the shown unit, about four significant digits; NaN is a dash."""
+    if not math.isfinite(value):
+        return "–"
+    return show_number(value * figure.scale, percent=figure.unit == "%")
+
+
+def show_number(value: float, *, percent: bool = False) -> str:
+    """Plain digits, never exponents: one decimal for per cent, else about four significant digits."""
+    size = abs(value)
+    if percent:
+        return f"{value:.1f}"
+    decimals = 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 1 else 3
+    return f"{value:.{decimals}f}"

@@ -1,0 +1,112 @@
+"""Schedulers and devices by name: the registered ones, or a user's own as ``module:Name`` or ``file.py:Name``."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.scheduler import Scheduler
+
+SchedulerSource = str | Scheduler | Callable[[], Scheduler]
+"""A name, an object, or something that makes one (a class, a function without arguments)."""
+DeviceSource = str | Callable[[], Device]
+
+
+def check_scheduler(source: SchedulerSource) -> None:
+    """Find out early whether ``source`` names a scheduler.
+
+    Raises:
+        InputError: no scheduler of that name; import or attribute at fault.
+    """
+    if isinstance(source, str) and ":" not in source:
+        from gpusched_env.baselines.registry import scheduler_names
+
+        if source not in scheduler_names():
+            raise InputError(
+                f"unknown scheduler {source!r}; {did_you_mean(source, scheduler_names())} "
+                "(one's own: package.module:Name or path/to/file.py:Name)"
+            )
+    else:
+        new_scheduler(source)
+
+
+def new_scheduler(source: SchedulerSource) -> Scheduler:
+    """A scheduler from its name, class, function or object."""
+    if isinstance(source, str):
+        if ":" in source:
+            return new_scheduler(_load(source))
+        from gpusched_env.baselines.registry import make_scheduler
+
+        return make_scheduler(source)
+    made: Any = source() if isinstance(source, type) or not isinstance(source, Scheduler) else source
+    if not isinstance(made, Scheduler):
+        raise InputError(f"{source!r} is no scheduler: it must have the methods reset(problem, rng) and decide(view)")
+    return made
+
+
+def describe_scheduler(source: SchedulerSource) -> str:
+    """One line about a scheduler."""
+    if isinstance(source, str) and ":" not in source:
+        from gpusched_env.baselines.registry import describe
+
+        return describe(source)
+    target = _load(source) if isinstance(source, str) else source
+    documented = target if isinstance(target, type) or not isinstance(target, Scheduler) else type(target)
+    lines = (documented.__doc__ or "").strip().splitlines()
+    return lines[0] if lines else ""
+
+
+def new_device(source: DeviceSource) -> Device:
+    """A device from its name or factory.
+
+    Raises:
+        InputError: no device of that name.
+    """
+    if not isinstance(source, str):
+        return source()
+    if ":" in source:
+        device: Device = _load(source)()
+        return device
+    from gpusched_env.devices import device_names, make_device
+
+    if source not in device_names():
+        raise InputError(f"unknown device {source!r}; {did_you_mean(source, device_names())}")
+    return make_device(source)
+
+
+def _load(reference: str) -> Any:
+    place, _, name = reference.rpartition(":")
+    if place.endswith(".py"):
+        module = _load_file(Path(place), reference)
+    else:
+        try:
+            module = importlib.import_module(place)
+        except ImportError as error:
+            raise InputError(f"{reference!r}: cannot import {place!r} ({error})") from error
+    if not hasattr(module, name):
+        public = [n for n in vars(module) if not n.startswith("_")]
+        raise InputError(f"{reference!r}: {place} has no {name!r}; {did_you_mean(name, public)}")
+    return getattr(module, name)
+
+
+def _load_file(path: Path, reference: str) -> Any:
+    name = f"gpusched_file_{path.stem}"
+    if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.resolve()):
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise InputError(f"{reference!r}: no such file: {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (ImportError, SyntaxError) as error:
+        del sys.modules[name]
+        raise InputError(f"{reference!r}: cannot load {path} ({error})") from error
+    return module

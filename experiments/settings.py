@@ -1,0 +1,72 @@
+"""``--set key=value``: dotted paths into a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import yaml
+
+from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scenarios.scenario import Scenario, override
+
+
+def apply_settings(scenario: Scenario, settings: Sequence[str]) -> Scenario:
+    """``scenario`` with fields replaced.
+
+    Args:
+        scenario: left as it is.
+        settings: ``path=value`` with a YAML value. The path's parts are field names, separated by dots;
+            ``tenants.NAME`` is the tenant of that name, a number is a position in a list:
+            ``horizon_us=2e6``, ``reward.energy=0.1``, ``tenants.inference.arrivals.rate_per_s=200``,
+            ``tenants.inference.arrivals={kind: closed-loop}``.
+
+    Raises:
+        InputError: no ``=``, a path that leads nowhere, or a value that does not validate.
+    """
+    data = msgspec.to_builtins(scenario)
+    changed = set()
+    for setting in settings:
+        path, equals, text = setting.partition("=")
+        if not equals or not path:
+            raise InputError(f"--set {setting}: expected KEY=VALUE, such as tenants.inference.arrivals.rate_per_s=200")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise InputError(f"--set {setting}: the value is not valid YAML ({error})") from error
+        parts = path.split(".")
+        holder: Any = data
+        for depth, part in enumerate(parts[:-1]):
+            holder = holder[_key(holder, part, parts[:depth], setting)]
+        holder[_key(holder, parts[-1], parts[:-1], setting)] = _number(value)
+        changed.add(parts[0])
+    return override(scenario, **{key: data[key] for key in sorted(changed)})
+
+
+def _key(holder: Any, part: str, above: Sequence[str], setting: str) -> str | int:
+    """The key or position of ``holder`` that ``part`` means."""
+    place = ".".join(above) or "the scenario"
+    if isinstance(holder, dict):
+        if part in holder:
+            return part
+        raise InputError(f"--set {setting}: {place} has no {part!r}; {did_you_mean(part, holder)}")
+    if isinstance(holder, (list, tuple)):
+        names = [item["name"] for item in holder if isinstance(item, dict) and "name" in item]
+        if part in names:
+            return names.index(part)
+        if part.isdigit() and int(part) < len(holder):
+            return int(part)
+        hint = did_you_mean(part, names) if names else f"it has {len(holder)} entries"
+        raise InputError(f"--set {setting}: {place} has no {part!r}; {hint}")
+    raise InputError(f"--set {setting}: {place} is the value {holder!r}, it has no {part!r}")
+
+
+def _number(value: Any) -> Any:
+    """YAML 1.1 reads ``1e6`` as text; a researcher means a number."""
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value

@@ -1,0 +1,50 @@
+"""Which stretch of an episode to look at block by block."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpusched_env.experiments.episodes import Run
+from gpusched_env.scenarios.problem import Problem
+
+KERNELS = 600
+"""Kernels that the window should hold, about: enough to see a pattern, few enough to tell apart."""
+SEARCH_KERNELS = 20_000
+"""How far to look for it: everything before the window is simulated block by block as well."""
+LEAD = 0.1
+"""Share of the window that lies before the tenants meet."""
+
+
+def interesting_window(run: Run, problem: Problem) -> tuple[float, float]:
+    """Start and end (us) of a stretch that begins shortly before two tenants first meet.
+
+    They meet when a kernel of a second tenant starts. Without such a moment, or without recorded kernels,
+    the window begins with the episode.
+    """
+    end_us = run.metrics.end_us
+    kernels = run.timeline.kernels if run.timeline is not None else None
+    if kernels is None or len(kernels) == 0:
+        return 0.0, min(end_us, problem.scenario.horizon_us)
+    table = kernels.dict()
+    order = np.argsort(table["started_us"], kind="stable")
+    started, tenant = table["started_us"][order], table["tenant"][order]
+    meeting = np.flatnonzero(tenant[:SEARCH_KERNELS] != tenant[0])
+    first = int(meeting[0]) if len(meeting) else 0
+    last = min(first + KERNELS, len(started) - 1)
+    length = max(1.0, float(started[last] - started[first]))
+    start_us = max(0.0, float(started[first]) - LEAD * length)
+    return start_us, min(start_us + length, end_us)
+
+
+def same_start(short: Run, whole: Run) -> bool:
+    """Whether ``short``, run again up to an earlier end, did what ``whole`` did until then.
+
+    It does on a simulated device with a scheduler that does not look at the horizon, and does not on a real GPU.
+    """
+    if short.timeline is None or whole.timeline is None:
+        return False
+    first, second = short.timeline.kernels, whole.timeline.kernels
+    started = dict(zip(second.column("id"), second.column("started_us"), strict=True))
+    return all(
+        started.get(i) == us for i, us in zip(first.column("id"), first.column("started_us"), strict=True)
+    )

@@ -1,0 +1,55 @@
+"""Scheduling kernels on a shared GPU: one contract, several devices behind it, and a Gymnasium face.
+
+Importing the package registers the environments ``gpusched/<Scenario>-v0``. The names below load on
+first use, so that the import stays light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from gpusched_env.envs.registration import register_envs
+
+if TYPE_CHECKING:
+    from gpusched_env.devices import make_device
+    from gpusched_env.envs.env import GpuSchedulingEnv
+    from gpusched_env.scenarios.problem import build_problem
+    from gpusched_env.scenarios.scenario import load_scenario, scenario_names
+    from gpusched_env.scheduling.metrics import episode_metrics
+    from gpusched_env.scheduling.session import run_episode
+
+__all__ = [
+    "GpuSchedulingEnv",
+    "build_problem",
+    "episode_metrics",
+    "load_scenario",
+    "make_device",
+    "run_episode",
+    "scenario_names",
+]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "GpuSchedulingEnv": "gpusched_env.envs.env",
+    "build_problem": "gpusched_env.scenarios.problem",
+    "episode_metrics": "gpusched_env.scheduling.metrics",
+    "load_scenario": "gpusched_env.scenarios.scenario",
+    "make_device": "gpusched_env.devices",
+    "run_episode": "gpusched_env.scheduling.session",
+    "scenario_names": "gpusched_env.scenarios.scenario",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+register_envs()

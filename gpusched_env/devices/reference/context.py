@@ -1,0 +1,181 @@
+"""A context: hardware queues in front of the SMs, and the clock of its block ends."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import TYPE_CHECKING
+
+from simpy.events import Event
+
+from gpusched_env.devices.reference.launch import Launch, Stage
+from gpusched_env.devices.reference.phases import Phase, Timer
+from gpusched_env.devices.reference.sms import SmArray
+
+if TYPE_CHECKING:
+    from gpusched_env.devices.reference.device import ReferenceDevice
+
+
+class Context:
+    """Tenants that share the GPU's SMs at block granularity.
+
+    A kernel at the head of its stream enters the stream's hardware queue (channel); the head of each
+    channel is among the grids that the dispatcher sees, and makes room when it is fully dispatched.
+    More streams than channels alias: they wait for each other (Bakita & Anderson, RTAS 2024).
+    """
+
+    def __init__(self, device: ReferenceDevice, index: int, active: bool) -> None:
+        self._device = device
+        self._env = device.env
+        self.index = index
+        self.active = active
+        self.sms = SmArray(device.problem.gpu, each_wave=device.timeline.detail == "blocks")
+        self._channels: list[deque[Launch]] = [deque() for _ in range(device.problem.gpu.channels)]
+        self._at_head: deque[Launch] = deque()
+        """Channel heads that wait for a free slot among the resident grids."""
+        self.on_device: dict[int, Launch] = {}
+        """Launches by slot."""
+        self.work = 0
+        """Kernels submitted and not finished or preempted."""
+        self._timer_us = math.inf
+
+    def submit(self, launch: Launch) -> None:
+        """A kernel has reached the head of its stream."""
+        launch.stage = Stage.ON_DEVICE
+        self.work += 1
+        channel = self._channels[launch.tenant % len(self._channels)]
+        channel.append(launch)
+        if len(channel) == 1:
+            self._at_head.append(launch)
+            self.settle()
+        self._device.work_changed()
+
+    def _enter(self) -> None:
+        """Let channel heads become resident grids, as far as slots are free."""
+        while self._at_head and not self.sms.full:
+            launch = self._at_head.popleft()
+            profile = self._device.problem.kernels[launch.op.identity]
+            gpu_sms = self._device.problem.gpu.sms
+            partition = (0, gpu_sms) if launch.partition is None else (launch.partition.first, launch.partition.sms)
+            slot = self.sms.add(
+                profile.block, launch.op.scale, launch.blocks, launch.priority, partition, launch.saved, launch.saved_left
+            )
+            launch.slot = slot
+            self.on_device[slot] = launch
+
+    def settle(self) -> None:
+        """Bring the SMs to the present and handle what happened; arm the clock for the next block end."""
+        now = self._env.now
+        if not self.active:
+            self.sms.stay(now)
+            return
+        again = True
+        while again:
+            self._enter()
+            self.sms.step(now)
+            if self._device.timeline.detail == "blocks":
+                self._record_rows(now)
+            for slot in self.sms.started:
+                launch = self.on_device[slot]
+                if launch.started_us == math.inf:
+                    launch.started_us = now
+            for slot in self.sms.dispatched:
+                self._leave_channel(self.on_device[slot])
+            for slot in self.sms.finished:
+                self._end(slot)
+            again = bool(self._at_head) and not self.sms.full
+        self._device.meter.gpu_changed(now, self.sms.busy_sms, self.sms.traffic)
+        if self.sms.next_us < self._timer_us or self._timer_us <= now:
+            self._arm()
+
+    def _arm(self) -> None:
+        next_us = self.sms.next_us
+        self._timer_us = next_us
+        if next_us < math.inf:
+            timer = Timer(self._env, next_us - self._env.now, Phase.COMPLETION, self.index)
+            timer.callbacks.append(self._on_timer)
+
+    def _on_timer(self, _: Event) -> None:
+        # Residency may have changed since the timer was set: then it is early, and the clock is set anew.
+        if self.active and self._env.now >= self._timer_us:
+            if self._env.now >= self.sms.next_us:
+                self.settle()
+            else:
+                self._arm()
+
+    def _leave_channel(self, launch: Launch) -> None:
+        channel = self._channels[launch.tenant % len(self._channels)]
+        channel.popleft()
+        if channel:
+            self._at_head.append(channel[0])
+
+    def _end(self, slot: int) -> None:
+        """All resident blocks of a grid have ended: it is finished, or drained."""
+        launch = self.on_device.pop(slot)
+        waiting = self.sms.waiting(slot, self._env.now)
+        if waiting > 0:
+            launch.blocks = waiting
+            launch.saved, launch.saved_left = self.sms.saved(slot)
+        self.sms.remove(slot)
+        launch.slot = -1
+        self.work -= 1
+        if waiting > 0:
+            self._device.preempted(launch)
+        else:
+            self._device.finished(launch)
+        self._device.work_changed()
+
+    def withdraw(self, launch: Launch) -> None:
+        """Hand out no further blocks of a kernel."""
+        self.settle()
+        if launch.slot >= 0 and self.sms.withdraw(launch.slot):
+            self._leave_channel(launch)
+            if self.sms.resident(launch.slot) == 0:
+                self._end(launch.slot)
+        self.settle()
+
+    def freeze(self, launch: Launch) -> None:
+        """Stop a kernel's resident blocks and hand out no further ones."""
+        if self.sms.withdraw(launch.slot):
+            self._leave_channel(launch)
+        self.sms.freeze(launch.slot)
+        self.settle()
+
+    def take_off(self, launch: Launch, *, keep_progress: bool) -> None:
+        """Remove a frozen kernel's resident blocks; it becomes pending with what is left of it."""
+        self.settle()
+        slot = launch.slot
+        blocks, work = self.sms.evict(slot)
+        if keep_progress:
+            saved, saved_left = self.sms.saved(slot)
+            launch.blocks = self.sms.waiting(slot, self._env.now) + blocks
+            launch.saved = saved + blocks
+            launch.saved_left = (saved * saved_left + work) / launch.saved if launch.saved else 1.0
+        else:
+            launch.blocks = self._device.problem.kernels[launch.op.identity].kernel.blocks
+            launch.saved = 0
+            launch.saved_left = 1.0
+        del self.on_device[slot]
+        self.sms.remove(slot)
+        launch.slot = -1
+        self.work -= 1
+        self._device.preempted(launch)
+        self.settle()
+        self._device.work_changed()
+
+    def activate(self) -> None:
+        """The context gets the GPU."""
+        self.sms.stay(self._env.now)
+        self.active = True
+        self._timer_us = math.inf
+        self.settle()
+
+    def deactivate(self) -> None:
+        """The context loses the GPU; its blocks stop where they are."""
+        self.settle()
+        self.active = False
+        self._device.meter.gpu_changed(self._env.now, 0, 0.0)
+
+    def _record_rows(self, now: float) -> None:
+        for sm, slot, blocks, since in self.sms.ended_rows().tolist():
+            self._device.timeline.blocks.add(sm, self.on_device[int(slot)].id, blocks, since, now)

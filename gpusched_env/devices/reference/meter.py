@@ -1,0 +1,85 @@
+"""Accumulates the time integrals of an episode exactly, at the moments when their rates change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpusched_env.hardware.power import power_w
+from gpusched_env.scheduling.costs import Costs
+
+if TYPE_CHECKING:
+    from gpusched_env.scenarios.problem import Problem
+    from gpusched_env.scheduling.timeline import Timeline
+
+
+class Meter:
+    """Integrates jobs in the system, busy SMs, traffic and power over simulated time."""
+
+    def __init__(self, problem: Problem, timeline: Timeline) -> None:
+        tenants = len(problem.programs)
+        self._gpu = problem.gpu
+        self._timeline = timeline
+        self._steps = timeline.detail != "jobs"
+        self._costs = Costs(tenants)
+        self._in_system = [0] * tenants
+        self._since = [0.0] * tenants
+        self._gpu_since = 0.0
+        self._busy_sms = 0
+        self._traffic = 0.0
+        self._power_w = power_w(problem.gpu, 0, 0.0)
+
+    def job_arrived(self, tenant: int, now: float) -> None:
+        self._accrue_jobs(tenant, now)
+        self._in_system[tenant] += 1
+        self._costs.arrived[tenant] += 1
+
+    def job_completed(self, tenant: int, now: float) -> None:
+        self._accrue_jobs(tenant, now)
+        self._in_system[tenant] -= 1
+        self._costs.completed[tenant] += 1
+
+    def slo_missed(self, tenant: int) -> None:
+        self._costs.slo_misses[tenant] += 1
+
+    def jobs_in_system(self, tenant: int) -> int:
+        return self._in_system[tenant]
+
+    def _accrue_jobs(self, tenant: int, now: float) -> None:
+        self._costs.jobs_us[tenant] += self._in_system[tenant] * (now - self._since[tenant])
+        self._since[tenant] = now
+
+    def gpu_changed(self, now: float, busy_sms: int, traffic: float) -> None:
+        """From ``now`` on, ``busy_sms`` SMs hold blocks and ``traffic`` bytes/us go to DRAM."""
+        if busy_sms == self._busy_sms and traffic == self._traffic:
+            return
+        self._accrue_gpu(now)
+        self._busy_sms = busy_sms
+        self._traffic = traffic
+        self._power_w = power_w(self._gpu, busy_sms, traffic)
+        if self._steps:
+            self._timeline.sms.add(now, busy_sms, traffic, self._power_w)
+
+    def _accrue_gpu(self, now: float) -> None:
+        elapsed = now - self._gpu_since
+        costs = self._costs
+        costs.busy_sm_us += self._busy_sms * elapsed
+        costs.dram_bytes += self._traffic * elapsed
+        costs.energy_j += self._power_w * elapsed * 1e-6
+        self._gpu_since = now
+
+    def read(self, now: float, done_us: float) -> Costs:
+        """The integrals up to ``now``; the workload was done at ``done_us`` (``inf``: not yet)."""
+        for tenant in range(len(self._in_system)):
+            self._accrue_jobs(tenant, now)
+        self._accrue_gpu(now)
+        self._costs.time_us = now
+        self._costs.makespan_us = min(now, done_us)
+        return self._costs
+
+    @property
+    def busy_sms(self) -> int:
+        return self._busy_sms
+
+    @property
+    def traffic(self) -> float:
+        return self._traffic

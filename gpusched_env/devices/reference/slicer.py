@@ -1,0 +1,67 @@
+"""Time slicing: contexts that do not share the GPU take turns on it.
+
+Round robin over contexts with work. A context keeps the GPU for a slice, and gives it up at once when
+it has nothing on the device while another waits (even between two kernels of an eager process); every
+switch costs dead time. Recorded on an H100: slices of 2 ms, 0.15 ms a switch (``data/measurements``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from simpy.events import Event
+
+from gpusched_env.devices.reference.context import Context
+from gpusched_env.devices.reference.phases import Phase, Timer
+
+if TYPE_CHECKING:
+    from gpusched_env.devices.reference.device import ReferenceDevice
+
+
+class Slicer:
+    """Gives the GPU to one context at a time."""
+
+    def __init__(self, device: ReferenceDevice, contexts: list[Context]) -> None:
+        self._env = device.env
+        self._timing = device.problem.gpu.timing
+        self._contexts = contexts
+        self._notified: Event | None = None
+        self._env.process(self._run())
+
+    def notify(self) -> None:
+        """Some context's work has come or gone."""
+        if self._notified is not None:
+            notified, self._notified = self._notified, None
+            notified.succeed()
+
+    def _next(self, current: int) -> int | None:
+        """The next context after ``current`` that has work."""
+        count = len(self._contexts)
+        for step in range(1, count):
+            index = (current + step) % count
+            if self._contexts[index].work:
+                return index
+        return None
+
+    def _run(self) -> Generator[Event, None, None]:
+        env = self._env
+        current = 0
+        self._contexts[0].activate()
+        slice_end = env.now + self._timing.slice_us
+        while True:
+            other = self._next(current)
+            if other is not None and (self._contexts[current].work == 0 or env.now >= slice_end):
+                self._contexts[current].deactivate()
+                yield Timer(env, self._timing.switch_us, Phase.ENGINE)
+                current = other
+                self._contexts[current].activate()
+                slice_end = env.now + self._timing.slice_us
+                continue
+            self._notified = env.event()
+            if other is None:
+                yield self._notified
+                while slice_end <= env.now:
+                    slice_end += self._timing.slice_us
+            else:
+                yield Timer(env, slice_end - env.now, Phase.ENGINE) | self._notified

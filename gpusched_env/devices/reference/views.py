@@ -1,0 +1,136 @@
+"""Building a scheduler's view of the reference device."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpusched_env.devices.reference.launch import Stage
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, Table, TenantColumn, View
+from gpusched_env.workload.workload import OpKind
+
+if TYPE_CHECKING:
+    from gpusched_env.devices.reference.device import ReferenceDevice
+    from gpusched_env.devices.reference.host import Host
+
+
+def build_view(device: ReferenceDevice) -> View:
+    """A snapshot of ``device`` at its present time."""
+    gpu = device.problem.gpu
+    contexts = device.contexts
+    resident_threads = sum(context.sms.resident_threads for context in contexts if context.active)
+    return View(
+        time_us=device.env.now,
+        pending=_table([row for host in device.hosts for row in _pending(device, host)], PendingColumn),
+        running=_table(_running(device), RunningColumn),
+        tenants=_table([_tenant(device, host) for host in device.hosts], TenantColumn),
+        sms=gpu.sms,
+        busy_sms=device.meter.busy_sms,
+        occupancy=resident_threads / (gpu.sms * gpu.limits.threads),
+        dram=device.meter.traffic / gpu.dram_bytes_per_us,
+        horizon_us=device.problem.scenario.horizon_us,
+    )
+
+
+def _table(rows: list[tuple[float, ...]], columns: type[PendingColumn] | type[RunningColumn] | type[TenantColumn]) -> Table:
+    array = np.array(rows, np.float64) if rows else np.empty((0, len(columns)))
+    array.flags.writeable = False
+    return Table(array, columns)
+
+
+def _pending(device: ReferenceDevice, host: Host) -> list[tuple[float, ...]]:
+    now = device.env.now
+    problem = device.problem
+    rows = []
+    launchable = 1.0
+    for launch in host.pending:
+        if launch.op.kind is not OpKind.KERNEL:
+            continue
+        profile = problem.kernels[launch.op.identity]
+        job = launch.job
+        rows.append(
+            (
+                launch.id,
+                host.index,
+                job.number,
+                launch.op.identity,
+                launchable,
+                host.tenant.priority,
+                launch.blocks,
+                profile.kernel.threads,
+                profile.footprint.blocks_per_sm,
+                profile.sms,
+                profile.duration_us,
+                problem.gaps_us[launch.op.identity],
+                profile.issue,
+                profile.dram,
+                launch.issued_us,
+                now - launch.issued_us,
+                job.arrived_us,
+                job.deadline_us,
+                launch.op.left_us,
+                launch.preemptions > 0,
+            )
+        )
+        launchable = 0.0
+        if len(rows) == problem.scenario.lookahead:
+            break
+    return rows
+
+
+def _running(device: ReferenceDevice) -> list[tuple[float, ...]]:
+    now = device.env.now
+    rows = []
+    for launch in device.launched.values():
+        profile = device.problem.kernels[launch.op.identity]
+        started = launch.started_us < math.inf
+        waiting, resident = launch.blocks, 0
+        if launch.stage is Stage.ON_DEVICE and launch.slot >= 0:
+            sms = device.context_of(launch).sms
+            waiting, resident = sms.waiting(launch.slot, now), sms.resident(launch.slot)
+        rows.append(
+            (
+                launch.id,
+                launch.tenant,
+                launch.job.number,
+                launch.op.identity,
+                device.hosts[launch.tenant].tenant.priority,
+                launch.priority,
+                started and launch.slot >= 0,
+                launch.preempting,
+                launch.launched_us,
+                launch.started_us,
+                now - launch.started_us if started else 0.0,
+                profile.kernel.blocks,
+                waiting,
+                resident,
+                profile.duration_us,
+                profile.issue,
+                profile.dram,
+                launch.job.deadline_us,
+                profile.kernel.idempotent,
+            )
+        )
+    return rows
+
+
+def _tenant(device: ReferenceDevice, host: Host) -> tuple[float, ...]:
+    tenant = host.tenant
+    partition = device.partitions[host.index]
+    return (
+        tenant.priority,
+        tenant.weight,
+        math.inf if tenant.slo_us is None else tenant.slo_us,
+        host.program.alone_us,
+        len(host.in_system),
+        host.jobs_done,
+        sum(launch.op.kind is OpKind.KERNEL for launch in host.pending) if len(host.pending) < 64 else len(host.pending),
+        device.launched_by[host.index],
+        host.in_system[0].arrived_us if host.in_system else math.inf,
+        host.last_turnaround_us,
+        host.mean_turnaround_us,
+        0 if partition is None else partition.first,
+        device.problem.gpu.sms if partition is None else partition.sms,
+    )

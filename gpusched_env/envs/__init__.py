@@ -1,0 +1,1 @@
+"""The Gymnasium face: environment, observations, actions, masks, rendering, registration."""

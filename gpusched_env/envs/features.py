@@ -1,0 +1,212 @@
+"""The columns of an observation: one enum a table, each member with its meaning, unit, range and source.
+
+The same members index the encoder's outputs (Numba reads them as constants), bound the observation
+space and print the data sheets, so none of the three can drift from the others.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Feature(enum.IntEnum):
+    """A column: its number, and what stands in it."""
+
+    meaning: str
+    unit: str
+    low: float
+    high: float
+    source: str
+
+    def __new__(cls, meaning: str, unit: str, low: float, high: float, source: str) -> Feature:
+        member = int.__new__(cls, len(cls.__members__))
+        member._value_ = len(cls.__members__)
+        member.meaning = member.__doc__ = meaning
+        member.unit = unit
+        member.low = low
+        member.high = high
+        member.source = source
+        return member
+
+
+LOG_US = "log us"
+"""Unit of durations: ``log1p(microseconds) / log1p(10^6)``, 1 from a second on."""
+FLAG = "0 or 1"
+SHARE = "share"
+RATIO = "x / (1 + x)"
+"""Unit of ratios without an upper limit: 0 for 0, 1/2 for 1, towards 1."""
+OF_SLO = "of the SLO"
+
+
+class PendingFeature(Feature):
+    """Table ``pending``: row = tenant, the oldest kernel of it that waits for the scheduler."""
+
+    PRESENT = ("1 if the tenant has a pending kernel; otherwise the row is 0", FLAG, 0, 1, "pending.tenant")
+    LAUNCHABLE = ("1 if it can be launched now", FLAG, 0, 1, "pending.launchable")
+    URGENCY = ("1 / (1 + the tenant's priority): 1 for the most urgent", "-", 0, 1, "pending.priority")
+    PROFILED = ("profiled duration alone", LOG_US, 0, 1, "pending.profiled_us")
+    GAP = ("profiled idle time of the device after it", LOG_US, 0, 1, "pending.profiled_gap_us")
+    WAVES = ("blocks still to run over the blocks that the empty GPU holds", RATIO, 0, 1, "pending.blocks")
+    SMS = ("SMs it would use on the empty GPU, of all", SHARE, 0, 1, "pending.sms")
+    BLOCK_SHARE = ("share of an SM that one block takes", SHARE, 0, 1, "pending.blocks_per_sm")
+    THREADS = ("threads a block, of 1024", SHARE, 0, 1, "pending.threads")
+    ISSUE = ("profiled share of issue slots", SHARE, 0, 1, "pending.profiled_issue")
+    DRAM = ("profiled share of DRAM bandwidth", SHARE, 0, 1, "pending.profiled_dram")
+    WAITED = ("how long it has been pending", LOG_US, 0, 1, "pending.waited_us")
+    JOB_AGE = ("time since its job arrived", LOG_US, 0, 1, "pending.job_arrived_us")
+    JOB_SLOWDOWN = (
+        "(job's age + profiled device time left) over the tenant's turnaround alone",
+        RATIO,
+        0,
+        1,
+        "pending.job_arrived_us, pending.job_left_us, tenants.alone_us",
+    )
+    JOB_LEFT = ("profiled device time left of its job, this kernel included", LOG_US, 0, 1, "pending.job_left_us")
+    SLACK = (
+        "(deadline - now - profiled device time left); 1 without an SLO",
+        OF_SLO,
+        -1,
+        1,
+        "pending.deadline_us, pending.job_left_us, tenants.slo_us",
+    )
+    PREEMPTED = ("1 if it ran before and was preempted", FLAG, 0, 1, "pending.preempted")
+    MORE_URGENT_LAUNCHED = (
+        "1 if a kernel of a more urgent tenant is launched and unfinished",
+        FLAG,
+        0,
+        1,
+        "running.priority",
+    )
+    MORE_URGENT_ACTIVE = (
+        "1 if a more urgent tenant has a job in the system",
+        FLAG,
+        0,
+        1,
+        "tenants.priority, tenants.jobs_waiting",
+    )
+
+
+class RunningFeature(Feature):
+    """Table ``running``: launched, unfinished kernels.
+
+    Kernels that have started come first, then the oldest kernel of every other tenant, then the rest;
+    oldest launch first within each group. What exceeds the rows is not shown (``device.HIDDEN``).
+    """
+
+    PRESENT = ("1 if a kernel stands in this row; otherwise the row is 0", FLAG, 0, 1, "running.id")
+    TENANT = ("(row of its tenant + 1) / tenant rows", SHARE, 0, 1, "running.tenant")
+    URGENCY = ("1 / (1 + the tenant's priority)", "-", 0, 1, "running.priority")
+    STREAM_URGENCY = ("minus the stream priority it was launched with", RATIO, 0, 1, "running.stream_priority")
+    STARTED = ("1 once one of its blocks was dispatched", FLAG, 0, 1, "running.started")
+    PREEMPTING = ("1 while a preemption of it is under way", FLAG, 0, 1, "running.preempting")
+    IDEMPOTENT = ("1 if it may be reset", FLAG, 0, 1, "running.idempotent")
+    PROFILED = ("profiled duration alone", LOG_US, 0, 1, "running.profiled_us")
+    ELAPSED = ("time since its first block started", LOG_US, 0, 1, "running.elapsed_us")
+    LEFT = ("predicted time left: profiled duration - elapsed, at least 0", LOG_US, 0, 1, "running.profiled_us")
+    OVERDUE = (
+        "elapsed over profiled duration; above 1/2 it runs longer than alone",
+        RATIO,
+        0,
+        1,
+        "running.elapsed_us",
+    )
+    WAITING = ("blocks not yet dispatched, of its grid", SHARE, 0, 1, "running.blocks_waiting")
+    RESIDENT = ("blocks on SMs now, of its grid", SHARE, 0, 1, "running.blocks_resident")
+    ISSUE = ("profiled share of issue slots", SHARE, 0, 1, "running.profiled_issue")
+    DRAM = ("profiled share of DRAM bandwidth", SHARE, 0, 1, "running.profiled_dram")
+    SLACK = (
+        "(deadline of its job - now); 1 without an SLO",
+        OF_SLO,
+        -1,
+        1,
+        "running.deadline_us, tenants.slo_us",
+    )
+
+
+class TenantFeature(Feature):
+    """Table ``tenants``: row = tenant."""
+
+    PRESENT = ("1 if the scenario has this tenant; otherwise the row is 0", FLAG, 0, 1, "tenants.priority")
+    URGENCY = ("1 / (1 + priority)", "-", 0, 1, "tenants.priority")
+    WEIGHT = ("weight of its jobs in the cost", RATIO, 0, 1, "tenants.weight")
+    HAS_SLO = ("1 if it has an SLO", FLAG, 0, 1, "tenants.slo_us")
+    SLO = ("its SLO; 0 without one", LOG_US, 0, 1, "tenants.slo_us")
+    ALONE = ("profiled turnaround of one job alone", LOG_US, 0, 1, "tenants.alone_us")
+    JOBS = ("jobs in the system, over 4", RATIO, 0, 1, "tenants.jobs_waiting")
+    PENDING = ("kernels that wait for the scheduler, over 4", RATIO, 0, 1, "tenants.kernels_pending")
+    LAUNCHED = ("launched, unfinished kernels, over 4", RATIO, 0, 1, "tenants.kernels_launched")
+    LAUNCHED_LEFT = ("predicted time left of its launched kernels, summed", LOG_US, 0, 1, "running.profiled_us")
+    STARTED = ("1 if a launched kernel of it has started", FLAG, 0, 1, "running.started")
+    HOST_BUSY = (
+        "1 if it has a job but no pending or launched kernel: its host is about to issue one or to finish",
+        FLAG,
+        0,
+        1,
+        "tenants.jobs_waiting, tenants.kernels_pending, tenants.kernels_launched",
+    )
+    OLDEST_AGE = ("age of its oldest unfinished job; 0 without one", LOG_US, 0, 1, "tenants.oldest_arrived_us")
+    OLDEST_SLOWDOWN = ("that age over its turnaround alone", RATIO, 0, 1, "tenants.oldest_arrived_us")
+    OLDEST_SLACK = (
+        "(SLO - that age); 1 without an SLO or a job",
+        OF_SLO,
+        -1,
+        1,
+        "tenants.oldest_arrived_us, tenants.slo_us",
+    )
+    LAST_SLOWDOWN = (
+        "last job's turnaround over alone; 0 before the first",
+        RATIO,
+        0,
+        1,
+        "tenants.last_turnaround_us",
+    )
+    MEAN_SLOWDOWN = ("exponential mean of turnarounds over alone", RATIO, 0, 1, "tenants.mean_turnaround_us")
+    PARTITION_FIRST = ("first SM of its partition, of all SMs", SHARE, 0, 1, "tenants.partition_first")
+    PARTITION_SMS = ("SMs of its partition, of all SMs", SHARE, 0, 1, "tenants.partition_sms")
+
+
+class DeviceFeature(Feature):
+    """Vector ``device``."""
+
+    TIME = ("simulated time, of the horizon", SHARE, 0, 1, "time_us, horizon_us")
+    SMS = ("log2(SMs of the GPU) / 8", "-", 0, 1, "sms")
+    BUSY_SMS = ("SMs with a resident block, of all", SHARE, 0, 1, "busy_sms")
+    OCCUPANCY = ("resident threads, of the GPU's maximum", SHARE, 0, 1, "occupancy")
+    DRAM = ("DRAM traffic, of the nominal bandwidth", SHARE, 0, 1, "dram")
+    LAUNCHABLE = ("tenants with a launchable kernel, of the tenant rows", SHARE, 0, 1, "pending.launchable")
+    LAUNCHED = ("launched, unfinished kernels, over 4", RATIO, 0, 1, "running")
+    HIDDEN = ("launched kernels beyond the rows of `running`, over 4", RATIO, 0, 1, "running")
+    SOONEST_LEFT = (
+        "least predicted time left of the started kernels; 0 without one",
+        LOG_US,
+        0,
+        1,
+        "running.profiled_us, running.elapsed_us",
+    )
+    LONGEST_LEFT = (
+        "greatest predicted time left of the started kernels; 0 without one",
+        LOG_US,
+        0,
+        1,
+        "running.profiled_us, running.elapsed_us",
+    )
+
+
+class Scalar(enum.IntEnum):
+    """Entries of the vector of a View's scalars that the encoder reads (float64)."""
+
+    TIME_US = 0
+    HORIZON_US = enum.auto()
+    SMS = enum.auto()
+    BUSY_SMS = enum.auto()
+    OCCUPANCY = enum.auto()
+    DRAM = enum.auto()
+
+
+TABLES: dict[str, type[Feature]] = {
+    "pending": PendingFeature,
+    "running": RunningFeature,
+    "tenants": TenantFeature,
+    "device": DeviceFeature,
+}
+"""The entries of an observation."""

@@ -1,0 +1,26 @@
+"""What an environment reports at the end of an episode, as flat dictionaries of floats."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.metrics import Metrics
+
+
+def flat_metrics(metrics: Metrics) -> dict[str, float]:
+    """Figures by name, those of a tenant as ``<tenant>/<figure>``; undefined (NaN) ones are left out."""
+    figures = asdict(metrics)
+    flat = {f"cost/{name}": value for name, value in figures.pop("terms").items()}
+    for tenant in figures.pop("tenants"):
+        name = tenant.pop("name")
+        flat.update({f"{name}/{figure}": value for figure, value in tenant.items()})
+    flat.update(figures)
+    return {name: float(value) for name, value in flat.items() if not math.isnan(value)}
+
+
+def reward_terms(problem: Problem, terms: dict[str, float]) -> dict[str, float]:
+    """What each cost term contributed to the return: minus its weight times its value; they add up to the return."""
+    weights = problem.scenario.reward
+    return {name: -float(getattr(weights, name)) * value for name, value in terms.items()}

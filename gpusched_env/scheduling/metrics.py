@@ -1,0 +1,172 @@
+"""What an episode amounts to: the figures that schedulers are compared by.
+
+System figures follow Eyerman & Eeckhout, *System-Level Performance Metrics for Multiprogram Workloads*
+(IEEE Micro, 2008): STP is the sum of the tenants' normalised progress (higher is better, at most the
+number of tenants), ANTT the mean of their normalised turnaround times (lower is better, 1 at best).
+
+A figure that an episode does not define (a percentile without a completed job, SLO attainment without an
+SLO) is NaN. It is never replaced by a flattering default.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.scenarios.problem import TenantProgram
+from gpusched_env.scheduling.reward import cost_terms, total_cost
+from gpusched_env.scheduling.session import Episode
+
+
+@dataclass(frozen=True, slots=True)
+class TenantMetrics:
+    """Figures of one tenant. Turnaround is arrival to completion, over completed jobs."""
+
+    name: str
+    completed: int
+    unfinished: int
+    """Jobs that arrived and had not completed when the episode ended."""
+    turnaround_mean_us: float
+    turnaround_p50_us: float
+    turnaround_p95_us: float
+    turnaround_p99_us: float
+    """Percentiles interpolate linearly between order statistics."""
+    slowdown: float
+    """Mean turnaround over the profiled turnaround alone (queueing behind the tenant's own jobs included)."""
+    progress: float
+    """Normalised progress, about 0 to 1: time that the completed jobs need alone over the time that the
+    tenant's host was at work on them. 0 if jobs arrived and none completed, NaN if none arrived."""
+    slo_attainment: float
+    """Jobs completed within the SLO over jobs with a known outcome: those, and the ones whose deadline passed,
+    completed or not. Jobs that were still within their deadline at the end do not count. NaN without either."""
+    throughput_per_s: float
+    """Completed jobs over the length of the episode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Figures of one episode."""
+
+    tenants: tuple[TenantMetrics, ...]
+    """One a tenant, in the scenario's order."""
+    stp: float
+    """System throughput: sum of the tenants' ``progress``; NaN if no job arrived."""
+    antt: float
+    """Average normalised turnaround time: mean of the slowdowns of the tenants that had a job. NaN if one of them
+    completed none: leaving it out would reward starving it."""
+    utilisation: float
+    """SM-time with a resident block over all SM-time, 0 to 1."""
+    dram_utilisation: float
+    """DRAM traffic over what the nominal bandwidth allows, 0 to 1."""
+    energy_j: float
+    energy_per_job_j: float
+    """Energy over completed jobs of all tenants; NaN without one."""
+    makespan_us: float
+    """Until the workload was done, or until the end of the episode."""
+    done: bool
+    """The workload was completed before the horizon."""
+    decisions: int
+    """Commands that the scheduler gave."""
+    end_us: float
+    """Length of the episode."""
+    terms: dict[str, float]
+    """Cost terms before weighting, see :func:`~gpusched_env.scheduling.reward.cost_terms`."""
+    cost: float
+    """Sum of the terms with the scenario's reward weights; an agent's return is minus this."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain nested values, for JSON; NaN becomes ``None``."""
+        plain: dict[str, Any] = _without_nan(asdict(self))
+        return plain
+
+
+def episode_metrics(episode: Episode) -> Metrics:
+    """The figures of one episode; needs a timeline of any detail."""
+    problem, costs = episode.problem, episode.costs
+    jobs = episode.timeline.jobs.array
+    tenant_of, arrived, started, completed = (jobs[:, i] for i in (0, 2, 3, 4))
+    tenants = []
+    for row, program in enumerate(problem.programs):
+        mine = tenant_of == row
+        tenants.append(
+            _tenant_metrics(
+                program,
+                turnaround_us=completed[mine] - arrived[mine],
+                service_us=completed[mine] - started[mine],
+                arrived=int(costs.arrived[row]),
+                missed=float(costs.slo_misses[row]),
+                end_us=episode.end_us,
+            )
+        )
+    served = [t for t in tenants if t.completed + t.unfinished > 0]
+    all_completed = sum(t.completed for t in tenants)
+    terms = cost_terms(problem, costs)
+    return Metrics(
+        tenants=tuple(tenants),
+        stp=sum(t.progress for t in served) if served else math.nan,
+        antt=sum(t.slowdown for t in served) / len(served) if served else math.nan,
+        utilisation=_ratio(costs.busy_sm_us, problem.gpu.sms * episode.end_us),
+        dram_utilisation=_ratio(costs.dram_bytes, problem.gpu.dram_bytes_per_us * episode.end_us),
+        energy_j=float(costs.energy_j),
+        energy_per_job_j=_ratio(costs.energy_j, all_completed),
+        makespan_us=float(costs.makespan_us),
+        done=episode.done,
+        decisions=episode.decisions,
+        end_us=float(episode.end_us),
+        terms=terms,
+        cost=total_cost(problem, terms),
+    )
+
+
+def _tenant_metrics(
+    program: TenantProgram,
+    *,
+    turnaround_us: NDArray[np.float64],
+    service_us: NDArray[np.float64],
+    arrived: int,
+    missed: float,
+    end_us: float,
+) -> TenantMetrics:
+    completed = len(turnaround_us)
+    slo_us = program.tenant.slo_us
+    if completed:
+        mean = float(np.mean(turnaround_us))
+        p50, p95, p99 = (float(p) for p in np.percentile(turnaround_us, (50, 95, 99)))
+    else:
+        mean = p50 = p95 = p99 = math.nan
+    met = math.nan if slo_us is None else float(np.count_nonzero(turnaround_us <= slo_us))
+    if completed:
+        progress = _ratio(completed * program.alone_us, float(np.sum(service_us)))
+    else:
+        progress = 0.0 if arrived else math.nan
+    return TenantMetrics(
+        name=program.tenant.name,
+        completed=completed,
+        unfinished=arrived - completed,
+        turnaround_mean_us=mean,
+        turnaround_p50_us=p50,
+        turnaround_p95_us=p95,
+        turnaround_p99_us=p99,
+        slowdown=mean / program.alone_us,
+        progress=progress,
+        slo_attainment=_ratio(met, met + missed),
+        throughput_per_s=_ratio(completed * 1e6, end_us),
+    )
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part) / float(whole) if whole else math.nan
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(v) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

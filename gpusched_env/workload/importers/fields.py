@@ -1,0 +1,112 @@
+"""Reading of trace files: decompression, JSON and typed fields, with errors that name file, event and field."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gpusched_env.errors import InputError
+
+
+def load_json(path: Path) -> Any:
+    """The JSON value in ``path``, plain or gzipped.
+
+    Raises:
+        InputError: unreadable, damaged or truncated gzip data, or not JSON.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    if data[:2] == b"\x1f\x8b":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{path}: damaged or truncated gzip data ({error})") from error
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not valid JSON ({error}); is the file complete?") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A JSON object of a file, read field by field."""
+
+    values: Mapping[str, Any]
+    where: str
+    """File and position of the object, for messages."""
+
+    @classmethod
+    def of(cls, value: Any, where: str) -> Fields:
+        """``value`` as an object.
+
+        Raises:
+            InputError: it is something else.
+        """
+        if not isinstance(value, dict):
+            raise InputError(f"{where} is {_shown(value)}, expected an object")
+        return cls(value, where)
+
+    def fail(self, name: str, expected: str) -> InputError:
+        """An error about field ``name`` (to raise)."""
+        if name not in self.values:
+            return InputError(f"{self.where} has no field {name!r}, expected {expected}")
+        return InputError(f"{self.where}: field {name!r} is {_shown(self.values[name])}, expected {expected}")
+
+    def text(self, name: str) -> str:
+        """A string."""
+        value = self.values.get(name)
+        if not isinstance(value, str):
+            raise self.fail(name, "a string")
+        return value
+
+    def microseconds(self, name: str) -> float:
+        """A finite time or duration, not negative."""
+        value = self.values.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+            raise self.fail(name, "microseconds, not negative")
+        return float(value)
+
+    def integer(self, name: str, least: int = 0, most: int | None = None) -> int:
+        """An integer of at least ``least`` and at most ``most``."""
+        value = self.values.get(name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least or (most and value > most):
+            raise self.fail(name, f"an integer of at least {least}" + (f" and at most {most}" if most else ""))
+        return value
+
+    def dimensions(self, name: str) -> tuple[int, int, int]:
+        """Three positive integers."""
+        value = self.values.get(name)
+        if (
+            not isinstance(value, list)
+            or len(value) != 3
+            or any(isinstance(v, bool) or not isinstance(v, int) or v < 1 for v in value)
+        ):
+            raise self.fail(name, "three integers of at least 1")
+        return (value[0], value[1], value[2])
+
+    def array(self, name: str) -> list[Any]:
+        """A list."""
+        value = self.values.get(name)
+        if not isinstance(value, list):
+            raise self.fail(name, "a list")
+        return value
+
+    def inside(self, name: str) -> Fields:
+        """The object in field ``name``."""
+        if name not in self.values:
+            raise self.fail(name, "an object")
+        return Fields.of(self.values[name], f"{self.where}.{name}")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

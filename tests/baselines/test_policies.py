@@ -1,0 +1,259 @@
+"""What each hand-written scheduler decides on literal views."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+
+from gpusched_env.baselines.exclusive import Exclusive
+from gpusched_env.baselines.fifo import Fifo
+from gpusched_env.baselines.mps import Mps, sm_cap
+from gpusched_env.baselines.pass_through import PassThrough
+from gpusched_env.baselines.priority_streams import PriorityStreams, stream_priorities
+from gpusched_env.baselines.random_choice import RandomChoice
+from gpusched_env.baselines.sjf import ShortestJobFirst
+from gpusched_env.baselines.time_slicing import TimeSlicing
+from gpusched_env.errors import InputError
+from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scheduling.commands import WAIT, Launch, Partition, SetPartition, Wait
+from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, Table, TenantColumn, View
+
+P, T = PendingColumn, TenantColumn
+
+
+def problem(scenario: str = "Toy", gpu: str = "toy-4sm") -> Problem:
+    """A problem without kernels: what schedulers read at the reset."""
+    return Problem(scenario=load_scenario(scenario), gpu=load_gpu(gpu), kernels=(), gaps_us=np.zeros(0), programs=())
+
+
+def kernel(
+    id_: int, tenant: int, job: int = 0, launchable: bool = True, job_left_us: float = 100.0
+) -> dict[int, float]:
+    """A pending kernel."""
+    return {P.ID: id_, P.TENANT: tenant, P.JOB: job, P.LAUNCHABLE: launchable, P.JOB_LEFT_US: job_left_us}
+
+
+def tenant(priority: int, waiting: int = 0, done: int = 0, oldest_us: float = math.inf) -> dict[int, float]:
+    """A row of the tenant table."""
+    return {T.PRIORITY: priority, T.JOBS_WAITING: waiting, T.JOBS_DONE: done, T.OLDEST_ARRIVED_US: oldest_us}
+
+
+def view(*pending: dict[int, float], tenants: tuple[dict[int, float], ...] = (), running: int = 0) -> View:
+    """A view with these rows, other columns zero."""
+
+    def table(rows: tuple[dict[int, float], ...], columns: type[PendingColumn] | type[TenantColumn]) -> Table:
+        array = np.zeros((len(rows), len(columns)))
+        for i, row in enumerate(rows):
+            for column, value in row.items():
+                array[i, column] = value
+        return Table(array, columns)
+
+    return View(
+        time_us=50.0,
+        pending=table(pending, PendingColumn),
+        running=Table(np.zeros((running, len(RunningColumn))), RunningColumn),
+        tenants=table(tenants or (tenant(1), tenant(0)), TenantColumn),
+        sms=4,
+        busy_sms=0,
+        occupancy=0.0,
+        dram=0.0,
+        horizon_us=1000.0,
+    )
+
+
+def started(scheduler: Scheduler, problem_: Problem | None = None) -> Scheduler:
+    scheduler.reset(problem_ or problem(), np.random.default_rng(0))
+    return scheduler
+
+
+SCHEDULERS = [PassThrough, PriorityStreams, TimeSlicing, Mps, Exclusive, Fifo, ShortestJobFirst, RandomChoice]
+
+
+@pytest.mark.parametrize("make", SCHEDULERS)
+def test_nothing_to_do_means_waiting_for_an_event(make: type[Scheduler]) -> None:
+    scheduler = started(make())
+    assert isinstance(scheduler, Scheduler)
+    while isinstance(command := scheduler.decide(view()), SetPartition):
+        pass
+    assert command == WAIT
+    assert scheduler.decide(view(kernel(0, 0, launchable=False))) == WAIT
+
+
+def test_pass_through_launches_the_oldest_even_beside_others() -> None:
+    scheduler = started(PassThrough())
+    assert scheduler.decide(view(kernel(7, 0), kernel(9, 0, launchable=False), kernel(3, 1), running=2)) == Launch(3)
+
+
+def test_ids_are_plain_integers() -> None:
+    command = started(PassThrough()).decide(view(kernel(7, 0)))
+    assert isinstance(command, Launch)
+    assert type(command.kernel) is int
+
+
+@pytest.mark.parametrize(
+    ("urgencies", "levels", "expected"),
+    [
+        ([0, 1], 6, [-1, 0]),  # the least urgent keeps the default
+        ([1, 0], 2, [0, -1]),
+        ([5, 0, 9], 6, [-1, -2, 0]),  # only the order counts
+        ([0, 0, 1], 3, [-1, -1, 0]),
+        ([0, 1], 1, [0, 0]),
+        ([3, 3], 6, [0, 0]),
+        ([0, 1, 2, 3], 2, [-1, -1, 0, 0]),  # spread evenly over too few levels
+        ([0, 1, 2, 3, 4, 5], 3, [-2, -2, -1, -1, 0, 0]),
+        ([0, 1, 2], 2, [-1, -1, 0]),
+    ],
+)
+def test_stream_priorities(urgencies: list[int], levels: int, expected: list[int]) -> None:
+    assert stream_priorities(urgencies, levels) == expected
+
+
+def test_priority_streams_uses_the_tenant_of_the_kernel() -> None:
+    scheduler = started(PriorityStreams())
+    assert scheduler.decide(view(kernel(4, 0), kernel(5, 1))) == Launch(4, 0)
+    assert scheduler.decide(view(kernel(5, 1))) == Launch(5, -1)
+
+
+def test_priority_streams_forgets_the_last_problem() -> None:
+    scheduler = started(PriorityStreams(), problem("ThreeTenants", "h100-sxm"))
+    assert scheduler.decide(view(kernel(0, 0))) == Launch(0, -2)
+    scheduler = started(scheduler)
+    assert scheduler.decide(view(kernel(0, 0))) == Launch(0, 0)
+
+
+def test_time_slicing_asks_for_separate_contexts() -> None:
+    assert TimeSlicing.contexts == "per-tenant"
+    assert not hasattr(PassThrough, "contexts")
+
+
+@pytest.mark.parametrize(
+    ("sms", "share", "cap"),
+    [(170, 50, 84), (132, 50, 66), (132, 100 / 3, 44), (132, 100, 132), (4, 50, 2), (132, 0.1, 2), (1, 10, 1)],
+)
+def test_mps_percentage_is_a_cap_in_whole_tpcs(sms: int, share: float, cap: int) -> None:
+    assert sm_cap(sms, share) == cap
+
+
+def test_mps_sets_disjoint_caps_once_and_then_passes_through() -> None:
+    scheduler = started(Mps(), problem("ThreeTenants", "h100-sxm"))
+    commands = [scheduler.decide(view(kernel(0, 0))) for _ in range(4)]
+    assert commands == [
+        SetPartition(0, Partition(0, 44)),
+        SetPartition(1, Partition(44, 44)),
+        SetPartition(2, Partition(88, 44)),
+        Launch(0),
+    ]
+
+
+def test_mps_caps_overlap_above_an_equal_share() -> None:
+    scheduler = started(Mps(share=75), problem("Toy", "h100-sxm"))
+    assert [scheduler.decide(view()) for _ in range(3)] == [
+        SetPartition(0, Partition(0, 98)),
+        SetPartition(1, Partition(66, 98)),
+        WAIT,
+    ]
+
+
+def test_mps_without_a_cap_is_pass_through() -> None:
+    assert started(Mps(share=100)).decide(view(kernel(1, 1))) == Launch(1)
+
+
+@pytest.mark.parametrize("share", [0, -5, 100.1, math.nan])
+def test_mps_refuses_impossible_shares(share: float) -> None:
+    with pytest.raises(InputError, match=r"share is .*, must be above 0 and at most 100"):
+        Mps(share)
+
+
+def test_exclusive_holds_the_gpu_until_the_job_is_complete() -> None:
+    scheduler = started(Exclusive())
+    rows = (kernel(0, 0), kernel(5, 1))
+    both = (tenant(1, waiting=1, oldest_us=0.0), tenant(0, waiting=2, oldest_us=20.0))
+    assert scheduler.decide(view(*rows, tenants=both)) == Launch(5)
+    # Its kernel runs, the next one is not issued yet: the other tenant has to wait.
+    assert scheduler.decide(view(kernel(0, 0), tenants=both, running=1)) == WAIT
+    assert scheduler.decide(view(kernel(0, 0), tenants=both)) == WAIT
+    # Job 0 is done; the most urgent tenant has another one, which is chosen anew.
+    again = (both[0], tenant(0, waiting=1, done=1, oldest_us=30.0))
+    assert scheduler.decide(view(kernel(0, 0), kernel(6, 1, job=1), tenants=again)) == Launch(6)
+    idle = (both[0], tenant(0, done=2))
+    assert scheduler.decide(view(kernel(0, 0), tenants=idle)) == Launch(0)
+
+
+def test_exclusive_does_not_let_the_next_job_of_the_holder_slip_in() -> None:
+    """The host has already issued kernels of job 1 while the last kernel of job 0 runs."""
+    scheduler = started(Exclusive())
+    first = (tenant(1, waiting=1, oldest_us=0.0), tenant(1, waiting=1, oldest_us=1.0))
+    assert scheduler.decide(view(kernel(0, 0), tenants=first)) == Launch(0)
+    assert scheduler.decide(view(kernel(1, 0, job=1), kernel(2, 1), tenants=first, running=1)) == WAIT
+    after = (tenant(1, waiting=1, done=1, oldest_us=9.0), first[1])
+    assert scheduler.decide(view(kernel(1, 0, job=1), kernel(2, 1), tenants=after)) == Launch(2)
+
+
+def test_exclusive_takes_equal_urgency_in_order_of_arrival() -> None:
+    scheduler = started(Exclusive())
+    tenants = (tenant(0, waiting=1, oldest_us=30.0), tenant(0, waiting=1, oldest_us=10.0))
+    assert scheduler.decide(view(kernel(0, 0), kernel(1, 1), tenants=tenants)) == Launch(1)
+
+
+def test_exclusive_starts_afresh_after_a_reset() -> None:
+    scheduler = started(Exclusive())
+    assert scheduler.decide(view(kernel(0, 0), tenants=(tenant(1, waiting=1), tenant(0)))) == Launch(0)
+    started(scheduler)
+    both = (tenant(1, waiting=1), tenant(0, waiting=1))
+    assert scheduler.decide(view(kernel(0, 0), kernel(1, 1), tenants=both)) == Launch(1)
+
+
+def test_fifo_runs_one_kernel_at_a_time_in_order_of_issue() -> None:
+    scheduler = started(Fifo())
+    assert scheduler.decide(view(kernel(8, 0), kernel(2, 1))) == Launch(2)
+    assert scheduler.decide(view(kernel(8, 0), running=1)) == WAIT
+
+
+def test_sjf_prefers_the_job_with_the_least_work_left() -> None:
+    scheduler = started(ShortestJobFirst())
+    assert scheduler.decide(view(kernel(1, 0, job_left_us=300.0), kernel(2, 1, job_left_us=210.0))) == Launch(2)
+    assert scheduler.decide(view(kernel(9, 0, job_left_us=210.0), kernel(2, 1, job_left_us=210.0))) == Launch(2)
+    assert scheduler.decide(view(kernel(1, 0), kernel(2, 1), running=1)) == WAIT
+
+
+def test_sjf_skips_what_may_not_be_launched() -> None:
+    rows = (kernel(1, 0, job_left_us=300.0), kernel(2, 1, launchable=False, job_left_us=10.0))
+    assert started(ShortestJobFirst()).decide(view(*rows)) == Launch(1)
+
+
+def test_random_is_uniform_over_launches_and_short_waits() -> None:
+    setting = problem()
+    setting = Problem(
+        scenario=msgspec.structs.replace(setting.scenario, stream_priorities=(0, -1)),
+        gpu=setting.gpu,
+        kernels=(),
+        gaps_us=np.zeros(0),
+        programs=(),
+    )
+    scheduler = started(RandomChoice(), setting)
+    now = view(kernel(3, 0), kernel(5, 1))
+    counts: dict[object, int] = {}
+    for _ in range(5000):
+        command = scheduler.decide(now)
+        if isinstance(command, Wait):
+            assert now.time_us < command.until_us < math.inf
+            command = WAIT
+        counts[command] = counts.get(command, 0) + 1
+    assert set(counts) == {WAIT, Launch(3, 0), Launch(3, -1), Launch(5, 0), Launch(5, -1)}
+    assert all(850 < count < 1150 for count in counts.values())
+
+
+def test_random_follows_its_seed() -> None:
+    def commands(seed: int) -> list[object]:
+        scheduler = RandomChoice()
+        scheduler.reset(problem(), np.random.default_rng(seed))
+        return [scheduler.decide(view(kernel(3, 0), kernel(5, 1))) for _ in range(20)]
+
+    assert commands(1) == commands(1)
+    assert commands(1) != commands(2)

@@ -1,0 +1,58 @@
+"""Schedulers by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpusched_env.baselines.mps import Mps
+from gpusched_env.baselines.registry import describe, make_scheduler, scheduler_names
+from gpusched_env.errors import InputError
+from gpusched_env.scheduling.scheduler import Scheduler
+
+
+def test_names() -> None:
+    assert scheduler_names() == [
+        "pass-through",
+        "priority-streams",
+        "time-slicing",
+        "mps",
+        "exclusive",
+        "fifo",
+        "sjf",
+        "random",
+    ]
+
+
+def test_every_scheduler_can_be_made_and_is_described_in_a_line() -> None:
+    lines = {name: describe(name) for name in scheduler_names()}
+    assert all(isinstance(make_scheduler(name), Scheduler) for name in lines)
+    assert len(set(lines.values())) == len(lines)
+    assert all(line.endswith(".") and 20 < len(line) < 120 for line in lines.values())
+
+
+def test_each_call_makes_a_new_one() -> None:
+    assert make_scheduler("exclusive") is not make_scheduler("exclusive")
+
+
+def test_options_reach_the_scheduler() -> None:
+    assert isinstance(make_scheduler("mps", share=50), Mps)
+    with pytest.raises(InputError, match="share is 0"):
+        make_scheduler("mps", share=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("pass-trough", {}, "unknown scheduler 'pass-trough'; did you mean 'pass-through'"),
+        ("mps", {"shares": 50}, "scheduler 'mps' has no option 'shares'; did you mean 'share'"),
+        ("fifo", {"share": 50}, "scheduler 'fifo' has no option 'share'; it has no options"),
+    ],
+)
+def test_errors_say_what_would_be_right(name: str, options: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make_scheduler(name, **options)
+
+
+def test_describe_of_an_unknown_name() -> None:
+    with pytest.raises(InputError, match="did you mean 'sjf'"):
+        describe("sjff")

@@ -1,0 +1,138 @@
+"""Hand-made Views for tests that need no device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, Table, TenantColumn, View
+
+Row = dict[str, float]
+
+PENDING: Row = {"launchable": 1, "blocks": 132, "threads": 256, "blocks_per_sm": 4, "sms": 132, "profiled_us": 10}
+RUNNING: Row = {"started": 1, "blocks": 100, "profiled_us": 100, "deadline_us": math.inf, "idempotent": 1}
+TENANT: Row = {"weight": 1, "slo_us": math.inf, "alone_us": 1000, "oldest_arrived_us": math.inf, "partition_sms": 132}
+
+
+def _table(columns: Any, defaults: Row, rows: Sequence[Row]) -> Table:
+    array = np.zeros((len(rows), len(columns)))
+    for i, row in enumerate(rows):
+        for name, value in {**defaults, **row}.items():
+            array[i, columns[name.upper()]] = value
+    return Table(array, columns)
+
+
+def build_view(
+    pending: Sequence[Row] = (),
+    running: Sequence[Row] = (),
+    tenants: Sequence[Row] = ({}, {}),
+    **scalars: float,
+) -> View:
+    """A View from rows of named values; what is not named is a plausible default or 0."""
+    values: dict[str, Any] = {
+        "time_us": 500.0,
+        "sms": 132,
+        "busy_sms": 33,
+        "occupancy": 0.25,
+        "dram": 0.5,
+        "horizon_us": 1000.0,
+        **scalars,
+    }
+    return View(
+        pending=_table(PendingColumn, {**PENDING, "deadline_us": math.inf}, pending),
+        running=_table(RunningColumn, RUNNING, running),
+        tenants=_table(TenantColumn, TENANT, tenants),
+        **values,
+    )
+
+
+@pytest.fixture(scope="session")
+def make_view() -> Callable[..., View]:
+    return build_view
+
+
+def build_random_view(seed: int, slots: int) -> View:
+    """A View with arbitrary, also extreme, but consistent content, for up to ``slots`` tenants."""
+    rng = np.random.default_rng(seed)
+    now = float(rng.choice([0.0, 12.5, 1e4, 1e9]))
+
+    def time() -> float:
+        return float(rng.choice([0.0, 1e-3, 3.0, 250.0, 1e5, 1e9, rng.exponential(100.0)]))
+
+    tenants = [
+        {
+            "priority": int(rng.integers(0, 4)),
+            "weight": float(rng.choice([0.0, 1.0, 50.0])),
+            "slo_us": float(rng.choice([math.inf, 1.0, 1e4])),
+            "alone_us": float(rng.choice([1e-3, 700.0, 1e6])),
+            "jobs_waiting": int(rng.integers(0, 2000)),
+            "kernels_pending": int(rng.integers(0, 3)),
+            "kernels_launched": int(rng.integers(0, 3)),
+            "oldest_arrived_us": float(rng.choice([math.inf, max(0.0, now - time())])),
+            "last_turnaround_us": time(),
+            "mean_turnaround_us": time(),
+            "partition_first": int(rng.choice([0, 33, 66, 99])),
+            "partition_sms": int(rng.choice([33, 66, 99, 132])),
+        }
+        for _ in range(int(rng.integers(1, slots + 1)))
+    ]
+    pending = []
+    for tenant in range(len(tenants)):
+        for k in range(int(rng.integers(0, 4))):
+            arrived = max(0.0, now - time())
+            slo = tenants[tenant]["slo_us"]
+            pending.append(
+                {
+                    "id": 100 * tenant + k,
+                    "tenant": tenant,
+                    "priority": tenants[tenant]["priority"],
+                    "launchable": int(k == 0 and rng.random() < 0.8),
+                    "blocks": int(rng.choice([1, 132, 10**7])),
+                    "threads": int(rng.choice([32, 1024])),
+                    "blocks_per_sm": int(rng.integers(1, 33)),
+                    "sms": int(rng.integers(1, 133)),
+                    "profiled_us": time(),
+                    "profiled_gap_us": time(),
+                    "profiled_issue": float(rng.random()),
+                    "profiled_dram": float(rng.random()),
+                    "waited_us": time(),
+                    "job_arrived_us": arrived,
+                    "deadline_us": arrived + slo,
+                    "job_left_us": time(),
+                    "preempted": int(rng.integers(0, 2)),
+                }
+            )
+    running = []
+    for k in range(int(rng.integers(0, 12))):
+        started = int(rng.integers(0, 2))
+        blocks = int(rng.choice([1, 5, 10**7]))
+        waiting = int(rng.integers(0, blocks + 1))
+        running.append(
+            {
+                "id": 1000 + k,
+                "tenant": int(rng.integers(0, len(tenants))),
+                "priority": int(rng.integers(0, 4)),
+                "stream_priority": -int(rng.integers(0, 6)),
+                "started": started,
+                "preempting": int(started and rng.random() < 0.3),
+                "elapsed_us": started * time(),
+                "blocks": blocks,
+                "blocks_waiting": waiting,
+                "blocks_resident": blocks - waiting,
+                "profiled_us": time(),
+                "profiled_issue": float(rng.random()),
+                "profiled_dram": float(rng.random()),
+                "deadline_us": float(rng.choice([math.inf, max(0.0, now + time() - time())])),
+                "idempotent": int(rng.integers(0, 2)),
+            }
+        )
+    return build_view(pending, running, tenants, time_us=now, horizon_us=max(now, 1.0))
+
+
+@pytest.fixture(scope="session")
+def random_view() -> Callable[[int, int], View]:
+    return build_random_view

@@ -1,0 +1,124 @@
+"""The six published placements of Gilman, Ogden, Guo and Walls (2020), and the tie orders."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gpusched_env.devices.reference.sms import SmArray
+from gpusched_env.hardware.occupancy import footprint
+from gpusched_env.hardware.placement import fit, sm_order
+from gpusched_env.hardware.records import BLOCK_DTYPE
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
+
+
+def pascal() -> GpuSpec:
+    """The paper's laptop card: 5 SMs of 2048 threads, 64 warps, 32 blocks, linear order."""
+    return msgspec.structs.replace(load_gpu("tx2"), name="pascal-5sm", sms=5)
+
+
+def turing() -> GpuSpec:
+    """RTX 2080 Ti: 68 SMs of 1024 threads, 32 warps, 16 blocks, even SMs first."""
+    base = load_gpu("v100-sxm")
+    limits = msgspec.structs.replace(base.limits, threads=1024, warps=32, blocks=16)
+    return msgspec.structs.replace(base, name="rtx-2080-ti", sms=68, limits=limits)
+
+
+def block(gpu: GpuSpec, threads: int, latency_us: float = 1.0) -> NDArray[np.void]:
+    """What a block of ``threads`` threads with 16 registers each takes, shape ``(1,)``; no contention."""
+    shape = footprint(gpu, threads, 16, 0)
+    record = np.zeros(1, BLOCK_DTYPE)
+    for field in ("threads", "warps", "registers", "shared_bytes", "carveout_bytes"):
+        record[field] = getattr(shape, field)
+    record["latency_us"] = latency_us
+    record["issue_us"] = 1e-9
+    return record
+
+
+@dataclass(frozen=True)
+class Case:
+    """One published test: all SMs but ``empty`` hold a block, then a new kernel comes."""
+
+    gpu: GpuSpec
+    resident_threads: int
+    empty: int
+    blocks: int
+    threads: int
+    expected: tuple[int, ...]
+    """SM of each block, in order."""
+
+
+CASES = [
+    pytest.param(Case(pascal(), 256, 0, 3, 160, (0, 0, 1)), id="1-threads"),
+    pytest.param(Case(pascal(), 1024, 0, 3, 32, (0, 0, 1)), id="2-block-limit"),
+    pytest.param(Case(pascal(), 1024, 0, 3, 33, (0, 0, 0)), id="3-warp-limit"),
+    pytest.param(Case(turing(), 512, 67, 8, 33, (67,) * 8), id="4-isolated"),
+    pytest.param(Case(turing(), 512, 67, 8, 32, (67, 0, 2, 4, 6, 8, 10, 12)), id="5-colocated"),
+    pytest.param(Case(turing(), 512, 67, 9, 33, (*(67,) * 8, 0)), id="6-ninth-block"),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_most_room_over_fit_gives_the_published_placements(case: Case) -> None:
+    gpu, limits = case.gpu, case.gpu.limits
+    free = np.tile([limits.threads, limits.warps, limits.blocks, limits.registers, limits.shared_bytes], (gpu.sms, 1))
+
+    def put(sm: int, what: NDArray[np.void]) -> None:
+        free[sm] -= (
+            [int(what[f]) for f in ("threads", "warps")] + [1] + [int(what[f]) for f in ("registers", "shared_bytes")]
+        )
+
+    for sm in set(range(gpu.sms)) - {case.empty}:
+        put(sm, block(gpu, case.resident_threads)[0])
+    new = block(gpu, case.threads)[0]
+    chosen = []
+    for _ in range(case.blocks):
+        sm = max(sm_order(gpu).tolist(), key=lambda sm: int(fit(*free[sm], new)))
+        assert fit(*free[sm], new) > 0
+        put(sm, new)
+        chosen.append(sm)
+    assert tuple(chosen) == case.expected
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_dispatcher_gives_the_published_placements(case: Case) -> None:
+    """The same through the reference device's dispatcher."""
+    gpu = case.gpu
+    order = sm_order(gpu).tolist()
+    array = SmArray(gpu, each_wave=True)
+    # One resident block on each SM but the empty one, which is the first or the last in tie order.
+    first = (order.index(case.empty) + 1) % gpu.sms
+    array.add(block(gpu, case.resident_threads, latency_us=1000.0), 1.0, gpu.sms - 1, 0, (first, gpu.sms - 1))
+    array.step(0.0)
+    new = array.add(block(gpu, case.threads), 1.0, case.blocks, 0, (0, gpu.sms))
+    array.step(0.0)
+    array.step(array.next_us)
+    assert array.finished == [new]
+    placed = Counter({int(sm): int(count) for sm, slot, count, _ in array.ended_rows().tolist() if slot == new})
+    assert placed == Counter(case.expected)
+
+
+def test_tie_orders() -> None:
+    assert sm_order(pascal()).tolist() == [0, 1, 2, 3, 4]
+    order = sm_order(turing()).tolist()
+    assert order[:3] == [0, 2, 4]
+    assert order[33:36] == [66, 1, 3]
+    assert order[-1] == 67
+    assert sorted(order) == list(range(68))
+
+
+def test_fit_takes_the_scarcest_resource() -> None:
+    needs = np.zeros(1, BLOCK_DTYPE)
+    needs[0]["threads"], needs[0]["warps"], needs[0]["registers"], needs[0]["shared_bytes"] = 64, 2, 2048, 1000
+    assert fit(640, 100, 100, 10**6, 10**6, needs[0]) == 10
+    assert fit(640, 7, 100, 10**6, 10**6, needs[0]) == 3
+    assert fit(640, 100, 2, 10**6, 10**6, needs[0]) == 2
+    assert fit(640, 100, 100, 4095, 10**6, needs[0]) == 1
+    assert fit(640, 100, 100, 10**6, 999, needs[0]) == 0
+    needs[0]["shared_bytes"] = 0
+    assert fit(640, 100, 100, 10**6, 0, needs[0]) == 10

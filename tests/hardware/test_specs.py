@@ -1,0 +1,101 @@
+"""The shipped GPU specifications: they load, say where their constants come from, and agree with data sheets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from gpusched_env.errors import InputError
+from gpusched_env.hardware import specs
+from gpusched_env.hardware.power import power_w
+from gpusched_env.hardware.specs import GpuSpec, gpu_names, load_gpu
+
+NOT_CONSTANTS = {"name", "summary", "sources"}
+
+
+def test_the_shipped_gpus() -> None:
+    assert gpu_names() == ["a100-sxm", "h100-sxm", "h200-sxm", "k20m", "mi50", "rtx-3090", "toy-4sm", "tx2", "v100-sxm"]
+
+
+@pytest.mark.parametrize("name", gpu_names())
+def test_every_constant_has_a_source(name: str) -> None:
+    gpu = load_gpu(name)
+    constants = set(GpuSpec.__struct_fields__) - NOT_CONSTANTS
+    assert gpu.name == name
+    assert set(gpu.sources) == constants
+    assert all(len(source) >= 8 for source in gpu.sources.values())
+
+
+@pytest.mark.parametrize("name", gpu_names())
+def test_limits_are_consistent(name: str) -> None:
+    limits = load_gpu(name).limits
+    assert limits.threads == 32 * limits.warps
+    assert limits.shared_bytes_per_block <= limits.shared_bytes - limits.shared_reserve
+    assert limits.registers == 65536
+    assert list(limits.carveouts) == sorted(set(limits.carveouts))
+    if limits.carveouts:
+        assert limits.carveouts[-1] == limits.shared_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "sms", "gb_per_s", "board_w"),
+    [
+        ("h100-sxm", 132, 3350, 700),
+        ("h200-sxm", 132, 4800, 700),
+        ("a100-sxm", 108, 2039, 400),
+        ("v100-sxm", 80, 900, 300),
+        ("rtx-3090", 82, 936, 350),
+        ("k20m", 13, 208, 225),
+        ("mi50", 60, 1024, 300),
+        ("tx2", 2, 58.3, 15),
+    ],
+)
+def test_data_sheet_values(name: str, sms: int, gb_per_s: float, board_w: float) -> None:
+    """All SMs busy at full DRAM bandwidth draw the board's power limit."""
+    gpu = load_gpu(name)
+    assert gpu.sms == sms
+    assert gpu.dram_bytes_per_us == gb_per_s * 1e9 / 1e6
+    assert power_w(gpu, gpu.sms, gpu.dram_bytes_per_us) == pytest.approx(board_w)
+    assert power_w(gpu, 0, 0.0) == gpu.power.idle_w
+
+
+def test_priorities_and_queues_of_the_published_systems() -> None:
+    assert load_gpu("h100-sxm").priorities == 6
+    assert load_gpu("tx2").priorities == 2
+    assert load_gpu("rtx-3090").priorities == 3
+    assert load_gpu("k20m").channels == 32
+    assert load_gpu("mi50").channels == 8
+    assert load_gpu("tx2").copies.engines == 1
+
+
+def test_unknown_gpu_suggests_the_nearest() -> None:
+    with pytest.raises(InputError, match="unknown GPU 'h100sxm'; did you mean 'h100-sxm'"):
+        load_gpu("h100sxm")
+
+
+def test_wrong_files_name_the_file_and_the_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "gpus"
+    folder.mkdir()
+    data = yaml.safe_load(yaml.safe_dump(msgspec.to_builtins(load_gpu("v100-sxm"))))
+    bad = {
+        "negative": data | {"sms": -1},
+        "unknown": data | {"smz": 80},
+        "nested": data | {"timing": data["timing"] | {"slice_us": 0}},
+        "missing": {key: value for key, value in data.items() if key != "power"},
+    }
+    for name, content in bad.items():
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    (folder / "broken.yaml").write_text("sms: [1, 2")
+    monkeypatch.setattr(specs.resources, "files", lambda package: tmp_path)
+    for name, expected in [
+        ("negative", r"gpus/negative\.yaml: .*\$\.sms"),
+        ("unknown", r"gpus/unknown\.yaml: .*smz"),
+        ("nested", r"gpus/nested\.yaml: .*\$\.timing\.slice_us"),
+        ("missing", r"gpus/missing\.yaml: .*power"),
+        ("broken", r"gpus/broken\.yaml: "),
+    ]:
+        with pytest.raises(InputError, match=expected):
+            load_gpu(name)
