@@ -22,6 +22,8 @@ class Figure:
     """Factor from the record's unit to the shown one."""
     better: Literal["low", "high", ""] = ""
     help: str = ""
+    count: bool = False
+    """A number of things."""
 
     @property
     def heading(self) -> str:
@@ -38,8 +40,8 @@ TENANT_FIGURES = (
     Figure("progress", "progress", "", 1.0, "high", "normalised progress while at work"),
     Figure("slo_attainment", "SLO", "%", 100.0, "high", "jobs within the SLO, of those with a known outcome"),
     Figure("throughput_per_s", "jobs/s", "", 1.0, "high", "completed jobs a second"),
-    Figure("completed", "done", "", 1.0, "", "completed jobs"),
-    Figure("unfinished", "left", "", 1.0, "low", "jobs that arrived and did not complete"),
+    Figure("completed", "done", "", 1.0, "", "completed jobs", count=True),
+    Figure("unfinished", "left", "", 1.0, "low", "jobs that arrived and did not complete", count=True),
 )
 """Figures of one tenant, by attribute of :class:`TenantMetrics`."""
 
@@ -51,7 +53,7 @@ GLOBAL_FIGURES = (
     Figure("energy_j", "energy", "J", 1.0, "low", "energy of the board"),
     Figure("energy_per_job_j", "per job", "J", 1.0, "low", "energy over completed jobs"),
     Figure("makespan_us", "makespan", "ms", 1e-3, "low", "until the workload is done, or the end"),
-    Figure("decisions", "decisions", "", 1.0, "", "commands given"),
+    Figure("decisions", "decisions", "", 1.0, "", "commands given", count=True),
     Figure("cost", "cost", "", 1.0, "low", "the scenario's weighted cost; an agent's return is minus this"),
 )
 """Figures of the whole GPU, by attribute of :class:`Metrics`."""
@@ -63,16 +65,22 @@ def figure_value(record: Metrics | TenantMetrics, figure: Figure) -> float:
 
 
 def show(value: float, figure: Figure) -> str:
-    """``value`` (record's unit) as text in the shown unit, about four significant digits; NaN is a dash."""
+    """``value`` (record's unit) as text in the shown unit, about three significant digits; NaN is a dash."""
     if not math.isfinite(value):
         return "–"
-    return show_number(value * figure.scale, percent=figure.unit == "%")
+    return f"{value * figure.scale:.{decimals(value, figure)}f}"
 
 
-def show_number(value: float, *, percent: bool = False) -> str:
-    """Plain digits, never exponents: one decimal for per cent, else about four significant digits."""
-    size = abs(value)
-    if percent:
-        return f"{value:.1f}"
-    decimals = 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 1 else 3
-    return f"{value:.{decimals}f}"
+def show_spread(spread: float, mean: float, figure: Figure) -> str:
+    """``spread`` with the digits that ``mean`` is shown with."""
+    return f"{spread * figure.scale:.{decimals(mean, figure)}f}"
+
+
+def decimals(value: float, figure: Figure) -> int:
+    """Digits after the point that ``value`` is shown with."""
+    size = abs(value * figure.scale)
+    if figure.unit == "%":
+        return 1
+    if figure.count:
+        return 0 if size == round(size) else 1
+    return 0 if size == 0 or size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from gpusched_env.experiments.bootstrap import Interval
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.figures import GLOBAL_FIGURES, TENANT_FIGURES, Figure, show, show_number
+from gpusched_env.experiments.figures import GLOBAL_FIGURES, TENANT_FIGURES, Figure, show, show_spread
 
 BEST = "bold green"
 _TENANT_COLUMNS = (
@@ -51,12 +52,10 @@ class _Layout:
     dropped: frozenset[str]
 
 
-# From everything to the bare minimum.
+# From everything to the bare minimum; intervals are worth more than the first dispensable columns.
 _LAYOUTS = [
-    _Layout(True, frozenset()),
-    *(_Layout(True, frozenset(_DISPENSABLE[:n])) for n in (1, 2)),
-    _Layout(False, frozenset()),
-    *(_Layout(False, frozenset(_DISPENSABLE[:n])) for n in range(1, len(_DISPENSABLE) + 1)),
+    *(_Layout(True, frozenset(_DISPENSABLE[:n])) for n in range(4)),
+    *(_Layout(False, frozenset(_DISPENSABLE[:n])) for n in range(len(_DISPENSABLE) + 1)),
 ]
 
 
@@ -103,7 +102,7 @@ def _global_table(comparison: Comparison, layout: _Layout) -> Table:
     cost = next(f for f in GLOBAL_FIGURES if f.key == "cost")
     several = len(comparison.schedulers) > 1
     if several:
-        table.add_column(f"cost vs {_name(first)}", justify="right", overflow="fold")
+        table.add_column(f"vs {_name(first)}", justify="right", overflow="fold")
     for scheduler in comparison.schedulers:
         cells = []
         for figure in figures:
@@ -117,7 +116,9 @@ def _global_table(comparison: Comparison, layout: _Layout) -> Table:
 
 
 def _new_table(title: str) -> Table:
-    return Table(title=title, title_justify="left", title_style="bold", header_style="bold", padding=(0, 1))
+    return Table(
+        title=title, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1)
+    )
 
 
 def _chosen(figures: Sequence[Figure], keys: Sequence[str], layout: _Layout) -> list[Figure]:
@@ -148,16 +149,16 @@ def _cell(own: Interval, column: Sequence[Interval], figure: Figure, layout: _La
     style = BEST if math.isfinite(own.mean) and shown == show(best_mean(column, figure), figure) else ""
     text = Text(shown, style=style)
     if layout.intervals and own.half_width is not None:
-        text.append(f" ±{show(own.half_width, figure)}", style="dim not bold")
+        text.append(f" ±{show_spread(own.half_width, own.mean, figure)}", style="dim not bold")
     return text
 
 
 def _relative_cell(relative: Interval, layout: _Layout) -> Text:
     if not math.isfinite(relative.mean):
         return Text("–")
-    text = Text(f"{'+' if relative.mean >= 0 else ''}{show_number(relative.mean * 100, percent=True)} %")
+    text = Text(f"{100 * relative.mean:+.1f} %")
     if layout.intervals and relative.half_width is not None:
-        text.append(f" ±{show_number(relative.half_width * 100, percent=True)}", style="dim")
+        text.append(f" ±{100 * relative.half_width:.1f}", style="dim")
     return text
 
 

@@ -99,14 +99,15 @@ def _clip(x: float) -> float:
 @njit(cache=True)
 def _left_us(running: Floats, row: int) -> float:
     """Predicted time left of a launched kernel: its profile, less the time it has run."""
-    return max(0.0, running[row, RunningColumn.PROFILED_US] - running[row, RunningColumn.ELAPSED_US])
+    left: float = running[row, RunningColumn.PROFILED_US] - running[row, RunningColumn.ELAPSED_US]
+    return max(0.0, left)
 
 
 @njit(cache=True)
 def encode_pending(
     pending: Floats, running: Floats, tenants: Floats, scalars: Floats, rows: Rows, out: Features
 ) -> None:
-    """Write the ``pending`` table, ``out`` ``(slots, len(PendingFeature))``; ``rows`` from :func:`select_pending`."""
+    """Write the ``pending`` table, shape ``(slots, len(PendingFeature))``; ``rows`` by :func:`select_pending`."""
     now = scalars[Scalar.TIME_US]
     sms = scalars[Scalar.SMS]
     launched = math.inf
@@ -159,7 +160,10 @@ def _slack(left_us: float, slo_us: float) -> float:
 def encode_running(
     running: Floats, tenants: Floats, scalars: Floats, rows: Rows, tenant_slots: int, out: Features
 ) -> None:
-    """Write the ``running`` table, ``out`` ``(running_slots, len(RunningFeature))``; ``rows`` from :func:`select_running`."""
+    """Write the ``running`` table, shape ``(running_slots, len(RunningFeature))``.
+
+    ``rows`` come from :func:`select_running`; ``tenant_slots`` is the number of tenant rows.
+    """
     out[:] = 0.0
     for slot in range(out.shape[0]):
         row = rows[slot]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gpusched_env.devices import make_device
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder, Selection, select
+from gpusched_env.envs.render import Renderer, RenderMode
 from gpusched_env.envs.state import EnvState, Run
 from gpusched_env.envs.summary import flat_metrics, reward_terms
 from gpusched_env.errors import InputError, did_you_mean
@@ -33,7 +34,64 @@ SEED_LIMIT = 2**31
 
 
 class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
-    """Decide when the kernels of several tenants are launched on one GPU, and what makes way for them."""
+    """Decide when the kernels of several tenants are launched on one GPU, and what makes way for them.
+
+    Every tenant's host issues kernels; each waits until the agent launches it into the tenant's stream, and
+    then shares the GPU's SMs and memory bandwidth with whatever else runs. The agent is asked at decision
+    epochs: a job arrived or completed, a kernel became ready or completed, a preemption took effect, or a
+    wait ran out, and there is something to choose. It is asked again at the same instant until it waits.
+
+    **Actions.** ``Discrete``; action 0 waits for the next epoch, but ``wait_us`` at most. Then, in order
+    (:class:`~gpusched_env.envs.actions.ActionLayout`): launch the pending kernel of tenant slot ``s`` at
+    stream priority ``p``; if the scenario offers ``preempt``, preempt the kernel of running slot ``r`` in
+    mode ``m``; if it offers ``partition``, confine the later launches of tenant ``s`` to 1/4, 2/4, 3/4 or all
+    SMs. ``info["action_mask"]`` and :meth:`action_masks` tell which are legal; waiting always is. An illegal
+    action counts as a wait.
+
+    **Observation.** ``Dict`` of float32 arrays within -1 to 1, of fixed shape: ``pending (slots, 19)``,
+    ``running (running_slots, 16)``, ``tenants (slots, 19)``, ``device (10,)``. Empty slots are rows of zeros;
+    the first column of a table, ``PRESENT``, tells them apart. Every column is described in
+    :mod:`gpusched_env.envs.features`; all of them are things that a scheduler on a real host can know.
+
+    **Reward.** Minus the growth of the scenario's cost over the step, so that the return is exactly minus the
+    episode's cost: the sum of ``weight x term`` over the terms of
+    :class:`~gpusched_env.scenarios.scenario.Reward`. The first step includes what accrued before the first
+    decision. In ``Toy`` (cost: turnaround in ms, weights batch 1 and urgent 3; both jobs are there at 0):
+
+    ======  =================================  ==================  =========================================
+    action  meaning                            time after it (us)  reward
+    ======  =================================  ==================  =========================================
+    1       launch ``batch_short``             0                   0
+    2       launch ``urgent_narrow``           0                   0
+    2       launch ``urgent_wide``             0                   0
+    0       wait                               100                 -(1 + 3) x 0.100 = -0.40
+    0       wait                               110                 -(1 + 3) x 0.010 = -0.04
+    1       launch ``batch_long``              410 (done)          -(1 + 3) x 0.100 - 1 x 0.200 = -0.60
+    ======  =================================  ==================  =========================================
+
+    The return is -1.04: batch took 0.410 ms, urgent 0.210 ms, and 0.410 + 3 x 0.210 = 1.04.
+
+    **End.** Terminated when every tenant with a number of jobs has completed them; truncated at the horizon.
+
+    Args:
+        scenario: name of a shipped scenario, path of a YAML file, or a ``Scenario``.
+        device: name of a device, or a device object.
+        render_mode: ``human``, ``rgb_array`` or ``ansi``; see :meth:`render`.
+        slots: tenant rows of observations and actions, at least the number of tenants; a policy with more
+            slots can later face more tenants. ``None``: as many as tenants.
+        running_slots: rows for launched kernels; further ones are not shown.
+        wait_us: longest wait of action 0, microseconds. Without a limit, an agent that waits while nothing
+            runs would sleep until the horizon.
+        record: how much the timeline keeps (``jobs``, ``kernels``, ``blocks``); ``None``: ``blocks`` if
+            pictures are rendered, else ``jobs``.
+        overrides: new values for fields of the scenario (``gpu``, ``tenants``, ``horizon_us``,
+            ``decision_us``, ``reward``, ...), see :func:`~gpusched_env.scenarios.scenario.override`.
+
+    Raises:
+        InputError: an argument is not acceptable; the message names it and what would be right.
+
+    Version history: v0, first release.
+    """
 
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012
 
@@ -42,7 +100,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         scenario: str | Path | Scenario = "InferenceBesideTraining",
         *,
         device: str | Device = "reference",
-        render_mode: str | None = None,
+        render_mode: RenderMode | None = None,
         slots: int | None = None,
         running_slots: int = 8,
         wait_us: float = 100.0,
@@ -70,10 +128,10 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         self.problem = build_problem(self.scenario)
         self.device: Device = make_device(device) if isinstance(device, str) else device
         drawn = render_mode in ("human", "rgb_array")
+        self._renderer = Renderer(render_mode) if render_mode is not None else None
         self._record: Detail = record if record is not None else ("blocks" if drawn else "jobs")
         self._run: Run | None = None
         self._began = 0.0
-        self._screen: Any = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -101,7 +159,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         view = self.device.reset(problem, seed, record=self._record)
         now = view if view is not None else self.device.view()
         selection, mask = self._look(now, deciding=view is not None)
-        self._run = Run(problem, seed, now, selection, mask, deciding=view is not None, elapsed_us=now.time_us)
+        self._run = Run(problem, seed, now, selection, mask, deciding=view is not None, elapsed_us=float(now.time_us))
         if self.render_mode == "human":
             self.render()
         return self._observe(self._run), {**self._info(self._run), "seed": seed}
@@ -190,33 +248,22 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         return self._observe(self._run), self._info(self._run)
 
     def render(self) -> Any:
-        """The state in the way of ``render_mode``.
+        """The present state in the way of ``render_mode``.
 
         ``ansi``: text, as a string. ``rgb_array``: the recent timeline of streams and SMs, uint8 of shape
         ``(height, width, 3)``. ``human``: the same picture in a window, drawn anew after every step;
-        without a display the text is printed instead.
+        without Matplotlib or a display the text is printed instead.
         """
-        if self.render_mode is None:
+        if self._renderer is None:
             gymnasium.logger.warn("render() needs a render_mode: gym.make(..., render_mode='rgb_array')")
             return None
-        from gpusched_env.envs import render
-
         run = self._current()
-        if self.render_mode == "ansi":
-            return render.text(run.problem, run.view)
-        image = render.picture(run.problem, run.view, self.device.timeline)
-        if self.render_mode == "rgb_array":
-            return image
-        if self._screen is None:
-            self._screen = render.open_screen()
-        self._screen.show(image, lambda: render.text(run.problem, run.view))
-        return None
+        return self._renderer.draw(run.problem, run.view, self.device.timeline)
 
     def close(self) -> None:
         """Close the window, if there is one; may be called again."""
-        if self._screen is not None:
-            self._screen.close()
-            self._screen = None
+        if self._renderer is not None:
+            self._renderer.close()
 
     def _carry_out(self, run: Run, action: int) -> None:
         if run.mask[action]:

@@ -23,4 +23,4 @@ def flat_metrics(metrics: Metrics) -> dict[str, float]:
 def reward_terms(problem: Problem, terms: dict[str, float]) -> dict[str, float]:
     """What each cost term contributed to the return: minus its weight times its value; they add up to the return."""
     weights = problem.scenario.reward
-    return {name: -float(getattr(weights, name)) * value for name, value in terms.items()}
+    return {name: 0.0 - float(getattr(weights, name)) * value for name, value in terms.items()}

@@ -96,8 +96,8 @@ def equal_blocks_us(gpu, block, residents):
 
 
 @njit(cache=True)
-def wave_us(gpu, block, residents, sms, fewer_sms):
-    """Duration of one wave: ``sms`` SMs hold ``residents`` equal blocks, ``fewer_sms`` one block less.
+def wave_us(gpu, block, residents, sms, fewer, fewer_sms):
+    """Duration of one wave: ``sms`` SMs hold ``residents`` equal blocks, ``fewer_sms`` only ``fewer``.
 
     The SMs with fewer blocks end no later and leave their bandwidth to the others.
 
@@ -106,17 +106,19 @@ def wave_us(gpu, block, residents, sms, fewer_sms):
         block: :data:`~gpusched_env.hardware.records.BLOCK_DTYPE` record.
         residents: blocks on each of the fuller SMs (>= 1).
         sms: fuller SMs (>= 1).
-        fewer_sms: SMs with ``residents - 1`` blocks (none if that is 0).
+        fewer: blocks on each of the emptier SMs (< ``residents``).
+        fewer_sms: emptier SMs.
     """
-    times = np.array([equal_blocks_us(gpu, block, residents), equal_blocks_us(gpu, block, residents - 1)])
+    times = np.array([equal_blocks_us(gpu, block, residents), equal_blocks_us(gpu, block, fewer)])
     if block.dram_bytes <= 0.0:
         return times[0]
     weights = np.array([float(sms), float(fewer_sms)])
-    demands = np.array([residents, residents - 1]) * block.dram_bytes / times
+    demands = np.array([residents, fewer]) * block.dram_bytes / times
+    both = fewer > 0 and fewer_sms > 0
     done = 0.0
     elapsed = 0.0
-    for phase in range(2 if fewer_sms > 0 and residents > 1 else 1):
-        last = phase == 1 or fewer_sms == 0 or residents == 1
+    for phase in range(2):
+        last = phase == 1 or not both
         total = demands[0] * weights[0]
         if not last:
             total += demands[1] * weights[1]
@@ -146,13 +148,14 @@ def solo_duration_us(gpu, block, blocks, blocks_per_sm):
     rest = blocks - full * wave
     duration = 0.0
     if full > 0:
-        duration = full * wave_us(gpu, block, blocks_per_sm, gpu.sms, 0)
+        duration = full * wave_us(gpu, block, blocks_per_sm, gpu.sms, 0, 0)
         if rest > 0:
             packed = min(rest, blocks_per_sm)
-            duration += wave_us(gpu, block, packed, rest // packed, 0)
+            odd = rest % packed
+            duration += wave_us(gpu, block, packed, rest // packed, odd, 1 if odd > 0 else 0)
         return duration
     least = rest // gpu.sms
     crowded = rest - least * gpu.sms
     if crowded == 0:
-        return wave_us(gpu, block, least, gpu.sms, 0)
-    return wave_us(gpu, block, least + 1, crowded, gpu.sms - crowded)
+        return wave_us(gpu, block, least, gpu.sms, 0, 0)
+    return wave_us(gpu, block, least + 1, crowded, least, gpu.sms - crowded)

@@ -147,9 +147,9 @@ class Table:
         return (Table, (self.array, self._columns))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
-    """A snapshot at one decision epoch."""
+    """A snapshot at one decision epoch; to be read before the next command is applied."""
 
     time_us: float
     pending: Table

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from gpusched_env.devices.reference.dispatcher import dispatch_all, dispatch_to, overlap
-from gpusched_env.hardware.contention import block_time_us, fair_level, issue_stretch, served_traffic, throttle
+from gpusched_env.hardware.contention import NO_LEVEL, block_time_us, fair_level, issue_stretch, served_traffic, throttle
 
 DONE = 1e-9
 """A block with less than this share of its work left has ended (absorbs rounding of products)."""
@@ -102,39 +102,51 @@ def set_rates(gpu, sms, rows, grids, state):
     """Progress rates under the present residency, and the time of the next block end."""
     demands = np.empty(gpu.sms)
     total = 0.0
+    # Many SMs hold the same: one power function serves all that meet the same demand.
+    known_demand = -1.0
+    stretch = 1.0
     for s in range(gpu.sms):
         if sms[s].dirty == 1:
-            issue_times(gpu, sms[s], rows[s], grids)
+            demand, mean = issue_demand(sms[s], rows[s], grids)
+            if demand != known_demand:
+                known_demand = demand
+                stretch = issue_stretch(demand, gpu.issue_norm)
+            issue_times(mean, stretch, sms[s], rows[s], grids)
         demands[s] = sms[s].demand
-        total += sms[s].demand
+        total += demands[s]
     state.traffic = 0.0
-    level = np.inf
+    level = NO_LEVEL
     if total > 0.0:
         served = served_traffic(total, gpu.dram_bytes_per_us, gpu.dram_norm)
         level = min(fair_level(demands, np.ones(gpu.sms), served), gpu.sm_dram_bytes_per_us)
     state.next_us = np.inf
     for s in range(gpu.sms):
-        slow = throttle(sms[s].demand, level) if total > 0.0 else 1.0
-        if sms[s].dirty == 1 or slow != sms[s].throttle:
-            sms[s].throttle = slow
-            sms[s].dirty = 0
-            for r in range(sms[s].rows):
-                row = rows[s, r]
-                if grids[row.grid].frozen == 1:
+        sm = sms[s]
+        if sm.rows == 0:
+            sm.dirty = 0
+            continue
+        slow = throttle(demands[s], level)
+        changed = sm.dirty == 1 or slow != sm.throttle
+        sm.throttle = slow
+        sm.dirty = 0
+        state.traffic += demands[s] * slow
+        for r in range(sm.rows):
+            row = rows[s, r]
+            if changed:
+                grid = grids[row.grid]
+                if grid.frozen == 1:
                     row.rate = 0.0
-                elif grids[row.grid].block.dram_bytes > 0.0:
+                elif grid.block.dram_bytes > 0.0:
                     row.rate = slow / row.time_us
                 else:
                     row.rate = 1.0 / row.time_us
-        state.traffic += sms[s].demand * slow
-        for r in range(sms[s].rows):
-            if rows[s, r].rate > 0.0:
-                state.next_us = min(state.next_us, state.now + rows[s, r].left / rows[s, r].rate)
+            if row.rate > 0.0:
+                state.next_us = min(state.next_us, state.now + row.left / row.rate)
 
 
 @njit(cache=True)
-def issue_times(gpu, sm, rows, grids):
-    """Block durations on one SM from issue-slot sharing, and the SM's DRAM demand at that pace."""
+def issue_demand(sm, rows, grids):
+    """Summed issue fraction of the residents of one SM, and its demand-weighted mean."""
     demand = 0.0
     squared = 0.0
     for r in range(sm.rows):
@@ -143,8 +155,12 @@ def issue_times(gpu, sm, rows, grids):
             fraction = grid.block.issue_us / grid.block.latency_us
             demand += rows[r].blocks * fraction
             squared += rows[r].blocks * fraction * fraction
-    mean = squared / demand if demand > 0.0 else 0.0
-    stretch = issue_stretch(demand, gpu.issue_norm)
+    return demand, squared / demand if demand > 0.0 else 0.0
+
+
+@njit(cache=True)
+def issue_times(mean, stretch, sm, rows, grids):
+    """Block durations on one SM from issue-slot sharing, and the SM's DRAM demand at that pace."""
     sm.demand = 0.0
     for r in range(sm.rows):
         grid = grids[rows[r].grid]

@@ -35,20 +35,16 @@ class Context:
         """Channel heads that wait for a free slot among the resident grids."""
         self.on_device: dict[int, Launch] = {}
         """Launches by slot."""
-        self.work = 0
-        """Kernels submitted and not finished or preempted."""
         self._timer_us = math.inf
 
     def submit(self, launch: Launch) -> None:
         """A kernel has reached the head of its stream."""
         launch.stage = Stage.ON_DEVICE
-        self.work += 1
         channel = self._channels[launch.tenant % len(self._channels)]
         channel.append(launch)
         if len(channel) == 1:
             self._at_head.append(launch)
             self.settle()
-        self._device.work_changed()
 
     def _enter(self) -> None:
         """Let channel heads become resident grids, as far as slots are free."""
@@ -118,12 +114,10 @@ class Context:
             launch.saved, launch.saved_left = self.sms.saved(slot)
         self.sms.remove(slot)
         launch.slot = -1
-        self.work -= 1
         if waiting > 0:
             self._device.preempted(launch)
         else:
             self._device.finished(launch)
-        self._device.work_changed()
 
     def withdraw(self, launch: Launch) -> None:
         """Hand out no further blocks of a kernel."""
@@ -158,10 +152,8 @@ class Context:
         del self.on_device[slot]
         self.sms.remove(slot)
         launch.slot = -1
-        self.work -= 1
         self._device.preempted(launch)
         self.settle()
-        self._device.work_changed()
 
     def activate(self) -> None:
         """The context gets the GPU."""

@@ -17,7 +17,7 @@ from gpusched_env.devices.reference.phases import Phase, Timer
 from gpusched_env.devices.reference.preemption import preempt
 from gpusched_env.devices.reference.slicer import Slicer
 from gpusched_env.devices.reference.stream import Stream
-from gpusched_env.devices.reference.views import build_view
+from gpusched_env.devices.reference.views import LazyView, build_view
 from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand
 from gpusched_env.scenarios.problem import HostOp, Problem
 from gpusched_env.scheduling import commands
@@ -46,6 +46,8 @@ class ReferenceDevice:
         self._done_us = math.inf
         self._over = False
         self._ids = 0
+        self.epoch = 0
+        """Commands applied; a view is valid within one epoch."""
         self._awake = False
         self._timer_us = math.inf
         self._busy_until_us = 0.0
@@ -100,6 +102,7 @@ class ReferenceDevice:
         else:
             raise IllegalCommand(f"{command!r} is not a command")
         self._history.append(command)
+        self.epoch += 1
 
     def _decided(self) -> float:
         """Charge the host time of one decision; returns when its command takes effect."""
@@ -125,8 +128,7 @@ class ReferenceDevice:
         """Pass an operation to its stream, and copies right behind it too."""
         while True:
             if launch.op.kind is OpKind.KERNEL:
-                self.launched[launch.id] = launch
-                self.launched_by[host.index] += 1
+                self._count(launch, 1)
             launch.stage = Stage.LAUNCHED
             launch.launched_us = at_us
             launch.arrives_us = at_us + self.problem.gpu.timing.launch_latency_us
@@ -214,7 +216,7 @@ class ReferenceDevice:
                 self._over = True
                 break
             if self._awake and env.now >= self._busy_until_us and self._has_choice():
-                return self.view()
+                return LazyView(self)
             limit = min(self._timer_us, horizon)
             if self._awake and self._busy_until_us > env.now:
                 limit = min(limit, self._busy_until_us)
@@ -272,8 +274,13 @@ class ReferenceDevice:
         """The context that a launch belongs to."""
         return self.contexts[launch.tenant if len(self.contexts) > 1 else 0]
 
-    def work_changed(self) -> None:
-        """A context's amount of work has changed."""
+    def _count(self, launch: Launch, change: int) -> None:
+        """Keep the numbers of launched, unfinished kernels."""
+        if change > 0:
+            self.launched[launch.id] = launch
+        else:
+            del self.launched[launch.id]
+        self.launched_by[launch.tenant] += change
         if self._slicer is not None:
             self._slicer.notify()
 
@@ -281,8 +288,7 @@ class ReferenceDevice:
         """All blocks of a kernel have ended."""
         launch.stage = Stage.FINISHED
         launch.preempting = False
-        del self.launched[launch.id]
-        self.launched_by[launch.tenant] -= 1
+        self._count(launch, -1)
         if self._record != "jobs":
             self.timeline.kernels.add(
                 launch.id, launch.tenant, launch.job.number, launch.op.identity, launch.issued_us,
@@ -307,8 +313,7 @@ class ReferenceDevice:
         launch.stage = Stage.PENDING
         launch.preempting = False
         launch.preemptions += 1
-        del self.launched[launch.id]
-        self.launched_by[launch.tenant] -= 1
+        self._count(launch, -1)
         self.hosts[launch.tenant].pending.appendleft(launch)
         self.wake()
 

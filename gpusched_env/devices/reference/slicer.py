@@ -1,8 +1,8 @@
 """Time slicing: contexts that do not share the GPU take turns on it.
 
 Round robin over contexts with work. A context keeps the GPU for a slice, and gives it up at once when
-it has nothing on the device while another waits (even between two kernels of an eager process); every
-switch costs dead time. Recorded on an H100: slices of 2 ms, 0.15 ms a switch (``data/measurements``).
+none of its launched kernels is unfinished while another waits (an eager process whose host has not yet
+launched its next kernel); every switch costs dead time. Recorded on an H100: slices of 2 ms, 0.15 ms a switch (``data/measurements``).
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ class Slicer:
 
     def __init__(self, device: ReferenceDevice, contexts: list[Context]) -> None:
         self._env = device.env
+        self._work = device.launched_by
         self._timing = device.problem.gpu.timing
         self._contexts = contexts
         self._notified: Event | None = None
         self._env.process(self._run())
 
     def notify(self) -> None:
-        """Some context's work has come or gone."""
+        """A kernel was launched or has finished."""
         if self._notified is not None:
             notified, self._notified = self._notified, None
             notified.succeed()
@@ -40,7 +41,7 @@ class Slicer:
         count = len(self._contexts)
         for step in range(1, count):
             index = (current + step) % count
-            if self._contexts[index].work:
+            if self._work[index]:
                 return index
         return None
 
@@ -51,7 +52,7 @@ class Slicer:
         slice_end = env.now + self._timing.slice_us
         while True:
             other = self._next(current)
-            if other is not None and (self._contexts[current].work == 0 or env.now >= slice_end):
+            if other is not None and (self._work[current] == 0 or env.now >= slice_end):
                 self._contexts[current].deactivate()
                 yield Timer(env, self._timing.switch_us, Phase.ENGINE)
                 current = other

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpusched_env.devices.reference.launch import Stage
+from gpusched_env.errors import GpuschedError
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, Table, TenantColumn, View
 from gpusched_env.workload.workload import OpKind
 
@@ -16,22 +18,29 @@ if TYPE_CHECKING:
     from gpusched_env.devices.reference.host import Host
 
 
+class LazyView(View):
+    """A view whose tables are built when they are first read: most schedulers read few of them."""
+
+    def __init__(self, device: ReferenceDevice) -> None:
+        fields = self.__dict__
+        fields["_device"] = device
+        fields["_epoch"] = device.epoch
+        fields["time_us"] = device.env.now
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _BUILDERS:
+            raise AttributeError(name)
+        device = self.__dict__["_device"]
+        if device.epoch != self.__dict__["_epoch"]:
+            raise GpuschedError("a view must be read before the next command is applied")
+        value = self.__dict__[name] = _BUILDERS[name](device)
+        return value
+
+
 def build_view(device: ReferenceDevice) -> View:
-    """A snapshot of ``device`` at its present time."""
-    gpu = device.problem.gpu
-    contexts = device.contexts
-    resident_threads = sum(context.sms.resident_threads for context in contexts if context.active)
-    return View(
-        time_us=device.env.now,
-        pending=_table([row for host in device.hosts for row in _pending(device, host)], PendingColumn),
-        running=_table(_running(device), RunningColumn),
-        tenants=_table([_tenant(device, host) for host in device.hosts], TenantColumn),
-        sms=gpu.sms,
-        busy_sms=device.meter.busy_sms,
-        occupancy=resident_threads / (gpu.sms * gpu.limits.threads),
-        dram=device.meter.traffic / gpu.dram_bytes_per_us,
-        horizon_us=device.problem.scenario.horizon_us,
-    )
+    """A snapshot of ``device`` at its present time, complete."""
+    view = LazyView(device)
+    return View(time_us=device.env.now, **{name: getattr(view, name) for name in _BUILDERS})
 
 
 def _table(rows: list[tuple[float, ...]], columns: type[PendingColumn] | type[RunningColumn] | type[TenantColumn]) -> Table:
@@ -134,3 +143,21 @@ def _tenant(device: ReferenceDevice, host: Host) -> tuple[float, ...]:
         0 if partition is None else partition.first,
         device.problem.gpu.sms if partition is None else partition.sms,
     )
+
+
+def _occupancy(device: ReferenceDevice) -> float:
+    gpu = device.problem.gpu
+    threads = sum(context.sms.resident_threads for context in device.contexts if context.active)
+    return threads / (gpu.sms * gpu.limits.threads)
+
+
+_BUILDERS: dict[str, Callable[[ReferenceDevice], Any]] = {
+    "pending": lambda d: _table([row for host in d.hosts for row in _pending(d, host)], PendingColumn),
+    "running": lambda d: _table(_running(d), RunningColumn),
+    "tenants": lambda d: _table([_tenant(d, host) for host in d.hosts], TenantColumn),
+    "sms": lambda d: d.problem.gpu.sms,
+    "busy_sms": lambda d: d.meter.busy_sms,
+    "occupancy": _occupancy,
+    "dram": lambda d: d.meter.traffic / d.problem.gpu.dram_bytes_per_us,
+    "horizon_us": lambda d: d.problem.scenario.horizon_us,
+}

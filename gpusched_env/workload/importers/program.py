@@ -165,9 +165,10 @@ class _Walk:
             self.device_end_us = max(self.device_end_us, event.end_us)
 
     def synchronise(self, call: HostCall) -> None:
-        """A synchronisation: it waits if the device was not done when it was called."""
-        if self.device_end_us > call.start_us:
-            self._append(None, call.start_us, max(call.start_us, self._seen(call)))
+        """A synchronisation: it waits if the host could not know yet, when it called, that the device was done."""
+        seen = self._seen(call)
+        if seen > call.start_us:
+            self._append(None, call.start_us, seen)
         else:
             self._append(None, call.end_us, call.end_us)
         self.closed_us = call.end_us

@@ -1,0 +1,1 @@
+"""Learned schedulers: policies, training, and trained weights."""

@@ -1,0 +1,86 @@
+"""What the HTML report's timeline draws: kernels of the tenants' streams, and blocks on SMs, in one window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.episodes import Run
+from gpusched_env.experiments.window import interesting_window
+from gpusched_env.hardware.placement import sm_order
+
+MAX_KERNELS = 2_000
+"""Kernels a scheduler."""
+MAX_BARS = 12_000
+"""Bars a scheduler in the rows of SMs; equal neighbours share one."""
+
+
+def timeline_data(comparison: Comparison) -> dict[str, Any]:
+    """Plain data, times in nanoseconds since the window's start.
+
+    Keys: ``window_us``; ``tenants``, ``kernels`` (names), ``sms`` (how many); ``truncated``; ``schedulers``, each
+    with ``name``, ``streams`` (rows of start, end, tenant, kernel name, job, blocks, threads) and ``sms`` (rows of
+    start, end, tenant, kernel name, first and last rank in placement order, blocks on each of these SMs).
+    """
+    problem = comparison.problem
+    recorded = [run for run in map(comparison.recorded, comparison.schedulers) if run is not None]
+    data: dict[str, Any] = {"schedulers": [], "truncated": False, "window_us": comparison.window_us}
+    if not recorded:
+        return data
+    window = comparison.window_us or interesting_window(recorded[0], problem)
+    names: dict[str, int] = {}
+    name_of = [names.setdefault(profile.kernel.name, len(names)) for profile in problem.kernels]
+    shapes = [(profile.kernel.blocks, profile.kernel.threads) for profile in problem.kernels]
+    ranks = np.argsort(sm_order(problem.gpu))
+    for run in recorded:
+        assert run.timeline is not None
+        kernels = run.timeline.kernels.array
+        kernels = kernels[(kernels[:, 7] > window[0]) & (kernels[:, 6] < window[1])]
+        kernels = kernels[np.argsort(kernels[:, 6], kind="stable")]
+        streams = [
+            [*_span(row[6], row[7], window), int(row[1]), name_of[int(row[3])], int(row[2]), *shapes[int(row[3])]]
+            for row in kernels[:MAX_KERNELS]
+        ]
+        blocks = comparison.block_runs.get(run.scheduler)
+        bars = [] if blocks is None else _bars(blocks, run, ranks, name_of, window)
+        data["truncated"] |= len(kernels) > MAX_KERNELS or len(bars) > MAX_BARS
+        data["schedulers"].append({"name": run.scheduler, "streams": streams, "sms": bars[:MAX_BARS]})
+    return data | {
+        "window_us": list(window),
+        "tenants": comparison.tenants,
+        "kernels": list(names),
+        "sms": problem.gpu.sms,
+    }
+
+
+def _bars(
+    run: Run, whole: Run, ranks: NDArray[np.int64], name_of: list[int], window: tuple[float, float]
+) -> list[list[int]]:
+    """Residencies in order of start; SMs that are neighbours in placement order and hold the same share one."""
+    assert run.timeline is not None
+    assert whole.timeline is not None
+    launches = {row[0]: (int(row[1]), name_of[int(row[3])]) for row in whole.timeline.kernels.array}
+    table = run.timeline.blocks.array
+    table = table[(table[:, 4] > window[0]) & (table[:, 3] < window[1])]
+    rank = ranks[table[:, 0].astype(int)]
+    bars: list[list[int]] = []
+    last: tuple[float, ...] | None = None
+    for i in np.lexsort((rank, table[:, 2], table[:, 4], table[:, 1], table[:, 3])):
+        _, launch, blocks, start, end = table[i]
+        if launch not in launches:
+            continue
+        key = (launch, blocks, start, end)
+        if key == last and rank[i] == bars[-1][5] + 1:
+            bars[-1][5] += 1
+        else:
+            tenant, name = launches[launch]
+            bars.append([*_span(start, end, window), tenant, name, int(rank[i]), int(rank[i]), int(blocks)])
+        last = key
+    return bars
+
+
+def _span(start_us: float, end_us: float, window: tuple[float, float]) -> tuple[int, int]:
+    return round((start_us - window[0]) * 1e3), round((end_us - window[0]) * 1e3)

@@ -1,0 +1,97 @@
+"""Rendering in the three modes of the environment; pictures and windows load their libraries on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.envs.picture import picture
+from gpusched_env.envs.text import text
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.timeline import Timeline
+from gpusched_env.scheduling.view import View
+
+RenderMode = Literal["human", "rgb_array", "ansi"]
+
+
+class Renderer:
+    """Draws states in one mode and keeps the window of mode ``human``."""
+
+    def __init__(self, mode: RenderMode) -> None:
+        self._mode = mode
+        self._screen: Screen | None = None
+
+    def draw(self, problem: Problem, view: View, timeline: Timeline) -> str | NDArray[np.uint8] | None:
+        """The text of mode ``ansi``, the picture of ``rgb_array``; ``human`` shows it and returns nothing."""
+        if self._mode == "ansi":
+            return text(problem, view)
+        image = picture(problem, view, timeline)
+        if self._mode == "rgb_array":
+            return image
+        if self._screen is None:
+            self._screen = open_screen()
+        self._screen.show(image, lambda: text(problem, view))
+        return None
+
+    def close(self) -> None:
+        """Close the window, if there is one; may be called again."""
+        if self._screen is not None:
+            self._screen.close()
+            self._screen = None
+
+
+class Screen(Protocol):
+    """Where ``human`` rendering goes."""
+
+    def show(self, image: NDArray[np.uint8], words: Callable[[], str]) -> None:
+        """Show the picture, or the words where there are no pictures."""
+
+    def close(self) -> None:
+        """Give the window back."""
+
+
+def open_screen() -> Screen:
+    """A Matplotlib window; without Matplotlib or a display, standard output."""
+    try:
+        import matplotlib
+        from matplotlib import pyplot
+    except ImportError:
+        return _Terminal()
+    if matplotlib.get_backend().lower() in {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}:
+        return _Terminal()
+    return _Window(pyplot)
+
+
+class _Terminal:
+    def show(self, image: NDArray[np.uint8], words: Callable[[], str]) -> None:
+        print(words(), flush=True)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class _Window:
+    def __init__(self, pyplot: Any) -> None:
+        self._pyplot = pyplot
+        self._figure: Any = None
+        self._image: Any = None
+
+    def show(self, image: NDArray[np.uint8], words: Callable[[], str]) -> None:
+        if self._figure is None:
+            height, width = image.shape[:2]
+            self._figure = self._pyplot.figure("gpusched_env", figsize=(width / 100, height / 100), dpi=100)
+            axes = self._figure.add_axes((0, 0, 1, 1))
+            axes.set_axis_off()
+            self._image = axes.imshow(image)
+            self._figure.show()
+        self._image.set_data(image)
+        self._figure.canvas.draw_idle()
+        self._figure.canvas.flush_events()
+
+    def close(self) -> None:
+        if self._figure is not None:
+            self._pyplot.close(self._figure)
+            self._figure = None

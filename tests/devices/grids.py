@@ -1,0 +1,96 @@
+"""A driver for :class:`SmArray` in tests: grids arrive at given times, block ends are stepped through."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from gpusched_env.devices.reference.sms import SmArray
+from gpusched_env.hardware.occupancy import footprint
+from gpusched_env.hardware.records import BLOCK_DTYPE
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
+
+
+@dataclass
+class Grid:
+    """A grid of ``blocks`` blocks of ``threads`` threads that arrives at ``at_us``."""
+
+    at_us: float
+    blocks: int
+    threads: int
+    latency_us: float
+    priority: int = 0
+    shared_bytes: int = 0
+    registers: int = 16
+    issue_us: float = 0.0
+    dram_bytes: float = 0.0
+    partition: tuple[int, int] | None = None
+    started_us: float = math.nan
+    ended_us: float = math.nan
+    spans: list[tuple[int, int, float, float]] = field(default_factory=list)
+    """(SM, blocks, start, end) of its residencies."""
+
+
+def block_record(gpu: GpuSpec, grid: Grid) -> np.ndarray:
+    print_ = footprint(gpu, grid.threads, grid.registers, grid.shared_bytes)
+    record = np.zeros(1, BLOCK_DTYPE)
+    record[0] = (
+        print_.threads, print_.warps, print_.registers, print_.shared_bytes, print_.carveout_bytes,
+        grid.latency_us, grid.issue_us, grid.dram_bytes,
+    )  # fmt: skip
+    return record
+
+
+def without_contention(name: str) -> GpuSpec:
+    """A shipped GPU whose block limit and memory never matter for grids without issue or DRAM demand."""
+    return msgspec.structs.replace(load_gpu(name), dram_bytes_per_us=1e12)
+
+
+def run(gpu: GpuSpec, grids: list[Grid], *, each_wave: bool = True, check: bool = False) -> SmArray:
+    """Run ``grids`` to the end; fills their start, end and spans (spans need ``each_wave``)."""
+    sms = SmArray(gpu, each_wave=each_wave)
+    arrivals = sorted(grids, key=lambda g: g.at_us)
+    slots: dict[int, Grid] = {}
+    now = 0.0
+    while arrivals or slots:
+        upcoming = min(sms.next_us, arrivals[0].at_us if arrivals else math.inf)
+        assert upcoming < math.inf, "nothing can happen any more"
+        assert upcoming >= now, "time runs back"
+        now = upcoming
+        if now < sms.next_us:
+            grid = arrivals.pop(0)
+            partition = grid.partition or (0, gpu.sms)
+            slots[sms.add(block_record(gpu, grid), 1.0, grid.blocks, grid.priority, partition)] = grid
+        sms.step(now)
+        for slot in sms.started:
+            slots[slot].started_us = now
+        for sm, slot, blocks, since in sms.ended_rows().tolist():
+            slots[int(slot)].spans.append((int(sm), int(blocks), since, now))
+        for slot in sms.finished:
+            slots[slot].ended_us = now
+            sms.remove(slot)
+            del slots[slot]
+        if check:
+            check_limits(gpu, sms)
+    return sms
+
+
+def check_limits(gpu: GpuSpec, sms: SmArray) -> None:
+    """No SM holds more than its limits, and what it says it holds is what its rows hold."""
+    limits = gpu.limits
+    for sm, rows in zip(sms._sms, sms._rows, strict=True):
+        held = rows[: sm["rows"]]
+        counts = held["blocks"]
+        demand = sms._grids[held["grid"]]["block"]
+        assert sm["threads"] == (counts * demand["threads"]).sum() <= limits.threads
+        assert sm["warps"] == (counts * demand["warps"]).sum() <= limits.warps
+        assert sm["registers"] == (counts * demand["registers"]).sum() <= limits.registers
+        assert sm["shared"] == (counts * demand["shared_bytes"]).sum() <= limits.shared_bytes
+        assert sm["blocks"] == counts.sum() <= limits.blocks
+        if sm["blocks"]:
+            assert sm["shared"] <= sm["carveout"] <= limits.shared_bytes
+        assert (held["left"] > -1e-6).all()
+        assert (held["rate"] >= 0.0).all()

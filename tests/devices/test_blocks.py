@@ -1,0 +1,122 @@
+"""Invariants of the block-level simulation, on random grids and GPUs."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpusched_env.hardware.contention import solo_duration_us
+from gpusched_env.hardware.occupancy import footprint
+from gpusched_env.hardware.records import gpu_record
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from tests.devices.grids import Grid, block_record, run, without_contention
+
+H100 = load_gpu("h100-sxm")
+SMALL = msgspec.structs.replace(H100, sms=6, dram_bytes_per_us=H100.dram_bytes_per_us / 22)
+
+
+@st.composite
+def grids(draw: st.DrawFn) -> Grid:
+    latency = draw(st.floats(1.0, 300.0))
+    first = draw(st.integers(0, 5))
+    return Grid(
+        at_us=draw(st.sampled_from([0.0, 0.0, 5.0, 50.0])) + draw(st.floats(0.0, 200.0)),
+        blocks=draw(st.integers(1, 400)),
+        threads=draw(st.sampled_from([32, 64, 96, 128, 256, 512, 1024])),
+        latency_us=latency,
+        priority=draw(st.sampled_from([0, 0, -1, -5])),
+        shared_bytes=draw(st.sampled_from([0, 0, 1000, 30_000, 72_000, 200_000])),
+        registers=draw(st.sampled_from([16, 32, 64])),
+        issue_us=latency * draw(st.sampled_from([0.0, 0.05, 0.3, 1.0])),
+        dram_bytes=latency * draw(st.sampled_from([0.0, 100.0, 3_000.0, 20_000.0])),
+        partition=draw(st.sampled_from([None, None, None, (first, draw(st.integers(1, 6)))])),
+    )
+
+
+@given(st.lists(grids(), min_size=1, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_every_block_runs_once_within_limits_and_partitions(given_grids: list[Grid]) -> None:
+    run(SMALL, given_grids, check=True)
+    ranks = [0, 2, 4, 1, 3, 5]
+    for grid in given_grids:
+        assert sum(blocks for _, blocks, _, _ in grid.spans) == grid.blocks
+        assert grid.at_us <= grid.started_us < grid.ended_us
+        first, count = grid.partition or (0, 6)
+        allowed = {ranks[(first + i) % 6] for i in range(count)}
+        assert {sm for sm, *_ in grid.spans} <= allowed
+        for _, _, start, end in grid.spans:
+            assert end - start >= grid.latency_us * (1 - 1e-9), "no block is faster than alone"
+
+
+@given(st.lists(grids(), min_size=1, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_jumping_over_steady_states_changes_nothing(given_grids: list[Grid]) -> None:
+    """Every wave as an event of its own gives the same starts and ends, to a nanosecond."""
+    stepwise = [msgspec.convert(vars(g) | {"spans": []}, Grid) for g in given_grids]
+    run(SMALL, stepwise, each_wave=True)
+    run(SMALL, given_grids, each_wave=False)
+    assert [g.ended_us for g in given_grids] == pytest.approx([g.ended_us for g in stepwise], abs=1e-3)
+    assert [g.started_us for g in given_grids] == pytest.approx([g.started_us for g in stepwise], abs=1e-3)
+
+
+@pytest.mark.parametrize("blocks", [1, 7, 131, 132, 133, 200, 264, 1056, 1057, 1500, 5000])
+@pytest.mark.parametrize(("issue", "traffic"), [(0.05, 0.0), (0.6, 3_000.0), (0.2, 60_000.0)])
+def test_a_kernel_alone_takes_its_closed_form(blocks: int, issue: float, traffic: float) -> None:
+    grid = Grid(0.0, blocks, 256, 20.0, issue_us=20.0 * issue, dram_bytes=20.0 * traffic, registers=32)
+    run(H100, [grid], each_wave=False)
+    fitting = footprint(H100, 256, 32, 0).blocks_per_sm
+    expected = solo_duration_us(gpu_record(H100)[0], block_record(H100, grid)[0], blocks, fitting)
+    assert grid.ended_us == pytest.approx(expected, rel=2e-3)
+
+
+def test_waiting_blocks_pack_into_the_sms_that_free_first() -> None:
+    """Blocks of 256 threads behind full SMs go eight to an SM, although they would spread on idle SMs."""
+    first = Grid(0.0, 4 * 2, 1024, 100.0)
+    second = Grid(10.0, 9, 256, 10.0)
+    run(msgspec.structs.replace(without_contention("h100-sxm"), sms=4), [first, second])
+    assert sorted(blocks for _, blocks, _, _ in second.spans) == [1, 8]
+    alone = Grid(0.0, 9, 256, 10.0)
+    run(msgspec.structs.replace(without_contention("h100-sxm"), sms=4), [alone])
+    assert sorted(blocks for _, blocks, _, _ in alone.spans) == [2, 2, 2, 3]
+
+
+def test_a_carve_out_changes_only_on_an_idle_sm() -> None:
+    """72 KB blocks wait for every block of a kernel without shared memory to leave, although bytes are free."""
+    gpu = msgspec.structs.replace(without_contention("h100-sxm"), sms=1)
+    resident = Grid(0.0, 2, 256, 100.0)
+    later = Grid(50.0, 1, 256, 100.0)
+    hungry = Grid(60.0, 1, 256, 10.0, shared_bytes=72 * 1024)
+    run(gpu, [resident, later, hungry])
+    assert hungry.started_us == 150.0
+
+
+def test_cost_does_not_grow_with_the_grid() -> None:
+    """A million blocks take about as many steps as a hundred thousand."""
+    from gpusched_env.devices.reference.sms import SmArray
+
+    steps = []
+    for blocks in (10**4, 10**6):
+        sms = SmArray(H100)
+        sms.add(block_record(H100, Grid(0.0, blocks, 256, 20.0, issue_us=6.0, registers=32)), 1.0, blocks, 0, (0, H100.sms))
+        sms.step(0.0)
+        count = 0
+        while np.isfinite(sms.next_us):
+            sms.step(sms.next_us)
+            count += 1
+        steps.append(count)
+    assert steps[1] <= steps[0] + 1
+
+
+def spec_without_carveouts(gpu: GpuSpec) -> GpuSpec:
+    return msgspec.structs.replace(gpu, limits=msgspec.structs.replace(gpu.limits, carveouts=()))
+
+
+def test_without_configurable_carve_out_free_bytes_are_enough() -> None:
+    gpu = spec_without_carveouts(msgspec.structs.replace(without_contention("h100-sxm"), sms=1))
+    resident = Grid(0.0, 2, 256, 100.0)
+    hungry = Grid(60.0, 1, 256, 10.0, shared_bytes=72 * 1024)
+    run(gpu, [resident, hungry])
+    assert hungry.started_us == 60.0

@@ -1,0 +1,348 @@
+"""Kineto import: literal programs from hand-made traces, and errors that name file, event and field."""
+
+import copy
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpusched_env.errors import InputError
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.workload.importers import import_kineto
+from gpusched_env.workload.importers.kineto import match_gpu
+from gpusched_env.workload.workload import Op, OpKind, Workload, decode_workload, encode_workload
+
+Event = dict[str, Any]
+ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float> >(int, float*)"
+GEMM = "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x64x32_cublas"
+
+
+@pytest.fixture
+def gpu() -> GpuSpec:
+    """An H100 with latencies that are easy to add up."""
+    spec = load_gpu("h100-sxm")
+    timing = msgspec.structs.replace(spec.timing, launch_latency_us=2.0, stream_gap_us=1.0, sync_latency_us=3.0)
+    return msgspec.structs.replace(spec, timing=timing)
+
+
+def call(name: str, ts: float, dur: float, correlation: int, cat: str = "cuda_runtime") -> Event:
+    return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "args": {"correlation": correlation}}
+
+
+def kernel(ts: float, dur: float, correlation: int, name: str = ELEMENTWISE, **args: Any) -> Event:
+    details = {
+        "device": 0,
+        "stream": 7,
+        "correlation": correlation,
+        "registers per thread": 32,
+        "shared memory": 0,
+        "grid": [264, 1, 1],
+        "block": [128, 1, 1],
+    }
+    return {"ph": "X", "cat": "kernel", "name": name, "ts": ts, "dur": dur, "args": details | args}
+
+
+def memcpy(name: str, ts: float, dur: float, correlation: int, size: int = 64) -> Event:
+    args = {"device": 0, "stream": 7, "correlation": correlation, "bytes": size}
+    return {"ph": "X", "cat": "gpu_memcpy", "name": name, "ts": ts, "dur": dur, "args": args}
+
+
+def mark(ts: float, dur: float, name: str = "ProfilerStep#3") -> Event:
+    return {"ph": "X", "cat": "user_annotation", "name": name, "ts": ts, "dur": dur}
+
+
+def three_kernels() -> list[Event]:
+    """Two kernels and a copy, a wait for them, a third kernel like the first, and a synchronisation at its end."""
+    return [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},
+        mark(1000.0, 100.0),
+        call("cudaLaunchKernel", 1010.0, 5.0, 1),
+        kernel(1017.0, 10.0, 1),
+        call("cuLaunchKernelEx", 1018.0, 4.0, 2, cat="cuda_driver"),
+        kernel(1028.0, 14.0, 2, GEMM, grid=[16, 8, 1], block=[384, 1, 1], **{"shared memory": 65536}),
+        call("cudaMemcpyAsync", 1025.0, 2.0, 3),
+        memcpy("Memcpy DtoH (Device -> Pinned)", 1043.0, 2.0, 3),
+        call("cudaStreamSynchronize", 1029.0, 19.5, 4),
+        call("cudaLaunchKernel", 1052.0, 4.0, 5),
+        kernel(1058.0, 4.0, 5),
+        call("cudaDeviceSynchronize", 1070.0, 4.0, 6),
+    ]
+
+
+def write(path: Path, events: list[Event], device: str = "NVIDIA H100 80GB HBM3") -> Path:
+    document = {"deviceProperties": [{"id": 0, "name": device}], "traceEvents": events}
+    path.write_bytes(json.dumps(document).encode())
+    return path
+
+
+def imported(tmp_path: Path, events: list[Event], gpu: GpuSpec, iteration: str | None = None) -> Workload:
+    return import_kineto(write(tmp_path / "net.pt.trace.json", events), gpu, iteration)
+
+
+def test_three_kernels_give_the_literal_program(tmp_path: Path, gpu: GpuSpec) -> None:
+    workload = imported(tmp_path, three_kernels(), gpu)
+    assert workload.name == "net"
+    assert [variant.ops for variant in workload.variants] == [
+        (
+            Op(OpKind.KERNEL, 15.0, 0, 10.0),  # mark 1000 to return 1015
+            Op(OpKind.KERNEL, 7.0, 1, 14.0),
+            Op(OpKind.COPY_TO_HOST, 5.0, -1, 2.0, 64),
+            Op(OpKind.SYNC, 2.0),  # called at 1029, the copy ends at 1045, seen at 1048
+            Op(OpKind.KERNEL, 8.0, 0, 4.0),  # 1048 to 1056
+            Op(OpKind.SYNC, 18.0),  # the device was done at 1062: all of 1056 to 1074 is the host's
+        )
+    ]
+    assert workload.iteration_us == (74.0,)
+    first, second = workload.kernels
+    assert (first.grid, first.block, first.registers, first.shared_bytes) == ((264, 1, 1), (128, 1, 1), 32, 0)
+    assert (first.name, first.duration_us, first.kind) == (
+        "vectorized_elementwise_kernel<4, FillFunctor<float> >",
+        7.0,
+        "memory",
+    )
+    assert (second.name, second.duration_us, second.kind) == (GEMM, 14.0, "compute")
+    assert (second.grid, second.shared_bytes) == ((16, 8, 1), 65536)
+
+
+def test_gzip_and_files_of_workloads_round_trip(tmp_path: Path, gpu: GpuSpec) -> None:
+    plain = write(tmp_path / "net.json", three_kernels())
+    zipped = tmp_path / "net.kineto.json.gz"
+    zipped.write_bytes(gzip.compress(plain.read_bytes()))
+    workload = import_kineto(zipped, gpu)
+    assert workload == import_kineto(plain, gpu)
+    assert decode_workload(encode_workload(workload), "memory") == workload
+
+
+def test_a_blocking_copy_is_a_copy_and_a_synchronisation(tmp_path: Path, gpu: GpuSpec) -> None:
+    events = [
+        mark(0.0, 100.0),
+        call("cudaLaunchKernel", 5.0, 5.0, 1),
+        kernel(12.0, 4.0, 1),
+        call("cudaMemcpyAsync", 20.0, 14.0, 2),
+        memcpy("Memcpy DtoH (Device -> Pageable)", 26.0, 3.0, 2, 4),
+        call("cudaLaunchKernel", 36.0, 4.0, 3),
+        kernel(42.0, 4.0, 3),
+        call("cudaMemcpyAsync", 41.0, 20.0, 4),
+        memcpy("Memcpy DtoH (Device -> Pageable)", 48.0, 6.0, 4, 8),
+    ]
+    assert imported(tmp_path, events, gpu).variants[0].ops == (
+        Op(OpKind.KERNEL, 10.0, 0, 4.0),
+        Op(OpKind.COPY_TO_HOST, 14.0, -1, 3.0, 4),  # idle device: issued 2 us before its start at 26
+        Op(OpKind.SYNC, 0.0),  # seen at 32
+        Op(OpKind.KERNEL, 8.0, 0, 4.0),
+        Op(OpKind.COPY_TO_HOST, 1.0, -1, 6.0, 8),  # busy device: issued when called
+        Op(OpKind.SYNC, 0.0),
+    )
+
+
+def test_iterations_are_profiler_steps(tmp_path: Path, gpu: GpuSpec) -> None:
+    events: list[Event] = [call("cudaLaunchKernel", 900.0, 5.0, 90), kernel(910.0, 1.0, 90)]
+    for i, ts in enumerate((1000.0, 2000.0, 3000.0)):
+        events += [
+            mark(ts, 1000.0, f"ProfilerStep#{i}"),
+            mark(ts + 10.0, 50.0, "Optimizer.step#SGD.step"),
+            call("cudaLaunchKernel", ts + 10.0 + i, 5.0, i),
+            kernel(ts + 20.0, 5.0 + i, i),
+            call("cudaDeviceSynchronize", ts + 17.0, 12.0, 100 + i),
+        ]
+    # A step without device work (the profiler's last one often is) is no iteration.
+    events += [mark(4000.0, 10.0, "ProfilerStep#3")]
+    workload = imported(tmp_path, events, gpu)
+    assert [[op.duration_us for op in variant.ops] for variant in workload.variants] == [[5, 0], [6, 0], [7, 0]]
+    assert [variant.ops[0].host_us for variant in workload.variants] == [15.0, 16.0, 17.0]
+    assert workload.iteration_us == (29.0, 29.0, 29.0)
+    assert workload.kernels[0].duration_us == 6.0
+
+
+def test_annotations_by_name_and_the_whole_trace(tmp_path: Path, gpu: GpuSpec) -> None:
+    events = three_kernels()
+    events[1]["name"] = "forward"
+    named = imported(tmp_path, events, gpu, "forward")
+    assert named.variants[0].ops[0].host_us == 15.0
+    whole = imported(tmp_path, events, gpu)
+    assert whole.variants[0].ops[0].host_us == 5.0
+    assert whole.variants[0].ops[1:] == named.variants[0].ops[1:]
+    with pytest.raises(InputError, match=r"no annotation 'backward'; the trace has forward"):
+        imported(tmp_path, events, gpu, "backward")
+
+
+def test_a_synchronisation_closes_an_open_iteration(tmp_path: Path, gpu: GpuSpec) -> None:
+    workload = imported(tmp_path, three_kernels()[:-1], gpu)
+    assert workload.variants[0].ops[-1] == Op(OpKind.SYNC, 44.0)  # from 1056 to the end of the mark
+    assert workload.iteration_us == (100.0,)
+    assert "closing synchronisation added to 1 of 1 iterations" in workload.source
+
+
+def test_streams_and_threads_become_one_program_in_order_of_launch(tmp_path: Path, gpu: GpuSpec) -> None:
+    events = [
+        mark(0.0, 100.0),
+        call("cudaLaunchKernel", 10.0, 5.0, 1),
+        call("cudaLaunchKernel", 12.0, 8.0, 2) | {"tid": 2},
+        call("cudaLaunchKernel", 16.0, 2.0, 3),
+        kernel(30.0, 5.0, 3, stream=7),
+        kernel(22.0, 6.0, 2, stream=13),
+        kernel(17.0, 7.0, 1, stream=7),
+        call("cudaDeviceSynchronize", 25.0, 20.0, 4),
+    ]
+    ops = imported(tmp_path, events, gpu).variants[0].ops
+    assert [op.duration_us for op in ops] == [7.0, 6.0, 5.0, 0.0]
+    # The third call returned at 18 while the second of another thread was still busy until 20.
+    assert [op.host_us for op in ops] == [15.0, 5.0, 0.0, 5.0]
+
+
+def test_kernels_of_a_graph_share_one_launch(tmp_path: Path, gpu: GpuSpec) -> None:
+    events = [
+        mark(0.0, 50.0),
+        call("cudaGraphLaunch", 10.0, 8.0, 1),
+        kernel(24.5, 5.0, 1),
+        kernel(20.0, 4.0, 1),
+        call("cudaDeviceSynchronize", 20.0, 15.0, 2),
+    ]
+    ops = imported(tmp_path, events, gpu).variants[0].ops
+    assert [(op.host_us, op.duration_us) for op in ops] == [(18.0, 4.0), (0.0, 5.0), (2.0, 0.0)]
+
+
+def test_profiler_overhead_is_not_host_time(tmp_path: Path, gpu: GpuSpec) -> None:
+    overhead = {"ph": "X", "cat": "overhead", "name": "Activity Buffer Request", "ts": 1002.0, "dur": 6.0, "tid": 0}
+    workload = imported(tmp_path, [*three_kernels(), overhead], gpu)
+    assert workload.variants[0].ops[0].host_us == 9.0
+    assert workload.iteration_us == (68.0,)
+
+
+def test_the_first_iteration_does_not_pay_for_the_profilers_set_up(tmp_path: Path, gpu: GpuSpec) -> None:
+    events: list[Event] = []
+    for i, (ts, first) in enumerate(((0.0, 700.0), (2000.0, 20.0), (4000.0, 30.0))):
+        events += [
+            mark(ts, 1000.0, f"ProfilerStep#{i}"),
+            call("cudaLaunchKernel", ts + first - 5.0, 5.0, i),
+            kernel(ts + first + 2.0, 5.0, i),
+            call("cudaDeviceSynchronize", ts + first + 1.0, 9.0, 100 + i),
+        ]
+    workload = imported(tmp_path, events, gpu)
+    assert [variant.ops[0].host_us for variant in workload.variants] == [30.0, 20.0, 30.0]
+    assert workload.iteration_us == (40.0, 30.0, 40.0)
+
+
+def many_kernels(lost: int) -> list[Event]:
+    events = [mark(0.0, 1000.0)]
+    for i in range(40):
+        events.append(kernel(10.0 * i + 7.0, 5.0, i))
+        if i >= lost:
+            events.append(call("cudaLaunchKernel", 10.0 * i, 5.0, i))
+    return [*events, call("cudaDeviceSynchronize", 401.0, 5.0, 99)]
+
+
+def test_a_lost_launch_is_inferred_just_before_its_start(tmp_path: Path, gpu: GpuSpec) -> None:
+    workload = imported(tmp_path, many_kernels(lost=1), gpu)
+    ops = workload.variants[0].ops
+    assert len(ops) == 41
+    assert (ops[0].host_us, ops[1].host_us) == (5.0, 10.0)
+    assert "1 launches without a host call" in workload.source
+
+
+def test_a_lost_launch_stays_before_the_next_of_its_stream(tmp_path: Path, gpu: GpuSpec) -> None:
+    events = many_kernels(lost=0)
+    # The second kernel waits in its stream behind a long first one; its launch was lost.
+    events = [event for event in events if event.get("args", {}).get("correlation") not in (0, 1)]
+    events += [call("cudaLaunchKernel", 1.0, 2.0, 0), kernel(5.0, 16.0, 0), kernel(22.0, 2.0, 1)]
+    ops = imported(tmp_path, events, gpu).variants[0].ops
+    assert [op.duration_us for op in ops[:3]] == [16.0, 2.0, 5.0]
+    assert [op.host_us for op in ops[:3]] == [3.0, 17.0, 5.0]
+
+
+def test_too_many_lost_launches_are_an_error(tmp_path: Path, gpu: GpuSpec) -> None:
+    with pytest.raises(InputError, match=r"net\.pt\.trace\.json: 3 of 40 kernels.* have no launch call"):
+        imported(tmp_path, many_kernels(lost=3), gpu)
+
+
+def broken(change: Event | None = None, event: int = 3, **args: Any) -> list[Event]:
+    events = copy.deepcopy(three_kernels())
+    events[event] |= change or {}
+    events[event]["args"] = events[event].get("args", {}) | args
+    return events
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        (broken(grid=[0, 1, 1]), r"traceEvents\[3\]\.args: field 'grid' is \[0, 1, 1\], expected three integers of at"),
+        (broken(grid=[8, 1]), r"traceEvents\[3\]\.args: field 'grid' is \[8, 1\]"),
+        (broken(grid=None), r"traceEvents\[3\]\.args: field 'grid' is None"),
+        (broken(block="128"), r"traceEvents\[3\]\.args: field 'block' is '128'"),
+        (
+            broken(**{"registers per thread": 0}),
+            r"field 'registers per thread' is 0, expected an integer of at least 1",
+        ),
+        (broken(**{"shared memory": -4}), r"traceEvents\[3\]\.args: field 'shared memory' is -4"),
+        (broken({"dur": -1.0}), r"traceEvents\[3\]: field 'dur' is -1\.0, expected microseconds, not negative"),
+        (broken({"ts": -5}), r"traceEvents\[3\]: field 'ts' is -5"),
+        (broken({"ts": "soon"}), r"traceEvents\[3\]: field 'ts' is 'soon'"),
+        (broken({"dur": -1.0}, event=2), r"traceEvents\[2\]: field 'dur' is -1\.0"),
+        (broken({"name": 5}, event=2), r"traceEvents\[2\]: field 'name' is 5, expected a string"),
+        (broken(event=7, bytes=None), r"traceEvents\[7\]\.args: field 'bytes' is None"),
+        (broken(stream="x"), r"traceEvents\[3\]\.args: field 'stream' is 'x'"),
+        (broken(device=1), r"work of GPUs \[0, 1\]; a workload is one process on one GPU"),
+        (broken(**{"shared memory": 300_000}), r"kernel vectorized_elementwise_kernel.*shared memory per block"),
+        ([*three_kernels(), 5], r"traceEvents\[12\] is 5, expected an object"),
+        ([e for e in three_kernels() if e.get("cat") != "kernel"], r"no GPU kernel in the trace"),
+        ([], r"no GPU kernel in the trace"),
+        ([mark(0.0, 5.0), *three_kernels()[2:]], r"none of its 1 iterations launches a kernel"),
+    ],
+)
+def test_errors_name_file_event_and_field(tmp_path: Path, gpu: GpuSpec, events: list[Any], message: str) -> None:
+    with pytest.raises(InputError, match=r"net\.pt\.trace\.json: .*" + message.removeprefix("^")):
+        imported(tmp_path, events, gpu)
+
+
+def test_missing_grid_is_named(tmp_path: Path, gpu: GpuSpec) -> None:
+    events = three_kernels()
+    del events[3]["args"]["grid"]
+    with pytest.raises(InputError, match=r"traceEvents\[3\]\.args has no field 'grid', expected three integers"):
+        imported(tmp_path, events, gpu)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not valid JSON"),
+        (b'{"traceEvents": [', "not valid JSON"),
+        (b"\xff\xfe{}", "not valid JSON"),
+        (gzip.compress(b'{"traceEvents": []}')[:-9], "damaged or truncated gzip"),
+        (gzip.compress(b'{"traceEvents": []}')[:12] + b"!!!!!!!!", "damaged or truncated gzip"),
+        (b'{"events": []}', "no list 'traceEvents'"),
+        (b'{"traceEvents": 3}', "no list 'traceEvents'"),
+        (b"[1, 2]", "no list 'traceEvents'"),
+    ],
+)
+def test_files_that_are_no_kineto_traces(tmp_path: Path, gpu: GpuSpec, content: bytes, message: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"bad\.json: .*{message}"):
+        import_kineto(path, gpu)
+
+
+def test_an_absent_file(tmp_path: Path, gpu: GpuSpec) -> None:
+    with pytest.raises(InputError, match=r"absent\.json: cannot be read \(No such file"):
+        import_kineto(tmp_path / "absent.json", gpu)
+
+
+@pytest.mark.parametrize(
+    ("device", "spec"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100-sxm"),
+        ("NVIDIA A100-SXM4-80GB", "a100-sxm"),
+        ("NVIDIA GeForce RTX 3090", "rtx-3090"),
+    ],
+)
+def test_the_specification_follows_from_the_device(device: str, spec: str) -> None:
+    assert match_gpu(device, "f").name == spec
+
+
+@pytest.mark.parametrize("device", ["NVIDIA H100 PCIe", "NVIDIA GeForce RTX 2080 Ti", ""])
+def test_an_unknown_device_asks_for_a_specification(tmp_path: Path, device: str) -> None:
+    path = write(tmp_path / "net.json", three_kernels(), device)
+    with pytest.raises(InputError, match=r"net\.json: .*say which specification fits \(gpu=\): .*h100-sxm"):
+        import_kineto(path)

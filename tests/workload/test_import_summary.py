@@ -1,0 +1,62 @@
+"""The summary of a workload, by hand."""
+
+import msgspec
+import pytest
+
+from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.workload.importers import summarise
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
+
+SPEC = load_gpu("h100-sxm")
+GPU = msgspec.structs.replace(
+    SPEC,
+    timing=msgspec.structs.replace(SPEC.timing, launch_latency_us=2.0, stream_gap_us=1.0, sync_latency_us=3.0),
+)
+
+
+def kernel(name: str, blocks: int, duration_us: float, kind: str) -> Kernel:
+    # 256 threads of 32 registers: 8 blocks an SM, 1056 on the GPU.
+    return Kernel(name=name, grid=(blocks, 1, 1), block=(256, 1, 1), registers=32, duration_us=duration_us, kind=kind)  # type: ignore[arg-type]
+
+
+def workload(*variants: tuple[Op, ...]) -> Workload:
+    return Workload(
+        name="by hand",
+        gpu="h100-sxm",
+        source="test",
+        kernels=(kernel("big", 2112, 30.0, "memory"), kernel("small", 66, 10.0, "latency")),
+        variants=tuple(Variant(ops=ops) for ops in variants),
+        iteration_us=(60.0, 62.0, 70.0),
+    )
+
+
+def test_figures_by_hand() -> None:
+    ops = (
+        Op(OpKind.KERNEL, 5.0, 0, 30.0),  # 7 to 37
+        Op(OpKind.KERNEL, 5.0, 1, 10.0),  # queued behind it: 38 to 48
+        Op(OpKind.SYNC, 1.0),  # 51
+        Op(OpKind.COPY_TO_HOST, 3.0, -1, 2.0, 100),  # 56 to 58, idle for 8
+        Op(OpKind.MEMSET, 0.0, -1, 1.0, 400),  # 59 to 60
+        Op(OpKind.SYNC, 0.0),  # 63
+    )
+    figures = summarise(workload(ops), GPU)
+    assert figures.alone_us == 63.0
+    assert figures.wall_us == 62.0
+    assert (figures.kernels, figures.identities, figures.iterations) == (2, 2, 1)
+    assert (figures.copies, figures.copy_bytes, figures.memsets, figures.syncs) == (1, 100, 1, 2)
+    assert figures.busy_us == 43.0
+    assert figures.idle_share == pytest.approx(20.0 / 63.0)
+    assert (figures.gaps, figures.gap_median_us, figures.gap_p95_us) == (1, 8.0, 8.0)
+    assert figures.occupancy == pytest.approx((30.0 * 1.0 + 10.0 * 66 / 1056) / 40.0)
+    assert figures.sm_share == pytest.approx((30.0 * 1.0 + 10.0 * 0.5) / 40.0)
+    assert figures.class_shares == {"compute": 0.0, "memory": 0.75, "mixed": 0.0, "latency": 0.25}
+
+
+def test_means_over_iterations() -> None:
+    one = (Op(OpKind.KERNEL, 5.0, 0, 30.0), Op(OpKind.SYNC, 0.0))
+    two = (*one, Op(OpKind.KERNEL, 5.0, 0, 20.0), Op(OpKind.SYNC, 0.0))
+    figures = summarise(workload(one, two), GPU)
+    assert (figures.kernels, figures.syncs, figures.busy_us) == (1.5, 1.5, 40.0)
+    # The gap of the second: from the kernel's end to the synchronisation's return, the host, the launch.
+    assert (figures.gaps, figures.gap_median_us) == (0.5, 10.0)

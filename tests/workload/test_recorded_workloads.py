@@ -1,0 +1,88 @@
+"""The shipped recordings: complete, consistent with the GPU's latencies, and plausible."""
+
+import statistics
+
+import pytest
+
+from gpusched_env.data import read_recorded, recorded_names
+from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.workload.alone import run_alone
+from gpusched_env.workload.importers import summarise
+from gpusched_env.workload.workload import OpKind
+
+RECORDED = [name for name in recorded_names() if not name.startswith("toy_")]
+
+# Kernels, copies (all directions), memsets, synchronisations over all three iterations, as the profiler counted
+# them (a pageable copy to the host counts as a copy and a synchronisation).
+COUNTS = {
+    "alexnet_fp32_infer_b1": (99, 3, 9, 9),
+    "bert_infer_b8_s128": (465, 0, 36, 3),
+    "bert_train_b16_s128": (3219, 0, 288, 3),
+    "dynamic_routing_infer_b4": (870, 48, 0, 99),
+    "fasterrcnn_resnet50_fpn_infer_b1": (1941, 102, 42, 69),
+    "maskrcnn_resnet50_fpn_infer_b1": (7344, 4011, 60, 3969),
+    "nasnetalarge_infer_b1": (5763, 0, 0, 3),
+    "resnet50_infer_b1": (1026, 0, 0, 3),
+    "resnet50_train_b32": (2820, 0, 63, 3),
+    "ssd300_vgg16_infer_b1": (9993, 2202, 90, 1392),
+    "vgg16_infer_b8": (270, 0, 18, 3),
+}
+
+
+def test_all_recordings_are_there() -> None:
+    assert len(RECORDED) == 36
+    assert set(COUNTS) <= set(RECORDED)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_nothing_was_lost_in_conversion(name: str) -> None:
+    kinds = [op.kind for variant in read_recorded(name).variants for op in variant.ops]
+    copies = sum(OpKind.COPY_TO_DEVICE <= kind <= OpKind.COPY_ON_DEVICE for kind in kinds)
+    assert (kinds.count(OpKind.KERNEL), copies, kinds.count(OpKind.MEMSET), kinds.count(OpKind.SYNC)) == COUNTS[name]
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_an_iteration_alone_takes_the_measured_time(name: str) -> None:
+    workload = read_recorded(name)
+    timing = load_gpu(workload.gpu).timing
+    measured = statistics.median(workload.iteration_us)
+    assert len(workload.iteration_us) == 20
+    # The one that the device bounds: its kernels were a percent slower under the profiler.
+    tolerance = 0.015 if name == "vgg16_infer_b8" else 1e-4
+    for variant in workload.variants:
+        alone, _, _ = run_alone([(op.kind, op.host_us, op.duration_us) for op in variant.ops], timing)
+        assert alone == pytest.approx(measured, rel=tolerance)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_the_kernel_table_belongs_to_the_operations(name: str) -> None:
+    workload = read_recorded(name)
+    assert workload.name == name
+    assert len(workload.variants) == 3
+    durations: list[list[float]] = [[] for _ in workload.kernels]
+    for variant in workload.variants:
+        assert variant.ops[-1].kind is OpKind.SYNC
+        for op in variant.ops:
+            if op.kind is OpKind.KERNEL:
+                durations[op.index].append(op.duration_us)
+            elif op.kind is not OpKind.SYNC:
+                assert op.bytes > 0
+    for kernel, seen in zip(workload.kernels, durations, strict=True):
+        assert kernel.duration_us == pytest.approx(statistics.fmean(seen), abs=1e-3)
+    keys = {(k.name, k.grid, k.block, k.registers, k.shared_bytes) for k in workload.kernels}
+    assert len(keys) == len(workload.kernels)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_summaries_are_sound(name: str) -> None:
+    figures = summarise(read_recorded(name))
+    assert 0.0 < figures.occupancy <= figures.sm_share <= 1.0
+    assert 0.0 <= figures.idle_share < 1.0
+    assert sum(figures.class_shares.values()) == pytest.approx(1.0)
+
+
+def test_small_networks_leave_the_gpu_idle_and_large_batches_do_not() -> None:
+    idle = {name: summarise(read_recorded(name)).idle_share for name in RECORDED}
+    assert idle["resnet50_infer_b1"] > 0.75
+    assert idle["maskrcnn_resnet50_fpn_infer_b1"] > 0.75
+    assert idle["vgg16_infer_b8"] < 0.15
