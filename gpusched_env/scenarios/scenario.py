@@ -60,7 +60,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Modes that an agent can choose, if ``preempt`` is among the commands."""
     contexts: Contexts = "shared"
     """``shared``: all tenants in one context (streams, MPS); ``per-tenant``: time-sliced processes."""
-    lookahead: Annotated[int, Meta(ge=1)] = 4
+    lookahead: Annotated[int, Meta(ge=1)] = 1
     """Pending kernels of each tenant that a scheduler sees."""
     launch_depth: Annotated[int, Meta(ge=1)] = 1024
     """Kernels that a host may have issued and unfinished before its next launch call blocks (CUDA's queue)."""

@@ -165,6 +165,9 @@ def test_annotations_by_name_and_the_whole_trace(tmp_path: Path, gpu: GpuSpec) -
     whole = imported(tmp_path, events, gpu)
     assert whole.variants[0].ops[0].host_us == 5.0
     assert whole.variants[0].ops[1:] == named.variants[0].ops[1:]
+    open_end = imported(tmp_path, events[:-1], gpu)
+    assert open_end.variants[0].ops[-1] == Op(OpKind.SYNC, 0.0)  # the trace ends with the launch at 1056
+    assert open_end.iteration_us == (55.0,)  # 1010 to 1062, seen at 1065
     with pytest.raises(InputError, match=r"no annotation 'backward'; the trace has forward"):
         imported(tmp_path, events, gpu, "backward")
 

@@ -100,10 +100,8 @@ def _launched(recording: Recording, timing: Timing) -> list[tuple[HostCall, Devi
 
 
 def _whole(launched: Sequence[tuple[HostCall, DeviceEvent]], syncs: Sequence[HostCall]) -> HostCall:
-    calls = [call for call, _ in launched] + list(syncs)
-    start = min(call.start_us for call in calls)
-    # The iteration includes its last call: marks are half-open.
-    return HostCall("trace", start, math.nextafter(max(call.end_us for call in calls), math.inf) - start)
+    start = min(call.start_us for call in [*(call for call, _ in launched), *syncs])
+    return HostCall("trace", start, math.inf)
 
 
 def _iteration(
@@ -126,8 +124,10 @@ def _iteration(
             walk.launch(call, event)
     closed = walk.ops[-1].event is None
     if not closed:
-        walk.synchronise(HostCall("end", max(mark.end_us, walk.returned_us), 0.0))
-        walk.closed_us = max(mark.end_us, walk.device_end_us + timing.sync_latency_us)
+        # A whole trace ends with its last call.
+        end_us = max(mark.end_us, walk.returned_us) if math.isfinite(mark.end_us) else walk.returned_us
+        walk.synchronise(HostCall("end", end_us, 0.0))
+        walk.closed_us = max(end_us, walk.device_end_us + timing.sync_latency_us)
     return Iteration(walk.ops, walk.elapsed(mark.start_us, walk.closed_us), closed)
 
 
