@@ -21,7 +21,7 @@ from gpusched_env.experiments.plugins import (
 )
 from gpusched_env.experiments.window import interesting_window, same_start
 from gpusched_env.experiments.workers import run_tasks
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scheduling.timeline import Detail
 
@@ -68,13 +68,13 @@ def compare(
         scenario = load_scenario(scenario)
     sources = _sources(schedulers)
     seeds = _seeds(seeds)
+    processes = _workers(workers, [*sources.values(), device])
+    _check_window(window_us, scenario)
     for source in sources.values():
         check_scheduler(source)
     if isinstance(device, str):
         new_device(device)
     problem = build_problem(scenario)
-    _check_window(window_us, scenario)
-    processes = _workers(workers, [*sources.values(), device])
     detail: Detail = "jobs" if record == "jobs" else "kernels"
     # Seed by seed, so that an interrupt leaves the schedulers on equal footing.
     tasks = [
@@ -89,11 +89,12 @@ def compare(
     runs.sort(key=lambda run: (order[run.scheduler], seeds.index(run.seed)))
     block_runs: dict[str, Run] = {}
     if record == "blocks" and not interrupted:
-        window_us = window_us or interesting_window(runs[0], problem)
+        window_us = window_us or interesting_window(runs[0])
         zooms = [EpisodeTask(name, source, seeds[0], "blocks", window_us) for name, source in sources.items()]
         zoomed, interrupted = _run_all(task, zooms, processes, None)
-        recorded = {run.scheduler: run for run in runs if run.seed == seeds[0]}
-        block_runs = {run.scheduler: run for run in zoomed if same_start(run, recorded[run.scheduler])}
+        whole = {run.scheduler: run for run in runs if run.seed == seeds[0]}
+        zoomed.sort(key=lambda run: order[run.scheduler])
+        block_runs = {run.scheduler: run for run in zoomed if same_start(run, whole[run.scheduler])}
     return Comparison(
         problem=problem,
         device=device if isinstance(device, str) else getattr(device, "__name__", repr(device)),

@@ -46,6 +46,15 @@ class Comparison:
     def tenants(self) -> list[str]:
         return [program.tenant.name for program in self.problem.programs]
 
+    @property
+    def interruption(self) -> str:
+        """What an interrupt left; empty without one."""
+        if not self.interrupted:
+            return ""
+        asked = len(self.descriptions) * len(self.seeds)
+        what = "only the SMs' timeline is missing" if len(self.runs) == asked else "the figures are partial"
+        return f"interrupted: {len(self.runs)} of {asked} episodes finished, {what}"
+
     @cached_property
     def _by_scheduler(self) -> dict[str, list[Run]]:
         groups: dict[str, list[Run]] = {name: [] for name in self.schedulers}

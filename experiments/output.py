@@ -22,7 +22,7 @@ class ResultFolder:
 
     Use as a context manager around the simulation: entering creates a hidden sibling of ``path`` (and so
     finds out whether it can be written), :meth:`publish` moves what lies there to ``path``, leaving
-    without it leaves ``path`` as it was.
+    without it leaves everything as it was.
 
     Raises:
         InputError: on entering, if ``path`` cannot be written.
@@ -32,24 +32,27 @@ class ResultFolder:
         self.path = path
         self.staging = path
         """Where to write; valid within the context."""
+        self._cleanup = contextlib.ExitStack()
 
     def __enter__(self) -> ResultFolder:
-        try:
-            target = self.path.resolve()
+        target = self.path.resolve()
+        with contextlib.ExitStack() as undo, _writing("--out", self.path):
             if target.exists() and not target.is_dir():
                 raise InputError(f"--out {self.path}: is a file; name a folder")
-            target.parent.mkdir(parents=True, exist_ok=True)
+            undo.enter_context(_parents(target))
             if target.exists():
-                _probe(target)
-            self.staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
-        except OSError as error:
-            raise InputError(f"--out {self.path}: cannot be written ({error.strerror}: {error.filename})") from error
+                with tempfile.TemporaryFile(dir=target):
+                    pass
+            name = tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
+            self.staging = Path(name)
+            undo.callback(shutil.rmtree, self.staging, ignore_errors=True)
+            self._cleanup = undo.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        shutil.rmtree(self.staging, ignore_errors=True)
+        self._cleanup.close()
 
     def publish(self) -> None:
         """Move everything into place; ``result.json`` comes last, so a folder with it is complete.
@@ -69,28 +72,62 @@ class ResultFolder:
 
 
 @contextlib.contextmanager
-def result_file(path: Path) -> Iterator[Path]:
+def result_file(path: Path, option: str) -> Iterator[Path]:
     """A temporary sibling to write; it replaces ``path`` on leaving without an error, if it was written.
+
+    ``option`` is named in errors.
 
     Raises:
         InputError: on entering, if ``path`` cannot be written.
     """
-    try:
-        if path.is_dir():
-            raise InputError(f"--json {path}: is a folder; name a file")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-    except OSError as error:
-        raise InputError(f"--json {path}: cannot be written ({error.strerror}: {error.filename})") from error
-    os.close(handle)
-    staging = Path(name)
-    try:
+    with contextlib.ExitStack() as undo:
+        with _writing(option, path):
+            if path.is_dir():
+                raise InputError(f"{option} {path}: is a folder; name a file")
+            undo.enter_context(_parents(path.resolve()))
+            handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+        os.close(handle)
+        staging = Path(name)
+        undo.callback(staging.unlink, missing_ok=True)
         yield staging
         if staging.stat().st_size > 0:
             os.chmod(staging, 0o666 & ~_umask())
             os.replace(staging, path)
+
+
+@contextlib.contextmanager
+def _writing(option: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        # The file at fault may be a temporary one, whose name would tell nothing: the reason is enough.
+        reason = "a file is in the way" if isinstance(error, FileExistsError) else error.strerror
+        raise InputError(f"{option} {path}: cannot be written ({reason})") from error
+
+
+@contextlib.contextmanager
+def _parents(path: Path) -> Iterator[None]:
+    """Create the folders above ``path``; on leaving, those that were created and are still empty go again."""
+    missing = [folder for folder in path.parents if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
     finally:
-        staging.unlink(missing_ok=True)
+        for folder in missing:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def save_results(comparison: Comparison, folder: Path | str) -> list[str]:
+    """Write everything about ``comparison`` to ``folder``, at once when complete; returns the files' names.
+
+    Raises:
+        InputError: ``folder`` cannot be written.
+    """
+    with ResultFolder(Path(folder)) as results:
+        files = write_results(comparison, results.staging)
+        results.publish()
+    return files
 
 
 def write_results(comparison: Comparison, folder: Path) -> list[str]:
@@ -119,11 +156,6 @@ def write_results(comparison: Comparison, folder: Path) -> list[str]:
 def file_name(scheduler: str) -> str:
     """A scheduler's name as part of a file name: ``path/to/own.py:Greedy`` becomes ``own.py-Greedy``."""
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in scheduler.rsplit("/", 1)[-1])
-
-
-def _probe(folder: Path) -> None:
-    with tempfile.TemporaryFile(dir=folder):
-        pass
 
 
 def _umask() -> int:

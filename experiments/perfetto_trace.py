@@ -18,8 +18,9 @@ from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.episodes import Run
 
 MAX_KERNELS = 50_000
-"""A trace ends with this many kernels: about 10 MB, which viewers open at once."""
-MAX_RESIDENCIES = 100_000
+"""A trace ends with this many kernels: some 10 MB, which viewers open at once."""
+MAX_RESIDENCIES = 30_000
+"""Slices on the SMs' tracks, likewise."""
 _SEQUENCE = 1
 _ROOT, _JOBS, _STREAMS, _SMS, _BUSY, _POWER, _DECISIONS = range(1, 8)
 _FIRST_FREE = 100
@@ -56,6 +57,8 @@ class _Writer:
         self._builder = builder
         self._next_track = _FIRST_FREE
         self._kernels = [profile.kernel for profile in comparison.problem.kernels]
+        self._names: dict[str, int] = {}
+        self._arguments: dict[str, int] = {}
 
     def write(self) -> None:
         kernels = self._timeline.kernels.array
@@ -66,7 +69,10 @@ class _Writer:
         title = f"{scenario}, {self._run.scheduler}, seed {self._run.seed}"
         if np.isfinite(self._until_us):
             title += f" (first {self._until_us / 1e3:.1f} ms of {self._run.metrics.end_us / 1e3:.1f} ms)"
-        self._describe(_ROOT, title)
+        start = self._descriptor(_ROOT, title, parent=0)
+        start.trusted_packet_sequence_id = _SEQUENCE
+        start.sequence_flags = TracePacket.SequenceFlags.SEQ_INCREMENTAL_STATE_CLEARED
+        self._builder.write_packet(start)
         self._jobs()
         self._streams(kernels[:MAX_KERNELS])
         self._sms()
@@ -108,8 +114,11 @@ class _Writer:
         window, run = self._comparison.window_us, self._comparison.block_runs.get(self._run.scheduler)
         if window is None or run is None or run.timeline is None:
             return
-        blocks = run.timeline.blocks.array[:MAX_RESIDENCIES]
-        self._describe(_SMS, f"SMs ({window[0] / 1e3:.2f} to {window[1] / 1e3:.2f} ms only)", parent=_ROOT)
+        blocks = run.timeline.blocks.array
+        blocks = blocks[np.argsort(blocks[:, 3], kind="stable")]
+        end_us = float(blocks[MAX_RESIDENCIES, 3]) if len(blocks) > MAX_RESIDENCIES else window[1]
+        blocks = blocks[:MAX_RESIDENCIES]
+        self._describe(_SMS, f"SMs ({window[0] / 1e3:.2f} to {end_us / 1e3:.2f} ms only)", parent=_ROOT)
         launches = {row[0]: (int(row[1]), int(row[3])) for row in self._timeline.kernels.array}
         sms = [_Lanes(f"SM {sm}", _SMS) for sm in range(self._comparison.problem.gpu.sms)]
         for sm, launch, count, started, ended in blocks[np.lexsort((blocks[:, 3], blocks[:, 0]))]:
@@ -138,12 +147,12 @@ class _Writer:
             if time_us > self._until_us:
                 break
             packet = self._event(_DECISIONS, time_us, TrackEvent.Type.TYPE_INSTANT)
-            packet.track_event.name = _COMMANDS[int(command)]
+            self._name(packet, _COMMANDS[int(command)])
             if kernel >= 0:
                 self._annotate(packet, {"launch_id": int(kernel)})
             self._builder.write_packet(packet)
 
-    def _describe(self, track: int, name: str, parent: int = 0) -> None:
+    def _describe(self, track: int, name: str, parent: int) -> None:
         self._builder.write_packet(self._descriptor(track, name, parent))
 
     def _descriptor(self, track: int, name: str, parent: int) -> TracePacket:
@@ -165,7 +174,7 @@ class _Writer:
             self._describe(track, lanes.name, lanes.parent)
         lanes.until_us[track] = end_us
         packet = self._event(track, start_us, TrackEvent.Type.TYPE_SLICE_BEGIN)
-        packet.track_event.name = name
+        self._name(packet, name)
         self._annotate(packet, args)
         self._builder.write_packet(packet)
         self._builder.write_packet(self._event(track, end_us, TrackEvent.Type.TYPE_SLICE_END))
@@ -174,15 +183,28 @@ class _Writer:
         packet = self._builder.create_packet()
         packet.timestamp = round(time_us * 1e3)
         packet.trusted_packet_sequence_id = _SEQUENCE
+        # Without this flag readers drop packets that refer to texts written earlier.
+        packet.sequence_flags = TracePacket.SequenceFlags.SEQ_NEEDS_INCREMENTAL_STATE
         packet.track_event.type = kind
         packet.track_event.track_uuid = track
         return packet
 
-    @staticmethod
-    def _annotate(packet: TracePacket, args: dict[str, Any]) -> None:
+    def _name(self, packet: TracePacket, name: str) -> None:
+        """Name an event; texts are written once, later events refer to them."""
+        if name not in self._names:
+            self._names[name] = len(self._names) + 1
+            entry = packet.interned_data.event_names.add()
+            entry.iid, entry.name = self._names[name], name
+        packet.track_event.name_iid = self._names[name]
+
+    def _annotate(self, packet: TracePacket, args: dict[str, Any]) -> None:
         for name, value in args.items():
+            if name not in self._arguments:
+                self._arguments[name] = len(self._arguments) + 1
+                entry = packet.interned_data.debug_annotation_names.add()
+                entry.iid, entry.name = self._arguments[name], name
             note = packet.track_event.debug_annotations.add()
-            note.name = name
+            note.name_iid = self._arguments[name]
             if isinstance(value, int):
                 note.int_value = value
             elif isinstance(value, float):

@@ -44,7 +44,9 @@ def new_scheduler(source: SchedulerSource) -> Scheduler:
         from gpusched_env.baselines.registry import make_scheduler
 
         return make_scheduler(source)
-    made: Any = source() if isinstance(source, type) or not isinstance(source, Scheduler) else source
+    made: Any = source
+    if isinstance(source, type) or (callable(source) and not isinstance(source, Scheduler)):
+        made = source()
     if not isinstance(made, Scheduler):
         raise InputError(f"{source!r} is no scheduler: it must have the methods reset(problem, rng) and decide(view)")
     return made

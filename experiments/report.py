@@ -80,11 +80,8 @@ def _seeds(seeds: tuple[int, ...]) -> str:
 
 
 def _warning(comparison: Comparison) -> str:
-    if not comparison.interrupted:
-        return ""
-    asked = len(comparison.descriptions) * len(comparison.seeds)
-    text = f"Interrupted: {len(comparison.runs)} of {asked} episodes finished. The figures are partial."
-    return f'<p class="warning">{escape(text)}</p>'
+    text = comparison.interruption
+    return f'<p class="warning">{escape(text[0].upper() + text[1:])}.</p>' if text else ""
 
 
 def _table_note(comparison: Comparison) -> str:

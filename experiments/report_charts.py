@@ -73,7 +73,8 @@ def turnaround_chart(comparison: Comparison) -> dict[str, Any]:
             data.append(curve)
         # Both ends of a wide range only show on a logarithmic axis.
         wide = largest > 8 * smallest
-        layout[f"xaxis{suffix}"] = _axis("turnaround, ms", **({"type": "log", "dtick": "D2"} if wide else {}))
+        ticks = {"type": "log", "tickvals": log_ticks(smallest, largest)} if wide else {}
+        layout[f"xaxis{suffix}"] = _axis("turnaround, ms", **ticks)
         layout[f"yaxis{suffix}"] = _axis("share of jobs" if row == 0 else "", range=[0, 1.02], tickformat=".0%")
         heading = {"text": tenant, "xref": f"x{suffix} domain", "yref": f"y{suffix} domain", "x": 0.0, "y": 1.0}
         layout["annotations"].append(heading | _HEADING)
@@ -81,7 +82,11 @@ def turnaround_chart(comparison: Comparison) -> dict[str, Any]:
         if slo_us is not None:
             line = {"type": "line", "x0": slo_us / 1e3, "x1": slo_us / 1e3, "y0": 0, "y1": 1}
             line |= {"xref": f"x{suffix}", "yref": f"y{suffix} domain", "line": {"dash": "dot", "color": "#888"}}
-            layout["shapes"].append(line | {"label": {"text": "SLO", "textposition": "end", "textangle": 0}})
+            layout["shapes"].append(line)
+            # Shapes and annotations read a logarithmic axis differently: positions here are powers of ten.
+            at = {"x": math.log10(slo_us / 1e3) if wide else slo_us / 1e3, "y": 0.04, "xanchor": "right"}
+            at |= {"xref": f"x{suffix}", "yref": f"y{suffix} domain", "text": "SLO ", "showarrow": False}
+            layout["annotations"].append(at)
     return {"data": data, "layout": layout}
 
 
@@ -94,7 +99,10 @@ def utilisation_chart(comparison: Comparison) -> dict[str, Any]:
     edges = np.linspace(0.0, end_us, BINS + 1)
     centres_ms = (edges[:-1] + edges[1:]) / 2e3
     data: list[dict[str, Any]] = []
-    layout = _layout(height=90 + _ROW_PX * len(runs), legend={"orientation": "h", "y": -70 / (_ROW_PX * len(runs))})
+    layout = _layout(
+        height=90 + _ROW_PX * len(runs),
+        legend={"orientation": "h", "x": 0.5, "xanchor": "center", "y": 1, "yanchor": "bottom"},
+    )
     layout["annotations"] = []
     for row, (name, run) in enumerate(zip(names, runs, strict=True)):
         assert run.timeline is not None
@@ -139,6 +147,13 @@ def binned_mean(
     integral = np.concatenate([[0.0], np.cumsum(levels[:-1] * lengths)])
     means: NDArray[np.float64] = np.diff(np.interp(edges_us, np.minimum(bounds, end_us), integral)) / np.diff(edges_us)
     return means
+
+
+def log_ticks(smallest: float, largest: float) -> list[float]:
+    """Round values (1, 2, 5 times powers of ten; powers alone over four decades) that span a positive range."""
+    powers = range(math.floor(math.log10(smallest)), math.ceil(math.log10(largest)) + 1)
+    steps = (1, 2, 5) if largest < 1e4 * smallest else (1,)
+    return [float(f"{step}e{power}") for power in powers for step in steps]
 
 
 def _cdf(comparison: Comparison, scheduler: str, tenant: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -39,13 +39,29 @@ def global_table(comparison: Comparison) -> str:
     body = []
     for i, scheduler in enumerate(comparison.schedulers):
         cells = "".join(_cell(columns[f.key][i], columns[f.key], f) for f in figures)
+        cells += _relative_cell(comparison, scheduler)
         body.append(f'<tr><th scope="row">{escape(scheduler)}</th>{cells}</tr>')
-    return _table(figures, "".join(body))
+    versus = f"cost vs {comparison.schedulers[0]}"
+    help_ = "relative difference of the mean cost, paired by seed"
+    return _table(figures, "".join(body), f'<th scope="col" title="{help_}">{escape(versus)}</th>')
 
 
-def _table(figures: list[Figure], body: str) -> str:
+def _relative_cell(comparison: Comparison, scheduler: str) -> str:
+    cost = next(f for f in GLOBAL_FIGURES if f.key == "cost")
+    relative = comparison.against_first(scheduler, cost).relative
+    if scheduler == comparison.schedulers[0] or not math.isfinite(relative.mean):
+        return "<td>–</td>"
+    text = f"{100 * relative.mean:+.1f} %"
+    if relative.low is not None and relative.high is not None:
+        text += f"<small>{100 * relative.low:+.1f} to {100 * relative.high:+.1f}</small>"
+    return f"<td>{text}</td>"
+
+
+def _table(figures: list[Figure], body: str, more_heads: str = "") -> str:
     heads = "".join(f'<th scope="col" title="{escape(f.help)}">{escape(f.heading)}</th>' for f in figures)
-    return f'<table><thead><tr><th scope="col">scheduler</th>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    return (
+        f'<table><thead><tr><th scope="col">scheduler</th>{heads}{more_heads}</tr></thead><tbody>{body}</tbody></table>'
+    )
 
 
 def _cell(own: Interval, column: list[Interval], figure: Figure) -> str:
@@ -54,5 +70,6 @@ def _cell(own: Interval, column: list[Interval], figure: Figure) -> str:
     text = f"<b>{shown}</b>" if best else shown
     if own.low is not None and own.high is not None:
         low, high = (show_spread(bound, own.mean, figure) for bound in (own.low, own.high))
-        text += f"<small>{low} to {high}</small>" if low != high else "<small>all equal</small>"
+        if low != high:
+            text += f"<small>{low} to {high}</small>"
     return f"<td>{text}</td>"

@@ -30,7 +30,7 @@ def timeline_data(comparison: Comparison) -> dict[str, Any]:
     data: dict[str, Any] = {"schedulers": [], "truncated": False, "window_us": comparison.window_us}
     if not recorded:
         return data
-    window = comparison.window_us or interesting_window(recorded[0], problem)
+    window = comparison.window_us or interesting_window(recorded[0])
     names: dict[str, int] = {}
     name_of = [names.setdefault(profile.kernel.name, len(names)) for profile in problem.kernels]
     shapes = [(profile.kernel.blocks, profile.kernel.threads) for profile in problem.kernels]

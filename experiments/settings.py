@@ -48,7 +48,8 @@ def _key(holder: Any, part: str, above: Sequence[str], setting: str) -> str | in
     """The key or position of ``holder`` that ``part`` means."""
     place = ".".join(above) or "the scenario"
     if isinstance(holder, dict):
-        if part in holder:
+        # Which fields an arrival process has depends on its kind: the scenario's own check decides.
+        if part in holder or "kind" in holder:
             return part
         raise InputError(f"--set {setting}: {place} has no {part!r}; {did_you_mean(part, holder)}")
     if isinstance(holder, (list, tuple)):

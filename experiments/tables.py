@@ -60,17 +60,18 @@ _LAYOUTS = [
 
 
 class _Fitted:
-    """Renders the fullest layout that fits the console without wrapping."""
+    """Renders the fullest layout that fits the console without wrapping (the barest one wraps)."""
 
     def __init__(self, build: Callable[[_Layout], Table]) -> None:
         self._build = build
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for layout in _LAYOUTS:
+        for layout in _LAYOUTS[:-1]:
             table = self._build(layout)
             if Measurement.get(console, options.update(width=10_000), table).maximum <= options.max_width:
-                break
-        yield table
+                yield table
+                return
+        yield self._build(_LAYOUTS[-1])
 
 
 def _tenant_table(comparison: Comparison, layout: _Layout) -> Table:

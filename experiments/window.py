@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from gpusched_env.experiments.episodes import Run
-from gpusched_env.scenarios.problem import Problem
 
 KERNELS = 600
 """Kernels that the window should hold, about: enough to see a pattern, few enough to tell apart."""
@@ -19,17 +18,17 @@ LEAD = 0.1
 """Share of the window that lies before the tenants meet."""
 
 
-def interesting_window(run: Run, problem: Problem) -> tuple[float, float]:
+def interesting_window(run: Run) -> tuple[float, float]:
     """Start and end (us) of a stretch that begins shortly before two tenants first meet.
 
-    They meet when a kernel of a second tenant starts. Without such a moment, or without recorded kernels,
-    the window begins with the episode.
+    They meet when a kernel of a second tenant starts. Without such a moment the window begins with the episode.
+    ``run`` has recorded its kernels.
     """
+    assert run.timeline is not None
     end_us = run.metrics.end_us
-    kernels = run.timeline.kernels if run.timeline is not None else None
-    if kernels is None or len(kernels) == 0:
-        return 0.0, min(end_us, problem.scenario.horizon_us)
-    table = kernels.dict()
+    table = run.timeline.kernels.dict()
+    if len(run.timeline.kernels) == 0:
+        return 0.0, end_us
     order = np.argsort(table["started_us"], kind="stable")
     started, tenant = table["started_us"][order], table["tenant"][order]
     meeting = np.flatnonzero(tenant[:SEARCH_KERNELS] != tenant[0])

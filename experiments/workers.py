@@ -123,9 +123,10 @@ class _Worker:
         return message
 
     def stop(self) -> None:
-        self.connection.close()
+        # In this order: a worker that sees the pipe close while it reads would complain.
         self._process.terminate()
         self._process.wait()
+        self.connection.close()
 
 
 def serve(handle: int) -> None:

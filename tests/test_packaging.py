@@ -125,7 +125,8 @@ def test_a_fresh_environment_runs_what_the_wheel_brings(wheel: Path, tmp_path: P
     home = tmp_path / "venv"
     venv.create(home, with_pip=False)
     python = home / "bin" / "python"
-    run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", wheel, cwd=tmp_path)
+    pip = (sys.executable, "-m", "pip", "--python", python)
+    run(*pip, "install", "-q", "--no-deps", "--no-index", wheel, cwd=tmp_path)
     # The dependencies come from this environment. A path line does not run the .pth files of that
     # folder, so an editable install of the checkout stays out of sight.
     (site_packages,) = home.glob("lib/python*/site-packages")
@@ -189,7 +190,8 @@ def test_constraints_pin_every_direct_requirement() -> None:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
     pinned = {name.lower().replace("_", "-") for name in pins}
-    wanted = requirement_names(PROJECT["dependencies"] + sum(PROJECT["optional-dependencies"].values(), []))
+    optional = [text for extra in PROJECT["optional-dependencies"].values() for text in extra]
+    wanted = requirement_names(PROJECT["dependencies"] + optional)
     missing = {name for name in wanted if name.lower().replace("_", "-") not in pinned} - {"gpusched-env"}
     assert not missing
     assert pins["torch"] == "2.13.0"

@@ -7,11 +7,15 @@
   const section = document.getElementById("timeline-section");
   if (!data.schedulers.length) { section.querySelector(".controls").remove(); return; }
   const COLOURS = ["#d6336c", "#4269d0", "#2a9d6f", "#e8710a", "#8a63d2", "#0b8fa8"];
-  const LABELS = 96, ROW = 18, AXIS = 20, GAP = 6;
+  const ROW = 18, AXIS = 20, GAP = 6, FONT = "11.5px system-ui, sans-serif";
   const offset = data.window_us[0];
   const length = (data.window_us[1] - offset) * 1e3;
   const view = { start: 0, end: length };
   const tip = document.getElementById("tip");
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = FONT;
+  const longest = Math.max(...data.tenants.map(name => pen.measureText(name).width));
+  const LABELS = Math.min(180, Math.max(70, longest + 16));
   const colour = tenant => COLOURS[tenant % COLOURS.length];
   const smHeight = Math.max(1, Math.min(12, Math.round(132 / data.sms)));
 
@@ -52,7 +56,7 @@
     g.scale(ratio, ratio);
     const scale = (width - LABELS) / (view.end - view.start);
     const x = ns => LABELS + (ns - view.start) * scale;
-    g.font = "11.5px system-ui, sans-serif";
+    g.font = FONT;
     g.textBaseline = "middle";
     const axisTop = height - AXIS;
     // Grid and axis.
@@ -150,9 +154,10 @@
     let held = null;
     const perPixel = () => (view.end - view.start) / (canvas.clientWidth - LABELS);
     canvas.addEventListener("wheel", event => {
+      if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return; // the page scrolls
       event.preventDefault();
       const at = view.start + (event.offsetX - LABELS) * perPixel();
-      const factor = Math.exp(event.deltaY * 0.002);
+      const factor = Math.exp((event.deltaY || event.deltaX) * 0.002);
       move(at - (at - view.start) * factor, (view.end - view.start) * factor);
     }, { passive: false });
     canvas.addEventListener("pointerdown", event => { held = event.clientX; canvas.setPointerCapture(event.pointerId); });

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices import make_device
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.observations import Observation, ObservationEncoder, Selection, select
+from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder, Selection, select
+from gpusched_env.envs.options import episode_scenario
 from gpusched_env.envs.render import Renderer, RenderMode
 from gpusched_env.envs.state import EnvState, Run
 from gpusched_env.envs.summary import flat_metrics, reward_terms
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
 from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.device import Device
@@ -41,56 +42,58 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     epochs: a job arrived or completed, a kernel became ready or completed, a preemption took effect, or a
     wait ran out, and there is something to choose. It is asked again at the same instant until it waits.
 
-    **Actions.** ``Discrete``; action 0 waits for the next epoch, but ``wait_us`` at most. Then, in order
-    (:class:`~gpusched_env.envs.actions.ActionLayout`): launch the pending kernel of tenant slot ``s`` at
-    stream priority ``p``; if the scenario offers ``preempt``, preempt the kernel of running slot ``r`` in
-    mode ``m``; if it offers ``partition``, confine the later launches of tenant ``s`` to 1/4, 2/4, 3/4 or all
-    SMs. ``info["action_mask"]`` and :meth:`action_masks` tell which are legal; waiting always is. An illegal
-    action counts as a wait.
+    ### Actions
+    `Discrete`. Action 0 waits for the next epoch, but `wait_us` at most. Then, in order: launch the pending
+    kernel of tenant slot s at stream priority p; if the scenario offers `preempt`, preempt the kernel of
+    running slot r in mode m; if it offers `partition`, confine the later launches of tenant s to 1/4, 2/4,
+    3/4 or all SMs (even rows count from SM rank 0, odd rows from the other end). `info["action_mask"]` (int8)
+    and `action_masks()` (bool) tell which are legal; waiting always is. An illegal action counts as a wait.
 
-    **Observation.** ``Dict`` of float32 arrays within -1 to 1, of fixed shape: ``pending (slots, 19)``,
-    ``running (running_slots, 16)``, ``tenants (slots, 19)``, ``device (10,)``. Empty slots are rows of zeros;
-    the first column of a table, ``PRESENT``, tells them apart. Every column is described in
-    :mod:`gpusched_env.envs.features`; all of them are things that a scheduler on a real host can know.
+    ### Observation
+    `Dict` of float32 arrays of fixed shape within -1 to 1: tables `pending`, `running` and `tenants`, vector
+    `device`. Empty slots are rows of zeros; a table's first column, `PRESENT`, tells them apart. The columns
+    (`gpusched_env.envs.features`) hold only what a scheduler on a real host can know.
 
-    **Reward.** Minus the growth of the scenario's cost over the step, so that the return is exactly minus the
-    episode's cost: the sum of ``weight x term`` over the terms of
-    :class:`~gpusched_env.scenarios.scenario.Reward`. The first step includes what accrued before the first
-    decision. In ``Toy`` (cost: turnaround in ms, weights batch 1 and urgent 3; both jobs are there at 0):
+    ### Reward
+    Minus the growth of the scenario's cost over the step, so that the return is exactly minus the episode's
+    cost: the weighted sum of the terms in `gpusched_env.scenarios.scenario.Reward`. The first step includes
+    what accrued before the first decision. In `Toy`, the cost is the turnaround in ms, batch with weight 1
+    and urgent with weight 3; both jobs are there at time 0:
 
-    ======  =================================  ==================  =========================================
-    action  meaning                            time after it (us)  reward
-    ======  =================================  ==================  =========================================
-    1       launch ``batch_short``             0                   0
-    2       launch ``urgent_narrow``           0                   0
-    2       launch ``urgent_wide``             0                   0
-    0       wait                               100                 -(1 + 3) x 0.100 = -0.40
-    0       wait                               110                 -(1 + 3) x 0.010 = -0.04
-    1       launch ``batch_long``              410 (done)          -(1 + 3) x 0.100 - 1 x 0.200 = -0.60
-    ======  =================================  ==================  =========================================
+    | action | meaning | time after it, us | reward |
+    |---|---|---|---|
+    | 1 | launch `batch_short` | 0 | 0 |
+    | 2 | launch `urgent_narrow` | 0 | 0 |
+    | 2 | launch `urgent_wide`, which will follow it | 0 | 0 |
+    | 0 | wait | 100 | -(1 + 3) x 0.100 = -0.40 |
+    | 0 | wait | 110 | -(1 + 3) x 0.010 = -0.04 |
+    | 1 | launch `batch_long`; nothing is left to choose | 410 | -(1 + 3) x 0.100 - 1 x 0.200 = -0.60 |
 
-    The return is -1.04: batch took 0.410 ms, urgent 0.210 ms, and 0.410 + 3 x 0.210 = 1.04.
+    The return is -1.04: batch took 0.410 ms, urgent 0.210 ms, and 1 x 0.410 + 3 x 0.210 = 1.04.
 
-    **End.** Terminated when every tenant with a number of jobs has completed them; truncated at the horizon.
+    ### End
+    Terminated when every tenant with a number of jobs has completed them; truncated at the horizon.
 
-    Args:
-        scenario: name of a shipped scenario, path of a YAML file, or a ``Scenario``.
-        device: name of a device, or a device object.
-        render_mode: ``human``, ``rgb_array`` or ``ansi``; see :meth:`render`.
-        slots: tenant rows of observations and actions, at least the number of tenants; a policy with more
-            slots can later face more tenants. ``None``: as many as tenants.
-        running_slots: rows for launched kernels; further ones are not shown.
-        wait_us: longest wait of action 0, microseconds. Without a limit, an agent that waits while nothing
-            runs would sleep until the horizon.
-        record: how much the timeline keeps (``jobs``, ``kernels``, ``blocks``); ``None``: ``blocks`` if
-            pictures are rendered, else ``jobs``.
-        overrides: new values for fields of the scenario (``gpu``, ``tenants``, ``horizon_us``,
-            ``decision_us``, ``reward``, ...), see :func:`~gpusched_env.scenarios.scenario.override`.
+    ### Info
+    `action_mask`, `time_us` (simulated), `elapsed_us` (of this step, for semi-Markov learners) and
+    `illegal_actions` (so far); after `reset` also `seed`; at the end also `episode_metrics` (figures by name,
+    undefined ones left out) and `reward_terms` (what each cost term contributed to the return).
 
-    Raises:
-        InputError: an argument is not acceptable; the message names it and what would be right.
+    ### Arguments
+    - `scenario`: name of a shipped scenario, path of a YAML file, or a `Scenario`.
+    - `device`: name of a device, or a device object.
+    - `render_mode`: `human`, `rgb_array` or `ansi`.
+    - `slots`: tenant rows of observations and actions, at least the number of tenants (the default). A policy
+      with more slots can face more tenants later.
+    - `running_slots`: rows for launched kernels; further ones are not shown.
+    - `wait_us`: longest wait of action 0. Without a limit, an agent that waits while nothing runs would
+      sleep until the horizon.
+    - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`, for pictures `blocks`.
+    - any field of the scenario with a new value (`gpu`, `tenants`, `horizon_us`, `decision_us`, `reward`, ...),
+      as `gpusched_env.scenarios.scenario.override` takes them. `InputError` names what is not acceptable.
 
-    Version history: v0, first release.
+    ### Version history
+    - v0: first release.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012
@@ -102,7 +105,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         device: str | Device = "reference",
         render_mode: RenderMode | None = None,
         slots: int | None = None,
-        running_slots: int = 8,
+        running_slots: int = RUNNING_SLOTS,
         wait_us: float = 100.0,
         record: Detail | None = None,
         **overrides: Any,
@@ -120,7 +123,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         if slots is not None and slots < tenants:
             raise InputError(f"slots is {slots}, but scenario {self.scenario.name} has {tenants} tenants")
         self.encoder = ObservationEncoder(slots if slots is not None else tenants, running_slots)
-        self.layout = self._layout(self.scenario)
+        self.layout = ActionLayout.of(self.scenario, self.encoder.slots, running_slots)
         self.observation_space = self.encoder.space()
         self.action_space = self.layout.space()
         self.render_mode = render_mode
@@ -151,7 +154,9 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         Raises:
             InputError: unknown options, or an override that is not valid here.
         """
-        problem = self._problem(options)
+        problem = self.problem
+        if options:
+            problem = build_problem(episode_scenario(self.scenario, options, self.layout))
         super().reset(seed=seed)
         if seed is None:
             seed = int(self.np_random.integers(SEED_LIMIT))
@@ -170,11 +175,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         An illegal action counts as a wait; ``info["illegal_actions"]`` tells how many there were.
 
         Returns:
-            observation, reward, terminated (the workload is done), truncated (the horizon came first)
-            and ``info``: ``action_mask`` (int8, legal actions of the next step), ``time_us`` (simulated
-            time), ``elapsed_us`` (of this step) and ``illegal_actions``; at the end also
-            ``episode_metrics`` (figures by name, undefined ones left out) and ``reward_terms`` (what
-            each cost term contributed to the return).
+            observation, reward, terminated, truncated, info, as the class describes them.
 
         Raises:
             ResetNeeded: the episode has not begun or is over.
@@ -229,7 +230,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
 
     def save_state(self) -> EnvState:
         """The full state of the episode and of ``np_random``, to go back to with :meth:`restore_state`."""
-        return EnvState(replace(self._current()), self.device.snapshot(), self.np_random.bit_generator.state)
+        return EnvState(self._current().frozen(), self.device.snapshot(), self.np_random.bit_generator.state)
 
     def restore_state(self, state: EnvState) -> tuple[Observation, dict[str, Any]]:
         """Go back to ``state`` exactly: the same actions lead to the same observations, rewards and times.
@@ -296,28 +297,6 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
             "elapsed_us": run.elapsed_us,
             "illegal_actions": run.illegal,
         }
-
-    def _problem(self, options: dict[str, Any] | None) -> Problem:
-        if not options:
-            return self.problem
-        for key in options:
-            if key != "scenario":
-                raise InputError(f"reset option {key!r} is not known; {did_you_mean(str(key), ('scenario',))}")
-        scenario = override(self.scenario, **options["scenario"])
-        if len(scenario.tenants) > self.encoder.slots:
-            raise InputError(
-                f"reset option scenario: {len(scenario.tenants)} tenants do not fit into {self.encoder.slots} slots; "
-                "make the environment with more slots"
-            )
-        if self._layout(scenario) != self.layout:
-            raise InputError(
-                "reset option scenario: commands, stream_priorities and preemption shape the action space; "
-                "give them to gym.make instead"
-            )
-        return build_problem(scenario)
-
-    def _layout(self, scenario: Scenario) -> ActionLayout:
-        return ActionLayout.of(scenario, self.encoder.slots, self.encoder.running_slots)
 
     def _current(self) -> Run:
         if self._run is None:

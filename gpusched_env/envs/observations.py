@@ -15,6 +15,9 @@ from gpusched_env.scheduling.view import View
 Observation = dict[str, NDArray[np.float32]]
 """Tables by name; their columns are the enums of :data:`gpusched_env.envs.features.TABLES`."""
 
+RUNNING_SLOTS = 8
+"""Rows for launched kernels, unless an environment is made with another number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:

@@ -1,4 +1,4 @@
-"""Rendering in the three modes of the environment; pictures and windows load their libraries on first use."""
+"""Rendering in the three modes of the environment; Pillow and Matplotlib are loaded on first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.envs.picture import picture
 from gpusched_env.envs.text import text
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.timeline import Timeline
@@ -28,6 +27,8 @@ class Renderer:
         """The text of mode ``ansi``, the picture of ``rgb_array``; ``human`` shows it and returns nothing."""
         if self._mode == "ansi":
             return text(problem, view)
+        from gpusched_env.envs.picture import picture
+
         image = picture(problem, view, timeline)
         if self._mode == "rgb_array":
             return image
@@ -54,13 +55,16 @@ class Screen(Protocol):
 
 
 def open_screen() -> Screen:
-    """A Matplotlib window; without Matplotlib or a display, standard output."""
+    """A Matplotlib window; without Matplotlib, a display or a backend with windows, standard output."""
     try:
         import matplotlib
         from matplotlib import pyplot
+        from matplotlib.backends import registry
     except ImportError:
         return _Terminal()
-    if matplotlib.get_backend().lower() in {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}:
+    untyped: Any = registry
+    with_windows = untyped.backend_registry.list_builtin(untyped.BackendFilter.INTERACTIVE)
+    if matplotlib.get_backend().lower() not in with_windows:
         return _Terminal()
     return _Window(pyplot)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -35,10 +35,14 @@ class Run:
     commands: int = 0
     illegal: int = 0
 
+    def frozen(self) -> Run:
+        """A copy whose view does not depend on the device any more."""
+        return replace(self, view=View(**{field.name: getattr(self.view, field.name) for field in fields(View)}))
+
 
 @dataclass(frozen=True, slots=True)
 class EnvState:
-    """A point of an episode that an environment can go back to."""
+    """A point of an episode that an environment can go back to; can be pickled if the device's snapshot can."""
 
     run: Run
     device: Any

@@ -101,7 +101,7 @@ def load_scenario(name_or_path: str | Path, **overrides: Any) -> Scenario:
         data = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise InputError(f"{where}: not valid YAML ({error})") from error
-    scenario = _convert(data, where)
+    scenario = make_scenario(data, where)
     return override(scenario, **overrides) if overrides else scenario
 
 
@@ -125,10 +125,15 @@ def override(scenario: Scenario, **changes: Any) -> Scenario:
                 by_name[name].update(fields)
         else:
             data[key] = value
-    return _convert(data, f"override of {scenario.name}")
+    return make_scenario(data, f"override of {scenario.name}")
 
 
-def _convert(data: Any, where: str) -> Scenario:
+def make_scenario(data: Any, where: str = "scenario") -> Scenario:
+    """A scenario from plain data (as in YAML); ``where`` names the source in errors.
+
+    Raises:
+        InputError: unknown field or invalid value.
+    """
     try:
         scenario = msgspec.convert(data, Scenario)
     except msgspec.ValidationError as error:

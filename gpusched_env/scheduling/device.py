@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.costs import Costs
-from gpusched_env.scheduling.timeline import Timeline
+from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import View
 
 
@@ -18,16 +18,20 @@ class Device(Protocol):
     ``advance`` returns ``None``: the workload is done, or the horizon is reached.
     """
 
-    time_us: float
-    """Simulated (or real) time since the reset."""
     done: bool
     """Every tenant with a finite number of jobs has completed them (and there is one)."""
-    costs: Costs
-    """Time integrals since the reset, exact at ``time_us``."""
     timeline: Timeline
     """What happened so far."""
 
-    def reset(self, problem: Problem, seed: int, *, record: str = "jobs") -> View | None:
+    @property
+    def time_us(self) -> float:
+        """Simulated (or real) time since the reset."""
+
+    @property
+    def costs(self) -> Costs:
+        """Time integrals since the reset, exact at ``time_us``."""
+
+    def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs") -> View | None:
         """Start an episode and run to the first decision epoch.
 
         ``record`` says what the timeline keeps: ``jobs``, ``kernels`` (and jobs), or ``blocks`` (all).
@@ -49,3 +53,12 @@ class Device(Protocol):
         Raises:
             DeadlockError: work is left but nothing can happen any more.
         """
+
+    def view(self) -> View:
+        """A snapshot at the present time, complete, whether or not it is a decision epoch."""
+
+    def snapshot(self) -> Any:
+        """What :meth:`restore` needs to come back to the present decision; can be pickled."""
+
+    def restore(self, snapshot: Any) -> View | None:
+        """Return to a snapshot exactly; gives what ``advance`` gave there."""

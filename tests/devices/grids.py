@@ -74,23 +74,32 @@ def run(gpu: GpuSpec, grids: list[Grid], *, each_wave: bool = True, check: bool 
             sms.remove(slot)
             del slots[slot]
         if check:
-            check_limits(gpu, sms)
+            check_limits(gpu, sms, slots)
     return sms
 
 
-def check_limits(gpu: GpuSpec, sms: SmArray) -> None:
+def check_limits(gpu: GpuSpec, sms: SmArray, slots: dict[int, Grid]) -> None:
     """No SM holds more than its limits, and what it says it holds is what its rows hold."""
+    usage = sms.usage()
+    held = {name: np.zeros(gpu.sms, np.int64) for name in ("threads", "warps", "blocks", "registers", "shared")}
+    for sm, slot, blocks, left, rate in sms.residents():
+        demand = block_record(gpu, slots[slot])[0]
+        for name in ("threads", "warps", "registers"):
+            held[name][sm] += blocks * demand[name]
+        held["shared"][sm] += blocks * demand["shared_bytes"]
+        held["blocks"][sm] += blocks
+        assert left > -1e-6
+        assert rate >= 0.0
     limits = gpu.limits
-    for sm, rows in zip(sms._sms, sms._rows, strict=True):
-        held = rows[: sm["rows"]]
-        counts = held["blocks"]
-        demand = sms._grids[held["grid"]]["block"]
-        assert sm["threads"] == (counts * demand["threads"]).sum() <= limits.threads
-        assert sm["warps"] == (counts * demand["warps"]).sum() <= limits.warps
-        assert sm["registers"] == (counts * demand["registers"]).sum() <= limits.registers
-        assert sm["shared"] == (counts * demand["shared_bytes"]).sum() <= limits.shared_bytes
-        assert sm["blocks"] == counts.sum() <= limits.blocks
-        if sm["blocks"]:
-            assert sm["shared"] <= sm["carveout"] <= limits.shared_bytes
-        assert (held["left"] > -1e-6).all()
-        assert (held["rate"] >= 0.0).all()
+    for name, bound in (
+        ("threads", limits.threads),
+        ("warps", limits.warps),
+        ("blocks", limits.blocks),
+        ("registers", limits.registers),
+        ("shared", limits.shared_bytes),
+    ):
+        assert usage[name].tolist() == held[name].tolist()
+        assert usage[name].max() <= bound
+    busy = usage["blocks"] > 0
+    assert (usage["shared"][busy] <= usage["carveout"][busy]).all()
+    assert usage["carveout"][busy].max(initial=0) <= limits.shared_bytes

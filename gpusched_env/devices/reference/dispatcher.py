@@ -5,156 +5,266 @@ waiting grid of the highest priority hands out blocks; a grid leaves the queue w
 dispatched; nothing behind it starts, even where it would fit. Grids whose partitions share no SM do not
 block each other. A block goes to the SM with the most room for its kernel, ties in placement order.
 An SM's shared-memory carve-out is chosen by the first block that arrives while the SM is idle.
+
+The arrays are those of :mod:`~gpusched_env.devices.reference.state`.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from numba import njit
 
+from gpusched_env.devices.reference.state import (
+    BEGUN,
+    BLOCKS,
+    BUSY_SMS,
+    CARVEOUT,
+    COUNT,
+    DIRTY,
+    DISPATCHED,
+    FIRST,
+    GRID,
+    LEFT,
+    PARTITION,
+    QUEUE,
+    QUEUED,
+    RATE,
+    REGISTERS,
+    RESIDENT,
+    RESIDENT_THREADS,
+    ROOM,
+    ROWS,
+    SAVED,
+    SAVED_LEFT,
+    SHARED,
+    SINCE_US,
+    STARTED,
+    THREADS,
+    WAITING,
+    WARPS,
+)
 from gpusched_env.hardware.placement import fit
 
 
-@njit(cache=True)
-def allowed(grid, rank, sms):
-    """Whether the SM of placement ``rank`` is in the grid's partition."""
-    return (rank - grid.first + sms) % sms < grid.sms
+class BlockNeeds(NamedTuple):
+    """What :func:`~gpusched_env.hardware.placement.fit` reads of a block."""
+
+    threads: int
+    warps: int
+    registers: int
+    shared_bytes: int
 
 
 @njit(cache=True)
-def overlap(a, b, sms):
-    """Whether the partitions of two grids share an SM."""
-    return (b.first - a.first + sms) % sms < a.sms or (a.first - b.first + sms) % sms < b.sms
+def within(rank, first, count, sms):
+    """Whether an SM is among the ``count`` ones from rank ``first`` on, wrapping around."""
+    offset = rank - first
+    return (offset if offset >= 0 else offset + sms) < count
 
 
 @njit(cache=True)
-def room(gpu, sm, grid):
-    """Blocks of ``grid`` that ``sm`` can still take."""
-    carveout = grid.block.carveout_bytes if sm.blocks == 0 else sm.carveout
-    return fit(
-        gpu.threads - sm.threads,
-        gpu.warps - sm.warps,
-        gpu.blocks - sm.blocks,
-        gpu.registers - sm.registers,
-        carveout - sm.shared,
-        grid.block,
+def overlap(a, b, grids, sms):
+    """Whether the partitions of the grids in slots ``a`` and ``b`` share an SM."""
+    return within(grids[b, FIRST], grids[a, FIRST], grids[a, PARTITION], sms) or within(
+        grids[a, FIRST], grids[b, FIRST], grids[b, PARTITION], sms
     )
 
 
 @njit(cache=True)
-def place(now, slot, grid, sm, rows, state):
-    """Start one block of ``grid`` (row ``slot`` of the grid table) on ``sm`` with residents ``rows``.
-
-    A block that starts together with equal ones joins their row.
-    """
-    if sm.blocks == 0:
-        sm.carveout = grid.block.carveout_bytes
-        state.busy_sms += 1
-    sm.threads += grid.block.threads
-    sm.warps += grid.block.warps
-    sm.blocks += 1
-    sm.registers += grid.block.registers
-    sm.shared += grid.block.shared_bytes
-    sm.dirty = 1
-    state.resident_threads += grid.block.threads
-    left = 1.0
-    if grid.saved > 0:
-        left = grid.saved_left
-        grid.saved -= 1
-    grid.waiting -= 1
-    grid.resident += 1
-    for r in range(sm.rows):
-        if rows[r].grid == slot and rows[r].left == left and rows[r].since_us == now:
-            rows[r].blocks += 1
-            return
-    row = rows[sm.rows]
-    row.grid = slot
-    row.blocks = 1
-    row.left = left
-    row.rate = 0.0
-    row.since_us = now
-    sm.rows += 1
-
-
-@njit(cache=True)
-def note_started(slot, grid, state, started):
-    if grid.started == 0:
-        grid.started = 1
-        started[state.started] = slot
-        state.started += 1
-
-
-@njit(cache=True)
-def leave_queue(position, queue, grids, state, dispatched):
-    slot = queue[position]
-    grids[slot].queued = 0
-    dispatched[state.dispatched] = slot
-    state.dispatched += 1
-    for p in range(position, state.queue - 1):
-        queue[p] = queue[p + 1]
-    state.queue -= 1
-
-
-@njit(cache=True)
-def blocked(position, queue, grids, sms):
+def blocked(position, lists, grids, sms):
     """Whether a grid earlier in the queue holds this one up."""
     for p in range(position):
-        if overlap(grids[queue[p]], grids[queue[position]], sms):
+        if overlap(lists[QUEUE, p], lists[QUEUE, position], grids, sms):
             return True
     return False
 
 
 @njit(cache=True)
-def dispatch_all(gpu, order, sms, rows, grids, queue, state, started, dispatched):
+def room(slot, rank, limits, sms, grids):
+    """Blocks of a grid that an SM can still take."""
+    carveout = grids[slot, CARVEOUT] if sms[BLOCKS, rank] == 0 else sms[CARVEOUT, rank]
+    return fit(
+        limits[THREADS] - sms[THREADS, rank],
+        limits[WARPS] - sms[WARPS, rank],
+        limits[BLOCKS] - sms[BLOCKS, rank],
+        limits[REGISTERS] - sms[REGISTERS, rank],
+        carveout - sms[SHARED, rank],
+        BlockNeeds(grids[slot, THREADS], grids[slot, WARPS], grids[slot, REGISTERS], grids[slot, SHARED]),
+    )
+
+
+@njit(cache=True)
+def alike(a, b, sms):
+    """Whether two SMs have the same resources left."""
+    return (
+        sms[THREADS, a] == sms[THREADS, b]
+        and sms[WARPS, a] == sms[WARPS, b]
+        and sms[BLOCKS, a] == sms[BLOCKS, b]
+        and sms[REGISTERS, a] == sms[REGISTERS, b]
+        and sms[SHARED, a] == sms[SHARED, b]
+        and (sms[BLOCKS, a] == 0 or sms[CARVEOUT, a] == sms[CARVEOUT, b])
+    )
+
+
+@njit(cache=True)
+def measure_room(slot, limits, sms, grids):
+    """Fill ``sms[ROOM]`` for a grid; returns the most room on any SM. Equal neighbours share the arithmetic."""
+    count = sms.shape[1]
+    most = 0
+    twin = -1
+    for rank in range(count):
+        if not within(rank, grids[slot, FIRST], grids[slot, PARTITION], count):
+            sms[ROOM, rank] = 0
+        elif twin >= 0 and alike(rank, twin, sms):
+            sms[ROOM, rank] = sms[ROOM, twin]
+        else:
+            twin = rank
+            sms[ROOM, rank] = room(slot, rank, limits, sms, grids)
+            most = max(most, sms[ROOM, rank])
+    return most
+
+
+@njit(cache=True)
+def occupy(blocks, slot, rank, sms, grids, counts):
+    """Take what ``blocks`` blocks of a grid need of an SM; negative: give it back."""
+    if sms[BLOCKS, rank] == 0:
+        sms[CARVEOUT, rank] = grids[slot, CARVEOUT]
+        counts[BUSY_SMS] += 1
+    sms[THREADS, rank] += blocks * grids[slot, THREADS]
+    sms[WARPS, rank] += blocks * grids[slot, WARPS]
+    sms[BLOCKS, rank] += blocks
+    sms[REGISTERS, rank] += blocks * grids[slot, REGISTERS]
+    sms[SHARED, rank] += blocks * grids[slot, SHARED]
+    sms[DIRTY, rank] = 1
+    grids[slot, RESIDENT] += blocks
+    counts[RESIDENT_THREADS] += blocks * grids[slot, THREADS]
+    if sms[BLOCKS, rank] == 0:
+        counts[BUSY_SMS] -= 1
+
+
+@njit(cache=True)
+def start(blocks, slot, rank, now, sms, rows, held, grids, work, lists, counts):
+    """Start waiting blocks of a grid on an SM: only saved ones, as long as there are any (see :func:`share`).
+
+    Blocks that start together with equal ones join their row.
+    """
+    if grids[slot, BEGUN] == 0:
+        grids[slot, BEGUN] = 1
+        lists[STARTED, counts[STARTED]] = slot
+        counts[STARTED] += 1
+    occupy(blocks, slot, rank, sms, grids, counts)
+    left = 1.0
+    if grids[slot, SAVED] > 0:
+        left = work[slot, SAVED_LEFT]
+        grids[slot, SAVED] -= blocks
+    grids[slot, WAITING] -= blocks
+    last = sms[ROWS, rank]
+    for r in range(last):
+        if held[GRID, r, rank] == slot and rows[LEFT, r, rank] == left and rows[SINCE_US, r, rank] == now:
+            held[COUNT, r, rank] += blocks
+            return
+    held[GRID, last, rank] = slot
+    held[COUNT, last, rank] = blocks
+    rows[LEFT, last, rank] = left
+    rows[RATE, last, rank] = 0.0
+    rows[SINCE_US, last, rank] = now
+    sms[ROWS, rank] = last + 1
+
+
+@njit(cache=True)
+def share(slot, grids):
+    """Waiting blocks of a grid that are equal and go next: its saved ones come first."""
+    waiting = grids[slot, WAITING]
+    return min(grids[slot, SAVED], waiting) if grids[slot, SAVED] > 0 else waiting
+
+
+@njit(cache=True)
+def spread(slot, most, now, sms, rows, held, grids, work, lists, counts):
+    """Hand out the :func:`share` of a grid as far as there is room, at most ``most`` on an SM.
+
+    One block goes to each SM with the most room, in placement order, before the level sinks: a block
+    placed takes one off its SM's room. So all levels down to some are filled, and the next one in part.
+
+    Returns:
+        the most room on any SM afterwards.
+    """
+    count = sms.shape[1]
+    blocks = share(slot, grids)
+    level = most
+    while level > 0:
+        wide = 0
+        for rank in range(count):
+            wide += sms[ROOM, rank] >= level
+        if wide > blocks:
+            break
+        blocks -= wide
+        level -= 1
+    for rank in range(count):
+        given = max(0, sms[ROOM, rank] - level)
+        if level > 0 and blocks > 0 and sms[ROOM, rank] >= level:
+            given += 1
+            blocks -= 1
+        if given > 0:
+            sms[ROOM, rank] -= given
+            start(given, slot, rank, now, sms, rows, held, grids, work, lists, counts)
+    return level
+
+
+@njit(cache=True)
+def leave_queue(position, grids, lists, counts):
+    """A grid has no waiting blocks any more."""
+    slot = lists[QUEUE, position]
+    grids[slot, QUEUED] = 0
+    lists[DISPATCHED, counts[DISPATCHED]] = slot
+    counts[DISPATCHED] += 1
+    counts[QUEUE] -= 1
+    for p in range(position, counts[QUEUE]):
+        lists[QUEUE, p] = lists[QUEUE, p + 1]
+
+
+@njit(cache=True)
+def dispatch_all(now, limits, sms, rows, held, grids, work, lists, counts):
     """Hand out blocks to any SM until nothing eligible fits."""
     position = 0
-    while position < state.queue:
-        if blocked(position, queue, grids, gpu.sms):
+    while position < counts[QUEUE]:
+        if blocked(position, lists, grids, sms.shape[1]):
             position += 1
             continue
-        slot = queue[position]
-        grid = grids[slot]
-        most = 0
-        for rank in range(gpu.sms):
-            if allowed(grid, rank, gpu.sms):
-                most = max(most, room(gpu, sms[order[rank]], grid))
-        # One block goes to each SM with the most room, in placement order, before the level sinks.
-        while grid.waiting > 0 and most > 0:
-            below = 0
-            for rank in range(gpu.sms):
-                if grid.waiting == 0:
-                    break
-                if allowed(grid, rank, gpu.sms):
-                    sm = order[rank]
-                    here = room(gpu, sms[sm], grid)
-                    if here == most:
-                        note_started(slot, grid, state, started)
-                        place(state.now, slot, grid, sms[sm], rows[sm], state)
-                        here = room(gpu, sms[sm], grid)
-                    below = max(below, here)
-            most = below
-        if grid.waiting == 0:
-            leave_queue(position, queue, grids, state, dispatched)
+        slot = lists[QUEUE, position]
+        most = measure_room(slot, limits, sms, grids)
+        while grids[slot, WAITING] > 0 and most > 0:
+            most = spread(slot, most, now, sms, rows, held, grids, work, lists, counts)
+        if grids[slot, WAITING] == 0:
+            leave_queue(position, grids, lists, counts)
         else:
             position += 1
 
 
 @njit(cache=True)
-def dispatch_to(gpu, rank, sm, sms, rows, grids, queue, state, started, dispatched):
-    """Hand out blocks to one SM that just got room; all others were full before.
+def head_for(rank, lists, grids, counts, sms):
+    """Queue position of the grid that may hand out blocks to an SM; -1: none."""
+    for position in range(counts[QUEUE]):
+        slot = lists[QUEUE, position]
+        if within(rank, grids[slot, FIRST], grids[slot, PARTITION], sms) and not blocked(position, lists, grids, sms):
+            return position
+    return -1
+
+
+@njit(cache=True)
+def dispatch_to(rank, position, now, limits, sms, rows, held, grids, work, lists, counts):
+    """Hand out blocks of a queued grid to one SM that just got room; all others were full before.
 
     Returns:
-        True if a grid left the queue, so that the grids behind it may now start anywhere.
+        True if the grid left the queue, so that the grids behind it may now start anywhere.
     """
-    for position in range(state.queue):
-        slot = queue[position]
-        grid = grids[slot]
-        if not allowed(grid, rank, gpu.sms) or blocked(position, queue, grids, gpu.sms):
-            continue
-        while grid.waiting > 0 and room(gpu, sms[sm], grid) > 0:
-            note_started(slot, grid, state, started)
-            place(state.now, slot, grid, sms[sm], rows[sm], state)
-        if grid.waiting == 0:
-            leave_queue(position, queue, grids, state, dispatched)
-            return True
-        return False
+    slot = lists[QUEUE, position]
+    fitting = room(slot, rank, limits, sms, grids)
+    while fitting > 0 and grids[slot, WAITING] > 0:
+        blocks = min(fitting, share(slot, grids))
+        start(blocks, slot, rank, now, sms, rows, held, grids, work, lists, counts)
+        fitting -= blocks
+    if grids[slot, WAITING] == 0:
+        leave_queue(position, grids, lists, counts)
+        return True
     return False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.reference import blocks
-from gpusched_env.devices.reference.state import GRID_DTYPE, ROW_DTYPE, SM_DTYPE, STATE_DTYPE
+from gpusched_env.devices.reference import blocks, state
 from gpusched_env.hardware.placement import sm_order
 from gpusched_env.hardware.records import gpu_record
 from gpusched_env.hardware.specs import GpuSpec
@@ -18,35 +18,52 @@ class SmArray:
     """All SMs of a GPU with the grids that are queued for them and resident on them.
 
     Time moves only in :meth:`step`. Grids live in slots; :meth:`add` gives one, :meth:`remove` frees it.
+    The arrays are laid out for the compiled loops (:mod:`~gpusched_env.devices.reference.state`); single
+    numbers are read and written through memory views, several times as fast as through NumPy.
     """
 
     def __init__(self, gpu: GpuSpec, *, each_wave: bool = False) -> None:
         """``each_wave``: make every wave an event of its own instead of jumping over steady states."""
-        slots = gpu.resident_grids
-        self._gpu = gpu_record(gpu)[0]
+        record = gpu_record(gpu)[0]
+        rows, slots = gpu.limits.blocks, gpu.resident_grids
         self._order = sm_order(gpu)
-        self._sms = np.zeros(gpu.sms, SM_DTYPE)
-        self._sms["throttle"] = 1.0
-        self._rows = np.zeros((gpu.sms, gpu.limits.blocks), ROW_DTYPE)
-        self._grids = np.zeros(slots, GRID_DTYPE)
-        self._queue = np.zeros(slots, np.int64)
-        self._state = np.zeros(1, STATE_DTYPE)
-        self._state["next_us"] = math.inf
-        self._finished = np.zeros(slots, np.int64)
-        self._dispatched = np.zeros(slots, np.int64)
-        self._started = np.zeros(slots, np.int64)
-        self._ended = np.zeros((gpu.sms * gpu.limits.blocks, 4), np.float64)
+        self._limits = np.array([record[name] for name in ("threads", "warps", "blocks", "registers", "shared_bytes")])
+        self._sms = np.zeros((state.SM_FIELDS, gpu.sms), np.int64)
+        self._memory = np.ones((state.MEMORY_FIELDS, gpu.sms))
+        self._memory[state.DEMAND] = 0.0
+        self._rows = np.zeros((state.ROW_FIELDS, rows, gpu.sms))
+        self._rows[state.LEFT] = 1.0
+        self._held = np.zeros((state.HELD_FIELDS, rows, gpu.sms), np.int64)
+        self._grids = np.zeros((slots, state.GRID_FIELDS), np.int64)
+        self._work = np.zeros((slots, state.WORK_FIELDS))
+        self._lists = np.zeros((state.LISTS, slots), np.int64)
+        self._counts = np.zeros(state.COUNTS, np.int64)
+        self._clock = np.array([0.0, math.inf, 0.0])
+        self._ended = np.zeros((gpu.sms * rows, 4))
+        physics = ("dram_bytes_per_us", "sm_dram_bytes_per_us", "issue_norm", "dram_norm")
+        self._arrays = (
+            self._limits, np.array([record[name] for name in physics]), self._sms, self._memory, self._rows, self._held,
+            self._grids, self._work, self._lists, self._counts, self._clock, self._ended,
+        )  # fmt: skip
+        self._grid = memoryview(self._grids)
+        self._count = memoryview(self._counts)
+        self._queue, self._started, self._dispatched, self._finished = (memoryview(row) for row in self._lists)
         self._free = list(range(slots - 1, -1, -1))
         self._changed = False
         self._jumping = not each_wave
-        self._orders = 0
         self.grids = 0
         """Grids queued or resident."""
         self.next_us = math.inf
         """Time of the next block end under the present residency; ``inf``: none."""
-        self.started: list[int] = []
-        self.dispatched: list[int] = []
-        self.finished: list[int] = []
+        self.busy_sms = 0
+        """SMs with a resident block, after the last step."""
+        self.traffic = 0.0
+        """DRAM traffic, bytes/us, after the last step."""
+        self.happened = 0
+        """Entries of the following lists together."""
+        self.started: Sequence[int] = ()
+        self.dispatched: Sequence[int] = ()
+        self.finished: Sequence[int] = ()
         """Slots whose first block started, whose last block was handed out, whose blocks have all ended
         (or been drained), during the last step."""
 
@@ -79,27 +96,21 @@ class SmArray:
             its slot.
         """
         slot = self._free.pop()
-        grid = self._grids[slot]
-        grid["block"] = block[0]
-        demands = grid["block"]
-        for field in ("latency_us", "issue_us", "dram_bytes"):
-            demands[field] *= scale
-        grid["waiting"] = waiting
-        grid["resident"] = 0
-        grid["saved"] = saved
-        grid["saved_left"] = saved_left
-        grid["priority"] = priority
-        grid["first"], grid["sms"] = partition
-        grid["queued"] = 1
-        grid["frozen"] = 0
-        grid["started"] = 0
-        length = int(self._state[0]["queue"])
-        position = length
-        while position > 0 and self._grids[self._queue[position - 1]]["priority"] > priority:
-            self._queue[position] = self._queue[position - 1]
+        threads, warps, registers, shared, carveout, latency_us, issue_us, dram_bytes = block.item()
+        first, sms = partition
+        self._grids[slot] = (
+            threads, warps, 1, registers, shared, carveout,
+            waiting, 0, saved, priority, first, sms, 1, 0, 0,
+        )  # fmt: skip
+        latency_us *= scale
+        self._work[slot] = (latency_us, issue_us * scale / latency_us, dram_bytes * scale, saved_left)
+        queue, grid = self._queue, self._grid
+        position = self._count[state.QUEUE]
+        self._count[state.QUEUE] = position + 1
+        while position > 0 and grid[queue[position - 1], state.PRIORITY] > priority:
+            queue[position] = queue[position - 1]
             position -= 1
-        self._queue[position] = slot
-        self._state[0]["queue"] = length + 1
+        queue[position] = slot
         self._changed = True
         self.grids += 1
         return slot
@@ -111,89 +122,94 @@ class SmArray:
 
     def step(self, now: float) -> None:
         """Advance to ``now`` (at most :attr:`next_us`) and dispatch; fills the lists of what happened."""
-        blocks.step(
-            now,
-            self._changed,
-            self._jumping,
-            self._gpu,
-            self._order,
-            self._sms,
-            self._rows,
-            self._grids,
-            self._queue,
-            self._state[0],
-            self._finished,
-            self._dispatched,
-            self._started,
-            self._ended,
-        )
+        self.next_us, happened, self.busy_sms, self.traffic = blocks.step(now, self._changed, self._jumping, *self._arrays)
         self._changed = False
-        state = self._state[0]
-        self.next_us = float(state["next_us"])
-        self.finished = self._finished[: state["finished"]].tolist()
-        self.dispatched = self._dispatched[: state["dispatched"]].tolist()
-        self.started = self._started[: state["started"]].tolist()
+        if happened:
+            count = self._count
+            self.started = self._started[: count[state.STARTED]].tolist()
+            self.dispatched = self._dispatched[: count[state.DISPATCHED]].tolist()
+            self.finished = self._finished[: count[state.FINISHED]].tolist()
+        elif self.happened:
+            self.started = self.dispatched = self.finished = ()
+        self.happened = happened
 
     def stay(self, now: float) -> None:
         """Let time pass to ``now`` without progress (the context was switched out)."""
-        state = self._state[0]
-        if state["next_us"] < math.inf:
-            state["next_us"] += now - state["now"]
-        state["now"] = now
-        self.next_us = float(state["next_us"])
+        self._clock[state.NEXT] += now - self._clock[state.NOW]
+        self._clock[state.NOW] = now
+        self.next_us = float(self._clock[state.NEXT])
 
     def ended_rows(self) -> NDArray[np.float64]:
         """Residencies that ended in the last step: columns SM, slot, blocks, start (us)."""
-        return self._ended[: self._state[0]["ended_rows"]]
+        ended = self._ended[: self._count[state.ENDED]].copy()
+        ended[:, 0] = self._order[ended[:, 0].astype(np.int64)]
+        return ended
 
     def withdraw(self, slot: int) -> bool:
         """Hand out no further blocks of a grid (at the present time); whether it was still queued."""
-        length = int(self._state[0]["queue"])
+        length = self._count[state.QUEUE]
         queue = self._queue[:length].tolist()
         if slot not in queue:
             return False
-        blocks.progress(self._state[0]["now"], self._gpu, self._sms, self._rows, self._grids, self._state[0])
+        now = float(self._clock[state.NOW])
+        blocks.progress(now, self._sms, self._rows, self._held, self._grids, self._counts, self._clock)
         queue.remove(slot)
-        self._queue[: length - 1] = queue
-        self._state[0]["queue"] = length - 1
-        self._grids[slot]["queued"] = 0
+        self._lists[state.QUEUE, : length - 1] = queue
+        self._count[state.QUEUE] = length - 1
+        self._grid[slot, state.QUEUED] = 0
         self._changed = True
         return True
 
     def freeze(self, slot: int) -> None:
         """Stop the progress of a grid's resident blocks; they keep what they hold."""
-        self._grids[slot]["frozen"] = 1
-        self._sms["dirty"] = 1
+        self._grid[slot, state.FROZEN] = 1
+        self._sms[state.DIRTY] = 1
         self._changed = True
 
     def evict(self, slot: int) -> tuple[int, float]:
         """Take a grid's resident blocks off the SMs: their number and remaining work, in blocks."""
         self._changed = True
-        count, work = blocks.evict(slot, self._gpu, self._sms, self._rows, self._grids, self._state[0])
+        count, work = blocks.evict(slot, self._sms, self._rows, self._held, self._grids, self._counts)
         return int(count), float(work)
 
     def waiting(self, slot: int, now: float) -> int:
         """Blocks of a grid not handed out at ``now`` (at most :attr:`next_us`)."""
-        return int(blocks.waiting_blocks(slot, now, self._gpu, self._sms, self._rows, self._grids, self._state[0]))
+        if not self._count[state.AHEAD]:
+            return self._grid[slot, state.WAITING]
+        return int(blocks.waiting_blocks(slot, now, self._sms, self._rows, self._held, self._grids, self._clock))
 
     def saved(self, slot: int) -> tuple[int, float]:
         """How many waiting blocks continue from a save, and with how much of their work left."""
-        grid = self._grids[slot]
-        return int(grid["saved"]), float(grid["saved_left"])
+        return self._grid[slot, state.SAVED], float(self._work[slot, state.SAVED_LEFT])
 
     def resident(self, slot: int) -> int:
         """Blocks of a grid on SMs."""
-        return int(self._grids[slot]["resident"])
-
-    @property
-    def busy_sms(self) -> int:
-        return int(self._state[0]["busy_sms"])
-
-    @property
-    def traffic(self) -> float:
-        """DRAM traffic, bytes/us."""
-        return float(self._state[0]["traffic"])
+        return self._grid[slot, state.RESIDENT]
 
     @property
     def resident_threads(self) -> int:
-        return int(self._state[0]["resident_threads"])
+        """Threads of all resident blocks."""
+        return self._count[state.RESIDENT_THREADS]
+
+    def usage(self) -> dict[str, NDArray[np.int64]]:
+        """By resource, what is in use on every SM, in order of SM ids (for inspection)."""
+        fields = {
+            "threads": state.THREADS, "warps": state.WARPS, "blocks": state.BLOCKS, "registers": state.REGISTERS,
+            "shared": state.SHARED, "carveout": state.CARVEOUT,
+        }  # fmt: skip
+        by_sm = np.argsort(self._order)
+        return {name: self._sms[field][by_sm] for name, field in fields.items()}
+
+    def residents(self) -> list[tuple[int, int, int, float, float]]:
+        """All rows of equal blocks: SM, slot, blocks, share of work left, rate (1/us) (for inspection)."""
+        return [
+            (
+                int(self._order[rank]),
+                int(self._held[state.GRID, r, rank]),
+                int(self._held[state.COUNT, r, rank]),
+                float(self._rows[state.LEFT, r, rank]),
+                float(self._rows[state.RATE, r, rank]),
+            )
+            for rank in range(len(self._order))
+            for r in range(self._sms[state.ROWS, rank])
+        ]

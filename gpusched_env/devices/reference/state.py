@@ -1,80 +1,137 @@
-"""Records of the SMs, their resident blocks and the grids they belong to."""
+"""Layout of the SMs, their resident blocks and the grids they belong to: plain arrays of structs' fields.
+
+SMs are kept by *rank* (placement order, see :func:`~gpusched_env.hardware.placement.sm_order`) and are
+always the last axis, so that a loop over SMs reads memory in order: simulating an event touches every SM
+once or twice, and nothing else costs as much. The names below are indices of the first axis (of ``grids``
+and ``work``: of the last one), by array:
+
+===========  =========  =========================  ====================================================
+array        type       shape                      holds
+===========  =========  =========================  ====================================================
+``limits``   int64      ``(5,)``                   what an SM offers: ``THREADS`` .. ``REGISTERS``
+``physics``  float64    ``(4,)``                   ``DRAM_RATE`` .. ``DRAM_NORM``
+``sms``      int64      ``(9, SMs)``               ``THREADS`` .. ``ROOM``
+``memory``   float64    ``(4, SMs)``               ``DEMAND`` .. ``RUN_SMS``
+``rows``     float64    ``(4, rows, SMs)``         ``LEFT`` .. ``SINCE_US``
+``held``     int64      ``(2, rows, SMs)``         ``GRID``, ``COUNT``
+``grids``    int64      ``(slots, 15)``            ``THREADS`` .. ``CARVEOUT`` of a block, ``WAITING`` ..
+``work``     float64    ``(slots, 4)``             ``LATENCY_US`` .. ``SAVED_LEFT``
+``lists``    int64      ``(4, slots)``             ``QUEUE`` .. ``FINISHED``: grid slots
+``counts``   int64      ``(9,)``                   ``QUEUE`` .. ``FINISHED``: their lengths; ``ENDED`` ..
+``clock``    float64    ``(3,)``                   ``NOW``, ``NEXT``, ``TRAFFIC``
+``ended``    float64    ``(rows * SMs, 4)``        residencies that ended in the last step: SM rank, slot,
+                                                   blocks, start (us)
+===========  =========  =========================  ====================================================
+
+A *row* is equal blocks of one grid on one SM that started together.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Final
 
-from gpusched_env.hardware.records import BLOCK_DTYPE
+THREADS: Final = 0
+WARPS: Final = 1
+BLOCKS: Final = 2
+"""Resident blocks (``sms``), or how many an SM may hold (``limits``)."""
+REGISTERS: Final = 3
+SHARED: Final = 4
+"""Shared memory in use, bytes; its limit is the carve-out."""
+CARVEOUT: Final = 5
+"""Shared-memory carve-out, bytes: of an SM that is not idle, or the one that a grid asks for."""
+ROWS: Final = 6
+"""Rows of residents on an SM; they come first, unused rows have ``LEFT`` 1 and ``RATE`` 0."""
+DIRTY: Final = 7
+"""1 if an SM's residents changed, so that their rates must be computed anew."""
+ROOM: Final = 8
+"""Scratch of the dispatcher: blocks of the grid at hand that an SM can still take."""
+SM_FIELDS: Final = 9
 
-SM_DTYPE = np.dtype(
-    [
-        ("threads", np.int64),
-        ("warps", np.int64),
-        ("blocks", np.int64),
-        ("registers", np.int64),
-        ("shared", np.int64),
-        ("carveout", np.int64),
-        ("rows", np.int64),
-        ("demand", np.float64),
-        ("throttle", np.float64),
-        ("dirty", np.int64),
-    ],
-    align=True,
-)
-"""One SM: resources in use, its carve-out, number of rows, DRAM demand (bytes/us) and throttle factor."""
+DEMAND: Final = 0
+"""DRAM traffic that an SM's residents ask for, bytes/us."""
+THROTTLE: Final = 1
+"""Factor on the progress of memory-using blocks of an SM."""
+RUN_DEMAND: Final = 2
+"""Scratch: neighbouring SMs of equal demand are one member of the bandwidth sharing, of this demand ..."""
+RUN_SMS: Final = 3
+"""... with this many SMs."""
+MEMORY_FIELDS: Final = 4
 
-ROW_DTYPE = np.dtype(
-    [
-        ("grid", np.int64),
-        ("blocks", np.int64),
-        ("left", np.float64),
-        ("time_us", np.float64),
-        ("rate", np.float64),
-        ("since_us", np.float64),
-    ],
-    align=True,
-)
-"""Equal blocks of one grid on one SM that started together.
+LEFT: Final = 0
+"""Share of a block's work still to do; whole numbers on top are further waves that will follow on the
+same slots (see :func:`~gpusched_env.devices.reference.blocks.jump`)."""
+RATE: Final = 1
+"""Present progress, blocks per microsecond."""
+TIME_US: Final = 2
+"""Duration of a block before memory throttling."""
+SINCE_US: Final = 3
+"""When the blocks started."""
+ROW_FIELDS: Final = 4
 
-``left`` is the share of a block's work still to do; whole numbers on top of it are further waves that
-will follow on the same slots (see :func:`~gpusched_env.devices.reference.blocks.jump`). ``time_us`` is
-the block's duration before memory throttling, ``rate`` its present progress per microsecond.
-"""
+GRID: Final = 0
+"""Grid slot of a row."""
+COUNT: Final = 1
+"""Blocks of a row."""
+HELD_FIELDS: Final = 2
 
-GRID_DTYPE = np.dtype(
-    [
-        ("block", BLOCK_DTYPE),
-        ("waiting", np.int64),
-        ("resident", np.int64),
-        ("saved", np.int64),
-        ("saved_left", np.float64),
-        ("priority", np.int64),
-        ("order", np.int64),
-        ("first", np.int64),
-        ("sms", np.int64),
-        ("queued", np.int64),
-        ("frozen", np.int64),
-        ("started", np.int64),
-    ],
-    align=True,
-)
-"""One grid on the device: ``waiting`` blocks not dispatched (``saved`` of them continue with
-``saved_left`` of their work), ``resident`` blocks on SMs; SM ranks ``first``.. of its partition."""
+WAITING: Final = 6
+"""Blocks of a grid that are not dispatched."""
+RESIDENT: Final = 7
+"""Blocks of a grid on SMs."""
+SAVED: Final = 8
+"""How many of the waiting blocks continue with ``SAVED_LEFT`` of their work."""
+PRIORITY: Final = 9
+FIRST: Final = 10
+"""First SM rank of a grid's partition ..."""
+PARTITION: Final = 11
+"""... and its number of SMs."""
+QUEUED: Final = 12
+"""1 while a grid is in the queue."""
+FROZEN: Final = 13
+"""1 if a grid's resident blocks make no progress."""
+BEGUN: Final = 14
+"""1 once a block of a grid was dispatched."""
+GRID_FIELDS: Final = 15
 
-STATE_DTYPE = np.dtype(
-    [
-        ("now", np.float64),
-        ("next_us", np.float64),
-        ("queue", np.int64),
-        ("busy_sms", np.int64),
-        ("traffic", np.float64),
-        ("resident_threads", np.int64),
-        ("finished", np.int64),
-        ("dispatched", np.int64),
-        ("started", np.int64),
-        ("ended_rows", np.int64),
-    ],
-    align=True,
-)
-"""The whole array: clock, time of the next block end (``inf``: none), queue length, counters, and the
-numbers of entries in the event lists of the last step."""
+LATENCY_US: Final = 0
+"""Duration of a block alone with unlimited bandwidth and free issue slots."""
+ISSUE_FRACTION: Final = 1
+"""Issue demand of a block over its latency."""
+DRAM_BYTES: Final = 2
+"""Traffic of a block."""
+SAVED_LEFT: Final = 3
+WORK_FIELDS: Final = 4
+
+QUEUE: Final = 0
+"""Grids with waiting blocks, in the order in which they hand them out."""
+STARTED: Final = 1
+DISPATCHED: Final = 2
+FINISHED: Final = 3
+"""Grids whose first block started, whose last block was handed out, whose blocks have all ended (or been
+drained), during the last step."""
+LISTS: Final = 4
+ENDED: Final = 4
+"""Entries of ``ended``."""
+BUSY_SMS: Final = 5
+"""SMs with a resident block."""
+RESIDENT_THREADS: Final = 6
+DEPTH: Final = 7
+"""The most rows on any SM."""
+AHEAD: Final = 8
+"""1 if rows may hold waves that have not begun."""
+COUNTS: Final = 9
+
+NOW: Final = 0
+"""Time up to which everything is simulated, us."""
+NEXT: Final = 1
+"""Time of the next block end under the present residency, us; ``inf``: none."""
+TRAFFIC: Final = 2
+"""DRAM traffic served, bytes/us."""
+CLOCK_FIELDS: Final = 3
+
+DRAM_RATE: Final = 0
+"""Reachable DRAM bandwidth, bytes/us."""
+SM_DRAM_RATE: Final = 1
+"""What one SM can draw of it at most, bytes/us."""
+ISSUE_NORM: Final = 2
+DRAM_NORM: Final = 3

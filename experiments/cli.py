@@ -1,0 +1,62 @@
+"""The command line ``gpusched``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from gpusched_env.errors import DeadlockError, GpuschedError
+from gpusched_env.experiments.commands import compare, import_trace, listings, reproduce
+
+EXIT_INPUT = 2
+EXIT_DEADLOCK = 3
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Schedule kernels on a shared GPU: compare schedulers, look at what ran where.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for group in (compare, import_trace, listings, reproduce):
+    group.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from gpusched_env import __version__
+
+        typer.echo(f"gpusched-env {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options that stand before a command."""
+
+
+def main() -> None:
+    """Run the command line; exit status 2 for wrong input, 3 for a deadlock, 130 after an interrupt."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except DeadlockError as error:
+        _complain(error)
+        sys.exit(EXIT_DEADLOCK)
+    except GpuschedError as error:
+        _complain(error)
+        sys.exit(EXIT_INPUT)
+
+
+def _complain(error: GpuschedError) -> None:
+    line = " ".join(str(error).split())
+    typer.secho(f"error: {line}", fg=typer.colors.RED, err=True)

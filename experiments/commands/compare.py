@@ -1,0 +1,106 @@
+"""``gpusched compare``."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.comparison import Comparison
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file to ``app``."""
+    app.command("compare")(compare_command)
+
+
+def compare_command(
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Name (gpusched scenarios), or a .yaml file.")],
+    schedulers: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,...",
+            help="Names (gpusched schedulers), package.module:Name or file.py:Name. Default: all that are registered.",
+        ),
+    ] = "",
+    seeds: Annotated[int, typer.Option(min=1, help="Episodes of each scheduler.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, metavar="FIRST", help="First seed.")] = 0,
+    device: Annotated[str, typer.Option(help="Device that runs the kernels.")] = "reference",
+    json: Annotated[Path | None, typer.Option(metavar="PATH", help="Write result.json there too.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: results/<scenario>.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="Another GPU (gpusched gpus).")] = None,
+    horizon_us: Annotated[float | None, typer.Option(help="Length of an episode at most, microseconds.")] = None,
+    decision_us: Annotated[float | None, typer.Option(help="Host time of a decision, microseconds.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Any field of the scenario, such as tenants.inference.arrivals.rate_per_s=200; may be repeated.",
+        ),
+    ] = None,
+    window_us: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            metavar="START END", help="Stretch of the first seed to show block by block. Default: where tenants meet."
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one a CPU core.")] = None,
+) -> None:
+    """Compare schedulers on a scenario.
+
+    Runs them on the same seeds, prints a table, and writes a report, the data and traces.
+    An interrupt (Ctrl-C) keeps the finished episodes and marks the result as interrupted.
+    """
+    from rich.console import Console
+
+    from gpusched_env.baselines.registry import scheduler_names
+    from gpusched_env.experiments.compare import compare
+    from gpusched_env.experiments.output import ResultFolder, result_file, write_results
+    from gpusched_env.experiments.settings import apply_settings
+    from gpusched_env.experiments.terminal import output_console, progress_bar
+    from gpusched_env.scenarios.scenario import load_scenario
+
+    resolved = load_scenario(scenario)
+    flags = {"gpu": gpu, "horizon_us": horizon_us, "decision_us": decision_us}
+    changes = [f"{key}={value}" for key, value in flags.items() if value is not None]
+    resolved = apply_settings(resolved, [*changes, *(settings or [])])
+    names = [name.strip() for name in schedulers.split(",") if name.strip()] or scheduler_names()
+    folder = out if out is not None else Path("results") / resolved.name
+    with contextlib.ExitStack() as stack:
+        results = stack.enter_context(ResultFolder(folder))
+        copy = stack.enter_context(result_file(json, "--json")) if json is not None else None
+        with progress_bar(len(names) * seeds) as on_progress:
+            comparison = compare(
+                resolved,
+                names,
+                range(seed, seed + seeds),
+                device=device,
+                record="blocks",
+                window_us=window_us,
+                workers=workers,
+                on_progress=on_progress,
+                command=shlex.join(["gpusched", *sys.argv[1:]]),
+            )
+        if not comparison.runs:
+            typer.secho("interrupted before the first episode had finished; nothing written", err=True)
+            raise typer.Exit(130)
+        output_console().print(comparison)
+        with Console(stderr=True).status("Writing results"):
+            files = write_results(comparison, results.staging)
+            if copy is not None:
+                copy.write_bytes((results.staging / "result.json").read_bytes())
+            results.publish()
+    typer.echo(f"Written to {folder}: {', '.join(files)}")
+    if comparison.interrupted:
+        _tell_interrupted(comparison)
+        raise typer.Exit(130)
+
+
+def _tell_interrupted(comparison: Comparison) -> None:
+    typer.secho(f"{comparison.interruption}; the result is marked as interrupted", fg=typer.colors.YELLOW, err=True)

@@ -1,0 +1,83 @@
+"""``gpusched import-trace``: a profiler's recording becomes a workload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from gpusched_env.workload.importers import WorkloadSummary
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file to ``app``."""
+    app.command("import-trace")(import_trace)
+
+
+def import_trace(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="PyTorch profiler (Kineto) JSON, plain or gzipped.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Workload file. Default: <name>.workload.json.gz here.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the workload. Default: from the file's name.")] = None,
+    gpu: Annotated[
+        str | None, typer.Option(help="GPU of the recording (gpusched gpus). Default: as the recording says.")
+    ] = None,
+    iteration: Annotated[
+        str | None, typer.Option(help="Annotation (record_function) around one iteration. Default: ProfilerStep.")
+    ] = None,
+) -> None:
+    """Turn a recording into a workload file.
+
+    Prints what the workload holds: kernels, idle gaps, residency, copies.
+    """
+    import msgspec
+
+    from gpusched_env.errors import InputError
+    from gpusched_env.experiments.output import result_file
+    from gpusched_env.experiments.terminal import output_console
+    from gpusched_env.hardware.specs import load_gpu
+    from gpusched_env.workload.importers import import_kineto, summarise
+    from gpusched_env.workload.workload import encode_workload
+
+    if out is not None and not out.name.endswith((".json", ".json.gz")):
+        raise InputError(f"--out {out}: the name must end in .json or .json.gz, so that scenarios can name the file")
+    spec = load_gpu(gpu) if gpu is not None else None
+    workload = import_kineto(file, gpu=spec, iteration=iteration)
+    if name is not None:
+        workload = msgspec.structs.replace(workload, name=name)
+    target = out if out is not None else Path(f"{workload.name}.workload.json.gz")
+    with result_file(target, "--out") as staging:
+        staging.write_bytes(encode_workload(workload) if target.name.endswith(".gz") else msgspec.json.encode(workload))
+    output_console().print(_summary_table(summarise(workload, spec)))
+    typer.echo(f"Written to {target}; in a scenario: workload: {target}")
+
+
+def _summary_table(summary: WorkloadSummary) -> object:
+    from rich.table import Table
+    from rich.text import Text
+
+    classes = ", ".join(f"{kind} {share:.0%}" for kind, share in summary.class_shares.items() if share > 0)
+    copies = f"{summary.copies:g} ({summary.copy_bytes / 1e6:.3g} MB), memsets {summary.memsets:g}"
+    gaps = f"{summary.gaps:.0f}, median {summary.gap_median_us:.1f} us, 95th percentile {summary.gap_p95_us:.1f} us"
+    rows = {
+        "workload": summary.name,
+        "GPU": summary.gpu,
+        "source": summary.source,
+        "iterations": f"{summary.iterations}, median {summary.wall_us / 1e3:.3f} ms",
+        "replayed alone": f"{summary.alone_us / 1e3:.3f} ms, device idle {summary.idle_share:.0%}",
+        "kernels": f"{summary.kernels:.0f} an iteration, {summary.identities} distinct",
+        "device time": f"{summary.busy_us / 1e3:.3f} ms: {classes}",
+        "idle gaps": gaps,
+        "residency": f"{summary.sm_share:.0%} of SMs, {summary.occupancy:.0%} of possible blocks",
+        "copies": copies,
+        "synchronisations": f"{summary.syncs:g}",
+    }
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    for label, text in rows.items():
+        table.add_row(label, Text(text))
+    return table

@@ -1,0 +1,68 @@
+"""``gpusched scenarios``, ``schedulers``, ``gpus``, ``workloads``: what there is, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file to ``app``."""
+    app.command("scenarios")(list_scenarios)
+    app.command("schedulers")(list_schedulers)
+    app.command("gpus")(list_gpus)
+    app.command("workloads")(list_workloads)
+
+
+def list_scenarios() -> None:
+    """List the shipped scenarios."""
+    from gpusched_env.scenarios.scenario import load_scenario, scenario_names
+
+    _print((name, load_scenario(name).summary) for name in scenario_names())
+
+
+def list_schedulers() -> None:
+    """List the registered schedulers."""
+    from gpusched_env.baselines.registry import describe, scheduler_names
+
+    _print((name, describe(name)) for name in scheduler_names())
+
+
+def list_gpus() -> None:
+    """List the GPU specifications."""
+    from gpusched_env.hardware.specs import gpu_names, load_gpu
+
+    _print((name, load_gpu(name).summary) for name in gpu_names())
+
+
+def list_workloads() -> None:
+    """List the shipped workloads."""
+    from gpusched_env.data import read_recorded, recorded_names
+
+    def about(name: str) -> str:
+        workload = read_recorded(name)
+        size = f"{len(workload.variants)} × {len(workload.variants[0].ops)} operations, {workload.gpu}"
+        return f"{workload.summary} ({size})" if workload.summary else size
+
+    _print((name, about(name)) for name in recorded_names())
+
+
+def _print(rows: Iterable[tuple[str, str]]) -> None:
+    """Names in a column; texts are cut at the width of a terminal, and left whole in a pipe."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    listed = list(rows)
+    if not console.is_terminal:
+        width = max(len(name) for name, _ in listed)
+        typer.echo("\n".join(f"{name:{width}}  {text}".rstrip() for name, text in listed))
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, text in listed:
+        table.add_row(Text(name), Text(text))
+    console.print(table)

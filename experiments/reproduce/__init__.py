@@ -1,0 +1,1 @@
+"""Reproductions: what was recorded or published, simulated again and compared figure by figure."""

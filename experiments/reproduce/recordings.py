@@ -1,0 +1,123 @@
+"""The shipped recordings against the simulator: tenants alone, CUDA graphs side by side, time slicing.
+
+* *Alone*: every shipped workload by itself takes its recorded (unprofiled) iteration time.
+* *Beside training*: ResNet-50 inference and training as CUDA graphs on two streams, of equal priority
+  and with a more urgent foreground; slowdowns as recorded in ``data/measurements/h100/model_pairs.jsonl``.
+* *Time slicing*: two eager processes without MPS; mean iteration times as recorded in
+  ``data/measurements/h100/eager_time_slicing.jsonl`` (host times scaled to the processes' speed alone).
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from gpusched_env.baselines.registry import make_scheduler
+from gpusched_env.data import recorded_names
+from gpusched_env.devices import make_device
+from gpusched_env.experiments.reproduce.check import Check
+from gpusched_env.scenarios.problem import build_problem, load_workload
+from gpusched_env.scenarios.scenario import make_scenario
+from gpusched_env.scheduling.session import run_episode
+
+ALONE_TOLERANCE = 0.03
+SHARED_TOLERANCE = 0.15
+RECORDED_ON = "h100-sxm"
+FOREGROUND, BACKGROUND = "resnet50_infer_b1", "resnet50_train_b32"
+SCHEDULERS = {"streams": "pass-through", "priority": "priority-streams"}
+"""Which baseline is a recorded mode of sharing."""
+
+
+def measurements(name: str) -> list[dict[str, Any]]:
+    """Rows of a shipped H100 measurement file (JSON lines)."""
+    text = (resources.files("gpusched_env.data") / "measurements" / "h100" / name).read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def turnarounds_us(tenants: list[dict[str, Any]], scheduler: str, horizon_us: float) -> list[np.ndarray]:
+    """Turnarounds of each tenant's jobs on an H100, the first (cold) job left out."""
+    scenario = make_scenario(
+        {
+            "name": "recording",
+            "summary": "a recorded situation",
+            "gpu": RECORDED_ON,
+            "tenants": tenants,
+            "horizon_us": horizon_us,
+            "stream_priorities": [0, -5],
+        }
+    )
+    episode = run_episode(make_scheduler(scheduler), build_problem(scenario), make_device("reference"), seed=0)
+    jobs = episode.timeline.jobs.dict()
+    took = jobs["completed_us"] - jobs["arrived_us"]
+    return [took[(jobs["tenant"] == i) & (jobs["job"] > 0)] for i in range(len(tenants))]
+
+
+def tenant(workload: str, **fields: Any) -> dict[str, Any]:
+    return {"name": workload, "workload": workload, "arrivals": {"kind": "closed-loop"}, **fields}
+
+
+def alone(jobs: int = 16) -> Iterator[Check]:
+    """Every workload recorded on an H100 by itself, eager."""
+    for name in recorded_names():
+        workload = load_workload(name)
+        if workload.gpu != RECORDED_ON:
+            continue
+        iterations = workload.iteration_us
+        recorded = statistics.median(iterations)
+        (took,) = turnarounds_us([tenant(name, jobs=jobs)], "pass-through", 100.0 * max(iterations) * jobs)
+        yield Check("alone", name, "us", float(np.median(took)), recorded, ALONE_TOLERANCE)
+
+
+def beside_training(horizon_us: float = 250_000.0) -> Iterator[Check]:
+    """ResNet-50 inference and training as CUDA graphs on two streams."""
+    pairs = {
+        row["mode"]: row
+        for row in measurements("model_pairs.jsonl")
+        if row["what"] == "pair" and (row["fg"], row["bg"]) == (FOREGROUND, BACKGROUND)
+    }
+    graphs = [tenant(FOREGROUND, launch="graph", priority=0), tenant(BACKGROUND, launch="graph", priority=1)]
+    solo = [float(np.median(turnarounds_us([graph], "pass-through", horizon_us)[0])) for graph in graphs]
+    for mode, row in pairs.items():
+        together = turnarounds_us(graphs, SCHEDULERS[mode], horizon_us)
+        for i, (side, key) in enumerate((("inference", "fg"), ("training", "bg"))):
+            yield Check(
+                f"ResNet-50 inference beside training, {mode}",
+                f"slowdown of {side}",
+                "x",
+                float(np.median(together[i])) / solo[i],
+                row[f"{key}_p50_us"] / row[f"{key}_solo_us"],
+                SHARED_TOLERANCE,
+            )
+
+
+def time_sliced(horizon_us: float = 500_000.0) -> Iterator[Check]:
+    """Pairs of eager processes that take turns."""
+    rows = measurements("eager_time_slicing.jsonl")
+    alone_us = {row["tasks"][0]["model"]: row["tasks"][0]["mean_us"] for row in rows if row["what"] == "alone"}
+    for row in rows:
+        if row["what"] != "time_sliced":
+            continue
+        names = [task["model"] for task in row["tasks"]]
+        tenants = [tenant(name, iteration_us=alone_us[name]) for name in names]
+        together = turnarounds_us(tenants, "time-slicing", horizon_us)
+        for task, took in zip(row["tasks"], together, strict=True):
+            yield Check(
+                f"time slicing, {' and '.join(names)}",
+                f"mean iteration of {task['model']}",
+                "us",
+                float(np.mean(took)),
+                task["mean_us"],
+                SHARED_TOLERANCE,
+            )
+
+
+def all_checks() -> Iterator[Check]:
+    """Everything above, in order."""
+    yield from alone()
+    yield from beside_training()
+    yield from time_sliced()

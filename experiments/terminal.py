@@ -1,0 +1,49 @@
+"""What the command line prints on: a console, and a progress bar for comparisons."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from gpusched_env.experiments.compare import Progress as OnProgress
+
+PIPE_COLUMNS = 120
+"""Width of output that goes to a file or pipe."""
+
+
+def output_console() -> Console:
+    """A console on the standard output, as wide as the terminal (or ``COLUMNS``), else :data:`PIPE_COLUMNS`."""
+    console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPE_COLUMNS
+    return console
+
+
+@contextlib.contextmanager
+def progress_bar(episodes: int) -> Iterator[OnProgress]:
+    """Yields what ``compare(on_progress=...)`` takes; counts ``episodes`` and shows the time left.
+
+    Shows nothing where the standard error is no terminal.
+    """
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    shown = console.is_terminal or console.is_jupyter
+    with Progress(*columns, console=console, transient=True, disable=not shown) as bar:
+        row = bar.add_task(f"0 of {episodes} episodes", total=1.0)
+
+        def update(finished: int, share: float) -> None:
+            what = "the timeline" if finished == episodes else f"{finished} of {episodes} episodes"
+            bar.update(row, completed=share, description=what)
+
+        yield update

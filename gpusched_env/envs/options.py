@@ -1,0 +1,34 @@
+"""Scenario overrides for one episode, given to ``reset``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scenarios.scenario import Scenario, override
+
+KNOWN = ("scenario",)
+
+
+def episode_scenario(base: Scenario, options: dict[str, Any], layout: ActionLayout) -> Scenario:
+    """``base`` with the changes of ``options["scenario"]``, as long as it still fits the spaces.
+
+    Raises:
+        InputError: unknown option, invalid value, more tenants than slots, or another action space.
+    """
+    for key in options:
+        if key not in KNOWN:
+            raise InputError(f"reset option {key!r} is not known; {did_you_mean(str(key), KNOWN)}")
+    scenario = override(base, **options.get("scenario", {}))
+    if len(scenario.tenants) > layout.slots:
+        raise InputError(
+            f"reset option scenario: {len(scenario.tenants)} tenants do not fit into {layout.slots} slots; "
+            "make the environment with more slots"
+        )
+    if ActionLayout.of(scenario, layout.slots, layout.running_slots) != layout:
+        raise InputError(
+            "reset option scenario: commands, stream_priorities and preemption shape the action space; "
+            "give them to gym.make instead"
+        )
+    return scenario

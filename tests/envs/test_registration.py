@@ -1,0 +1,82 @@
+"""Ids, imports and data sheets."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+import gpusched_env
+from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.datasheet import datasheet, document
+from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.features import TABLES
+from gpusched_env.envs.registration import env_ids, register_envs
+from gpusched_env.scenarios.scenario import load_scenario, scenario_names
+
+HEAVY = ("torch", "stable_baselines3", "pandas", "matplotlib", "plotly", "numba", "simpy", "cupy", "PIL")
+"""What importing the package must not pull in."""
+
+
+def test_every_scenario_has_an_id() -> None:
+    assert env_ids() == [f"gpusched/{name}-v0" for name in scenario_names()]
+    for env_id in env_ids():
+        spec = gymnasium.spec(env_id)
+        assert spec.entry_point == "gpusched_env.envs.env:GpuSchedulingEnv"
+        assert spec.max_episode_steps is None, "the horizon truncates, not a TimeLimit"
+
+
+def test_registering_again_changes_nothing() -> None:
+    before = dict(gymnasium.registry)
+    register_envs()
+    assert gymnasium.registry == before
+
+
+def test_import_is_light() -> None:
+    script = (
+        "import sys, time; began = time.process_time(); import gpusched_env; "
+        f"print(time.process_time() - began, *[m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(3)
+    ]
+    assert [run[1:] for run in runs] == [[], [], []], "heavy modules were imported"
+    assert min(float(run[0]) for run in runs) < 0.5, "seconds of processor time"
+
+
+@pytest.mark.parametrize("name", gpusched_env.__all__)
+def test_public_names_load_on_first_use(name: str) -> None:
+    assert callable(getattr(gpusched_env, name))
+    assert name in dir(gpusched_env)
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        gpusched_env.nonsense  # noqa: B018
+
+
+def test_published_data_sheets_are_up_to_date() -> None:
+    published = Path(__file__).parents[2] / "docs" / "environments.md"
+    assert published.read_text(encoding="utf-8") == document(), "run python -m gpusched_env.envs.datasheet"
+
+
+def test_data_sheets_name_every_action_and_column() -> None:
+    scenario = load_scenario("Toy", commands=["launch", "preempt", "partition"])
+    sheet = datasheet(scenario)
+    layout = ActionLayout.of(scenario, 2, 8)
+    assert f"| {layout.n - 4} to {layout.n - 1} | confine urgent to 1/4, 2/4, 3/4, 4/4 of the SMs |" in sheet
+    assert "| 3 to 5 | preempt the kernel in running slot 0: drain, save, reset |" in sheet
+    whole = document()
+    for table, features in TABLES.items():
+        assert f"### `{table}`" in whole
+        for feature in features:
+            assert f"| {feature.value} | `{feature.name}` | {feature.meaning} |" in whole
+
+
+def test_the_class_docstring_is_part_of_the_data_sheet() -> None:
+    assert "### Reward\nMinus the growth of the scenario's cost" in document()
+    assert (GpuSchedulingEnv.__doc__ or "").count("|\n") >= 7

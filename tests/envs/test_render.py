@@ -1,0 +1,133 @@
+"""Rendering: text, pictures, and the window's stand-in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+
+from gpusched_env.envs import render
+from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.picture import LEFT, TENANTS, window_us
+from gpusched_env.envs.text import kernel_name, time_text
+
+BEFORE_THE_END = [1, 2, 2, 0, 0]
+"""Toy at 110 us: urgent_wide has just taken all four SMs, batch_long waits."""
+
+
+def toy(render_mode: str | None, actions: list[int] = BEFORE_THE_END) -> GpuSchedulingEnv:
+    env = GpuSchedulingEnv("Toy", render_mode=render_mode)
+    env.reset(seed=0)
+    for action in actions:
+        env.step(action)
+    return env
+
+
+def test_text_is_a_table_of_what_waits_and_runs() -> None:
+    assert toy("ansi").render() == (
+        "Toy on toy-4sm   110.0 us of 2.000 ms\n"
+        "SMs [########################] 4/4 busy   occupancy 100%   DRAM 0%\n"
+        "\n"
+        "tenant  prio  jobs  done  pending  launched  slowdown  next kernel\n"
+        "batch      1     1     0        1         0         -  batch_long\n"
+        "urgent     0     1     0        0         1         -  -\n"
+        "\n"
+        "id  tenant  launched kernel  stream  us run/alone  blocks on+waiting/all\n"
+        " 3  urgent  urgent_wide           0     0.0/100.0                  4+0/4\n"
+    )
+
+
+def test_text_without_running_kernels() -> None:
+    assert toy("ansi", []).render().endswith("no kernel is launched\n")
+
+
+def test_picture_shows_streams_and_sms() -> None:
+    env = toy("rgb_array", [*BEFORE_THE_END, 1])
+    image = env.render()
+    assert image.dtype == np.uint8
+    assert image.ndim == 3
+    assert image.shape[2] == 3
+    # Rows of the SM panel, found by the colours of the tenants at 50 us, when two SMs each are theirs.
+    x = LEFT + round(50 * (image.shape[1] - LEFT - 16) / window_us(env.problem))
+    column = image[200:, x]
+    for colour in TENANTS[:2]:
+        assert (column == colour).all(axis=1).sum() >= 20, "two SM rows in the tenant's full colour"
+    assert (env.render() == image).all(), "drawing changes nothing"
+    assert image is not env.render()
+
+
+def test_picture_of_recorded_workloads_at_every_stage() -> None:
+    env = GpuSchedulingEnv("ThreeTenants", render_mode="rgb_array", commands=["launch", "preempt", "partition"])
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    shapes = {env.render().shape}
+    for step in range(300):
+        env.step(rng.choice(np.flatnonzero(env.action_masks())))
+        if step % 60 == 0:
+            shapes.add(env.render().shape)
+    assert len(shapes) == 1, "frames of a video have one size"
+
+
+def test_human_without_a_display_prints_the_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    env = toy("human", [1])
+    printed = capsys.readouterr().out
+    assert printed.count("Toy on toy-4sm") == 2, "after the reset and after the step"
+    env.close()
+    env.close()
+
+
+def test_human_with_a_display_shows_every_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    from matplotlib import pyplot
+    from matplotlib.figure import Figure
+
+    monkeypatch.setattr(Figure, "show", lambda figure: None)
+    monkeypatch.setattr(render, "open_screen", lambda: render._Window(pyplot))
+    env = toy("human", [])
+    (axes,) = pyplot.figure("gpusched_env").axes
+    before = axes.images[0].get_array()
+    for action in BEFORE_THE_END:
+        env.step(action)
+    assert (axes.images[0].get_array() != before).any()
+    env.close()
+    assert not pyplot.fignum_exists("gpusched_env")
+
+
+def test_without_a_mode_render_says_what_to_do() -> None:
+    with pytest.warns(UserWarning, match="render_mode='rgb_array'"):
+        assert toy(None, []).render() is None
+
+
+@pytest.mark.parametrize(
+    ("us", "expected"), [(0.0, "0.0 us"), (999.94, "999.9 us"), (1000.0, "1.000 ms"), (float("inf"), "no limit")]
+)
+def test_times(us: float, expected: str) -> None:
+    assert time_text(us) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("urgent_wide", "urgent_wide"),
+        ("void at::native::softmax_warp_forward<float, 7>(float*, int)", "softmax_warp_forward"),
+        ("void cutlass::Kernel<cutlass_tensorop_s16816gemm_f16>(Params)", "cutlass_tensorop_s16816gemm_f16"),
+        (
+            "_ZN17cutlass__5x_cudnn6KernelIN66cutlass_tensorop_f16_s16816fprop_fewchannels_f16_64x128_32x6_nhwcEEEvv",
+            "cut",
+        ),
+        ("a" * 50, "a" * 31 + "…"),
+    ],
+)
+def test_kernel_names_lose_what_does_not_tell_them_apart(name: str, expected: str) -> None:
+    env = GpuSchedulingEnv("Toy")
+    profile = env.problem.kernels[0]
+    renamed = replace(profile, kernel=msgspec.structs.replace(profile.kernel, name=name))
+    problem = replace(env.problem, kernels=(renamed,))
+    shown = kernel_name(problem, 0, 32)
+    assert len(shown) <= 32
+    assert shown.startswith(expected) if name.startswith("_Z") else shown == expected

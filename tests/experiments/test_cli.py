@@ -1,0 +1,209 @@
+"""The command line: what it prints and writes, its exit statuses, and that it starts quickly."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpusched_env.experiments.cli import main
+from gpusched_env.workload.workload import read_workload
+
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def gpusched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run the command line in this process, in an empty folder; returns the exit status."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["gpusched", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0)
+
+    return run
+
+
+@pytest.fixture
+def compare(gpusched: Run, fake: Callable[[str], str]) -> Run:
+    """``gpusched compare Toy`` with a fake device and scheduler."""
+
+    def run(*options: str, device: str = "FakeDevice") -> int:
+        return gpusched(
+            *("compare", "Toy", "--schedulers", f"{fake('Patient')},{fake('Eager')}", "--device", fake(device)),
+            *("--workers", "1", *options),
+        )
+
+    return run
+
+
+def test_compare_prints_a_table_and_writes_everything(
+    compare: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare("--seeds", "2", "--seed", "5", "--json", "copy.json") == 0
+    printed = capsys.readouterr()
+    assert "fakes.py:Patient" in printed.out
+    assert "Written to results/Toy" in printed.out
+    assert printed.err == ""
+    written = (tmp_path / "results" / "Toy" / "result.json").read_text()
+    assert (tmp_path / "copy.json").read_text() == written
+    result = json.loads(written)
+    assert result["seeds"] == [5, 6]
+    assert result["provenance"]["command"].startswith("gpusched compare Toy --schedulers ")
+
+
+def test_flags_and_settings_reach_the_scenario(compare: Run, tmp_path: Path) -> None:
+    status = compare(
+        *("--seeds", "1", "--out", "here", "--horizon-us", "300", "--decision-us", "2"),
+        *("--set", "tenants.urgent.weight=9", "--set", "reward.energy=1", "--gpu", "h100-sxm"),
+    )
+    assert status == 0
+    scenario = json.loads((tmp_path / "here" / "result.json").read_text())["scenario"]
+    assert (scenario["horizon_us"], scenario["decision_us"], scenario["gpu"]) == (300.0, 2.0, "h100-sxm")
+    assert scenario["tenants"][1]["weight"] == 9.0
+    assert scenario["reward"]["energy"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--schedulers", "pass-thru"), "did you mean 'pass-through'"),
+        (("--device", "cuda9"), "unknown device 'cuda9'"),
+        (("--set", "horizn_us=1"), "did you mean 'horizon_us'"),
+        (("--gpu", "h100"), "did you mean 'h100-sxm'"),
+        (("--out", "file"), "is a file; name a folder"),
+        (("--json", "file/x.json"), "a file is in the way"),
+        (("--window-us", "9", "3"), "must lie within"),
+    ],
+)
+def test_wrong_input_is_one_red_line_and_writes_nothing(
+    compare: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert compare(*options) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_unknown_scenario_is_named(gpusched: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpusched("compare", "Toyy") == 2
+    assert "did you mean 'Toy'" in capsys.readouterr().err
+
+
+def test_a_deadlock_has_its_own_status(compare: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare(device="StuckDevice") == 3
+    assert "kernel 3 waits for kernel 4" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_jobs_that_never_complete_still_make_a_report(compare: Run, tmp_path: Path) -> None:
+    assert compare(device="IdleDevice") == 0
+    assert (tmp_path / "results" / "Toy" / "report.html").stat().st_size > 1_000_000
+
+
+def test_an_interrupt_keeps_and_marks_what_is_finished(fake: Callable[[str], str], tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-c", "from gpusched_env.experiments.cli import main; main()"),
+            *("compare", "Toy", "--schedulers", fake("Patient"), "--device", fake("SlowDevice"), "--seeds", "3"),
+            *("--workers", "2", "--out", str(tmp_path / "out"), "--json", str(tmp_path / "copy.json")),
+        ],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # Two workers: seed 2 starts when seed 0 has finished. Seeds 1 and 2 take a minute.
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "started-2").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "1 of 3 episodes finished" in complaint
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert result["interrupted"] is True
+    assert [s["seeds"] for s in result["schedulers"].values()] == [[0]]
+    assert json.loads((tmp_path / "copy.json").read_text()) == result
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("scenarios", "Toy "),
+        ("schedulers", "pass-through "),
+        ("gpus", "h100-sxm "),
+        ("workloads", "resnet50_infer_b1 "),
+    ],
+)
+def test_listings_have_a_line_each(
+    gpusched: Run, capsys: pytest.CaptureFixture[str], command: str, expected: str
+) -> None:
+    assert gpusched(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith(expected) and len(line) > len(expected) + 10 for line in lines)
+    assert len({line.split()[0] for line in lines}) == len(lines)
+
+
+def test_version(gpusched: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    from gpusched_env import __version__
+
+    assert gpusched("--version") == 0
+    assert capsys.readouterr().out == f"gpusched-env {__version__}\n"
+
+
+def test_help_loads_no_heavy_library() -> None:
+    code = (
+        "import sys; sys.argv = ['gpusched', '--help']\n"
+        "from gpusched_env.experiments.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numba', 'torch', 'pandas', 'plotly', 'pyarrow', 'perfetto', 'matplotlib', 'simpy'}\n"
+        "print('loaded:', sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "compare" in done.stdout
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+def test_import_trace_writes_a_workload_and_says_what_it_holds(
+    gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shape = {"grid": [264, 1, 1], "block": [128, 1, 1], "registers per thread": 32, "shared memory": 0}
+    args = {"device": 0, "stream": 7, "correlation": 1, **shape}
+    events = [
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": 10, "dur": 5, "args": {"correlation": 1}},
+        {"ph": "X", "cat": "kernel", "name": "saxpy", "ts": 20.0, "dur": 30.0, "args": args},
+    ]
+    (tmp_path / "net.pt.trace.json").write_text(json.dumps({"traceEvents": events}))
+    assert gpusched("import-trace", "net.pt.trace.json", "--gpu", "h100-sxm", "--name", "mine") == 0
+    printed = capsys.readouterr().out
+    assert "1 an iteration, 1 distinct" in printed
+    assert "mine.workload.json.gz" in printed
+    workload = read_workload(tmp_path / "mine.workload.json.gz")
+    assert (workload.name, workload.kernels[0].name, workload.kernels[0].duration_us) == ("mine", "saxpy", 30.0)
+    assert gpusched("import-trace", "net.pt.trace.json", "--gpu", "h100-sxm", "--out", "plain.json") == 0
+    assert read_workload(tmp_path / "plain.json").kernels == workload.kernels
+
+
+def test_a_trace_that_cannot_be_imported_leaves_no_file(
+    gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "half.json").write_text('{"traceEvents": [')
+    assert gpusched("import-trace", "half.json") == 2
+    assert "half.json" in capsys.readouterr().err
+    assert gpusched("import-trace", "half.json", "--out", "x.txt") == 2
+    assert "must end in .json" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["half.json"]
