@@ -87,3 +87,9 @@ def test_links_lead_somewhere() -> None:
     assert [
         f"{page.relative_to(ROOT)}: {target}" for page, target in links if not (page.parent / target).exists()
     ] == []
+
+
+def test_the_index_lists_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert {name for name in pages if f"]({name})" not in index} == set()

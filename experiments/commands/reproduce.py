@@ -19,9 +19,9 @@ def recordings(
     json: Annotated[Path | None, typer.Option(metavar="PATH", help="Write the figures there.")] = None,
     docs: Annotated[Path | None, typer.Option(metavar="PATH", help="Write them as a Markdown page too.")] = None,
 ) -> None:
-    """Compare the simulator with the shipped H100 recordings.
+    """Compare the simulator with the shipped H100 recordings; exit status 1 if a figure is out of tolerance.
 
-    Workloads alone, ResNet-50 inference beside training, and time-sliced processes. Exit status 1 if a figure lies outside its tolerance.
+    Workloads alone, ResNet-50 inference beside training, and time-sliced processes.
     """
     from rich.console import Console
 
@@ -40,7 +40,8 @@ def recordings(
     if json is not None:
         write_checks(json, "recordings", checks)
     if docs is not None:
-        page = f"# The simulator against its recordings\n\nWritten by `gpusched reproduce recordings --docs`.\n\n{explanation}\n{checks_markdown(checks)}"
+        title = "# The simulator against its recordings\n\nWritten by `gpusched reproduce recordings --docs`."
+        page = f"{title}\n\n{explanation}\n{checks_markdown(checks)}"
         with result_file(docs, "--docs") as staging:
             staging.write_text(page)
     typer.echo(summary_line("recordings", checks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -52,24 +53,23 @@ def checks_table(checks: Sequence[Check]) -> Any:
 
     width = max(len(check.what) for check in checks)
     parts: list[Any] = []
-    for check in checks:
-        if not parts or check.group != group:
-            group = check.group
-            parts.append(f"[bold]{group[0].upper()}{group[1:]}[/bold]")
-            table = Table(box=None, header_style="dim", padding=(0, 2))
-            table.add_column("figure", min_width=width)
-            for heading in ("simulated", "recorded", "error", "tolerance"):
-                table.add_column(heading, justify="right", min_width=11)
-            table.add_column("")
-            parts.append(table)
-        table.add_row(
-            check.what,
-            f"{check.simulated:,.4g} {check.unit}",
-            f"{check.recorded:,.4g} {check.unit}",
-            f"{check.error:+.1%}",
-            f"{check.tolerance:.0%}",
-            "[green]holds[/green]" if check.holds else "[red]off[/red]",
-        )
+    for group, members in itertools.groupby(checks, key=lambda check: check.group):
+        parts.append(f"[bold]{group[0].upper()}{group[1:]}[/bold]")
+        table = Table(box=None, header_style="dim", padding=(0, 2))
+        table.add_column("figure", min_width=width)
+        for heading in ("simulated", "recorded", "error", "tolerance"):
+            table.add_column(heading, justify="right", min_width=11)
+        table.add_column("")
+        for check in members:
+            table.add_row(
+                check.what,
+                f"{check.simulated:,.4g} {check.unit}",
+                f"{check.recorded:,.4g} {check.unit}",
+                f"{check.error:+.1%}",
+                f"{check.tolerance:.0%}",
+                "[green]holds[/green]" if check.holds else "[red]off[/red]",
+            )
+        parts.append(table)
     return Group(*parts)
 
 
@@ -84,14 +84,12 @@ def write_checks(path: Path, name: str, checks: Sequence[Check]) -> None:
 def checks_markdown(checks: Sequence[Check]) -> str:
     """The checks as Markdown tables, one a group."""
     lines: list[str] = []
-    group = None
-    for check in checks:
-        if check.group != group:
-            group = check.group
-            lines += ["", f"## {group[0].upper()}{group[1:]}", ""]
-            lines += ["| figure | simulated | recorded | error | tolerance | holds |", "|---|---:|---:|---:|---:|---|"]
-        lines.append(
+    for group, members in itertools.groupby(checks, key=lambda check: check.group):
+        lines += ["", f"## {group[0].upper()}{group[1:]}", ""]
+        lines += ["| figure | simulated | recorded | error | tolerance | holds |", "|---|---:|---:|---:|---:|---|"]
+        lines += [
             f"| {check.what} | {check.simulated:.4g} {check.unit} | {check.recorded:.4g} {check.unit} "
             f"| {check.error:+.1%} | {check.tolerance:.0%} | {'yes' if check.holds else '**no**'} |"
-        )
+            for check in members
+        ]
     return "\n".join(lines).strip() + "\n"

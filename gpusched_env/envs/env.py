@@ -161,7 +161,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         if seed is None:
             seed = int(self.np_random.integers(SEED_LIMIT))
         self._began = time.perf_counter()
-        view = self.device.reset(problem, seed, record=self._record)
+        view = self.device.reset(problem, seed, record=self._record, snapshots=True)
         now = view if view is not None else self.device.view()
         selection, mask = self._look(now, deciding=view is not None)
         self._run = Run(problem, seed, now, selection, mask, deciding=view is not None, elapsed_us=float(now.time_us))

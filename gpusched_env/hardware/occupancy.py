@@ -27,7 +27,9 @@ def round_up(amount: int, unit: int) -> int:
     return -(-amount // unit) * unit
 
 
-def footprint(spec: GpuSpec, threads: int, registers_per_thread: int, shared_bytes: int, what: str = "kernel") -> BlockFootprint:
+def footprint(
+    spec: GpuSpec, threads: int, registers_per_thread: int, shared_bytes: int, what: str = "kernel"
+) -> BlockFootprint:
     """Allocated resources of a block of ``threads`` threads.
 
     Registers are allocated per warp in units, shared memory in units plus the system's reserve. The

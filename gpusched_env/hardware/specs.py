@@ -72,7 +72,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     switch_us: NonNegativeFloat
     """Dead time of one switch between such contexts."""
     partition_change_us: NonNegativeFloat
-    """From a partition command until blocks obey it."""
+    """Host time of a partition command after the first launch."""
     drain_ack_us: NonNegativeFloat = 1.0
     """From a drain request until the dispatcher stops handing out blocks of the kernel."""
     reset_us: NonNegativeFloat = 10.0

@@ -56,7 +56,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What an agent may do besides waiting."""
     stream_priorities: tuple[Annotated[int, Meta(le=0)], ...] = (0, -1)
     """Stream priorities that an agent can choose for a launch."""
-    preemption: Annotated[tuple[Literal["drain", "save", "reset"], ...], Meta(min_length=1)] = ("drain", "save", "reset")
+    preemption: Annotated[tuple[Literal["drain", "save", "reset"], ...], Meta(min_length=1)] = (
+        "drain",
+        "save",
+        "reset",
+    )
     """Modes that an agent can choose, if ``preempt`` is among the commands."""
     contexts: Contexts = "shared"
     """``shared``: all tenants in one context (streams, MPS); ``per-tenant``: time-sliced processes."""

@@ -31,10 +31,11 @@ class Device(Protocol):
     def costs(self) -> Costs:
         """Time integrals since the reset, exact at ``time_us``."""
 
-    def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs") -> View | None:
+    def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch.
 
         ``record`` says what the timeline keeps: ``jobs``, ``kernels`` (and jobs), or ``blocks`` (all).
+        ``snapshots``: keep what :meth:`snapshot` needs, which grows with the number of commands.
         """
 
     def apply(self, command: Command) -> None:

@@ -46,7 +46,16 @@ class Timeline:
         self.jobs = Columns("tenant", "job", "arrived_us", "started_us", "completed_us")
         """Completed jobs: when they arrived, were taken up by the host, completed."""
         self.kernels = Columns(
-            "id", "tenant", "job", "identity", "issued_us", "launched_us", "started_us", "ended_us", "stream_priority", "preemptions"
+            "id",
+            "tenant",
+            "job",
+            "identity",
+            "issued_us",
+            "launched_us",
+            "started_us",
+            "ended_us",
+            "stream_priority",
+            "preemptions",
         )
         """Finished kernels (detail ``kernels``)."""
         self.blocks = Columns("sm", "kernel", "blocks", "started_us", "ended_us")

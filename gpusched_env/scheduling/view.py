@@ -122,6 +122,8 @@ class TenantColumn(enum.IntEnum):
     """Exponential mean (weight 1/8 for the newest) of turnarounds; 0 before."""
     PARTITION_FIRST = enum.auto()
     PARTITION_SMS = enum.auto()
+    LAST_END_US = enum.auto()
+    """When the tenant's last kernel or copy to finish did so; 0 before."""
 
 
 class Table:

@@ -12,7 +12,9 @@ from gpusched_env.hardware.specs import Timing
 from gpusched_env.workload.workload import OpKind
 
 
-def run_alone(ops: Iterable[tuple[int, float, float]], timing: Timing, host_scale: float = 1.0) -> tuple[float, list[float], list[float]]:
+def run_alone(
+    ops: Iterable[tuple[int, float, float]], timing: Timing, host_scale: float = 1.0
+) -> tuple[float, list[float], list[float]]:
     """Run one iteration of a host program on an idle GPU.
 
     Args:

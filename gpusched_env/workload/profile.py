@@ -64,7 +64,9 @@ def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> Kernel
     else:
         clock = recorded_on.clock_mhz / gpu.clock_mhz
         print_ = footprint(gpu, kernel.threads, kernel.registers, kernel.shared_bytes, kernel.name)
-        block = _block_record(print_, *(source[1][0][f] * c for f, c in (("latency_us", clock), ("issue_us", clock), ("dram_bytes", 1.0))))
+        block = _block_record(
+            print_, *(source[1][0][f] * c for f, c in (("latency_us", clock), ("issue_us", clock), ("dram_bytes", 1.0)))
+        )
         duration = solo_duration_us(gpu_record(gpu)[0], block[0], kernel.blocks, print_.blocks_per_sm)
     record = block[0]
     return KernelProfile(

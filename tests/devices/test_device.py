@@ -10,6 +10,7 @@ import pytest
 
 from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.errors import DeadlockError, IllegalCommand
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt, SetPartition, Wait
 from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
@@ -35,8 +36,9 @@ def test_the_literal_log_of_two_tenants_that_start_together(tmp_path: Path) -> N
 
 
 def test_a_host_runs_ahead_and_waits_at_its_synchronisation(tmp_path: Path) -> None:
-    built = problem(tmp_path, {"ops": [K(4, 100.0, host_us=10.0), "sync", K(4, 5.0, host_us=10.0), K(4, 5.0)]},
-                    gpu={"timing": {"launch_latency_us": 2.0, "stream_gap_us": 1.0, "sync_latency_us": 3.0}})  # fmt: skip
+    ops = [K(4, 100.0, host_us=10.0), "sync", K(4, 5.0, host_us=10.0), K(4, 5.0)]
+    timing = {"launch_latency_us": 2.0, "stream_gap_us": 1.0, "sync_latency_us": 3.0}
+    built = problem(tmp_path, {"ops": ops}, gpu={"timing": timing})
     assert kernel_ends(run(built)) == [(0, 12.0, 112.0), (0, 127.0, 132.0), (0, 133.0, 138.0)]
 
 
@@ -66,7 +68,7 @@ def preempting(mode: str, at_us: float) -> object:
     [
         # Four blocks of 100 us on four SMs, twice. Drained at 50: the first four end at 100, the others follow.
         ("drain", 200.0),
-        # Saved at 50: 4 x 131,072 bytes at 10^6 bytes/us are 0.524288 us, paid twice; 50 us and 100 us of work are left.
+        # Saved at 50: 4 x 131,072 bytes at 10^6 bytes/us are 0.524288 us, paid twice; 50 and 100 us are left.
         ("save", 50.0 + 2 * 0.524288 + 150.0),
         # Reset at 50: everything again.
         ("reset", 250.0),
@@ -118,7 +120,9 @@ def test_a_kernel_that_is_not_idempotent_cannot_be_reset(tmp_path: Path) -> None
 
 
 def test_refused_commands_name_the_fault_and_change_nothing(tmp_path: Path) -> None:
-    built = problem(tmp_path, {"ops": [K(4, 100.0), K(4, 100.0)]}, {"ops": [K(1, 10.0)]}, commands=["launch", "preempt"])
+    built = problem(
+        tmp_path, {"ops": [K(4, 100.0), K(4, 100.0)]}, {"ops": [K(1, 10.0)]}, commands=["launch", "preempt"]
+    )
     device = ReferenceDevice()
     device.reset(built, 0)
     device.apply(Launch(0))
@@ -193,7 +197,9 @@ def test_streams_beyond_the_channels_alias(tmp_path: Path) -> None:
         (1, (OpKind.MEMSET, OpKind.COPY_ON_DEVICE), [110.0, 110.0]),
     ],
 )
-def test_copies_queue_for_their_engine(tmp_path: Path, engines: int, kinds: tuple[OpKind, OpKind], ends: list[float]) -> None:
+def test_copies_queue_for_their_engine(
+    tmp_path: Path, engines: int, kinds: tuple[OpKind, OpKind], ends: list[float]
+) -> None:
     from gpusched_env.hardware.specs import Copies
 
     built = problem(
@@ -223,7 +229,9 @@ def test_priorities_act_at_block_boundaries(tmp_path: Path) -> None:
             return Launch(int(id_), priority=-int(tenant))
         return WAIT
 
-    built = problem(tmp_path, {"ops": [K(12, 100.0)]}, {"ops": [K(4, 10.0)], "arrivals": {"kind": "backlog", "start_us": 50.0}})
+    built = problem(
+        tmp_path, {"ops": [K(12, 100.0)]}, {"ops": [K(4, 10.0)], "arrivals": {"kind": "backlog", "start_us": 50.0}}
+    )
     assert kernel_ends(run(built, decide)) == [(1, 100.0, 110.0), (0, 0.0, 310.0)]
 
 
@@ -248,7 +256,9 @@ def test_costs_are_the_integrals_they_claim_to_be(tmp_path: Path) -> None:
 
 
 def test_an_episode_ends_at_the_horizon(tmp_path: Path) -> None:
-    built = problem(tmp_path, {"ops": [K(4, 100.0)], "arrivals": {"kind": "closed-loop"}, "jobs": None}, horizon_us=1050.0)
+    built = problem(
+        tmp_path, {"ops": [K(4, 100.0)], "arrivals": {"kind": "closed-loop"}, "jobs": None}, horizon_us=1050.0
+    )
     episode = run(built)
     assert episode.end_us == 1050.0
     assert not episode.done
@@ -268,14 +278,15 @@ def test_waiting_with_a_time_limit_is_not_a_deadlock(tmp_path: Path) -> None:
     assert kernel_ends(episode) == [(0, 40.0, 140.0)]
 
 
-def noisy(folder: Path) -> object:
+def noisy(folder: Path) -> Problem:
+    often = {"kind": "poisson", "rate_per_s": 3000.0}
+    bursts = {"kind": "bursts", "rate_per_s": 900.0, "mean_size": 3.0}
     return problem(
         folder,
-        {"ops": [K(3, 100.0, host_us=3.0), K(7, 20.0)], "arrivals": {"kind": "poisson", "rate_per_s": 3000.0}, "jobs": 30},
-        {"ops": [K(6, 40.0), K(1, 200.0, host_us=7.0)], "arrivals": {"kind": "bursts", "rate_per_s": 900.0, "mean_size": 3.0},
-         "jobs": 30},
+        {"ops": [K(3, 100.0, host_us=3.0), K(7, 20.0)], "arrivals": often, "jobs": 30},
+        {"ops": [K(6, 40.0), K(1, 200.0, host_us=7.0)], "arrivals": bursts, "jobs": 30},
         commands=["launch", "preempt"],
-    )  # fmt: skip
+    )
 
 
 def test_one_seed_one_episode_another_seed_another(tmp_path: Path) -> None:
@@ -312,12 +323,18 @@ def test_without_a_timeline_only_jobs_are_kept(tmp_path: Path) -> None:
     episode = run_episode(Script(), built, ReferenceDevice(), 0)
     timeline = episode.timeline
     assert len(timeline.jobs) == 50
-    assert [len(t) for t in (timeline.kernels, timeline.blocks, timeline.sms, timeline.decisions, timeline.copies)] == [0] * 5
+    assert [len(t) for t in (timeline.kernels, timeline.blocks, timeline.sms, timeline.decisions, timeline.copies)] == [
+        0
+    ] * 5
 
 
 def test_views_show_no_future(tmp_path: Path) -> None:
     """Kernels that the host has not issued, and actual durations, are not in the view."""
-    built = problem(tmp_path, {"ops": [K(4, 100.0), "sync", K(4, 100.0)]}, {"ops": [K(4, 10.0)], "arrivals": {"kind": "backlog", "start_us": 50.0}})
+    built = problem(
+        tmp_path,
+        {"ops": [K(4, 100.0), "sync", K(4, 100.0)]},
+        {"ops": [K(4, 10.0)], "arrivals": {"kind": "backlog", "start_us": 50.0}},
+    )
     device = ReferenceDevice()
     view = device.reset(built, 0)
     assert view is not None

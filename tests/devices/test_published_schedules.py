@@ -91,10 +91,10 @@ def test_the_six_published_placements(
     gpu: GpuSpec, resident_threads: int, empty_sm: int, blocks: int, threads: int, expected: list[int]
 ) -> None:
     order = [sm for sm in range(gpu.sms) if sm != empty_sm]
-    ranks = list(range(0, gpu.sms, 2)) + list(range(1, gpu.sms, 2)) if gpu.sm_order == "even-odd" else list(range(gpu.sms))
-    resident = [
-        Grid(0.0, 1, resident_threads, 10.0 * S, partition=(ranks.index(sm), 1)) for sm in order
-    ]
+    ranks = (
+        list(range(0, gpu.sms, 2)) + list(range(1, gpu.sms, 2)) if gpu.sm_order == "even-odd" else list(range(gpu.sms))
+    )
+    resident = [Grid(0.0, 1, resident_threads, 10.0 * S, partition=(ranks.index(sm), 1)) for sm in order]
     new = [Grid(1.0 + i, 1, threads, 1.0 * S) for i in range(blocks)]
     run(gpu, [*resident, *new])
     assert sorted(g.spans[0][0] for g in resident) == order

@@ -20,6 +20,7 @@ from gpusched_env.devices.reference.state import (
     ENDED,
     FINISHED,
     GRID,
+    HELD_FIELDS,
     LEFT,
     NEXT,
     NOW,
@@ -27,6 +28,7 @@ from gpusched_env.devices.reference.state import (
     QUEUED,
     RATE,
     RESIDENT,
+    ROW_FIELDS,
     ROWS,
     SAVED,
     SINCE_US,
@@ -39,17 +41,17 @@ DONE = 1e-9
 """A block with less than this share of its work left has ended (absorbs rounding of products)."""
 
 
-@njit(cache=True)
-def step(now, full, jumping, limits, physics, sms, memory, rows, held, grids, work, lists, counts, clock, ended):
+@njit(cache=True, _nrt=False)
+def step(limits, physics, sms, memory, rows, held, grids, work, lists, counts, clock, ended, jumping, full, now):
     """Advance to ``now``: progress, block ends, dispatch, new rates, next event.
 
     Args:
-        now: simulated time (us), not before ``clock[NOW]``; no block may end earlier than that.
-        full: whether grids or partitions changed since the last step, so that any SM may get blocks.
         jumping: whether steady states may be jumped over (see :func:`jump`).
+        full: whether grids or partitions changed since the last step, so that any SM may get blocks.
+        now: simulated time (us), not before ``clock[NOW]``; no block may end earlier than that.
 
     Returns:
-        the time of the next block end, entries in the lists of what happened, busy SMs, DRAM traffic.
+        the time of the next block end, DRAM traffic, busy SMs, lengths of the lists of what happened.
     """
     counts[STARTED] = 0
     counts[DISPATCHED] = 0
@@ -69,11 +71,10 @@ def step(now, full, jumping, limits, physics, sms, memory, rows, held, grids, wo
     if jumping and counts[QUEUE] > 0:
         jump(sms, rows, held, grids, lists, counts)
     set_next(sms, rows, counts, clock)
-    happened = counts[STARTED] + counts[DISPATCHED] + counts[FINISHED]
-    return clock[NEXT], happened, counts[BUSY_SMS], clock[TRAFFIC]
+    return clock[NEXT], clock[TRAFFIC], counts[BUSY_SMS], counts[STARTED], counts[DISPATCHED], counts[FINISHED]
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def progress(now, sms, rows, held, grids, counts, clock):
     """Carry all rows to ``now`` and give waves that have not begun back to their grids."""
     dt = now - clock[NOW]
@@ -86,17 +87,24 @@ def progress(now, sms, rows, held, grids, counts, clock):
         for rank in range(sms.shape[1]):
             for r in range(sms[ROWS, rank]):
                 waves = waves_ahead(rows[LEFT, r, rank])
+                if (
+                    rows[LEFT, r, rank] > waves + 1.0 - DONE
+                    and rows[SINCE_US, r, rank] < now
+                    and rows[RATE, r, rank] > 0.0
+                ):
+                    # A wave ends at this very moment: its blocks leave the SM like all others that end now.
+                    waves += 1
                 rows[LEFT, r, rank] -= waves
                 grids[held[GRID, r, rank], WAITING] += waves * held[COUNT, r, rank]
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def waves_ahead(left):
     """Waves in a row's ``left`` that have not begun."""
     return int(np.ceil(left - DONE)) - 1 if left > 1.0 + DONE else 0
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def end_row(rank, r, now, limits, sms, rows, held, grids, work, lists, counts, ended):
     """End the blocks of one row, as if one at a time; the dispatcher runs after each."""
     slot = held[GRID, r, rank]
@@ -125,20 +133,22 @@ def end_row(rank, r, now, limits, sms, rows, held, grids, work, lists, counts, e
         counts[FINISHED] += 1
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def remove_row(rank, r, sms, rows, held):
     """Take a row off an SM's list; what it holds of the SM stays taken."""
     last = sms[ROWS, rank] - 1
     for i in range(r, last):
-        rows[:, i, rank] = rows[:, i + 1, rank]
-        held[:, i, rank] = held[:, i + 1, rank]
+        for field in range(ROW_FIELDS):
+            rows[field, i, rank] = rows[field, i + 1, rank]
+        for field in range(HELD_FIELDS):
+            held[field, i, rank] = held[field, i + 1, rank]
     # Rows out of use take part in loops over all SMs, and must stay as they are there.
     rows[LEFT, last, rank] = 1.0
     rows[RATE, last, rank] = 0.0
     sms[ROWS, rank] = last
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def jump(sms, rows, held, grids, lists, counts):
     """Let rows of the head grid run several waves in one event, as far as its waiting blocks surely last.
 
@@ -174,7 +184,7 @@ def jump(sms, rows, held, grids, lists, counts):
                     counts[AHEAD] = 1
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def evict(slot, sms, rows, held, grids, counts):
     """Take all resident blocks of a grid off the SMs.
 
@@ -197,7 +207,7 @@ def evict(slot, sms, rows, held, grids, counts):
     return blocks, work
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def waiting_blocks(slot, now, sms, rows, held, grids, clock):
     """Blocks of a grid not handed out at ``now``, waves jumped over included."""
     waiting = grids[slot, WAITING]

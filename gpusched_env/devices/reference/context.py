@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from simpy.events import Event
 
-from gpusched_env.devices.reference.launch import Launch, Stage
-from gpusched_env.devices.reference.phases import Phase, Timer
+from gpusched_env.devices.reference.launch import Launch
+from gpusched_env.devices.reference.phases import Phase, Timer, order
 from gpusched_env.devices.reference.sms import SmArray
 
 if TYPE_CHECKING:
@@ -27,9 +27,14 @@ class Context:
     def __init__(self, device: ReferenceDevice, index: int, active: bool) -> None:
         self._device = device
         self._env = device.env
+        self._meter = device.meter
         self.index = index
         self.active = active
-        self.sms = SmArray(device.problem.gpu, each_wave=device.timeline.detail == "blocks")
+        self._phase = order(Phase.COMPLETION, index)
+        self._whole_gpu = (0, device.problem.gpu.sms)
+        self._kernels = device.problem.kernels
+        self._record_blocks = device.timeline.detail == "blocks"
+        self.sms = SmArray(device.problem.gpu, each_wave=self._record_blocks)
         self._channels: list[deque[Launch]] = [deque() for _ in range(device.problem.gpu.channels)]
         self._at_head: deque[Launch] = deque()
         """Channel heads that wait for a free slot among the resident grids."""
@@ -39,7 +44,7 @@ class Context:
 
     def submit(self, launch: Launch) -> None:
         """A kernel has reached the head of its stream."""
-        launch.stage = Stage.ON_DEVICE
+        launch.on_device = True
         channel = self._channels[launch.tenant % len(self._channels)]
         channel.append(launch)
         if len(channel) == 1:
@@ -50,54 +55,55 @@ class Context:
         """Let channel heads become resident grids, as far as slots are free."""
         while self._at_head and not self.sms.full:
             launch = self._at_head.popleft()
-            profile = self._device.problem.kernels[launch.op.identity]
-            gpu_sms = self._device.problem.gpu.sms
-            partition = (0, gpu_sms) if launch.partition is None else (launch.partition.first, launch.partition.sms)
-            slot = self.sms.add(
-                profile.block, launch.op.scale, launch.blocks, launch.priority, partition, launch.saved, launch.saved_left
+            op, own = launch.op, launch.partition
+            partition = self._whole_gpu if own is None else (own.first, own.sms)
+            block = self._kernels[op.identity].block
+            launch.slot = slot = self.sms.add(
+                block, op.scale, launch.blocks, launch.priority, partition, launch.saved, launch.saved_left
             )
-            launch.slot = slot
             self.on_device[slot] = launch
 
     def settle(self) -> None:
         """Bring the SMs to the present and handle what happened; arm the clock for the next block end."""
-        now = self._env.now
+        now, sms = self._env.now, self.sms
         if not self.active:
-            self.sms.stay(now)
+            sms.stay(now)
             return
-        again = True
-        while again:
-            self._enter()
-            self.sms.step(now)
-            if self._device.timeline.detail == "blocks":
+        while True:
+            if self._at_head:
+                self._enter()
+            sms.step(now)
+            if self._record_blocks:
                 self._record_rows(now)
-            for slot in self.sms.started:
+            for slot in sms.started:
                 launch = self.on_device[slot]
                 if launch.started_us == math.inf:
                     launch.started_us = now
-            for slot in self.sms.dispatched:
+            for slot in sms.dispatched:
                 self._leave_channel(self.on_device[slot])
-            for slot in self.sms.finished:
+            for slot in sms.finished:
                 self._end(slot)
-            again = bool(self._at_head) and not self.sms.full
-        self._device.meter.gpu_changed(now, self.sms.busy_sms, self.sms.traffic)
-        if self.sms.next_us < self._timer_us or self._timer_us <= now:
-            self._arm()
+            if not self._at_head or sms.full:
+                break
+        meter = self._meter
+        if sms.busy_sms != meter.busy_sms or sms.traffic != meter.traffic:
+            meter.gpu_changed(now, sms.busy_sms, sms.traffic)
+        if sms.next_us < self._timer_us or self._timer_us <= now:
+            self._arm(now)
 
-    def _arm(self) -> None:
-        next_us = self.sms.next_us
-        self._timer_us = next_us
+    def _arm(self, now: float) -> None:
+        self._timer_us = next_us = self.sms.next_us
         if next_us < math.inf:
-            timer = Timer(self._env, next_us - self._env.now, Phase.COMPLETION, self.index)
-            timer.callbacks.append(self._on_timer)
+            Timer(self._env, next_us - now, self._phase, self._on_timer)
 
     def _on_timer(self, _: Event) -> None:
         # Residency may have changed since the timer was set: then it is early, and the clock is set anew.
-        if self.active and self._env.now >= self._timer_us:
-            if self._env.now >= self.sms.next_us:
+        now = self._env.now
+        if self.active and now >= self._timer_us:
+            if now >= self.sms.next_us:
                 self.settle()
             else:
-                self._arm()
+                self._arm(now)
 
     def _leave_channel(self, launch: Launch) -> None:
         channel = self._channels[launch.tenant % len(self._channels)]
@@ -166,7 +172,8 @@ class Context:
         """The context loses the GPU; its blocks stop where they are."""
         self.settle()
         self.active = False
-        self._device.meter.gpu_changed(self._env.now, 0, 0.0)
+        if self._meter.busy_sms:
+            self._meter.gpu_changed(self._env.now, 0, 0.0)
 
     def _record_rows(self, now: float) -> None:
         for sm, slot, blocks, since in self.sms.ended_rows().tolist():

@@ -9,7 +9,7 @@ import simpy
 from simpy.events import Event
 
 from gpusched_env.devices.reference.launch import Launch
-from gpusched_env.devices.reference.phases import Phase, Timer
+from gpusched_env.devices.reference.phases import Phase, Timer, order
 from gpusched_env.workload.workload import OpKind
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class CopyEngines:
         if request is not None:
             yield request
         started = env.now
-        yield Timer(env, launch.op.device_us, Phase.ENGINE, launch.tenant)
+        yield Timer(env, launch.op.device_us, order(Phase.ENGINE, launch.tenant))
         if engine is not None and request is not None:
             engine.release(request)
         self._device.copied(launch, number, started)

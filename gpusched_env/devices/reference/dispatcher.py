@@ -56,14 +56,14 @@ class BlockNeeds(NamedTuple):
     shared_bytes: int
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def within(rank, first, count, sms):
     """Whether an SM is among the ``count`` ones from rank ``first`` on, wrapping around."""
     offset = rank - first
     return (offset if offset >= 0 else offset + sms) < count
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def overlap(a, b, grids, sms):
     """Whether the partitions of the grids in slots ``a`` and ``b`` share an SM."""
     return within(grids[b, FIRST], grids[a, FIRST], grids[a, PARTITION], sms) or within(
@@ -71,7 +71,7 @@ def overlap(a, b, grids, sms):
     )
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def blocked(position, lists, grids, sms):
     """Whether a grid earlier in the queue holds this one up."""
     for p in range(position):
@@ -80,7 +80,7 @@ def blocked(position, lists, grids, sms):
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def room(slot, rank, limits, sms, grids):
     """Blocks of a grid that an SM can still take."""
     carveout = grids[slot, CARVEOUT] if sms[BLOCKS, rank] == 0 else sms[CARVEOUT, rank]
@@ -94,7 +94,7 @@ def room(slot, rank, limits, sms, grids):
     )
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def alike(a, b, sms):
     """Whether two SMs have the same resources left."""
     return (
@@ -107,7 +107,7 @@ def alike(a, b, sms):
     )
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def measure_room(slot, limits, sms, grids):
     """Fill ``sms[ROOM]`` for a grid; returns the most room on any SM. Equal neighbours share the arithmetic."""
     count = sms.shape[1]
@@ -125,7 +125,7 @@ def measure_room(slot, limits, sms, grids):
     return most
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def occupy(blocks, slot, rank, sms, grids, counts):
     """Take what ``blocks`` blocks of a grid need of an SM; negative: give it back."""
     if sms[BLOCKS, rank] == 0:
@@ -143,7 +143,7 @@ def occupy(blocks, slot, rank, sms, grids, counts):
         counts[BUSY_SMS] -= 1
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def start(blocks, slot, rank, now, sms, rows, held, grids, work, lists, counts):
     """Start waiting blocks of a grid on an SM: only saved ones, as long as there are any (see :func:`share`).
 
@@ -172,14 +172,14 @@ def start(blocks, slot, rank, now, sms, rows, held, grids, work, lists, counts):
     sms[ROWS, rank] = last + 1
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def share(slot, grids):
     """Waiting blocks of a grid that are equal and go next: its saved ones come first."""
     waiting = grids[slot, WAITING]
     return min(grids[slot, SAVED], waiting) if grids[slot, SAVED] > 0 else waiting
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def spread(slot, most, now, sms, rows, held, grids, work, lists, counts):
     """Hand out the :func:`share` of a grid as far as there is room, at most ``most`` on an SM.
 
@@ -211,7 +211,7 @@ def spread(slot, most, now, sms, rows, held, grids, work, lists, counts):
     return level
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def leave_queue(position, grids, lists, counts):
     """A grid has no waiting blocks any more."""
     slot = lists[QUEUE, position]
@@ -223,7 +223,7 @@ def leave_queue(position, grids, lists, counts):
         lists[QUEUE, p] = lists[QUEUE, p + 1]
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def dispatch_all(now, limits, sms, rows, held, grids, work, lists, counts):
     """Hand out blocks to any SM until nothing eligible fits."""
     position = 0
@@ -241,7 +241,7 @@ def dispatch_all(now, limits, sms, rows, held, grids, work, lists, counts):
             position += 1
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def head_for(rank, lists, grids, counts, sms):
     """Queue position of the grid that may hand out blocks to an SM; -1: none."""
     for position in range(counts[QUEUE]):
@@ -251,7 +251,7 @@ def head_for(rank, lists, grids, counts, sms):
     return -1
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def dispatch_to(rank, position, now, limits, sms, rows, held, grids, work, lists, counts):
     """Hand out blocks of a queued grid to one SM that just got room; all others were full before.
 

@@ -11,12 +11,14 @@ import numpy as np
 from simpy.events import Event
 
 from gpusched_env.devices.reference.launch import Launch
-from gpusched_env.devices.reference.phases import Phase, Timer
+from gpusched_env.devices.reference.phases import Phase, Timer, order
 from gpusched_env.scenarios.problem import HostOp, TenantProgram
 from gpusched_env.workload.workload import OpKind
 
 if TYPE_CHECKING:
     from gpusched_env.devices.reference.device import ReferenceDevice
+
+SYNC = OpKind.SYNC
 
 ARRIVAL_STREAM, VARIATION_STREAM = 1, 2
 """Spawn keys of a tenant's random number generators."""
@@ -25,9 +27,21 @@ ARRIVAL_STREAM, VARIATION_STREAM = 1, 2
 class Job:
     """One request of a tenant: an iteration of its program."""
 
-    __slots__ = ("arrived_us", "completed", "deadline_us", "host_factor", "late", "number", "ops", "started_us", "unfinished")
+    __slots__ = (
+        "arrived_us",
+        "completed",
+        "deadline_us",
+        "host_factor",
+        "late",
+        "number",
+        "ops",
+        "started_us",
+        "unfinished",
+    )
 
-    def __init__(self, number: int, arrived_us: float, deadline_us: float, ops: tuple[HostOp, ...], host_factor: float) -> None:
+    def __init__(
+        self, number: int, arrived_us: float, deadline_us: float, ops: tuple[HostOp, ...], host_factor: float
+    ) -> None:
         self.number = number
         self.arrived_us = arrived_us
         self.started_us = math.inf
@@ -35,7 +49,7 @@ class Job:
         self.late = False
         self.ops = ops
         self.host_factor = host_factor
-        self.unfinished = sum(op.kind is not OpKind.SYNC for op in ops)
+        self.unfinished = sum(op.kind is not SYNC for op in ops)
         """Device operations that have not finished."""
         self.completed: Event | None = None
 
@@ -57,6 +71,8 @@ class Host:
         """Jobs that arrived and have not completed, oldest first."""
         self.pending: deque[Launch] = deque()
         """Issued operations that wait for the scheduler, oldest first."""
+        self.kernels_pending = 0
+        """Kernels among them."""
         self.outstanding = 0
         """Issued operations that have not finished."""
         self.last_end_us = -math.inf
@@ -73,7 +89,7 @@ class Host:
         number = 0
         while tenant.jobs is None or number < tenant.jobs:
             if arrives > env.now:
-                yield Timer(env, arrives - env.now, Phase.ARRIVAL, self.index)
+                yield Timer(env, arrives - env.now, order(Phase.ARRIVAL, self.index))
             job = self._arrive(number)
             if tenant.arrivals.closed:
                 job.completed = env.event()
@@ -92,8 +108,7 @@ class Host:
         self._device.meter.job_arrived(self.index, now)
         self.in_system.append(job)
         if slo is not None:
-            timer = Timer(self._env, slo, Phase.DECISION, self.index)
-            timer.callbacks.append(lambda _: self._deadline(job))
+            Timer(self._env, slo, order(Phase.DECISION, self.index), lambda _: self._deadline(job))
         self._device.wake()
         self.signal()
         return job
@@ -104,7 +119,8 @@ class Host:
             self._device.meter.slo_missed(self.index)
 
     def _thread(self) -> Generator[Event, None, None]:
-        env = self._env
+        env, issue = self._env, self._device.issue
+        phase = order(Phase.HOST, self.index)
         depth = self._device.problem.scenario.launch_depth
         sync_latency = self._device.problem.gpu.timing.sync_latency_us
         while True:
@@ -112,24 +128,25 @@ class Host:
                 yield self._sleep()
             job = self.waiting.popleft()
             job.started_us = env.now
+            factor = job.host_factor
             for op in job.ops:
                 if op.host_us > 0.0:
-                    yield Timer(env, op.host_us * job.host_factor, Phase.HOST, self.index)
-                if op.kind is OpKind.SYNC:
+                    yield Timer(env, op.host_us * factor, phase)
+                if op.kind is SYNC:
                     while self.outstanding:
                         yield self._sleep()
                     returns = self.last_end_us + sync_latency
                     if returns > env.now:
-                        yield Timer(env, returns - env.now, Phase.HOST, self.index)
+                        yield Timer(env, returns - env.now, phase)
                 else:
                     while self.outstanding >= depth:
                         yield self._sleep()
                     self.outstanding += 1
-                    self._device.issue(self, op, job)
+                    issue(self, op, job)
 
     def _sleep(self) -> Event:
-        self._woken = self._env.event()
-        return self._woken
+        woken = self._woken = Event(self._env)
+        return woken
 
     def signal(self) -> None:
         """Something that the host thread may wait for has happened."""

@@ -24,8 +24,9 @@ class Meter:
         self._in_system = [0] * tenants
         self._since = [0.0] * tenants
         self._gpu_since = 0.0
-        self._busy_sms = 0
-        self._traffic = 0.0
+        self.busy_sms = 0
+        self.traffic = 0.0
+        """Bytes/us."""
         self._power_w = power_w(problem.gpu, 0, 0.0)
 
     def job_arrived(self, tenant: int, now: float) -> None:
@@ -49,12 +50,15 @@ class Meter:
         self._since[tenant] = now
 
     def gpu_changed(self, now: float, busy_sms: int, traffic: float) -> None:
-        """From ``now`` on, ``busy_sms`` SMs hold blocks and ``traffic`` bytes/us go to DRAM."""
-        if busy_sms == self._busy_sms and traffic == self._traffic:
-            return
-        self._accrue_gpu(now)
-        self._busy_sms = busy_sms
-        self._traffic = traffic
+        """From ``now`` on, ``busy_sms`` SMs hold blocks and ``traffic`` bytes/us go to DRAM: a change."""
+        # As _accrue_gpu, in place: this happens at every block end.
+        costs, elapsed = self._costs, now - self._gpu_since
+        costs.busy_sm_us += self.busy_sms * elapsed
+        costs.dram_bytes += self.traffic * elapsed
+        costs.energy_j += self._power_w * elapsed * 1e-6
+        self._gpu_since = now
+        self.busy_sms = busy_sms
+        self.traffic = traffic
         self._power_w = power_w(self._gpu, busy_sms, traffic)
         if self._steps:
             self._timeline.sms.add(now, busy_sms, traffic, self._power_w)
@@ -62,8 +66,8 @@ class Meter:
     def _accrue_gpu(self, now: float) -> None:
         elapsed = now - self._gpu_since
         costs = self._costs
-        costs.busy_sm_us += self._busy_sms * elapsed
-        costs.dram_bytes += self._traffic * elapsed
+        costs.busy_sm_us += self.busy_sms * elapsed
+        costs.dram_bytes += self.traffic * elapsed
         costs.energy_j += self._power_w * elapsed * 1e-6
         self._gpu_since = now
 
@@ -75,11 +79,3 @@ class Meter:
         self._costs.time_us = now
         self._costs.makespan_us = min(now, done_us)
         return self._costs
-
-    @property
-    def busy_sms(self) -> int:
-        return self._busy_sms
-
-    @property
-    def traffic(self) -> float:
-        return self._traffic

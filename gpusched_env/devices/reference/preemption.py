@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from simpy.events import Event
 
-from gpusched_env.devices.reference.launch import Launch, Stage
-from gpusched_env.devices.reference.phases import Phase, Timer
+from gpusched_env.devices.reference.launch import Launch
+from gpusched_env.devices.reference.phases import Phase, Timer, order
 from gpusched_env.hardware.timing import save_us, state_bytes
 from gpusched_env.scheduling.commands import PreemptionMode
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from gpusched_env.devices.reference.device import ReferenceDevice
 
 
-def preempt(device: ReferenceDevice, launch: Launch, mode: PreemptionMode, delay_us: float) -> Generator[Event, None, None]:
+def preempt(
+    device: ReferenceDevice, launch: Launch, mode: PreemptionMode, delay_us: float
+) -> Generator[Event, None, None]:
     """Carry out a preemption that was commanded ``delay_us`` ago; the kernel may have ended by then.
 
     * ``drain``: after the acknowledgement no further blocks are handed out; the kernel is pending again
@@ -28,23 +30,23 @@ def preempt(device: ReferenceDevice, launch: Launch, mode: PreemptionMode, delay
     """
     env, gpu = device.env, device.problem.gpu
     if delay_us > 0.0:
-        yield Timer(env, delay_us, Phase.DECISION)
+        yield Timer(env, delay_us, order(Phase.DECISION))
     if mode == "drain":
-        yield Timer(env, gpu.timing.drain_ack_us, Phase.PREEMPTION, launch.tenant)
-        if launch.stage is Stage.ON_DEVICE:
+        yield Timer(env, gpu.timing.drain_ack_us, order(Phase.PREEMPTION, launch.tenant))
+        if launch.on_device:
             device.context_of(launch).withdraw(launch)
         return
-    if launch.stage is not Stage.ON_DEVICE:
+    if not launch.on_device:
         return
     context = device.context_of(launch)
     context.settle()
-    if launch.stage is not Stage.ON_DEVICE:
+    if not launch.on_device:
         return
     context.freeze(launch)
     resident = context.sms.resident(launch.slot)
     profile = device.problem.kernels[launch.op.identity]
     bytes_ = state_bytes(profile.footprint.registers, profile.footprint.shared_bytes, resident)
     dead_us = save_us(gpu, bytes_) if mode == "save" else gpu.timing.reset_us
-    yield Timer(env, dead_us, Phase.PREEMPTION, launch.tenant)
+    yield Timer(env, dead_us, order(Phase.PREEMPTION, launch.tenant))
     launch.restore_us = dead_us if mode == "save" else 0.0
     context.take_off(launch, keep_progress=mode == "save")

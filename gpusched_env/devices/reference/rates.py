@@ -1,4 +1,4 @@
-"""How fast resident blocks progress under the present residency: the laws of ``hardware.contention`` applied to all SMs.
+"""How fast resident blocks progress: the laws of ``hardware.contention`` applied to all SMs.
 
 Many SMs hold the same. Neighbours with equal residents share one evaluation, and neighbours with equal
 traffic are one member of the bandwidth sharing, so the cost is that of comparing them.
@@ -35,18 +35,25 @@ from gpusched_env.devices.reference.state import (
     TIME_US,
     TRAFFIC,
 )
-from gpusched_env.hardware.contention import NO_LEVEL, block_time_us, fair_level, issue_stretch, served_traffic, throttle
+from gpusched_env.hardware.contention import (
+    NO_LEVEL,
+    block_time_us,
+    fair_level,
+    issue_stretch,
+    served_traffic,
+    throttle,
+)
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def set_rates(physics, sms, memory, rows, held, grids, work, counts, clock):
     """Rates of all rows, and the DRAM traffic."""
     runs = issue(physics, sms, memory, rows, held, grids, work)
     level, clock[TRAFFIC] = share_bandwidth(runs, physics, memory)
-    counts[DEPTH] = 0
+    deepest = 0
     for rank in range(sms.shape[1]):
         depth = sms[ROWS, rank]
-        counts[DEPTH] = max(counts[DEPTH], depth)
+        deepest = max(deepest, depth)
         slow = throttle(memory[DEMAND, rank], level)
         if depth > 0 and (sms[DIRTY, rank] == 1 or slow != memory[THROTTLE, rank]):
             memory[THROTTLE, rank] = slow
@@ -59,9 +66,10 @@ def set_rates(physics, sms, memory, rows, held, grids, work, counts, clock):
                 else:
                     rows[RATE, r, rank] = 1.0 / rows[TIME_US, r, rank]
         sms[DIRTY, rank] = 0
+    counts[DEPTH] = deepest
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def issue(physics, sms, memory, rows, held, grids, work):
     """Block durations and DRAM demands from issue-slot sharing, on SMs whose residents changed.
 
@@ -69,6 +77,8 @@ def issue(physics, sms, memory, rows, held, grids, work):
         the number of runs of neighbouring SMs with equal demand (in ``RUN_DEMAND`` and ``RUN_SMS``).
     """
     runs = 0
+    run_demand = -1.0
+    run_sms = 0.0
     twin = -1
     for rank in range(sms.shape[1]):
         if sms[DIRTY, rank] == 1:
@@ -79,16 +89,17 @@ def issue(physics, sms, memory, rows, held, grids, work):
             else:
                 twin = rank
                 issue_on(rank, physics, sms, memory, rows, held, grids, work)
-        if runs > 0 and memory[DEMAND, rank] == memory[RUN_DEMAND, runs - 1]:
-            memory[RUN_SMS, runs - 1] += 1.0
-        else:
-            memory[RUN_DEMAND, runs] = memory[DEMAND, rank]
-            memory[RUN_SMS, runs] = 1.0
+        if memory[DEMAND, rank] != run_demand:
+            run_demand = memory[DEMAND, rank]
+            run_sms = 0.0
+            memory[RUN_DEMAND, runs] = run_demand
             runs += 1
+        run_sms += 1.0
+        memory[RUN_SMS, runs - 1] = run_sms
     return runs
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False, forceinline=True)
 def same_residents(a, b, sms, held):
     """Whether the rows of two SMs are of the same grids, with as many blocks."""
     if sms[ROWS, a] != sms[ROWS, b]:
@@ -99,7 +110,7 @@ def same_residents(a, b, sms, held):
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def issue_on(rank, physics, sms, memory, rows, held, grids, work):
     """Block durations on one SM, and the SM's DRAM demand at that pace."""
     demand = 0.0
@@ -122,7 +133,7 @@ def issue_on(rank, physics, sms, memory, rows, held, grids, work):
     memory[DEMAND, rank] = traffic
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def share_bandwidth(runs, physics, memory):
     """The fair level of DRAM traffic an SM (bytes/us), and the traffic served in total."""
     total = 0.0
@@ -138,7 +149,7 @@ def share_bandwidth(runs, physics, memory):
     return level, traffic
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def set_next(sms, rows, counts, clock):
     """The time of the next block end."""
     soonest = np.inf

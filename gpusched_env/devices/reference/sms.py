@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -12,6 +13,8 @@ from gpusched_env.devices.reference import blocks, state
 from gpusched_env.hardware.placement import sm_order
 from gpusched_env.hardware.records import gpu_record
 from gpusched_env.hardware.specs import GpuSpec
+
+NONE: Sequence[int] = ()
 
 
 class SmArray:
@@ -45,12 +48,12 @@ class SmArray:
             self._limits, np.array([record[name] for name in physics]), self._sms, self._memory, self._rows, self._held,
             self._grids, self._work, self._lists, self._counts, self._clock, self._ended,
         )  # fmt: skip
-        self._grid = memoryview(self._grids)
-        self._count = memoryview(self._counts)
-        self._queue, self._started, self._dispatched, self._finished = (memoryview(row) for row in self._lists)
+        self._step = functools.partial(blocks.step, *self._arrays, not each_wave)
+        self._grid = self._grids.data
+        self._count = self._counts.data
+        self._queue, self._started, self._dispatched, self._finished = (row.data for row in self._lists)
         self._free = list(range(slots - 1, -1, -1))
         self._changed = False
-        self._jumping = not each_wave
         self.grids = 0
         """Grids queued or resident."""
         self.next_us = math.inf
@@ -59,11 +62,9 @@ class SmArray:
         """SMs with a resident block, after the last step."""
         self.traffic = 0.0
         """DRAM traffic, bytes/us, after the last step."""
-        self.happened = 0
-        """Entries of the following lists together."""
-        self.started: Sequence[int] = ()
-        self.dispatched: Sequence[int] = ()
-        self.finished: Sequence[int] = ()
+        self.started = NONE
+        self.dispatched = NONE
+        self.finished = NONE
         """Slots whose first block started, whose last block was handed out, whose blocks have all ended
         (or been drained), during the last step."""
 
@@ -122,16 +123,11 @@ class SmArray:
 
     def step(self, now: float) -> None:
         """Advance to ``now`` (at most :attr:`next_us`) and dispatch; fills the lists of what happened."""
-        self.next_us, happened, self.busy_sms, self.traffic = blocks.step(now, self._changed, self._jumping, *self._arrays)
+        self.next_us, self.traffic, self.busy_sms, started, dispatched, finished = self._step(self._changed, now)
         self._changed = False
-        if happened:
-            count = self._count
-            self.started = self._started[: count[state.STARTED]].tolist()
-            self.dispatched = self._dispatched[: count[state.DISPATCHED]].tolist()
-            self.finished = self._finished[: count[state.FINISHED]].tolist()
-        elif self.happened:
-            self.started = self.dispatched = self.finished = ()
-        self.happened = happened
+        self.started = self._started[:started].tolist() if started else NONE
+        self.dispatched = self._dispatched[:dispatched].tolist() if dispatched else NONE
+        self.finished = self._finished[:finished].tolist() if finished else NONE
 
     def stay(self, now: float) -> None:
         """Let time pass to ``now`` without progress (the context was switched out)."""

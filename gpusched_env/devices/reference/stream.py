@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from simpy.events import Event
 
 from gpusched_env.devices.reference.launch import Launch
-from gpusched_env.devices.reference.phases import Phase, Timer
+from gpusched_env.devices.reference.phases import Phase, Timer, order
 from gpusched_env.workload.workload import OpKind
 
 if TYPE_CHECKING:
     from gpusched_env.devices.reference.device import ReferenceDevice
+
+KERNEL = OpKind.KERNEL
 
 
 class Stream:
@@ -41,19 +43,22 @@ class Stream:
             woken.succeed()
 
     def _run(self) -> Generator[Event, None, None]:
-        env = self._device.env
+        env, queue, execute = self._device.env, self._queue, self._device.execute
+        phase = order(Phase.STREAM, self._tenant)
         event_latency = max(self._gap_us, self._device.problem.gpu.timing.event_latency_us)
         ended, priority = -math.inf, 0
         while True:
-            while not self._queue:
-                self._woken = env.event()
-                yield self._woken
-            launch = self._queue.popleft()
-            same = launch.priority == priority or launch.op.kind is not OpKind.KERNEL
+            while not queue:
+                woken = self._woken = Event(env)
+                yield woken
+            launch = queue.popleft()
+            kernel = launch.op.kind is KERNEL
+            same = launch.priority == priority or not kernel
             ready = max(launch.arrives_us, ended + (self._gap_us if same else event_latency))
-            if ready > env.now:
-                yield Timer(env, ready - env.now, Phase.STREAM, self._tenant)
-            yield self._device.execute(launch)
+            delay = ready - env.now
+            if delay > 0.0:
+                yield Timer(env, delay, phase)
+            yield execute(launch)
             ended = env.now
-            if launch.op.kind is OpKind.KERNEL:
+            if kernel:
                 priority = launch.priority

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpusched_env.devices.reference.launch import Stage
 from gpusched_env.errors import GpuschedError
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, Table, TenantColumn, View
 from gpusched_env.workload.workload import OpKind
@@ -43,7 +42,9 @@ def build_view(device: ReferenceDevice) -> View:
     return View(time_us=device.env.now, **{name: getattr(view, name) for name in _BUILDERS})
 
 
-def _table(rows: list[tuple[float, ...]], columns: type[PendingColumn] | type[RunningColumn] | type[TenantColumn]) -> Table:
+def _table(
+    rows: list[tuple[float, ...]], columns: type[PendingColumn] | type[RunningColumn] | type[TenantColumn]
+) -> Table:
     array = np.array(rows, np.float64) if rows else np.empty((0, len(columns)))
     array.flags.writeable = False
     return Table(array, columns)
@@ -52,7 +53,7 @@ def _table(rows: list[tuple[float, ...]], columns: type[PendingColumn] | type[Ru
 def _pending(device: ReferenceDevice, host: Host) -> list[tuple[float, ...]]:
     now = device.env.now
     problem = device.problem
-    rows = []
+    rows: list[tuple[float, ...]] = []
     launchable = 1.0
     for launch in host.pending:
         if launch.op.kind is not OpKind.KERNEL:
@@ -91,12 +92,12 @@ def _pending(device: ReferenceDevice, host: Host) -> list[tuple[float, ...]]:
 
 def _running(device: ReferenceDevice) -> list[tuple[float, ...]]:
     now = device.env.now
-    rows = []
+    rows: list[tuple[float, ...]] = []
     for launch in device.launched.values():
         profile = device.problem.kernels[launch.op.identity]
         started = launch.started_us < math.inf
         waiting, resident = launch.blocks, 0
-        if launch.stage is Stage.ON_DEVICE and launch.slot >= 0:
+        if launch.slot >= 0:
             sms = device.context_of(launch).sms
             waiting, resident = sms.waiting(launch.slot, now), sms.resident(launch.slot)
         rows.append(
@@ -127,7 +128,7 @@ def _running(device: ReferenceDevice) -> list[tuple[float, ...]]:
 
 def _tenant(device: ReferenceDevice, host: Host) -> tuple[float, ...]:
     tenant = host.tenant
-    partition = device.partitions[host.index]
+    partition = device.decisions.partitions[host.index]
     return (
         tenant.priority,
         tenant.weight,
@@ -135,13 +136,14 @@ def _tenant(device: ReferenceDevice, host: Host) -> tuple[float, ...]:
         host.program.alone_us,
         len(host.in_system),
         host.jobs_done,
-        sum(launch.op.kind is OpKind.KERNEL for launch in host.pending) if len(host.pending) < 64 else len(host.pending),
+        host.kernels_pending,
         device.launched_by[host.index],
         host.in_system[0].arrived_us if host.in_system else math.inf,
         host.last_turnaround_us,
         host.mean_turnaround_us,
         0 if partition is None else partition.first,
         device.problem.gpu.sms if partition is None else partition.sms,
+        max(0.0, host.last_end_us),
     )
 
 
