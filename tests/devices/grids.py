@@ -63,19 +63,27 @@ def run(gpu: GpuSpec, grids: list[Grid], *, each_wave: bool = True, check: bool 
         if now < sms.next_us:
             grid = arrivals.pop(0)
             partition = grid.partition or (0, gpu.sms)
+            if sms.ahead:
+                sms.catch_up(now)
+                note(sms, slots, now)
             slots[sms.add(block_record(gpu, grid), 1.0, grid.blocks, grid.priority, partition)] = grid
         sms.step(now)
-        for slot in sms.started:
-            slots[slot].started_us = now
-        for sm, slot, blocks, since in sms.ended_rows().tolist():
-            slots[int(slot)].spans.append((int(sm), int(blocks), since, now))
-        for slot in sms.finished:
-            slots[slot].ended_us = now
-            sms.remove(slot)
-            del slots[slot]
+        note(sms, slots, now)
         if check:
             check_limits(gpu, sms, slots)
     return sms
+
+
+def note(sms: SmArray, slots: dict[int, Grid], now: float) -> None:
+    """Write down what happened in the last step."""
+    for slot in sms.started:
+        slots[slot].started_us = now
+    for sm, slot, blocks, since in sms.ended_rows().tolist():
+        slots[int(slot)].spans.append((int(sm), int(blocks), since, now))
+    for slot in sms.finished:
+        slots[slot].ended_us = now
+        sms.remove(slot)
+        del slots[slot]
 
 
 def check_limits(gpu: GpuSpec, sms: SmArray, slots: dict[int, Grid]) -> None:

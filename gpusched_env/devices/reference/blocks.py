@@ -14,6 +14,7 @@ from gpusched_env.devices.reference.state import (
     AHEAD,
     BLOCKS,
     BUSY_SMS,
+    CARVEOUT,
     COUNT,
     DEPTH,
     DISPATCHED,
@@ -87,11 +88,8 @@ def progress(now, sms, rows, held, grids, counts, clock):
         for rank in range(sms.shape[1]):
             for r in range(sms[ROWS, rank]):
                 waves = waves_ahead(rows[LEFT, r, rank])
-                if (
-                    rows[LEFT, r, rank] > waves + 1.0 - DONE
-                    and rows[SINCE_US, r, rank] < now
-                    and rows[RATE, r, rank] > 0.0
-                ):
+                progressed = (now - rows[SINCE_US, r, rank]) * rows[RATE, r, rank] > 2.0 * DONE
+                if progressed and rows[LEFT, r, rank] > waves + 1.0 - DONE:
                     # A wave ends at this very moment: its blocks leave the SM like all others that end now.
                     waves += 1
                 rows[LEFT, r, rank] -= waves
@@ -174,6 +172,9 @@ def jump(sms, rows, held, grids, lists, counts):
         return
     until = spare / consumption
     for rank in range(sms.shape[1]):
+        if sms[CARVEOUT, rank] != grids[slot, CARVEOUT]:
+            # When this wave ends the SM may be idle, and then takes the grid's own carve-out: no steady state.
+            continue
         for r in range(sms[ROWS, rank]):
             if held[GRID, r, rank] == slot and rows[RATE, r, rank] > 0.0:
                 # Waves that begin within ``until``: the first when the present block ends.

@@ -71,18 +71,12 @@ class Context:
             return
         while True:
             if self._at_head:
+                if sms.ahead:
+                    sms.catch_up(now)
+                    self._handle(now)
                 self._enter()
             sms.step(now)
-            if self._record_blocks:
-                self._record_rows(now)
-            for slot in sms.started:
-                launch = self.on_device[slot]
-                if launch.started_us == math.inf:
-                    launch.started_us = now
-            for slot in sms.dispatched:
-                self._leave_channel(self.on_device[slot])
-            for slot in sms.finished:
-                self._end(slot)
+            self._handle(now)
             if not self._at_head or sms.full:
                 break
         meter = self._meter
@@ -90,6 +84,20 @@ class Context:
             meter.gpu_changed(now, sms.busy_sms, sms.traffic)
         if sms.next_us < self._timer_us or self._timer_us <= now:
             self._arm(now)
+
+    def _handle(self, now: float) -> None:
+        """Pass on what happened in the last step."""
+        sms = self.sms
+        if self._record_blocks:
+            self._record_rows(now)
+        for slot in sms.started:
+            launch = self.on_device[slot]
+            if launch.started_us == math.inf:
+                launch.started_us = now
+        for slot in sms.dispatched:
+            self._leave_channel(self.on_device[slot])
+        for slot in sms.finished:
+            self._end(slot)
 
     def _arm(self, now: float) -> None:
         self._timer_us = next_us = self.sms.next_us

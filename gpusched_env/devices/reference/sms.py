@@ -48,7 +48,8 @@ class SmArray:
             self._limits, np.array([record[name] for name in physics]), self._sms, self._memory, self._rows, self._held,
             self._grids, self._work, self._lists, self._counts, self._clock, self._ended,
         )  # fmt: skip
-        self._step = functools.partial(blocks.step, *self._arrays, not each_wave)
+        self._step = functools.partial(blocks.step, *self._arrays)
+        self._jumping = not each_wave
         self._grid = self._grids.data
         self._count = self._counts.data
         self._queue, self._started, self._dispatched, self._finished = (row.data for row in self._lists)
@@ -121,9 +122,24 @@ class SmArray:
         self._free.append(slot)
         self.grids -= 1
 
+    @property
+    def ahead(self) -> bool:
+        """Whether waves that have not begun are accounted for already (see :meth:`catch_up`)."""
+        return bool(self._count[state.AHEAD])
+
+    def catch_up(self, now: float) -> None:
+        """:meth:`step`, without jumping on.
+
+        Needed before :meth:`add` where :attr:`ahead`: blocks that end at this very moment leave, and are
+        replaced, before a grid arrives.
+        """
+        jumping, self._jumping = self._jumping, False
+        self.step(now)
+        self._jumping = jumping
+
     def step(self, now: float) -> None:
         """Advance to ``now`` (at most :attr:`next_us`) and dispatch; fills the lists of what happened."""
-        self.next_us, self.traffic, self.busy_sms, started, dispatched, finished = self._step(self._changed, now)
+        self.next_us, self.traffic, self.busy_sms, started, dispatched, finished = self._step(self._jumping, self._changed, now)
         self._changed = False
         self.started = self._started[:started].tolist() if started else NONE
         self.dispatched = self._dispatched[:dispatched].tolist() if dispatched else NONE

@@ -1,0 +1,1 @@
+"""Speed of the devices, as ratios measured side by side in one process."""
