@@ -139,7 +139,9 @@ class SmArray:
 
     def step(self, now: float) -> None:
         """Advance to ``now`` (at most :attr:`next_us`) and dispatch; fills the lists of what happened."""
-        self.next_us, self.traffic, self.busy_sms, started, dispatched, finished = self._step(self._jumping, self._changed, now)
+        self.next_us, self.traffic, self.busy_sms, started, dispatched, finished = self._step(
+            self._jumping, self._changed, now
+        )
         self._changed = False
         self.started = self._started[:started].tolist() if started else NONE
         self.dispatched = self._dispatched[:dispatched].tolist() if dispatched else NONE
