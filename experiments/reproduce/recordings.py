@@ -1,6 +1,7 @@
 """The shipped recordings against the simulator: tenants alone, CUDA graphs side by side, time slicing.
 
-* *Alone*: every shipped workload by itself takes its recorded (unprofiled) iteration time.
+* *Alone*: every shipped workload by itself takes its recorded (unprofiled) iteration time. The importer
+  scales host times to it with a closed form; here hosts, streams and SMs have to arrive at the same.
 * *Beside training*: ResNet-50 inference and training as CUDA graphs on two streams, of equal priority
   and with a more urgent foreground; slowdowns as recorded in ``data/measurements/h100/model_pairs.jsonl``.
 * *Time slicing*: two eager processes without MPS; mean iteration times as recorded in
