@@ -114,7 +114,7 @@ def kernel_cost_us(blocks: int, repetitions: int = 200) -> float:
     """CPU time to simulate one kernel of ``blocks`` equal blocks on an otherwise idle H100, microseconds."""
     gpu = load_gpu("h100-sxm")
     block = np.zeros(1, BLOCK_DTYPE)
-    block[0] = (256, 8, 256 * 32, 1024, 8 * 1024, 20.0, 1.0, 20_000.0)
+    block[0] = (256, 8, 256 * 32, 1024, 8 * 1024, 20.0, 0.02, 0.1, 20_000.0, 0.0)
     sms = SmArray(gpu)
     now = 0.0
     samples = []

@@ -1,40 +1,84 @@
 """How resident blocks slow each other: issue slots within an SM, DRAM bandwidth across SMs.
 
-The laws (first calibration on an H100, see ``docs/hardware-model.md``):
+Each law was found on recordings of an H100 (``docs/hardware-model.md`` has the measurements, the errors and
+what each mechanism is worth):
 
-* *Issue slots.* A block has a latency ``L`` (its duration alone) and an issue demand ``I`` (SM time of
-  its instructions at full throughput); its issue fraction is ``I / L``. Residents with the summed
-  fraction ``d`` stretch an average instruction by ``a = (1 + d^p)^(1/p)``: soft saturation from
-  latency-bound to throughput-bound. Every issued instruction waits the same, so a block's stretch is
-  in proportion to its own fraction relative to the demand-weighted mean fraction.
-* *DRAM.* The traffic served saturates softly (exponent ``q``) towards the reachable bandwidth and is
-  shared max-min over SMs: an SM that wants less than the fair level gets what it wants, the others get
-  the level each.
+* *Issue slots.* A warp of latency ``L`` (its block's duration with nobody else there) needs the issue slot of
+  its sub-partition a share ``rho`` of the time. A slot is lost only while no warp is ready: of the demand
+  ``D = sum(n rho)`` of a sub-partition's warps it serves ``1 - prod((1 - rho)^n)``, so that on average
+  instructions stretch by ``A = D / (1 - prod(...))``. There is no constant in this.
+* *Oldest first.* The more ``D`` exceeds 1, the more older warps are served before younger ones, until at
+  :data:`TILT_FULL` the youngest gets nothing.
+* *Light warps among heavier ones* wait, at each instruction that co-residents can hold up (a share ``wait``
+  of their latency), for a slot in which no older warp, and only some younger one, is ready.
+* *DRAM.* What is served of the total demand saturates softly towards the reachable bandwidth, and is shared
+  softly max-min between SMs in proportion to their loading warps.
 
 All functions are compiled by Numba and callable from Python.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
-NO_LEVEL = 1e300
-"""Fair level that limits nobody."""
+TILT_FULL = 4.83
+"""Demand of a sub-partition at which its youngest warp gets no slots (64 warps of arithmetic, waves.jsonl)."""
+TILT_POWER = 1.7
+"""Growth of that preference beyond a demand of 1 (block ends of 2 to 5 blocks an SM, placement.jsonl)."""
+YOUNGER = 0.4
+"""How much of the younger warps a light warp waits for (even-numbered pairs)."""
+BUSY_MOST = 3.4
+"""Bound on the logarithm of a light warp's wait for a free slot (even-numbered pairs)."""
+LEAST_WEIGHT = 0.05
+"""Least share of its fair progress that the youngest row keeps."""
+NEGLIGIBLE = 0.9995
+"""If more than this share of the demand for DRAM traffic is served, nobody is held up."""
 
 
 @njit(cache=True, inline="always")
-def issue_stretch(demand, norm):
-    """Mean stretch (>= 1) of instructions under a summed issue fraction ``demand`` (>= 0, may pass 1)."""
-    return (1.0 + demand**norm) ** (1.0 / norm)
+def mean_stretch(demand, log_idle):
+    """Mean stretch (>= 1) of the warps on a sub-partition.
+
+    Args:
+        demand: summed share of time that they need its slot (>= 0, may pass 1).
+        log_idle: logarithm of the probability that none of them is ready (<= 0).
+    """
+    if demand <= 0.0:
+        return 1.0
+    return max(1.0, demand / (1.0 - math.exp(log_idle)))
 
 
 @njit(cache=True, inline="always")
-def block_time_us(latency_us, fraction, mean_fraction, stretch):
-    """Duration of a block with issue ``fraction`` among residents of ``mean_fraction``, memory aside."""
-    if mean_fraction <= 0.0:
-        return latency_us
-    return latency_us * (1.0 + fraction / mean_fraction * (stretch - 1.0))
+def tilt(demand):
+    """How much older warps go first under a ``demand``: 0 (all equal) to 1 (the youngest gets nothing)."""
+    if demand <= 1.0:
+        return 0.0
+    return min(1.0, ((demand - 1.0) / (TILT_FULL - 1.0)) ** TILT_POWER)
+
+
+@njit(cache=True, inline="always")
+def block_stretch(rho, wait, mean_rho, mean, leaning, rank, log_idle_older, log_idle_younger):
+    """Factor on the latency of a block from sharing issue slots, memory aside.
+
+    Args:
+        rho: share of time that one of its warps needs the slot, alone.
+        wait: share of its latency that heavier co-residents can stretch.
+        mean_rho: demand-weighted mean of ``rho`` over all residents (> 0).
+        mean: :func:`mean_stretch` of the residents.
+        leaning: :func:`tilt` of the residents' demand.
+        rank: middle of the row's own demand in the residents' by age, 0 (oldest) to 1.
+        log_idle_older, log_idle_younger: logarithms of the probability that no older (younger) warp is ready.
+    """
+    weight = max(LEAST_WEIGHT, 1.0 + leaning * (1.0 - 2.0 * rank))
+    extra = max(0.0, mean / weight - 1.0)
+    light = 1.0 - rho / mean_rho
+    if light > 0.0:
+        busy = min(BUSY_MOST, -(log_idle_older + YOUNGER * log_idle_younger))
+        extra = (1.0 - light) * extra + light * wait * (math.exp(busy) - 1.0)
+    return 1.0 + extra
 
 
 @njit(cache=True, inline="always")
@@ -43,56 +87,63 @@ def served_traffic(demand, bandwidth, norm):
     return demand / (1.0 + (demand / bandwidth) ** norm) ** (1.0 / norm)
 
 
+@njit(cache=True, inline="always")
+def granted(demand, level):
+    """Traffic (bytes/us) of an SM that asks for ``demand`` where its fair share is ``level``: soft minimum."""
+    ratio = demand / level
+    return demand / math.sqrt(1.0 + ratio * ratio)
+
+
 @njit(cache=True)
-def fair_level(demands, weights, capacity):
-    """The max-min fair level of ``capacity`` over demands, in the demands' unit.
+def fair_level(demands, weights, counts, members, capacity):
+    """The level at which softly max-min shares add up to ``capacity``.
 
     Args:
-        demands: shape ``(n,)``, what each member would draw (>= 0).
-        weights: shape ``(n,)``, how many equal members each entry stands for.
-        capacity: what there is to share (> 0).
+        demands: shape ``(>= members,)``, what an SM of each kind asks for (bytes/us, >= 0).
+        weights: its weight in the sharing (loading warps, > 0 where it asks for anything).
+        counts: how many such SMs there are.
+        members: number of kinds.
+        capacity: what there is to share, less than the total demand.
 
     Returns:
-        the level ``x`` with ``sum(weights * min(demands, x)) == capacity``; :data:`NO_LEVEL` if all fit.
+        the traffic (bytes/us) that is fair for a weight of 1, to a relative 1e-12.
     """
-    total = 0.0
-    members = 0.0
-    for i in range(demands.size):
-        total += demands[i] * weights[i]
-        members += weights[i]
-    if total <= capacity * (1.0 + 1e-12) or members == 0.0:
-        return NO_LEVEL
-    level = capacity / members
-    while True:
-        taken = 0.0
-        greedy = 0.0
-        for i in range(demands.size):
-            if demands[i] <= level:
-                taken += demands[i] * weights[i]
-            else:
-                greedy += weights[i]
-        if greedy == 0.0:
-            return level
-        higher = (capacity - taken) / greedy
-        if higher <= level * (1.0 + 1e-12):
-            return level
-        level = higher
+    total_weight = 0.0
+    for i in range(members):
+        if demands[i] > 0.0:
+            total_weight += weights[i] * counts[i]
+    level = capacity / total_weight
+    for _ in range(60):
+        shared = 0.0
+        slope = 0.0
+        for i in range(members):
+            if demands[i] > 0.0:
+                traffic = granted(demands[i], level * weights[i])
+                served = traffic / demands[i]
+                shared += traffic * counts[i]
+                slope += traffic * (1.0 - served * served) * counts[i]
+        gap = (capacity - shared) / max(slope, 1e-9 * capacity)
+        # Newton on the logarithm of the level; the step is bounded because the shares flatten out.
+        gap = min(0.7, max(-0.7, gap))
+        level *= math.exp(gap)
+        if abs(gap) < 1e-12:
+            break
+    return level
 
 
 @njit(cache=True, inline="always")
-def throttle(demand, level):
-    """Factor (0, 1] on the progress of memory-using blocks of an SM that asks for ``demand`` at ``level``."""
-    if demand <= level:
-        return 1.0
-    return level / demand
+def slots_used(log_idle):
+    """Share of a sub-partition's issue slots in use, from the logarithm of the probability that none is ready."""
+    return 1.0 - math.exp(log_idle)
 
 
 @njit(cache=True, inline="always")
 def equal_blocks_us(gpu, block, residents):
     """Duration of a block among ``residents`` equal blocks on an SM, memory aside."""
-    fraction = block.issue_us / block.latency_us
-    stretch = issue_stretch(residents * fraction, gpu.issue_norm)
-    return block_time_us(block.latency_us, fraction, fraction, stretch)
+    if gpu.issue == 0.0:
+        return block.latency_us
+    warps = residents * block.warps / gpu.sub_partitions
+    return block.latency_us * mean_stretch(warps * block.rho, warps * math.log1p(-block.rho))
 
 
 @njit(cache=True)
@@ -109,31 +160,43 @@ def wave_us(gpu, block, residents, sms, fewer, fewer_sms):
         fewer: blocks on each of the emptier SMs (< ``residents``).
         fewer_sms: emptier SMs.
     """
-    times = np.array([equal_blocks_us(gpu, block, residents), equal_blocks_us(gpu, block, fewer)])
+    times = np.array([equal_blocks_us(gpu, block, residents), equal_blocks_us(gpu, block, max(fewer, 1))])
     if block.dram_bytes <= 0.0:
         return times[0]
-    weights = np.array([float(sms), float(fewer_sms)])
+    weights = np.array([float(residents * block.warps), float(fewer * block.warps)])
     demands = np.array([residents, fewer]) * block.dram_bytes / times
-    both = fewer > 0 and fewer_sms > 0
+    counts = np.array([float(sms), float(fewer_sms)])
+    if fewer == 0:
+        counts[1] = 0.0
     done = 0.0
     elapsed = 0.0
-    for phase in range(2):
-        last = phase == 1 or not both
-        total = demands[0] * weights[0]
-        if not last:
-            total += demands[1] * weights[1]
-        else:
-            weights[1] = 0.0
-        served = served_traffic(total, gpu.dram_bytes_per_us, gpu.dram_norm)
-        level = min(fair_level(demands, weights, served), gpu.sm_dram_bytes_per_us)
-        fuller = times[0] / throttle(demands[0], level)
-        if last:
+    while True:
+        kinds = 2 if counts[1] > 0.0 else 1
+        slow = throttles(demands, weights, counts, kinds, gpu)
+        fuller = times[0] / slow[0]
+        if kinds == 1:
             return elapsed + (1.0 - done) * fuller
-        elapsed = times[1] / throttle(demands[1], level)
+        elapsed = times[1] / slow[1]
         if elapsed >= fuller:
             return fuller
         done = elapsed / fuller
-    return elapsed
+        counts[1] = 0.0
+
+
+@njit(cache=True)
+def throttles(demands, weights, counts, members, gpu):
+    """Factors (0, 1] on the progress of memory-using blocks of SMs of each kind (see :func:`fair_level`)."""
+    total = 0.0
+    for i in range(members):
+        total += demands[i] * counts[i]
+    factors = np.ones(members)
+    served = served_traffic(total, gpu.dram_bytes_per_us, gpu.dram_norm)
+    if served < NEGLIGIBLE * total:
+        level = fair_level(demands, weights, counts, members, served)
+        for i in range(members):
+            if demands[i] > 0.0:
+                factors[i] = granted(demands[i], level * weights[i]) / demands[i]
+    return factors
 
 
 @njit(cache=True)
@@ -146,7 +209,6 @@ def solo_duration_us(gpu, block, blocks, blocks_per_sm):
     wave = blocks_per_sm * gpu.sms
     full = blocks // wave
     rest = blocks - full * wave
-    duration = 0.0
     if full > 0:
         duration = full * wave_us(gpu, block, blocks_per_sm, gpu.sms, 0, 0)
         if rest > 0:

@@ -56,7 +56,8 @@ def footprint(
     warps = -(-threads // WARP_THREADS)
     registers = round_up(registers_per_thread * WARP_THREADS, limits.register_unit) * warps
     check(registers, limits.registers, "registers per block")
-    shared = round_up(shared_bytes, limits.shared_unit) + limits.shared_reserve
+    # Blocks without shared memory were recorded entering SMs of any carve-out: no reserve is counted for them.
+    shared = round_up(shared_bytes, limits.shared_unit) + limits.shared_reserve if shared_bytes > 0 else 0
     others = min(limits.threads // threads, limits.warps // warps, limits.blocks, limits.registers // registers)
     fitting = min(others, limits.shared_bytes // shared) if shared else others
     carveout = next((c for c in limits.carveouts if c >= fitting * shared), limits.shared_bytes)

@@ -16,6 +16,8 @@ from gpusched_env.hardware.specs import GpuSpec
 
 def sm_order(spec: GpuSpec) -> NDArray[np.int64]:
     """SM ids in tie order, shape ``(sms,)``."""
+    if not isinstance(spec.sm_order, str):
+        return np.array(spec.sm_order, np.int64)
     ids = np.arange(spec.sms)
     if spec.sm_order == "even-odd":
         return np.concatenate([ids[::2], ids[1::2]])

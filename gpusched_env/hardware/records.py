@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.hardware.occupancy import BlockFootprint
 from gpusched_env.hardware.specs import GpuSpec
 
 GPU_DTYPE = np.dtype(
@@ -15,14 +16,17 @@ GPU_DTYPE = np.dtype(
         ("blocks", np.int64),
         ("registers", np.int64),
         ("shared_bytes", np.int64),
+        ("sub_partitions", np.float64),
         ("dram_bytes_per_us", np.float64),
-        ("sm_dram_bytes_per_us", np.float64),
-        ("issue_norm", np.float64),
         ("dram_norm", np.float64),
+        ("issue", np.float64),
+        ("oldest_first", np.float64),
+        ("light_wait", np.float64),
     ],
     align=True,
 )
-"""What the block-level physics needs of a GPU; ``dram_bytes_per_us`` is the reachable bandwidth."""
+"""What the block-level physics needs of a GPU; ``dram_bytes_per_us`` is the reachable bandwidth, the last
+three are 1 where a mechanism is on."""
 
 BLOCK_DTYPE = np.dtype(
     [
@@ -32,8 +36,10 @@ BLOCK_DTYPE = np.dtype(
         ("shared_bytes", np.int64),
         ("carveout_bytes", np.int64),
         ("latency_us", np.float64),
-        ("issue_us", np.float64),
+        ("rho", np.float64),
+        ("wait", np.float64),
         ("dram_bytes", np.float64),
+        ("spread", np.float64),
     ],
     align=True,
 )
@@ -41,25 +47,54 @@ BLOCK_DTYPE = np.dtype(
 
 ``threads``, ``warps``, ``registers``, ``shared_bytes`` are allocated amounts (rounded up to the
 hardware's units, reserve included); ``carveout_bytes`` is the driver's choice for its kernel;
-``latency_us`` is its duration alone on an SM with unlimited bandwidth and free issue slots,
-``issue_us`` the SM time that its instructions take at full throughput, ``dram_bytes`` its traffic.
+``latency_us`` is its duration alone with unlimited bandwidth, ``rho`` the share of that time for which one
+of its warps needs the issue slot of its sub-partition (0 to :data:`MOST_RHO`), ``wait`` the share that
+heavier co-residents can stretch, ``dram_bytes`` its traffic, ``spread`` the relative standard deviation of
+work between blocks of the kernel.
 """
+
+MOST_RHO = 0.98
+"""Bound on ``rho``: a warp always waits for something now and then."""
+UNLIMITED = 1e18
+"""Bandwidth (bytes/us) that stands for no limit."""
 
 
 def gpu_record(spec: GpuSpec) -> NDArray[np.void]:
-    """One :data:`GPU_DTYPE` record (0-d array element) of ``spec``."""
+    """One :data:`GPU_DTYPE` record of ``spec``, shape ``(1,)``."""
+    limits, contention = spec.limits, spec.contention
     record = np.zeros(1, GPU_DTYPE)
-    reachable = spec.dram_bytes_per_us * spec.contention.dram_efficiency
     record[0] = (
         spec.sms,
-        spec.limits.threads,
-        spec.limits.warps,
-        spec.limits.blocks,
-        spec.limits.registers,
-        spec.limits.shared_bytes,
-        reachable,
-        reachable / spec.sms * spec.contention.sm_dram_share,
-        spec.contention.issue_norm,
-        spec.contention.dram_norm,
+        limits.threads,
+        limits.warps,
+        limits.blocks,
+        limits.registers,
+        limits.shared_bytes,
+        limits.sub_partitions,
+        spec.dram_bytes_per_us * contention.dram_efficiency if contention.dram else UNLIMITED,
+        contention.dram_norm,
+        contention.issue,
+        contention.oldest_first,
+        contention.light_wait,
+    )
+    return record
+
+
+def block_record(
+    footprint: BlockFootprint, latency_us: float, rho: float, wait: float, dram_bytes: float, spread: float = 0.0
+) -> NDArray[np.void]:
+    """One :data:`BLOCK_DTYPE` record, shape ``(1,)``."""
+    record = np.zeros(1, BLOCK_DTYPE)
+    record[0] = (
+        footprint.threads,
+        footprint.warps,
+        footprint.registers,
+        footprint.shared_bytes,
+        footprint.carveout_bytes,
+        latency_us,
+        min(rho, MOST_RHO),
+        wait,
+        dram_bytes,
+        spread,
     )
     return record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from importlib import resources
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import yaml
@@ -102,16 +102,41 @@ class Power(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Contention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Constants of the sharing laws in :mod:`gpusched_env.hardware.contention`."""
+    """Constants and switches of the sharing laws in :mod:`gpusched_env.hardware.contention`."""
 
-    issue_norm: Annotated[float, Meta(ge=1)] = 2.0
-    """Exponent of the soft saturation of issue slots (1: terms add up, infinite: hard roofline)."""
-    dram_norm: Annotated[float, Meta(ge=1)] = 3.0
+    dram_efficiency: Annotated[float, Meta(gt=0, le=1)] = 0.94
+    """Share of the nominal DRAM bandwidth that saturating kernels reach together."""
+    dram_norm: Annotated[float, Meta(ge=1)] = 4.0
     """Exponent of the soft saturation of DRAM bandwidth."""
-    dram_efficiency: Annotated[float, Meta(gt=0, le=1)] = 0.93
-    """Share of the nominal DRAM bandwidth that a streaming kernel reaches."""
-    sm_dram_share: PositiveFloat = 4.0
-    """One SM can draw at most this many times its equal share of the DRAM bandwidth."""
+    issue: bool = True
+    """Whether blocks on an SM share its issue slots (off: each as if alone)."""
+    oldest_first: bool = True
+    """Whether older blocks issue first where slots are short."""
+    light_wait: bool = True
+    """Whether light warps wait longer among heavier ones."""
+    dram: bool = True
+    """Whether DRAM bandwidth is limited."""
+
+
+class Instructions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the instructions of the synthetic measurement kernels cost, in microseconds.
+
+    A thread of such a kernel runs fused multiply-adds (FMA) and 16-byte streaming loads whose address
+    takes a 64-bit modulo. Fitted by ``gpusched calibrate``.
+    """
+
+    fma_issue_us: PositiveFloat
+    """Issue time of one FMA of a warp on its sub-partition."""
+    fma_latency_us: PositiveFloat
+    """Time of one FMA of a warp alone on its sub-partition."""
+    load_issue_us: PositiveFloat
+    """Issue time of one load of a warp, its address included."""
+    load_latency_us: PositiveFloat
+    """Time of one load of a warp alone, address and DRAM latency."""
+    load_wait_us: PositiveFloat
+    """Part of it that heavier co-residents can stretch (the address computation)."""
+    block_us: NonNegativeFloat
+    """Fixed part of a block's life."""
 
 
 class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -129,8 +154,9 @@ class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Streaming multiprocessors (compute units)."""
     clock_mhz: PositiveFloat
     """Sustained SM clock."""
-    sm_order: str = "even-odd"
-    """Tie order of most-room placement: ``linear`` (0, 1, 2, ...) or ``even-odd`` (0, 2, ..., 1, 3, ...)."""
+    sm_order: Literal["linear", "even-odd"] | tuple[int, ...] = "even-odd"
+    """Tie order of most-room placement: ``linear`` (0, 1, 2, ...), ``even-odd`` (0, 2, ..., 1, 3, ...), or
+    all SM ids in their order."""
     limits: Limits
     dram_bytes_per_us: PositiveFloat
     """Nominal DRAM bandwidth (bytes per microsecond = MB/s)."""
@@ -146,6 +172,12 @@ class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     copies: Copies
     power: Power
     contention: Contention = Contention()
+    instructions: Instructions | None = None
+    """Costs of the synthetic measurement kernels' instructions, where they were measured."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sm_order, str) and sorted(self.sm_order) != list(range(self.sms)):
+            raise ValueError(f"sm_order must name each of the SMs 0..{self.sms - 1} once")
 
 
 def gpu_names() -> list[str]:

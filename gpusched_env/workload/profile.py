@@ -7,29 +7,38 @@ Kernels without hardware counters get the last two from their class (:data:`CLAS
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.hardware.contention import solo_duration_us
 from gpusched_env.hardware.occupancy import BlockFootprint, footprint
-from gpusched_env.hardware.records import BLOCK_DTYPE, gpu_record
+from gpusched_env.hardware.records import block_record, gpu_record
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.kernel import Kernel, KernelClass
 
-CLASS_DEMAND: dict[KernelClass, tuple[float, float]] = {
-    "compute": (0.80, 0.30),
-    "memory": (0.40, 0.70),
-    "mixed": (0.50, 0.50),
-    "latency": (0.30, 0.30),
+
+class Demand(NamedTuple):
+    """What a kernel without counters is taken to need when it runs alone."""
+
+    issue: float
+    """Share of the issue slots of its SMs in use."""
+    wait: float
+    """Share of its latency that heavier co-residents can stretch."""
+    dram: float
+    """Share of the DRAM bandwidth of the SMs that it covers."""
+
+
+CLASS_DEMAND: dict[KernelClass, Demand] = {
+    "compute": Demand(issue=0.80, wait=0.30, dram=0.30),
+    "memory": Demand(issue=0.40, wait=0.17, dram=0.70),
+    "mixed": Demand(issue=0.50, wait=0.20, dram=0.50),
+    "latency": Demand(issue=0.30, wait=0.17, dram=0.30),
 }
-"""Per class: share of issue slots of an SM in use, and of the DRAM bandwidth of the SMs that the kernel
-covers, when the kernel runs alone. A first calibration: effective demands with which ResNet-50 inference
-beside training slows as recorded (``data/measurements/h100/model_pairs.jsonl``). They are above the
-counters' figures (compute 50 and 15 %, memory 45 and 30 %, mixed 15 and 15 %, latency 4 and 5 % of the
-SM and DRAM peaks, five networks under Nsight Compute) because they also stand for what the sharing laws
-leave out: loaded memory latency, caches, and issue order."""
+"""By class, for kernels without counters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,74 +67,67 @@ def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> Kernel
     Raises:
         InputError: the kernel does not fit on one of the GPUs.
     """
-    source = _solve(kernel, recorded_on)
-    if gpu is recorded_on or gpu == recorded_on:
-        print_, block, duration = source
-    else:
+    print_ = footprint(recorded_on, kernel.threads, kernel.registers, kernel.shared_bytes, kernel.name)
+    block = _solve(kernel, print_, recorded_on)
+    duration = kernel.duration_us
+    if gpu != recorded_on:
+        own = block[0]
         clock = recorded_on.clock_mhz / gpu.clock_mhz
         print_ = footprint(gpu, kernel.threads, kernel.registers, kernel.shared_bytes, kernel.name)
-        block = _block_record(
-            print_, *(source[1][0][f] * c for f, c in (("latency_us", clock), ("issue_us", clock), ("dram_bytes", 1.0)))
-        )
-        duration = solo_duration_us(gpu_record(gpu)[0], block[0], kernel.blocks, print_.blocks_per_sm)
-    record = block[0]
+        block = block_record(print_, own["latency_us"] * clock, own["rho"], own["wait"], own["dram_bytes"])
+        duration = float(solo_duration_us(gpu_record(gpu)[0], block[0], kernel.blocks, print_.blocks_per_sm))
+    residents = min(print_.blocks_per_sm, -(-kernel.blocks // gpu.sms))
+    warps = residents * print_.warps / gpu.limits.sub_partitions
     return KernelProfile(
         kernel=kernel,
         footprint=print_,
         block=block,
         duration_us=duration,
-        issue=min(1.0, float(kernel.blocks * record["issue_us"] / (duration * min(gpu.sms, kernel.blocks)))),
-        dram=min(1.0, float(kernel.blocks * record["dram_bytes"] / (duration * gpu.dram_bytes_per_us))),
+        issue=1.0 - (1.0 - float(block[0]["rho"])) ** warps,
+        dram=min(1.0, float(kernel.blocks * block[0]["dram_bytes"] / (duration * gpu.dram_bytes_per_us))),
         sms=min(gpu.sms, kernel.blocks),
     )
 
 
-def _block_record(print_: BlockFootprint, latency_us: float, issue_us: float, dram_bytes: float) -> NDArray[np.void]:
-    record = np.zeros(1, BLOCK_DTYPE)
-    record[0] = (
-        print_.threads,
-        print_.warps,
-        print_.registers,
-        print_.shared_bytes,
-        print_.carveout_bytes,
-        latency_us,
-        issue_us,
-        dram_bytes,
-    )
-    return record
+def _solve(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> NDArray[np.void]:
+    """Demands on the GPU of the recording such that the solo duration comes out exactly.
 
-
-def _solve(kernel: Kernel, gpu: GpuSpec) -> tuple[BlockFootprint, NDArray[np.void], float]:
-    """Footprint and demands on the GPU of the recording such that the solo duration comes out exactly.
-
-    With issue and DRAM demands given as shares of the time alone, the duration grows monotonically with
-    the block's latency: bisection.
+    The issue share fixes ``rho`` (slots in use are ``1 - (1 - rho)^warps`` on a sub-partition), the DRAM
+    share the traffic. With both given, the duration grows monotonically with the latency: bisection.
     """
-    print_ = footprint(gpu, kernel.threads, kernel.registers, kernel.shared_bytes, kernel.name)
     record = gpu_record(gpu)[0]
-    issue_share, dram_share = CLASS_DEMAND[kernel.kind]
-    if kernel.issue_fraction is not None:
-        issue_share = kernel.issue_fraction
-    used = min(gpu.sms, kernel.blocks)
-    # Sustained shares cannot pass what the hardware gives one SM; 0.98 leaves latency a part in it.
-    issue_us = min(issue_share, 0.98) * kernel.duration_us * used / kernel.blocks
+    demand = CLASS_DEMAND[kernel.kind]
+    issue = demand.issue if kernel.issue_fraction is None else kernel.issue_fraction
+    residents = min(print_.blocks_per_sm, -(-kernel.blocks // gpu.sms))
+    warps = residents * print_.warps / gpu.limits.sub_partitions
+    rho = 1.0 - (1.0 - min(issue, 0.999)) ** (1.0 / max(warps, 1.0))
     if kernel.dram_bytes is not None:
         dram_bytes = kernel.dram_bytes / kernel.blocks
     else:
-        dram_bytes = dram_share * kernel.duration_us * gpu.dram_bytes_per_us * (used / gpu.sms) / kernel.blocks
+        covered = min(gpu.sms, kernel.blocks) / gpu.sms
+        dram_bytes = demand.dram * kernel.duration_us * gpu.dram_bytes_per_us * covered / kernel.blocks
+
+    def make(latency_us: float) -> NDArray[np.void]:
+        return block_record(print_, latency_us, rho, demand.wait, dram_bytes)
+
+    def solo(latency_us: float) -> float:
+        return float(solo_duration_us(record, make(latency_us)[0], kernel.blocks, print_.blocks_per_sm))
+
     low, high = 1e-6 * kernel.duration_us, kernel.duration_us
-    for _ in range(40):
-        block = _block_record(print_, low, issue_us, dram_bytes)
-        if solo_duration_us(record, block[0], kernel.blocks, print_.blocks_per_sm) <= kernel.duration_us:
-            break
-        # The class's demands alone exceed the duration (a partial last wave, say): the kernel asks for less.
-        issue_us *= 0.9
+    while solo(low) > kernel.duration_us:
+        # The class's traffic alone takes longer (a partial last wave, say): the kernel asks for less.
         dram_bytes *= 0.9
-    for _ in range(60):
+    return make(bisect(solo, kernel.duration_us, low, high))
+
+
+def bisect(function: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """Where an increasing ``function`` reaches ``target`` between ``low`` and ``high``, to a relative 1e-13."""
+    while high - low > 1e-13 * high:
         middle = 0.5 * (low + high)
-        block = _block_record(print_, middle, issue_us, dram_bytes)
-        if solo_duration_us(record, block[0], kernel.blocks, print_.blocks_per_sm) < kernel.duration_us:
+        if middle in (low, high):
+            break
+        if function(middle) < target:
             low = middle
         else:
             high = middle
-    return print_, _block_record(print_, high, issue_us, dram_bytes), kernel.duration_us
+    return high

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.devices.reference.sms import SmArray
 from gpusched_env.hardware.occupancy import footprint
-from gpusched_env.hardware.records import BLOCK_DTYPE
+from gpusched_env.hardware.records import block_record
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 
 
@@ -25,7 +26,9 @@ class Grid:
     priority: int = 0
     shared_bytes: int = 0
     registers: int = 16
-    issue_us: float = 0.0
+    rho: float = 0.0
+    wait: float = 0.0
+    spread: float = 0.0
     dram_bytes: float = 0.0
     partition: tuple[int, int] | None = None
     started_us: float = math.nan
@@ -34,14 +37,9 @@ class Grid:
     """(SM, blocks, start, end) of its residencies."""
 
 
-def block_record(gpu: GpuSpec, grid: Grid) -> np.ndarray:
-    print_ = footprint(gpu, grid.threads, grid.registers, grid.shared_bytes)
-    record = np.zeros(1, BLOCK_DTYPE)
-    record[0] = (
-        print_.threads, print_.warps, print_.registers, print_.shared_bytes, print_.carveout_bytes,
-        grid.latency_us, grid.issue_us, grid.dram_bytes,
-    )  # fmt: skip
-    return record
+def block_of(gpu: GpuSpec, grid: Grid) -> NDArray[np.void]:
+    footprint_ = footprint(gpu, grid.threads, grid.registers, grid.shared_bytes)
+    return block_record(footprint_, grid.latency_us, grid.rho, grid.wait, grid.dram_bytes, grid.spread)
 
 
 def without_contention(name: str) -> GpuSpec:
@@ -66,7 +64,7 @@ def run(gpu: GpuSpec, grids: list[Grid], *, each_wave: bool = True, check: bool 
             if sms.ahead:
                 sms.catch_up(now)
                 note(sms, slots, now)
-            slots[sms.add(block_record(gpu, grid), 1.0, grid.blocks, grid.priority, partition)] = grid
+            slots[sms.add(block_of(gpu, grid), 1.0, grid.blocks, grid.priority, partition)] = grid
         sms.step(now)
         note(sms, slots, now)
         if check:
@@ -91,7 +89,7 @@ def check_limits(gpu: GpuSpec, sms: SmArray, slots: dict[int, Grid]) -> None:
     usage = sms.usage()
     held = {name: np.zeros(gpu.sms, np.int64) for name in ("threads", "warps", "blocks", "registers", "shared")}
     for sm, slot, blocks, left, rate in sms.residents():
-        demand = block_record(gpu, slots[slot])[0]
+        demand = block_of(gpu, slots[slot])[0]
         for name in ("threads", "warps", "registers"):
             held[name][sm] += blocks * demand[name]
         held["shared"][sm] += blocks * demand["shared_bytes"]

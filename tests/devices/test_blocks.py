@@ -12,7 +12,7 @@ from gpusched_env.hardware.contention import solo_duration_us
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.records import gpu_record
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from tests.devices.grids import Grid, block_record, run, without_contention
+from tests.devices.grids import Grid, block_of, run, without_contention
 
 H100 = load_gpu("h100-sxm")
 SMALL = msgspec.structs.replace(H100, sms=6, dram_bytes_per_us=H100.dram_bytes_per_us / 22)
@@ -30,7 +30,8 @@ def grids(draw: st.DrawFn) -> Grid:
         priority=draw(st.sampled_from([0, 0, -1, -5])),
         shared_bytes=draw(st.sampled_from([0, 0, 1000, 30_000, 72_000, 200_000])),
         registers=draw(st.sampled_from([16, 32, 64])),
-        issue_us=latency * draw(st.sampled_from([0.0, 0.05, 0.3, 1.0])),
+        rho=draw(st.sampled_from([0.0, 0.02, 0.1, 0.3])),
+        wait=draw(st.sampled_from([0.0, 0.2])),
         dram_bytes=latency * draw(st.sampled_from([0.0, 100.0, 3_000.0, 20_000.0])),
         partition=draw(st.sampled_from([None, None, None, (first, draw(st.integers(1, 6)))])),
     )
@@ -63,12 +64,12 @@ def test_jumping_over_steady_states_changes_nothing(given_grids: list[Grid]) -> 
 
 
 @pytest.mark.parametrize("blocks", [1, 7, 131, 132, 133, 200, 264, 1056, 1057, 1500, 5000])
-@pytest.mark.parametrize(("issue", "traffic"), [(0.05, 0.0), (0.6, 3_000.0), (0.2, 60_000.0)])
-def test_a_kernel_alone_takes_its_closed_form(blocks: int, issue: float, traffic: float) -> None:
-    grid = Grid(0.0, blocks, 256, 20.0, issue_us=20.0 * issue, dram_bytes=20.0 * traffic, registers=32)
+@pytest.mark.parametrize(("rho", "traffic"), [(0.02, 0.0), (0.3, 3_000.0), (0.05, 60_000.0)])
+def test_a_kernel_alone_takes_its_closed_form(blocks: int, rho: float, traffic: float) -> None:
+    grid = Grid(0.0, blocks, 256, 20.0, rho=rho, dram_bytes=20.0 * traffic, registers=32)
     run(H100, [grid], each_wave=False)
     fitting = footprint(H100, 256, 32, 0).blocks_per_sm
-    expected = solo_duration_us(gpu_record(H100)[0], block_record(H100, grid)[0], blocks, fitting)
+    expected = solo_duration_us(gpu_record(H100)[0], block_of(H100, grid)[0], blocks, fitting)
     assert grid.ended_us == pytest.approx(expected, rel=2e-3)
 
 
@@ -101,7 +102,7 @@ def test_cost_does_not_grow_with_the_grid() -> None:
     for blocks in (10**4, 10**6):
         sms = SmArray(H100)
         sms.add(
-            block_record(H100, Grid(0.0, blocks, 256, 20.0, issue_us=6.0, registers=32)), 1.0, blocks, 0, (0, H100.sms)
+            block_of(H100, Grid(0.0, blocks, 256, 20.0, rho=0.1, registers=32)), 1.0, blocks, 0, (0, H100.sms)
         )
         sms.step(0.0)
         count = 0

@@ -24,6 +24,8 @@ def test_the_shipped_gpus() -> None:
 def test_every_constant_has_a_source(name: str) -> None:
     gpu = load_gpu(name)
     constants = set(GpuSpec.__struct_fields__) - NOT_CONSTANTS
+    if gpu.instructions is None:
+        constants.remove("instructions")
     assert gpu.name == name
     assert set(gpu.sources) == constants
     assert all(len(source) >= 8 for source in gpu.sources.values())

@@ -33,6 +33,7 @@ from gpusched_env.devices.reference.state import (
     ROWS,
     SAVED,
     SINCE_US,
+    SPREAD,
     STARTED,
     TRAFFIC,
     WAITING,
@@ -70,7 +71,7 @@ def step(limits, physics, sms, memory, rows, held, grids, work, lists, counts, c
         dispatch_all(now, limits, sms, rows, held, grids, work, lists, counts)
     set_rates(physics, sms, memory, rows, held, grids, work, counts, clock)
     if jumping and counts[QUEUE] > 0:
-        jump(sms, rows, held, grids, lists, counts)
+        jump(sms, rows, held, grids, work, lists, counts)
     set_next(sms, rows, counts, clock)
     return clock[NEXT], clock[TRAFFIC], counts[BUSY_SMS], counts[STARTED], counts[DISPATCHED], counts[FINISHED]
 
@@ -147,7 +148,7 @@ def remove_row(rank, r, sms, rows, held):
 
 
 @njit(cache=True, _nrt=False)
-def jump(sms, rows, held, grids, lists, counts):
+def jump(sms, rows, held, grids, work, lists, counts):
     """Let rows of the head grid run several waves in one event, as far as its waiting blocks surely last.
 
     While a grid waits at the head of the queue, every slot that its blocks free is taken by its next
@@ -155,7 +156,7 @@ def jump(sms, rows, held, grids, lists, counts):
     is dispatched block by block. Any other event gives unbegun waves back first (:func:`progress`).
     """
     slot = lists[QUEUE, 0]
-    if grids[slot, SAVED] > 0:
+    if grids[slot, SAVED] > 0 or work[slot, SPREAD] > 0.0:
         return
     for position in range(1, counts[QUEUE]):
         if not overlap(slot, lists[QUEUE, position], grids, sms.shape[1]):
@@ -175,14 +176,30 @@ def jump(sms, rows, held, grids, lists, counts):
         if sms[CARVEOUT, rank] != grids[slot, CARVEOUT]:
             # When this wave ends the SM may be idle, and then takes the grid's own carve-out: no steady state.
             continue
-        for r in range(sms[ROWS, rank]):
-            if held[GRID, r, rank] == slot and rows[RATE, r, rank] > 0.0:
-                # Waves that begin within ``until``: the first when the present block ends.
-                waves = int(np.floor(until * rows[RATE, r, rank] - rows[LEFT, r, rank])) + 1
-                if waves > 0:
-                    rows[LEFT, r, rank] += waves
-                    grids[slot, WAITING] -= waves * held[COUNT, r, rank]
-                    counts[AHEAD] = 1
+        r = youngest_alone(slot, rank, sms, held)
+        if r >= 0 and rows[RATE, r, rank] > 0.0:
+            # Waves that begin within ``until``: the first when the present block ends.
+            waves = int(np.floor(until * rows[RATE, r, rank] - rows[LEFT, r, rank])) + 1
+            if waves > 0:
+                rows[LEFT, r, rank] += waves
+                grids[slot, WAITING] -= waves * held[COUNT, r, rank]
+                counts[AHEAD] = 1
+
+
+@njit(cache=True, _nrt=False, forceinline=True)
+def youngest_alone(slot, rank, sms, held):
+    """The row of a grid on an SM if it is the youngest there and the grid's only one, else -1.
+
+    Rows are in order of age, which decides their rates: a wave takes the place of the one before it only if
+    that was the youngest already.
+    """
+    last = sms[ROWS, rank] - 1
+    if last < 0 or held[GRID, last, rank] != slot:
+        return -1
+    for r in range(last):
+        if held[GRID, r, rank] == slot:
+            return -1
+    return last
 
 
 @njit(cache=True, _nrt=False)

@@ -37,8 +37,10 @@ from gpusched_env.devices.reference.state import (
     ROWS,
     SAVED,
     SAVED_LEFT,
+    SERIAL,
     SHARED,
     SINCE_US,
+    SPREAD,
     STARTED,
     THREADS,
     WAITING,
@@ -154,11 +156,21 @@ def start(blocks, slot, rank, now, sms, rows, held, grids, work, lists, counts):
         lists[STARTED, counts[STARTED]] = slot
         counts[STARTED] += 1
     occupy(blocks, slot, rank, sms, grids, counts)
-    left = 1.0
-    if grids[slot, SAVED] > 0:
-        left = work[slot, SAVED_LEFT]
+    saved = grids[slot, SAVED] > 0
+    if saved:
         grids[slot, SAVED] -= blocks
+    if work[slot, SPREAD] > 0.0 and not saved:
+        for b in range(blocks):
+            draw = noise(rank, grids[slot, SERIAL], grids[slot, WAITING] - b)
+            add_row(1, 1.0 + work[slot, SPREAD] * draw, slot, rank, now, sms, rows, held)
+    else:
+        add_row(blocks, work[slot, SAVED_LEFT] if saved else 1.0, slot, rank, now, sms, rows, held)
     grids[slot, WAITING] -= blocks
+
+
+@njit(cache=True, _nrt=False, forceinline=True)
+def add_row(blocks, left, slot, rank, now, sms, rows, held):
+    """Put blocks with ``left`` of their work to do on an SM, into the row of equal ones or a new one."""
     last = sms[ROWS, rank]
     for r in range(last):
         if held[GRID, r, rank] == slot and rows[LEFT, r, rank] == left and rows[SINCE_US, r, rank] == now:
@@ -170,6 +182,16 @@ def start(blocks, slot, rank, now, sms, rows, held, grids, work, lists, counts):
     rows[RATE, last, rank] = 0.0
     rows[SINCE_US, last, rank] = now
     sms[ROWS, rank] = last + 1
+
+
+@njit(cache=True, _nrt=False)
+def noise(rank, serial, block):
+    """A reproducible number of mean 0 and deviation 1, uniform, for a block of a grid on an SM (a hash)."""
+    mixed = (rank * 2654435761 + serial * 40503 + block * 97561 + 12345) & 0xFFFFFFFF
+    mixed = ((mixed ^ (mixed >> 15)) * 2246822519) & 0xFFFFFFFF
+    mixed = ((mixed ^ (mixed >> 13)) * 3266489917) & 0xFFFFFFFF
+    mixed ^= mixed >> 16
+    return (mixed / 4294967295.0 - 0.5) * 3.4641016151377544
 
 
 @njit(cache=True, _nrt=False, forceinline=True)

@@ -1,7 +1,7 @@
 """How fast resident blocks progress: the laws of ``hardware.contention`` applied to all SMs.
 
 Many SMs hold the same. Neighbours with equal residents share one evaluation, and neighbours with equal
-traffic are one member of the bandwidth sharing, so the cost is that of comparing them.
+traffic are one kind in the bandwidth sharing, so the cost is that of comparing them.
 The arrays are those of :mod:`~gpusched_env.devices.reference.state`.
 """
 
@@ -20,28 +20,36 @@ from gpusched_env.devices.reference.state import (
     DRAM_RATE,
     FROZEN,
     GRID,
-    ISSUE_FRACTION,
-    ISSUE_NORM,
+    ISSUE,
     LATENCY_US,
     LEFT,
+    LIGHT_WAIT,
+    LOADING,
+    LOG_IDLE,
     NEXT,
     NOW,
+    OLDEST_FIRST,
     RATE,
+    RHO,
     ROWS,
     RUN_DEMAND,
+    RUN_LOADING,
     RUN_SMS,
-    SM_DRAM_RATE,
+    SUB_PARTITIONS,
     THROTTLE,
     TIME_US,
     TRAFFIC,
+    WAIT,
+    WARPS,
 )
 from gpusched_env.hardware.contention import (
-    NO_LEVEL,
-    block_time_us,
+    NEGLIGIBLE,
+    block_stretch,
     fair_level,
-    issue_stretch,
+    granted,
+    mean_stretch,
     served_traffic,
-    throttle,
+    tilt,
 )
 
 
@@ -50,11 +58,12 @@ def set_rates(physics, sms, memory, rows, held, grids, work, counts, clock):
     """Rates of all rows, and the DRAM traffic."""
     runs = issue(physics, sms, memory, rows, held, grids, work)
     level, clock[TRAFFIC] = share_bandwidth(runs, physics, memory)
-    deepest = 0
+    counts[DEPTH] = 0
     for rank in range(sms.shape[1]):
         depth = sms[ROWS, rank]
-        deepest = max(deepest, depth)
-        slow = throttle(memory[DEMAND, rank], level)
+        counts[DEPTH] = max(counts[DEPTH], depth)
+        demand = memory[DEMAND, rank]
+        slow = granted(demand, level * memory[LOADING, rank]) / demand if level > 0.0 and demand > 0.0 else 1.0
         if depth > 0 and (sms[DIRTY, rank] == 1 or slow != memory[THROTTLE, rank]):
             memory[THROTTLE, rank] = slow
             for r in range(depth):
@@ -66,7 +75,6 @@ def set_rates(physics, sms, memory, rows, held, grids, work, counts, clock):
                 else:
                     rows[RATE, r, rank] = 1.0 / rows[TIME_US, r, rank]
         sms[DIRTY, rank] = 0
-    counts[DEPTH] = deepest
 
 
 @njit(cache=True, _nrt=False)
@@ -74,28 +82,31 @@ def issue(physics, sms, memory, rows, held, grids, work):
     """Block durations and DRAM demands from issue-slot sharing, on SMs whose residents changed.
 
     Returns:
-        the number of runs of neighbouring SMs with equal demand (in ``RUN_DEMAND`` and ``RUN_SMS``).
+        the number of runs of neighbouring SMs with equal traffic (in ``RUN_DEMAND`` .. ``RUN_SMS``).
     """
     runs = 0
-    run_demand = -1.0
-    run_sms = 0.0
     twin = -1
     for rank in range(sms.shape[1]):
         if sms[DIRTY, rank] == 1:
             if twin >= 0 and same_residents(rank, twin, sms, held):
                 memory[DEMAND, rank] = memory[DEMAND, twin]
+                memory[LOADING, rank] = memory[LOADING, twin]
                 for r in range(sms[ROWS, rank]):
                     rows[TIME_US, r, rank] = rows[TIME_US, r, twin]
             else:
                 twin = rank
                 issue_on(rank, physics, sms, memory, rows, held, grids, work)
-        if memory[DEMAND, rank] != run_demand:
-            run_demand = memory[DEMAND, rank]
-            run_sms = 0.0
-            memory[RUN_DEMAND, runs] = run_demand
+        if (
+            runs > 0
+            and memory[DEMAND, rank] == memory[RUN_DEMAND, runs - 1]
+            and memory[LOADING, rank] == memory[RUN_LOADING, runs - 1]
+        ):
+            memory[RUN_SMS, runs - 1] += 1.0
+        else:
+            memory[RUN_DEMAND, runs] = memory[DEMAND, rank]
+            memory[RUN_LOADING, runs] = memory[LOADING, rank]
+            memory[RUN_SMS, runs] = 1.0
             runs += 1
-        run_sms += 1.0
-        memory[RUN_SMS, runs - 1] = run_sms
     return runs
 
 
@@ -112,41 +123,64 @@ def same_residents(a, b, sms, held):
 
 @njit(cache=True, _nrt=False)
 def issue_on(rank, physics, sms, memory, rows, held, grids, work):
-    """Block durations on one SM, and the SM's DRAM demand at that pace."""
+    """Block durations on one SM, and the SM's DRAM demand at that pace. Rows are in order of age."""
     demand = 0.0
     squared = 0.0
+    log_idle = 0.0
     for r in range(sms[ROWS, rank]):
         slot = held[GRID, r, rank]
         if grids[slot, FROZEN] == 0:
-            fraction = work[slot, ISSUE_FRACTION]
-            demand += held[COUNT, r, rank] * fraction
-            squared += held[COUNT, r, rank] * fraction * fraction
-    mean = squared / demand if demand > 0.0 else 0.0
-    stretch = issue_stretch(demand, physics[ISSUE_NORM])
+            warps = held[COUNT, r, rank] * grids[slot, WARPS] / physics[SUB_PARTITIONS]
+            demand += warps * work[slot, RHO]
+            squared += warps * work[slot, RHO] * work[slot, RHO]
+            log_idle += warps * work[slot, LOG_IDLE]
+    mean = mean_stretch(demand, log_idle)
+    leaning = tilt(demand) * physics[OLDEST_FIRST]
+    before = 0.0
+    log_idle_older = 0.0
     traffic = 0.0
+    loading = 0.0
     for r in range(sms[ROWS, rank]):
         slot = held[GRID, r, rank]
-        time_us = block_time_us(work[slot, LATENCY_US], work[slot, ISSUE_FRACTION], mean, stretch)
+        time_us = work[slot, LATENCY_US]
+        warps = held[COUNT, r, rank] * grids[slot, WARPS] / physics[SUB_PARTITIONS]
+        if physics[ISSUE] > 0.0 and demand > 0.0 and grids[slot, FROZEN] == 0:
+            own = warps * work[slot, RHO]
+            log_idle_own = warps * work[slot, LOG_IDLE]
+            middle = (before + 0.5 * own) / demand
+            wait = work[slot, WAIT] if physics[LIGHT_WAIT] > 0.0 else 0.0
+            time_us *= block_stretch(
+                work[slot, RHO],
+                wait,
+                squared / demand,
+                mean,
+                leaning,
+                middle,
+                log_idle_older,
+                log_idle - log_idle_older - log_idle_own,
+            )
+            before += own
+            log_idle_older += log_idle_own
         rows[TIME_US, r, rank] = time_us
-        if grids[slot, FROZEN] == 0:
+        if grids[slot, FROZEN] == 0 and work[slot, DRAM_BYTES] > 0.0:
             traffic += held[COUNT, r, rank] * work[slot, DRAM_BYTES] / time_us
+            loading += warps
     memory[DEMAND, rank] = traffic
+    memory[LOADING, rank] = loading
 
 
 @njit(cache=True, _nrt=False)
 def share_bandwidth(runs, physics, memory):
-    """The fair level of DRAM traffic an SM (bytes/us), and the traffic served in total."""
+    """The fair level of DRAM traffic for a weight of 1 (bytes/us; 0: nobody is held up), and the traffic served."""
     total = 0.0
     for run in range(runs):
         total += memory[RUN_DEMAND, run] * memory[RUN_SMS, run]
     if total <= 0.0:
-        return NO_LEVEL, 0.0
+        return 0.0, 0.0
     served = served_traffic(total, physics[DRAM_RATE], physics[DRAM_NORM])
-    level = min(fair_level(memory[RUN_DEMAND, :runs], memory[RUN_SMS, :runs], served), physics[SM_DRAM_RATE])
-    traffic = 0.0
-    for run in range(runs):
-        traffic += memory[RUN_DEMAND, run] * throttle(memory[RUN_DEMAND, run], level) * memory[RUN_SMS, run]
-    return level, traffic
+    if served >= NEGLIGIBLE * total:
+        return 0.0, total
+    return fair_level(memory[RUN_DEMAND], memory[RUN_LOADING], memory[RUN_SMS], runs, served), served
 
 
 @njit(cache=True, _nrt=False)

@@ -34,6 +34,7 @@ class SmArray:
         self._sms = np.zeros((state.SM_FIELDS, gpu.sms), np.int64)
         self._memory = np.ones((state.MEMORY_FIELDS, gpu.sms))
         self._memory[state.DEMAND] = 0.0
+        self._serial = 0
         self._rows = np.zeros((state.ROW_FIELDS, rows, gpu.sms))
         self._rows[state.LEFT] = 1.0
         self._held = np.zeros((state.HELD_FIELDS, rows, gpu.sms), np.int64)
@@ -43,7 +44,7 @@ class SmArray:
         self._counts = np.zeros(state.COUNTS, np.int64)
         self._clock = np.array([0.0, math.inf, 0.0])
         self._ended = np.zeros((gpu.sms * rows, 4))
-        physics = ("dram_bytes_per_us", "sm_dram_bytes_per_us", "issue_norm", "dram_norm")
+        physics = ("sub_partitions", "dram_bytes_per_us", "dram_norm", "issue", "oldest_first", "light_wait")
         self._arrays = (
             self._limits, np.array([record[name] for name in physics]), self._sms, self._memory, self._rows, self._held,
             self._grids, self._work, self._lists, self._counts, self._clock, self._ended,
@@ -98,14 +99,16 @@ class SmArray:
             its slot.
         """
         slot = self._free.pop()
-        threads, warps, registers, shared, carveout, latency_us, issue_us, dram_bytes = block.item()
+        threads, warps, registers, shared, carveout, latency_us, rho, wait, dram_bytes, spread = block.item()
         first, sms = partition
         self._grids[slot] = (
             threads, warps, 1, registers, shared, carveout,
-            waiting, 0, saved, priority, first, sms, 1, 0, 0,
+            waiting, 0, saved, priority, first, sms, 1, 0, 0, self._serial,
         )  # fmt: skip
-        latency_us *= scale
-        self._work[slot] = (latency_us, issue_us * scale / latency_us, dram_bytes * scale, saved_left)
+        self._serial += 1
+        self._work[slot] = (
+            latency_us * scale, rho, math.log1p(-rho), wait, dram_bytes * scale, spread, saved_left,
+        )  # fmt: skip
         queue, grid = self._queue, self._grid
         position = self._count[state.QUEUE]
         self._count[state.QUEUE] = position + 1

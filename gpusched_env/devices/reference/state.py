@@ -9,13 +9,13 @@ and ``work``: of the last one), by array:
 array        type       shape                      holds
 ===========  =========  =========================  ====================================================
 ``limits``   int64      ``(5,)``                   what an SM offers: ``THREADS`` .. ``REGISTERS``
-``physics``  float64    ``(4,)``                   ``DRAM_RATE`` .. ``DRAM_NORM``
+``physics``  float64    ``(6,)``                   ``SUB_PARTITIONS`` .. ``LIGHT_WAIT``
 ``sms``      int64      ``(9, SMs)``               ``THREADS`` .. ``ROOM``
-``memory``   float64    ``(4, SMs)``               ``DEMAND`` .. ``RUN_SMS``
+``memory``   float64    ``(6, SMs)``               ``DEMAND`` .. ``RUN_SMS``
 ``rows``     float64    ``(4, rows, SMs)``         ``LEFT`` .. ``SINCE_US``
 ``held``     int64      ``(2, rows, SMs)``         ``GRID``, ``COUNT``
-``grids``    int64      ``(slots, 15)``            ``THREADS`` .. ``CARVEOUT`` of a block, ``WAITING`` ..
-``work``     float64    ``(slots, 4)``             ``LATENCY_US`` .. ``SAVED_LEFT``
+``grids``    int64      ``(slots, 16)``            ``THREADS`` .. ``CARVEOUT`` of a block, ``WAITING`` ..
+``work``     float64    ``(slots, 7)``             ``LATENCY_US`` .. ``SAVED_LEFT``
 ``lists``    int64      ``(4, slots)``             ``QUEUE`` .. ``FINISHED``: grid slots
 ``counts``   int64      ``(9,)``                   ``QUEUE`` .. ``FINISHED``: their lengths; ``ENDED`` ..
 ``clock``    float64    ``(3,)``                   ``NOW``, ``NEXT``, ``TRAFFIC``
@@ -49,13 +49,17 @@ SM_FIELDS: Final = 9
 
 DEMAND: Final = 0
 """DRAM traffic that an SM's residents ask for, bytes/us."""
-THROTTLE: Final = 1
+LOADING: Final = 1
+"""Warps of residents that use DRAM: the SM's weight in sharing the bandwidth."""
+THROTTLE: Final = 2
 """Factor on the progress of memory-using blocks of an SM."""
-RUN_DEMAND: Final = 2
-"""Scratch: neighbouring SMs of equal demand are one member of the bandwidth sharing, of this demand ..."""
-RUN_SMS: Final = 3
-"""... with this many SMs."""
-MEMORY_FIELDS: Final = 4
+RUN_DEMAND: Final = 3
+"""Scratch: neighbouring SMs of equal demand and weight are one kind in the bandwidth sharing; its demand ..."""
+RUN_LOADING: Final = 4
+"""... its weight ..."""
+RUN_SMS: Final = 5
+"""... and its number of SMs."""
+MEMORY_FIELDS: Final = 6
 
 LEFT: Final = 0
 """Share of a block's work still to do; whole numbers on top are further waves that will follow on the
@@ -91,16 +95,24 @@ FROZEN: Final = 13
 """1 if a grid's resident blocks make no progress."""
 BEGUN: Final = 14
 """1 once a block of a grid was dispatched."""
-GRID_FIELDS: Final = 15
+SERIAL: Final = 15
+"""Number of a grid in order of arrival, from which the spread of its blocks is drawn."""
+GRID_FIELDS: Final = 16
 
 LATENCY_US: Final = 0
-"""Duration of a block alone with unlimited bandwidth and free issue slots."""
-ISSUE_FRACTION: Final = 1
-"""Issue demand of a block over its latency."""
-DRAM_BYTES: Final = 2
+"""Duration of a block alone with unlimited bandwidth."""
+RHO: Final = 1
+"""Share of that time for which a warp needs its sub-partition's issue slot."""
+LOG_IDLE: Final = 2
+"""Logarithm of ``1 - RHO``."""
+WAIT: Final = 3
+"""Share of the latency that heavier co-residents can stretch."""
+DRAM_BYTES: Final = 4
 """Traffic of a block."""
-SAVED_LEFT: Final = 3
-WORK_FIELDS: Final = 4
+SPREAD: Final = 5
+"""Relative standard deviation of work between blocks."""
+SAVED_LEFT: Final = 6
+WORK_FIELDS: Final = 7
 
 QUEUE: Final = 0
 """Grids with waiting blocks, in the order in which they hand them out."""
@@ -129,9 +141,14 @@ TRAFFIC: Final = 2
 """DRAM traffic served, bytes/us."""
 CLOCK_FIELDS: Final = 3
 
-DRAM_RATE: Final = 0
+SUB_PARTITIONS: Final = 0
+"""Warp schedulers of an SM."""
+DRAM_RATE: Final = 1
 """Reachable DRAM bandwidth, bytes/us."""
-SM_DRAM_RATE: Final = 1
-"""What one SM can draw of it at most, bytes/us."""
-ISSUE_NORM: Final = 2
-DRAM_NORM: Final = 3
+DRAM_NORM: Final = 2
+ISSUE: Final = 3
+"""1 if blocks share issue slots."""
+OLDEST_FIRST: Final = 4
+"""1 if older blocks issue first."""
+LIGHT_WAIT: Final = 5
+"""1 if light warps wait longer among heavier ones."""

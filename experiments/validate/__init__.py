@@ -1,0 +1,1 @@
+"""How well the simulator predicts recordings of a real GPU."""

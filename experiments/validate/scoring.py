@@ -1,0 +1,102 @@
+"""Errors of predictions: relative errors of end times, of makespans, and the order of ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.experiments.validate.dataset import ModelPair, RecordedScenario
+
+REPRODUCIBLE = 0.05
+"""A launch whose ends over the repetitions lie within this share of its end is held against the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Predicted times of a scenario's launches, in issue order (us since the release)."""
+
+    scenario: RecordedScenario
+    start_us: NDArray[np.float64]
+    end_us: NDArray[np.float64]
+
+    @property
+    def measured_us(self) -> NDArray[np.float64]:
+        return np.array([m.end_us for m in self.scenario.measured])
+
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """Signed relative error of each end."""
+        return self.end_us / self.measured_us - 1.0
+
+    @property
+    def reproducible(self) -> NDArray[np.bool_]:
+        ranges = np.array(self.scenario.end_min_max_us)
+        return (ranges[:, 1] - ranges[:, 0]) <= REPRODUCIBLE * self.measured_us
+
+    @property
+    def makespan_error(self) -> float:
+        return float(self.end_us.max() / self.measured_us.max() - 1.0)
+
+    @property
+    def rank_correlation(self) -> float:
+        """Spearman's correlation of predicted and measured ends; 1 for a single launch."""
+        if len(self.end_us) < 2:
+            return 1.0
+        ranks = [np.argsort(np.argsort(values)) for values in (self.end_us, self.measured_us)]
+        return float(np.corrcoef(*ranks)[0, 1])
+
+
+def spread(errors: NDArray[np.float64]) -> dict[str, float]:
+    """Median, 90th and 95th percentile of absolute errors."""
+    size = np.abs(errors)
+    return {name: float(np.percentile(size, q)) for name, q in (("median", 50), ("p90", 90), ("p95", 95))}
+
+
+def score(predictions: Sequence[Prediction]) -> dict[str, Any]:
+    """The figures of one set."""
+    errors = np.concatenate([p.errors for p in predictions])
+    reproducible = np.concatenate([p.reproducible for p in predictions])
+    return {
+        "n": len(errors),
+        "n_reproducible": int(reproducible.sum()),
+        "end_error": spread(errors),
+        "reproducible_end_error": spread(errors[reproducible]) if reproducible.any() else None,
+        "makespan_error": spread(np.array([p.makespan_error for p in predictions])),
+        "rank_correlation": {
+            "mean": float(np.mean([p.rank_correlation for p in predictions])),
+            "p10": float(np.percentile([p.rank_correlation for p in predictions], 10)),
+        },
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class PairPrediction:
+    """Predicted slowdowns of a pair of networks."""
+
+    pair: ModelPair
+    foreground: float
+    background: float
+
+    @property
+    def foreground_error(self) -> float:
+        return self.foreground / (self.pair.fg_p50_us / self.pair.fg_solo_us) - 1.0
+
+    @property
+    def background_error(self) -> float:
+        return self.background / (self.pair.bg_p50_us / self.pair.bg_solo_us) - 1.0
+
+
+def score_pairs(predictions: Sequence[PairPrediction]) -> dict[str, Any]:
+    """The figures of the pairs of networks: errors of both sides' slowdowns."""
+    foreground = np.array([p.foreground_error for p in predictions])
+    background = np.array([p.background_error for p in predictions])
+    return {
+        "n": len(predictions),
+        "slowdown_error": spread(np.concatenate([foreground, background])),
+        "foreground_error": spread(foreground),
+        "background_error": spread(background),
+    }
