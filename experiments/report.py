@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.page import asset, embed, fill
 from gpusched_env.experiments.report_charts import charts
 from gpusched_env.experiments.report_tables import global_table, tenant_table
 from gpusched_env.experiments.report_timeline import timeline_data
@@ -39,25 +38,14 @@ def write_report(comparison: Comparison, result: dict[str, Any], path: Path) -> 
         "descriptions": _descriptions(comparison),
         "provenance": _provenance(result),
         "scenario": escape(yaml.safe_dump(result["scenario"], sort_keys=False, allow_unicode=True)),
-        "charts": _embed(charts(comparison)),
-        "timeline": _embed(timeline),
-        "style": _asset("report.css"),
-        "script": _asset("report.js"),
-        "timeline_script": _asset("timeline.js"),
+        "charts": embed(charts(comparison)),
+        "timeline": embed(timeline),
+        "style": asset("report.css"),
+        "script": asset("report.js"),
+        "timeline_script": asset("timeline.js"),
         "plotly": get_plotlyjs(),
     }
-    parts = _asset("report.html").split("%%")
-    # Odd parts are names; filling them one by one keeps inserted text from being searched for names.
-    path.write_text("".join(page[part] if i % 2 else part for i, part in enumerate(parts)), encoding="utf-8")
-
-
-def _asset(name: str) -> str:
-    return (resources.files("gpusched_env.experiments") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _embed(data: Any) -> str:
-    """JSON that may stand inside a script element."""
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    path.write_text(fill("report.html", page), encoding="utf-8")
 
 
 def _facts(comparison: Comparison) -> str:

@@ -24,9 +24,10 @@ def output_console() -> Console:
 
 
 @contextlib.contextmanager
-def progress_bar(episodes: int) -> Iterator[OnProgress]:
-    """Yields what ``compare(on_progress=...)`` takes; counts ``episodes`` and shows the time left.
+def progress_bar(total: int, what: str = "episodes", last: str = "the timeline") -> Iterator[OnProgress]:
+    """Yields what ``compare(on_progress=...)`` takes; counts to ``total`` and shows the time left.
 
+    ``what`` is counted; ``last`` is what is under way when all are finished.
     Shows nothing where the standard error is no terminal.
     """
     console = Console(stderr=True)
@@ -40,10 +41,10 @@ def progress_bar(episodes: int) -> Iterator[OnProgress]:
     )
     shown = console.is_terminal or console.is_jupyter
     with Progress(*columns, console=console, transient=True, disable=not shown) as bar:
-        row = bar.add_task(f"0 of {episodes} episodes", total=1.0)
+        row = bar.add_task(f"0 of {total} {what}", total=1.0)
 
         def update(finished: int, share: float) -> None:
-            what = "the timeline" if finished == episodes else f"{finished} of {episodes} episodes"
-            bar.update(row, completed=share, description=what)
+            text = last if finished == total else f"{finished} of {total} {what}"
+            bar.update(row, completed=share, description=text)
 
         yield update

@@ -2,7 +2,7 @@
 
 A folder holds ``kernels.jsonl`` and any of ``pairs``, ``mixes``, ``sequences`` and ``model_pairs`` (each
 ``.jsonl`` or ``.jsonl.gz``; see ``data/README.md`` for how such recordings are made). A first line
-without an ``id`` or ``what`` is a header and skipped.
+without an ``id``, ``what`` or ``spec`` is a header and skipped.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from gpusched_env.errors import InputError
 
 KERNEL_SETS = ("pairs", "mixes", "sequences")
 MODEL_PAIRS = "model_pairs"
+ROW_KEYS = ("id", "what", "spec")
+"""What begins a row: a first line without any of these is a header."""
 
 Positive = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
@@ -102,10 +104,12 @@ def read_kernels(folder: Path) -> dict[str, SyntheticKernel]:
     Raises:
         InputError: missing or invalid file; names file, line and field.
     """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; name one with kernels.jsonl and recordings")
     path = find(folder, "kernels")
     if path is None:
         raise InputError(f"{folder}: has no kernels.jsonl (or .jsonl.gz)")
-    return {kernel.id: kernel for kernel in _rows(path, SyntheticKernel)}
+    return {kernel.id: kernel for kernel in read_rows(path, SyntheticKernel)}
 
 
 def read_scenarios(folder: Path, name: str, kernels: dict[str, SyntheticKernel]) -> list[RecordedScenario] | None:
@@ -117,12 +121,14 @@ def read_scenarios(folder: Path, name: str, kernels: dict[str, SyntheticKernel])
     path = find(folder, name)
     if path is None:
         return None
-    scenarios = _rows(path, RecordedScenario)
+    scenarios = read_rows(path, RecordedScenario)
     for scenario in scenarios:
         where = f"{path}: scenario {scenario.id}"
         for launch in scenario.launches:
             if launch.kernel not in kernels:
-                raise InputError(f"{where}: unknown kernel {launch.kernel!r}; {len(kernels)} kernels are in the library")
+                raise InputError(
+                    f"{where}: unknown kernel {launch.kernel!r}; {len(kernels)} kernels are in the library"
+                )
         if not len(scenario.launches) == len(scenario.measured) == len(scenario.end_min_max_us):
             raise InputError(
                 f"{where}: {len(scenario.launches)} launches, {len(scenario.measured)} measured, "
@@ -131,7 +137,9 @@ def read_scenarios(folder: Path, name: str, kernels: dict[str, SyntheticKernel])
         opened: set[int] = set()
         for i, launch in enumerate(scenario.launches):
             if launch.delay_us is None and launch.stream not in opened:
-                raise InputError(f"{where}: launches[{i}].delay_us is null, but it is the first of stream {launch.stream}")
+                raise InputError(
+                    f"{where}: launches[{i}].delay_us is null, but it is the first of stream {launch.stream}"
+                )
             opened.add(launch.stream)
     return scenarios
 
@@ -141,7 +149,7 @@ def read_model_pairs(folder: Path) -> list[ModelPair] | None:
     path = find(folder, MODEL_PAIRS)
     if path is None:
         return None
-    rows: list[ModelSolo | ModelPair] = _rows(path, ModelSolo | ModelPair)  # type: ignore[arg-type]
+    rows: list[ModelSolo | ModelPair] = read_rows(path, ModelSolo | ModelPair)  # type: ignore[arg-type]
     return [row for row in rows if isinstance(row, ModelPair)]
 
 
@@ -153,7 +161,12 @@ def find(folder: Path, name: str) -> Path | None:
     return None
 
 
-def _rows(path: Path, type_: type[Row]) -> list[Row]:
+def read_rows(path: Path, type_: type[Row]) -> list[Row]:
+    """All rows of a file of one JSON object a line, plain or gzipped, without its header.
+
+    Raises:
+        InputError: the file cannot be read, has no rows, or a row does not validate; names file, line and field.
+    """
     try:
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.name.endswith(".gz") else data).decode()
@@ -177,4 +190,4 @@ def _is_header(line: str, path: Path) -> bool:
         first: Any = json.loads(line)
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line 1: not JSON ({error})") from error
-    return isinstance(first, dict) and "id" not in first and "what" not in first
+    return isinstance(first, dict) and not any(key in first for key in ROW_KEYS)

@@ -13,11 +13,12 @@ import msgspec
 import numpy as np
 
 from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.experiments.reproduce.recordings import SCHEDULERS, graph_turnarounds_us
 from gpusched_env.experiments.validate.dataset import ModelPair, RecordedScenario, SyntheticKernel
-from gpusched_env.experiments.validate.scoring import PairPrediction, Prediction
+from gpusched_env.experiments.validate.scoring import Prediction
 from gpusched_env.experiments.validate.synthetic import profile, timer_kernel
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.scenarios.problem import HostOp, Problem, TenantProgram
+from gpusched_env.scenarios.problem import HostOp, Problem, TenantProgram, load_workload
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.session import run_episode
@@ -39,6 +40,9 @@ BLOCK_GAP_US = 2.05
 The specification's ``stream_gap_us`` is what profilers see, whose kernel durations contain part of it.
 """
 FOREVER_US = 1e9
+PAIR_HORIZON_US = 150_000.0
+"""Pairs of networks are simulated this long, or for :data:`PAIR_ITERATIONS` of the longer network."""
+PAIR_ITERATIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +181,17 @@ _NO_WORKLOAD = Workload(
 """Stands in for the workload of a program that is made directly."""
 
 
-def predict_pair(pair: ModelPair, gpu: str, horizon_us: float = 150_000.0) -> PairPrediction:
-    """Slowdowns of two networks as CUDA graphs on two streams, against each alone."""
-    from gpusched_env.experiments.reproduce.recordings import SCHEDULERS, graph_turnarounds_us
+def network_alone_us(network: str, gpu: str) -> float:
+    """Median turnaround of a network as a CUDA graph by itself."""
+    return _turnarounds_us([network], gpu, "pass-through")[0]
 
-    solo = [graph_turnarounds_us([name], gpu, "pass-through", horizon_us)[0] for name in (pair.fg, pair.bg)]
-    together = graph_turnarounds_us([pair.fg, pair.bg], gpu, SCHEDULERS[pair.mode], horizon_us)
-    return PairPrediction(pair, together[0] / solo[0], together[1] / solo[1])
+
+def networks_together_us(pair: ModelPair, gpu: str) -> tuple[float, float]:
+    """Median turnarounds of a pair's foreground and background as CUDA graphs on two streams."""
+    foreground, background = _turnarounds_us([pair.fg, pair.bg], gpu, SCHEDULERS[pair.mode])
+    return foreground, background
+
+
+def _turnarounds_us(networks: list[str], gpu: str, scheduler: str) -> list[float]:
+    longest_us = max(max(load_workload(name).iteration_us) for name in networks)
+    return graph_turnarounds_us(networks, gpu, scheduler, max(PAIR_HORIZON_US, PAIR_ITERATIONS * longest_us))

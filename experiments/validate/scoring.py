@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,11 +67,30 @@ def score(predictions: Sequence[Prediction]) -> dict[str, Any]:
         "end_error": spread(errors),
         "reproducible_end_error": spread(errors[reproducible]) if reproducible.any() else None,
         "makespan_error": spread(np.array([p.makespan_error for p in predictions])),
-        "rank_correlation": {
-            "mean": float(np.mean([p.rank_correlation for p in predictions])),
-            "p10": float(np.percentile([p.rank_correlation for p in predictions], 10)),
-        },
+        "rank_correlation": float(np.mean([p.rank_correlation for p in predictions])),
+        "rank_correlation_p10": float(np.percentile([p.rank_correlation for p in predictions], 10)),
     }
+
+
+def halves(predictions: Sequence[Prediction]) -> dict[str, Any]:
+    """The figures of the scenarios with even and with odd numbers; ``None`` for a half without any."""
+    split: dict[str, list[Prediction]] = {"even": [], "odd": []}
+    for position, prediction in enumerate(predictions):
+        split["odd" if _number(prediction.scenario.id, position) % 2 else "even"].append(prediction)
+    return {name: score(members) if members else None for name, members in split.items()}
+
+
+def _number(id_: str, position: int) -> int:
+    """The number at the end of a scenario's id, else its position in the file."""
+    digits = re.search(r"\d+$", id_)
+    return int(digits.group()) if digits else position
+
+
+def concurrency(scenario: RecordedScenario) -> list[int]:
+    """For each launch, how many launches ran at the midpoint of its measured time, itself included."""
+    start = np.array([m.start_us for m in scenario.measured])
+    end = np.array([m.end_us for m in scenario.measured])
+    return [max(1, int(((start <= middle) & (middle <= end)).sum())) for middle in (start + end) / 2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ One number a kernel, a scale on latency and traffic, makes the simulator reprodu
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -18,7 +19,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.validate.dataset import SyntheticKernel
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.records import block_record
-from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.hardware.specs import GpuSpec, Instructions
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile
 
@@ -31,6 +32,29 @@ P95_SPREAD = 0.45
 MOST_SPREAD = 0.08
 SOLVED = 2e-4
 """Relative error of the solo duration at which the scale is good enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What one block of a kernel asks for according to its instructions' costs, us of one of its warps."""
+
+    latency_us: float
+    """Duration of the block alone."""
+    issue_us: float
+    """Of that, how long it needs the issue slot of its sub-partition."""
+    wait_us: float
+    """Of that, what heavier co-residents can stretch."""
+
+
+def demands(kernel: SyntheticKernel, costs: Instructions) -> Demands:
+    """The demands of a block of ``kernel``, no profile needed."""
+    fma = kernel.flop_per_block / kernel.block / FLOP_PER_FMA
+    loads = kernel.dram_bytes_per_block / kernel.block / BYTES_PER_LOAD
+    return Demands(
+        latency_us=costs.block_us + fma * costs.fma_latency_us + loads * costs.load_latency_us,
+        issue_us=fma * costs.fma_issue_us + loads * costs.load_issue_us,
+        wait_us=fma * costs.fma_issue_us + loads * costs.load_wait_us,
+    )
 
 
 def profile(kernel: SyntheticKernel, gpu: GpuSpec, *, spread: bool = True, calibrate: bool = True) -> KernelProfile:
@@ -47,11 +71,11 @@ def profile(kernel: SyntheticKernel, gpu: GpuSpec, *, spread: bool = True, calib
     """
     scale = 1.0
     for _ in range(8 if calibrate else 0):
-        duration = solo_us(kernel, _block(kernel, gpu, scale, spread), gpu)
+        duration = solo_us(kernel, block_of(kernel, gpu, scale=scale, spread=spread), gpu)
         if abs(duration / kernel.solo.duration_us - 1.0) < SOLVED:
             break
         scale *= kernel.solo.duration_us / duration
-    block = _block(kernel, gpu, scale, spread)
+    block = block_of(kernel, gpu, scale=scale, spread=spread)
     return KernelProfile(
         kernel=Kernel(
             name=kernel.id,
@@ -70,24 +94,24 @@ def profile(kernel: SyntheticKernel, gpu: GpuSpec, *, spread: bool = True, calib
     )
 
 
-def _block(kernel: SyntheticKernel, gpu: GpuSpec, scale: float, spread: bool) -> NDArray[np.void]:
-    costs = gpu.instructions
-    if costs is None:
+def block_of(kernel: SyntheticKernel, gpu: GpuSpec, *, scale: float = 1.0, spread: bool = True) -> NDArray[np.void]:
+    """One record of a block of ``kernel`` whose latency and traffic are ``scale`` times what its work says.
+
+    Raises:
+        InputError: as :func:`profile`.
+    """
+    if gpu.instructions is None:
         raise InputError(f"{gpu.name}: has no instruction costs; measure them with `gpusched calibrate`")
-    fma = kernel.flop_per_block / kernel.block / FLOP_PER_FMA
-    loads = kernel.dram_bytes_per_block / kernel.block / BYTES_PER_LOAD
-    latency_us = costs.block_us + fma * costs.fma_latency_us + loads * costs.load_latency_us
-    issue_us = fma * costs.fma_issue_us + loads * costs.load_issue_us
-    wait_us = fma * costs.fma_issue_us + loads * costs.load_wait_us
+    asked = demands(kernel, gpu.instructions)
     deviation = PLAIN_SPREAD
-    if loads > 0:
+    if kernel.dram_bytes_per_block > 0:
         deviation = P95_SPREAD * (kernel.solo.block_us_p95 / kernel.solo.block_us - 1.0)
         deviation = min(max(deviation, PLAIN_SPREAD), MOST_SPREAD)
     return block_record(
         footprint(gpu, kernel.block, kernel.regs, kernel.smem, kernel.id),
-        latency_us * scale,
-        issue_us / latency_us,
-        wait_us / latency_us,
+        asked.latency_us * scale,
+        asked.issue_us / asked.latency_us,
+        asked.wait_us / asked.latency_us,
         kernel.dram_bytes_per_block * scale,
         deviation if spread else 0.0,
     )

@@ -48,7 +48,7 @@ def mean_stretch(demand, log_idle):
     """
     if demand <= 0.0:
         return 1.0
-    return max(1.0, demand / (1.0 - math.exp(log_idle)))
+    return max(1.0, demand / -math.expm1(log_idle))
 
 
 @njit(cache=True, inline="always")
@@ -129,12 +129,6 @@ def fair_level(demands, weights, counts, members, capacity):
         if abs(gap) < 1e-12:
             break
     return level
-
-
-@njit(cache=True, inline="always")
-def slots_used(log_idle):
-    """Share of a sub-partition's issue slots in use, from the logarithm of the probability that none is ready."""
-    return 1.0 - math.exp(log_idle)
 
 
 @njit(cache=True, inline="always")

@@ -38,7 +38,7 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     duration_us: Annotated[float, Meta(gt=0)]
     """Mean duration alone on the GPU of the recording, first block start to last block end."""
     kind: KernelClass = "mixed"
-    issue_fraction: Annotated[float, Meta(gt=0, le=1)] | None = None
+    issue_fraction: Annotated[float, Meta(ge=0, le=1)] | None = None
     """Share of the issue slots of the SMs it runs on that it uses alone; ``None``: estimated by class."""
     dram_bytes: Annotated[float, Meta(ge=0)] | None = None
     """DRAM traffic of the whole kernel, bytes; ``None``: estimated by class."""

@@ -47,6 +47,11 @@ def without_contention(name: str) -> GpuSpec:
     return msgspec.structs.replace(load_gpu(name), dram_bytes_per_us=1e12)
 
 
+def few_sms(gpu: GpuSpec, sms: int) -> GpuSpec:
+    """``gpu`` with fewer SMs, even ones first."""
+    return msgspec.structs.replace(gpu, sms=sms, sm_order="even-odd")
+
+
 def run(gpu: GpuSpec, grids: list[Grid], *, each_wave: bool = True, check: bool = False) -> SmArray:
     """Run ``grids`` to the end; fills their start, end and spans (spans need ``each_wave``)."""
     sms = SmArray(gpu, each_wave=each_wave)

@@ -51,7 +51,7 @@ def write_workload(folder: Path, name: str, ops: Sequence[K | Copy | str], sms: 
             alone = -(-op.blocks // sms) * op.block_us
             kernel = {
                 "name": f"{name}_{len(kernels)}", "grid": [op.blocks, 1, 1], "block": [1024, 1, 1], "registers": 32,
-                "duration_us": alone, "kind": "latency", "issue_fraction": 1e-9, "dram_bytes": 0.0,
+                "duration_us": alone, "kind": "latency", "issue_fraction": 0.0, "dram_bytes": 0.0,
                 "idempotent": op.idempotent,
             }  # fmt: skip
             rows.append([OpKind.KERNEL, op.host_us, len(kernels), alone, 0])

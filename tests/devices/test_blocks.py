@@ -12,10 +12,10 @@ from gpusched_env.hardware.contention import solo_duration_us
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.records import gpu_record
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from tests.devices.grids import Grid, block_of, run, without_contention
+from tests.devices.grids import Grid, block_of, few_sms, run, without_contention
 
 H100 = load_gpu("h100-sxm")
-SMALL = msgspec.structs.replace(H100, sms=6, dram_bytes_per_us=H100.dram_bytes_per_us / 22)
+SMALL = msgspec.structs.replace(few_sms(H100, 6), dram_bytes_per_us=H100.dram_bytes_per_us / 22)
 
 
 @st.composite
@@ -77,16 +77,16 @@ def test_waiting_blocks_pack_into_the_sms_that_free_first() -> None:
     """Blocks of 256 threads behind full SMs go eight to an SM, although they would spread on idle SMs."""
     first = Grid(0.0, 4 * 2, 1024, 100.0)
     second = Grid(10.0, 9, 256, 10.0)
-    run(msgspec.structs.replace(without_contention("h100-sxm"), sms=4), [first, second])
+    run(few_sms(without_contention("h100-sxm"), 4), [first, second])
     assert sorted(blocks for _, blocks, _, _ in second.spans) == [1, 8]
     alone = Grid(0.0, 9, 256, 10.0)
-    run(msgspec.structs.replace(without_contention("h100-sxm"), sms=4), [alone])
+    run(few_sms(without_contention("h100-sxm"), 4), [alone])
     assert sorted(blocks for _, blocks, _, _ in alone.spans) == [2, 2, 2, 3]
 
 
 def test_a_carve_out_changes_only_on_an_idle_sm() -> None:
     """72 KB blocks wait for every block of a kernel without shared memory to leave, although bytes are free."""
-    gpu = msgspec.structs.replace(without_contention("h100-sxm"), sms=1)
+    gpu = few_sms(without_contention("h100-sxm"), 1)
     resident = Grid(0.0, 2, 256, 100.0)
     later = Grid(50.0, 1, 256, 100.0)
     hungry = Grid(60.0, 1, 256, 10.0, shared_bytes=72 * 1024)
@@ -118,7 +118,7 @@ def spec_without_carveouts(gpu: GpuSpec) -> GpuSpec:
 
 
 def test_without_configurable_carve_out_free_bytes_are_enough() -> None:
-    gpu = spec_without_carveouts(msgspec.structs.replace(without_contention("h100-sxm"), sms=1))
+    gpu = spec_without_carveouts(few_sms(without_contention("h100-sxm"), 1))
     resident = Grid(0.0, 2, 256, 100.0)
     hungry = Grid(60.0, 1, 256, 10.0, shared_bytes=72 * 1024)
     run(gpu, [resident, hungry])

@@ -36,7 +36,7 @@ def block(gpu: GpuSpec, threads: int, latency_us: float = 1.0) -> NDArray[np.voi
     for field in ("threads", "warps", "registers", "shared_bytes", "carveout_bytes"):
         record[field] = getattr(shape, field)
     record["latency_us"] = latency_us
-    record["rho"] = 1e-9
+    record["rho"] = 0.0
     return record
 
 

@@ -1,0 +1,231 @@
+"""Least squares on the logarithm of predicted over measured duration of kernels alone.
+
+Each kernel is predicted from its shape and its work per block only: nothing is scaled to its own solo
+profile. Steps between candidate constants use the closed form
+:func:`~gpusched_env.hardware.contention.solo_duration_us`, in which blocks of a wave end together. In the
+simulator they do not, and a last wave starts earlier: each sample therefore has a factor, simulated over
+closed form, that is renewed between rounds until the constants no longer move. The loss is robust
+(soft L1), since some kernels saturate below what the laws say. Standard errors count all grids of one
+kernel as one observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.calibrate.recordings import Sample
+from gpusched_env.experiments.validate.synthetic import block_of, demands, solo_us
+from gpusched_env.hardware.contention import solo_duration_us
+from gpusched_env.hardware.occupancy import BlockFootprint, footprint
+from gpusched_env.hardware.records import block_record, gpu_record
+from gpusched_env.hardware.specs import GpuSpec, Instructions
+
+FloatArray = NDArray[np.float64]
+
+INSTRUCTIONS = ("fma_issue_us", "fma_latency_us", "load_issue_us", "load_latency_us", "block_us")
+EFFICIENCY = "dram_efficiency"
+FITTED = (*INSTRUCTIONS, EFFICIENCY)
+UNITS = dict.fromkeys(INSTRUCTIONS, "us") | {EFFICIENCY: ""}
+LOSS_SCALE = 0.03
+"""Relative error beyond which a sample counts linearly instead of quadratically."""
+WIDEST = 30.0
+"""A fitted cost lies within this factor of its start."""
+LEAST_EFFICIENCY = 0.2
+LEAST_START_US = 1e-3
+"""A start of 0 (``block_us`` may be) has no logarithm."""
+ROUNDS = 6
+SETTLED = 1e-3
+"""Largest relative change of a constant at which the rounds end."""
+STEP = 1e-3
+"""Step of finite differences in a logarithm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Constants before and after, and how well they predict."""
+
+    gpu: GpuSpec
+    """The specification with the fitted constants."""
+    start: dict[str, float]
+    value: dict[str, float]
+    error: dict[str, float]
+    """Standard errors, in the constants' units."""
+    before: FloatArray
+    """Logarithm of simulated over measured duration with the start, a sample each."""
+    after: FloatArray
+    generic: bool
+    """Whether the start is generic because the specification has no instruction costs."""
+
+
+def starting_gpu(gpu: GpuSpec) -> GpuSpec:
+    """``gpu`` with its instruction costs or, where it has none, generic ones in terms of its clock."""
+    if gpu.instructions is not None:
+        return gpu
+    clock_us = 1.0 / gpu.clock_mhz
+    generic = Instructions(
+        fma_issue_us=clock_us,
+        fma_latency_us=4.0 * clock_us,
+        load_issue_us=15.0 * clock_us,
+        load_latency_us=0.6,
+        load_wait_us=150.0 * clock_us,
+        block_us=0.5,
+    )
+    return msgspec.structs.replace(gpu, instructions=generic)
+
+
+def constants(gpu: GpuSpec) -> dict[str, float]:
+    """The fitted constants' values in ``gpu``, which has instruction costs."""
+    assert gpu.instructions is not None
+    return {name: getattr(gpu.instructions, name) for name in INSTRUCTIONS} | {
+        EFFICIENCY: gpu.contention.dram_efficiency
+    }
+
+
+def with_constants(gpu: GpuSpec, values: Mapping[str, float]) -> GpuSpec:
+    """``gpu``, which has instruction costs, with the constants replaced."""
+    costs = {name: values[name] for name in INSTRUCTIONS}
+    return msgspec.structs.replace(
+        gpu,
+        instructions=msgspec.structs.replace(gpu.instructions, **costs),
+        contention=msgspec.structs.replace(gpu.contention, dram_efficiency=values[EFFICIENCY]),
+    )
+
+
+def closed_form_us(samples: Sequence[Sample], gpu: GpuSpec, shapes: Sequence[BlockFootprint]) -> FloatArray:
+    """Durations alone if the blocks of a wave end together, shape ``(samples,)``."""
+    assert gpu.instructions is not None
+    record = gpu_record(gpu)[0]
+    durations = np.empty(len(samples))
+    for i, (sample, shape) in enumerate(zip(samples, shapes, strict=True)):
+        kernel = sample.kernel
+        asked = demands(kernel, gpu.instructions)
+        block = block_record(
+            shape,
+            asked.latency_us,
+            asked.issue_us / asked.latency_us,
+            asked.wait_us / asked.latency_us,
+            kernel.dram_bytes_per_block,
+        )
+        durations[i] = solo_duration_us(record, block[0], kernel.grid, shape.blocks_per_sm)
+    return durations
+
+
+def simulated_us(samples: Sequence[Sample], gpu: GpuSpec) -> FloatArray:
+    """Durations alone on the simulated SMs with the recorded spread between blocks, shape ``(samples,)``."""
+    return np.array([solo_us(sample.kernel, block_of(sample.kernel, gpu), gpu) for sample in samples])
+
+
+def footprints(samples: Sequence[Sample], gpu: GpuSpec) -> list[BlockFootprint]:
+    """What a block of each sample occupies.
+
+    Raises:
+        InputError: a kernel does not fit on ``gpu``.
+    """
+    return [footprint(gpu, s.kernel.block, s.kernel.regs, s.kernel.smem, s.kernel.id) for s in samples]
+
+
+def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fit:
+    """Fit :data:`FITTED` to the samples' measured durations.
+
+    Args:
+        samples: kernels of all three kinds.
+        gpu: where to start; ``load_wait_us`` keeps its value, as lone kernels do not show it.
+        simulate: correct the closed form by the simulator (else it is the prediction itself).
+
+    Raises:
+        InputError: a kernel does not fit on ``gpu``, a kind is missing, or SciPy is not installed.
+    """
+    try:
+        from scipy.optimize import least_squares
+    except ImportError as error:
+        raise InputError("calibrating needs SciPy: pip install 'gpusched-env[calibrate]'") from error
+    for kind in ("compute", "memory", "mixed"):
+        if not any(sample.kind == kind for sample in samples):
+            raise InputError(f"the recordings have no {kind} kernel; constants of each kind are fitted together")
+    begin = starting_gpu(gpu)
+    shapes = footprints(samples, begin)
+    measured = np.log([sample.measured_us for sample in samples])
+    start = constants(begin)
+    origin = np.log([max(start[name], LEAST_START_US) for name in FITTED])
+    lower, upper = origin - np.log(WIDEST), origin + np.log(WIDEST)
+    lower[-1], upper[-1] = np.log(LEAST_EFFICIENCY), 0.0
+    # least_squares wants a start inside its bounds, and an efficiency of 1 lies on one.
+    at = np.clip(origin, lower + 1e-6, upper - 1e-6)
+    correction = np.zeros(len(samples))
+
+    def candidate(logs: FloatArray) -> GpuSpec:
+        return with_constants(begin, dict(zip(FITTED, np.exp(logs).tolist(), strict=True)))
+
+    def closed(logs: FloatArray) -> FloatArray:
+        return np.log(closed_form_us(samples, candidate(logs), shapes))
+
+    def residuals(logs: FloatArray) -> FloatArray:
+        errors: FloatArray = closed(logs) + correction - measured
+        return errors
+
+    def simulated(which: GpuSpec) -> FloatArray:
+        if not simulate:
+            return np.log(closed_form_us(samples, which, shapes))
+        return np.log(simulated_us(samples, which))
+
+    predicted = simulated(begin)
+    before = predicted - measured
+    for _ in range(ROUNDS if simulate else 1):
+        if simulate:
+            correction = predicted - closed(at)
+        solution = least_squares(
+            residuals, at, bounds=(lower, upper), loss="soft_l1", f_scale=LOSS_SCALE, diff_step=STEP, x_scale=0.1
+        )
+        moved = float(np.abs(solution.x - at).max())
+        at = solution.x
+        predicted = simulated(candidate(at))
+        if moved < SETTLED:
+            break
+    fitted = candidate(at)
+    value = constants(fitted)
+    errors = standard_errors(jacobian(closed, at), residuals(at), [sample.family for sample in samples])
+    return Fit(
+        gpu=fitted,
+        start=start,
+        value=value,
+        error={name: value[name] * error for name, error in zip(FITTED, errors.tolist(), strict=True)},
+        before=before,
+        after=predicted - measured,
+        generic=gpu.instructions is None,
+    )
+
+
+def jacobian(function: Callable[[FloatArray], FloatArray], at: FloatArray) -> FloatArray:
+    """Central differences of ``function``, shape ``(outputs, inputs)``."""
+    columns = []
+    for i in range(len(at)):
+        step = np.zeros(len(at))
+        step[i] = STEP
+        columns.append((function(at + step) - function(at - step)) / (2.0 * STEP))
+    return np.stack(columns, axis=1)
+
+
+def standard_errors(slopes: FloatArray, errors: FloatArray, families: Sequence[str]) -> FloatArray:
+    """Standard errors of a soft-L1 fit, robust against errors that go together within a family (sandwich).
+
+    Args:
+        slopes: Jacobian at the solution, shape ``(samples, constants)``.
+        errors: residuals at the solution, shape ``(samples,)``.
+        families: the family of each sample.
+    """
+    ratio = 1.0 + (errors / LOSS_SCALE) ** 2
+    curvature = slopes.T @ (slopes * (ratio**-1.5)[:, None])
+    scores = slopes * (errors * ratio**-0.5)[:, None]
+    _, member = np.unique(np.array(families), return_inverse=True)
+    sums = np.zeros((int(member.max()) + 1, slopes.shape[1]))
+    np.add.at(sums, member, scores)
+    inverse = np.linalg.pinv(curvature)
+    covariance = inverse @ (sums.T @ sums) @ inverse
+    deviations: FloatArray = np.sqrt(np.diag(covariance))
+    return deviations
