@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gpusched_env.errors import DeadlockError, GpuschedError
-from gpusched_env.experiments.commands import calibrate, compare, import_trace, listings, reproduce
+from gpusched_env.experiments.commands import calibrate, compare, import_trace, listings, reproduce, validate
 
 EXIT_INPUT = 2
 EXIT_DEADLOCK = 3
@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (calibrate, compare, import_trace, listings, reproduce):
+for group in (calibrate, compare, import_trace, listings, reproduce, validate):
     group.register(app)
 
 

@@ -37,8 +37,8 @@ LOSS_SCALE = 0.03
 WIDEST = 30.0
 """A fitted cost lies within this factor of its start."""
 LEAST_EFFICIENCY = 0.2
-LEAST_START_US = 1e-3
-"""A start of 0 (``block_us`` may be) has no logarithm."""
+LEAST_BLOCK_US = 0.05
+"""Least start of ``block_us``, which may be 0 in a specification: 0 has no logarithm."""
 ROUNDS = 6
 SETTLED = 1e-3
 """Largest relative change of a constant at which the rounds end."""
@@ -59,6 +59,8 @@ class Fit:
     before: FloatArray
     """Logarithm of simulated over measured duration with the start, a sample each."""
     after: FloatArray
+    bounded: tuple[str, ...]
+    """Constants that ended at a bound: the samples do not determine them."""
     generic: bool
     """Whether the start is generic because the specification has no instruction costs."""
 
@@ -89,6 +91,7 @@ def constants(gpu: GpuSpec) -> dict[str, float]:
 
 def with_constants(gpu: GpuSpec, values: Mapping[str, float]) -> GpuSpec:
     """``gpu``, which has instruction costs, with the constants replaced."""
+    assert gpu.instructions is not None
     costs = {name: values[name] for name in INSTRUCTIONS}
     return msgspec.structs.replace(
         gpu,
@@ -152,7 +155,7 @@ def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fi
     shapes = footprints(samples, begin)
     measured = np.log([sample.measured_us for sample in samples])
     start = constants(begin)
-    origin = np.log([max(start[name], LEAST_START_US) for name in FITTED])
+    origin = np.log([max(start[name], LEAST_BLOCK_US if name == "block_us" else 0.0) for name in FITTED])
     lower, upper = origin - np.log(WIDEST), origin + np.log(WIDEST)
     lower[-1], upper[-1] = np.log(LEAST_EFFICIENCY), 0.0
     # least_squares wants a start inside its bounds, and an efficiency of 1 lies on one.
@@ -174,20 +177,23 @@ def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fi
             return np.log(closed_form_us(samples, which, shapes))
         return np.log(simulated_us(samples, which))
 
+    fitted = begin
     predicted = simulated(begin)
     before = predicted - measured
+    bounded: tuple[str, ...] = ()
     for _ in range(ROUNDS if simulate else 1):
         if simulate:
-            correction = predicted - closed(at)
+            correction = predicted - np.log(closed_form_us(samples, fitted, shapes))
         solution = least_squares(
             residuals, at, bounds=(lower, upper), loss="soft_l1", f_scale=LOSS_SCALE, diff_step=STEP, x_scale=0.1
         )
         moved = float(np.abs(solution.x - at).max())
         at = solution.x
-        predicted = simulated(candidate(at))
+        bounded = tuple(name for name, active in zip(FITTED, solution.active_mask, strict=True) if active)
+        fitted = candidate(at)
+        predicted = simulated(fitted)
         if moved < SETTLED:
             break
-    fitted = candidate(at)
     value = constants(fitted)
     errors = standard_errors(jacobian(closed, at), residuals(at), [sample.family for sample in samples])
     return Fit(
@@ -197,6 +203,7 @@ def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fi
         error={name: value[name] * error for name, error in zip(FITTED, errors.tolist(), strict=True)},
         before=before,
         after=predicted - measured,
+        bounded=bounded,
         generic=gpu.instructions is None,
     )
 

@@ -1,18 +1,14 @@
-"""A calibration on the terminal, as a page, as JSON and as a fragment of a GPU's YAML file."""
+"""What a calibration found: tables for the terminal and as a page."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
-from gpusched_env import __version__
 from gpusched_env.experiments.calibrate.fit import EFFICIENCY, INSTRUCTIONS, UNITS, Fit, FloatArray, fit
 from gpusched_env.experiments.calibrate.recordings import KERNELS, LAUNCH, WAVES, Recordings, Sample, read_recordings
 from gpusched_env.experiments.validate.replay import BLOCK_GAP_US
@@ -63,6 +59,8 @@ class Calibration:
     folder: str
     """Name of the folder of recordings."""
     generic: bool
+    bounded: tuple[str, ...]
+    """Constants that the recordings do not determine: they ended at a bound."""
     constants: tuple[Constant, ...]
     load_wait_us: float
     """Kept from the start: kernels alone do not show it."""
@@ -104,6 +102,7 @@ def summarise(recordings: Recordings, result: Fit, gpu: GpuSpec, folder: str) ->
         gpu=gpu.name,
         folder=folder,
         generic=result.generic,
+        bounded=result.bounded,
         constants=tuple(lines),
         load_wait_us=result.gpu.instructions.load_wait_us,
         residuals=tuple(residuals(recordings.samples, result.before, result.after)),
@@ -156,14 +155,13 @@ def residual_cells(line: Residual) -> list[str]:
 
 def notes(result: Calibration) -> list[str]:
     """What the tables do not say."""
-    start = (
-        "Starts are generic: the specification has no instruction costs."
-        if result.generic
-        else ("Starts are the specification's values.")
-    )
+    start = "the specification's values"
+    if result.generic:
+        start = "generic, in terms of the clock, because the specification has no instruction costs"
+    lines = [f"{name} ended at a bound: these recordings do not determine it." for name in result.bounded]
     return [
-        start,
-        "Rows 'alone' are all of waves and kernels together.",
+        *lines,
+        f"Starts are {start}. Rows 'alone' are those of waves and kernels together.",
         f"load_wait_us keeps {result.load_wait_us:.4g} us: how long heavier co-residents can hold up a load does not "
         "show in kernels alone.",
         "The block gap is what block timers see between two kernels of a stream; the specification's stream_gap_us "
@@ -229,74 +227,3 @@ def markdown(result: Calibration) -> str:
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
-
-
-def as_json(result: Calibration) -> str:
-    """Machine-readable: the same figures."""
-    data = {
-        "schema": 1,
-        "name": "calibrate",
-        "version": __version__,
-        "gpu": result.gpu,
-        "holds": result.holds,
-        "tolerance": TOLERANCE,
-        "rows": result.rows,
-        "generic_start": result.generic,
-        "constants": {
-            line.name.replace(" ", "_"): {
-                "start": line.start,
-                "value": line.value,
-                "unit": line.unit,
-                "standard_error": line.error,
-            }
-            for line in result.constants
-        },
-        "residuals": [
-            {
-                "kind": line.kind,
-                "block": line.block,
-                "n": line.n,
-                "before": dict(zip(("median", "p90"), line.before, strict=True)),
-                "after": dict(zip(("median", "p90"), line.after, strict=True)),
-            }
-            for line in result.residuals
-        ],
-    }
-    return json.dumps(data, indent=1) + "\n"
-
-
-def as_yaml(result: Calibration, day: date) -> str:
-    """The fragment of a GPU's YAML file that the fit decides, with a note of where it comes from.
-
-    All keys but ``fitted`` are those of :class:`~gpusched_env.hardware.specs.GpuSpec`.
-    """
-    by_name = {line.name: line for line in result.constants}
-    overall = result.residuals[0]
-
-    def rounded(value: float) -> float:
-        return float(f"{value:.4g}")
-
-    costs = {name: rounded(by_name[name].value) for name in INSTRUCTIONS}
-    fragment = {
-        "instructions": {**costs, "load_wait_us": result.load_wait_us},
-        "contention": {EFFICIENCY: rounded(by_name[EFFICIENCY].value)},
-        "timing": {"event_latency_us": rounded(by_name["event_latency_us"].value)},
-        "fitted": {
-            "gpu": result.gpu,
-            "date": day.isoformat(),
-            "folder": result.folder,
-            "rows": result.rows,
-            "block_gap_us": rounded(by_name["block gap"].value),
-            "not_fitted": ["load_wait_us"],
-            "standard_errors": {
-                line.name.replace(" ", "_"): None if line.error is None else float(f"{line.error:.2g}")
-                for line in result.constants
-            },
-            "residuals": {
-                when: {"median": round(pair[0], 4), "p90": round(pair[1], 4)}
-                for when, pair in (("before", overall.before), ("after", overall.after))
-            },
-        },
-    }
-    head = "# Written by `gpusched calibrate`: the first three keys go into hardware/gpus/ as they are.\n"
-    return head + yaml.safe_dump(fragment, sort_keys=False)

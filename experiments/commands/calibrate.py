@@ -28,8 +28,9 @@ def calibrate(
 
     from rich.console import Console
 
-    from gpusched_env.experiments.calibrate import report
+    from gpusched_env.experiments.calibrate import report, stored
     from gpusched_env.experiments.output import result_file
+    from gpusched_env.experiments.terminal import output_console
     from gpusched_env.hardware.specs import load_gpu
 
     spec = load_gpu(gpu)
@@ -40,12 +41,12 @@ def calibrate(
             result = report.calibrate(folder, spec)
         for name, file in staging.items():
             file.write_text(
-                report.as_yaml(result, date.today())
+                stored.as_yaml(result, date.today())
                 if name == "--out"
-                else report.as_json(result)
+                else stored.as_json(result)
                 if name == "--json"
                 else report.markdown(result)
             )
-    Console().print(report.tables(result))
+    output_console().print(report.tables(result))
     typer.echo(report.summary_line(result))
     raise typer.Exit(0 if result.holds else 1)

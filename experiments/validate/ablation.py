@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -20,7 +20,7 @@ class Variant:
     """A simulator with a mechanism switched off."""
 
     gpu: GpuSpec
-    mechanisms: Mechanisms = Mechanisms()
+    mechanisms: Mechanisms = field(default_factory=Mechanisms)
 
 
 def variants(gpu: GpuSpec) -> dict[str, Variant]:

@@ -112,7 +112,8 @@ def summary_line(data: dict[str, Any]) -> str:
         return f"FAILED: validation on {data['gpu']}: nothing to compare"
     worst = max(checks, key=lambda bound: bound.error / bound.limit)
     verdict = "OK" if all(bound.holds for bound in checks) else "FAILED"
+    held = sum(bound.holds for bound in checks)
     return (
-        f"{verdict}: validation on {data['gpu']}: {sum(b.holds for b in checks)} of {len(checks)} errors within limits; "
+        f"{verdict}: validation on {data['gpu']}: {held} of {len(checks)} errors within limits; "
         f"worst {worst.set_name}, {worst.figure}: {worst.error:.2%} (limit {worst.limit:.2%})"
     )

@@ -36,7 +36,8 @@ class Prediction:
     @property
     def reproducible(self) -> NDArray[np.bool_]:
         ranges = np.array(self.scenario.end_min_max_us)
-        return (ranges[:, 1] - ranges[:, 0]) <= REPRODUCIBLE * self.measured_us
+        kept: NDArray[np.bool_] = (ranges[:, 1] - ranges[:, 0]) <= REPRODUCIBLE * self.measured_us
+        return kept
 
     @property
     def makespan_error(self) -> float:
@@ -47,8 +48,8 @@ class Prediction:
         """Spearman's correlation of predicted and measured ends; 1 for a single launch."""
         if len(self.end_us) < 2:
             return 1.0
-        ranks = [np.argsort(np.argsort(values)) for values in (self.end_us, self.measured_us)]
-        return float(np.corrcoef(*ranks)[0, 1])
+        predicted, measured = (np.argsort(np.argsort(values)) for values in (self.end_us, self.measured_us))
+        return float(np.corrcoef(predicted, measured)[0, 1])
 
 
 def spread(errors: NDArray[np.float64]) -> dict[str, float]:
@@ -119,4 +120,25 @@ def score_pairs(predictions: Sequence[PairPrediction]) -> dict[str, Any]:
         "slowdown_error": spread(np.concatenate([foreground, background])),
         "foreground_error": spread(foreground),
         "background_error": spread(background),
+        "each": [_pair_figures(p) for p in predictions],
+    }
+
+
+def _pair_figures(prediction: PairPrediction) -> dict[str, Any]:
+    """Both slowdowns of a pair."""
+    pair = prediction.pair
+    return {
+        "mode": pair.mode,
+        "fg": pair.fg,
+        "bg": pair.bg,
+        "foreground": {
+            "predicted": prediction.foreground,
+            "measured": pair.fg_p50_us / pair.fg_solo_us,
+            "error": prediction.foreground_error,
+        },
+        "background": {
+            "predicted": prediction.background,
+            "measured": pair.bg_p50_us / pair.bg_solo_us,
+            "error": prediction.background_error,
+        },
     }

@@ -13,13 +13,14 @@ import yaml
 from typer.testing import CliRunner
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.calibrate import report
+from gpusched_env.experiments.calibrate import report, stored
 from gpusched_env.experiments.calibrate.fit import (
     FITTED,
     Fit,
     closed_form_us,
     fit,
     footprints,
+    simulated_us,
     standard_errors,
     starting_gpu,
     with_constants,
@@ -102,6 +103,7 @@ def test_constants_that_made_the_durations_come_back(generic: bool) -> None:
     assert result.generic is generic
     for name in FITTED:
         assert result.value[name] == pytest.approx(TRUE[name], rel=0.01), name
+    assert result.bounded == ()
     assert np.abs(result.after).max() < 0.005
     assert np.median(np.abs(result.before)) > 0.05
     assert result.gpu.instructions is not None
@@ -140,8 +142,6 @@ def test_a_start_at_the_bound_of_the_efficiency_is_allowed() -> None:
 
 def test_the_simulator_with_true_constants_needs_no_change() -> None:
     """Single waves: simulated durations of the shipped constants lead back to them."""
-    from gpusched_env.experiments.calibrate.fit import simulated_us
-
     shapes = [(f, n, g, 256) for f, n in ((6000, 0), (60, 0), (0, 60), (0, 2), (2000, 10)) for g in (1, 132, 528)]
     durations = simulated_us([sample(*shape) for shape in shapes], H100).tolist()
     result = fit([sample(*shape, us) for shape, us in zip(shapes, durations, strict=True)], H100)
@@ -194,6 +194,7 @@ def test_recordings_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
+        ({"waves": [{**ROW, "spec": {**ROW["spec"], "grid": 0}}]}, "line 2: .*grid"),  # type: ignore[dict-item]
         ({"waves": []}, "has no waves.jsonl"),
         ({"waves": [], "launch": []}, "has no waves.jsonl, launch.jsonl"),
         ({"waves": [{k: v for k, v in ROW.items() if k != "block_us"}]}, "line 2: .*block_us"),
@@ -222,13 +223,14 @@ def summary(after: float) -> report.Calibration:
         error=dict.fromkeys(FITTED, 0.001),
         before=np.full(len(samples), 0.2),
         after=np.full(len(samples), after),
+        bounded=("block_us",),
         generic=False,
     )
     return report.summarise(Recordings(tuple(samples), Gap(2.1, 0.01, 5), Gap(3.7, None, 1)), result, H100, "h100")
 
 
 def test_the_fragment_fits_a_specification() -> None:
-    fragment = yaml.safe_load(report.as_yaml(summary(0.01), date(2026, 1, 2)))
+    fragment = yaml.safe_load(stored.as_yaml(summary(0.01), date(2026, 1, 2)))
     assert msgspec.convert(fragment["instructions"], Instructions).load_latency_us == 0.62
     assert msgspec.convert(fragment["contention"], Contention).dram_efficiency == 0.81
     assert fragment["timing"] == {"event_latency_us": 3.7}
@@ -256,5 +258,7 @@ def test_the_command_writes_everything_or_nothing(tmp_path: Path, monkeypatch: p
     data = json.loads(targets[1].read_text())
     assert data["holds"] is False
     assert data["constants"]["block_us"]["value"] == 0.7
-    assert "| memory | 1024 | 8 |" in targets[2].read_text()
+    page = targets[2].read_text()
+    assert "| memory | 1024 | 8 |" in page
+    assert "block_us ended at a bound" in page
     assert yaml.safe_load(targets[0].read_text())["fitted"]["folder"] == "h100"

@@ -1,0 +1,337 @@
+"""Validation against recordings: scoring on literal numbers, what a prediction may see, errors, exit statuses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.cli import app
+from gpusched_env.experiments.validate import results
+from gpusched_env.experiments.validate.dataset import ModelPair, RecordedScenario, read_kernels, read_scenarios
+from gpusched_env.experiments.validate.replay import Replay
+from gpusched_env.experiments.validate.results import LIMITS, bounds, results_dict, summary_line
+from gpusched_env.experiments.validate.run import ValidationRun, read_recordings
+from gpusched_env.experiments.validate.scoring import (
+    PairPrediction,
+    Prediction,
+    concurrency,
+    halves,
+    score,
+    score_pairs,
+)
+from gpusched_env.experiments.validate.worst import worst_launches
+from gpusched_env.hardware.specs import load_gpu
+
+SOLO_US = {"k0": 100.0, "k1": 50.0}
+FLAG_US = 4.0
+"""A stream starts this long after its flag is raised."""
+
+
+def kernel(id_: str, **changes: Any) -> dict[str, Any]:
+    """One wave of arithmetic that fills the GPU and takes ``SOLO_US`` alone."""
+    solo = {"duration_us": SOLO_US[id_], "block_us": SOLO_US[id_], "block_us_p95": SOLO_US[id_]}
+    row = {"id": id_, "grid": 132, "block": 256, "smem": 0, "regs": 26, "flop_per_block": 1e7}
+    return row | {"dram_bytes_per_block": 0, "solo": solo} | changes
+
+
+def scenario(
+    id_: str, launches: list[tuple[int, float | None, str]], times: list[tuple[float, float]]
+) -> dict[str, Any]:
+    """Launches as (stream, delay, kernel), their measured starts and ends; all repetitions equal."""
+    return {
+        "id": id_,
+        "launches": [{"stream": s, "priority": 0, "delay_us": d, "kernel": k} for s, d, k in launches],
+        "measured": [{"start_us": start, "end_us": end} for start, end in times],
+        "end_min_max_us": [[end, end] for _, end in times],
+    }
+
+
+APART = scenario("pair0", [(0, 0.0, "k0"), (1, 500.0, "k1")], [(4.0, 104.0), (504.0, 554.0)])
+"""Disjoint in time: each ends its flag and its duration alone after its delay."""
+
+
+def write(folder: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    lines = "".join(json.dumps(row) + "\n" for row in [{"gpu": "a header"}, *rows])
+    (folder / f"{name}.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two kernels, one pair."""
+    path = tmp_path / "recordings"
+    path.mkdir()
+    write(path, "kernels", [kernel("k0"), kernel("k1")])
+    write(path, "pairs", [APART])
+    return path
+
+
+@pytest.fixture
+def validate(folder: Path, tmp_path: Path) -> Callable[..., Result]:
+    """``gpusched validate`` of the folder in this process."""
+
+    def run(*options: str) -> Result:
+        paths = ("--json", str(tmp_path / "v.json"), "--out", str(tmp_path / "out"))
+        return CliRunner().invoke(
+            app, ["validate", str(folder), "--gpu", "h100-sxm", "--workers", "1", *paths, *options]
+        )
+
+    return run
+
+
+def decode(row: dict[str, Any]) -> RecordedScenario:
+    return msgspec.convert(row, RecordedScenario)
+
+
+def predicted(
+    measured: list[float], ends: list[float], ranges: list[tuple[float, float]] | None = None, id_: str = "x0"
+) -> Prediction:
+    row = scenario(id_, [(i, 0.0, "k0") for i in range(len(ends))], [(0.0, end) for end in measured])
+    if ranges is not None:
+        row["end_min_max_us"] = ranges
+    return Prediction(decode(row), np.zeros(len(ends)), np.array(ends))
+
+
+def test_kernels_that_never_meet_take_their_time_alone(folder: Path) -> None:
+    recordings = read_recordings(folder)
+    prediction = Replay(recordings.kernels, load_gpu("h100-sxm")).predict(recordings.sets["pairs"][0])
+    assert prediction.start_us == pytest.approx([FLAG_US, 500.0 + FLAG_US])
+    assert prediction.end_us == pytest.approx([104.0, 554.0], rel=1e-3)
+
+
+def test_a_stream_runs_its_launches_one_after_the_other(folder: Path) -> None:
+    """The second starts 2.05 us, the recorded gap between blocks, after the first."""
+    row = decode(scenario("s0", [(0, 0.0, "k0"), (0, None, "k1")], [(4.0, 104.0), (106.05, 156.05)]))
+    prediction = Replay(read_kernels(folder), load_gpu("h100-sxm")).predict(row)
+    assert prediction.start_us == pytest.approx([4.0, 106.05], rel=2e-3)
+    assert prediction.end_us == pytest.approx([104.0, 156.05], rel=2e-3)
+
+
+def test_a_prediction_does_not_look_at_measured_times(folder: Path) -> None:
+    together = scenario("p0", [(0, 0.0, "k0"), (1, 10.0, "k1")], [(4.0, 150.0), (14.0, 100.0)])
+    lies = together | {
+        "measured": [{"start_us": 900.0, "end_us": 7000.0}, {"start_us": 1.0, "end_us": 2.0}],
+        "end_min_max_us": [[1.0, 9000.0], [1.0, 2.0]],
+    }
+    replay = Replay(read_kernels(folder), load_gpu("h100-sxm"))
+    honest, fooled = (replay.predict(decode(row)) for row in (together, lies))
+    assert np.array_equal(honest.start_us, fooled.start_us)
+    assert np.array_equal(honest.end_us, fooled.end_us)
+    assert honest.end_us[0] > 104.0, "the two must compete, or nothing was compared"
+
+
+def test_errors_are_relative_and_their_median_is_taken_over_launches() -> None:
+    figures = score([predicted([100.0, 200.0], [110.0, 190.0]), predicted([50.0], [50.0])])
+    assert figures["n"] == 3
+    assert figures["end_error"]["median"] == pytest.approx(0.05)
+    assert figures["end_error"]["p90"] == pytest.approx(0.05 + 0.8 * 0.05)
+    assert figures["makespan_error"]["median"] == pytest.approx(0.025), "5 % of 200 us, and none"
+
+
+def test_only_launches_whose_repetitions_agree_count_as_reproducible() -> None:
+    ranges = [(98.0, 103.0), (195.0, 205.1)]
+    figures = score([predicted([100.0, 200.0], [101.0, 300.0], ranges)])
+    assert figures["n_reproducible"] == 1
+    assert figures["reproducible_end_error"]["median"] == pytest.approx(0.01)
+    assert figures["end_error"]["median"] == pytest.approx((0.01 + 0.5) / 2)
+
+
+def test_nothing_reproducible_is_no_error_of_zero() -> None:
+    assert score([predicted([100.0], [100.0], [(50.0, 150.0)])])["reproducible_end_error"] is None
+
+
+def test_rank_correlation_compares_the_order_of_ends() -> None:
+    assert score([predicted([1.0, 2.0, 3.0], [10.0, 20.0, 30.0])])["rank_correlation"] == pytest.approx(1.0)
+    assert score([predicted([1.0, 2.0, 3.0], [3.0, 2.0, 1.0])])["rank_correlation"] == pytest.approx(-1.0)
+    # Spearman by hand: ranks differ by 0, 1 and 1, so 1 - 6 * 2 / (3 * 8).
+    swapped = predicted([1.0, 2.0, 3.0], [1.0, 3.0, 2.0])
+    assert score([swapped, predicted([1.0], [5.0])])["rank_correlation"] == pytest.approx((0.5 + 1.0) / 2)
+
+
+def test_halves_are_scenarios_of_even_and_odd_number() -> None:
+    rows = [predicted([100.0], [100.0 + n], id_=f"mix00{n}") for n in (1, 2, 3)]
+    found = halves(rows)
+    assert found["even"]["end_error"]["median"] == pytest.approx(0.02)
+    assert found["odd"]["end_error"]["median"] == pytest.approx(0.02)
+    assert (found["even"]["n"], found["odd"]["n"]) == (1, 2)
+    assert halves(rows[:1])["even"] is None
+
+
+def test_concurrency_counts_launches_at_the_midpoint() -> None:
+    times = [(0.0, 100.0), (40.0, 60.0), (55.0, 200.0)]
+    assert concurrency(decode(scenario("x", [(i, 0.0, "k0") for i in range(3)], times))) == [2, 2, 1]
+
+
+def test_slowdowns_of_networks_are_compared_side_by_side() -> None:
+    pair = ModelPair(
+        mode="streams", fg="a", bg="b", fg_p50_us=20.0, bg_p50_us=30.0, fg_solo_us=10.0, bg_solo_us=20.0
+    )  # fmt: skip
+    figures = score_pairs([PairPrediction(pair, foreground=2.2, background=1.5)])
+    assert figures["foreground_error"]["median"] == pytest.approx(0.1)
+    assert figures["background_error"]["median"] == pytest.approx(0.0)
+    assert figures["slowdown_error"]["median"] == pytest.approx(0.05)
+
+
+def test_the_worst_launches_are_reproducible_and_one_a_scenario(folder: Path) -> None:
+    validation = ValidationRun(read_recordings(folder), "h100-sxm").run()
+    noisy = predicted([100.0, 100.0], [130.0, 900.0], [(100.0, 100.0), (10.0, 900.0)], "noisy")
+    validation.sets["mixes"] = [noisy, predicted([100.0], [150.0], id_="worse")]
+    assert [(w.prediction.scenario.id, w.launch) for w in worst_launches(validation, 2)] == [("worse", 0), ("noisy", 0)]
+
+
+def test_the_command_writes_data_and_page(validate: Callable[..., Result], tmp_path: Path) -> None:
+    result = validate("--docs", str(tmp_path / "v.md"), "--ablation")
+    assert result.exit_code == 0, result.output
+    data = json.loads((tmp_path / "v.json").read_text())
+    assert result.output.strip().splitlines()[-1] == summary_line(data)
+    assert summary_line(data).startswith("OK: validation on h100-sxm: 3 of 3 errors within limits; worst pairs, ")
+    pairs = data["pairs"]
+    assert (data["gpu"], pairs["n"], pairs["halves"]["odd"]) == ("h100-sxm", 2, None)
+    assert pairs["rank_correlation"] == pytest.approx(1.0)
+    assert set(pairs["end_error"]) == set(pairs["makespan_error"]) == {"median", "p90", "p95"}
+    assert "mixes" not in data
+    without = data["ablation"]["without"]
+    assert without["everything on"]["pairs"]["median"] == pairs["reproducible_end_error"]["median"]
+    assert "scale to the solo duration" in without
+    page = (tmp_path / "out" / "validation.html").read_text()
+    assert "%%" not in page.split("<script", 1)[0]
+    assert "pair0, launch" in page
+    assert "| scale to the solo duration |" in (tmp_path / "v.md").read_text()
+
+
+def test_an_error_beyond_its_limit_fails(validate: Callable[..., Result], folder: Path) -> None:
+    write(
+        folder,
+        "pairs",
+        [APART | {"measured": [{"start_us": 4.0, "end_us": 208.0}, {"start_us": 504.0, "end_us": 554.0}]}],
+    )
+    result = validate()
+    assert result.exit_code == 1
+    last = result.output.strip().splitlines()[-1]
+    assert last.startswith("FAILED: validation on h100-sxm: 1 of 3 errors within limits; worst pairs, median: 2")
+
+
+def test_other_gpus_may_be_off_by_a_factor_more() -> None:
+    data = {"gpu": "h100-sxm", "pairs": score([predicted([100.0], [101.3])])}
+    assert [b.holds for b in bounds(data)] == [False, True, False]
+    assert all(b.holds for b in bounds(data | {"gpu": "h200-sxm"}))
+    assert bounds(data)[0].limit == LIMITS["pairs"]["median"] == 0.012
+
+
+def test_networks_without_a_shipped_workload_are_left_out_and_counted(
+    validate: Callable[..., Result], folder: Path, tmp_path: Path
+) -> None:
+    row = {"what": "pair", "mode": "streams", "fg": "alexnet_infer_b1", "bg": "no_such_network"}
+    row |= {f"{side}_{what}_us": 100.0 for side in ("fg", "bg") for what in ("p50", "solo")}
+    write(folder, "model_pairs", [row, row | {"bg": "alexnet_infer_b1", "mode": "mystery"}])
+    result = validate()
+    assert result.exit_code == 0
+    assert "no shipped workload 'no_such_network'" in result.output
+    assert "unknown mode 'mystery'" in result.output
+    assert json.loads((tmp_path / "v.json").read_text())["model_pairs"] == {"n": 0, "skipped": 2}
+
+
+def test_a_network_alone_is_simulated_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpusched_env.experiments.validate import run
+
+    alone: list[str] = []
+    monkeypatch.setattr(
+        run, "network_alone_us", lambda name, gpu: alone.append(name) or {"alexnet_infer_b1": 10.0}[name]
+    )
+    monkeypatch.setattr(run, "networks_together_us", lambda pair, gpu: (20.0, 30.0))
+    row = {"what": "pair", "mode": "streams", "fg": "alexnet_infer_b1", "bg": "alexnet_infer_b1"}
+    row |= {"fg_p50_us": 40.0, "fg_solo_us": 20.0, "bg_p50_us": 20.0, "bg_solo_us": 10.0}
+    write(folder, "model_pairs", [row, row | {"mode": "priority"}])
+    validation = ValidationRun(read_recordings(folder), "h100-sxm").run()
+    assert alone == ["alexnet_infer_b1"]
+    assert [(p.foreground_error, p.background_error) for p in validation.model_pairs] == [(0.0, 0.5)] * 2
+    assert results_dict(validation)["model_pairs"]["slowdown_error"]["median"] == 0.25
+
+
+def test_workers_find_the_same(folder: Path) -> None:
+    write(
+        folder,
+        "mixes",
+        [scenario(f"mix{i}", [(0, 0.0, "k0"), (1, 10.0 * i, "k1")], [(4.0, 150.0)] * 2) for i in range(4)],
+    )
+    run = ValidationRun(read_recordings(folder), "h100-sxm")
+    progress: list[float] = []
+    alone, together = run.run(1), run.run(2, lambda done, share: progress.append(share))
+    assert progress == [0.2, 0.4, 0.6, 0.8, 1.0]
+    for one, other in zip(alone.sets["mixes"], together.sets["mixes"], strict=True):
+        assert one.scenario.id == other.scenario.id
+        assert np.array_equal(one.end_us, other.end_us)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "message"),
+    [
+        ("kernels", [kernel("k0"), kernel("k1", grid=0)], r"kernels\.jsonl\.gz, line 3: Expected `int` >= 1.*\$\.grid"),
+        ("kernels", [kernel("k0")], r"pairs\.jsonl\.gz: scenario pair0: unknown kernel 'k1'; 1 kernels"),
+        ("pairs", [{**APART, "measured": APART["measured"][:1]}], r"scenario pair0: 2 launches, 1 measured, 2 ranges"),
+        ("pairs", [{**APART, "launches": 3}], r"pairs\.jsonl\.gz, line 2: Expected `array`.*\$\.launches"),
+        (
+            "pairs",
+            [scenario("p", [(0, None, "k0")], [(4.0, 104.0)])],
+            r"scenario p: launches\[0\]\.delay_us is null, but it is the first of stream 0",
+        ),
+        ("pairs", [], r"pairs\.jsonl\.gz: has no rows"),
+        ("model_pairs", [{"what": "pair", "mode": "streams"}], r"model_pairs\.jsonl\.gz, line 2: .*`fg`"),
+    ],
+)
+def test_wrong_rows_are_named(folder: Path, name: str, rows: list[dict[str, Any]], message: str) -> None:
+    write(folder, name, rows)
+    with pytest.raises(InputError, match=message):
+        read_recordings(folder)
+
+
+def test_wrong_folders_and_files_are_named(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere: no such folder"):
+        read_recordings(tmp_path / "nowhere")
+    (folder / "pairs.jsonl.gz").write_bytes(b"not gzip")
+    with pytest.raises(InputError, match=r"pairs\.jsonl\.gz: cannot be read"):
+        read_recordings(folder)
+    (folder / "pairs.jsonl.gz").unlink()
+    with pytest.raises(InputError, match="has none of pairs, mixes, sequences, model_pairs"):
+        read_recordings(folder)
+    (folder / "kernels.jsonl.gz").unlink()
+    with pytest.raises(InputError, match=r"has no kernels\.jsonl"):
+        read_recordings(folder)
+
+
+def test_a_line_that_is_no_json_is_named(folder: Path) -> None:
+    (folder / "pairs.jsonl.gz").unlink()
+    (folder / "pairs.jsonl").write_text(json.dumps(APART) + "\n{broken\n")
+    with pytest.raises(InputError, match=r"pairs\.jsonl, line 2: JSON is malformed"):
+        read_recordings(folder)
+
+
+def test_wrong_input_writes_nothing(validate: Callable[..., Result], folder: Path, tmp_path: Path) -> None:
+    assert isinstance(validate("--gpu", "h100").exception, InputError)
+    (folder / "pairs.jsonl.gz").write_bytes(b"not gzip")
+    assert isinstance(validate().exception, InputError)
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "v.json").exists()
+
+
+def test_a_gpu_without_instruction_costs_is_named(folder: Path) -> None:
+    with pytest.raises(InputError, match="a100-sxm: has no instruction costs"):
+        ValidationRun(read_recordings(folder), "a100-sxm").run()
+
+
+def test_scenarios_are_read_only_where_there_is_a_file(folder: Path) -> None:
+    assert read_scenarios(folder, "mixes", read_kernels(folder)) is None
+
+
+def test_limits_are_those_of_the_documentation() -> None:
+    assert results.LIMITS["mixes"] == {"median": 0.022, "p90": 0.11, "makespan median": 0.025}
+    assert results.LIMITS["sequences"] == {"median": 0.03, "p90": 0.09, "makespan median": 0.025}
+    assert results.LIMITS["model_pairs"] == {"median": 0.08, "p90": 0.18}
