@@ -67,9 +67,7 @@ def graph_turnarounds_us(networks: list[str], gpu: str, scheduler: str, horizon_
 
     Urgency falls along the list.
     """
-    tenants = [
-        {**tenant(name, launch="graph", priority=i), "name": f"{name} ({i})"} for i, name in enumerate(networks)
-    ]
+    tenants = [{**tenant(name, launch="graph", priority=i), "name": f"{name} ({i})"} for i, name in enumerate(networks)]
     return [float(np.median(took)) for took in turnarounds_us(tenants, scheduler, horizon_us, gpu=gpu)]
 
 

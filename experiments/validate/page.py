@@ -7,7 +7,7 @@ from typing import Any
 
 from gpusched_env.experiments.page import asset, embed, fill
 from gpusched_env.experiments.validate.charts import charts, timeline_svg
-from gpusched_env.experiments.validate.markdown import ablation_note
+from gpusched_env.experiments.validate.markdown import table_note
 from gpusched_env.experiments.validate.results import summary_line
 from gpusched_env.experiments.validate.run import Validation
 from gpusched_env.experiments.validate.tables import all_tables, html_table, percent
@@ -53,7 +53,7 @@ def _skipped(validation: Validation) -> str:
 def _tables(data: dict[str, Any]) -> str:
     parts = []
     for table in all_tables(data):
-        note = ablation_note(data).replace("*", "") if table.heads[0] == "without" else ""
+        note = table_note(table, data).replace("*", "")
         note = f'<p class="note">{escape(note)}</p>' if note else ""
         parts.append(f'<h3>{escape(table.title)}</h3>{note}<div class="scroll">{html_table(table)}</div>')
     return "".join(parts)

@@ -14,6 +14,7 @@ from gpusched_env.experiments.validate.results import bounds
 NAMES = {"pairs": "pairs", "mixes": "mixes", "sequences": "sequences", MODEL_PAIRS: "pairs of networks"}
 SIDES = {"slowdown_error": "both", "foreground_error": "foreground", "background_error": "background"}
 EVERY_PAIR = "Every pair of networks"
+WITHOUT_ONE = "Without one mechanism"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def _ablation(data: dict[str, Any]) -> Plain:
     for label, found in data.get("ablation", {}).get("without", {}).items():
         figures = (found[name][key] for name in sets for key in ("median", "p90", "makespan_median"))
         rows.append((label, *("–" if value is None else percent(value) for value in figures)))
-    return Plain("Without one mechanism", heads, rows)
+    return Plain(WITHOUT_ONE, heads, rows)
 
 
 def _sets(data: dict[str, Any]) -> list[str]:

@@ -101,9 +101,7 @@ def test_cost_does_not_grow_with_the_grid() -> None:
     steps = []
     for blocks in (10**4, 10**6):
         sms = SmArray(H100)
-        sms.add(
-            block_of(H100, Grid(0.0, blocks, 256, 20.0, rho=0.1, registers=32)), 1.0, blocks, 0, (0, H100.sms)
-        )
+        sms.add(block_of(H100, Grid(0.0, blocks, 256, 20.0, rho=0.1, registers=32)), 1.0, blocks, 0, (0, H100.sms))
         sms.step(0.0)
         count = 0
         while np.isfinite(sms.next_us):

@@ -17,6 +17,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.validate import results
 from gpusched_env.experiments.validate.dataset import ModelPair, RecordedScenario, read_kernels, read_scenarios
+from gpusched_env.experiments.validate.markdown import markdown_page
 from gpusched_env.experiments.validate.replay import Replay
 from gpusched_env.experiments.validate.results import LIMITS, bounds, results_dict, summary_line
 from gpusched_env.experiments.validate.run import ValidationRun, read_recordings
@@ -253,7 +254,13 @@ def test_a_network_alone_is_simulated_once(folder: Path, monkeypatch: pytest.Mon
     validation = ValidationRun(read_recordings(folder), "h100-sxm").run()
     assert alone == ["alexnet_infer_b1"]
     assert [(p.foreground_error, p.background_error) for p in validation.model_pairs] == [(0.0, 0.5)] * 2
-    assert results_dict(validation)["model_pairs"]["slowdown_error"]["median"] == 0.25
+    data = results_dict(validation)
+    assert data["model_pairs"]["slowdown_error"]["median"] == 0.25
+    page = markdown_page(data)
+    assert (
+        "| alexnet_infer_b1 beside alexnet_infer_b1 | priority | 2.00 | 2.00 | +0.0% | 3.00 | 2.00 | +50.0% |" in page
+    )
+    assert "Of 4 recorded ones, 0 are below 1" in page
 
 
 def test_workers_find_the_same(folder: Path) -> None:
