@@ -29,12 +29,12 @@ def variants(gpu: GpuSpec) -> dict[str, Variant]:
     level = with_mechanisms(gpu, oldest_first=False)
     return {
         "sharing of issue slots": Variant(with_mechanisms(gpu, issue=False)),
-        "older blocks issue first": Variant(level),
+        "older blocks first": Variant(level),
         "light warps wait longer": Variant(with_mechanisms(gpu, light_wait=False)),
         "limit of DRAM bandwidth": Variant(with_mechanisms(gpu, dram=False)),
-        "carve-out of shared memory": Variant(fixed),
-        "spread of block durations": Variant(gpu, Mechanisms(spread=False)),
+        "shared-memory carve-out": Variant(fixed),
+        "spread of durations": Variant(gpu, Mechanisms(spread=False)),
         "older first and spread": Variant(level, Mechanisms(spread=False)),
-        "scale to the solo duration": Variant(gpu, Mechanisms(calibrate=False)),
+        "scale to solo duration": Variant(gpu, Mechanisms(calibrate=False)),
         "timer kernel on an SM": Variant(gpu, Mechanisms(timer=False)),
     }

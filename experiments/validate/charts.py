@@ -144,7 +144,7 @@ def _launches(predictions: list[Prediction], reproducible: bool) -> tuple[list[f
 
 def _panels(count: int, height: int) -> dict[str, Any]:
     font = {"family": "system-ui, sans-serif", "size": 12, "color": "#333"}
-    layout: dict[str, Any] = {"font": font, "height": height, "margin": {"l": 60, "r": 16, "t": 36, "b": 44}}
+    layout: dict[str, Any] = {"font": font, "height": height, "margin": {"l": 60, "r": 16, "t": 56, "b": 44}}
     layout |= {"grid": {"rows": 1, "columns": count, "pattern": "independent", "xgap": 0.14}, "annotations": []}
     legend = {"orientation": "h", "x": 0.5, "xanchor": "center", "y": -0.16, "yanchor": "top"}
     return layout | {"legend": legend | {"itemsizing": "constant"}, "paper_bgcolor": "#fff", "plot_bgcolor": "#fff"}

@@ -145,9 +145,11 @@ def tables(data: dict[str, Any]) -> Any:
         if plain.title == EVERY_PAIR:  # long, and on the pages
             continue
         parts.append(f"\n[bold]{plain.title}[/bold]")
-        table = Table(box=None, header_style="dim", padding=(0, 1))
+        table = Table(box=None, header_style="dim", padding=(0, 1), pad_edge=False)
         for i, head in enumerate(plain.heads):
-            table.add_column(head, justify="left" if i == 0 or not _numeric(plain, i) else "right", no_wrap=i == 0)
+            side: Any = "right" if i and _numeric(plain, i) else "left"
+            # Left to itself, a wide table would cut words to keep other headings on one line.
+            table.add_column(head.replace(" ", "\n") if len(plain.heads) > 8 else head, justify=side)
         for row in plain.rows:
             table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
         parts.append(table)

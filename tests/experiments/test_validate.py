@@ -201,11 +201,11 @@ def test_the_command_writes_data_and_page(validate: Callable[..., Result], tmp_p
     assert "mixes" not in data
     without = data["ablation"]["without"]
     assert without["everything on"]["pairs"]["median"] == pairs["reproducible_end_error"]["median"]
-    assert "scale to the solo duration" in without
+    assert "scale to solo duration" in without
     page = (tmp_path / "out" / "validation.html").read_text()
     assert "%%" not in page.split("<script", 1)[0]
     assert "pair0, launch" in page
-    assert "| scale to the solo duration |" in (tmp_path / "v.md").read_text()
+    assert "| scale to solo duration |" in (tmp_path / "v.md").read_text()
 
 
 def test_an_error_beyond_its_limit_fails(validate: Callable[..., Result], folder: Path) -> None:
