@@ -179,7 +179,7 @@ def imported_distributions() -> dict[str, set[str]]:
 def test_dependencies_are_declared_and_used() -> None:
     extras = PROJECT["optional-dependencies"]
     core = requirement_names(PROJECT["dependencies"])
-    optional = requirement_names(extras["train"] + extras["notebook"] + extras["gpu"])
+    optional = requirement_names(extras["train"] + extras["notebook"] + extras["gpu"] + extras["calibrate"])
     imported = imported_distributions()
     undeclared = {name: files for name, files in imported.items() if name not in core | optional}
     assert not undeclared

@@ -45,6 +45,11 @@ looked at, those with BERT were not). They lie above what Nsight Compute reports
 because they also stand for what the sharing laws leave out: caches, loaded latencies, uneven blocks."""
 
 
+WARP_RHO = 0.30
+"""Most of its time for which one warp needs the issue slot: that of the recorded arithmetic kernel, whose
+threads run four independent chains of multiply-adds. Few resident warps cannot use all slots."""
+
+
 @dataclass(frozen=True, slots=True)
 class KernelProfile:
     """A kernel on one GPU: footprint, per-block demands, and what a profiler would report there."""
@@ -104,7 +109,7 @@ def _solve(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> NDArray[np.v
     issue = demand.issue if kernel.issue_fraction is None else kernel.issue_fraction
     residents = min(print_.blocks_per_sm, -(-kernel.blocks // gpu.sms))
     warps = residents * print_.warps / gpu.limits.sub_partitions
-    rho = 1.0 - (1.0 - min(issue, 0.999)) ** (1.0 / max(warps, 1.0))
+    rho = min(WARP_RHO, 1.0 - (1.0 - min(issue, 0.999)) ** (1.0 / max(warps, 1.0)))
     if kernel.dram_bytes is not None:
         dram_bytes = kernel.dram_bytes / kernel.blocks
     else:
