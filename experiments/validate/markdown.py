@@ -31,12 +31,13 @@ recorded. Times alone, which the graph gap was read off, cancel.
 
 ## What was calibrated on what
 
-The costs of instructions were read off recordings of one kernel at a time; a scale on each synthetic kernel makes its \
-solo duration come out. The constants of the sharing laws were scanned on the even-numbered pairs and mixes. The worst \
-cases of both halves were looked at when the mechanisms were chosen, so the odd half is a test of the constants, not \
-of the choice of mechanisms: it is no clean hold-out. Sequences were not scanned; the gap between \
+The costs of instructions were read off recordings of one kernel at a time; a scale on each synthetic kernel makes \
+its solo duration come out. The constants of the sharing laws were scanned on the even-numbered pairs and mixes. The \
+worst cases of both halves were looked at when the mechanisms were chosen, so the odd half is a test of the \
+constants, not of the choice of mechanisms: it is no clean hold-out. Sequences were not scanned; the gap between \
 kernels of a stream and the latency of a flag are medians over all recordings. Kernels of networks have no counters: \
-the demands of their classes were chosen with all recorded pairs of networks in view, so there is no hold-out for them.
+the demands of their classes were chosen with all recorded pairs of networks in view, so there is no hold-out for \
+them.
 
 The H200 has the same constants (it is the same chip) and the bandwidth of its data sheet. It was not checked against \
 a recording; `gpusched validate` allows its errors to be {transfer} times those of {calibrated}.
