@@ -42,16 +42,12 @@ class Meter:
     def slo_missed(self, tenant: int) -> None:
         self._costs.slo_misses[tenant] += 1
 
-    def jobs_in_system(self, tenant: int) -> int:
-        return self._in_system[tenant]
-
     def _accrue_jobs(self, tenant: int, now: float) -> None:
         self._costs.jobs_us[tenant] += self._in_system[tenant] * (now - self._since[tenant])
         self._since[tenant] = now
 
     def gpu_changed(self, now: float, busy_sms: int, traffic: float) -> None:
         """From ``now`` on, ``busy_sms`` SMs hold blocks and ``traffic`` bytes/us go to DRAM: a change."""
-        # As _accrue_gpu, in place: this happens at every block end.
         costs, elapsed = self._costs, now - self._gpu_since
         costs.busy_sm_us += self.busy_sms * elapsed
         costs.dram_bytes += self.traffic * elapsed
@@ -63,19 +59,21 @@ class Meter:
         if self._steps:
             self._timeline.sms.add(now, busy_sms, traffic, self._power_w)
 
-    def _accrue_gpu(self, now: float) -> None:
-        elapsed = now - self._gpu_since
-        costs = self._costs
-        costs.busy_sm_us += self.busy_sms * elapsed
-        costs.dram_bytes += self.traffic * elapsed
-        costs.energy_j += self._power_w * elapsed * 1e-6
-        self._gpu_since = now
-
     def read(self, now: float, done_us: float) -> Costs:
-        """The integrals up to ``now``; the workload was done at ``done_us`` (``inf``: not yet)."""
-        for tenant in range(len(self._in_system)):
-            self._accrue_jobs(tenant, now)
-        self._accrue_gpu(now)
-        self._costs.time_us = now
-        self._costs.makespan_us = min(now, done_us)
-        return self._costs
+        """The integrals up to ``now``; the workload was done at ``done_us`` (``inf``: not yet).
+
+        A copy: when and how often it is read leaves no trace, down to the last bit of later readings.
+        """
+        kept, costs = self._costs, Costs(len(self._in_system))
+        elapsed = now - self._gpu_since
+        costs.time_us = now
+        costs.arrived[:] = kept.arrived
+        costs.completed[:] = kept.completed
+        costs.slo_misses[:] = kept.slo_misses
+        for tenant, jobs in enumerate(self._in_system):
+            costs.jobs_us[tenant] = kept.jobs_us[tenant] + jobs * (now - self._since[tenant])
+        costs.busy_sm_us = kept.busy_sm_us + self.busy_sms * elapsed
+        costs.dram_bytes = kept.dram_bytes + self.traffic * elapsed
+        costs.energy_j = kept.energy_j + self._power_w * elapsed * 1e-6
+        costs.makespan_us = min(now, done_us)
+        return costs
