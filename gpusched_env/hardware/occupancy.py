@@ -34,7 +34,7 @@ def footprint(
 
     Registers are allocated per warp in units, shared memory in units plus the system's reserve. The
     driver's carve-out is the smallest configuration that holds as many blocks as the other limits
-    allow (``HARDWARE``: checked against the H100 recordings).
+    allow (checked against the H100 recordings, ``docs/validation.md``).
 
     Raises:
         InputError: one block does not fit on an empty SM; the message names ``what`` and the limit.

@@ -1,4 +1,4 @@
-"""Costs of moving a kernel's resident state: save, restore."""
+"""Costs of moving data: a kernel's resident state, copies."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ def save_us(spec: GpuSpec, bytes_: float) -> float:
     of the SMs that hold them; 448 KB at 936/82 GB/s on an RTX 3090 is 39 us.
     """
     return bytes_ / spec.dram_bytes_per_us
+
+
+def host_copy_us(spec: GpuSpec, bytes_: float) -> float:
+    """Time that a copy between host and device occupies its engine, microseconds."""
+    return spec.copies.latency_us + bytes_ / spec.copies.bytes_per_us

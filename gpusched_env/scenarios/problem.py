@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gpusched_env.data import read_recorded
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.hardware.timing import host_copy_us
 from gpusched_env.scenarios.scenario import Contexts, Scenario
 from gpusched_env.workload.alone import run_alone
 from gpusched_env.workload.kernel import Kernel
@@ -185,7 +186,10 @@ def _host_ops(
             result.append(HostOp(op.kind, op.host_us, offset + op.index, scale, profile.duration_us * scale, 0, left))
             left -= profile.duration_us
         else:
-            result.append(HostOp(op.kind, op.host_us, -1, 1.0, op.duration_us, op.bytes, left))
+            # A recorded copy keeps its time on the GPU of the recording; elsewhere the engine's speed decides.
+            between = op.kind in (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST) and workload.gpu != gpu.name
+            device_us = host_copy_us(gpu, op.bytes) if between else op.duration_us
+            result.append(HostOp(op.kind, op.host_us, -1, 1.0, device_us, op.bytes, left))
     return tuple(result)
 
 

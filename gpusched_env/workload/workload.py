@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import gzip
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -120,7 +120,3 @@ def read_workload(path: Path) -> Workload:
 def encode_workload(workload: Workload) -> bytes:
     """Deterministic gzipped JSON of ``workload``."""
     return gzip.compress(msgspec.json.encode(workload), mtime=0)
-
-
-def as_builtins(workload: Workload) -> Any:
-    return msgspec.to_builtins(workload)

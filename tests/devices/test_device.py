@@ -10,7 +10,8 @@ import pytest
 
 from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.errors import DeadlockError, IllegalCommand
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.scenario import override
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt, SetPartition, Wait
 from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
@@ -208,6 +209,14 @@ def test_copies_queue_for_their_engine(
         gpu={"copies": Copies(engines=engines, bytes_per_us=1.0)},
     )
     assert sorted(end for _, _, end in kernel_ends(run(built))) == ends
+
+
+def test_copies_recorded_on_another_gpu_take_the_time_of_this_ones_engine(tmp_path: Path) -> None:
+    built = problem(tmp_path, {"ops": [Copy(OpKind.COPY_TO_DEVICE, 100.0), K(1, 10.0)]})
+    on_h100 = override(built.scenario, gpu="h100-sxm")
+    ops = build_problem(on_h100).programs[0].variants[0]
+    assert ops[0].device_us == pytest.approx(1.0 + 1000 / 50_000)
+    assert built.programs[0].variants[0][0].device_us == 100.0
 
 
 def test_contexts_take_turns_of_a_slice(tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ class Job:
         "completed",
         "deadline_us",
         "host_factor",
-        "late",
         "number",
         "ops",
         "started_us",
@@ -46,7 +45,6 @@ class Job:
         self.arrived_us = arrived_us
         self.started_us = math.inf
         self.deadline_us = deadline_us
-        self.late = False
         self.ops = ops
         self.host_factor = host_factor
         self.unfinished = sum(op.kind is not SYNC for op in ops)
@@ -115,7 +113,6 @@ class Host:
 
     def _deadline(self, job: Job) -> None:
         if job.unfinished > 0:
-            job.late = True
             self._device.meter.slo_missed(self.index)
 
     def _thread(self) -> Generator[Event, None, None]:
