@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
@@ -33,8 +33,10 @@ _BOOT = (
 
 def run_tasks(
     task: Task, arguments: Sequence[Any], workers: int, on_progress: Callable[[int, float], None] | None = None
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any], None, None]:
     """Run ``task`` on every argument; yield ``(index, result)`` as they finish, in any order.
+
+    Closing the generator stops the processes.
 
     Args:
         task: picklable if ``workers`` > 1 (a function of an importable module, or a ``partial`` of one).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scheduling.device import Device
 
-_NAMES = ("reference",)
+_NAMES = ("compiled", "reference")
 
 
 def device_names() -> list[str]:
@@ -23,4 +23,8 @@ def make_device(name: str) -> Device:
         from gpusched_env.devices.reference.device import ReferenceDevice
 
         return ReferenceDevice()
+    if name == "compiled":
+        from gpusched_env.devices.compiled.device import CompiledDevice
+
+        return CompiledDevice()
     raise InputError(f"unknown device {name!r}; {did_you_mean(name, _NAMES)}")

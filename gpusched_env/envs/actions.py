@@ -9,8 +9,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from gpusched_env.envs.encoding import ID, NO_KERNEL, Floats
 from gpusched_env.envs.masking import DRAIN, RESET, SAVE, fill_mask, partition_first, partition_sms
-from gpusched_env.envs.observations import Selection, select
+from gpusched_env.envs.observations import Shown, select
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, PreemptionMode, SetPartition, Wait
@@ -70,20 +71,18 @@ class ActionLayout:
     def space(self) -> spaces.Discrete:
         return spaces.Discrete(self.n)
 
-    def mask(self, view: View, selection: Selection | None = None) -> NDArray[np.bool_]:
+    def mask(self, view: View, shown: Shown | None = None) -> NDArray[np.bool_]:
         """Which actions are legal in ``view``, shape ``(n,)``; waiting (action 0) always is.
 
         Exactly the actions whose command the device would accept now.
         """
-        chosen = selection if selection is not None else select(view, self.slots, self.running_slots)
+        shown = shown if shown is not None else select(view, self.slots, self.running_slots)
         legal = np.empty(self.n, np.bool_)
         fill_mask(
-            view.pending.array,
-            view.running.array,
+            shown.pending,
+            shown.running,
             view.tenants.array,
             view.sms,
-            chosen.pending,
-            chosen.running,
             len(self.stream_priorities),
             np.array([MODE_CODES[mode] for mode in self.modes], np.int64),
             np.array(self.quarters, np.int64),
@@ -91,7 +90,7 @@ class ActionLayout:
         )
         return legal
 
-    def decode(self, action: int, view: View, *, wait_us: float, selection: Selection | None = None) -> Command:
+    def decode(self, action: int, view: View, *, wait_us: float, shown: Shown | None = None) -> Command:
         """The command that ``action`` stands for in ``view``; a wait ends after ``wait_us`` at the latest.
 
         Raises:
@@ -99,12 +98,12 @@ class ActionLayout:
             InputError: not an action of this layout.
         """
         kind, slot, choice = self._split(action)
-        chosen = selection if selection is not None else select(view, self.slots, self.running_slots)
+        shown = shown if shown is not None else select(view, self.slots, self.running_slots)
         if kind == "launch":
-            kernel = _kernel(view.pending.id, int(chosen.pending[slot]), action, f"pending slot {slot}")
+            kernel = _kernel(shown.pending[slot], action, f"pending slot {slot}")
             return Launch(kernel, priority=self.stream_priorities[choice])
         if kind == "preempt":
-            kernel = _kernel(view.running.id, int(chosen.running[slot]), action, f"running slot {slot}")
+            kernel = _kernel(shown.running[slot], action, f"running slot {slot}")
             return Preempt(kernel, self.modes[choice])
         if kind == "partition":
             if slot >= len(view.tenants):
@@ -150,7 +149,8 @@ class ActionLayout:
         return "partition", *divmod(action - self._first_partition, len(self.quarters))
 
 
-def _kernel(ids: NDArray[np.float64], row: int, action: int, where: str) -> int:
-    if row < 0:
+def _kernel(row: Floats, action: int, where: str) -> int:
+    """The launch id in a row of a shown table."""
+    if row[ID] == NO_KERNEL:
         raise IllegalCommand(f"action {action}: {where} is empty")
-    return int(ids[row])
+    return int(row[ID])

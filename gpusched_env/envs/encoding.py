@@ -1,8 +1,10 @@
-"""The compiled encoder: from a View's tables to the fixed-shape float32 tables of an observation.
+"""The compiled encoder: from what is shown of a View to the fixed-shape float32 tables of an observation.
 
-The functions are pure: they read float64 arrays and write into arrays that the caller owns, so that a
-batched device can call them for thousands of environments without going through Python. The columns
-that they write are documented in :mod:`gpusched_env.envs.features`.
+Hosts run ahead of the GPU by hundreds of launches, of which an observation shows a few: those of the *shown*
+tables, rows of a View's tables in the order of the slots. The functions are pure: they read float64 arrays
+and write into arrays that the caller owns, so that a batched device can call them for thousands of
+environments without going through Python. The columns that they write are documented in
+:mod:`gpusched_env.envs.features`.
 """
 
 from __future__ import annotations
@@ -18,65 +20,84 @@ from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantCol
 
 Floats = NDArray[np.float64]
 Features = NDArray[np.float32]
-Rows = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 LOG_SCALE = math.log1p(1e6)
 """Durations are ``log1p(us) / LOG_SCALE``: 1 at a second."""
 COUNT_HALF = 4.0
 """A count ``n`` is written as ``n / (n + COUNT_HALF)``."""
+ID = 0
+"""Column of the launch id, in the pending and in the running table."""
+NO_KERNEL = -1.0
+"""The ``ID`` of an empty row of a shown table; its other columns mean nothing."""
 
 
 @njit(cache=True)
-def select_pending(pending: Floats, rows: Rows) -> None:
-    """For each tenant the row of ``pending`` that its slot shows: its launchable kernel, else its oldest.
+def gather_pending(pending: Floats, shown: Floats) -> None:
+    """Write what pending slots show: of each tenant the launchable kernel, else the oldest.
 
     Args:
-        pending: shape ``(n, len(PendingColumn))``.
-        rows: written, shape ``(slots,)``; -1 where a tenant has no pending kernel.
+        pending: shape ``(n, len(PendingColumn))``, oldest first within a tenant.
+        shown: written, shape ``(slots, len(PendingColumn))``, by tenant; ``ID`` is -1 without a kernel.
     """
-    rows[:] = -1
+    _clear(shown)
     for row in range(pending.shape[0]):
         tenant = int(pending[row, PendingColumn.TENANT])
-        shown = rows[tenant]
-        if shown < 0 or (
-            pending[row, PendingColumn.LAUNCHABLE] == 1.0 and pending[shown, PendingColumn.LAUNCHABLE] != 1.0
+        if shown[tenant, ID] == NO_KERNEL or (
+            pending[row, PendingColumn.LAUNCHABLE] == 1.0 and shown[tenant, PendingColumn.LAUNCHABLE] != 1.0
         ):
-            rows[tenant] = row
+            _copy_row(pending, row, shown, tenant)
 
 
 @njit(cache=True)
-def select_running(running: Floats, rows: Rows) -> None:
-    """The rows of ``running`` that its slots show, in their order.
+def gather_running(running: Floats, seen: Bools, shown: Floats) -> None:
+    """Write what running slots show.
 
     Started kernels first (only they can be preempted), then the oldest kernel of each other tenant (it
     is at the head of its stream), then the rest; oldest launch first within each group.
 
     Args:
-        running: shape ``(n, len(RunningColumn))``, in order of launch.
-        rows: written, shape ``(running_slots,)``; -1 behind the last kernel.
+        running: shape ``(n, len(RunningColumn))``, in order of launch; n may be large.
+        seen: scratch, shape ``(tenants,)``.
+        shown: written, shape ``(running_slots, len(RunningColumn))``; ``ID`` is -1 behind the last kernel.
     """
-    rows[:] = -1
+    _clear(shown)
+    seen[:] = False
+    slots = shown.shape[0]
+    started = 0
+    heads = 0
     filled = 0
-    for group in range(3):
-        for row in range(running.shape[0]):
-            if filled == rows.size:
-                return
-            rank = 2
-            if running[row, RunningColumn.STARTED] == 1.0:
-                rank = 0
-            elif _heads_its_stream(running, row):
-                rank = 1
-            if rank == group:
-                rows[filled] = row
-                filled += 1
+    for row in range(running.shape[0]):
+        tenant = int(running[row, RunningColumn.TENANT])
+        first = not seen[tenant]
+        seen[tenant] = True
+        if running[row, RunningColumn.STARTED] == 1.0:
+            place = started
+            started = min(started + 1, slots)
+        elif first:
+            place = started + heads
+            heads += 1
+        else:
+            place = filled
+        heads = min(heads, slots - started)
+        if place < slots:
+            for slot in range(min(filled, slots - 1), place, -1):
+                _copy_row(shown, slot - 1, shown, slot)
+            _copy_row(running, row, shown, place)
+            filled = min(filled + 1, slots)
 
 
 @njit(cache=True)
-def _heads_its_stream(running: Floats, row: int) -> bool:
-    for earlier in range(row):  # noqa: SIM110 (Numba has no all() over generators)
-        if running[earlier, RunningColumn.TENANT] == running[row, RunningColumn.TENANT]:
-            return False
-    return True
+def _clear(shown: Floats) -> None:
+    shown[:] = 0.0
+    for slot in range(shown.shape[0]):
+        shown[slot, ID] = NO_KERNEL
+
+
+@njit(cache=True)
+def _copy_row(source: Floats, row: int, target: Floats, to: int) -> None:
+    for column in range(source.shape[1]):
+        target[to, column] = source[row, column]
 
 
 @njit(cache=True)
@@ -97,56 +118,46 @@ def _clip(x: float) -> float:
 
 
 @njit(cache=True)
-def _left_us(running: Floats, row: int) -> float:
-    """Predicted time left of a launched kernel: its profile, less the time it has run."""
-    left: float = running[row, RunningColumn.PROFILED_US] - running[row, RunningColumn.ELAPSED_US]
-    return max(0.0, left)
-
-
-@njit(cache=True)
-def encode_pending(
-    pending: Floats, running: Floats, tenants: Floats, scalars: Floats, rows: Rows, out: Features
-) -> None:
-    """Write the ``pending`` table, shape ``(slots, len(PendingFeature))``; ``rows`` by :func:`select_pending`."""
+def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, out: Features) -> None:
+    """Write the ``pending`` table, shape ``(slots, len(PendingFeature))``."""
     now = scalars[Scalar.TIME_US]
     sms = scalars[Scalar.SMS]
     launched = math.inf
-    for row in range(running.shape[0]):
-        launched = min(launched, running[row, RunningColumn.PRIORITY])
     active = math.inf
     for tenant in range(tenants.shape[0]):
+        if tenants[tenant, TenantColumn.KERNELS_LAUNCHED] > 0.0:
+            launched = min(launched, tenants[tenant, TenantColumn.PRIORITY])
         if tenants[tenant, TenantColumn.JOBS_WAITING] > 0.0:
             active = min(active, tenants[tenant, TenantColumn.PRIORITY])
     out[:] = 0.0
-    for slot in range(out.shape[0]):
-        row = rows[slot]
-        if row < 0:
+    for slot in range(tenants.shape[0]):
+        if shown[slot, ID] == NO_KERNEL:
             continue
-        priority = pending[row, PendingColumn.PRIORITY]
-        per_sm = max(1.0, pending[row, PendingColumn.BLOCKS_PER_SM])
-        age_us = now - pending[row, PendingColumn.JOB_ARRIVED_US]
-        left_us = pending[row, PendingColumn.JOB_LEFT_US]
+        priority = shown[slot, PendingColumn.PRIORITY]
+        per_sm = max(1.0, shown[slot, PendingColumn.BLOCKS_PER_SM])
+        age_us = now - shown[slot, PendingColumn.JOB_ARRIVED_US]
+        left_us = shown[slot, PendingColumn.JOB_LEFT_US]
         out[slot, PendingFeature.PRESENT] = 1.0
-        out[slot, PendingFeature.LAUNCHABLE] = pending[row, PendingColumn.LAUNCHABLE]
+        out[slot, PendingFeature.LAUNCHABLE] = shown[slot, PendingColumn.LAUNCHABLE]
         out[slot, PendingFeature.URGENCY] = 1.0 / (1.0 + priority)
-        out[slot, PendingFeature.PROFILED] = _log_us(pending[row, PendingColumn.PROFILED_US])
-        out[slot, PendingFeature.GAP] = _log_us(pending[row, PendingColumn.PROFILED_GAP_US])
-        out[slot, PendingFeature.WAVES] = _saturate(pending[row, PendingColumn.BLOCKS], per_sm * sms)
-        out[slot, PendingFeature.SMS] = _clip(pending[row, PendingColumn.SMS] / sms)
+        out[slot, PendingFeature.PROFILED] = _log_us(shown[slot, PendingColumn.PROFILED_US])
+        out[slot, PendingFeature.GAP] = _log_us(shown[slot, PendingColumn.PROFILED_GAP_US])
+        out[slot, PendingFeature.WAVES] = _saturate(shown[slot, PendingColumn.BLOCKS], per_sm * sms)
+        out[slot, PendingFeature.SMS] = _clip(shown[slot, PendingColumn.SMS] / sms)
         out[slot, PendingFeature.BLOCK_SHARE] = 1.0 / per_sm
-        out[slot, PendingFeature.THREADS] = _clip(pending[row, PendingColumn.THREADS] / 1024.0)
-        out[slot, PendingFeature.ISSUE] = _clip(pending[row, PendingColumn.PROFILED_ISSUE])
-        out[slot, PendingFeature.DRAM] = _clip(pending[row, PendingColumn.PROFILED_DRAM])
-        out[slot, PendingFeature.WAITED] = _log_us(pending[row, PendingColumn.WAITED_US])
+        out[slot, PendingFeature.THREADS] = _clip(shown[slot, PendingColumn.THREADS] / 1024.0)
+        out[slot, PendingFeature.ISSUE] = _clip(shown[slot, PendingColumn.PROFILED_ISSUE])
+        out[slot, PendingFeature.DRAM] = _clip(shown[slot, PendingColumn.PROFILED_DRAM])
+        out[slot, PendingFeature.WAITED] = _log_us(shown[slot, PendingColumn.WAITED_US])
         out[slot, PendingFeature.JOB_AGE] = _log_us(age_us)
         out[slot, PendingFeature.JOB_SLOWDOWN] = _saturate(
             max(age_us, 0.0) + left_us, tenants[slot, TenantColumn.ALONE_US]
         )
         out[slot, PendingFeature.JOB_LEFT] = _log_us(left_us)
         out[slot, PendingFeature.SLACK] = _slack(
-            pending[row, PendingColumn.DEADLINE_US] - now - left_us, tenants[slot, TenantColumn.SLO_US]
+            shown[slot, PendingColumn.DEADLINE_US] - now - left_us, tenants[slot, TenantColumn.SLO_US]
         )
-        out[slot, PendingFeature.PREEMPTED] = pending[row, PendingColumn.PREEMPTED]
+        out[slot, PendingFeature.PREEMPTED] = shown[slot, PendingColumn.PREEMPTED]
         out[slot, PendingFeature.MORE_URGENT_LAUNCHED] = 1.0 if launched < priority else 0.0
         out[slot, PendingFeature.MORE_URGENT_ACTIVE] = 1.0 if active < priority else 0.0
 
@@ -157,53 +168,42 @@ def _slack(left_us: float, slo_us: float) -> float:
 
 
 @njit(cache=True)
-def encode_running(
-    running: Floats, tenants: Floats, scalars: Floats, rows: Rows, tenant_slots: int, out: Features
-) -> None:
-    """Write the ``running`` table, shape ``(running_slots, len(RunningFeature))``.
-
-    ``rows`` come from :func:`select_running`; ``tenant_slots`` is the number of tenant rows.
-    """
+def encode_running(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots: int, out: Features) -> None:
+    """Write the ``running`` table, shape ``(running_slots, len(RunningFeature))``."""
     out[:] = 0.0
     for slot in range(out.shape[0]):
-        row = rows[slot]
-        if row < 0:
+        if shown[slot, ID] == NO_KERNEL:
             return
-        tenant = int(running[row, RunningColumn.TENANT])
-        blocks = max(1.0, running[row, RunningColumn.BLOCKS])
+        tenant = int(shown[slot, RunningColumn.TENANT])
+        blocks = max(1.0, shown[slot, RunningColumn.BLOCKS])
+        profiled_us = shown[slot, RunningColumn.PROFILED_US]
+        elapsed_us = shown[slot, RunningColumn.ELAPSED_US]
         out[slot, RunningFeature.PRESENT] = 1.0
         out[slot, RunningFeature.TENANT] = (tenant + 1.0) / tenant_slots
-        out[slot, RunningFeature.URGENCY] = 1.0 / (1.0 + running[row, RunningColumn.PRIORITY])
-        out[slot, RunningFeature.STREAM_URGENCY] = _saturate(-running[row, RunningColumn.STREAM_PRIORITY], 1.0)
-        out[slot, RunningFeature.STARTED] = running[row, RunningColumn.STARTED]
-        out[slot, RunningFeature.PREEMPTING] = running[row, RunningColumn.PREEMPTING]
-        out[slot, RunningFeature.IDEMPOTENT] = running[row, RunningColumn.IDEMPOTENT]
-        out[slot, RunningFeature.PROFILED] = _log_us(running[row, RunningColumn.PROFILED_US])
-        out[slot, RunningFeature.ELAPSED] = _log_us(running[row, RunningColumn.ELAPSED_US])
-        out[slot, RunningFeature.LEFT] = _log_us(_left_us(running, row))
-        out[slot, RunningFeature.OVERDUE] = _saturate(
-            running[row, RunningColumn.ELAPSED_US], running[row, RunningColumn.PROFILED_US]
-        )
-        out[slot, RunningFeature.WAITING] = _clip(running[row, RunningColumn.BLOCKS_WAITING] / blocks)
-        out[slot, RunningFeature.RESIDENT] = _clip(running[row, RunningColumn.BLOCKS_RESIDENT] / blocks)
-        out[slot, RunningFeature.ISSUE] = _clip(running[row, RunningColumn.PROFILED_ISSUE])
-        out[slot, RunningFeature.DRAM] = _clip(running[row, RunningColumn.PROFILED_DRAM])
+        out[slot, RunningFeature.URGENCY] = 1.0 / (1.0 + shown[slot, RunningColumn.PRIORITY])
+        out[slot, RunningFeature.STREAM_URGENCY] = _saturate(-shown[slot, RunningColumn.STREAM_PRIORITY], 1.0)
+        out[slot, RunningFeature.STARTED] = shown[slot, RunningColumn.STARTED]
+        out[slot, RunningFeature.PREEMPTING] = shown[slot, RunningColumn.PREEMPTING]
+        out[slot, RunningFeature.IDEMPOTENT] = shown[slot, RunningColumn.IDEMPOTENT]
+        out[slot, RunningFeature.PROFILED] = _log_us(profiled_us)
+        out[slot, RunningFeature.ELAPSED] = _log_us(elapsed_us)
+        out[slot, RunningFeature.LEFT] = _log_us(profiled_us - elapsed_us)
+        out[slot, RunningFeature.OVERDUE] = _saturate(elapsed_us, profiled_us)
+        out[slot, RunningFeature.WAITING] = _clip(shown[slot, RunningColumn.BLOCKS_WAITING] / blocks)
+        out[slot, RunningFeature.RESIDENT] = _clip(shown[slot, RunningColumn.BLOCKS_RESIDENT] / blocks)
+        out[slot, RunningFeature.ISSUE] = _clip(shown[slot, RunningColumn.PROFILED_ISSUE])
+        out[slot, RunningFeature.DRAM] = _clip(shown[slot, RunningColumn.PROFILED_DRAM])
         out[slot, RunningFeature.SLACK] = _slack(
-            running[row, RunningColumn.DEADLINE_US] - scalars[Scalar.TIME_US], tenants[tenant, TenantColumn.SLO_US]
+            shown[slot, RunningColumn.DEADLINE_US] - scalars[Scalar.TIME_US], tenants[tenant, TenantColumn.SLO_US]
         )
 
 
 @njit(cache=True)
-def encode_tenants(running: Floats, tenants: Floats, scalars: Floats, out: Features) -> None:
+def encode_tenants(tenants: Floats, scalars: Floats, out: Features) -> None:
     """Write the ``tenants`` table, ``out`` ``(slots, len(TenantFeature))``."""
     now = scalars[Scalar.TIME_US]
     sms = scalars[Scalar.SMS]
     out[:] = 0.0
-    for row in range(running.shape[0]):
-        tenant = int(running[row, RunningColumn.TENANT])
-        out[tenant, TenantFeature.LAUNCHED_LEFT] += _left_us(running, row)
-        if running[row, RunningColumn.STARTED] == 1.0:
-            out[tenant, TenantFeature.STARTED] = 1.0
     for tenant in range(tenants.shape[0]):
         slo_us = tenants[tenant, TenantColumn.SLO_US]
         alone_us = max(tenants[tenant, TenantColumn.ALONE_US], 1e-9)
@@ -220,7 +220,8 @@ def encode_tenants(running: Floats, tenants: Floats, scalars: Floats, out: Featu
         out[tenant, TenantFeature.JOBS] = _saturate(jobs, COUNT_HALF)
         out[tenant, TenantFeature.PENDING] = _saturate(tenants[tenant, TenantColumn.KERNELS_PENDING], COUNT_HALF)
         out[tenant, TenantFeature.LAUNCHED] = _saturate(tenants[tenant, TenantColumn.KERNELS_LAUNCHED], COUNT_HALF)
-        out[tenant, TenantFeature.LAUNCHED_LEFT] = _log_us(out[tenant, TenantFeature.LAUNCHED_LEFT])
+        out[tenant, TenantFeature.LAUNCHED_LEFT] = _log_us(tenants[tenant, TenantColumn.LAUNCHED_LEFT_US])
+        out[tenant, TenantFeature.STARTED] = 1.0 if tenants[tenant, TenantColumn.RUNNING_LEFT_US] < math.inf else 0.0
         out[tenant, TenantFeature.HOST_BUSY] = 1.0 if jobs > 0.0 and kernels == 0.0 else 0.0
         out[tenant, TenantFeature.OLDEST_AGE] = _log_us(age_us)
         out[tenant, TenantFeature.OLDEST_SLOWDOWN] = _saturate(age_us, alone_us)
@@ -233,26 +234,26 @@ def encode_tenants(running: Floats, tenants: Floats, scalars: Floats, out: Featu
 
 
 @njit(cache=True)
-def encode_device(
-    pending: Floats, running: Floats, scalars: Floats, tenant_slots: int, running_slots: int, out: Features
-) -> None:
+def encode_device(pending_shown: Floats, tenants: Floats, scalars: Floats, running_slots: int, out: Features) -> None:
     """Write the ``device`` vector, ``out`` ``(len(DeviceFeature),)``."""
     launchable = 0.0
-    for row in range(pending.shape[0]):
-        launchable += pending[row, PendingColumn.LAUNCHABLE]
     soonest = math.inf
     longest = 0.0
-    for row in range(running.shape[0]):
-        if running[row, RunningColumn.STARTED] == 1.0:
-            soonest = min(soonest, _left_us(running, row))
-            longest = max(longest, _left_us(running, row))
-    launched = float(running.shape[0])
+    launched = 0.0
+    for tenant in range(tenants.shape[0]):
+        if pending_shown[tenant, ID] != NO_KERNEL:
+            launchable += pending_shown[tenant, PendingColumn.LAUNCHABLE]
+        launched += tenants[tenant, TenantColumn.KERNELS_LAUNCHED]
+        left_us = tenants[tenant, TenantColumn.RUNNING_LEFT_US]
+        if left_us < math.inf:
+            soonest = min(soonest, left_us)
+            longest = max(longest, left_us)
     out[DeviceFeature.TIME] = _clip(scalars[Scalar.TIME_US] / scalars[Scalar.HORIZON_US])
     out[DeviceFeature.SMS] = _clip(math.log2(scalars[Scalar.SMS]) / 8.0)
     out[DeviceFeature.BUSY_SMS] = _clip(scalars[Scalar.BUSY_SMS] / scalars[Scalar.SMS])
     out[DeviceFeature.OCCUPANCY] = _clip(scalars[Scalar.OCCUPANCY])
     out[DeviceFeature.DRAM] = _clip(scalars[Scalar.DRAM])
-    out[DeviceFeature.LAUNCHABLE] = _clip(launchable / tenant_slots)
+    out[DeviceFeature.LAUNCHABLE] = _clip(launchable / pending_shown.shape[0])
     out[DeviceFeature.LAUNCHED] = _saturate(launched, COUNT_HALF)
     out[DeviceFeature.HIDDEN] = _saturate(max(0.0, launched - running_slots), COUNT_HALF)
     out[DeviceFeature.SOONEST_LEFT] = _log_us(soonest) if soonest < math.inf else 0.0
@@ -261,30 +262,29 @@ def encode_device(
 
 @njit(cache=True)
 def encode(
-    pending: Floats,
-    running: Floats,
+    pending_shown: Floats,
+    running_shown: Floats,
     tenants: Floats,
     scalars: Floats,
-    pending_rows: Rows,
-    running_rows: Rows,
     out_pending: Features,
     out_running: Features,
     out_tenants: Features,
     out_device: Features,
 ) -> None:
-    """Write one observation.
+    """Write one observation. The kernels that are not shown count through the tenants' columns.
 
     Args:
-        pending, running, tenants: a View's tables, float64, in the order of its columns.
+        pending_shown: float64, shape ``(slots, len(PendingColumn))``, as :func:`gather_pending` writes it;
+            ``slots`` is at least the number of tenants, rows beyond those are not read.
+        running_shown: float64, shape ``(running_slots, len(RunningColumn))``, as :func:`gather_running` does.
+        tenants: a View's table, float64, shape ``(tenants, len(TenantColumn))``.
         scalars: shape ``(len(Scalar),)``.
-        pending_rows, running_rows: what :func:`select_pending` and :func:`select_running` chose.
-        out_pending: shape ``(slots, len(PendingFeature))``; ``slots`` is at least the number of tenants.
+        out_pending: shape ``(slots, len(PendingFeature))``.
         out_running: shape ``(running_slots, len(RunningFeature))``.
         out_tenants: shape ``(slots, len(TenantFeature))``.
         out_device: shape ``(len(DeviceFeature),)``.
     """
-    slots = out_pending.shape[0]
-    encode_pending(pending, running, tenants, scalars, pending_rows, out_pending)
-    encode_running(running, tenants, scalars, running_rows, slots, out_running)
-    encode_tenants(running, tenants, scalars, out_tenants)
-    encode_device(pending, running, scalars, slots, out_running.shape[0], out_device)
+    encode_pending(pending_shown, tenants, scalars, out_pending)
+    encode_running(running_shown, tenants, scalars, pending_shown.shape[0], out_running)
+    encode_tenants(tenants, scalars, out_tenants)
+    encode_device(pending_shown, tenants, scalars, running_shown.shape[0], out_device)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices import make_device
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder, Selection, select
+from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder, Shown, select
 from gpusched_env.envs.options import episode_scenario
 from gpusched_env.envs.render import Renderer, RenderMode
 from gpusched_env.envs.state import EnvState, Run
@@ -163,8 +163,8 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         self._began = time.perf_counter()
         view = self.device.reset(problem, seed, record=self._record, snapshots=True)
         now = view if view is not None else self.device.view()
-        selection, mask = self._look(now, deciding=view is not None)
-        self._run = Run(problem, seed, now, selection, mask, deciding=view is not None, elapsed_us=float(now.time_us))
+        shown, mask = self._look(now, deciding=view is not None)
+        self._run = Run(problem, seed, now, shown, mask, deciding=view is not None, elapsed_us=float(now.time_us))
         if self.render_mode == "human":
             self.render()
         return self._observe(self._run), {**self._info(self._run), "seed": seed}
@@ -268,7 +268,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
 
     def _carry_out(self, run: Run, action: int) -> None:
         if run.mask[action]:
-            command = self.layout.decode(action, run.view, wait_us=self.wait_us, selection=run.selection)
+            command = self.layout.decode(action, run.view, wait_us=self.wait_us, shown=run.shown)
         else:
             command = Wait(run.view.time_us + self.wait_us)
             run.illegal += 1
@@ -277,18 +277,18 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         view = self.device.advance()
         run.deciding = view is not None
         run.view = view if view is not None else self.device.view()
-        run.selection, run.mask = self._look(run.view, deciding=run.deciding)
+        run.shown, run.mask = self._look(run.view, deciding=run.deciding)
 
-    def _look(self, view: View, *, deciding: bool) -> tuple[Selection, NDArray[np.bool_]]:
-        selection = select(view, self.encoder.slots, self.encoder.running_slots)
+    def _look(self, view: View, *, deciding: bool) -> tuple[Shown, NDArray[np.bool_]]:
+        shown = select(view, self.encoder.slots, self.encoder.running_slots)
         if deciding:
-            return selection, self.layout.mask(view, selection)
+            return shown, self.layout.mask(view, shown)
         only_wait = np.zeros(self.layout.n, np.bool_)
         only_wait[0] = True
-        return selection, only_wait
+        return shown, only_wait
 
     def _observe(self, run: Run) -> Observation:
-        return self.encoder.encode(run.view, run.selection)
+        return self.encoder.encode(run.view, run.shown)
 
     def _info(self, run: Run) -> dict[str, Any]:
         return {

@@ -75,7 +75,7 @@ class PendingFeature(Feature):
         FLAG,
         0,
         1,
-        "running.priority",
+        "tenants.priority, tenants.kernels_launched",
     )
     MORE_URGENT_ACTIVE = (
         "1 if a more urgent tenant has a job in the system",
@@ -135,8 +135,8 @@ class TenantFeature(Feature):
     JOBS = ("jobs in the system, over 4", RATIO, 0, 1, "tenants.jobs_waiting")
     PENDING = ("kernels that wait for the scheduler, over 4", RATIO, 0, 1, "tenants.kernels_pending")
     LAUNCHED = ("launched, unfinished kernels, over 4", RATIO, 0, 1, "tenants.kernels_launched")
-    LAUNCHED_LEFT = ("predicted time left of its launched kernels, summed", LOG_US, 0, 1, "running.profiled_us")
-    STARTED = ("1 if a launched kernel of it has started", FLAG, 0, 1, "running.started")
+    LAUNCHED_LEFT = ("predicted time left of its launched kernels, summed", LOG_US, 0, 1, "tenants.launched_left_us")
+    STARTED = ("1 if a launched kernel of it has started", FLAG, 0, 1, "tenants.running_left_us")
     HOST_BUSY = (
         "1 if it has a job but no pending or launched kernel: its host is about to issue one or to finish",
         FLAG,
@@ -174,21 +174,21 @@ class DeviceFeature(Feature):
     OCCUPANCY = ("resident threads, of the GPU's maximum", SHARE, 0, 1, "occupancy")
     DRAM = ("DRAM traffic, of the nominal bandwidth", SHARE, 0, 1, "dram")
     LAUNCHABLE = ("tenants with a launchable kernel, of the tenant rows", SHARE, 0, 1, "pending.launchable")
-    LAUNCHED = ("launched, unfinished kernels, over 4", RATIO, 0, 1, "running")
-    HIDDEN = ("launched kernels beyond the rows of `running`, over 4", RATIO, 0, 1, "running")
+    LAUNCHED = ("launched, unfinished kernels, over 4", RATIO, 0, 1, "tenants.kernels_launched")
+    HIDDEN = ("launched kernels beyond the rows of `running`, over 4", RATIO, 0, 1, "tenants.kernels_launched")
     SOONEST_LEFT = (
         "least predicted time left of the started kernels; 0 without one",
         LOG_US,
         0,
         1,
-        "running.profiled_us, running.elapsed_us",
+        "tenants.running_left_us",
     )
     LONGEST_LEFT = (
         "greatest predicted time left of the started kernels; 0 without one",
         LOG_US,
         0,
         1,
-        "running.profiled_us, running.elapsed_us",
+        "tenants.running_left_us",
     )
 
 

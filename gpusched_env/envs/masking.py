@@ -6,10 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpusched_env.envs.encoding import Floats, Rows
+from gpusched_env.envs.encoding import ID, NO_KERNEL, Bools, Floats
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
-
-Bools = NDArray[np.bool_]
 
 DRAIN = 0
 SAVE = 1
@@ -31,12 +29,10 @@ def partition_first(sms: int, quarters: int, tenant: int) -> int:
 
 @njit(cache=True)
 def fill_mask(
-    pending: Floats,
-    running: Floats,
+    pending_shown: Floats,
+    running_shown: Floats,
     tenants: Floats,
     sms: int,
-    pending_rows: Rows,
-    running_rows: Rows,
     priorities: int,
     modes: NDArray[np.int64],
     quarters: NDArray[np.int64],
@@ -45,10 +41,11 @@ def fill_mask(
     """Write which actions are legal.
 
     Args:
-        pending, running, tenants: a View's tables, float64.
+        pending_shown: float64, shape ``(slots, len(PendingColumn))``, as for
+            :func:`~gpusched_env.envs.encoding.encode`.
+        running_shown: float64, shape ``(running_slots, len(RunningColumn))``, likewise.
+        tenants: a View's table, float64.
         sms: SMs of the GPU.
-        pending_rows: shape ``(slots,)``, from :func:`~gpusched_env.envs.encoding.select_pending`.
-        running_rows: shape ``(running_slots,)``, from :func:`~gpusched_env.envs.encoding.select_running`.
         priorities: stream priorities that a launch can choose from (all of them valid on the GPU).
         modes: preemption modes on offer (:data:`DRAIN`, :data:`SAVE`, :data:`RESET`); empty: none.
         quarters: partition sizes on offer, in quarters of the GPU; empty: none.
@@ -56,25 +53,28 @@ def fill_mask(
     """
     out[0] = True
     action = 1
-    for slot in range(pending_rows.size):
-        row = pending_rows[slot]
-        legal = row >= 0 and pending[row, PendingColumn.LAUNCHABLE] == 1.0
+    slots = pending_shown.shape[0]
+    for slot in range(slots):
+        legal = (
+            slot < tenants.shape[0]
+            and pending_shown[slot, ID] != NO_KERNEL
+            and pending_shown[slot, PendingColumn.LAUNCHABLE] == 1.0
+        )
         for _ in range(priorities):
             out[action] = legal
             action += 1
     if modes.size > 0:
-        for slot in range(running_rows.size):
-            row = running_rows[slot]
+        for slot in range(running_shown.shape[0]):
             legal = (
-                row >= 0
-                and running[row, RunningColumn.STARTED] == 1.0
-                and running[row, RunningColumn.PREEMPTING] == 0.0
+                running_shown[slot, ID] != NO_KERNEL
+                and running_shown[slot, RunningColumn.STARTED] == 1.0
+                and running_shown[slot, RunningColumn.PREEMPTING] == 0.0
             )
             for mode in modes:
-                out[action] = legal and (mode != RESET or running[row, RunningColumn.IDEMPOTENT] == 1.0)
+                out[action] = legal and (mode != RESET or running_shown[slot, RunningColumn.IDEMPOTENT] == 1.0)
                 action += 1
     if quarters.size > 0:
-        for tenant in range(pending_rows.size):
+        for tenant in range(slots):
             for size in quarters:
                 out[action] = tenant < tenants.shape[0] and (
                     tenants[tenant, TenantColumn.PARTITION_FIRST] != partition_first(sms, size, tenant)

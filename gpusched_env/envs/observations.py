@@ -8,9 +8,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from gpusched_env.envs.encoding import Floats, Rows, encode, select_pending, select_running
+from gpusched_env.envs.encoding import Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import TABLES, Feature
-from gpusched_env.scheduling.view import View
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
 Observation = dict[str, NDArray[np.float32]]
 """Tables by name; their columns are the enums of :data:`gpusched_env.envs.features.TABLES`."""
@@ -20,21 +20,24 @@ RUNNING_SLOTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Which rows of a View's tables the slots of observations and actions stand for."""
+class Shown:
+    """The kernels that the slots of observations and actions stand for: rows of a View's tables, copied.
 
-    pending: Rows
-    """Row of ``view.pending`` by tenant, -1 without one; shape ``(slots,)``."""
-    running: Rows
-    """Row of ``view.running`` by running slot, -1 behind the last; shape ``(running_slots,)``."""
+    Column ``ID`` of an empty slot is -1.
+    """
+
+    pending: Floats
+    """By tenant; shape ``(slots, len(PendingColumn))``."""
+    running: Floats
+    """By running slot, empty ones last; shape ``(running_slots, len(RunningColumn))``."""
 
 
-def select(view: View, slots: int, running_slots: int) -> Selection:
-    """What the slots stand for in ``view``; ``slots`` is at least the number of its tenants."""
-    chosen = Selection(np.empty(slots, np.int64), np.empty(running_slots, np.int64))
-    select_pending(view.pending.array, chosen.pending)
-    select_running(view.running.array, chosen.running)
-    return chosen
+def select(view: View, slots: int, running_slots: int) -> Shown:
+    """What the slots show of ``view``; ``slots`` is at least the number of its tenants."""
+    shown = Shown(np.empty((slots, len(PendingColumn))), np.empty((running_slots, len(RunningColumn))))
+    gather_pending(view.pending.array, shown.pending)
+    gather_running(view.running.array, np.empty(slots, np.bool_), shown.running)
+    return shown
 
 
 def scalars(view: View) -> Floats:
@@ -60,9 +63,9 @@ class ObservationEncoder:
         rows = {"pending": self.slots, "running": self.running_slots, "tenants": self.slots}
         return spaces.Dict({name: _box(features, rows.get(name)) for name, features in TABLES.items()})
 
-    def encode(self, view: View, selection: Selection | None = None) -> Observation:
+    def encode(self, view: View, shown: Shown | None = None) -> Observation:
         """The observation of ``view``, in newly allocated arrays."""
-        chosen = selection if selection is not None else select(view, self.slots, self.running_slots)
+        shown = shown if shown is not None else select(view, self.slots, self.running_slots)
         pending, running, tenants, device = TABLES.values()
         observation: Observation = {
             "pending": np.empty((self.slots, len(pending)), np.float32),
@@ -70,15 +73,7 @@ class ObservationEncoder:
             "tenants": np.empty((self.slots, len(tenants)), np.float32),
             "device": np.empty(len(device), np.float32),
         }
-        encode(
-            view.pending.array,
-            view.running.array,
-            view.tenants.array,
-            scalars(view),
-            chosen.pending,
-            chosen.running,
-            *observation.values(),
-        )
+        encode(shown.pending, shown.running, view.tenants.array, scalars(view), *observation.values())
         return observation
 
 

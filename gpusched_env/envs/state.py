@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.envs.observations import Selection
+from gpusched_env.envs.observations import Shown
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.view import View
 
@@ -22,7 +22,7 @@ class Run:
     seed: int
     view: View
     """What the next action is decided on, or the final state."""
-    selection: Selection
+    shown: Shown
     mask: NDArray[np.bool_]
     deciding: bool
     """Whether the device waits for a command (otherwise it has reached the end)."""

@@ -6,11 +6,9 @@ import math
 import re
 from collections.abc import Sequence
 
-import numpy as np
-
-from gpusched_env.envs.encoding import select_running
+from gpusched_env.envs.observations import select
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.view import View
+from gpusched_env.scheduling.view import RunningColumn, Table, View
 
 BAR = 24
 """Characters of the bar of busy SMs."""
@@ -49,9 +47,7 @@ def text(problem: Problem, view: View) -> str:
         ["tenant", "prio", "jobs", "done", "pending", "launched", "slowdown", "next kernel"], rows, left=(0, 7)
     )
     lines.append("")
-    running = view.running
-    shown = np.empty(min(len(running), KERNELS), np.int64)
-    select_running(running.array, shown)
+    running = Table(select(view, len(table), min(len(view.running), KERNELS)).running, RunningColumn)
     rows = [
         [
             f"{running.id[i]:.0f}",
@@ -62,13 +58,13 @@ def text(problem: Problem, view: View) -> str:
             f"{running.blocks_resident[i]:.0f}+{running.blocks_waiting[i]:.0f}/{running.blocks[i]:.0f}",
             "preempting" if running.preempting[i] else "",
         ]
-        for i in shown
+        for i in range(len(running))
     ]
     if rows:
         header = ["id", "tenant", "launched kernel", "stream", "us run/alone", "blocks on+waiting/all", ""]
         lines += _align(header, rows, left=(1, 2, 6))
-        if len(running) > len(rows):
-            lines.append(f"and {len(running) - len(rows)} more")
+        if len(view.running) > len(rows):
+            lines.append(f"and {len(view.running) - len(rows)} more")
     else:
         lines.append("no kernel is launched")
     return "\n".join(line.rstrip() for line in lines) + "\n"

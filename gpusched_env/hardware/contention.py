@@ -94,6 +94,13 @@ def granted(demand, level):
     return demand / math.sqrt(1.0 + ratio * ratio)
 
 
+@njit(cache=True, inline="always")
+def newton_gap(capacity, shared, slope):
+    """Newton's step on the logarithm of the level at which ``shared`` is given out; bounded, as shares flatten out."""
+    gap = (capacity - shared) / max(slope, 1e-9 * capacity)
+    return min(0.7, max(-0.7, gap))
+
+
 @njit(cache=True)
 def fair_level(demands, weights, counts, members, capacity):
     """The level at which softly max-min shares add up to ``capacity``.
@@ -122,9 +129,7 @@ def fair_level(demands, weights, counts, members, capacity):
                 served = traffic / demands[i]
                 shared += traffic * counts[i]
                 slope += traffic * (1.0 - served * served) * counts[i]
-        gap = (capacity - shared) / max(slope, 1e-9 * capacity)
-        # Newton on the logarithm of the level; the step is bounded because the shares flatten out.
-        gap = min(0.7, max(-0.7, gap))
+        gap = newton_gap(capacity, shared, slope)
         level *= math.exp(gap)
         if abs(gap) < 1e-12:
             break

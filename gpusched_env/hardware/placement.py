@@ -32,3 +32,26 @@ def fit(free_threads, free_warps, free_blocks, free_registers, free_shared, bloc
     if block.shared_bytes > 0:
         room = min(room, free_shared // block.shared_bytes)
     return room
+
+
+@njit(cache=True, inline="always")
+def within(rank, first, count, sms):
+    """Whether an SM is among the ``count`` ones from rank ``first`` on, wrapping around at ``sms``."""
+    offset = rank - first
+    return (offset if offset >= 0 else offset + sms) < count
+
+
+@njit(cache=True)
+def block_noise(rank, serial, block):
+    """A reproducible number of mean 0 and deviation 1, uniform, for a block of a grid on an SM (a hash).
+
+    Args:
+        rank: of the SM in placement order.
+        serial: number of the grid in order of arrival.
+        block: blocks of it that are left, this one included.
+    """
+    mixed = (rank * 2654435761 + serial * 40503 + block * 97561 + 12345) & 0xFFFFFFFF
+    mixed = ((mixed ^ (mixed >> 15)) * 2246822519) & 0xFFFFFFFF
+    mixed = ((mixed ^ (mixed >> 13)) * 3266489917) & 0xFFFFFFFF
+    mixed ^= mixed >> 16
+    return (mixed / 4294967295.0 - 0.5) * 3.4641016151377544

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,7 +59,7 @@ class TenantProgram:
     """Profiled turnaround of one job alone on the GPU (mean over variants)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Problem:
     """Everything a device needs to run a scenario, and everything a scheduler may know beforehand."""
 
@@ -77,14 +77,24 @@ class Problem:
         return replace(self, scenario=msgspec.structs.replace(self.scenario, contexts=contexts))
 
 
-def build_problem(scenario: Scenario) -> Problem:
+def build_problem(
+    scenario: Scenario, *, gpu: GpuSpec | None = None, workloads: Mapping[str, Workload] | None = None
+) -> Problem:
     """Load and profile what ``scenario`` names.
+
+    Args:
+        scenario: the problem as data.
+        gpu: the GPU to use in place of the one that ``scenario`` names. Workloads recorded on a GPU of its
+            name are taken to be recorded on it.
+        workloads: workloads that tenants may name, before the shipped ones and files.
 
     Raises:
         InputError: an unknown GPU or workload, a kernel that cannot fit on the GPU, tenants that need
-            more memory than it has, or stream priorities that it does not have.
+            more memory than it has, stream priorities that it does not have, or an ``iteration_us`` that
+            no host speed gives.
     """
-    gpu = load_gpu(scenario.gpu)
+    profile = functools.partial(_shipped_profile, scenario.gpu) if gpu is None else functools.partial(_profile, gpu)
+    gpu = gpu or load_gpu(scenario.gpu)
     where = f"scenario {scenario.name}"
     lowest = 1 - gpu.priorities
     for priority in scenario.stream_priorities:
@@ -98,11 +108,11 @@ def build_problem(scenario: Scenario) -> Problem:
     programs = []
     gaps: list[list[float]] = []
     for tenant in scenario.tenants:
-        workload = load_workload(tenant.workload)
+        workload = (workloads or {}).get(tenant.workload) or load_workload(tenant.workload)
         if tenant.workload not in offsets:
             offsets[tenant.workload] = len(profiles)
             try:
-                profiles += [_profile(kernel, workload.gpu, gpu.name) for kernel in workload.kernels]
+                profiles += [profile(workload.gpu, kernel) for kernel in workload.kernels]
             except InputError as error:
                 raise InputError(f"workload {tenant.workload}: {error}") from error
             gaps += [[] for _ in workload.kernels]
@@ -124,8 +134,12 @@ def load_workload(name_or_path: str) -> Workload:
 
 
 @functools.lru_cache(maxsize=8192)
-def _profile(kernel: Kernel, recorded_on: str, gpu: str) -> KernelProfile:
-    return profile_kernel(kernel, load_gpu(recorded_on), load_gpu(gpu))
+def _shipped_profile(gpu: str, recorded_on: str, kernel: Kernel) -> KernelProfile:
+    return _profile(load_gpu(gpu), recorded_on, kernel)
+
+
+def _profile(gpu: GpuSpec, recorded_on: str, kernel: Kernel) -> KernelProfile:
+    return profile_kernel(kernel, gpu if recorded_on == gpu.name else load_gpu(recorded_on), gpu)
 
 
 def _program(
@@ -145,9 +159,8 @@ def _program(
     alone = []
     for variant in workload.variants if variation else workload.variants[:1]:
         ops = _host_ops(_as_graph(variant.ops, gpu) if graph else variant.ops, workload, offset, profiles, gpu)
-        scale = 1.0
         if tenant.iteration_us is not None and not graph:
-            scale = _host_scale(ops, tenant.iteration_us, gpu)
+            scale = _host_scale(ops, tenant, gpu)
             ops = tuple(replace(op, host_us=op.host_us * scale) for op in ops)
         _, starts, ends = run_alone(((op.kind, op.host_us, op.device_us) for op in ops), timing)
         device_ops = [op for op in ops if op.kind is not OpKind.SYNC]
@@ -193,13 +206,19 @@ def _host_ops(
     return tuple(result)
 
 
-def _host_scale(ops: Sequence[HostOp], iteration_us: float, gpu: GpuSpec) -> float:
-    """The factor on host times with which an iteration alone takes ``iteration_us`` (0 if it cannot)."""
+def _host_scale(ops: Sequence[HostOp], tenant: Tenant, gpu: GpuSpec) -> float:
+    """The factor on host times with which an iteration alone takes its ``iteration_us`` (0 if it takes longer)."""
 
     def alone(scale: float) -> float:
         return run_alone(((op.kind, op.host_us, op.device_us) for op in ops), gpu.timing, scale)[0]
 
+    iteration_us = tenant.iteration_us or 0.0
     low, high = 0.0, 1.0
+    if alone(high) < iteration_us and not any(op.host_us > 0.0 for op in ops):
+        raise InputError(
+            f"tenant {tenant.name}: iteration_us is {iteration_us:g}, but workload {tenant.workload} has no host times "
+            f"to stretch: an iteration takes {alone(high):g} us at any host speed"
+        )
     while alone(high) < iteration_us:
         high *= 2.0
     for _ in range(50):

@@ -18,10 +18,13 @@ class Device(Protocol):
     ``advance`` returns ``None``: the workload is done, or the horizon is reached.
     """
 
-    done: bool
-    """Every tenant with a finite number of jobs has completed them (and there is one)."""
-    timeline: Timeline
-    """What happened so far."""
+    @property
+    def done(self) -> bool:
+        """Every tenant with a finite number of jobs has completed them (and there is one)."""
+
+    @property
+    def timeline(self) -> Timeline:
+        """What happened so far."""
 
     @property
     def time_us(self) -> float:

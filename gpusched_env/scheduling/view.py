@@ -124,6 +124,11 @@ class TenantColumn(enum.IntEnum):
     PARTITION_SMS = enum.auto()
     LAST_END_US = enum.auto()
     """When the tenant's last kernel or copy to finish did so; 0 before."""
+    LAUNCHED_LEFT_US = enum.auto()
+    """Predicted time left of its launched, unfinished kernels, summed: of each ``max(0, PROFILED_US - ELAPSED_US)``."""
+    RUNNING_LEFT_US = enum.auto()
+    """The same of its kernel that has started (``STARTED``); ``inf`` without one. A stream runs its kernels in
+    order, so a tenant has one at most."""
 
 
 class Table:

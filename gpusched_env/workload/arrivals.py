@@ -1,7 +1,11 @@
-"""When a tenant's jobs arrive. Each process yields the next arrival from the past alone."""
+"""When a tenant's jobs arrive. Each process yields the next arrival from the past alone.
+
+All randomness is uniform draws (``Generator.random``), one a decision: exponential gaps come by inversion.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Protocol
 
 import msgspec
@@ -23,6 +27,11 @@ class Arrivals(Protocol):
 
         Open processes ignore the completion and may return a time in the past of it.
         """
+
+
+def exponential_us(rng: np.random.Generator, rate_per_s: float) -> float:
+    """A random gap of mean ``1e6 / rate_per_s``: the quantile function at one uniform draw."""
+    return -math.log1p(-rng.random()) * 1e6 / rate_per_s
 
 
 class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,10 +71,10 @@ class Poisson(_Base, frozen=True, kw_only=True, tag="poisson", tag_field="kind")
     rate_per_s: Positive
 
     def first_us(self, rng: np.random.Generator) -> float:
-        return self.start_us + rng.exponential(1e6 / self.rate_per_s)
+        return self.start_us + exponential_us(rng, self.rate_per_s)
 
     def next_us(self, rng: np.random.Generator, arrived_us: float, completed_us: float) -> float:
-        return arrived_us + rng.exponential(1e6 / self.rate_per_s)
+        return arrived_us + exponential_us(rng, self.rate_per_s)
 
 
 class Periodic(_Base, frozen=True, kw_only=True, tag="periodic", tag_field="kind"):
@@ -87,13 +96,13 @@ class Bursts(_Base, frozen=True, kw_only=True, tag="bursts", tag_field="kind"):
     mean_size: Annotated[float, Meta(ge=1)]
 
     def first_us(self, rng: np.random.Generator) -> float:
-        return self.start_us + rng.exponential(1e6 / self.rate_per_s)
+        return self.start_us + exponential_us(rng, self.rate_per_s)
 
     def next_us(self, rng: np.random.Generator, arrived_us: float, completed_us: float) -> float:
         # A burst goes on with probability 1 - 1/mean: a geometric size without a counter to keep.
         if rng.random() < 1.0 - 1.0 / self.mean_size:
             return arrived_us
-        return arrived_us + rng.exponential(1e6 / self.rate_per_s)
+        return arrived_us + exponential_us(rng, self.rate_per_s)
 
 
 class Backlog(_Base, frozen=True, kw_only=True, tag="backlog", tag_field="kind"):

@@ -71,7 +71,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How it was recorded."""
     kernels: tuple[Kernel, ...]
     variants: Annotated[tuple[Variant, ...], Meta(min_length=1)]
-    iteration_us: Annotated[tuple[float, ...], Meta(min_length=1)]
+    iteration_us: Annotated[tuple[Annotated[float, Meta(gt=0)], ...], Meta(min_length=1)]
     """Wall time of iterations measured alone without a profiler, microseconds."""
 
     def __post_init__(self) -> None:

@@ -32,7 +32,11 @@ def build_view(
     tenants: Sequence[Row] = ({}, {}),
     **scalars: float,
 ) -> View:
-    """A View from rows of named values; what is not named is a plausible default or 0."""
+    """A View from rows of named values; what is not named is a plausible default or 0.
+
+    The tenants' columns on launched kernels follow from ``running``.
+    """
+    launched = [[{**RUNNING, **row} for row in running if row.get("tenant", 0) == i] for i in range(len(tenants))]
     values: dict[str, Any] = {
         "time_us": 500.0,
         "sms": 132,
@@ -45,9 +49,23 @@ def build_view(
     return View(
         pending=_table(PendingColumn, {**PENDING, "deadline_us": math.inf}, pending),
         running=_table(RunningColumn, RUNNING, running),
-        tenants=_table(TenantColumn, TENANT, tenants),
+        tenants=_table(
+            TenantColumn, TENANT, [{**_launched(mine), **row} for mine, row in zip(launched, tenants, strict=True)]
+        ),
         **values,
     )
+
+
+def _launched(running: Sequence[Row]) -> Row:
+    """What a tenant's row says of its launched kernels."""
+    left = [max(0.0, row["profiled_us"] - row.get("elapsed_us", 0.0)) for row in running]
+    started = [us for us, row in zip(left, running, strict=True) if row["started"]]
+    assert len(started) <= 1, "a stream runs its kernels in order"
+    return {
+        "kernels_launched": len(running),
+        "launched_left_us": sum(left),
+        "running_left_us": min(started, default=math.inf),
+    }
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +89,6 @@ def build_random_view(seed: int, slots: int) -> View:
             "alone_us": float(rng.choice([1e-3, 700.0, 1e6])),
             "jobs_waiting": int(rng.integers(0, 2000)),
             "kernels_pending": int(rng.integers(0, 3)),
-            "kernels_launched": int(rng.integers(0, 3)),
             "oldest_arrived_us": float(rng.choice([math.inf, max(0.0, now - time())])),
             "last_turnaround_us": time(),
             "mean_turnaround_us": time(),
@@ -106,16 +123,19 @@ def build_random_view(seed: int, slots: int) -> View:
                     "preempted": int(rng.integers(0, 2)),
                 }
             )
-    running = []
+    running: list[Row] = []
     for k in range(int(rng.integers(0, 12))):
-        started = int(rng.integers(0, 2))
+        tenant = int(rng.integers(0, len(tenants)))
+        # A preempted kernel that was launched again stands behind kernels that its stream runs after it.
+        others_started = any(row["tenant"] == tenant and row["started"] for row in running)
+        started = int(not others_started and rng.random() < 0.4)
         blocks = int(rng.choice([1, 5, 10**7]))
         waiting = int(rng.integers(0, blocks + 1))
         running.append(
             {
                 "id": 1000 + k,
-                "tenant": int(rng.integers(0, len(tenants))),
-                "priority": int(rng.integers(0, 4)),
+                "tenant": tenant,
+                "priority": tenants[tenant]["priority"],
                 "stream_priority": -int(rng.integers(0, 6)),
                 "started": started,
                 "preempting": int(started and rng.random() < 0.3),

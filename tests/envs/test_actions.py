@@ -69,7 +69,7 @@ def test_a_tenant_can_go_back_to_the_whole_gpu(make_view: ViewMaker) -> None:
 
 
 def test_a_kernel_being_preempted_cannot_be_preempted(make_view: ViewMaker) -> None:
-    view = make_view(running=[{"id": 3, "preempting": 1}, {"id": 4, "preempting": 0}])
+    view = make_view(running=[{"id": 3, "preempting": 1}, {"id": 4, "tenant": 1, "preempting": 0}])
     assert list(np.flatnonzero(LAYOUT.mask(view)[5:9]) + 5) == [7, 8]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpusched_env.envs import encoding
 from gpusched_env.envs.features import TABLES, DeviceFeature, PendingFeature, RunningFeature, TenantFeature
 from gpusched_env.envs.observations import ObservationEncoder, scalars, select
-from gpusched_env.scheduling.view import View
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
 ViewMaker = Callable[..., View]
 
@@ -72,10 +72,30 @@ def test_running_slots_show_started_then_stream_heads_then_the_rest(make_view: V
         ],
         tenants=[{}, {}, {}],
     )
-    chosen = select(view, slots=3, running_slots=6).running
-    assert [int(view.running.id[row]) for row in chosen[:5]] == [2, 5, 1, 3, 4]
-    assert chosen[5] == -1
-    assert list(select(view, slots=3, running_slots=2).running) == [1, 4]
+    shown = select(view, slots=3, running_slots=6).running
+    assert shown[:, RunningColumn.ID].tolist() == [2, 5, 1, 3, 4, -1]
+    np.testing.assert_array_equal(shown[:5], view.running.array[[1, 4, 0, 2, 3]])
+    assert select(view, slots=3, running_slots=2).running[:, RunningColumn.ID].tolist() == [2, 5]
+
+
+@given(seed=st.integers(0, 2**32), running_slots=st.integers(1, 14))
+def test_slots_show_what_their_rules_say(
+    random_view: Callable[[int, int], View], seed: int, running_slots: int
+) -> None:
+    view = random_view(seed, 4)
+    shown = select(view, 4, running_slots)
+    pending, running = view.pending, view.running
+    for tenant in range(4):
+        mine = [row for row in range(len(pending)) if pending.tenant[row] == tenant]
+        mine.sort(key=lambda row: -pending.launchable[row])
+        expected = pending.array[mine[0]] if mine else [-1.0, *[0.0] * (len(PendingColumn) - 1)]
+        np.testing.assert_array_equal(shown.pending[tenant], expected)
+    tenants = running.tenant.tolist()
+    heads = [tenant not in tenants[:row] for row, tenant in enumerate(tenants)]
+    order = sorted(range(len(running)), key=lambda row: 0 if running.started[row] else 1 if heads[row] else 2)
+    count = min(len(running), running_slots)
+    np.testing.assert_array_equal(shown.running[:count], running.array[order[:count]])
+    assert (shown.running[count:, RunningColumn.ID] == -1).all()
 
 
 def test_running_row_and_device_vector(make_view: ViewMaker) -> None:
@@ -199,12 +219,11 @@ def test_compiled_encoder_does_what_its_source_says(
         if hasattr(function, "py_func"):
             monkeypatch.setattr(encoding, name, function.py_func)
     for view, expected in zip(views, compiled, strict=True):
-        rows = np.empty(4, np.int64), np.empty(5, np.int64)
-        encoding.select_pending(view.pending.array, rows[0])
-        encoding.select_running(view.running.array, rows[1])
+        pending, running = np.empty((4, len(PendingColumn))), np.empty((5, len(RunningColumn)))
+        encoding.gather_pending(view.pending.array, pending)
+        encoding.gather_running(view.running.array, np.empty(4, np.bool_), running)
         tables = {name: np.empty_like(table) for name, table in expected.items()}
-        arrays = (view.pending.array, view.running.array, view.tenants.array, scalars(view))
-        encoding.encode(*arrays, *rows, *tables.values())
+        encoding.encode(pending, running, view.tenants.array, scalars(view), *tables.values())
         for name, table in tables.items():
             np.testing.assert_allclose(table, expected[name], rtol=1e-6, err_msg=name)
 

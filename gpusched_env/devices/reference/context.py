@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from gpusched_env.devices.reference.device import ReferenceDevice
 
 
+TRAFFIC_CHANGE = 1e-9
+"""Relative changes of traffic below this are rounding (the order in which SMs are added up), not events."""
+
+
 class Context:
     """Tenants that share the GPU's SMs at block granularity.
 
@@ -80,13 +84,16 @@ class Context:
             if not self._at_head or sms.full:
                 break
         meter = self._meter
-        if sms.busy_sms != meter.busy_sms or sms.traffic != meter.traffic:
+        if sms.busy_sms != meter.busy_sms or abs(sms.traffic - meter.traffic) > TRAFFIC_CHANGE * sms.traffic:
             meter.gpu_changed(now, sms.busy_sms, sms.traffic)
         if sms.next_us < self._timer_us or self._timer_us <= now:
-            self._arm(now)
+            self._arm()
 
     def _handle(self, now: float) -> None:
-        """Pass on what happened in the last step."""
+        """Pass on what happened in the last step; grids that did the same, in order of their tenants.
+
+        A context executes one kernel of a tenant at a time, so the order does not hang on the bookkeeping of SMs.
+        """
         sms = self.sms
         if self._record_blocks:
             self._record_rows(now)
@@ -94,15 +101,18 @@ class Context:
             launch = self.on_device[slot]
             if launch.started_us == math.inf:
                 launch.started_us = now
-        for slot in sms.dispatched:
+        for slot in sorted(sms.dispatched, key=self._tenant):
             self._leave_channel(self.on_device[slot])
-        for slot in sms.finished:
+        for slot in sorted(sms.finished, key=self._tenant):
             self._end(slot)
 
-    def _arm(self, now: float) -> None:
+    def _tenant(self, slot: int) -> int:
+        return self.on_device[slot].tenant
+
+    def _arm(self) -> None:
         self._timer_us = next_us = self.sms.next_us
         if next_us < math.inf:
-            Timer(self._env, next_us - now, self._phase, self._on_timer)
+            Timer(self._env, next_us, self._phase, self._on_timer)
 
     def _on_timer(self, _: Event) -> None:
         # Residency may have changed since the timer was set: then it is early, and the clock is set anew.
@@ -111,7 +121,7 @@ class Context:
             if now >= self.sms.next_us:
                 self.settle()
             else:
-                self._arm(now)
+                self._arm()
 
     def _leave_channel(self, launch: Launch) -> None:
         channel = self._channels[launch.tenant % len(self._channels)]

@@ -36,7 +36,8 @@ class CopyEngines:
         if request is not None:
             yield request
         started = env.now
-        yield Timer(env, launch.op.device_us, order(Phase.ENGINE, launch.tenant))
+        # Behind the slicer's timers (entity 0) of the same time.
+        yield Timer(env, started + launch.op.device_us, order(Phase.ENGINE, 1 + launch.tenant))
         if engine is not None and request is not None:
             engine.release(request)
         self._device.copied(launch, number, started)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
@@ -88,14 +87,13 @@ class Decisions:
 
     def _resume(self, launch: Launch) -> Generator[Event, None, None]:
         """A preempted kernel comes back to the head of its stream, where it still is."""
-        delay_us = launch.arrives_us + launch.restore_us - self._env.now
-        yield Timer(self._env, delay_us, order(Phase.STREAM, launch.tenant))
+        yield Timer(self._env, launch.arrives_us + launch.restore_us, order(Phase.STREAM, launch.tenant))
         self._device.context_of(launch).submit(launch)
 
     def preempt(self, command: Preempt) -> None:
         """Take a running kernel off the GPU."""
         launch = self._device.launched.get(command.kernel)
-        if launch is None or launch.slot < 0 or launch.started_us == math.inf:
+        if launch is None or not launch.running:
             raise IllegalCommand(f"{command}: kernel {command.kernel} is not running")
         if launch.preempting:
             raise IllegalCommand(f"{command}: kernel {command.kernel} is being preempted already")
@@ -105,7 +103,7 @@ class Decisions:
             raise IllegalCommand(f"{command}: kernel {command.kernel} is not idempotent and cannot be reset")
         launch.preempting = True
         self._note(command, launch.id)
-        self._env.process(preempt(self._device, launch, command.mode, self.charge() - self._env.now))
+        self._env.process(preempt(self._device, launch, command.mode, self.charge()))
 
     def set_partition(self, command: SetPartition) -> None:
         """Confine a tenant's later launches to some SMs."""

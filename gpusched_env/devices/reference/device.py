@@ -124,8 +124,7 @@ class ReferenceDevice:
         if "partition" in offered:
             return True
         return "preempt" in offered and any(
-            launch.slot >= 0 and launch.started_us < math.inf and not launch.preempting
-            for launch in self.launched.values()
+            launch.running and not launch.preempting for launch in self.launched.values()
         )
 
     def _run(self) -> View | None:
@@ -153,7 +152,7 @@ class ReferenceDevice:
             if limit >= self._timer_us:
                 self._timer_us = math.inf
                 self._awake = True
-            Timer(env, limit - now, order(Phase.DECISION))
+            Timer(env, limit, order(Phase.DECISION))
             env.step()
         return None
 

@@ -46,7 +46,7 @@ from gpusched_env.devices.reference.state import (
     WAITING,
     WARPS,
 )
-from gpusched_env.hardware.placement import fit
+from gpusched_env.hardware.placement import block_noise, fit, within
 
 
 class BlockNeeds(NamedTuple):
@@ -56,13 +56,6 @@ class BlockNeeds(NamedTuple):
     warps: int
     registers: int
     shared_bytes: int
-
-
-@njit(cache=True, _nrt=False, forceinline=True)
-def within(rank, first, count, sms):
-    """Whether an SM is among the ``count`` ones from rank ``first`` on, wrapping around."""
-    offset = rank - first
-    return (offset if offset >= 0 else offset + sms) < count
 
 
 @njit(cache=True, _nrt=False, forceinline=True)
@@ -161,7 +154,7 @@ def start(blocks, slot, rank, now, sms, rows, held, grids, work, lists, counts):
         grids[slot, SAVED] -= blocks
     if work[slot, SPREAD] > 0.0 and not saved:
         for b in range(blocks):
-            draw = noise(rank, grids[slot, SERIAL], grids[slot, WAITING] - b)
+            draw = block_noise(rank, grids[slot, SERIAL], grids[slot, WAITING] - b)
             add_row(1, 1.0 + work[slot, SPREAD] * draw, slot, rank, now, sms, rows, held)
     else:
         add_row(blocks, work[slot, SAVED_LEFT] if saved else 1.0, slot, rank, now, sms, rows, held)
@@ -182,16 +175,6 @@ def add_row(blocks, left, slot, rank, now, sms, rows, held):
     rows[RATE, last, rank] = 0.0
     rows[SINCE_US, last, rank] = now
     sms[ROWS, rank] = last + 1
-
-
-@njit(cache=True, _nrt=False)
-def noise(rank, serial, block):
-    """A reproducible number of mean 0 and deviation 1, uniform, for a block of a grid on an SM (a hash)."""
-    mixed = (rank * 2654435761 + serial * 40503 + block * 97561 + 12345) & 0xFFFFFFFF
-    mixed = ((mixed ^ (mixed >> 15)) * 2246822519) & 0xFFFFFFFF
-    mixed = ((mixed ^ (mixed >> 13)) * 3266489917) & 0xFFFFFFFF
-    mixed ^= mixed >> 16
-    return (mixed / 4294967295.0 - 0.5) * 3.4641016151377544
 
 
 @njit(cache=True, _nrt=False, forceinline=True)

@@ -87,7 +87,7 @@ class Host:
         number = 0
         while tenant.jobs is None or number < tenant.jobs:
             if arrives > env.now:
-                yield Timer(env, arrives - env.now, order(Phase.ARRIVAL, self.index))
+                yield Timer(env, arrives, order(Phase.ARRIVAL, self.index))
             job = self._arrive(number)
             if tenant.arrivals.closed:
                 job.completed = env.event()
@@ -106,7 +106,7 @@ class Host:
         self._device.meter.job_arrived(self.index, now)
         self.in_system.append(job)
         if slo is not None:
-            Timer(self._env, slo, order(Phase.DECISION, self.index), lambda _: self._deadline(job))
+            Timer(self._env, job.deadline_us, order(Phase.DECISION, self.index), lambda _: self._deadline(job))
         self._device.wake()
         self.signal()
         return job
@@ -128,13 +128,13 @@ class Host:
             factor = job.host_factor
             for op in job.ops:
                 if op.host_us > 0.0:
-                    yield Timer(env, op.host_us * factor, phase)
+                    yield Timer(env, env.now + op.host_us * factor, phase)
                 if op.kind is SYNC:
                     while self.outstanding:
                         yield self._sleep()
                     returns = self.last_end_us + sync_latency
                     if returns > env.now:
-                        yield Timer(env, returns - env.now, phase)
+                        yield Timer(env, returns, phase)
                 else:
                     while self.outstanding >= depth:
                         yield self._sleep()

@@ -44,3 +44,12 @@ class Launch:
         self.issued_us = issued_us
         self.blocks = blocks
         """Blocks still to run when it is (re)launched."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it has started and is among the resident grids."""
+        return self.slot >= 0 and self.started_us < math.inf
+
+    def elapsed_us(self, now: float) -> float:
+        """Time since its first block started; 0 before."""
+        return now - self.started_us if self.started_us < math.inf else 0.0

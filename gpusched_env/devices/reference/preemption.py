@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def preempt(
-    device: ReferenceDevice, launch: Launch, mode: PreemptionMode, delay_us: float
+    device: ReferenceDevice, launch: Launch, mode: PreemptionMode, at_us: float
 ) -> Generator[Event, None, None]:
-    """Carry out a preemption that was commanded ``delay_us`` ago; the kernel may have ended by then.
+    """Carry out a preemption that takes effect at ``at_us``; the kernel may have ended by then.
 
     * ``drain``: after the acknowledgement no further blocks are handed out; the kernel is pending again
       when its running blocks have ended (or has finished, if none were left).
@@ -29,10 +29,10 @@ def preempt(
     * ``reset``: running blocks are killed; launched again, the kernel runs from its start.
     """
     env, gpu = device.env, device.problem.gpu
-    if delay_us > 0.0:
-        yield Timer(env, delay_us, order(Phase.DECISION))
+    if at_us > env.now:
+        yield Timer(env, at_us, order(Phase.DECISION))
     if mode == "drain":
-        yield Timer(env, gpu.timing.drain_ack_us, order(Phase.PREEMPTION, launch.tenant))
+        yield Timer(env, env.now + gpu.timing.drain_ack_us, order(Phase.PREEMPTION, launch.tenant))
         if launch.on_device:
             device.context_of(launch).withdraw(launch)
         return
@@ -47,6 +47,6 @@ def preempt(
     profile = device.problem.kernels[launch.op.identity]
     bytes_ = state_bytes(profile.footprint.registers, profile.footprint.shared_bytes, resident)
     dead_us = save_us(gpu, bytes_) if mode == "save" else gpu.timing.reset_us
-    yield Timer(env, dead_us, order(Phase.PREEMPTION, launch.tenant))
+    yield Timer(env, env.now + dead_us, order(Phase.PREEMPTION, launch.tenant))
     launch.restore_us = dead_us if mode == "save" else 0.0
     context.take_off(launch, keep_progress=mode == "save")

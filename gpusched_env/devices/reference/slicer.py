@@ -4,6 +4,10 @@ Round robin over contexts with work. A context keeps the GPU for a slice. It giv
 of its launched kernels is unfinished (an eager process whose host has not launched its next kernel yet)
 while another waits. Every switch costs dead time. Recorded on an H100: slices of 2.09 ms, 0.155 ms a
 switch (``data/measurements``).
+
+The slicer looks at the contexts when a kernel was launched or has left, and at the end of a slice while
+another context has work. At equal times it does so after block ends and preemptions, before copies. A context
+that keeps the GPU because no other has work begins a new slice where the last one ended.
 """
 
 from __future__ import annotations
@@ -29,13 +33,19 @@ class Slicer:
         self._timing = device.problem.gpu.timing
         self._contexts = contexts
         self._notified: Event | None = None
+        self._timer_us = 0.0
         self._env.process(self._run())
 
-    def notify(self) -> None:
-        """A kernel was launched or has finished."""
+    def notify(self, _: Event | None = None) -> None:
+        """A kernel was launched or has left, or a slice may have ended: timers of slices given up do no harm."""
         if self._notified is not None:
             notified, self._notified = self._notified, None
             notified.succeed()
+
+    def _arm(self, slice_end: float) -> None:
+        if slice_end > self._timer_us:
+            self._timer_us = slice_end
+            Timer(self._env, slice_end, order(Phase.ENGINE), self.notify)
 
     def _next(self, current: int) -> int | None:
         """The next context after ``current`` that has work."""
@@ -55,15 +65,14 @@ class Slicer:
             other = self._next(current)
             if other is not None and (self._work[current] == 0 or env.now >= slice_end):
                 self._contexts[current].deactivate()
-                yield Timer(env, self._timing.switch_us, order(Phase.ENGINE))
+                yield Timer(env, env.now + self._timing.switch_us, order(Phase.ENGINE))
                 current = other
                 self._contexts[current].activate()
                 slice_end = env.now + self._timing.slice_us
                 continue
-            self._notified = env.event()
-            if other is None:
-                yield self._notified
-                while slice_end <= env.now:
-                    slice_end += self._timing.slice_us
-            else:
-                yield Timer(env, slice_end - env.now, order(Phase.ENGINE)) | self._notified
+            if other is not None:
+                self._arm(slice_end)
+            self._notified = Event(env)
+            yield self._notified
+            while other is None and slice_end <= env.now:
+                slice_end += self._timing.slice_us

@@ -55,9 +55,8 @@ class Stream:
             kernel = launch.op.kind is KERNEL
             same = launch.priority == priority or not kernel
             ready = max(launch.arrives_us, ended + (self._gap_us if same else event_latency))
-            delay = ready - env.now
-            if delay > 0.0:
-                yield Timer(env, delay, phase)
+            if ready > env.now:
+                yield Timer(env, ready, phase)
             yield execute(launch)
             ended = env.now
             if kernel:

@@ -95,7 +95,6 @@ def _running(device: ReferenceDevice) -> list[tuple[float, ...]]:
     rows: list[tuple[float, ...]] = []
     for launch in device.launched.values():
         profile = device.problem.kernels[launch.op.identity]
-        started = launch.started_us < math.inf
         waiting, resident = launch.blocks, 0
         if launch.slot >= 0:
             sms = device.context_of(launch).sms
@@ -108,11 +107,11 @@ def _running(device: ReferenceDevice) -> list[tuple[float, ...]]:
                 launch.op.identity,
                 device.hosts[launch.tenant].tenant.priority,
                 launch.priority,
-                started and launch.slot >= 0,
+                launch.running,
                 launch.preempting,
                 launch.launched_us,
                 launch.started_us,
-                now - launch.started_us if started else 0.0,
+                launch.elapsed_us(now),
                 profile.kernel.blocks,
                 waiting,
                 resident,
@@ -126,7 +125,22 @@ def _running(device: ReferenceDevice) -> list[tuple[float, ...]]:
     return rows
 
 
+def _tenants(device: ReferenceDevice) -> list[tuple[float, ...]]:
+    now = device.env.now
+    launched_left = [0.0] * len(device.hosts)
+    running_left = [math.inf] * len(device.hosts)
+    for launch in device.launched.values():
+        left = max(0.0, device.problem.kernels[launch.op.identity].duration_us - launch.elapsed_us(now))
+        launched_left[launch.tenant] += left
+        if launch.running:
+            running_left[launch.tenant] = left
+    return [
+        (*_tenant(device, host), *left) for host, *left in zip(device.hosts, launched_left, running_left, strict=True)
+    ]
+
+
 def _tenant(device: ReferenceDevice, host: Host) -> tuple[float, ...]:
+    """The columns up to ``LAST_END_US``."""
     tenant = host.tenant
     partition = device.decisions.partitions[host.index]
     return (
@@ -156,7 +170,7 @@ def _occupancy(device: ReferenceDevice) -> float:
 _BUILDERS: dict[str, Callable[[ReferenceDevice], Any]] = {
     "pending": lambda d: _table([row for host in d.hosts for row in _pending(d, host)], PendingColumn),
     "running": lambda d: _table(_running(d), RunningColumn),
-    "tenants": lambda d: _table([_tenant(d, host) for host in d.hosts], TenantColumn),
+    "tenants": lambda d: _table(_tenants(d), TenantColumn),
     "sms": lambda d: d.problem.gpu.sms,
     "busy_sms": lambda d: d.meter.busy_sms,
     "occupancy": _occupancy,

@@ -1,0 +1,168 @@
+"""Classes of equal SMs: SMs that hold the same, bit by bit, are simulated once.
+
+Class 0 holds the idle SMs and is never removed; the others have at least one SM and one row of residents.
+"""
+
+from __future__ import annotations
+
+from gpusched_env.devices.compiled import members as sets
+from gpusched_env.devices.compiled.access import classes, grids, members, rows
+from gpusched_env.devices.compiled.jit import called, inlined
+
+IDLE = 0
+
+
+@inlined
+def class_of(x, rank):
+    """The class that the SM of a rank is in."""
+    for c in range(x.classes):
+        if sets.contains(members(x, c), rank):
+            return c
+    return -1
+
+
+@inlined
+def copy_row(source, target):
+    """Copy a record of :data:`~gpusched_env.devices.compiled.layout.ROW`."""
+    target.grid = source.grid
+    target.blocks = source.blocks
+    target.left = source.left
+    target.rate = source.rate
+    target.time_us = source.time_us
+    target.since_us = source.since_us
+
+
+@called
+def copy_class(x, source, target):
+    """Copy what the SMs of a class hold to another class."""
+    a = classes(x, source)
+    b = classes(x, target)
+    b.rows = a.rows
+    b.threads = a.threads
+    b.warps = a.warps
+    b.blocks = a.blocks
+    b.registers = a.registers
+    b.shared = a.shared
+    b.carveout = a.carveout
+    b.dirty = a.dirty
+    b.ended = a.ended
+    b.room = a.room
+    b.demand = a.demand
+    b.loading = a.loading
+    b.throttle = a.throttle
+    for r in range(a.rows):
+        copy_row(rows(x, source, r), rows(x, target, r))
+
+
+@called
+def split(x, c, picked):
+    """Move SMs of a class, the set at ``picked``, to a new class; returns its number.
+
+    All of them move only where ``c`` is the idle class.
+    """
+    d = x.classes
+    x.classes = d + 1
+    copy_class(x, c, d)
+    sets.copy(picked, members(x, d), x.words)
+    sets.drop(members(x, c), picked, x.words)
+    moved = sets.size(picked, x.words)
+    classes(x, d).sms = moved
+    classes(x, c).sms -= moved
+    return d
+
+
+@called
+def join(x, c, target):
+    """Move all SMs of a class to another one and remove it; the last class takes its number."""
+    sets.add(members(x, target), members(x, c), x.words)
+    classes(x, target).sms += classes(x, c).sms
+    remove_class(x, c)
+
+
+@called
+def remove_class(x, c):
+    """Remove a class whose SMs are in others; the last class takes its number."""
+    last = x.classes - 1
+    x.classes = last
+    if c != last:
+        copy_class(x, last, c)
+        classes(x, c).sms = classes(x, last).sms
+        sets.copy(members(x, last), members(x, c), x.words)
+
+
+@inlined
+def alike(x, a, b):
+    """Whether the SMs of two classes hold the same, bit by bit (rates and durations follow from the rest)."""
+    one = classes(x, a)
+    other = classes(x, b)
+    if one.rows != other.rows or one.carveout != other.carveout or one.threads != other.threads:
+        return False
+    for r in range(one.rows):
+        p = rows(x, a, r)
+        q = rows(x, b, r)
+        if p.left != q.left or p.grid != q.grid or p.blocks != q.blocks or p.since_us != q.since_us:
+            return False
+    return True
+
+
+@called
+def merge(x):
+    """Join classes that have become equal: SMs without blocks, and changed ones that hold the same as others."""
+    c = x.classes - 1
+    while c > IDLE:
+        if classes(x, c).rows == 0:
+            join(x, c, IDLE)
+        elif classes(x, c).dirty == 1:
+            for b in range(1, x.classes):
+                if b != c and alike(x, b, c):
+                    join(x, c, b)
+                    break
+        c -= 1
+
+
+@inlined
+def occupy(x, c, blocks, slot, sms):
+    """Take what ``blocks`` blocks of a grid need of each of the ``sms`` SMs of a class; negative: give back."""
+    sm = classes(x, c)
+    grid = grids(x, slot)
+    if sm.blocks == 0:
+        sm.carveout = grid.carveout
+        x.busy_sms += sms
+    sm.threads += blocks * grid.threads
+    sm.warps += blocks * grid.warps
+    sm.blocks += blocks
+    sm.registers += blocks * grid.registers
+    sm.shared += blocks * grid.shared_bytes
+    sm.dirty = 1
+    grid.resident += blocks * sms
+    x.resident_threads += blocks * grid.threads * sms
+    if sm.blocks == 0:
+        x.busy_sms -= sms
+
+
+@inlined
+def add_row(x, c, blocks, left, slot, now):
+    """Put blocks with ``left`` of their work to do on the SMs of a class, into the row of equal ones or a new one."""
+    sm = classes(x, c)
+    for r in range(sm.rows):
+        row = rows(x, c, r)
+        if row.grid == slot and row.left == left and row.since_us == now:
+            row.blocks += blocks
+            return
+    row = rows(x, c, sm.rows)
+    row.grid = slot
+    row.blocks = blocks
+    row.left = left
+    row.rate = 0.0
+    row.time_us = 0.0
+    row.since_us = now
+    sm.rows += 1
+
+
+@inlined
+def remove_row(x, c, r):
+    """Take a row off a class's list; what it holds of the SMs stays taken."""
+    sm = classes(x, c)
+    sm.rows -= 1
+    for i in range(r, sm.rows):
+        copy_row(rows(x, c, i + 1), rows(x, c, i))

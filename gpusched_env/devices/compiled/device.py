@@ -1,0 +1,130 @@
+"""The compiled device: one environment behind the protocol that all devices share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpusched_env.devices.compiled import commands, layout
+from gpusched_env.devices.compiled.arena import Arena, Saved
+from gpusched_env.devices.compiled.entry import command as give_command
+from gpusched_env.devices.compiled.entry import look, unit
+from gpusched_env.devices.compiled.legality import Checked, check
+from gpusched_env.errors import DeadlockError
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.costs import Costs
+from gpusched_env.scheduling.timeline import Detail, Timeline
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, Table, TenantColumn, View
+
+NO_COMMAND = Checked(commands.NOTHING)
+
+
+class CompiledDevice:
+    """One simulated GPU with its tenants (see :class:`gpusched_env.scheduling.device.Device`)."""
+
+    def __init__(self) -> None:
+        self.arena = Arena()
+
+    def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
+        """Start an episode and run to the first decision epoch (``None``: it ended before one)."""
+        self.arena.reset(problem, seed, record)
+        return self.advance()
+
+    @property
+    def done(self) -> bool:
+        """Every tenant with a finite number of jobs has completed them (and there is one)."""
+        return bool(self.arena.env["done"])
+
+    @property
+    def timeline(self) -> Timeline:
+        """What happened so far."""
+        self.arena.flush()
+        return self.arena.timeline
+
+    @property
+    def time_us(self) -> float:
+        """Simulated time."""
+        return float(self.arena.env["now_us"])
+
+    @property
+    def costs(self) -> Costs:
+        """Time integrals since the reset, exact at :attr:`time_us`."""
+        return self.arena.costs()
+
+    def apply(self, command: Command) -> None:
+        """Carry out one command; a refused one changes nothing.
+
+        Raises:
+            IllegalCommand: names the command and why it is not legal now.
+        """
+        self._drive(check(self.arena, command), running=False)
+
+    def advance(self) -> View | None:
+        """The view for the next decision, or ``None`` at the end of the episode."""
+        reason = self._drive(NO_COMMAND, running=True)
+        if reason == layout.DEADLOCK:
+            raise self.deadlock()
+        return self.view() if reason == layout.DECIDE else None
+
+    def _drive(self, command: Checked, *, running: bool) -> int:
+        while True:
+            reason = int(give_command(self.arena.address, unit("drive"), *command, running))
+            if reason in (layout.OVER, layout.DECIDE, layout.DEADLOCK):
+                return reason
+            self.arena.serve(reason)
+            command = NO_COMMAND
+
+    def view(self) -> View:
+        """A snapshot at the present time, whether or not it is a decision epoch."""
+        arena, problem = self.arena, self.arena.problem
+        clients = arena.clients
+        lookahead = problem.scenario.lookahead
+        launched = int(clients["kernels_launched"].sum())
+        pending = np.empty((int(np.minimum(clients["kernels_pending"], lookahead).sum()), len(PendingColumn)))
+        running = np.empty((launched, len(RunningColumn)))
+        orders = np.empty(launched, np.int64)
+        tenants = np.empty((len(clients), len(TenantColumn)))
+        _, _, occupancy = look(arena.address, lookahead, pending, orders, running, tenants)
+        env = arena.env
+        return View(
+            time_us=float(env["now_us"]),
+            pending=_table(pending, PendingColumn),
+            running=_table(running[np.argsort(orders)], RunningColumn),
+            tenants=_table(tenants, TenantColumn),
+            sms=problem.gpu.sms,
+            busy_sms=int(env["busy_sms"]),
+            occupancy=float(occupancy),
+            dram=float(env["traffic"]) / problem.gpu.dram_bytes_per_us,
+            horizon_us=problem.scenario.horizon_us,
+        )
+
+    def deadlock(self) -> DeadlockError:
+        """The error that says what waits for what."""
+        waiting = []
+        for program, client in zip(self.arena.problem.programs, self.arena.clients, strict=True):
+            unfinished = int(client["issued"] - client["finished"])
+            if unfinished:
+                kernels = int(client["kernels_pending"])
+                waiting.append(
+                    f"tenant {program.tenant.name}: {unfinished} operations unfinished, "
+                    + (f"{kernels} kernels wait for a launch" if kernels else "none waits for the scheduler")
+                )
+        return DeadlockError(f"nothing can happen any more at {self.time_us:.3f} us: " + "; ".join(waiting))
+
+    # ---- snapshots -------------------------------------------------------------------------------
+
+    def snapshot(self) -> Saved:
+        """The whole state, as it is: costs as much as copying it."""
+        return self.arena.save()
+
+    def restore(self, snapshot: Saved) -> View | None:
+        """Return to a snapshot exactly."""
+        self.arena.load(snapshot)
+        return None if self.arena.env["over"] else self.view()
+
+
+def _table(array: Any, columns: Any) -> Table:
+    array.flags.writeable = False
+    return Table(array, columns)

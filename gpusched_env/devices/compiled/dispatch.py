@@ -1,0 +1,252 @@
+"""Which block goes where: leftover dispatch, head of line by priority, most-room placement, by classes.
+
+The rules are those of :mod:`gpusched_env.devices.reference.dispatcher`. Where they tell SMs of a class apart
+(a last, partial level; the border of a partition) the class is split.
+"""
+
+from __future__ import annotations
+
+from gpusched_env.devices.compiled import members as sets
+from gpusched_env.devices.compiled.access import classes, clients, grids, members, problem, queue, scratch
+from gpusched_env.devices.compiled.classes import IDLE, add_row, occupy, split
+from gpusched_env.devices.compiled.intrinsics import call
+from gpusched_env.devices.compiled.jit import called, inlined
+from gpusched_env.devices.compiled.layout import PARTITION, PICK, PLUS, SINGLE
+from gpusched_env.hardware.placement import block_noise, fit, within
+
+
+@inlined
+def overlap(w, x, a, b):
+    """Whether the partitions of two grids share an SM."""
+    sms = problem(w).sms
+    one = grids(x, a)
+    other = grids(x, b)
+    return within(other.first, one.first, one.sms, sms) or within(one.first, other.first, other.sms, sms)
+
+
+@inlined
+def blocked(w, x, position):
+    """Whether a grid earlier in the queue holds this one up."""
+    for p in range(position):  # noqa: SIM110 (Numba has no any() over generators)
+        if overlap(w, x, queue(x, p).value, queue(x, position).value):
+            return True
+    return False
+
+
+@called
+def head_for(w, x, rank):
+    """Queue position of the grid that may hand out blocks to an SM; -1: none."""
+    for position in range(x.queued):
+        grid = grids(x, queue(x, position).value)
+        if within(rank, grid.first, grid.sms, problem(w).sms) and not blocked(w, x, position):
+            return position
+    return -1
+
+
+@inlined
+def room(w, x, c, slot):
+    """Blocks of a grid that an SM of a class can still take."""
+    limits = problem(w)
+    sm = classes(x, c)
+    grid = grids(x, slot)
+    carveout = grid.carveout if sm.blocks == 0 else sm.carveout
+    return fit(
+        limits.threads - sm.threads,
+        limits.warps - sm.warps,
+        limits.blocks - sm.blocks,
+        limits.registers - sm.registers,
+        carveout - sm.shared,
+        grid,
+    )
+
+
+@called
+def measure_room(w, x, slot):
+    """Fill ``room`` and ``eligible`` (SMs in the grid's partition) of all classes; returns the most room."""
+    grid = grids(x, slot)
+    partition = scratch(w, PARTITION)
+    confined = grid.sms < problem(w).sms
+    if confined:
+        sets.ring(partition, x.words, grid.first, grid.sms, problem(w).sms)
+    most = 0
+    for c in range(x.classes):
+        sm = classes(x, c)
+        sm.eligible = sets.common(members(x, c), partition, x.words) if confined else sm.sms
+        sm.room = room(w, x, c, slot) if sm.eligible > 0 else 0
+        most = max(most, sm.room)
+    return most
+
+
+@inlined
+def share(grid):
+    """Waiting blocks of a grid that are equal and go next: its saved ones come first."""
+    return min(grid.saved, grid.waiting) if grid.saved > 0 else grid.waiting
+
+
+@called
+def start(w, x, c, blocks, slot, sms, rank, now):
+    """Start waiting blocks of a grid on each of the ``sms`` SMs of a class: only saved ones while there are any.
+
+    ``rank``: of the SM, where blocks differ in their work; such classes have one SM.
+    """
+    grid = grids(x, slot)
+    if grid.begun == 0:
+        grid.begun = 1
+        clients(w, slot).started_us = min(clients(w, slot).started_us, now)
+    occupy(x, c, blocks, slot, sms)
+    if grid.saved > 0:
+        grid.saved -= blocks * sms
+        add_row(x, c, blocks, grid.saved_left, slot, now)
+    elif grid.spread > 0.0:
+        for b in range(blocks):
+            draw = block_noise(rank, grid.serial, grid.waiting - b)
+            add_row(x, c, 1, 1.0 + grid.spread * draw, slot, now)
+    else:
+        add_row(x, c, blocks, 1.0, slot, now)
+    grid.waiting -= blocks * sms
+
+
+@inlined
+def leave_queue(w, x, position):
+    """A grid has no waiting blocks any more."""
+    grid = grids(x, queue(x, position).value)
+    grid.queued = 0
+    grid.dispatched = 1
+    x.dispatched += 1
+    x.queued -= 1
+    x.turn += 1
+    for p in range(position, x.queued):
+        queue(x, p).value = queue(x, p + 1).value
+
+
+@called
+def start_on(w, x, c, picked, sms, blocks, slot, now):
+    """Start blocks on the ``sms`` SMs of a class that are in a set; splits the class if they are not all of it."""
+    if grids(x, slot).spread > 0.0:
+        start_one_by_one(w, x, c, picked, blocks, slot, now)
+        return
+    d = c
+    if c == IDLE or sms < classes(x, c).sms:
+        d = split(x, c, picked)
+    start(w, x, d, blocks, slot, sms, -1, now)
+
+
+@called
+def start_one_by_one(w, x, c, picked, blocks, slot, now):
+    """:func:`start_on` for blocks that differ in their work."""
+    single = scratch(w, SINGLE)
+    rank = sets.first(picked, x.words)
+    while rank >= 0:
+        sets.only(single, x.words, rank)
+        sets.drop(picked, single, x.words)
+        d = c
+        if c == IDLE or classes(x, c).sms > 1:
+            d = split(x, c, single)
+        start(w, x, d, blocks, slot, 1, rank, now)
+        rank = sets.first(picked, x.words)
+
+
+@called
+def spread(w, x, slot, most, now):
+    """Hand out the :func:`share` of a grid as far as there is room, at most ``most`` on an SM.
+
+    One block goes to each SM with the most room, in placement order, before the level sinks: a block placed
+    takes one off its SM's room. So all levels down to some are filled, and the next one in part.
+    """
+    count = x.classes
+    words = x.words
+    confined = grids(x, slot).sms < problem(w).sms
+    partition = scratch(w, PARTITION)
+    blocks = share(grids(x, slot))
+    level = most
+    while level > 0:
+        wide = 0
+        for c in range(count):
+            if classes(x, c).room >= level:
+                wide += classes(x, c).eligible
+        if wide > blocks:
+            break
+        blocks -= wide
+        level -= 1
+    plus = scratch(w, PLUS)
+    partial = level > 0 and blocks > 0
+    if partial:
+        sets.clear(plus, words)
+        for c in range(count):
+            if classes(x, c).room >= level:
+                sets.add(plus, members(x, c), words)
+        if confined:
+            sets.keep(plus, partition, words)
+        sets.keep_first(plus, words, blocks)
+    picked = scratch(w, PICK)
+    for c in range(count):
+        sm = classes(x, c)
+        given = max(0, sm.room - level)
+        more = sets.common(members(x, c), plus, words) if partial and sm.room >= level else 0
+        rest = sm.eligible - more if given > 0 else 0
+        # First those that take one more, then the rest of the class.
+        for part in range(2):
+            takers = more if part == 0 else rest
+            if takers == 0:
+                continue
+            sets.copy(members(x, c), picked, words)
+            if part == 0:
+                sets.keep(picked, plus, words)
+                start_on(w, x, c, picked, takers, given + 1, slot, now)
+            else:
+                if confined:
+                    sets.keep(picked, partition, words)
+                if partial:
+                    sets.drop(picked, plus, words)
+                start_on(w, x, c, picked, takers, given, slot, now)
+
+
+@inlined
+def dispatch_all(w, x):
+    """:func:`hand_out`, compiled on its own."""
+    call(w.dispatch_at, w.address, x.number)
+
+
+@called
+def hand_out(w, x):
+    """Hand out blocks to any SM until nothing eligible fits."""
+    now = x.now_us
+    position = 0
+    while position < x.queued:
+        if blocked(w, x, position):
+            position += 1
+            continue
+        slot = queue(x, position).value
+        grid = grids(x, slot)
+        while grid.waiting > 0:
+            saved = grid.saved
+            most = measure_room(w, x, slot)
+            if most == 0:
+                break
+            spread(w, x, slot, most, now)
+            if saved == 0 and grid.waiting > 0:
+                break
+        if grid.waiting == 0:
+            leave_queue(w, x, position)
+        else:
+            position += 1
+
+
+@called
+def dispatch_to(w, x, c, sms, rank, position, now):
+    """Hand out blocks of a queued grid to the SMs of a class that just got room; all others were full before.
+
+    Returns:
+        True if the grid left the queue, so that the grids behind it may now start anywhere.
+    """
+    slot = queue(x, position).value
+    grid = grids(x, slot)
+    fitting = room(w, x, c, slot)
+    while fitting > 0 and grid.waiting > 0:
+        blocks = min(fitting, share(grid))
+        start(w, x, c, blocks, slot, sms, rank, now)
+        fitting -= blocks
+    if grid.waiting == 0:
+        leave_queue(w, x, position)
+        return True
+    return False

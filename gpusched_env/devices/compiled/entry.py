@@ -1,0 +1,97 @@
+"""What Python calls: the compiled functions of this package end up in these, which Numba caches on disk."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from numba import cfunc, njit, types
+
+from gpusched_env.devices.compiled.access import contexts, env_at, problem
+from gpusched_env.devices.compiled.commands import NOTHING, carry_out
+from gpusched_env.devices.compiled.context import bring_to_present
+from gpusched_env.devices.compiled.dispatch import hand_out
+from gpusched_env.devices.compiled.ends import end_all
+from gpusched_env.devices.compiled.intrinsics import call
+from gpusched_env.devices.compiled.jit import cached_by_source
+from gpusched_env.devices.compiled.layout import OVER
+from gpusched_env.devices.compiled.loop import run
+from gpusched_env.devices.compiled.views import fill_tenant, list_pending, list_running, occupancy
+
+
+def _settle(address, number):
+    w = env_at(address, 0)
+    bring_to_present(w, contexts(w, number))
+    return 0
+
+
+def _end(address, number):
+    w = env_at(address, 0)
+    end_all(w, contexts(w, number))
+    return 0
+
+
+def _dispatch(address, number):
+    w = env_at(address, 0)
+    hand_out(w, contexts(w, number))
+    return 0
+
+
+def _drive(address, running):
+    w = env_at(address, 0)
+    if w.command != NOTHING:
+        carry_out(w)
+    return run(w) if running else OVER
+
+
+@functools.cache
+def unit(name: str) -> int:
+    """The address of a compiled function, which :data:`.intrinsics.call` takes.
+
+    ``settle``, ``end``, ``dispatch``: :func:`.context.bring_to_present`, :func:`.ends.end_all`,
+    :func:`.dispatch.hand_out` for the address of an environment and the number of a context. ``drive``: carry
+    out the command that stands in an environment, then run it if the second argument is 1; gives why the event
+    loop stopped (:data:`.layout.OVER` ...).
+    """
+    function = {"settle": _settle, "end": _end, "dispatch": _dispatch, "drive": _drive}[name]
+    compiled: Any = cfunc(types.int64(types.int64, types.int64), cache=True)(cached_by_source(function))
+    return int(compiled.address)
+
+
+@njit(cache=True, _nrt=False, nogil=True)
+@cached_by_source
+def command(address, function, kind, tenant, choice, first, sms, until_us, running):
+    """Give an environment a command (:data:`.layout.ENV` says what the numbers are), and call :func:`unit` ``drive``.
+
+    Returns:
+        why the event loop stopped.
+    """
+    w = env_at(address, 0)
+    w.command = kind
+    w.command_tenant = tenant
+    w.command_choice = choice
+    w.command_first = first
+    w.command_sms = sms
+    w.command_until_us = until_us
+    return call(function, address, running)
+
+
+@njit(cache=True, _nrt=False, nogil=True)
+@cached_by_source
+def look(address, lookahead, pending, orders, running, tenants):
+    """Fill the tables of a View of an environment.
+
+    Args:
+        address: of the environment.
+        lookahead: most pending kernels a tenant.
+        pending, running: written, with room for all rows.
+        orders: int64, the order of the launches of ``running``, whose rows are by tenant.
+        tenants: written, one row a tenant.
+
+    Returns:
+        numbers of rows of ``pending`` and ``running``, and the occupancy.
+    """
+    w = env_at(address, 0)
+    for tenant in range(problem(w).tenants):
+        fill_tenant(w, tenant, tenants[tenant])
+    return list_pending(w, lookahead, pending), list_running(w, orders, running), occupancy(w)

@@ -1,0 +1,43 @@
+"""Machine operations that Numba has no names for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+
+@intrinsic
+def _popcount(typingctx: Any, bits: Any) -> Any:
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def _lowest(typingctx: Any, bits: Any) -> Any:
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def _call(typingctx: Any, function: Any, first: Any, second: Any) -> Any:
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        word = ir.IntType(64)
+        kind = ir.FunctionType(word, [word, word])
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+
+    return types.int64(types.int64, types.int64, types.int64), codegen
+
+
+popcount: Any = _popcount
+"""Bits set in a uint64, as int64."""
+lowest: Any = _lowest
+"""Number of the lowest bit set in a uint64 that is not 0, as int64."""
+call: Any = _call
+"""Call the compiled function at an address, which takes two int64 and returns one: ``call(address, a, b)``."""

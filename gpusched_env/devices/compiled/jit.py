@@ -1,0 +1,45 @@
+"""How the functions of this device are compiled.
+
+``inlined`` functions are small and become part of their callers; ``called`` ones are left to the compiler's
+judgement. Neither can be called from Python, nor is cached: only the functions that they end up in are (see
+:mod:`~gpusched_env.devices.compiled.entry`). No function allocates, so Numba's reference counting is off
+(``_nrt``, three times as fast).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from numba import njit
+
+import gpusched_env
+
+inlined = njit(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+called = njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+F = TypeVar("F", bound=Callable[..., object])
+
+SOURCES = ("devices/compiled", "envs", "hardware", "scheduling", "workload")
+"""Folders whose files end up in compiled functions."""
+
+
+def cached_by_source(function: F) -> F:
+    """Make Numba's cache of a function depend on all sources, not only on the file that the function is in.
+
+    The name of the cache file is made of the function's qualified name.
+    """
+    function.__qualname__ = f"{function.__qualname__}-{_stamp()}"
+    return function
+
+
+@functools.cache
+def _stamp() -> str:
+    """A hash that changes when a source file does."""
+    root = Path(gpusched_env.__file__).parent
+    files = sorted(path for folder in SOURCES for path in (root / folder).glob("*.py"))
+    states = [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files]
+    return hashlib.sha256(repr(states).encode()).hexdigest()[:12]

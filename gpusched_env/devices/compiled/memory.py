@@ -1,0 +1,32 @@
+"""Records at addresses: how compiled functions reach the state of an environment.
+
+The state of an environment is one block of memory; its first record holds the addresses of the others. So a
+function takes one pointer instead of two dozen arrays, which makes calls and compilation cheap, and every
+environment, of whatever size, is found by one number. Addresses are computed in
+:mod:`~gpusched_env.devices.compiled.arena` and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import from_dtype, types
+from numba.extending import intrinsic
+
+
+def records(dtype: np.dtype[Any]) -> Any:
+    """A compiled function ``(address, index)`` that gives the record number ``index`` of an array at an address."""
+    record = from_dtype(dtype)
+
+    @intrinsic
+    def at(typingctx: Any, address: Any, index: Any) -> Any:
+        def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+            size = ir.Constant(ir.IntType(64), dtype.itemsize)
+            place = builder.add(args[0], builder.mul(args[1], size))
+            return builder.inttoptr(place, context.get_value_type(record))
+
+        return record(types.int64, types.int64), codegen
+
+    return at

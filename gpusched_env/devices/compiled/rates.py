@@ -1,0 +1,151 @@
+"""How fast resident blocks progress: the laws of ``hardware.contention`` applied to classes of equal SMs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpusched_env.devices.compiled.access import classes, grids, problem, rows
+from gpusched_env.devices.compiled.jit import called
+from gpusched_env.hardware.contention import (
+    NEGLIGIBLE,
+    block_stretch,
+    granted,
+    mean_stretch,
+    newton_gap,
+    served_traffic,
+    tilt,
+)
+
+
+@called
+def set_rates(w, x):
+    """Rates of all rows, and the DRAM traffic."""
+    for c in range(1, x.classes):
+        if classes(x, c).dirty == 1:
+            issue_on(w, x, c)
+    level = share_bandwidth(w, x)
+    for c in range(1, x.classes):
+        sm = classes(x, c)
+        slow = 1.0
+        if level > 0.0 and sm.demand > 0.0:
+            slow = granted(sm.demand, level * sm.loading) / sm.demand
+        if sm.dirty == 1 or slow != sm.throttle:
+            sm.throttle = slow
+            for r in range(sm.rows):
+                row = rows(x, c, r)
+                grid = grids(x, row.grid)
+                if grid.frozen == 1:
+                    row.rate = 0.0
+                elif grid.dram_bytes > 0.0:
+                    row.rate = slow / row.time_us
+                else:
+                    row.rate = 1.0 / row.time_us
+        sm.dirty = 0
+
+
+@called
+def issue_on(w, x, c):
+    """Block durations on the SMs of a class, and an SM's DRAM demand at that pace. Rows are in order of age."""
+    physics = problem(w)
+    sm = classes(x, c)
+    demand = 0.0
+    squared = 0.0
+    log_idle = 0.0
+    for r in range(sm.rows):
+        row = rows(x, c, r)
+        grid = grids(x, row.grid)
+        if grid.frozen == 0:
+            warps = row.blocks * grid.warps / physics.sub_partitions
+            demand += warps * grid.rho
+            squared += warps * grid.rho * grid.rho
+            log_idle += warps * grid.log_idle
+    mean = mean_stretch(demand, log_idle)
+    leaning = tilt(demand) * physics.oldest_first
+    before = 0.0
+    log_idle_older = 0.0
+    traffic = 0.0
+    loading = 0.0
+    for r in range(sm.rows):
+        row = rows(x, c, r)
+        grid = grids(x, row.grid)
+        time_us = grid.latency_us
+        warps = row.blocks * grid.warps / physics.sub_partitions
+        if physics.issue > 0.0 and demand > 0.0 and grid.frozen == 0:
+            own = warps * grid.rho
+            log_idle_own = warps * grid.log_idle
+            middle = (before + 0.5 * own) / demand
+            wait = grid.wait if physics.light_wait > 0.0 else 0.0
+            time_us *= block_stretch(
+                grid.rho,
+                wait,
+                squared / demand,
+                mean,
+                leaning,
+                middle,
+                log_idle_older,
+                log_idle - log_idle_older - log_idle_own,
+            )
+            before += own
+            log_idle_older += log_idle_own
+        row.time_us = time_us
+        if grid.frozen == 0 and grid.dram_bytes > 0.0:
+            traffic += row.blocks * grid.dram_bytes / time_us
+            loading += warps
+    sm.demand = traffic
+    sm.loading = loading
+
+
+@called
+def share_bandwidth(w, x):
+    """The fair level of DRAM traffic for a weight of 1 (bytes/us; 0: nobody is held up); sets the traffic served."""
+    total = 0.0
+    for c in range(1, x.classes):
+        total += classes(x, c).demand * classes(x, c).sms
+    x.traffic = total
+    if total <= 0.0:
+        x.traffic = 0.0
+        return 0.0
+    served = served_traffic(total, problem(w).dram_bytes_per_us, problem(w).dram_norm)
+    if served >= NEGLIGIBLE * total:
+        return 0.0
+    x.traffic = served
+    return fair_level(w, x, served)
+
+
+@called
+def fair_level(w, x, capacity):
+    """:func:`~gpusched_env.hardware.contention.fair_level` over the classes."""
+    count = x.classes
+    weight = 0.0
+    for c in range(1, count):
+        sm = classes(x, c)
+        if sm.demand > 0.0:
+            weight += sm.loading * sm.sms
+    level = capacity / weight
+    for _ in range(60):
+        shared = 0.0
+        slope = 0.0
+        for c in range(1, count):
+            sm = classes(x, c)
+            if sm.demand > 0.0:
+                traffic = granted(sm.demand, level * sm.loading)
+                served = traffic / sm.demand
+                shared += traffic * sm.sms
+                slope += traffic * (1.0 - served * served) * sm.sms
+        gap = newton_gap(capacity, shared, slope)
+        level *= np.exp(gap)
+        if abs(gap) < 1e-12:
+            break
+    return level
+
+
+@called
+def set_next(w, x):
+    """The time of the next block end."""
+    soonest = np.inf
+    for c in range(1, x.classes):
+        for r in range(classes(x, c).rows):
+            row = rows(x, c, r)
+            if row.rate > 0.0:
+                soonest = min(soonest, row.left / row.rate)
+    x.next_us = x.now_us + soonest

@@ -1,0 +1,153 @@
+"""Many environments on the compiled device, stepped together: what the single and the vector environment share."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.devices.compiled import layout
+from gpusched_env.devices.compiled.arena import Arena
+from gpusched_env.devices.compiled.device import CompiledDevice
+from gpusched_env.devices.compiled.entry import unit
+from gpusched_env.envs.actions import MODE_CODES, ActionLayout
+from gpusched_env.envs.features import TABLES, Scalar
+from gpusched_env.envs.observations import Observation
+from gpusched_env.envs.stepping import step_range
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.reward import COST_TERMS, reward_weights
+from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
+
+NO_ACTION = -1
+TO_SERVE = (layout.FLUSH, layout.GROW_JOBS, layout.GROW_LAUNCHES)
+
+
+class EnvBatch:
+    """``count`` environments with equal spaces, each with a problem of its own.
+
+    The arrays are live: a step overwrites them. Their first axis is the environment.
+    """
+
+    def __init__(self, count: int, layout_: ActionLayout, *, wait_us: float, threads: int = 1) -> None:
+        """``threads``: how many run a step together; each takes a part of the environments."""
+        slots, running_slots = layout_.slots, layout_.running_slots
+        self.count = count
+        self.wait_us = wait_us
+        self.devices = [CompiledDevice() for _ in range(count)]
+        """The devices behind the environments, for views, timelines and snapshots."""
+        pending, running, tenants, device = (len(features) for features in TABLES.values())
+        self.observations: Observation = {
+            "pending": np.zeros((count, slots, pending), np.float32),
+            "running": np.zeros((count, running_slots, running), np.float32),
+            "tenants": np.zeros((count, slots, tenants), np.float32),
+            "device": np.zeros((count, device), np.float32),
+        }
+        self.masks: NDArray[np.bool_] = np.zeros((count, layout_.n), np.bool_)
+        self.rewards: NDArray[np.float64] = np.zeros(count)
+        self.times_us: NDArray[np.float64] = np.zeros((count, 2))
+        """Simulated time of the observation before, and of the present one."""
+        self.reasons: NDArray[np.int64] = np.full(count, layout.OVER)
+        """Why each environment stopped: ``layout.DECIDE`` where a decision is open, else ``layout.OVER``."""
+        self._addresses = np.zeros(count, np.int64)
+        self._actions = np.full(count, NO_ACTION)
+        self._costs = np.zeros(count)
+        self._reward_weights = np.zeros((count, len(COST_TERMS)))
+        self._arguments: tuple[Any, ...] = (
+            unit("drive"),
+            wait_us,
+            self._addresses,
+            self._actions,
+            self._reward_weights,
+            np.array(layout_.stream_priorities, np.int64),
+            np.array([MODE_CODES[mode] for mode in layout_.modes], np.int64),
+            np.array(layout_.quarters, np.int64),
+            np.zeros((count, slots, len(PendingColumn))),
+            np.zeros((count, running_slots, len(RunningColumn))),
+            np.zeros((count, slots, len(TenantColumn))),
+            np.zeros((count, 4 * slots + len(COST_TERMS) + len(Scalar))),
+            np.zeros((count, 3, slots), np.int64),
+            self.reasons,
+            self.rewards,
+            self._costs,
+            self.times_us,
+            self.masks,
+            *self.observations.values(),
+        )
+        self._parts = _parts(count, threads)
+        self._pool = ThreadPoolExecutor(threads - 1) if len(self._parts) > 1 else None
+
+    def arena(self, e: int) -> Arena:
+        """The memory of an environment."""
+        return self.devices[e].arena
+
+    def illegal(self, e: int) -> int:
+        """Illegal actions of an environment's episode so far."""
+        return int(self.arena(e).env["illegal"])
+
+    def begin(self, e: int, problem: Problem, seed: int, record: Detail = "jobs") -> None:
+        """Set an environment to the start of an episode; :meth:`run` takes it to the first decision."""
+        self.arena(e).reset(problem, seed, record)
+        self._actions[e] = NO_ACTION
+        self._costs[e] = 0.0
+        self._reward_weights[e] = reward_weights(problem)
+        self.reasons[e] = layout.FLUSH
+        self.times_us[e] = 0.0
+
+    def run(self) -> None:
+        """Take the environments that :meth:`begin` has set to a start to their first decision."""
+        self._addresses[:] = [device.arena.address for device in self.devices]
+        self._go_on()
+
+    def step(self, actions: Sequence[int] | NDArray[np.integer[Any]]) -> None:
+        """Carry out one action in each environment and run it to its next decision, or to the end.
+
+        Raises:
+            DeadlockError: in one of them work is left but nothing can happen any more.
+        """
+        self._actions[:] = actions
+        if self._pool is None:
+            unserved = step_range(0, self.count, True, *self._arguments)
+        else:
+            futures = [
+                self._pool.submit(step_range, part[0], part[1], True, *self._arguments) for part in self._parts[1:]
+            ]
+            unserved = step_range(*self._parts[0], True, *self._arguments)
+            unserved += sum(future.result() for future in futures)
+        if unserved:
+            self._go_on()
+        elif layout.DEADLOCK in self.reasons:
+            self._raise_deadlock()
+
+    def _go_on(self) -> None:
+        """Serve those that stopped on the way, until none does."""
+        while True:
+            waiting = [e for e in range(self.count) if self.reasons[e] in TO_SERVE]
+            if not waiting:
+                break
+            for e in waiting:
+                self.arena(e).serve(int(self.reasons[e]))
+                self._addresses[e] = self.arena(e).address
+            step_range(0, self.count, False, *self._arguments)
+        if layout.DEADLOCK in self.reasons:
+            self._raise_deadlock()
+
+    def _raise_deadlock(self) -> None:
+        stuck = int(np.flatnonzero(self.reasons == layout.DEADLOCK)[0])
+        raise self.devices[stuck].deadlock()
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+
+def _parts(count: int, threads: int) -> list[tuple[int, int]]:
+    """Ranges of environments, one a thread, as even as possible."""
+    bounds = np.linspace(0, count, min(threads, count) + 1).astype(int)
+    return [(int(a), int(b)) for a, b in itertools.pairwise(bounds)]

@@ -1,0 +1,85 @@
+"""The tables of a view, by hand and against each other."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, Wait
+from tests.devices.problems import K, problem
+
+INF = math.inf
+
+
+@pytest.fixture
+def launched(tmp_path: Path) -> ReferenceDevice:
+    """Profiled: 100 and 30 us (tenant 0), 50 us (tenant 1), all launched at 0; tenant 0's first fills the GPU."""
+    device = ReferenceDevice()
+    commands = ["launch", "preempt", "partition"]
+    device.reset(problem(tmp_path, {"ops": [K(4, 100.0), K(1, 30.0)]}, {"ops": [K(2, 50.0)]}, commands=commands), 0)
+    do(device, Launch(0), Launch(1), Launch(2))
+    return device
+
+
+def do(device: ReferenceDevice, *commands: Command) -> None:
+    for command in commands:
+        device.apply(command)
+        device.advance()
+
+
+def left_us(device: ReferenceDevice) -> tuple[list[float], list[float]]:
+    tenants = device.view().tenants
+    return tenants.launched_left_us.tolist(), tenants.running_left_us.tolist()
+
+
+def test_predicted_time_left_runs_from_the_start_of_a_kernel(launched: ReferenceDevice) -> None:
+    assert left_us(launched) == ([130.0, 50.0], [100.0, INF])
+    do(launched, Wait(40.0))
+    assert left_us(launched) == ([90.0, 50.0], [60.0, INF])
+    do(launched, Wait(100.0), Wait(120.0))
+    assert left_us(launched) == ([10.0, 30.0], [10.0, 30.0])
+    do(launched, Wait(130.0), Wait(140.0))
+    assert left_us(launched) == ([0.0, 10.0], [INF, 10.0])
+
+
+def test_a_kernel_off_the_gpu_has_not_started_but_keeps_what_it_ran(launched: ReferenceDevice) -> None:
+    do(launched, Wait(40.0), Preempt(0, "reset"), Wait(41.0))
+    assert left_us(launched) == ([30.0, 49.0], [INF, 49.0]), "pending kernels do not count"
+    do(launched, Launch(0))
+    assert left_us(launched) == ([59.0 + 30.0, 49.0], [59.0, 49.0])
+
+
+def test_an_overdue_kernel_has_no_predicted_time_left(tmp_path: Path) -> None:
+    device = ReferenceDevice()
+    device.reset(problem(tmp_path, {"ops": [K(4, 100.0)]}, commands=["launch", "partition"]), 0)
+    do(device, Launch(0, partition=Partition(0, 1)), Wait(250.0))
+    assert left_us(device) == ([0.0], [0.0])
+
+
+@pytest.mark.parametrize("contexts", ["shared", "per-tenant"])
+def test_tenants_columns_agree_with_the_running_table(contexts: str) -> None:
+    """The encoder relies on it: it does not read the running table."""
+    env = GpuSchedulingEnv("ThreeTenants", commands=["launch", "preempt", "partition"], contexts=contexts)
+    env.reset(seed=1)
+    rng = np.random.default_rng(1)
+    started = 0
+    for _ in range(400):
+        view = env.view
+        running, tenants = view.running, view.tenants
+        left = np.maximum(0.0, running.profiled_us - running.elapsed_us)
+        for tenant in range(3):
+            mine = running.tenant == tenant
+            assert tenants.kernels_launched[tenant] == mine.sum()
+            assert tenants.launched_left_us[tenant] == pytest.approx(left[mine].sum(), rel=1e-12)
+            assert (running.priority[mine] == tenants.priority[tenant]).all()
+            runs = left[mine & (running.started == 1)].tolist()
+            assert [tenants.running_left_us[tenant]] == (runs or [INF]), "at most one a tenant"
+            started += len(runs)
+        legal = np.flatnonzero(env.action_masks())
+        env.step(int(rng.choice(legal if rng.random() < 0.3 else legal[:4])))
+    assert started > 100, "otherwise nothing was tested"
