@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.devices.compiled import layout
-from gpusched_env.devices.compiled.arena import Arena
+from gpusched_env.devices.compiled.arena import Arena, Saved
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.devices.compiled.entry import unit
 from gpusched_env.envs.actions import MODE_CODES, ActionLayout
@@ -55,7 +55,8 @@ class EnvBatch:
         """Why each environment stopped: ``layout.DECIDE`` where a decision is open, else ``layout.OVER``."""
         self._addresses = np.zeros(count, np.int64)
         self._actions = np.full(count, NO_ACTION)
-        self._costs = np.zeros(count)
+        self.costs: NDArray[np.float64] = np.zeros(count)
+        """Total cost of each episode so far."""
         self._reward_weights = np.zeros((count, len(COST_TERMS)))
         self._arguments: tuple[Any, ...] = (
             unit("drive"),
@@ -73,7 +74,7 @@ class EnvBatch:
             np.zeros((count, 3, slots), np.int64),
             self.reasons,
             self.rewards,
-            self._costs,
+            self.costs,
             self.times_us,
             self.masks,
             *self.observations.values(),
@@ -92,18 +93,31 @@ class EnvBatch:
     def begin(self, e: int, problem: Problem, seed: int, record: Detail = "jobs") -> None:
         """Set an environment to the start of an episode; :meth:`run` takes it to the first decision."""
         self.arena(e).reset(problem, seed, record)
+        self._touch(e, problem, 0.0)
+
+    def save(self, e: int) -> tuple[Saved, float]:
+        """The state of an environment, to go back to with :meth:`load`; can be pickled."""
+        return self.arena(e).save(), float(self.costs[e])
+
+    def load(self, e: int, state: tuple[Saved, float]) -> None:
+        """Go back to a state exactly, as soon as :meth:`run` is called."""
+        saved, cost = state
+        self.arena(e).load(saved)
+        self._touch(e, saved.problem, cost)
+
+    def _touch(self, e: int, problem: Problem, cost: float) -> None:
         self._actions[e] = NO_ACTION
-        self._costs[e] = 0.0
+        self.costs[e] = cost
         self._reward_weights[e] = reward_weights(problem)
         self.reasons[e] = layout.FLUSH
         self.times_us[e] = 0.0
 
     def run(self) -> None:
-        """Take the environments that :meth:`begin` has set to a start to their first decision."""
+        """Take the environments that :meth:`begin` or :meth:`load` has touched to their present decision."""
         self._addresses[:] = [device.arena.address for device in self.devices]
         self._go_on()
 
-    def step(self, actions: Sequence[int] | NDArray[np.integer[Any]]) -> None:
+    def step(self, actions: int | Sequence[int] | NDArray[np.integer[Any]]) -> None:
         """Carry out one action in each environment and run it to its next decision, or to the end.
 
         Raises:

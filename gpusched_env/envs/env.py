@@ -14,18 +14,16 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices import make_device
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder, Shown, select
+from gpusched_env.envs.drivers import BatchDriver, DeviceDriver, Driver
+from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
 from gpusched_env.envs.options import episode_scenario
 from gpusched_env.envs.render import Renderer, RenderMode
 from gpusched_env.envs.state import EnvState, Run
-from gpusched_env.envs.summary import flat_metrics, reward_terms
+from gpusched_env.envs.summary import episode_summary
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
-from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.metrics import episode_metrics
-from gpusched_env.scheduling.reward import cost_terms, total_cost
 from gpusched_env.scheduling.session import Episode
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
@@ -102,7 +100,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         self,
         scenario: str | Path | Scenario = "InferenceBesideTraining",
         *,
-        device: str | Device = "reference",
+        device: str | Device = "compiled",
         render_mode: RenderMode | None = None,
         slots: int | None = None,
         running_slots: int = RUNNING_SLOTS,
@@ -129,7 +127,12 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         self.render_mode = render_mode
         self.wait_us = wait_us
         self.problem = build_problem(self.scenario)
-        self.device: Device = make_device(device) if isinstance(device, str) else device
+        self._driver: Driver
+        if device == "compiled":
+            self._driver = BatchDriver(self.layout, wait_us)
+        else:
+            behind = make_device(device) if isinstance(device, str) else device
+            self._driver = DeviceDriver(behind, self.encoder, self.layout, wait_us)
         drawn = render_mode in ("human", "rgb_array")
         self._renderer = Renderer(render_mode) if render_mode is not None else None
         self._record: Detail = record if record is not None else ("blocks" if drawn else "jobs")
@@ -161,13 +164,12 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         if seed is None:
             seed = int(self.np_random.integers(SEED_LIMIT))
         self._began = time.perf_counter()
-        view = self.device.reset(problem, seed, record=self._record, snapshots=True)
-        now = view if view is not None else self.device.view()
-        shown, mask = self._look(now, deciding=view is not None)
-        self._run = Run(problem, seed, now, shown, mask, deciding=view is not None, elapsed_us=float(now.time_us))
+        driver = self._driver
+        driver.reset(problem, seed, self._record)
+        self._run = Run(problem, seed, driver.time_us, driver.time_us)
         if self.render_mode == "human":
             self.render()
-        return self._observe(self._run), {**self._info(self._run), "seed": seed}
+        return driver.observe(), {**self._info(self._run), "seed": seed}
 
     def step(self, action: int | np.integer[Any]) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Carry out ``action`` and run to the next decision, or to the end.
@@ -187,27 +189,29 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         action = int(action)
         if not 0 <= action < self.layout.n:
             raise InputError(f"action {action} is not in 0..{self.layout.n - 1}")
-        before_us = run.view.time_us
-        if run.deciding:
-            self._carry_out(run, action)
-        terms = cost_terms(run.problem, self.device.costs)
-        cost = total_cost(run.problem, terms)
-        reward = float(run.cost - cost)
+        driver = self._driver
+        if driver.deciding:
+            driver.step(action)
+            run.commands += 1
+        cost, now_us = driver.cost, driver.time_us
+        reward = run.cost - cost
         run.cost = cost
-        run.elapsed_us = float(run.view.time_us - before_us)
-        run.over = not run.deciding
+        run.elapsed_us = now_us - run.time_us
+        run.time_us = now_us
+        run.over = not driver.deciding
         info = self._info(run)
+        terminated = False
         if run.over:
-            info["episode_metrics"] = flat_metrics(episode_metrics(self.episode()))
-            info["reward_terms"] = reward_terms(run.problem, terms)
+            info |= episode_summary(self.episode())
+            terminated = self.device.done
         if self.render_mode == "human":
             self.render()
-        terminated = run.over and bool(self.device.done)
-        return self._observe(run), reward, terminated, run.over and not terminated, info
+        return driver.observe(), reward, terminated, run.over and not terminated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(action_space.n,)`` (the name that sb3-contrib calls)."""
-        return self._current().mask.copy()
+        self._current()
+        return self._driver.mask.copy()
 
     def episode(self) -> Episode:
         """The present episode so far, for traces, reports and metrics."""
@@ -226,11 +230,19 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     @property
     def view(self) -> View:
         """What the next action is decided on, as schedulers see it."""
-        return self._current().view
+        self._current()
+        return self._driver.view
+
+    @property
+    def device(self) -> Device:
+        """The device behind the environment."""
+        return self._driver.device
 
     def save_state(self) -> EnvState:
         """The full state of the episode and of ``np_random``, to go back to with :meth:`restore_state`."""
-        return EnvState(self._current().frozen(), self.device.snapshot(), self.np_random.bit_generator.state)
+        return EnvState(
+            replace(self._current()), self._driver.save(), self.layout.n, self.np_random.bit_generator.state
+        )
 
     def restore_state(self, state: EnvState) -> tuple[Observation, dict[str, Any]]:
         """Go back to ``state`` exactly: the same actions lead to the same observations, rewards and times.
@@ -241,12 +253,12 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         Raises:
             InputError: the state is of an environment with another action space.
         """
-        if state.run.mask.size != self.layout.n:
-            raise InputError(f"the state has {state.run.mask.size} actions, this environment {self.layout.n}")
-        self.device.restore(state.device)
+        if state.actions != self.layout.n:
+            raise InputError(f"the state has {state.actions} actions, this environment {self.layout.n}")
+        self._driver.restore(state.driver)
         self.np_random.bit_generator.state = state.rng
         self._run = replace(state.run)
-        return self._observe(self._run), self._info(self._run)
+        return self._driver.observe(), self._info(self._run)
 
     def render(self) -> Any:
         """The present state in the way of ``render_mode``.
@@ -259,43 +271,19 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
             gymnasium.logger.warn("render() needs a render_mode: gym.make(..., render_mode='rgb_array')")
             return None
         run = self._current()
-        return self._renderer.draw(run.problem, run.view, self.device.timeline)
+        return self._renderer.draw(run.problem, self._driver.view, self.device.timeline)
 
     def close(self) -> None:
         """Close the window, if there is one; may be called again."""
         if self._renderer is not None:
             self._renderer.close()
 
-    def _carry_out(self, run: Run, action: int) -> None:
-        if run.mask[action]:
-            command = self.layout.decode(action, run.view, wait_us=self.wait_us, shown=run.shown)
-        else:
-            command = Wait(run.view.time_us + self.wait_us)
-            run.illegal += 1
-        self.device.apply(command)
-        run.commands += 1
-        view = self.device.advance()
-        run.deciding = view is not None
-        run.view = view if view is not None else self.device.view()
-        run.shown, run.mask = self._look(run.view, deciding=run.deciding)
-
-    def _look(self, view: View, *, deciding: bool) -> tuple[Shown, NDArray[np.bool_]]:
-        shown = select(view, self.encoder.slots, self.encoder.running_slots)
-        if deciding:
-            return shown, self.layout.mask(view, shown)
-        only_wait = np.zeros(self.layout.n, np.bool_)
-        only_wait[0] = True
-        return shown, only_wait
-
-    def _observe(self, run: Run) -> Observation:
-        return self.encoder.encode(run.view, run.shown)
-
     def _info(self, run: Run) -> dict[str, Any]:
         return {
-            "action_mask": run.mask.astype(np.int8),
-            "time_us": float(run.view.time_us),
+            "action_mask": self._driver.mask.astype(np.int8),
+            "time_us": run.time_us,
             "elapsed_us": run.elapsed_us,
-            "illegal_actions": run.illegal,
+            "illegal_actions": self._driver.illegal,
         }
 
     def _current(self) -> Run:

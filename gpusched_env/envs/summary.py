@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
+from typing import Any
 
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.metrics import Metrics
+from gpusched_env.scheduling.metrics import Metrics, episode_metrics
+from gpusched_env.scheduling.session import Episode
+
+
+def episode_summary(episode: Episode) -> dict[str, Any]:
+    """What ``info`` holds at the end: ``episode_metrics`` and ``reward_terms``."""
+    metrics = episode_metrics(episode)
+    return {"episode_metrics": flat_metrics(metrics), "reward_terms": reward_terms(episode.problem, metrics.terms)}
 
 
 def flat_metrics(metrics: Metrics) -> dict[str, float]:

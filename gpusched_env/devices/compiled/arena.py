@@ -38,7 +38,8 @@ LINE: Final = 64
 IN_ENV: Final = ("clients", "randoms", "jobs", "launches", "due", "chain", "engine_queue", "contexts", "sets", "log")
 IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "classes", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
-SCRATCH: Final = ("sets", "log")
+SCRATCH: Final = ("sets",)
+"""Sections whose contents last for one call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ class Arena:
         sliced = problem.scenario.contexts == "per-tenant"
         sections = self._sections
         for name, section in sections.items():
-            if name.split(".")[0] not in (*SCRATCH, "classes", "members", "rows"):
+            if name.split(".")[0] not in (*SCRATCH, "log", "classes", "members", "rows"):
                 section[:] = 0
         env = sections["env"]
         env["to_complete"] = sum(program.tenant.jobs or 0 for program in problem.programs)
@@ -301,7 +302,8 @@ class Arena:
             if kind in ("classes", "members", "rows"):
                 used = int(self._sections["contexts"]["classes"][int(number)])
                 length = used * (length // _class_count(self._sizes_now))
-            if kind not in SCRATCH:
+            # The log is empty, see above.
+            if kind not in (*SCRATCH, "log"):
                 kept[name] = section[:length].copy()
         return Saved(self.problem, self._sizes_now, kept, copy.deepcopy(self.timeline))
 

@@ -1,0 +1,197 @@
+"""What runs an environment's episode: any device through views and commands, or the compiled one without Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.devices.compiled import layout as compiled
+from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.batch import EnvBatch
+from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown, select
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.commands import Wait
+from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.reward import cost_terms, total_cost
+from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.scheduling.view import View
+
+
+class Driver(Protocol):
+    """One episode at a time, in action numbers."""
+
+    device: Device
+    """Holds the timeline and the costs."""
+
+    @property
+    def view(self) -> View:
+        """What the next action is decided on, or the final state."""
+
+    @property
+    def deciding(self) -> bool:
+        """Whether the device waits for a command (otherwise it has reached the end)."""
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Legal actions; overwritten by the next step."""
+
+    @property
+    def cost(self) -> float:
+        """Total cost so far."""
+
+    @property
+    def time_us(self) -> float:
+        """Simulated time."""
+
+    @property
+    def illegal(self) -> int:
+        """Illegal actions so far."""
+
+    def reset(self, problem: Problem, seed: int, record: Detail) -> None:
+        """Start an episode and run to its first decision."""
+
+    def step(self, action: int) -> None:
+        """Carry out an action and run to the next decision; an illegal one is a wait."""
+
+    def observe(self) -> Observation:
+        """The present observation, in arrays of its own."""
+
+    def save(self) -> Any:
+        """The state, to go back to; can be pickled."""
+
+    def restore(self, state: Any) -> None:
+        """Go back to a state exactly."""
+
+
+class BatchDriver:
+    """The compiled device: a batch of one environment."""
+
+    def __init__(self, layout: ActionLayout, wait_us: float) -> None:
+        self._batch = EnvBatch(1, layout, wait_us=wait_us)
+        self.device: Device = self._batch.devices[0]
+        self.mask = self._batch.masks[0]
+
+    @property
+    def view(self) -> View:
+        return self.device.view()
+
+    @property
+    def deciding(self) -> bool:
+        return bool(self._batch.reasons[0] == compiled.DECIDE)
+
+    @property
+    def cost(self) -> float:
+        return float(self._batch.costs[0])
+
+    @property
+    def time_us(self) -> float:
+        return float(self._batch.times_us[0, 1])
+
+    @property
+    def illegal(self) -> int:
+        return self._batch.illegal(0)
+
+    def reset(self, problem: Problem, seed: int, record: Detail) -> None:
+        self._batch.begin(0, problem, seed, record)
+        self._batch.run()
+
+    def step(self, action: int) -> None:
+        self._batch.step(action)
+
+    def observe(self) -> Observation:
+        return {name: table[0].copy() for name, table in self._batch.observations.items()}
+
+    def save(self) -> Any:
+        return self._batch.save(0)
+
+    def restore(self, state: Any) -> None:
+        self._batch.load(0, state)
+        self._batch.run()
+
+
+@dataclass(slots=True)
+class Point:
+    """Where an episode on a device stands. Arrays are replaced, never written to, so that shallow copies stay valid."""
+
+    problem: Problem
+    view: View
+    shown: Shown
+    mask: NDArray[np.bool_]
+    deciding: bool
+    illegal: int = 0
+
+
+class DeviceDriver:
+    """Any device, through its views and commands."""
+
+    def __init__(self, device: Device, encoder: ObservationEncoder, layout: ActionLayout, wait_us: float) -> None:
+        self.device = device
+        self._encoder = encoder
+        self._layout = layout
+        self._wait_us = wait_us
+        self._point: Point
+
+    @property
+    def view(self) -> View:
+        return self._point.view
+
+    @property
+    def deciding(self) -> bool:
+        return self._point.deciding
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        return self._point.mask
+
+    @property
+    def cost(self) -> float:
+        problem = self._point.problem
+        return total_cost(problem, cost_terms(problem, self.device.costs))
+
+    @property
+    def time_us(self) -> float:
+        return float(self._point.view.time_us)
+
+    @property
+    def illegal(self) -> int:
+        return self._point.illegal
+
+    def reset(self, problem: Problem, seed: int, record: Detail) -> None:
+        self._point = self._look(problem, self.device.reset(problem, seed, record=record, snapshots=True))
+
+    def step(self, action: int) -> None:
+        point = self._point
+        illegal = point.illegal
+        if point.mask[action]:
+            self.device.apply(self._layout.decode(action, point.view, wait_us=self._wait_us, shown=point.shown))
+        else:
+            self.device.apply(Wait(point.view.time_us + self._wait_us))
+            illegal += 1
+        self._point = self._look(point.problem, self.device.advance(), illegal)
+
+    def observe(self) -> Observation:
+        return self._encoder.encode(self._point.view, self._point.shown)
+
+    def save(self) -> Any:
+        point = self._point
+        # The view must not depend on the device any more.
+        view = View(**{field.name: getattr(point.view, field.name) for field in fields(View)})
+        kept = Point(point.problem, view, point.shown, point.mask, point.deciding, point.illegal)
+        return kept, self.device.snapshot()
+
+    def restore(self, state: Any) -> None:
+        self._point, snapshot = state
+        self.device.restore(snapshot)
+
+    def _look(self, problem: Problem, view: View | None, illegal: int = 0) -> Point:
+        now = view if view is not None else self.device.view()
+        shown = select(now, self._encoder.slots, self._encoder.running_slots)
+        if view is not None:
+            mask = self._layout.mask(now, shown)
+        else:
+            mask = np.zeros(self._layout.n, np.bool_)
+            mask[0] = True
+        return Point(problem, now, shown, mask, deciding=view is not None, illegal=illegal)
