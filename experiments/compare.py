@@ -35,7 +35,7 @@ def compare(
     schedulers: Sequence[str] | Mapping[str, SchedulerSource],
     seeds: int | Sequence[int] = 5,
     *,
-    device: DeviceSource = "reference",
+    device: DeviceSource = "compiled",
     record: Record = "jobs",
     window_us: tuple[float, float] | None = None,
     workers: int | None = None,

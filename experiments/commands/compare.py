@@ -30,7 +30,7 @@ def compare_command(
     ] = "",
     seeds: Annotated[int, typer.Option(min=1, help="Episodes of each scheduler.")] = 5,
     seed: Annotated[int, typer.Option(min=0, metavar="FIRST", help="First seed.")] = 0,
-    device: Annotated[str, typer.Option(help="Device that runs the kernels.")] = "reference",
+    device: Annotated[str, typer.Option(help="Device that runs the kernels.")] = "compiled",
     json: Annotated[Path | None, typer.Option(metavar="PATH", help="Write result.json there too.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: results/<scenario>.")] = None,
     gpu: Annotated[str | None, typer.Option(help="Another GPU (gpusched gpus).")] = None,

@@ -56,7 +56,7 @@ def turnarounds_us(
             "variation": variation,
         }
     )
-    episode = run_episode(make_scheduler(scheduler), build_problem(scenario), make_device("reference"), seed=0)
+    episode = run_episode(make_scheduler(scheduler), build_problem(scenario), make_device("compiled"), seed=0)
     jobs = episode.timeline.jobs.dict()
     took = jobs["completed_us"] - jobs["arrived_us"]
     return [took[(jobs["tenant"] == i) & (jobs["job"] > 0)] for i in range(len(tenants))]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena, Saved
 from gpusched_env.devices.compiled.device import CompiledDevice
-from gpusched_env.devices.compiled.entry import unit
+from gpusched_env.devices.compiled.entry import compile_units
 from gpusched_env.envs.actions import MODE_CODES, ActionLayout
 from gpusched_env.envs.features import TABLES, Scalar
 from gpusched_env.envs.observations import Observation
@@ -59,7 +59,7 @@ class EnvBatch:
         """Total cost of each episode so far."""
         self._reward_weights = np.zeros((count, len(COST_TERMS)))
         self._arguments: tuple[Any, ...] = (
-            unit("drive"),
+            compile_units()["drive"],
             wait_us,
             self._addresses,
             self._actions,

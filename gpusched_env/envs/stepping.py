@@ -58,7 +58,7 @@ def step_range(
     Args:
         fresh: whether actions are to be carried out, in all environments of the range; otherwise only those go
             on that had to be served.
-        drive_at: :func:`~gpusched_env.devices.compiled.entry.unit` ``drive``.
+        drive_at: ``drive`` of :func:`~gpusched_env.devices.compiled.entry.compile_units`.
         addresses: int64 ``(n,)``, of the environments.
         actions: int64 ``(n,)``, in the order of :class:`~gpusched_env.envs.actions.ActionLayout`, whose
             ``stream_priorities``, ``modes`` and ``quarters`` follow; -1: none, just run (after a reset).

@@ -12,11 +12,14 @@ stored as floats. Unknown times are ``inf``.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gpusched_env.errors import GpuschedError
 
 
 class PendingColumn(enum.IntEnum):
@@ -174,3 +177,39 @@ class View:
     dram: float
     """DRAM traffic over the nominal bandwidth, 0 to 1."""
     horizon_us: float
+
+
+class Source(Protocol):
+    """A device behind a :class:`LazyView`."""
+
+    epoch: int
+    """Counts commands; a view is valid within one epoch."""
+
+
+S = TypeVar("S", bound=Source)
+
+
+class LazyView(View):
+    """A view whose fields are made when they are first read: most schedulers read few of them."""
+
+    def __init__(self, source: S, time_us: float, builders: Mapping[str, Callable[[S], Any]]) -> None:
+        """``builders``: what makes each field but ``time_us``."""
+        fields = self.__dict__
+        fields["_source"] = source
+        fields["_builders"] = builders
+        fields["_epoch"] = source.epoch
+        fields["time_us"] = time_us
+
+    def __getattr__(self, name: str) -> Any:
+        builder = self.__dict__["_builders"].get(name)
+        if builder is None:
+            raise AttributeError(name)
+        source = self.__dict__["_source"]
+        if source.epoch != self.__dict__["_epoch"]:
+            raise GpuschedError("a view must be read before the next command is applied")
+        value = self.__dict__[name] = builder(source)
+        return value
+
+    def complete(self) -> View:
+        """All of it, independent of the device."""
+        return View(time_us=self.time_us, **{name: getattr(self, name) for name in self.__dict__["_builders"]})

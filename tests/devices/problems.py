@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.devices import make_device
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import OpKind
@@ -118,8 +119,16 @@ def launch_first(view: View) -> Command:
     return WAIT
 
 
+DEVICE = "reference"
+"""What :func:`new_device` makes; the fixture ``each_device`` runs a test with every simulated device."""
+
+
+def new_device() -> Device:
+    return make_device(DEVICE)
+
+
 def run(built: Problem, decide: Callable[[View], Command] | None = None, seed: int = 0) -> Episode:
-    return run_episode(Script(decide), built, ReferenceDevice(), seed, record="blocks")
+    return run_episode(Script(decide), built, new_device(), seed, record="blocks")
 
 
 def kernel_ends(episode: Episode) -> list[tuple[int, float, float]]:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.errors import DeadlockError, IllegalCommand
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import override
@@ -16,7 +15,9 @@ from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, P
 from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import OpKind
-from tests.devices.problems import Copy, K, Script, kernel_ends, launch_first, problem, run
+from tests.devices.problems import Copy, K, Script, kernel_ends, launch_first, new_device, problem, run
+
+pytestmark = pytest.mark.usefixtures("each_device")
 
 
 def test_the_literal_log_of_two_tenants_that_start_together(tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ def test_a_preempted_gpu_is_free_for_others(tmp_path: Path) -> None:
 
 def test_a_kernel_that_is_not_idempotent_cannot_be_reset(tmp_path: Path) -> None:
     built = problem(tmp_path, {"ops": [K(4, 100.0, idempotent=False)]}, commands=["launch", "preempt"])
-    device = ReferenceDevice()
+    device = new_device()
     device.reset(built, 0)
     device.apply(Launch(0))
     device.advance()
@@ -124,7 +125,7 @@ def test_refused_commands_name_the_fault_and_change_nothing(tmp_path: Path) -> N
     built = problem(
         tmp_path, {"ops": [K(4, 100.0), K(4, 100.0)]}, {"ops": [K(1, 10.0)]}, commands=["launch", "preempt"]
     )
-    device = ReferenceDevice()
+    device = new_device()
     device.reset(built, 0)
     device.apply(Launch(0))
     device.advance()
@@ -306,7 +307,7 @@ def test_one_seed_one_episode_another_seed_another(tmp_path: Path) -> None:
 
 
 def test_a_restored_snapshot_continues_identically(tmp_path: Path) -> None:
-    device = ReferenceDevice()
+    device = new_device()
     view = device.reset(noisy(tmp_path), 5, record="kernels", snapshots=True)
     for _ in range(60):
         assert view is not None
@@ -329,7 +330,7 @@ def test_a_restored_snapshot_continues_identically(tmp_path: Path) -> None:
 
 def test_without_a_timeline_only_jobs_are_kept(tmp_path: Path) -> None:
     built = problem(tmp_path, {"ops": [K(40, 1.0)] * 20, "arrivals": {"kind": "closed-loop"}, "jobs": 50})
-    episode = run_episode(Script(), built, ReferenceDevice(), 0)
+    episode = run_episode(Script(), built, new_device(), 0)
     timeline = episode.timeline
     assert len(timeline.jobs) == 50
     assert [len(t) for t in (timeline.kernels, timeline.blocks, timeline.sms, timeline.decisions, timeline.copies)] == [
@@ -344,7 +345,7 @@ def test_views_show_no_future(tmp_path: Path) -> None:
         {"ops": [K(4, 100.0), "sync", K(4, 100.0)]},
         {"ops": [K(4, 10.0)], "arrivals": {"kind": "backlog", "start_us": 50.0}},
     )
-    device = ReferenceDevice()
+    device = new_device()
     view = device.reset(built, 0)
     assert view is not None
     assert view.pending.id.tolist() == [0.0]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, P
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import OpKind
 from tests.devices.problems import Copy, K, kernel_ends, launch_first, problem, run
+
+pytestmark = pytest.mark.usefixtures("each_device")
 
 
 @given(now=st.floats(0, 1e9), delay=st.floats(0, 1e9))

@@ -8,36 +8,38 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, Wait
-from tests.devices.problems import K, problem
+from gpusched_env.scheduling.device import Device
+from tests.devices.problems import K, new_device, problem
+
+pytestmark = pytest.mark.usefixtures("each_device")
 
 INF = math.inf
 
 
 @pytest.fixture
-def launched(tmp_path: Path) -> ReferenceDevice:
+def launched(tmp_path: Path, each_device: str) -> Device:
     """Profiled: 100 and 30 us (tenant 0), 50 us (tenant 1), all launched at 0; tenant 0's first fills the GPU."""
-    device = ReferenceDevice()
+    device = new_device()
     commands = ["launch", "preempt", "partition"]
     device.reset(problem(tmp_path, {"ops": [K(4, 100.0), K(1, 30.0)]}, {"ops": [K(2, 50.0)]}, commands=commands), 0)
     do(device, Launch(0), Launch(1), Launch(2))
     return device
 
 
-def do(device: ReferenceDevice, *commands: Command) -> None:
+def do(device: Device, *commands: Command) -> None:
     for command in commands:
         device.apply(command)
         device.advance()
 
 
-def left_us(device: ReferenceDevice) -> tuple[list[float], list[float]]:
+def left_us(device: Device) -> tuple[list[float], list[float]]:
     tenants = device.view().tenants
     return tenants.launched_left_us.tolist(), tenants.running_left_us.tolist()
 
 
-def test_predicted_time_left_runs_from_the_start_of_a_kernel(launched: ReferenceDevice) -> None:
+def test_predicted_time_left_runs_from_the_start_of_a_kernel(launched: Device) -> None:
     assert left_us(launched) == ([130.0, 50.0], [100.0, INF])
     do(launched, Wait(40.0))
     assert left_us(launched) == ([90.0, 50.0], [60.0, INF])
@@ -47,7 +49,7 @@ def test_predicted_time_left_runs_from_the_start_of_a_kernel(launched: Reference
     assert left_us(launched) == ([0.0, 10.0], [INF, 10.0])
 
 
-def test_a_kernel_off_the_gpu_has_not_started_but_keeps_what_it_ran(launched: ReferenceDevice) -> None:
+def test_a_kernel_off_the_gpu_has_not_started_but_keeps_what_it_ran(launched: Device) -> None:
     do(launched, Wait(40.0), Preempt(0, "reset"), Wait(41.0))
     assert left_us(launched) == ([30.0, 49.0], [INF, 49.0]), "pending kernels do not count"
     do(launched, Launch(0))
@@ -55,7 +57,7 @@ def test_a_kernel_off_the_gpu_has_not_started_but_keeps_what_it_ran(launched: Re
 
 
 def test_an_overdue_kernel_has_no_predicted_time_left(tmp_path: Path) -> None:
-    device = ReferenceDevice()
+    device = new_device()
     device.reset(problem(tmp_path, {"ops": [K(4, 100.0)]}, commands=["launch", "partition"]), 0)
     do(device, Launch(0, partition=Partition(0, 1)), Wait(250.0))
     assert left_us(device) == ([0.0], [0.0])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.commands import NOTHING
-from gpusched_env.devices.compiled.entry import unit
+from gpusched_env.devices.compiled.entry import compile_units
 from gpusched_env.devices.compiled.members import BITS, words_for
 from gpusched_env.devices.compiled.randomness import generator_state
 from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
@@ -75,6 +75,8 @@ class Saved:
 
 class Arena:
     """The memory of one environment. ``reset`` comes first."""
+
+    problem: Problem
 
     def __init__(self) -> None:
         self.address = 0
@@ -233,7 +235,7 @@ class Arena:
         self.address = _address(env)
         env["address"] = self.address
         for name in ("settle", "end", "dispatch"):
-            env[f"{name}_at"] = unit(name)
+            env[f"{name}_at"] = compile_units()[name]
         env["problem_at"] = _address(self._tables.problem)
         for name in (
             "clients",

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from gpusched_env.devices.compiled import commands, layout
 from gpusched_env.devices.compiled.arena import Arena, Saved
 from gpusched_env.devices.compiled.entry import command as give_command
-from gpusched_env.devices.compiled.entry import look, unit
+from gpusched_env.devices.compiled.entry import compile_units
 from gpusched_env.devices.compiled.legality import Checked, check
+from gpusched_env.devices.compiled.snapshot_view import lazy_view
 from gpusched_env.errors import DeadlockError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.timeline import Detail, Timeline
-from gpusched_env.scheduling.view import PendingColumn, RunningColumn, Table, TenantColumn, View
+from gpusched_env.scheduling.view import View
 
 NO_COMMAND = Checked(commands.NOTHING)
 
@@ -25,7 +22,11 @@ class CompiledDevice:
     """One simulated GPU with its tenants (see :class:`gpusched_env.scheduling.device.Device`)."""
 
     def __init__(self) -> None:
-        self.arena = Arena()
+        # All at once, so that whoever makes a device before starting processes compiles for all of them.
+        self._drive_at = compile_units()["drive"]
+        self.arena: Arena = Arena()
+        self.epoch = 0
+        """Commands applied; a view is valid within one epoch."""
 
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch (``None``: it ended before one)."""
@@ -60,17 +61,18 @@ class CompiledDevice:
             IllegalCommand: names the command and why it is not legal now.
         """
         self._drive(check(self.arena, command), running=False)
+        self.epoch += 1
 
     def advance(self) -> View | None:
         """The view for the next decision, or ``None`` at the end of the episode."""
         reason = self._drive(NO_COMMAND, running=True)
         if reason == layout.DEADLOCK:
             raise self.deadlock()
-        return self.view() if reason == layout.DECIDE else None
+        return lazy_view(self) if reason == layout.DECIDE else None
 
     def _drive(self, command: Checked, *, running: bool) -> int:
         while True:
-            reason = int(give_command(self.arena.address, unit("drive"), *command, running))
+            reason = int(give_command(self.arena.address, self._drive_at, *command, running))
             if reason in (layout.OVER, layout.DECIDE, layout.DEADLOCK):
                 return reason
             self.arena.serve(reason)
@@ -78,38 +80,19 @@ class CompiledDevice:
 
     def view(self) -> View:
         """A snapshot at the present time, whether or not it is a decision epoch."""
-        arena, problem = self.arena, self.arena.problem
-        clients = arena.clients
-        lookahead = problem.scenario.lookahead
-        launched = int(clients["kernels_launched"].sum())
-        pending = np.empty((int(np.minimum(clients["kernels_pending"], lookahead).sum()), len(PendingColumn)))
-        running = np.empty((launched, len(RunningColumn)))
-        orders = np.empty(launched, np.int64)
-        tenants = np.empty((len(clients), len(TenantColumn)))
-        _, _, occupancy = look(arena.address, lookahead, pending, orders, running, tenants)
-        env = arena.env
-        return View(
-            time_us=float(env["now_us"]),
-            pending=_table(pending, PendingColumn),
-            running=_table(running[np.argsort(orders)], RunningColumn),
-            tenants=_table(tenants, TenantColumn),
-            sms=problem.gpu.sms,
-            busy_sms=int(env["busy_sms"]),
-            occupancy=float(occupancy),
-            dram=float(env["traffic"]) / problem.gpu.dram_bytes_per_us,
-            horizon_us=problem.scenario.horizon_us,
-        )
+        return lazy_view(self).complete()
 
     def deadlock(self) -> DeadlockError:
         """The error that says what waits for what."""
+        pending = self.view().pending
         waiting = []
-        for program, client in zip(self.arena.problem.programs, self.arena.clients, strict=True):
+        for tenant, (program, client) in enumerate(zip(self.arena.problem.programs, self.arena.clients, strict=True)):
             unfinished = int(client["issued"] - client["finished"])
             if unfinished:
-                kernels = int(client["kernels_pending"])
+                kernels = pending.id[pending.tenant == tenant].astype(int).tolist()[:3]
                 waiting.append(
                     f"tenant {program.tenant.name}: {unfinished} operations unfinished, "
-                    + (f"{kernels} kernels wait for a launch" if kernels else "none waits for the scheduler")
+                    + (f"kernels {kernels} wait for a launch" if kernels else "none waits for the scheduler")
                 )
         return DeadlockError(f"nothing can happen any more at {self.time_us:.3f} us: " + "; ".join(waiting))
 
@@ -122,9 +105,5 @@ class CompiledDevice:
     def restore(self, snapshot: Saved) -> View | None:
         """Return to a snapshot exactly."""
         self.arena.load(snapshot)
-        return None if self.arena.env["over"] else self.view()
-
-
-def _table(array: Any, columns: Any) -> Table:
-    array.flags.writeable = False
-    return Table(array, columns)
+        self.epoch += 1
+        return None if self.arena.env["over"] else lazy_view(self)

@@ -13,7 +13,7 @@ from gpusched_env.devices.compiled.context import bring_to_present
 from gpusched_env.devices.compiled.dispatch import hand_out
 from gpusched_env.devices.compiled.ends import end_all
 from gpusched_env.devices.compiled.intrinsics import call
-from gpusched_env.devices.compiled.jit import cached_by_source
+from gpusched_env.devices.compiled.jit import cached_by_source, notice_compilation
 from gpusched_env.devices.compiled.layout import OVER
 from gpusched_env.devices.compiled.loop import run
 from gpusched_env.devices.compiled.views import fill_tenant, list_pending, list_running, occupancy
@@ -44,24 +44,29 @@ def _drive(address, running):
     return run(w) if running else OVER
 
 
-@functools.cache
-def unit(name: str) -> int:
-    """The address of a compiled function, which :data:`.intrinsics.call` takes.
+UNITS = {"settle": _settle, "end": _end, "dispatch": _dispatch, "drive": _drive}
 
-    ``settle``, ``end``, ``dispatch``: :func:`.context.bring_to_present`, :func:`.ends.end_all`,
-    :func:`.dispatch.hand_out` for the address of an environment and the number of a context. ``drive``: carry
-    out the command that stands in an environment, then run it if the second argument is 1; gives why the event
-    loop stopped (:data:`.layout.OVER` ...).
+
+@functools.cache
+def compile_units() -> dict[str, int]:
+    """The addresses of compiled functions, which :data:`.intrinsics.call` takes, by name.
+
+    Parts of the device that are large, or used at many places, are compiled on their own. ``settle``, ``end``,
+    ``dispatch``: :func:`.context.bring_to_present`, :func:`.ends.end_all`, :func:`.dispatch.hand_out` for the
+    address of an environment and the number of a context. ``drive``: carry out the command that stands in an
+    environment, then run it if the second argument is 1; gives why the event loop stopped (:data:`.layout.OVER`
+    ...).
     """
-    function = {"settle": _settle, "end": _end, "dispatch": _dispatch, "drive": _drive}[name]
-    compiled: Any = cfunc(types.int64(types.int64, types.int64), cache=True)(cached_by_source(function))
-    return int(compiled.address)
+    compiler: Any = cfunc(types.int64(types.int64, types.int64), cache=True)
+    with notice_compilation("the simulated GPU"):
+        return {name: int(compiler(cached_by_source(function)).address) for name, function in UNITS.items()}
 
 
 @njit(cache=True, _nrt=False, nogil=True)
 @cached_by_source
 def command(address, function, kind, tenant, choice, first, sms, until_us, running):
-    """Give an environment a command (:data:`.layout.ENV` says what the numbers are), and call :func:`unit` ``drive``.
+    """Give an environment a command (:data:`.layout.ENV` says what the numbers are), and call ``drive`` of
+    :func:`compile_units` at ``function``.
 
     Returns:
         why the event loop stopped.
@@ -78,20 +83,23 @@ def command(address, function, kind, tenant, choice, first, sms, until_us, runni
 
 @njit(cache=True, _nrt=False, nogil=True)
 @cached_by_source
-def look(address, lookahead, pending, orders, running, tenants):
-    """Fill the tables of a View of an environment.
+def look_pending(address, lookahead, pending):
+    """Fill the table of pending kernels of an environment, at most ``lookahead`` a tenant; gives their number."""
+    return list_pending(env_at(address, 0), lookahead, pending)
 
-    Args:
-        address: of the environment.
-        lookahead: most pending kernels a tenant.
-        pending, running: written, with room for all rows.
-        orders: int64, the order of the launches of ``running``, whose rows are by tenant.
-        tenants: written, one row a tenant.
 
-    Returns:
-        numbers of rows of ``pending`` and ``running``, and the occupancy.
-    """
+@njit(cache=True, _nrt=False, nogil=True)
+@cached_by_source
+def look_running(address, orders, running):
+    """Fill the table of launched kernels, by tenant, and ``orders`` (int64) of their launches; gives their number."""
+    return list_running(env_at(address, 0), orders, running)
+
+
+@njit(cache=True, _nrt=False, nogil=True)
+@cached_by_source
+def look_tenants(address, tenants):
+    """Fill the table of tenants; gives the occupancy."""
     w = env_at(address, 0)
     for tenant in range(problem(w).tenants):
         fill_tenant(w, tenant, tenants[tenant])
-    return list_pending(w, lookahead, pending), list_running(w, orders, running), occupancy(w)
+    return occupancy(w)

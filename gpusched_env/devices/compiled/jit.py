@@ -8,9 +8,12 @@ judgement. Neither can be called from Python, nor is cached: only the functions 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,3 +46,16 @@ def _stamp() -> str:
     files = sorted(path for folder in SOURCES for path in (root / folder).glob("*.py"))
     states = [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files]
     return hashlib.sha256(repr(states).encode()).hexdigest()[:12]
+
+
+@contextlib.contextmanager
+def notice_compilation(what: str) -> Iterator[None]:
+    """Say on stderr what is being compiled if the block takes more than a second (then nothing was cached)."""
+    text = f"gpusched: compiling {what} (about half a minute, once after an installation) ...\n"
+    timer = threading.Timer(1.0, lambda: sys.stderr.write(text))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -45,6 +45,8 @@ class Context:
         self.on_device: dict[int, Launch] = {}
         """Launches by slot."""
         self._timer_us = math.inf
+        self._timer: Timer | None = None
+        """For the next block end, at ``_timer_us``."""
 
     def submit(self, launch: Launch) -> None:
         """A kernel has reached the head of its stream."""
@@ -86,8 +88,7 @@ class Context:
         meter = self._meter
         if sms.busy_sms != meter.busy_sms or abs(sms.traffic - meter.traffic) > TRAFFIC_CHANGE * sms.traffic:
             meter.gpu_changed(now, sms.busy_sms, sms.traffic)
-        if sms.next_us < self._timer_us or self._timer_us <= now:
-            self._arm()
+        self._arm(sms.next_us)
 
     def _handle(self, now: float) -> None:
         """Pass on what happened in the last step; grids that did the same, in order of their tenants.
@@ -109,19 +110,17 @@ class Context:
     def _tenant(self, slot: int) -> int:
         return self.on_device[slot].tenant
 
-    def _arm(self) -> None:
-        self._timer_us = next_us = self.sms.next_us
-        if next_us < math.inf:
-            Timer(self._env, next_us, self._phase, self._on_timer)
+    def _arm(self, next_us: float) -> None:
+        """Set the timer to the next block end (``inf``: none); residency may have changed since it was last set."""
+        if next_us == self._timer_us and next_us > self._env.now:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_us = next_us
+        self._timer = Timer(self._env, next_us, self._phase, self._on_timer) if next_us < math.inf else None
 
     def _on_timer(self, _: Event) -> None:
-        # Residency may have changed since the timer was set: then it is early, and the clock is set anew.
-        now = self._env.now
-        if self.active and now >= self._timer_us:
-            if now >= self.sms.next_us:
-                self.settle()
-            else:
-                self._arm()
+        self.settle()
 
     def _leave_channel(self, launch: Launch) -> None:
         channel = self._channels[launch.tenant % len(self._channels)]
@@ -132,7 +131,7 @@ class Context:
     def _end(self, slot: int) -> None:
         """All resident blocks of a grid have ended: it is finished, or drained."""
         launch = self.on_device.pop(slot)
-        waiting = self.sms.waiting(slot, self._env.now)
+        waiting = self.waiting(slot)
         if waiting > 0:
             launch.blocks = waiting
             launch.saved, launch.saved_left = self.sms.saved(slot)
@@ -166,7 +165,7 @@ class Context:
         blocks, work = self.sms.evict(slot)
         if keep_progress:
             saved, saved_left = self.sms.saved(slot)
-            launch.blocks = self.sms.waiting(slot, self._env.now) + blocks
+            launch.blocks = self.waiting(slot) + blocks
             launch.saved = saved + blocks
             launch.saved_left = (saved * saved_left + work) / launch.saved if launch.saved else 1.0
         else:
@@ -179,17 +178,21 @@ class Context:
         self._device.preempted(launch)
         self.settle()
 
+    def waiting(self, slot: int) -> int:
+        """Blocks of a grid that are not handed out now."""
+        return self.sms.waiting(slot, self._env.now if self.active else self.sms.now_us)
+
     def activate(self) -> None:
         """The context gets the GPU."""
         self.sms.stay(self._env.now)
         self.active = True
-        self._timer_us = math.inf
         self.settle()
 
     def deactivate(self) -> None:
         """The context loses the GPU; its blocks stop where they are."""
         self.settle()
         self.active = False
+        self._arm(math.inf)
         if self._meter.busy_sms:
             self._meter.gpu_changed(self._env.now, 0, 0.0)
 

@@ -15,7 +15,7 @@ from gpusched_env.devices.reference.meter import Meter
 from gpusched_env.devices.reference.phases import Clock, Phase, Timer, order
 from gpusched_env.devices.reference.slicer import Slicer
 from gpusched_env.devices.reference.stream import Stream
-from gpusched_env.devices.reference.views import LazyView, build_view
+from gpusched_env.devices.reference.views import lazy_view
 from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand
 from gpusched_env.scenarios.problem import HostOp, Problem
 from gpusched_env.scheduling.commands import Command, Preempt, SetPartition, Wait
@@ -74,7 +74,7 @@ class ReferenceDevice:
 
     def view(self) -> View:
         """A snapshot at the present time, whether or not it is a decision epoch."""
-        return build_view(self)
+        return lazy_view(self).complete()
 
     # ---- decisions -------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class ReferenceDevice:
                 if busy_until > now:
                     limit = min(limit, busy_until)
                 elif self._has_choice():
-                    return LazyView(self)
+                    return lazy_view(self)
             if upcoming <= limit:
                 env.step()
                 continue
@@ -217,6 +217,8 @@ class ReferenceDevice:
     def finished(self, launch: Launch) -> None:
         """All blocks of a kernel have ended."""
         launch.on_device = launch.preempting = False
+        if launch.preemption is not None:
+            launch.preemption.cancel()
         self._count_left(launch)
         if self._record != "jobs":
             self.timeline.kernels.add(

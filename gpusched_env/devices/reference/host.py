@@ -30,6 +30,7 @@ class Job:
     __slots__ = (
         "arrived_us",
         "completed",
+        "deadline",
         "deadline_us",
         "host_factor",
         "number",
@@ -50,6 +51,7 @@ class Job:
         self.unfinished = sum(op.kind is not SYNC for op in ops)
         """Device operations that have not finished."""
         self.completed: Event | None = None
+        self.deadline: Timer | None = None
 
 
 class Host:
@@ -106,14 +108,15 @@ class Host:
         self._device.meter.job_arrived(self.index, now)
         self.in_system.append(job)
         if slo is not None:
-            Timer(self._env, job.deadline_us, order(Phase.DECISION, self.index), lambda _: self._deadline(job))
+            job.deadline = Timer(
+                self._env,
+                job.deadline_us,
+                order(Phase.DECISION, self.index),
+                lambda _: self._device.meter.slo_missed(self.index),
+            )
         self._device.wake()
         self.signal()
         return job
-
-    def _deadline(self, job: Job) -> None:
-        if job.unfinished > 0:
-            self._device.meter.slo_missed(self.index)
 
     def _thread(self) -> Generator[Event, None, None]:
         env, issue = self._env, self._device.issue
@@ -161,6 +164,8 @@ class Host:
         if job.unfinished == 0:
             turnaround = now - job.arrived_us
             self.in_system.remove(job)
+            if job.deadline is not None:
+                job.deadline.cancel()
             self.jobs_done += 1
             self.last_turnaround_us = turnaround
             mean = self.mean_turnaround_us

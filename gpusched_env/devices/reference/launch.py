@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from simpy.events import Event
 
+from gpusched_env.devices.reference.phases import Timer
 from gpusched_env.scenarios.problem import HostOp
 from gpusched_env.scheduling.commands import Partition
 
@@ -33,6 +34,8 @@ class Launch:
     preemptions = 0
     restore_us = 0.0
     """Time to read saved block state back when it is launched again."""
+    preemption: Timer | None = None
+    """The step of its preemption that is under way."""
     done: Event
     """Fires when it has finished; set when it reaches the head of its stream."""
 

@@ -50,11 +50,18 @@ class Clock(simpy.Environment):
         """Process the events at the present time, those that they cause included; returns the time of the next one."""
         queue, now, step = self._queue, self._now, self.step
         while queue:
-            upcoming = queue[0][0]
+            upcoming, _, _, event = queue[0]
             if upcoming > now:
-                return upcoming
-            step()
+                if event.callbacks is not CANCELLED:
+                    return upcoming
+                heapq.heappop(queue)
+            else:
+                step()
         return math.inf
+
+
+CANCELLED: list[Callable[[Event], None]] = []
+"""The callbacks of timers that are not to fire any more."""
 
 
 def order(phase: Phase, entity: int = 0) -> int:
@@ -75,3 +82,8 @@ class Timer(Event):
         self._ok = True
         self._value = None
         env.schedule_at(self, order, at_us)
+
+    def cancel(self) -> None:
+        """Never fire; nothing tells that the timer was set. May be called after it has fired."""
+        if self.callbacks is not None:
+            self.callbacks = CANCELLED

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def preempt(
     device: ReferenceDevice, launch: Launch, mode: PreemptionMode, at_us: float
 ) -> Generator[Event, None, None]:
-    """Carry out a preemption that takes effect at ``at_us``; the kernel may have ended by then.
+    """Carry out a preemption that takes effect at ``at_us``, unless the kernel ends before (its timers are cancelled).
 
     * ``drain``: after the acknowledgement no further blocks are handed out; the kernel is pending again
       when its running blocks have ended (or has finished, if none were left).
@@ -30,13 +30,12 @@ def preempt(
     """
     env, gpu = device.env, device.problem.gpu
     if at_us > env.now:
-        yield Timer(env, at_us, order(Phase.DECISION))
+        launch.preemption = Timer(env, at_us, order(Phase.DECISION))
+        yield launch.preemption
     if mode == "drain":
-        yield Timer(env, env.now + gpu.timing.drain_ack_us, order(Phase.PREEMPTION, launch.tenant))
-        if launch.on_device:
-            device.context_of(launch).withdraw(launch)
-        return
-    if not launch.on_device:
+        launch.preemption = Timer(env, env.now + gpu.timing.drain_ack_us, order(Phase.PREEMPTION, launch.tenant))
+        yield launch.preemption
+        device.context_of(launch).withdraw(launch)
         return
     context = device.context_of(launch)
     context.settle()

@@ -33,19 +33,13 @@ class Slicer:
         self._timing = device.problem.gpu.timing
         self._contexts = contexts
         self._notified: Event | None = None
-        self._timer_us = 0.0
         self._env.process(self._run())
 
     def notify(self, _: Event | None = None) -> None:
-        """A kernel was launched or has left, or a slice may have ended: timers of slices given up do no harm."""
+        """A kernel was launched or has left, or a slice has ended."""
         if self._notified is not None:
             notified, self._notified = self._notified, None
             notified.succeed()
-
-    def _arm(self, slice_end: float) -> None:
-        if slice_end > self._timer_us:
-            self._timer_us = slice_end
-            Timer(self._env, slice_end, order(Phase.ENGINE), self.notify)
 
     def _next(self, current: int) -> int | None:
         """The next context after ``current`` that has work."""
@@ -70,9 +64,10 @@ class Slicer:
                 self._contexts[current].activate()
                 slice_end = env.now + self._timing.slice_us
                 continue
-            if other is not None:
-                self._arm(slice_end)
+            timer = None if other is None else Timer(env, slice_end, order(Phase.ENGINE), self.notify)
             self._notified = Event(env)
             yield self._notified
+            if timer is not None:
+                timer.cancel()
             while other is None and slice_end <= env.now:
                 slice_end += self._timing.slice_us

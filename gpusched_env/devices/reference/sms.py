@@ -71,6 +71,11 @@ class SmArray:
         (or been drained), during the last step."""
 
     @property
+    def now_us(self) -> float:
+        """Time up to which everything is simulated."""
+        return float(self._clock[state.NOW])
+
+    @property
     def full(self) -> bool:
         """Whether no further grid can be resident."""
         return not self._free

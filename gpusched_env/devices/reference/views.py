@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpusched_env.errors import GpuschedError
-from gpusched_env.scheduling.view import PendingColumn, RunningColumn, Table, TenantColumn, View
+from gpusched_env.scheduling.view import LazyView, PendingColumn, RunningColumn, Table, TenantColumn
 from gpusched_env.workload.workload import OpKind
 
 if TYPE_CHECKING:
@@ -17,29 +16,9 @@ if TYPE_CHECKING:
     from gpusched_env.devices.reference.host import Host
 
 
-class LazyView(View):
-    """A view whose tables are built when they are first read: most schedulers read few of them."""
-
-    def __init__(self, device: ReferenceDevice) -> None:
-        fields = self.__dict__
-        fields["_device"] = device
-        fields["_epoch"] = device.epoch
-        fields["time_us"] = device.env.now
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _BUILDERS:
-            raise AttributeError(name)
-        device = self.__dict__["_device"]
-        if device.epoch != self.__dict__["_epoch"]:
-            raise GpuschedError("a view must be read before the next command is applied")
-        value = self.__dict__[name] = _BUILDERS[name](device)
-        return value
-
-
-def build_view(device: ReferenceDevice) -> View:
-    """A snapshot of ``device`` at its present time, complete."""
-    view = LazyView(device)
-    return View(time_us=device.env.now, **{name: getattr(view, name) for name in _BUILDERS})
+def lazy_view(device: ReferenceDevice) -> LazyView:
+    """A snapshot of ``device`` at its present time."""
+    return LazyView(device, device.env.now, _BUILDERS)
 
 
 def _table(
@@ -97,8 +76,8 @@ def _running(device: ReferenceDevice) -> list[tuple[float, ...]]:
         profile = device.problem.kernels[launch.op.identity]
         waiting, resident = launch.blocks, 0
         if launch.slot >= 0:
-            sms = device.context_of(launch).sms
-            waiting, resident = sms.waiting(launch.slot, now), sms.resident(launch.slot)
+            context = device.context_of(launch)
+            waiting, resident = context.waiting(launch.slot), context.sms.resident(launch.slot)
         rows.append(
             (
                 launch.id,

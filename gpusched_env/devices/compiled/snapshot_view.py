@@ -1,0 +1,66 @@
+"""Building a scheduler's view of the compiled device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.devices.compiled.entry import look_pending, look_running, look_tenants
+from gpusched_env.scheduling.view import LazyView, PendingColumn, RunningColumn, Table, TenantColumn
+
+if TYPE_CHECKING:
+    from gpusched_env.devices.compiled.device import CompiledDevice
+
+
+def lazy_view(device: CompiledDevice) -> LazyView:
+    """A snapshot of ``device`` at its present time."""
+    return LazyView(device, device.time_us, _BUILDERS)
+
+
+def _table(array: NDArray[np.float64], columns: Any) -> Table:
+    array.flags.writeable = False
+    return Table(array, columns)
+
+
+def _pending(device: CompiledDevice) -> Table:
+    arena = device.arena
+    lookahead = arena.problem.scenario.lookahead
+    rows = sum(min(lookahead, kernels) for kernels in arena.clients["kernels_pending"].tolist())
+    pending = np.empty((rows, len(PendingColumn)))
+    look_pending(arena.address, lookahead, pending)
+    return _table(pending, PendingColumn)
+
+
+def _running(device: CompiledDevice) -> Table:
+    arena = device.arena
+    rows = sum(arena.clients["kernels_launched"].tolist())
+    running, orders = np.empty((rows, len(RunningColumn))), np.empty(rows, np.int64)
+    look_running(arena.address, orders, running)
+    return _table(running[np.argsort(orders)], RunningColumn)
+
+
+def _tenants(device: CompiledDevice) -> Table:
+    arena = device.arena
+    tenants = np.empty((len(arena.problem.programs), len(TenantColumn)))
+    look_tenants(arena.address, tenants)
+    return _table(tenants, TenantColumn)
+
+
+def _occupancy(device: CompiledDevice) -> float:
+    arena = device.arena
+    return float(look_tenants(arena.address, np.empty((len(arena.problem.programs), len(TenantColumn)))))
+
+
+_BUILDERS: dict[str, Callable[[CompiledDevice], Any]] = {
+    "pending": _pending,
+    "running": _running,
+    "tenants": _tenants,
+    "sms": lambda d: d.arena.problem.gpu.sms,
+    "busy_sms": lambda d: int(d.arena.env["busy_sms"]),
+    "occupancy": _occupancy,
+    "dram": lambda d: float(d.arena.env["traffic"]) / d.arena.problem.gpu.dram_bytes_per_us,
+    "horizon_us": lambda d: d.arena.problem.scenario.horizon_us,
+}
