@@ -9,7 +9,8 @@ from gpusched_env.scenarios.scenario import scenario_names
 NAMESPACE = "gpusched"
 VERSION = 0
 ENTRY_POINT = "gpusched_env.envs.env:GpuSchedulingEnv"
-"""A string, so that registering imports neither the environment nor Numba."""
+VECTOR_ENTRY_POINT = "gpusched_env.envs.vector_env:GpuSchedulingVectorEnv"
+"""Strings, so that registering imports neither the environments nor Numba."""
 
 
 def env_id(scenario: str) -> str:
@@ -27,4 +28,9 @@ def register_envs() -> None:
     for scenario in scenario_names():
         if env_id(scenario) not in gymnasium.registry:
             # The horizon truncates, so there is no TimeLimit: max_episode_steps stays unset.
-            gymnasium.register(id=env_id(scenario), entry_point=ENTRY_POINT, kwargs={"scenario": scenario})
+            gymnasium.register(
+                id=env_id(scenario),
+                entry_point=ENTRY_POINT,
+                vector_entry_point=VECTOR_ENTRY_POINT,
+                kwargs={"scenario": scenario},
+            )

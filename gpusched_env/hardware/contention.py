@@ -95,6 +95,19 @@ def granted(demand, level):
 
 
 @njit(cache=True, inline="always")
+def first_level(demand, weight, capacity):
+    """The fair level if all SMs asked for the same in proportion to their weights: where Newton's method starts.
+
+    Args:
+        demand: what all SMs ask for (bytes/us).
+        weight: sum of their weights.
+        capacity: what there is, less than ``demand``.
+    """
+    ratio = demand / capacity
+    return demand / (weight * math.sqrt(ratio * ratio - 1.0))
+
+
+@njit(cache=True, inline="always")
 def newton_gap(capacity, shared, slope):
     """Newton's step on the logarithm of the level at which ``shared`` is given out; bounded, as shares flatten out."""
     gap = (capacity - shared) / max(slope, 1e-9 * capacity)
@@ -115,11 +128,13 @@ def fair_level(demands, weights, counts, members, capacity):
     Returns:
         the traffic (bytes/us) that is fair for a weight of 1, to a relative 1e-12.
     """
+    total = 0.0
     total_weight = 0.0
     for i in range(members):
         if demands[i] > 0.0:
+            total += demands[i] * counts[i]
             total_weight += weights[i] * counts[i]
-    level = capacity / total_weight
+    level = first_level(total, total_weight, capacity)
     for _ in range(60):
         shared = 0.0
         slope = 0.0

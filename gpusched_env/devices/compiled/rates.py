@@ -9,6 +9,7 @@ from gpusched_env.devices.compiled.jit import called
 from gpusched_env.hardware.contention import (
     NEGLIGIBLE,
     block_stretch,
+    first_level,
     granted,
     mean_stretch,
     newton_gap,
@@ -109,11 +110,11 @@ def share_bandwidth(w, x):
     if served >= NEGLIGIBLE * total:
         return 0.0
     x.traffic = served
-    return fair_level(w, x, served)
+    return fair_level(x, total, served)
 
 
 @called
-def fair_level(w, x, capacity):
+def fair_level(x, total, capacity):
     """:func:`~gpusched_env.hardware.contention.fair_level` over the classes."""
     count = x.classes
     weight = 0.0
@@ -121,7 +122,7 @@ def fair_level(w, x, capacity):
         sm = classes(x, c)
         if sm.demand > 0.0:
             weight += sm.loading * sm.sms
-    level = capacity / weight
+    level = first_level(total, weight, capacity)
     for _ in range(60):
         shared = 0.0
         slope = 0.0

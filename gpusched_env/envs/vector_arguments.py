@@ -1,0 +1,181 @@
+"""What a vector environment is given: actions, seeds, masks, and a scenario for each environment and episode."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import ArrayLike, NDArray
+
+from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.options import episode_scenario
+from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scenarios.scenario import Scenario, override
+
+SampleScenario = Callable[[int, np.random.Generator], Mapping[str, Any] | None]
+"""Fields to replace in the next episode's scenario, from the number and the generator of an environment."""
+
+T = TypeVar("T")
+
+THREADED_FROM = 32
+"""Environments a thread from which a second one pays."""
+
+KNOWN = ("scenario", "scenarios", "reset_mask")
+"""Options of ``reset``."""
+
+
+class EpisodeScenarios:
+    """Which scenario each environment's next episode has."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        count: int,
+        changes: Sequence[Mapping[str, Any]] | None,
+        sample: SampleScenario | None,
+    ) -> None:
+        self.bases = [scenario] * count
+        """One an environment: of episodes without changes of their own."""
+        self._sample = sample
+        self._layout: ActionLayout
+        if changes is not None:
+            rows = _one_each(changes, count, "scenarios")
+            self.bases = [for_environment(e, override, scenario, **row) for e, row in enumerate(rows)]
+
+    def check(self, layout: ActionLayout) -> None:
+        """Fit the scenarios to an action space, which all later ones must have.
+
+        Raises:
+            InputError: one of them needs another.
+        """
+        self._layout = layout
+        for e, base in enumerate(self.bases):
+            for_environment(e, episode_scenario, base, {}, layout)
+
+    def given(self, options: dict[str, Any]) -> list[Scenario] | None:
+        """The scenarios that options of ``reset`` give, one an environment; ``None``: they give none.
+
+        Raises:
+            InputError: unknown options, or changes that are not valid here.
+        """
+        for key in options:
+            if key not in KNOWN:
+                raise InputError(f"reset option {key!r} is not known; {did_you_mean(str(key), KNOWN)}")
+        if not options:
+            return None
+        everywhere = _mapping(options.get("scenario", {}), "reset option scenario")
+        rows = _one_each(options.get("scenarios", [{}] * len(self.bases)), len(self.bases), "reset option scenarios")
+        return [self._changed(e, {**everywhere, **row}) for e, row in enumerate(rows)]
+
+    def draw(self, e: int, generator: np.random.Generator) -> Scenario:
+        """The scenario of an environment's next episode, if no option gives it.
+
+        Raises:
+            InputError: ``sample_scenario`` gave changes that are not valid here.
+        """
+        fields = self._sample(e, generator) if self._sample is not None else None
+        return self.bases[e] if fields is None else self._changed(e, _mapping(fields, "sample_scenario's value"))
+
+    def _changed(self, e: int, fields: Mapping[str, Any]) -> Scenario:
+        if not fields:
+            return self.bases[e]
+        options = {"scenario": fields}
+        return for_environment(e, episode_scenario, self.bases[e], options, self._layout)
+
+
+def seeds_of(seed: int | Sequence[int | None] | None, count: int) -> list[int | None]:
+    """A seed for each environment, as Gymnasium's vector environments take them.
+
+    Raises:
+        InputError: not one for each, or not integers from 0.
+    """
+    if seed is None:
+        return [None] * count
+    if isinstance(seed, int | np.integer):
+        seeds: list[int | None] = [int(seed) + e for e in range(count)]
+    else:
+        if len(seed) != count:
+            raise InputError(f"seed has {len(seed)} entries, but there are {count} environments")
+        seeds = [None if s is None else int(s) for s in seed]
+    for e, s in enumerate(seeds):
+        if s is not None and s < 0:
+            raise InputError(f"the seed of environment {e} is {s}, must be at least 0")
+    return seeds
+
+
+def rows_to_reset(mask: Any, count: int) -> NDArray[np.bool_]:
+    """Which environments a ``reset_mask`` names; all without one.
+
+    Raises:
+        InputError: not a bool array of one entry an environment, or none is named.
+    """
+    if mask is None:
+        return np.ones(count, np.bool_)
+    if not isinstance(mask, np.ndarray) or mask.shape != (count,) or mask.dtype != np.bool_ or not mask.any():
+        raise InputError(f"reset option reset_mask must be a bool array of shape ({count},) with a True, got {mask!r}")
+    return mask.copy()
+
+
+def checked_actions(actions: ArrayLike, count: int, n: int) -> NDArray[np.int64]:
+    """``actions`` as an array, one an environment.
+
+    Raises:
+        InputError: not integers of that number, or one is not below ``n``.
+    """
+    chosen = np.asarray(actions)
+    if chosen.shape != (count,) or chosen.dtype.kind not in "iu":
+        raise InputError(f"actions must be integers of shape ({count},), got {chosen.dtype} of shape {chosen.shape}")
+    if chosen.min() < 0 or chosen.max() >= n:
+        e = int(np.flatnonzero((chosen < 0) | (chosen >= n))[0])
+        raise InputError(f"action {chosen[e]} of environment {e} is not in 0..{n - 1}")
+    return chosen.astype(np.int64, copy=False)
+
+
+def autoreset_mode_of(mode: AutoresetMode | str) -> AutoresetMode:
+    """A mode, also by its name or value in Gymnasium (``NEXT_STEP`` or ``NextStep``).
+
+    Raises:
+        InputError: no such mode.
+    """
+    for known in AutoresetMode:
+        if mode in (known, known.name, known.value):
+            return known
+    names = [known.name for known in AutoresetMode]
+    raise InputError(f"autoreset_mode is {mode!r}; {did_you_mean(str(mode), names)}")
+
+
+def thread_count(threads: int | None, count: int) -> int:
+    """How many threads step ``count`` environments: ``threads``, or two where that pays.
+
+    Raises:
+        InputError: fewer than one.
+    """
+    if threads is None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return 2 if cores > 1 and count >= 2 * THREADED_FROM else 1
+    if threads < 1:
+        raise InputError(f"threads is {threads}, must be at least 1")
+    return threads
+
+
+def _one_each(rows: Sequence[Mapping[str, Any]], count: int, what: str) -> list[Mapping[str, Any]]:
+    if isinstance(rows, Mapping | str) or len(rows) != count:
+        raise InputError(f"{what} must be a list of {count} mappings, one an environment")
+    return [_mapping(row, f"{what}[{e}]") for e, row in enumerate(rows)]
+
+
+def _mapping(fields: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(fields, Mapping):
+        raise InputError(f"{what} must be a mapping of scenario fields, got {fields!r}")
+    return fields
+
+
+def for_environment(e: int, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Call ``function``; its refusals name the environment."""
+    try:
+        return function(*args, **kwargs)
+    except InputError as error:
+        raise InputError(f"environment {e}: {error}") from error

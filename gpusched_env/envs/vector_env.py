@@ -1,0 +1,356 @@
+"""The vector environment: many copies of :class:`GpuSchedulingEnv` that one compiled call steps."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from gpusched_env.devices.compiled.layout import DECIDE
+from gpusched_env.envs.batch import EnvBatch
+from gpusched_env.envs.env import SEED_LIMIT
+from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
+from gpusched_env.envs.setup import check_wait, lay_out, resolve_scenario
+from gpusched_env.envs.summary import episode_summary
+from gpusched_env.envs.vector_arguments import (
+    EpisodeScenarios,
+    SampleScenario,
+    autoreset_mode_of,
+    checked_actions,
+    for_environment,
+    rows_to_reset,
+    seeds_of,
+    thread_count,
+)
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scheduling.session import Episode
+from gpusched_env.scheduling.timeline import Detail
+
+CACHED_PROBLEMS = 64
+"""Problems that a vector environment keeps for further episodes, beyond those in use."""
+
+
+class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
+    """``num_envs`` environments on the compiled device, each with a GPU, tenants and seed of its own.
+
+    Step by step the same as a ``gymnasium.vector.SyncVectorEnv`` of as many
+    :class:`~gpusched_env.envs.env.GpuSchedulingEnv`, which documents actions, observations, rewards and infos;
+    only faster. Infos are arrays over the environments with masks ``_key``, as Gymnasium's.
+
+    An environment whose episode is over begins the next by itself. ``autoreset_mode`` says when
+    (https://farama.org/Vector-Autoreset-Mode): ``NEXT_STEP`` in the following step, which ignores its action;
+    ``SAME_STEP`` at once, with the end in ``final_obs`` and ``final_info``; ``DISABLED`` not by itself: ``reset``
+    with ``options={"reset_mask": over}``.
+
+    Episode seeds, as there: ``reset(seed=s)`` gives ``s + i`` to environment ``i``; later episodes draw theirs from
+    the environment's ``np_random``.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+
+    def __init__(
+        self,
+        scenario: str | Path | Scenario = "InferenceBesideTraining",
+        *,
+        num_envs: int = 1,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        threads: int | None = None,
+        copy: bool = True,
+        scenarios: Sequence[Mapping[str, Any]] | None = None,
+        sample_scenario: SampleScenario | None = None,
+        device: str = "compiled",
+        render_mode: None = None,
+        slots: int | None = None,
+        running_slots: int = RUNNING_SLOTS,
+        wait_us: float = 100.0,
+        record: Detail | None = None,
+        **overrides: Any,
+    ) -> None:
+        """Make the environments; ``reset`` begins their first episodes.
+
+        Args:
+            scenario, slots, running_slots, wait_us, record, overrides: as for
+                :class:`~gpusched_env.envs.env.GpuSchedulingEnv`. Without ``slots``, there are as many tenant rows
+                as the environment with most tenants needs.
+            num_envs: number of environments.
+            autoreset_mode: when an environment begins its next episode.
+            threads: how many step the environments; default: 2 where there are enough environments and cores.
+            copy: whether observations are copies; otherwise the next step overwrites them.
+            scenarios: fields of the scenario to replace in each environment, one mapping an environment, for all
+                of its episodes: other GPUs, tenants, rates.
+            sample_scenario: asked with the number and the ``np_random`` of an environment for fields to replace in
+                its next episode (``None``: none), whenever an episode begins whose scenario is not an option of
+                ``reset``. Called before the episode's seed is drawn. A scenario that was not used lately costs
+                tens of milliseconds to prepare.
+            device: must be ``compiled``.
+            render_mode: must be ``None``.
+
+        Raises:
+            InputError: names what is not acceptable, and of which environment.
+        """
+        if render_mode is not None:
+            raise InputError(
+                f"render_mode is {render_mode!r}: the vector environment draws nothing; render one of gymnasium.make"
+            )
+        if device != "compiled":
+            raise InputError(
+                f"device is {device!r}: the vector environment runs on 'compiled' only; "
+                "gymnasium.vector.SyncVectorEnv takes environments on any device"
+            )
+        if num_envs < 1:
+            raise InputError(f"num_envs is {num_envs}, must be at least 1")
+        self.num_envs = num_envs
+        self.autoreset_mode = autoreset_mode_of(autoreset_mode)
+        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
+        self.scenario = resolve_scenario(scenario, overrides)
+        self._scenarios = EpisodeScenarios(self.scenario, num_envs, scenarios, sample_scenario)
+        most = max(self._scenarios.bases, key=lambda base: len(base.tenants))
+        self.layout = lay_out(most, slots=slots, running_slots=running_slots)
+        self._scenarios.check(self.layout)
+        encoder = ObservationEncoder(self.layout.slots, running_slots)
+        self.single_observation_space, self.single_action_space = encoder.space(), self.layout.space()
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.wait_us = check_wait(wait_us)
+        self._build: Callable[[Scenario], Problem] = functools.lru_cache(CACHED_PROBLEMS)(build_problem)
+        for e, base in enumerate(self._scenarios.bases):
+            self._problem(e, base)
+        self._batch = EnvBatch(num_envs, self.layout, wait_us=wait_us, threads=thread_count(threads, num_envs))
+        self._copy = copy
+        self._record: Detail = record if record is not None else "jobs"
+        self._generators: list[np.random.Generator | None] = [None] * num_envs
+        self._generator_seeds: list[int | None] = [None] * num_envs
+        self._ready = False
+        self._every = np.arange(num_envs)
+        self._seeds = np.zeros(num_envs, np.int64)
+        self._costs = np.zeros(num_envs)
+        self._decisions = np.zeros(num_envs, np.int64)
+        self._illegal = np.zeros(num_envs, np.int64)
+        self._over = np.zeros(num_envs, np.bool_)
+        self._began = np.zeros(num_envs)
+
+    # ---- Gymnasium -------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode in every environment, or in some.
+
+        Args:
+            seed: of environment 0, the others follow; or one for each, ``None`` where it is to be drawn.
+            options: ``scenario``: fields of the scenario to replace in this episode; ``scenarios``: one such
+                mapping an environment (after ``scenario``); ``reset_mask``: bool array, the environments that
+                begin, while the others go on where they are.
+
+        Returns:
+            the observations of all environments, and infos of those that began.
+
+        Raises:
+            InputError: what is wrong with an argument; nothing has changed then.
+            ResetNeeded: a partial reset before a full one.
+        """
+        self._check_open()
+        options = dict(options or {})
+        rows = rows_to_reset(options.pop("reset_mask", None), self.num_envs)
+        if not (rows.all() or self._ready):
+            raise ResetNeeded("call reset() without reset_mask first: some environments have not begun")
+        seeds = seeds_of(seed, self.num_envs)
+        # Anything that can be refused comes first.
+        given = self._scenarios.given(options)
+        numbers = np.flatnonzero(rows).tolist()
+        fresh = {e: seeding.np_random(seeds[e]) for e in numbers if seeds[e] is not None}
+        problems = {}
+        for e in numbers:
+            generator = fresh[e][0] if e in fresh else self._generator(e)
+            problems[e] = self._problem(e, given[e] if given else self._scenarios.draw(e, generator))
+        self._ready = False
+        for e, (generator, generator_seed) in fresh.items():
+            self._generators[e], self._generator_seeds[e] = generator, generator_seed
+        for e in numbers:
+            self._begin(e, problems[e], seeds[e])
+        self._batch.run()
+        self._ready = True
+        infos = self._infos(rows)
+        return self._observations(), self._with_seeds(infos, rows)
+
+    def step(
+        self, actions: ArrayLike
+    ) -> tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Carry out one action in each environment and run it to its next decision, or to the end.
+
+        Args:
+            actions: integers, shape ``(num_envs,)``. An illegal action counts as a wait.
+
+        Returns:
+            observations, rewards, terminations, truncations and infos, each over the environments.
+
+        Raises:
+            ResetNeeded: an episode has not begun or, with ``DISABLED``, is over.
+            InputError: not actions of the space; nothing has changed then.
+        """
+        self._check_ready()
+        batch, mode = self._batch, self.autoreset_mode
+        chosen = checked_actions(actions, self.num_envs, self.layout.n)
+        again = np.flatnonzero(self._over)
+        if again.size and mode is AutoresetMode.DISABLED:
+            raise ResetNeeded(
+                f"the episode of environment {again[0]} is over: reset it with options={{'reset_mask': ...}}"
+            )
+        self._ready = False
+        deciding = batch.reasons == DECIDE
+        self._decisions += deciding
+        self._illegal += deciding & ~batch.masks[self._every, chosen]
+        batch.step(chosen)
+        rewards = self._costs - batch.costs
+        self._costs[:] = batch.costs
+        over = batch.reasons != DECIDE
+        over[again] = False
+        self._over = over
+        ended = np.flatnonzero(over).tolist()
+        terminations = np.zeros(self.num_envs, np.bool_)
+        if ended:
+            terminations[ended] = [batch.devices[e].done for e in ended]
+        endings: dict[str, Any] = {}
+        if mode is AutoresetMode.SAME_STEP:
+            for e in ended:
+                endings = self._add_info(endings, {"final_obs": self._observation(e), "final_info": self._ending(e)}, e)
+            again = np.array(ended, np.int64)
+            self._over = np.zeros(self.num_envs, np.bool_)
+        if again.size:
+            self._begin_next(again.tolist())
+        infos = self._infos(np.ones(self.num_envs, np.bool_)) | endings
+        if again.size:
+            began = np.zeros(self.num_envs, np.bool_)
+            began[again] = True
+            self._with_seeds(infos, began)
+        if mode is not AutoresetMode.SAME_STEP:
+            for e in ended:
+                infos = self._add_info(infos, episode_summary(self.episode(e)), e)
+        self._ready = True
+        return self._observations(), rewards, terminations, over & ~terminations, infos
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Legal actions of the next step, shape ``(num_envs, actions)``."""
+        self._check_ready()
+        return self._batch.masks.copy()
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """End the threads."""
+        self._batch.close()
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]  # as SyncVectorEnv
+        """The environments' random number generators."""
+        return tuple(self._generator(e) for e in range(self.num_envs))
+
+    @property
+    def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]
+        """What the environments' generators were seeded with."""
+        return tuple(self._generator_seeds)
+
+    # ---- beyond Gymnasium ------------------------------------------------------------------------
+
+    def episode(self, number: int) -> Episode:
+        """The present episode of an environment so far, for traces, reports and metrics."""
+        device = self._batch.devices[number]
+        return Episode(
+            problem=self._batch.arena(number).problem,
+            seed=int(self._seeds[number]),
+            timeline=device.timeline,
+            costs=device.costs,
+            end_us=device.time_us,
+            done=device.done,
+            decisions=int(self._decisions[number]),
+            wall_s=time.perf_counter() - float(self._began[number]),
+        )
+
+    # ---- episodes --------------------------------------------------------------------------------
+
+    def _begin_next(self, numbers: Iterable[int]) -> None:
+        for e in numbers:
+            self._begin(e, self._problem(e, self._scenarios.draw(e, self._generator(e))), None)
+        self._batch.run()
+
+    def _problem(self, e: int, scenario: Scenario) -> Problem:
+        return for_environment(e, self._build, scenario)
+
+    def _begin(self, e: int, problem: Problem, seed: int | None) -> None:
+        """Set an environment to a start; without a seed, it is drawn as the single environment does."""
+        if seed is None:
+            seed = int(self._generator(e).integers(SEED_LIMIT))
+        self._batch.begin(e, problem, seed, self._record)
+        self._seeds[e] = seed
+        self._costs[e] = 0.0
+        self._decisions[e] = 0
+        self._illegal[e] = 0
+        self._over[e] = False
+        self._began[e] = time.perf_counter()
+
+    def _generator(self, e: int) -> np.random.Generator:
+        generator = self._generators[e]
+        if generator is None:
+            generator, self._generator_seeds[e] = seeding.np_random()
+            self._generators[e] = generator
+        return generator
+
+    # ---- what is returned ------------------------------------------------------------------------
+
+    def _observations(self) -> Observation:
+        tables = self._batch.observations
+        return {name: table.copy() for name, table in tables.items()} if self._copy else tables
+
+    def _observation(self, e: int) -> Observation:
+        return {name: table[e].copy() for name, table in self._batch.observations.items()}
+
+    def _infos(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
+        """Infos of the environments ``rows``; zeros in the others."""
+        times_us = self._batch.times_us
+        infos: dict[str, Any] = {
+            "action_mask": self._batch.masks.astype(np.int8),
+            "time_us": times_us[:, 1].copy(),
+            "elapsed_us": times_us[:, 1] - times_us[:, 0],
+            "illegal_actions": self._illegal.copy(),
+        }
+        if not rows.all():
+            for values in infos.values():
+                values[~rows] = 0
+        for name in tuple(infos):
+            infos[f"_{name}"] = rows
+        return infos
+
+    def _with_seeds(self, infos: dict[str, Any], rows: NDArray[np.bool_]) -> dict[str, Any]:
+        infos["seed"], infos["_seed"] = np.where(rows, self._seeds, 0), rows
+        return infos
+
+    def _ending(self, e: int) -> dict[str, Any]:
+        """The info of the single environment at the end of an episode."""
+        batch = self._batch
+        return {
+            "action_mask": batch.masks[e].astype(np.int8),
+            "time_us": float(batch.times_us[e, 1]),
+            "elapsed_us": float(batch.times_us[e, 1] - batch.times_us[e, 0]),
+            "illegal_actions": int(self._illegal[e]),
+            **episode_summary(self.episode(e)),
+        }
+
+    # ---- refusals --------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClosedEnvironmentError("the vector environment is closed")
+
+    def _check_ready(self) -> None:
+        self._check_open()
+        if not self._ready:
+            raise ResetNeeded("call reset() first: the episodes have not begun, or a step failed")
