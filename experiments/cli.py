@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gpusched_env.errors import DeadlockError, GpuschedError
-from gpusched_env.experiments.commands import calibrate, compare, import_trace, listings, reproduce, validate
+from gpusched_env.experiments.commands import calibrate, compare, fuzz, import_trace, listings, reproduce, validate
 
 EXIT_INPUT = 2
 EXIT_DEADLOCK = 3
@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (calibrate, compare, import_trace, listings, reproduce, validate):
+for group in (calibrate, compare, fuzz, import_trace, listings, reproduce, validate):
     group.register(app)
 
 
@@ -60,3 +60,7 @@ def main() -> None:
 def _complain(error: GpuschedError) -> None:
     line = " ".join(str(error).split())
     typer.secho(f"error: {line}", fg=typer.colors.RED, err=True)
+
+
+if __name__ == "__main__":
+    main()

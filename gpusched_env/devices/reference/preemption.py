@@ -46,6 +46,8 @@ def preempt(
     profile = device.problem.kernels[launch.op.identity]
     bytes_ = state_bytes(profile.footprint.registers, profile.footprint.shared_bytes, resident)
     dead_us = save_us(gpu, bytes_) if mode == "save" else gpu.timing.reset_us
-    yield Timer(env, env.now + dead_us, order(Phase.PREEMPTION, launch.tenant))
+    # A context that is switched out may find at its next turn that the blocks had just ended.
+    launch.preemption = Timer(env, env.now + dead_us, order(Phase.PREEMPTION, launch.tenant))
+    yield launch.preemption
     launch.restore_us = dead_us if mode == "save" else 0.0
     context.take_off(launch, keep_progress=mode == "save")
