@@ -68,8 +68,12 @@ def count_launched(w, tenant, launch, kernel):
 
 @inlined
 def count_left(w, tenant, kernel):
-    """A launched kernel has left the GPU."""
+    """A launched kernel has left the GPU; a preemption of it that is under way has nothing left to do."""
     client = clients(w, tenant)
+    client.on_device = 0
+    client.preempting = 0
+    due(w, PREEMPTION, tenant).value = np.inf
+    due(w, PREEMPTION_BEGINS, tenant).value = np.inf
     client.kernels_launched -= 1
     # The sum starts anew when nothing is launched, so that rounding does not pile up.
     client.launched_profiled_us = client.launched_profiled_us - kernel.profiled_us if client.kernels_launched else 0.0
@@ -93,10 +97,6 @@ def kernel_finished(w, tenant):
     client = clients(w, tenant)
     launch = launches(w, tenant, client.finished)
     op = ops(w, launch.op)
-    client.on_device = 0
-    client.preempting = 0
-    due(w, PREEMPTION, tenant).value = np.inf
-    due(w, PREEMPTION_BEGINS, tenant).value = np.inf
     count_left(w, tenant, kernels(w, op.identity))
     log_kernel(w, tenant, launch, op)
     w.awake = 1
@@ -108,8 +108,6 @@ def kernel_preempted(w, tenant):
     """A kernel has left the GPU unfinished; it is pending again, before later ones of its tenant."""
     client = clients(w, tenant)
     launch = launches(w, tenant, client.finished)
-    client.on_device = 0
-    client.preempting = 0
     client.preemptions += 1
     count_left(w, tenant, kernels(w, ops(w, launch.op).identity))
     client.returned = 1

@@ -208,7 +208,10 @@ class ReferenceDevice:
             self._slicer.notify()
 
     def _count_left(self, launch: Launch) -> None:
-        """A launched kernel has left the GPU."""
+        """A launched kernel has left the GPU; a preemption of it that is under way has nothing left to do."""
+        launch.on_device = launch.preempting = False
+        if launch.preemption is not None:
+            launch.preemption.cancel()
         del self.launched[launch.id]
         self.launched_by[launch.tenant] -= 1
         if self._slicer is not None:
@@ -216,9 +219,6 @@ class ReferenceDevice:
 
     def finished(self, launch: Launch) -> None:
         """All blocks of a kernel have ended."""
-        launch.on_device = launch.preempting = False
-        if launch.preemption is not None:
-            launch.preemption.cancel()
         self._count_left(launch)
         if self._record != "jobs":
             self.timeline.kernels.add(
@@ -240,7 +240,6 @@ class ReferenceDevice:
 
     def preempted(self, launch: Launch) -> None:
         """A kernel has left the GPU unfinished; it is pending again, before later ones of its tenant."""
-        launch.on_device = launch.preempting = False
         launch.preemptions += 1
         self._count_left(launch)
         host = self.hosts[launch.tenant]
