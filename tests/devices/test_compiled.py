@@ -51,6 +51,7 @@ def on_sets(at, start, count, most, rank):  # type: ignore[no-untyped-def]
     return size, first, inside
 
 
+@settings(deadline=None)  # The first call compiles.
 @given(start=st.integers(0, SMS - 1), count=st.integers(1, SMS), most=st.integers(0, SMS), rank=st.integers(0, SMS - 1))
 def test_sets_of_sms(start: int, count: int, most: int, rank: int) -> None:
     ranks = sorted((start + i) % SMS for i in range(count))
