@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from gpusched_env.errors import DeadlockError, GpuschedError
-from gpusched_env.experiments.commands import calibrate, compare, fuzz, import_trace, listings, reproduce, validate
+from gpusched_env.experiments.commands import (
+    bench,
+    calibrate,
+    compare,
+    fuzz,
+    import_trace,
+    listings,
+    reproduce,
+    validate,
+)
 
 EXIT_INPUT = 2
 EXIT_DEADLOCK = 3
@@ -21,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (calibrate, compare, fuzz, import_trace, listings, reproduce, validate):
+for group in (bench, calibrate, compare, fuzz, import_trace, listings, reproduce, validate):
     group.register(app)
 
 

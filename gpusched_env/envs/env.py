@@ -13,16 +13,16 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from gpusched_env.devices import make_device
-from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.drivers import BatchDriver, DeviceDriver, Driver
 from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
 from gpusched_env.envs.options import episode_scenario
 from gpusched_env.envs.render import Renderer, RenderMode
+from gpusched_env.envs.setup import check_wait, lay_out, resolve_scenario
 from gpusched_env.envs.state import EnvState, Run
 from gpusched_env.envs.summary import episode_summary
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.problem import build_problem
-from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
+from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.session import Episode
 from gpusched_env.scheduling.timeline import Detail
@@ -111,21 +111,13 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             known = self.metadata["render_modes"]
             raise InputError(f"render_mode is {render_mode!r}; {did_you_mean(render_mode, known)}")
-        if running_slots < 1:
-            raise InputError(f"running_slots is {running_slots}, must be at least 1")
-        if not wait_us > 0:
-            raise InputError(f"wait_us is {wait_us}, must be positive")
-        base = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
-        self.scenario = override(base, **overrides) if overrides else base
-        tenants = len(self.scenario.tenants)
-        if slots is not None and slots < tenants:
-            raise InputError(f"slots is {slots}, but scenario {self.scenario.name} has {tenants} tenants")
-        self.encoder = ObservationEncoder(slots if slots is not None else tenants, running_slots)
-        self.layout = ActionLayout.of(self.scenario, self.encoder.slots, running_slots)
+        self.scenario = resolve_scenario(scenario, overrides)
+        self.layout = lay_out(self.scenario, slots=slots, running_slots=running_slots)
+        self.encoder = ObservationEncoder(self.layout.slots, running_slots)
         self.observation_space = self.encoder.space()
         self.action_space = self.layout.space()
         self.render_mode = render_mode
-        self.wait_us = wait_us
+        self.wait_us = check_wait(wait_us)
         self.problem = build_problem(self.scenario)
         self._driver: Driver
         if device == "compiled":

@@ -60,5 +60,10 @@ def footprint(
     shared = round_up(shared_bytes, limits.shared_unit) + limits.shared_reserve if shared_bytes > 0 else 0
     others = min(limits.threads // threads, limits.warps // warps, limits.blocks, limits.registers // registers)
     fitting = min(others, limits.shared_bytes // shared) if shared else others
+    if fitting < 1:
+        raise InputError(
+            f"{what} cannot fit on {spec.name}: an SM has {limits.threads} threads, {limits.warps} warps and "
+            f"{limits.shared_bytes} bytes of shared memory, a block takes {threads}, {warps} and {shared}"
+        )
     carveout = next((c for c in limits.carveouts if c >= fitting * shared), limits.shared_bytes)
     return BlockFootprint(threads, warps, registers, shared, carveout, fitting)

@@ -26,6 +26,7 @@ def test_every_scenario_has_an_id() -> None:
     for env_id in env_ids():
         spec = gymnasium.spec(env_id)
         assert spec.entry_point == "gpusched_env.envs.env:GpuSchedulingEnv"
+        assert spec.vector_entry_point == "gpusched_env.envs.vector_env:GpuSchedulingVectorEnv"
         assert spec.max_episode_steps is None, "the horizon truncates, not a TimeLimit"
 
 

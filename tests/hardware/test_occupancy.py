@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,3 +135,12 @@ def test_the_count_fits_and_one_more_does_not(name: str, threads: int, registers
     assert fits(block.blocks_per_sm)
     assert not fits(block.blocks_per_sm + 1)
     assert block.carveout_bytes >= block.blocks_per_sm * block.shared_bytes
+
+
+def test_a_block_that_fills_more_than_an_sm_is_refused() -> None:
+    """A specification may allow a block all shared memory, of which the system takes its reserve first."""
+    h100 = load_gpu("h100-sxm")
+    limits = msgspec.structs.replace(h100.limits, shared_bytes_per_block=h100.limits.shared_bytes)
+    gpu = msgspec.structs.replace(h100, limits=limits)
+    with pytest.raises(InputError, match=r"k cannot fit on h100-sxm: an SM has .* 233472 bytes of shared memory"):
+        footprint(gpu, 256, 32, 228 * KB, "k")

@@ -1,0 +1,135 @@
+"""The vector environment as stable-baselines3 wants it, with sb3-contrib's batched action masks."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn
+
+from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.errors import InputError
+
+
+class Sb3VecEnv(VecEnv):
+    """A :class:`GpuSchedulingVectorEnv` in ``SAME_STEP`` mode, for the algorithms of stable-baselines3.
+
+    The info of an environment whose episode ended holds all that the single environment's last info does
+    (``episode_metrics``, ``reward_terms``, ...), ``terminal_observation``, ``TimeLimit.truncated``, and
+    ``episode`` with return ``r``, length ``l`` and time ``t``, so that no monitor is needed. Other infos are
+    empty: :attr:`infos` has those of the whole batch as arrays.
+
+    ``set_options`` takes what ``reset`` of the single environment does: ``{"scenario": {...}}`` for all
+    environments or, in a list, for each.
+    """
+
+    def __init__(self, env: GpuSchedulingVectorEnv) -> None:
+        """Wrap ``env``.
+
+        Raises:
+            InputError: ``env`` is not in ``SAME_STEP`` mode.
+        """
+        if env.autoreset_mode is not AutoresetMode.SAME_STEP:
+            raise InputError(
+                f"autoreset_mode is {env.autoreset_mode.name}, but stable-baselines3 needs SAME_STEP: "
+                "GpuSchedulingVectorEnv(..., autoreset_mode='SAME_STEP')"
+            )
+        self.env = env
+        self.infos: dict[str, Any] = {}
+        """Of the last reset or step, as Gymnasium's vector environments give them."""
+        super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+        self._began = time.time()
+        self._actions: NDArray[np.int64] = np.zeros(env.num_envs, np.int64)
+        self._returns = np.zeros(env.num_envs)
+        self._lengths = np.zeros(env.num_envs, np.int64)
+
+    def reset(self) -> VecEnvObs:
+        """Begin all episodes, with the seeds and options set before."""
+        options: dict[str, Any] | None = None
+        if any(self._options):
+            for given in self._options:
+                if given.keys() - {"scenario"}:
+                    raise InputError(f"the options of an environment are {given}; known: scenario")
+            options = {"scenarios": [given.get("scenario", {}) for given in self._options]}
+        observations, self.infos = self.env.reset(seed=self._seeds, options=options)
+        self._reset_seeds()
+        self._reset_options()
+        self._returns[:] = 0.0
+        self._lengths[:] = 0
+        self.reset_infos = [_row(self.infos, e) for e in range(self.num_envs)]
+        return observations
+
+    def step_async(self, actions: NDArray[np.int64]) -> None:
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        observations, rewards, terminations, truncations, self.infos = self.env.step(self._actions)
+        self._returns += rewards
+        self._lengths += 1
+        dones = terminations | truncations
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for e in np.flatnonzero(dones).tolist():
+            infos[e] = self._ending(e, truncated=bool(truncations[e]))
+            self.reset_infos[e] = _row(self.infos, e)
+        return observations, rewards.astype(np.float32), dones, infos
+
+    def _ending(self, e: int, *, truncated: bool) -> dict[str, Any]:
+        episode = {
+            "r": float(self._returns[e]),
+            "l": int(self._lengths[e]),
+            "t": round(time.time() - self._began, 6),
+        }
+        self._returns[e] = 0.0
+        self._lengths[e] = 0
+        return {
+            **_row(self.infos["final_info"], e),
+            "terminal_observation": self.infos["final_obs"][e],
+            "TimeLimit.truncated": truncated,
+            "episode": episode,
+        }
+
+    def close(self) -> None:
+        self.env.close()
+
+    # ---- what algorithms ask of single environments ----------------------------------------------
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call a method of the vector environment once; its value's rows are the environments' (``action_masks``)."""
+        rows = getattr(self.env, method_name)(*method_args, **method_kwargs)
+        return list(rows) if indices is None else [rows[e] for e in self._get_indices(indices)]
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """An attribute of the vector environment, which all environments share."""
+        return [getattr(self.env, attr_name)] * len(list(self._get_indices(indices)))
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set an attribute of the vector environment, which all environments share."""
+        if indices is not None:
+            raise InputError(f"{attr_name} cannot be set for some environments: they share one object")
+        setattr(self.env, attr_name, value)
+
+    def env_is_wrapped(
+        self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
+    ) -> list[bool]:
+        """Whether infos hold what ``wrapper_class`` adds: those of ``Monitor`` do."""
+        return [issubclass(wrapper_class, Monitor)] * len(list(self._get_indices(indices)))
+
+
+def _row(infos: dict[str, Any], e: int) -> dict[str, Any]:
+    """The info of one environment's present episode out of Gymnasium's batched infos, as Python values."""
+    row = {}
+    for key, values in infos.items():
+        if not key.startswith(("_", "final_")) and infos[f"_{key}"][e]:
+            row[key] = _row(values, e) if isinstance(values, dict) else _value(values[e])
+    return row
+
+
+def _value(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

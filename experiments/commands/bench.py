@@ -1,0 +1,43 @@
+"""``gpusched bench``: how fast everything is on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file to ``app``."""
+    app.command("bench")(bench)
+
+
+def bench(
+    json: Annotated[Path | None, typer.Option(metavar="PATH", help="Write figures and raw timings there.")] = None,
+    docs: Annotated[Path | None, typer.Option(metavar="PATH", help="Write a Markdown page too.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each measurement.")] = 5,
+) -> None:
+    """Measure speed beside targets, CartPole, and an environment that does nothing; takes a few minutes.
+
+    The exit status is 0 whether or not targets are met.
+    """
+    from gpusched_env.experiments.benchmarks.report import page, table
+    from gpusched_env.experiments.benchmarks.suite import Sizes, measure, results_dict
+    from gpusched_env.experiments.output import result_file
+    from gpusched_env.experiments.result_json import encode_result
+    from gpusched_env.experiments.terminal import output_console, progress_bar
+
+    sizes = Sizes(rounds=rounds)
+    with contextlib.ExitStack() as stack:
+        data_file = stack.enter_context(result_file(json, "--json")) if json is not None else None
+        docs_file = stack.enter_context(result_file(docs, "--docs")) if docs is not None else None
+        with progress_bar(4, "groups of measurements", "the figures") as on_progress:
+            timings = measure(sizes, lambda done, total, name: on_progress(done, done / total))
+        data = results_dict(timings, sizes)
+        output_console().print(table(data))
+        if data_file is not None:
+            data_file.write_bytes(encode_result(data))
+        if docs_file is not None:
+            docs_file.write_text(page(data), encoding="utf-8")

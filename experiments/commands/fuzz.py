@@ -1,0 +1,82 @@
+"""``gpusched fuzz``: two devices run the same random episodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file to ``app``."""
+    app.command("fuzz")(fuzz_command)
+
+
+def fuzz_command(
+    episodes: Annotated[int, typer.Option(min=1, help="Random episodes.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the fuzzer; an episode depends on it and its number only.")] = 0,
+    first: Annotated[int, typer.Option(min=0, metavar="N", help="Number of the first episode.")] = 0,
+    device: Annotated[
+        str | None, typer.Option(help="Device under test. Default: compiled, or the counterexample's.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(help="Device that is trusted. Default: reference, or the counterexample's.")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for counterexamples.")] = Path("results/fuzz"),
+    replay: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Play a stored counterexample again, nothing else.")
+    ] = None,
+    shrink_s: Annotated[float, typer.Option(min=0, help="Time to simplify a counterexample, seconds.")] = 60.0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+) -> None:
+    """Run random problems and commands on two devices and compare everything; exit status 1 at a difference.
+
+    The first episode with each kind of difference is simplified and stored. An interrupt (Ctrl-C) keeps what
+    was done.
+    """
+    from rich.console import Console
+
+    from gpusched_env.experiments.fuzz.run import fuzz, write_counterexamples
+    from gpusched_env.experiments.output import ResultFolder
+    from gpusched_env.experiments.terminal import output_console, progress_bar
+
+    if replay is not None:
+        _replay(replay, device, against)
+    device, against = device or "compiled", against or "reference"
+    files: list[str] = []
+    with ResultFolder(out) as results:
+        with progress_bar(episodes, last="the last episodes") as on_progress:
+            tally = fuzz(
+                device, against, episodes=episodes, seed=seed, first=first, workers=workers, on_progress=on_progress
+            )
+        output_console().print(tally)
+        if tally.differences:
+            seconds = 0.0 if tally.interrupted else shrink_s
+            with Console(stderr=True).status("Simplifying counterexamples"):
+                files = write_counterexamples(tally, device, against, results.staging, seconds=seconds)
+            results.publish()
+    typer.echo(tally.summary())
+    for file in files:
+        typer.echo(f"Play it again: gpusched fuzz --replay {out / file}")
+    if tally.broken:
+        typer.secho(f"error: {tally.broken}; episodes under way: {tally.under_way}", fg=typer.colors.RED, err=True)
+    if tally.interrupted:
+        typer.secho(f"interrupted; episodes under way: {tally.under_way}", fg=typer.colors.YELLOW, err=True)
+    if tally.differences or tally.broken:
+        raise typer.Exit(1)
+    raise typer.Exit(130 if tally.interrupted else 0)
+
+
+def _replay(path: Path, device: str | None, against: str | None) -> None:
+    from gpusched_env.experiments.fuzz.case import read_counterexample
+    from gpusched_env.experiments.fuzz.run import replay
+
+    example = read_counterexample(path)
+    device, against = device or example.device, against or example.against
+    difference = replay(example, device, against)
+    if difference is None:
+        typer.echo(f"{path}: no difference between {device} and {against}")
+        raise typer.Exit(0)
+    typer.echo(f"{path}: {difference}")
+    raise typer.Exit(1)

@@ -1,0 +1,188 @@
+"""A case: everything that one fuzzed episode depends on, as plain data that is readable and can be stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.fuzz.moves import Move
+from gpusched_env.experiments.output import result_file
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.scenarios.problem import Problem, build_problem, load_workload
+from gpusched_env.scenarios.scenario import Scenario, make_scenario
+from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.workload.workload import Workload
+
+FORMAT: Final = "gpusched-fuzz/1"
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class _Data(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class RandomCommands(_Data, frozen=True, kw_only=True, tag="random-commands", tag_field="kind"):
+    """Random legal commands, and some illegal ones; the first five fields are weights."""
+
+    seed: int
+    launch: float = 4.0
+    wait: float = 1.0
+    preempt: float = 0.5
+    partition: float = 0.2
+    illegal: float = 0.1
+    confined: Share = 0.2
+    """Share of launches with a partition of their own."""
+    urgent: Share = 0.3
+    """Share of launches with another stream priority than 0."""
+    bounded: Share = 0.4
+    """Share of waits with a limit, where something runs."""
+    wait_us: float = 20.0
+    """Typical limit."""
+
+
+class Baseline(_Data, frozen=True, kw_only=True, tag="baseline", tag_field="kind"):
+    """A shipped scheduler by name."""
+
+    name: str
+
+
+class RandomActions(_Data, frozen=True, kw_only=True, tag="random-actions", tag_field="kind"):
+    """Random actions of the environment."""
+
+    seed: int
+    wait: Share = 0.2
+    """Share of waits where something else is legal."""
+    illegal: Share = 0.05
+    """Share of actions drawn from all, legal or not."""
+
+
+class Script(_Data, frozen=True, kw_only=True, tag="script", tag_field="kind"):
+    """Given moves, then always the same."""
+
+    moves: tuple[Move, ...] = ()
+    then: Literal["wait", "launch"] = "wait"
+    """``launch``: whatever is launchable, at once."""
+
+
+Player = RandomCommands | Baseline | RandomActions | Script
+
+
+class EnvOptions(_Data, frozen=True, kw_only=True):
+    """Play through the Gymnasium environment."""
+
+    slots: int
+    running_slots: int
+    wait_us: float
+
+
+class SnapshotPlan(_Data, frozen=True, kw_only=True):
+    """Go back to an earlier point after the end, and play the rest again."""
+
+    step: int
+    """Commands before the snapshot."""
+    fresh: bool = False
+    """Restore it (pickled) on a new device instead of the same one."""
+
+
+class Case(_Data, frozen=True, kw_only=True):
+    """One episode."""
+
+    scenario: Scenario
+    gpu: GpuSpec | None = None
+    """In place of the one that the scenario names."""
+    workloads: dict[str, Workload] = msgspec.field(default_factory=dict)
+    """Those of the scenario's tenants that are not shipped ones."""
+    seed: int = 0
+    """Of the episode."""
+    player: Player
+    env: EnvOptions | None = None
+    record: Detail = "jobs"
+    most_commands: Annotated[int, Meta(ge=0)] = 3000
+    """The episode is left after this many."""
+    before: Annotated[int, Meta(ge=0)] = 0
+    """Commands of another episode that the devices run first and leave unfinished."""
+    snapshot: SnapshotPlan | None = None
+
+    def problem(self) -> Problem:
+        """The case's problem.
+
+        Raises:
+            InputError: it is not a valid one.
+        """
+        scenario = make_scenario(msgspec.to_builtins(self.scenario), f"case {self.scenario.summary}")
+        return build_problem(scenario, gpu=self.gpu, workloads=self.workloads)
+
+    def gpu_spec(self) -> GpuSpec:
+        """The GPU."""
+        return self.gpu if self.gpu is not None else load_gpu(self.scenario.gpu)
+
+    def self_contained(self) -> Case:
+        """The same case with its GPU and all workloads spelled out."""
+        named = {tenant.workload for tenant in self.scenario.tenants}
+        workloads = {name: self.workloads.get(name) or load_workload(name) for name in sorted(named)}
+        return msgspec.structs.replace(self, gpu=self.gpu_spec(), workloads=workloads)
+
+
+class Difference(_Data, frozen=True, kw_only=True):
+    """Where two devices were first seen to differ."""
+
+    kind: str
+    """What was compared: ``time``, ``view``, ``costs``, ``timeline``, ..."""
+    where: str
+    """The table, column and row."""
+    step: int
+    """Commands given before; -1: in the episode that came first."""
+    time_us: float
+    expected: str
+    """On the device that is trusted."""
+    found: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where} after {self.step} commands, at {self.time_us:.6f} us: "
+            f"expected {self.expected}, found {self.found}"
+        )
+
+
+class Counterexample(_Data, frozen=True, kw_only=True):
+    """A stored case on which two devices differ."""
+
+    format: Literal["gpusched-fuzz/1"] = FORMAT
+    device: str
+    against: str
+    seed: int
+    """Of the fuzzer."""
+    episode: int
+    difference: Difference
+    repeats: bool = True
+    """Whether the case showed the difference again when it was played alone."""
+    case: Case
+
+
+def write_counterexample(example: Counterexample, path: Path) -> None:
+    """Store ``example`` as indented JSON.
+
+    Raises:
+        InputError: ``path`` cannot be written.
+    """
+    with result_file(path, "--out") as staging:
+        staging.write_bytes(msgspec.json.format(msgspec.json.encode(example), indent=1) + b"\n")
+
+
+def read_counterexample(path: Path) -> Counterexample:
+    """Read what :func:`write_counterexample` stored.
+
+    Raises:
+        InputError: unreadable or invalid; names the file and the field.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Counterexample)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        raise InputError(f"{path}: {error}") from error

@@ -1,0 +1,153 @@
+"""Random cases: a problem, who plays it, and how."""
+
+from __future__ import annotations
+
+from gpusched_env.baselines.registry import make_scheduler, scheduler_names
+from gpusched_env.data import recorded_names
+from gpusched_env.experiments.fuzz.case import (
+    Baseline,
+    Case,
+    EnvOptions,
+    Player,
+    RandomActions,
+    RandomCommands,
+    SnapshotPlan,
+)
+from gpusched_env.experiments.fuzz.dice import Dice
+from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
+from gpusched_env.experiments.fuzz.tenants import draw_tenants
+from gpusched_env.experiments.fuzz.workloads import SOURCE, draw_workload, fits, waves
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.scenarios.problem import load_workload
+from gpusched_env.scenarios.scenario import CommandName, Contexts, Reward, Scenario
+from gpusched_env.scheduling.commands import PreemptionMode
+from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.workload.workload import OpKind, Workload
+
+MOST_COMMANDS = 3000
+MOST_WAVES = 10_000
+"""Waves of an episode whose blocks are recorded (recorded waves are not jumped over)."""
+OPTIONAL: tuple[CommandName, ...] = ("preempt", "partition")
+MODES: tuple[PreemptionMode, ...] = ("drain", "save", "reset")
+RECORDED_GPUS = ("h100-sxm", "h200-sxm", "a100-sxm")
+"""Large enough for the recorded workloads."""
+
+
+def draw_case(seed: int, episode: int) -> Case:
+    """The case of one episode; it depends on nothing else."""
+    dice = Dice(seed, episode)
+    dice.tidy = dice.chance(0.25)
+    recorded = dice.chance(0.06)
+    name, gpu = _recorded_gpu(dice) if recorded else draw_gpu(dice)
+    spec = gpu or load_gpu(name)
+    workloads = _recorded_workloads(dice, spec) if recorded else _drawn_workloads(dice, spec)
+    kernels = dice.weighted({dice.log_integer(10, 150): 4.0, dice.log_integer(100, 1000): 5.0, 1500: 0.1})
+    tenants, horizon_us = draw_tenants(dice, workloads, kernels)
+    env = dice.chance(0.2)
+    player = RandomActions(seed=dice.seed(), wait=dice.uniform(0.0, 0.6)) if env else _player(dice, horizon_us, kernels)
+    priorities = tuple(-p for p in range(spec.priorities))
+    scenario = Scenario(
+        name="fuzz",
+        summary=f"drawn by the fuzzer: seed {seed}, episode {episode}",
+        gpu=name,
+        tenants=tenants,
+        horizon_us=horizon_us,
+        decision_us=0.0 if dice.chance(0.6) else dice.number(0.1, 20.0),
+        commands=("launch", *(command for command in OPTIONAL if dice.chance(0.5))),
+        stream_priorities=dice.some(priorities),
+        preemption=dice.some(MODES),
+        contexts=_contexts(dice, player),
+        lookahead=dice.weighted({1: 3, 2: 1, 3: 1, 4: 1}),
+        launch_depth=1024 if dice.chance(0.5) else dice.log_integer(1, 16),
+        variation=dice.chance(0.5),
+        reward=_reward(dice),
+    )
+    total_waves = kernels * max(waves(w, spec) / _kernels(w) for w in workloads.values())
+    own = {name: workload for name, workload in workloads.items() if workload.source == SOURCE}
+    return Case(
+        scenario=scenario,
+        gpu=gpu,
+        workloads=own,
+        seed=dice.seed(),
+        player=player,
+        env=_env(dice, len(tenants)) if env else None,
+        record=_detail(dice, total_waves),
+        most_commands=MOST_COMMANDS,
+        before=dice.log_integer(1, 60) if dice.chance(0.1) else 0,
+        snapshot=SnapshotPlan(step=dice.log_integer(1, 100) - 1, fresh=dice.chance(0.5)) if dice.chance(0.15) else None,
+    )
+
+
+def _recorded_gpu(dice: Dice) -> tuple[str, GpuSpec | None]:
+    name = dice.pick(RECORDED_GPUS)
+    return name, modified_timing(dice, name) if dice.chance(0.5) else None
+
+
+def _recorded_workloads(dice: Dice, gpu: GpuSpec) -> dict[str, Workload]:
+    """One to three shipped workloads that fit on the GPU."""
+    workloads = {}
+    for name in dice.shuffled(recorded_names())[: dice.integer(1, 3)]:
+        workload = load_workload(name)
+        if fits(workload, gpu):
+            workloads[name] = workload
+    return workloads or {"toy_urgent": load_workload("toy_urgent")}
+
+
+def _drawn_workloads(dice: Dice, gpu: GpuSpec) -> dict[str, Workload]:
+    workloads = {}
+    for i in range(dice.weighted({1: 3, 2: 4, 3: 2, 4: 1})):
+        name = f"w{i}"
+        workload = draw_workload(dice, name, gpu)
+        if dice.chance(0.1):
+            elsewhere = draw_workload(dice, name, load_gpu(dice.pick(("h100-sxm", "rtx-3090", "v100-sxm", "tx2"))))
+            workload = elsewhere if fits(elsewhere, gpu) else workload
+        workloads[name] = workload
+    if gpu.name == "toy-4sm" and dice.chance(0.2):
+        workloads["toy_batch"] = load_workload("toy_batch")
+    return workloads
+
+
+def _kernels(workload: Workload) -> float:
+    """Kernels of a job, on average over variants."""
+    counts = [sum(op.kind is OpKind.KERNEL for op in variant.ops) for variant in workload.variants]
+    return sum(counts) / len(counts)
+
+
+def _player(dice: Dice, horizon_us: float, kernels: int) -> Player:
+    if dice.chance(0.25):
+        return Baseline(name=dice.pick(scheduler_names()))
+    return RandomCommands(
+        seed=dice.seed(),
+        launch=dice.number(1.0, 10.0),
+        wait=dice.number(0.3, 3.0),
+        preempt=dice.pick((0.0, 0.3, 1.0)),
+        partition=dice.pick((0.0, 0.05, 0.3)),
+        illegal=dice.pick((0.0, 0.05, 0.2)),
+        confined=dice.pick((0.0, 0.2, 0.8)),
+        urgent=dice.pick((0.0, 0.3, 0.8)),
+        bounded=dice.pick((0.1, 0.4, 0.9)),
+        wait_us=max(0.1, horizon_us / kernels * dice.number(0.05, 3.0)),
+    )
+
+
+def _contexts(dice: Dice, player: Player) -> Contexts:
+    wanted: Contexts | None = None
+    if isinstance(player, Baseline):
+        wanted = getattr(make_scheduler(player.name), "contexts", None)
+    return wanted or ("per-tenant" if dice.chance(0.3) else "shared")
+
+
+def _reward(dice: Dice) -> Reward:
+    return Reward(**{name: 0.0 if dice.chance(0.4) else dice.number(0.1, 10.0) for name in Reward.__struct_fields__})
+
+
+def _env(dice: Dice, tenants: int) -> EnvOptions:
+    return EnvOptions(
+        slots=tenants + dice.integer(0, 2), running_slots=dice.integer(1, 8), wait_us=dice.number(5.0, 200.0)
+    )
+
+
+def _detail(dice: Dice, waves_: float) -> Detail:
+    if waves_ > MOST_WAVES:
+        return dice.pick(("kernels", "kernels", "jobs"))
+    return dice.weighted({"blocks": 5, "kernels": 3, "jobs": 2})

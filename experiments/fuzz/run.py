@@ -1,0 +1,152 @@
+"""Many episodes, in parallel, and counterexamples for what they found."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import functools
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from gpusched_env.errors import GpuschedError
+from gpusched_env.experiments.fuzz.case import Counterexample, Difference, write_counterexample
+from gpusched_env.experiments.fuzz.draw import draw_case
+from gpusched_env.experiments.fuzz.duel import MakeDevice
+from gpusched_env.experiments.fuzz.outcome import Outcome
+from gpusched_env.experiments.fuzz.play import play
+from gpusched_env.experiments.fuzz.shrink import SECONDS, Shrinker
+from gpusched_env.experiments.fuzz.tally import Tally
+from gpusched_env.experiments.plugins import DeviceSource, new_device
+from gpusched_env.experiments.workers import Report, run_tasks
+
+ENOUGH = 10
+"""Episodes with a difference after which a run stops."""
+LIMIT_S = 300.0
+"""An episode that takes longer hangs, seconds (a cold compilation takes up to a minute or two)."""
+
+Progress = Callable[[int, float], None]
+
+
+def fuzz(
+    device: DeviceSource,
+    against: DeviceSource = "reference",
+    *,
+    episodes: int,
+    seed: int = 0,
+    first: int = 0,
+    enough: int = ENOUGH,
+    workers: int = 1,
+    limit_s: float = LIMIT_S,
+    on_progress: Progress | None = None,
+) -> Tally:
+    """Play ``episodes`` cases of ``seed``, from number ``first`` on, on two devices.
+
+    Stops early after ``enough`` differences, at an interrupt (Ctrl-C), and when a worker process dies; what
+    is finished by then is kept.
+
+    Args:
+        device: name or factory of the device under test.
+        against: the one that is trusted.
+        workers: processes; with more than one, devices are given by name.
+        limit_s: an episode that takes longer is taken for one that hangs: it prints where it is and, in a
+            worker process, ends it.
+        on_progress: called with the number of finished episodes and their share.
+
+    Raises:
+        InputError: unknown device.
+    """
+    new_device(device), new_device(against)
+    tally = Tally(device=_name(device), against=_name(against), seed=seed)
+    numbers = range(first, first + episodes)
+    began = time.perf_counter()
+    task = functools.partial(_episode, seed=seed, device=device, against=against, limit_s=limit_s, alone=workers == 1)
+    finished: set[int] = set()
+    try:
+        with contextlib.closing(run_tasks(task, numbers, workers)) as running:
+            for index, outcome in running:
+                finished.add(numbers[index])
+                tally.add(numbers[index], outcome)
+                if on_progress is not None:
+                    on_progress(len(finished), len(finished) / episodes)
+                if len(tally.differences) >= enough:
+                    break
+    except KeyboardInterrupt:
+        tally.interrupted = True
+    except GpuschedError as error:
+        # A device that brings its process down is what a fuzzer looks for: say where.
+        tally.broken = str(error)
+    if tally.interrupted or tally.broken:
+        # Handed out in order.
+        tally.under_way = [number for number in numbers if number not in finished][:workers]
+    tally.wall_s = time.perf_counter() - began
+    return tally
+
+
+def _episode(
+    number: int,
+    report: Report,
+    *,
+    seed: int,
+    device: DeviceSource,
+    against: DeviceSource,
+    limit_s: float,
+    alone: bool,
+) -> Outcome:
+    # A thread of the interpreter's own: it works while compiled code does not come back.
+    faulthandler.dump_traceback_later(limit_s, exit=not alone, file=sys.__stderr__)  # type: ignore[arg-type]
+    try:
+        outcome = play(draw_case(seed, number), *_makers(device, against))
+    except Exception as error:
+        error.add_note(f"in episode {number} of seed {seed}")
+        raise
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    outcome.moves = []
+    return outcome
+
+
+def counterexample(
+    tally: Tally, episode: int, device: DeviceSource, against: DeviceSource, *, seconds: float = SECONDS
+) -> Counterexample:
+    """The case of an episode that showed a difference, simplified for up to ``seconds`` (0: as it is).
+
+    An interrupt ends the simplification early.
+    """
+    shrinker = Shrinker(draw_case(tally.seed, episode), *_makers(device, against), seconds=seconds)
+    with contextlib.suppress(KeyboardInterrupt):
+        shrinker.run()
+    return Counterexample(
+        device=tally.device,
+        against=tally.against,
+        seed=tally.seed,
+        episode=episode,
+        difference=shrinker.difference or tally.differences[episode],
+        repeats=shrinker.difference is not None,
+        case=shrinker.case.self_contained(),
+    )
+
+
+def write_counterexamples(
+    tally: Tally, device: DeviceSource, against: DeviceSource, folder: Path, *, seconds: float = SECONDS
+) -> list[str]:
+    """Simplify and store the first episode with each kind of difference in ``folder``; returns the files' names."""
+    names = []
+    for episode in tally.one_of_each_kind():
+        names.append(f"seed{tally.seed}-episode{episode}.json")
+        write_counterexample(counterexample(tally, episode, device, against, seconds=seconds), folder / names[-1])
+    return names
+
+
+def replay(example: Counterexample, device: DeviceSource, against: DeviceSource) -> Difference | None:
+    """Play a stored case again; the difference that it shows."""
+    return play(example.case, *_makers(device, against)).difference
+
+
+def _makers(device: DeviceSource, against: DeviceSource) -> tuple[MakeDevice, MakeDevice]:
+    return functools.partial(new_device, device), functools.partial(new_device, against)
+
+
+def _name(source: DeviceSource) -> str:
+    return source if isinstance(source, str) else getattr(source, "__name__", repr(source))

@@ -1,0 +1,121 @@
+"""The adapter is what stable-baselines3's own DummyVecEnv of monitored single environments is."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.evaluation import evaluate_policy
+from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
+
+from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.errors import InputError
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+SHORT: dict[str, Any] = {"scenario": "InferenceBesideTraining", "horizon_us": 300.0}
+
+
+def adapter(count: int, **kwargs: Any) -> Sb3VecEnv:
+    return Sb3VecEnv(GpuSchedulingVectorEnv(num_envs=count, autoreset_mode="SAME_STEP", **kwargs))
+
+
+def assert_same_infos(got: dict[str, Any], expected: dict[str, Any]) -> None:
+    """The info at the end of an episode; a monitor rounds the return and has a clock of its own."""
+    assert got.keys() == expected.keys()
+    for key in got.keys() - {"episode"}:
+        np.testing.assert_equal(got[key], expected[key], err_msg=key)
+    assert got["episode"]["r"] == pytest.approx(expected["episode"]["r"], abs=1e-6)
+    assert got["episode"]["l"] == expected["episode"]["l"]
+    assert got["episode"]["t"] > 0.0
+    assert [type(value) for value in got["episode"].values()] == [float, int, float]
+
+
+@pytest.mark.parametrize("arguments", [SHORT, {"scenario": "Toy"}], ids=["truncated", "terminated"])
+def test_it_equals_a_dummy_vec_env_of_monitored_environments(arguments: dict[str, Any]) -> None:
+    envs = (adapter(3, **arguments), DummyVecEnv([lambda: Monitor(GpuSchedulingEnv(**arguments))] * 3))
+    rng = np.random.default_rng(0)
+    options = [{}, {"scenario": {"horizon_us": 50.0}}, {"scenario": {"decision_us": 1.0}}]
+    ended = 0
+    for env in envs:
+        env.seed(4)
+        env.set_options(options)
+    got, expected = (env.reset() for env in envs)
+    for step in range(150):
+        np.testing.assert_equal(got, expected, err_msg=f"step {step}")
+        np.testing.assert_equal(envs[0].reset_infos, envs[1].reset_infos)
+        masks = get_action_masks(envs[0])
+        np.testing.assert_array_equal(masks, get_action_masks(envs[1]))
+        actions = (rng.random(masks.shape) * masks).argmax(axis=1)
+        (got, rewards, dones, infos), (expected, *rest) = (env.step(actions) for env in envs)
+        np.testing.assert_array_equal(rewards, rest[0])
+        assert (rewards.dtype, dones.dtype) == (np.float32, np.bool_)
+        np.testing.assert_array_equal(dones, rest[1])
+        for done, info, expected_info in zip(dones, infos, rest[2], strict=True):
+            if done:
+                assert_same_infos(info, expected_info)
+            else:
+                assert info == {}
+        ended += int(dones.sum())
+    assert ended >= 5
+    envs[0].reset()
+    *_, dones, _ = envs[0].step(np.zeros(3, np.int64))
+    assert not dones.any(), "options hold for one reset"
+
+
+def test_masks_are_asked_for_once_a_step() -> None:
+    env = adapter(4, scenario="Toy")
+    env.reset()
+    assert is_masking_supported(env)
+    with patch.object(env.env, "action_masks", wraps=env.env.action_masks) as asked:
+        assert get_action_masks(env).tolist() == [[True, True, True]] * 4
+    asked.assert_called_once_with()
+    assert [row.tolist() for row in env.env_method("action_masks", indices=2)] == [[True, True, True]]
+
+
+def test_the_batch_of_infos_is_at_hand() -> None:
+    env = adapter(2, scenario="Toy")
+    env.reset()
+    env.step(np.array([0, 1]))
+    assert env.infos["elapsed_us"].tolist() == [100.0, 0.0]
+
+
+def test_wrappers_of_stable_baselines() -> None:
+    env = VecNormalize(adapter(2, scenario="Toy", horizon_us=100.0), norm_obs_keys=["device"])
+    env.reset()
+    _, _, dones, infos = env.step(np.array([0, 0]))
+    assert dones.all()
+    assert not np.array_equal(infos[0]["terminal_observation"]["device"], env.unwrapped.infos["final_obs"][0])
+    with pytest.warns(UserWarning, match="already wrapped with a `Monitor`"):
+        VecMonitor(adapter(2, scenario="Toy"))
+
+
+def test_what_it_refuses() -> None:
+    with pytest.raises(InputError, match="autoreset_mode is NEXT_STEP, but stable-baselines3 needs SAME_STEP"):
+        Sb3VecEnv(GpuSchedulingVectorEnv("Toy", num_envs=2))
+    env = adapter(2, scenario="Toy")
+    env.set_options({"scenaro": {}})
+    with pytest.raises(InputError, match="known: scenario"):
+        env.reset()
+    with pytest.raises(InputError, match="they share one object"):
+        env.set_attr("wait_us", 3.0, indices=[0])
+
+
+def test_maskable_ppo_finds_the_best_schedule_of_toy() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    model = MaskablePPO(
+        "MultiInputPolicy", adapter(16, scenario="Toy"), n_steps=32, batch_size=128, learning_rate=3e-3, seed=0
+    )
+    model.learn(6144)
+    assert len(model.ep_info_buffer or ()) == 100
+    mean, spread = evaluate_policy(model, adapter(2, scenario="Toy"), n_eval_episodes=2)
+    assert mean == pytest.approx(-1.04)
+    assert spread == 0.0

@@ -1,0 +1,190 @@
+"""Random cases: valid, reproducible, and with everything in them; moves and stored counterexamples."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.fuzz.case import (
+    Case,
+    Counterexample,
+    Difference,
+    read_counterexample,
+    write_counterexample,
+)
+from gpusched_env.experiments.fuzz.draw import draw_case
+from gpusched_env.experiments.fuzz.moves import (
+    Act,
+    BadWait,
+    LaunchMove,
+    Move,
+    PartitionMove,
+    PreemptMove,
+    WaitMove,
+    command_of,
+    move_of,
+)
+from gpusched_env.experiments.fuzz.outcome import case_features
+from gpusched_env.experiments.fuzz.tree import case_of, simpler_numbers, tree_of, without_unused
+from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, SetPartition, Wait
+from gpusched_env.scheduling.view import View
+
+CASES = 200
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    return [draw_case(0, episode) for episode in range(CASES)]
+
+
+def test_an_episode_depends_on_seed_and_number_only(cases: list[Case]) -> None:
+    assert [draw_case(0, episode) for episode in (3, 17, 199)] == [cases[3], cases[17], cases[199]]
+    assert draw_case(1, 3) != cases[3]
+
+
+def test_cases_are_valid_and_keep_their_meaning_when_stored(cases: list[Case]) -> None:
+    for case in cases[:80]:
+        problem = case.problem()
+        stored = msgspec.json.decode(msgspec.json.encode(case), type=Case)
+        assert stored == case
+        own = case.self_contained()
+        assert set(own.workloads) == {tenant.workload for tenant in case.scenario.tenants}
+        spelled_out = own.problem()
+        assert [p.alone_us for p in spelled_out.programs] == [p.alone_us for p in problem.programs]
+        assert [k.duration_us for k in spelled_out.kernels] == [k.duration_us for k in problem.kernels]
+
+
+def test_cases_contain_everything(cases: list[Case]) -> None:
+    features: Counter[str] = Counter()
+    for case in cases:
+        features.update(case_features(case, case.problem()))
+        features.update(tenant.arrivals.__class__.__name__ for tenant in case.scenario.tenants)
+    rare = {"recorded workload", "more than 8 tenants", "after another episode"}
+    expected = {
+        "environment", "random moves", "modified GPU", "one context a tenant", "streams share a channel",
+        "equal tenants", "graph launches", "host copies", "no host time", "decision time", "short launch queue",
+        "look-ahead", "variants", "snapshot", "detail jobs", "detail kernels", "detail blocks", "Backlog", "Bursts",
+        "ClosedLoop", "Periodic", "Poisson",
+    }  # fmt: skip
+    assert {name for name in expected if features[name] < CASES / 25} == set()
+    assert {name for name in rare if features[name] < 3} == set()
+
+
+@pytest.fixture(scope="module")
+def toy_view() -> View:
+    """At 10 us: the first kernel of batch runs, the next one and that of urgent can be launched."""
+    device = ReferenceDevice()
+    device.reset(build_problem(load_scenario("Toy", commands=["launch", "preempt"], horizon_us=5000)), 0)
+    device.apply(Launch(0))
+    view = device.advance()
+    device.apply(Wait(10.0))
+    view = device.advance()
+    assert view is not None
+    return device.view()
+
+
+def test_moves_name_kernels_by_their_place(toy_view: View) -> None:
+    launchable = [int(i) for i in toy_view.pending.id[toy_view.pending.launchable == 1.0]]
+    running = [int(i) for i in toy_view.running.id]
+    assert (len(launchable), len(running)) == (2, 1)
+    expected: list[tuple[Move, Command]] = [
+        (LaunchMove(pick=5, priority=-1, partition=(1, 2)), Launch(launchable[1], -1, Partition(1, 2))),
+        (LaunchMove(), Launch(launchable[0])),
+        (LaunchMove(among="none"), Launch(1_000_000)),
+        (LaunchMove(among="running"), Launch(running[0])),
+        (PreemptMove(mode="save"), Preempt(running[0], "save")),
+        (PreemptMove(among="pending", mode="drain"), Preempt(launchable[0], "drain")),
+        (PartitionMove(tenant=1, partition=(0, 3)), SetPartition(1, Partition(0, 3))),
+        (WaitMove(), Wait()),
+        (WaitMove(until_us=25.0), Wait(25.0)),
+        (WaitMove(until_us=5.0), Wait(toy_view.time_us)),
+        (BadWait(past_us=1.0), Wait(toy_view.time_us - 1.0)),
+    ]
+    for move, command in expected:
+        assert command_of(move, toy_view) == command
+    nan = command_of(BadWait(), toy_view)
+    assert isinstance(nan, Wait)
+    assert math.isnan(nan.until_us)
+    with pytest.raises(TypeError, match="no move for a device"):
+        command_of(Act(), toy_view)
+
+
+def test_commands_have_moves(toy_view: View) -> None:
+    launchable, running = int(toy_view.pending.id[0]), int(toy_view.running.id[0])
+    for command in (
+        Launch(launchable, -1, Partition(1, 2)),
+        Preempt(running, "reset"),
+        SetPartition(0, None),
+        Wait(),
+        Wait(33.0),
+    ):
+        assert command_of(move_of(command, toy_view), toy_view) == command
+
+
+def test_a_move_without_a_kernel_means_nothing(toy_view: View) -> None:
+    device = ReferenceDevice()
+    device.reset(build_problem(load_scenario("Toy")), 0)
+    assert command_of(PreemptMove(), device.view()) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "simpler"),
+    [
+        (12, [0, 1, 6, 9, 11]),
+        (1, [0]),
+        (0, []),
+        (123.456, [0.0, 1.0, 100.0, 120.0, 123.0]),
+        (5.0, []),
+        (0.25, [0.0, 1.0, 0.2]),
+    ],
+)
+def test_simpler_numbers_come_to_an_end(value: float, simpler: list[float]) -> None:
+    assert simpler_numbers(value) == simpler
+
+
+def test_kernels_and_workloads_that_nobody_uses_go(cases: list[Case]) -> None:
+    case = next(c for c in cases if len(c.workloads) > 1 and len(c.scenario.tenants) > 1)
+    name = case.scenario.tenants[0].workload
+    tree = tree_of(case)
+    tree["scenario"]["tenants"] = tree["scenario"]["tenants"][:1]
+    variants = tree["workloads"][name]["variants"]
+    launches = [op for variant in variants for op in variant["ops"] if op[0] == 0]
+    launches[0][2] = len(tree["workloads"][name]["kernels"]) - 1
+    kept = case_of(without_unused(tree))
+    assert list(kept.workloads) == [name]
+    before, after = case_of(tree).workloads[name], kept.workloads[name]
+
+    def launched(workload: msgspec.Struct) -> list[str]:
+        return [workload.kernels[op.index].name for v in workload.variants for op in v.ops if op.index >= 0]  # type: ignore[attr-defined]
+
+    assert launched(after) == launched(before)
+    assert {kernel.name for kernel in after.kernels} == set(launched(before))
+
+
+def example(case: Case) -> Counterexample:
+    difference = Difference(kind="view", where="view.x", step=3, time_us=1.5, expected="1", found="2")
+    return Counterexample(device="a", against="b", seed=0, episode=5, difference=difference, case=case)
+
+
+def test_counterexamples_are_stored(cases: list[Case], tmp_path: Path) -> None:
+    for case in cases[:20]:
+        write_counterexample(example(case.self_contained()), tmp_path / "case.json")
+        assert read_counterexample(tmp_path / "case.json") == example(case.self_contained())
+
+
+def test_a_damaged_counterexample_is_named_with_its_field(cases: list[Case], tmp_path: Path) -> None:
+    path = tmp_path / "case.json"
+    with pytest.raises(InputError, match=r"case\.json: cannot be read"):
+        read_counterexample(path)
+    write_counterexample(example(cases[0]), path)
+    path.write_text(path.read_text().replace('"horizon_us": ', '"horizon_us": -'))
+    with pytest.raises(InputError, match=r"case\.json: .*horizon_us"):
+        read_counterexample(path)

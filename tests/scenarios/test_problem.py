@@ -1,0 +1,65 @@
+"""Problems of GPUs and workloads that have no file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpusched_env.errors import InputError
+from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
+
+TOY = load_gpu("toy-4sm")
+
+
+def workload(gpu: str = "toy-4sm", host_us: float = 0.0) -> Workload:
+    """One kernel of 8 blocks that takes 20 us on four SMs of one block each."""
+    kernel = Kernel(
+        name="k", grid=(8, 1, 1), block=(1024, 1, 1), registers=32, duration_us=20.0, kind="latency",
+        issue_fraction=0.0, dram_bytes=0.0,
+    )  # fmt: skip
+    ops = (Op(OpKind.KERNEL, host_us, 0, 20.0), Op(OpKind.SYNC))
+    return Workload(
+        name="w", gpu=gpu, source="test", kernels=(kernel,), variants=(Variant(ops=ops),), iteration_us=(20.0,)
+    )
+
+
+def scenario(**tenant: Any) -> Scenario:
+    row = {"name": "a", "workload": "mine", "arrivals": {"kind": "closed-loop"}, **tenant}
+    return make_scenario({"name": "s", "summary": "", "gpu": "toy-4sm", "tenants": [row], "horizon_us": 1000})
+
+
+def test_workloads_can_be_given_as_objects() -> None:
+    problem = build_problem(scenario(), workloads={"mine": workload()})
+    assert (problem.programs[0].alone_us, problem.kernels[0].duration_us) == (20.0, 20.0)
+    with pytest.raises(InputError, match="unknown workload 'mine'"):
+        build_problem(scenario(), workloads={"other": workload()})
+
+
+def test_a_gpu_can_be_given_as_an_object() -> None:
+    wide = msgspec.structs.replace(TOY, name="toy-8sm", sms=8)
+    problem = build_problem(scenario(), gpu=wide, workloads={"mine": workload()})
+    assert problem.gpu is wide
+    assert problem.programs[0].alone_us == pytest.approx(10.0), "one wave on eight SMs, two on the GPU of the recording"
+    own = build_problem(scenario(), gpu=wide, workloads={"mine": workload("toy-8sm")})
+    assert own.programs[0].alone_us == 20.0, "recorded on the given GPU itself"
+
+
+def test_a_given_shipped_gpu_changes_nothing() -> None:
+    named = load_scenario("InferenceBesideTraining")
+    by_name, given = build_problem(named), build_problem(named, gpu=load_gpu("h100-sxm"))
+    assert [p.alone_us for p in given.programs] == [p.alone_us for p in by_name.programs]
+    assert [k.duration_us for k in given.kernels] == [k.duration_us for k in by_name.kernels]
+
+
+def test_an_iteration_without_host_time_cannot_be_stretched() -> None:
+    with pytest.raises(InputError, match="tenant a: iteration_us is 50, but workload mine has no host times"):
+        build_problem(scenario(iteration_us=50.0), workloads={"mine": workload()})
+    slow = build_problem(scenario(iteration_us=50.0), workloads={"mine": workload(host_us=1.0)})
+    assert slow.programs[0].alone_us == pytest.approx(50.0)
+    assert build_problem(scenario(iteration_us=10.0), workloads={"mine": workload()}).programs[0].alone_us == 20.0
