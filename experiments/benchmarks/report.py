@@ -46,7 +46,7 @@ def cells(row: dict[str, Any]) -> tuple[str, str, str, str, str]:
     """A row of the table, as :data:`HEADS` says."""
     target = ""
     if row["target"] is not None:
-        target = f"{'≥' if row['at_least'] else '≤'} {figure(row['target'], row['unit'])}"
+        target = f"{'≥' if row['at_least'] else '≤'} {figure(row['target'], '')}"
     if row["aim"] is not None:
         target += f" (aim {figure(row['aim'], '')})"
     verdict = {True: "holds", False: "misses", None: ""}[row["holds"]]

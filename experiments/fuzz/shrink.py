@@ -150,14 +150,13 @@ class Shrinker:
                     return
 
     def _all_lists(self) -> None:
-        seen: set[Path] = set()
-        while True:
-            path = next((p for p, v in walk(self._tree) if isinstance(v, list) and len(v) > 1 and p not in seen), None)
-            if path is None:
-                return
-            seen.add(path)
-            if path[0] == "workloads" or path in WORTH:
-                self._lists(path)
+        for path in WORTH:
+            self._lists(path)
+        for name in list(self._tree["workloads"]):
+            self._lists(("workloads", name, "variants"))
+            self._lists(("workloads", name, "iteration_us"))
+            for i in range(len(self._tree["workloads"][name]["variants"])):
+                self._lists(("workloads", name, "variants", i, "ops"))
 
     def _lists(self, path: Path) -> None:
         """Drop elements of a list: halves, quarters, ... single ones, from the end."""

@@ -31,6 +31,7 @@ from gpusched_env.envs.vector_arguments import (
     seeds_of,
     thread_count,
 )
+from gpusched_env.envs.vector_infos import Rows, add_seeds, batched_infos, last_info
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import Scenario
@@ -181,8 +182,7 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
             self._begin(e, problems[e], seeds[e])
         self._batch.run()
         self._ready = True
-        infos = self._infos(rows)
-        return self._observations(), self._with_seeds(infos, rows)
+        return self._observations(), add_seeds(self._infos(rows), self._seeds, rows)
 
     def step(
         self, actions: ArrayLike
@@ -224,7 +224,8 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
         endings: dict[str, Any] = {}
         if mode is AutoresetMode.SAME_STEP:
             for e in ended:
-                endings = self._add_info(endings, {"final_obs": self._observation(e), "final_info": self._ending(e)}, e)
+                ending = last_info(batch, e, int(self._illegal[e]), self.episode(e))
+                endings = self._add_info(endings, {"final_obs": self._observation(e), "final_info": ending}, e)
             again = np.array(ended, np.int64)
             self._over = np.zeros(self.num_envs, np.bool_)
         if again.size:
@@ -233,7 +234,7 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
         if again.size:
             began = np.zeros(self.num_envs, np.bool_)
             began[again] = True
-            self._with_seeds(infos, began)
+            add_seeds(infos, self._seeds, began)
         if mode is not AutoresetMode.SAME_STEP:
             for e in ended:
                 infos = self._add_info(infos, episode_summary(self.episode(e)), e)
@@ -313,36 +314,8 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
     def _observation(self, e: int) -> Observation:
         return {name: table[e].copy() for name, table in self._batch.observations.items()}
 
-    def _infos(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
-        """Infos of the environments ``rows``; zeros in the others."""
-        times_us = self._batch.times_us
-        infos: dict[str, Any] = {
-            "action_mask": self._batch.masks.astype(np.int8),
-            "time_us": times_us[:, 1].copy(),
-            "elapsed_us": times_us[:, 1] - times_us[:, 0],
-            "illegal_actions": self._illegal.copy(),
-        }
-        if not rows.all():
-            for values in infos.values():
-                values[~rows] = 0
-        for name in tuple(infos):
-            infos[f"_{name}"] = rows
-        return infos
-
-    def _with_seeds(self, infos: dict[str, Any], rows: NDArray[np.bool_]) -> dict[str, Any]:
-        infos["seed"], infos["_seed"] = np.where(rows, self._seeds, 0), rows
-        return infos
-
-    def _ending(self, e: int) -> dict[str, Any]:
-        """The info of the single environment at the end of an episode."""
-        batch = self._batch
-        return {
-            "action_mask": batch.masks[e].astype(np.int8),
-            "time_us": float(batch.times_us[e, 1]),
-            "elapsed_us": float(batch.times_us[e, 1] - batch.times_us[e, 0]),
-            "illegal_actions": int(self._illegal[e]),
-            **episode_summary(self.episode(e)),
-        }
+    def _infos(self, rows: Rows) -> dict[str, Any]:
+        return batched_infos(self._batch, self._illegal, rows)
 
     # ---- refusals --------------------------------------------------------------------------------
 

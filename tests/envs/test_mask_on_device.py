@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusched_env.devices import make_device
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.errors import IllegalCommand
 
@@ -30,7 +29,7 @@ def check_here(env: GpuSchedulingEnv) -> None:
         np.testing.assert_array_equal(table.array, old)
     assert now.time_us == view.time_us
     for action in np.flatnonzero(legal).tolist():
-        copy = make_device("reference")
+        copy = type(env.device)()
         copy.restore(snapshot)
         copy.apply(env.layout.decode(action, view, wait_us=env.wait_us))
 
@@ -64,10 +63,11 @@ def walk(env: GpuSchedulingEnv, seed: int, steps: int, checked: int) -> set[str]
     ],
     ids=["launch", "all", "few-rows", "slow-decisions", "sliced"],
 )
+@pytest.mark.parametrize("device", ["compiled", "reference"])
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**20))
-def test_toy(setting: dict[str, Any], seed: int) -> None:
-    walk(GpuSchedulingEnv("Toy", **setting), seed, steps=25, checked=25)
+def test_toy(setting: dict[str, Any], device: str, seed: int) -> None:
+    walk(GpuSchedulingEnv("Toy", device=device, **setting), seed, steps=25, checked=25)
 
 
 @functools.cache
