@@ -23,6 +23,7 @@ _context = records(layout.CONTEXT)
 _channel = records(layout.CHANNEL)
 _grid = records(layout.GRID)
 _class = records(layout.SM_CLASS)
+_kind = records(layout.KIND)
 _row = records(layout.ROW)
 _log = records(layout.LOG)
 word = records(layout.WORD)
@@ -153,6 +154,12 @@ def grids(x, tenant):
 def classes(x, c):
     """A class of equal SMs; class 0 holds the idle ones."""
     return _class(x.classes_at, c)
+
+
+@inlined
+def kinds(x, number):
+    """Scratch of the bandwidth sharing."""
+    return _kind(x.kinds_at, number)
 
 
 @inlined

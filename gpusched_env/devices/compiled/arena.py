@@ -36,9 +36,9 @@ LOG_ROWS: Final = 64
 LINE: Final = 64
 """Sections begin at multiples of a cache line, bytes."""
 IN_ENV: Final = ("clients", "randoms", "jobs", "launches", "due", "chain", "engine_queue", "contexts", "sets", "log")
-IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "classes", "members", "rows")
+IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "classes", "kinds", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
-SCRATCH: Final = ("sets",)
+SCRATCH: Final = ("sets", "kinds")
 """Sections whose contents last for one call."""
 
 
@@ -374,6 +374,7 @@ def _allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
     for number in range(sizes.contexts):
         shapes |= {
             f"classes.{number}": (layout.SM_CLASS, count),
+            f"kinds.{number}": (layout.KIND, count),
             f"members.{number}": (layout.WORD, count * words),
             f"rows.{number}": (layout.ROW, count * sizes.rows),
         }

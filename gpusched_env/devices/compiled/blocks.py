@@ -14,6 +14,9 @@ from gpusched_env.devices.compiled.ends import DONE, end_blocks
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.rates import set_next, set_rates
 
+WHOLE = 2.0**40
+"""Work is summed in this part of a block, in whole numbers: so the sum does not hang on the order."""
+
 
 @called
 def step(w, x, now, jumping):
@@ -96,18 +99,18 @@ def jump(w, x):
         if not overlap(w, x, slot, queue(x, position).value):
             return
     resident = 0
-    consumption = 0.0
+    fastest = 0.0
     for c in range(1, x.classes):
         sms = classes(x, c).sms
         for r in range(classes(x, c).rows):
             row = rows(x, c, r)
             if row.grid == slot:
                 resident += row.blocks * sms
-                consumption += row.blocks * sms * row.rate
+                fastest = max(fastest, row.rate)
     spare = grid.waiting - 2 * resident
-    if spare <= resident or consumption <= 0.0:
+    if spare <= resident or fastest <= 0.0:
         return
-    until = spare / consumption
+    until = spare / (resident * fastest)
     for c in range(1, x.classes):
         sm = classes(x, c)
         if sm.carveout != grid.carveout:
@@ -148,7 +151,7 @@ def evict(x, slot):
         the number of blocks and the sum of their remaining work (in blocks).
     """
     blocks = 0
-    work = 0.0
+    work = 0
     c = x.classes - 1
     while c > 0:
         sms = classes(x, c).sms
@@ -160,13 +163,13 @@ def evict(x, slot):
                 continue
             count = row.blocks
             blocks += count * sms
-            work += count * sms * row.left
+            work += count * sms * int(row.left * WHOLE)
             remove_row(x, c, r)
             occupy(x, c, -count, slot, sms)
         if classes(x, c).rows == 0:
             join(x, c, 0)
         c -= 1
-    return blocks, work
+    return blocks, work / WHOLE
 
 
 @called

@@ -139,7 +139,7 @@ LOG = _record((F8, "table c1 c2 c3 c4 c5 c6 c7 c8 c9 c10"))
 """A row of a table of the timeline."""
 
 CONTEXT = _record(
-    (I8, "channels_at heads_at queue_at grids_at classes_at members_at rows_at number words depth"),
+    (I8, "channels_at heads_at queue_at grids_at classes_at kinds_at members_at rows_at number words depth"),
     (I8, "active classes queued waiting grids serial busy_sms resident_threads ahead changed turn"),
     (I8, "started dispatched ended jumping"),
     (F8, "now_us next_us traffic"),
@@ -154,6 +154,9 @@ SM_CLASS = _record(
     (F8, "demand loading throttle"),
 )
 """Equal SMs: their number, rows of residents, resources in use; ``room`` and ``eligible`` are the dispatcher's."""
+
+KIND = _record((I8, "sms"), (F8, "demand loading"))
+"""SMs of equal DRAM demand and weight, in the sharing of the bandwidth."""
 
 ROW = _record((I8, "grid blocks"), (F8, "left rate time_us since_us"))
 """Equal blocks of one grid on an SM that started together. ``left``: share of their work, whole numbers on top

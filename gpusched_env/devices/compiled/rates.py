@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from gpusched_env.devices.compiled.access import classes, grids, problem, rows
+from gpusched_env.devices.compiled.access import classes, grids, kinds, problem, rows
 from gpusched_env.devices.compiled.jit import called
 from gpusched_env.hardware.contention import (
     NEGLIGIBLE,
@@ -99,9 +101,10 @@ def issue_on(w, x, c):
 @called
 def share_bandwidth(w, x):
     """The fair level of DRAM traffic for a weight of 1 (bytes/us; 0: nobody is held up); sets the traffic served."""
+    count = find_kinds(x)
     total = 0.0
-    for c in range(1, x.classes):
-        total += classes(x, c).demand * classes(x, c).sms
+    for i in range(count):
+        total += kinds(x, i).demand * kinds(x, i).sms
     x.traffic = total
     if total <= 0.0:
         x.traffic = 0.0
@@ -110,31 +113,55 @@ def share_bandwidth(w, x):
     if served >= NEGLIGIBLE * total:
         return 0.0
     x.traffic = served
-    return fair_level(x, total, served)
+    return fair_level(x, count, total, served)
 
 
 @called
-def fair_level(x, total, capacity):
-    """:func:`~gpusched_env.hardware.contention.fair_level` over the classes."""
-    count = x.classes
-    weight = 0.0
-    for c in range(1, count):
+def find_kinds(x):
+    """The kinds of SMs with equal traffic, in order of demand and weight, as in the reference; gives their number."""
+    count = 0
+    for c in range(1, x.classes):
         sm = classes(x, c)
-        if sm.demand > 0.0:
-            weight += sm.loading * sm.sms
+        if sm.demand <= 0.0:
+            continue
+        at = count
+        while at > 0 and (
+            kinds(x, at - 1).demand > sm.demand
+            or (kinds(x, at - 1).demand == sm.demand and kinds(x, at - 1).loading > sm.loading)
+        ):
+            at -= 1
+        if at > 0 and kinds(x, at - 1).demand == sm.demand and kinds(x, at - 1).loading == sm.loading:
+            kinds(x, at - 1).sms += sm.sms
+            continue
+        for i in range(count, at, -1):
+            kinds(x, i).demand = kinds(x, i - 1).demand
+            kinds(x, i).loading = kinds(x, i - 1).loading
+            kinds(x, i).sms = kinds(x, i - 1).sms
+        kinds(x, at).demand = sm.demand
+        kinds(x, at).loading = sm.loading
+        kinds(x, at).sms = sm.sms
+        count += 1
+    return count
+
+
+@called
+def fair_level(x, count, total, capacity):
+    """:func:`~gpusched_env.hardware.contention.fair_level` over the kinds."""
+    weight = 0.0
+    for i in range(count):
+        weight += kinds(x, i).loading * kinds(x, i).sms
     level = first_level(total, weight, capacity)
     for _ in range(60):
         shared = 0.0
         slope = 0.0
-        for c in range(1, count):
-            sm = classes(x, c)
-            if sm.demand > 0.0:
-                traffic = granted(sm.demand, level * sm.loading)
-                served = traffic / sm.demand
-                shared += traffic * sm.sms
-                slope += traffic * (1.0 - served * served) * sm.sms
+        for i in range(count):
+            kind = kinds(x, i)
+            traffic = granted(kind.demand, level * kind.loading)
+            served = traffic / kind.demand
+            shared += traffic * kind.sms
+            slope += traffic * (1.0 - served * served) * kind.sms
         gap = newton_gap(capacity, shared, slope)
-        level *= np.exp(gap)
+        level *= math.exp(gap)
         if abs(gap) < 1e-12:
             break
     return level

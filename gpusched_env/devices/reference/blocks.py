@@ -41,6 +41,8 @@ from gpusched_env.devices.reference.state import (
 
 DONE = 1e-9
 """A block with less than this share of its work left has ended (absorbs rounding of products)."""
+WHOLE = 2.0**40
+"""Work is summed in this part of a block, in whole numbers: so the sum does not hang on the order."""
 
 
 @njit(cache=True, _nrt=False)
@@ -162,16 +164,16 @@ def jump(sms, rows, held, grids, work, lists, counts):
         if not overlap(slot, lists[QUEUE, position], grids, sms.shape[1]):
             return
     resident = 0
-    consumption = 0.0
+    fastest = 0.0
     for rank in range(sms.shape[1]):
         for r in range(sms[ROWS, rank]):
             if held[GRID, r, rank] == slot:
                 resident += held[COUNT, r, rank]
-                consumption += held[COUNT, r, rank] * rows[RATE, r, rank]
+                fastest = max(fastest, rows[RATE, r, rank])
     spare = grids[slot, WAITING] - 2 * resident
-    if spare <= resident or consumption <= 0.0:
+    if spare <= resident or fastest <= 0.0:
         return
-    until = spare / consumption
+    until = spare / (resident * fastest)
     for rank in range(sms.shape[1]):
         if sms[CARVEOUT, rank] != grids[slot, CARVEOUT]:
             # When this wave ends the SM may be idle, and then takes the grid's own carve-out: no steady state.
@@ -210,7 +212,7 @@ def evict(slot, sms, rows, held, grids, counts):
         the number of blocks and the sum of their remaining work (in blocks).
     """
     blocks = 0
-    work = 0.0
+    work = 0
     for rank in range(sms.shape[1]):
         r = 0
         while r < sms[ROWS, rank]:
@@ -219,10 +221,10 @@ def evict(slot, sms, rows, held, grids, counts):
                 continue
             count = held[COUNT, r, rank]
             blocks += count
-            work += count * rows[LEFT, r, rank]
+            work += count * int(rows[LEFT, r, rank] * WHOLE)
             remove_row(rank, r, sms, rows, held)
             occupy(-count, slot, rank, sms, grids, counts)
-    return blocks, work
+    return blocks, work / WHOLE
 
 
 @njit(cache=True, _nrt=False)

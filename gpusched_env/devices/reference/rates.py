@@ -1,6 +1,6 @@
 """How fast resident blocks progress: the laws of ``hardware.contention`` applied to all SMs.
 
-Many SMs hold the same. Neighbours with equal residents share one evaluation, and neighbours with equal
+Many SMs hold the same. Neighbours with equal residents share one evaluation, and SMs with equal
 traffic are one kind in the bandwidth sharing, so the cost is that of comparing them.
 The arrays are those of :mod:`~gpusched_env.devices.reference.state`.
 """
@@ -21,6 +21,9 @@ from gpusched_env.devices.reference.state import (
     FROZEN,
     GRID,
     ISSUE,
+    KIND_DEMAND,
+    KIND_LOADING,
+    KIND_SMS,
     LATENCY_US,
     LEFT,
     LIGHT_WAIT,
@@ -32,9 +35,6 @@ from gpusched_env.devices.reference.state import (
     RATE,
     RHO,
     ROWS,
-    RUN_DEMAND,
-    RUN_LOADING,
-    RUN_SMS,
     SUB_PARTITIONS,
     THROTTLE,
     TIME_US,
@@ -56,8 +56,8 @@ from gpusched_env.hardware.contention import (
 @njit(cache=True, _nrt=False)
 def set_rates(physics, sms, memory, rows, held, grids, work, counts, clock):
     """Rates of all rows, and the DRAM traffic."""
-    runs = issue(physics, sms, memory, rows, held, grids, work)
-    level, clock[TRAFFIC] = share_bandwidth(runs, physics, memory)
+    kinds = issue(physics, sms, memory, rows, held, grids, work)
+    level, clock[TRAFFIC] = share_bandwidth(kinds, physics, memory)
     counts[DEPTH] = 0
     for rank in range(sms.shape[1]):
         depth = sms[ROWS, rank]
@@ -82,9 +82,9 @@ def issue(physics, sms, memory, rows, held, grids, work):
     """Block durations and DRAM demands from issue-slot sharing, on SMs whose residents changed.
 
     Returns:
-        the number of runs of neighbouring SMs with equal traffic (in ``RUN_DEMAND`` .. ``RUN_SMS``).
+        the number of kinds of SMs with equal traffic (in ``KIND_DEMAND`` .. ``KIND_SMS``).
     """
-    runs = 0
+    kinds = 0
     twin = -1
     for rank in range(sms.shape[1]):
         if sms[DIRTY, rank] == 1:
@@ -96,18 +96,34 @@ def issue(physics, sms, memory, rows, held, grids, work):
             else:
                 twin = rank
                 issue_on(rank, physics, sms, memory, rows, held, grids, work)
-        if (
-            runs > 0
-            and memory[DEMAND, rank] == memory[RUN_DEMAND, runs - 1]
-            and memory[LOADING, rank] == memory[RUN_LOADING, runs - 1]
-        ):
-            memory[RUN_SMS, runs - 1] += 1.0
-        else:
-            memory[RUN_DEMAND, runs] = memory[DEMAND, rank]
-            memory[RUN_LOADING, runs] = memory[LOADING, rank]
-            memory[RUN_SMS, runs] = 1.0
-            runs += 1
-    return runs
+        if memory[DEMAND, rank] > 0.0:
+            kinds = count_in(memory[DEMAND, rank], memory[LOADING, rank], kinds, memory)
+    return kinds
+
+
+@njit(cache=True, _nrt=False, forceinline=True)
+def count_in(demand, loading, kinds, memory):
+    """Add an SM to its kind; returns the number of kinds.
+
+    They are in order of demand and weight, so that sums over them do not hang on where the SMs are.
+    """
+    at = kinds
+    while at > 0 and (
+        memory[KIND_DEMAND, at - 1] > demand
+        or (memory[KIND_DEMAND, at - 1] == demand and memory[KIND_LOADING, at - 1] > loading)
+    ):
+        at -= 1
+    if at > 0 and memory[KIND_DEMAND, at - 1] == demand and memory[KIND_LOADING, at - 1] == loading:
+        memory[KIND_SMS, at - 1] += 1.0
+        return kinds
+    for i in range(kinds, at, -1):
+        memory[KIND_DEMAND, i] = memory[KIND_DEMAND, i - 1]
+        memory[KIND_LOADING, i] = memory[KIND_LOADING, i - 1]
+        memory[KIND_SMS, i] = memory[KIND_SMS, i - 1]
+    memory[KIND_DEMAND, at] = demand
+    memory[KIND_LOADING, at] = loading
+    memory[KIND_SMS, at] = 1.0
+    return kinds + 1
 
 
 @njit(cache=True, _nrt=False, forceinline=True)
@@ -170,17 +186,17 @@ def issue_on(rank, physics, sms, memory, rows, held, grids, work):
 
 
 @njit(cache=True, _nrt=False)
-def share_bandwidth(runs, physics, memory):
+def share_bandwidth(kinds, physics, memory):
     """The fair level of DRAM traffic for a weight of 1 (bytes/us; 0: nobody is held up), and the traffic served."""
     total = 0.0
-    for run in range(runs):
-        total += memory[RUN_DEMAND, run] * memory[RUN_SMS, run]
+    for kind in range(kinds):
+        total += memory[KIND_DEMAND, kind] * memory[KIND_SMS, kind]
     if total <= 0.0:
         return 0.0, 0.0
     served = served_traffic(total, physics[DRAM_RATE], physics[DRAM_NORM])
     if served >= NEGLIGIBLE * total:
         return 0.0, total
-    return fair_level(memory[RUN_DEMAND], memory[RUN_LOADING], memory[RUN_SMS], runs, served), served
+    return fair_level(memory[KIND_DEMAND], memory[KIND_LOADING], memory[KIND_SMS], kinds, served), served
 
 
 @njit(cache=True, _nrt=False)

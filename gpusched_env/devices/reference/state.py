@@ -11,7 +11,7 @@ array        type       shape                      holds
 ``limits``   int64      ``(5,)``                   what an SM offers: ``THREADS`` .. ``REGISTERS``
 ``physics``  float64    ``(6,)``                   ``SUB_PARTITIONS`` .. ``LIGHT_WAIT``
 ``sms``      int64      ``(9, SMs)``               ``THREADS`` .. ``ROOM``
-``memory``   float64    ``(6, SMs)``               ``DEMAND`` .. ``RUN_SMS``
+``memory``   float64    ``(6, SMs)``               ``DEMAND`` .. ``KIND_SMS``
 ``rows``     float64    ``(4, rows, SMs)``         ``LEFT`` .. ``SINCE_US``
 ``held``     int64      ``(2, rows, SMs)``         ``GRID``, ``COUNT``
 ``grids``    int64      ``(slots, 16)``            ``THREADS`` .. ``CARVEOUT`` of a block, ``WAITING`` ..
@@ -53,11 +53,11 @@ LOADING: Final = 1
 """Warps of residents that use DRAM: the SM's weight in sharing the bandwidth."""
 THROTTLE: Final = 2
 """Factor on the progress of memory-using blocks of an SM."""
-RUN_DEMAND: Final = 3
-"""Scratch: neighbouring SMs of equal demand and weight are one kind in the bandwidth sharing; its demand ..."""
-RUN_LOADING: Final = 4
+KIND_DEMAND: Final = 3
+"""Scratch: SMs of equal demand and weight are one kind in the bandwidth sharing; its demand ..."""
+KIND_LOADING: Final = 4
 """... its weight ..."""
-RUN_SMS: Final = 5
+KIND_SMS: Final = 5
 """... and its number of SMs."""
 MEMORY_FIELDS: Final = 6
 
