@@ -103,7 +103,7 @@ CLIENT = _record(
     (I8, "on_device placed preempting preemptions returned mode blocks saved behind"),
     (I8, "partition_first partition_sms"),
     (F8, "arrives_us host_factor last_end_us last_turnaround_us mean_turnaround_us launched_profiled_us"),
-    (F8, "stream_ended_us started_us saved_left restore_us copy_started_us jobs_us jobs_since_us"),
+    (F8, "stream_ended_us started_us saved_left dead_us restore_us copy_started_us jobs_us jobs_since_us"),
 )
 """A tenant at run time.
 
@@ -111,7 +111,8 @@ Jobs are numbered in order of arrival: ``completed`` have left, ``taken`` were t
 have arrived; ``overdue`` of those in the system are past their deadline. Operations are numbered in order of
 issue: ``finished`` is the oldest unfinished one, ``handed`` the first that waits for the scheduler, ``issued``
 the next. Only the oldest can be on the device; what concerns it alone stands here: ``placed`` (among the
-resident grids), ``returned`` (1: preempted, pending again), ``mode`` of its preemption, ``blocks`` to run when
+resident grids), ``returned`` (1: preempted, pending again), ``mode`` of its preemption and
+``dead_us``, how long that takes, ``blocks`` to run when
 it is next put on the device. ``behind``: the next tenant in its hardware queue (-1: none).
 ``partition_sms``: all of the GPU's without a partition."""
 

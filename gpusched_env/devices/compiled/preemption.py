@@ -26,12 +26,12 @@ def begin_preemption(w, tenant):
     if client.preempting == 0:
         return
     freeze(w, tenant)
-    dead_us = problem(w).reset_us
+    client.dead_us = problem(w).reset_us
     if client.mode == SAVE:
         kernel = kernels(w, ops(w, launches(w, tenant, client.finished).op).identity)
         resident = grids(context_of(w, tenant), tenant).resident
-        dead_us = resident * kernel.state_bytes / problem(w).nominal_bytes_per_us
-    due(w, PREEMPTION, tenant).value = w.now_us + dead_us
+        client.dead_us = resident * kernel.state_bytes / problem(w).nominal_bytes_per_us
+    due(w, PREEMPTION, tenant).value = w.now_us + client.dead_us
 
 
 @called
@@ -41,9 +41,5 @@ def end_preemption(w, tenant):
     if client.mode == DRAIN:
         withdraw(w, tenant)
         return
-    client.restore_us = 0.0
-    if client.mode == SAVE:
-        kernel = kernels(w, ops(w, launches(w, tenant, client.finished).op).identity)
-        resident = grids(context_of(w, tenant), tenant).resident
-        client.restore_us = resident * kernel.state_bytes / problem(w).nominal_bytes_per_us
+    client.restore_us = client.dead_us if client.mode == SAVE else 0.0
     take_off(w, tenant, client.mode == SAVE)
