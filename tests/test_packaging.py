@@ -146,8 +146,8 @@ def test_importing_the_package_is_light() -> None:
 
 
 def test_importing_the_package_takes_less_than_half_a_second() -> None:
-    code = "import time; t = time.perf_counter(); import gpusched_env; print(time.perf_counter() - t)"
-    # The best of several: a busy machine makes one import slow, nothing makes it fast.
+    code = "import time; t = time.process_time(); import gpusched_env; print(time.process_time() - t)"
+    # Processor time, and the best of several: a busy machine makes one import slow, nothing makes it fast.
     best = min(float(run(sys.executable, "-c", code, cwd=ROOT)) for _ in range(5))
     assert best < 0.5
 
