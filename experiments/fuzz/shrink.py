@@ -34,6 +34,8 @@ ROUNDS = 3
 
 FIXED = ("player", "env", "most_commands", "gpu")
 """Parts of a case for which the default is not simpler, or which have a pass of their own."""
+WORTH: tuple[Path, ...] = (("player", "moves"), ("scenario", "tenants"))
+"""Lists that are worth shortening, besides those of workloads."""
 NUMBERS = ("workloads", "scenario", "player", "seed", "before", "snapshot", "env")
 """Where numbers may become smaller or shorter."""
 
@@ -68,13 +70,15 @@ class Shrinker:
         for _ in range(ROUNDS):
             before = self._tree
             self._simple_player()
-            self._all_lists()
+            for path in WORTH:
+                self._lists(path)
             self._defaults()
             self._arrivals()
             self._like_toy()
             while True:
                 inner = self._tree
                 self._all_lists()
+                self._try(without_unused(self._tree))
                 self._numbers()
                 self._cut()
                 if self._tree == inner or self._over():
@@ -146,17 +150,13 @@ class Shrinker:
                     return
 
     def _all_lists(self) -> None:
-        """What takes the longest to run goes first."""
-        self._lists(("scenario", "tenants"))
-        self._try(without_unused(self._tree))
+        for path in WORTH:
+            self._lists(path)
         for name in list(self._tree["workloads"]):
-            workload: Path = ("workloads", name)
-            self._lists((*workload, "variants"))
-            self._lists((*workload, "iteration_us"))
-            for i in range(len(get(self._tree, (*workload, "variants")))):
-                self._lists((*workload, "variants", i, "ops"))
-        self._try(without_unused(self._tree))
-        self._lists(("player", "moves"))
+            self._lists(("workloads", name, "variants"))
+            self._lists(("workloads", name, "iteration_us"))
+            for i in range(len(self._tree["workloads"][name]["variants"])):
+                self._lists(("workloads", name, "variants", i, "ops"))
 
     def _lists(self, path: Path) -> None:
         """Drop elements of a list: halves, quarters, ... single ones, from the end."""
