@@ -8,12 +8,19 @@ from typing import Any
 
 from gpusched_env.baselines.exclusive import Exclusive
 from gpusched_env.baselines.fifo import Fifo
+from gpusched_env.baselines.fikit import Fikit
 from gpusched_env.baselines.mps import Mps
+from gpusched_env.baselines.orion import Orion
 from gpusched_env.baselines.pass_through import PassThrough
+from gpusched_env.baselines.preemptive_priority import PreemptivePriority
 from gpusched_env.baselines.priority_streams import PriorityStreams
 from gpusched_env.baselines.random_choice import RandomChoice
+from gpusched_env.baselines.reef import Reef
 from gpusched_env.baselines.sjf import ShortestJobFirst
+from gpusched_env.baselines.spec import options_of, parse_spec, with_options
+from gpusched_env.baselines.tally import Tally
 from gpusched_env.baselines.time_slicing import TimeSlicing
+from gpusched_env.baselines.xsched import XSched
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scheduling.scheduler import Scheduler
 
@@ -25,6 +32,12 @@ _SCHEDULERS: dict[str, Callable[..., Scheduler]] = {
     "exclusive": Exclusive,
     "fifo": Fifo,
     "sjf": ShortestJobFirst,
+    "preemptive-priority": PreemptivePriority,
+    "orion": Orion,
+    "reef": Reef,
+    "tally": Tally,
+    "xsched": XSched,
+    "fikit": Fikit,
     "random": RandomChoice,
 }
 
@@ -43,23 +56,27 @@ def describe(name: str) -> str:
     return (inspect.getdoc(_find(name)) or "").partition("\n")[0]
 
 
-def make_scheduler(name: str, **options: Any) -> Scheduler:
+def default_options(name: str) -> dict[str, Any]:
+    """The options of a scheduler and their defaults.
+
+    Raises:
+        InputError: no scheduler of that name.
+    """
+    return options_of(_find(name))
+
+
+def make_scheduler(spec: str, **options: Any) -> Scheduler:
     """A new scheduler.
 
     Args:
-        name: one of :func:`scheduler_names`.
-        options: keyword arguments of the scheduler's class (``share`` of ``mps``).
+        spec: one of :func:`scheduler_names`, which options may follow: ``fifo``, ``mps(share=50)``.
+        options: more of them, as keyword arguments.
 
     Raises:
         InputError: no scheduler of that name, or an option that it does not have or accept.
     """
-    make = _find(name)
-    known = list(inspect.signature(make).parameters)
-    for option in options:
-        if option not in known:
-            hint = did_you_mean(option, known) if known else "it has no options"
-            raise InputError(f"scheduler {name!r} has no option {option!r}; {hint}")
-    return make(**options)
+    name, given = parse_spec(spec)
+    return with_options(_find(name), name, {**given, **options})
 
 
 def _find(name: str) -> Callable[..., Scheduler]:

@@ -1,4 +1,7 @@
-"""Schedulers and devices by name: the registered ones, or a user's own as ``module:Name`` or ``file.py:Name``."""
+"""Schedulers and devices by name: the registered ones, or a user's own as ``module:Name`` or ``file.py:Name``.
+
+A scheduler's options may follow its name: ``mps(share=50)``, ``file.py:Name(depth=3)``.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gpusched_env.baselines.registry import describe, make_scheduler, scheduler_names
+from gpusched_env.baselines.spec import parse_spec, with_options
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.scheduler import Scheduler
@@ -19,34 +24,33 @@ DeviceSource = str | Callable[[], Device]
 
 
 def check_scheduler(source: SchedulerSource) -> None:
-    """Find out early whether ``source`` names a scheduler.
+    """Find out early whether ``source`` is a scheduler and its options fit.
 
     Raises:
-        InputError: no scheduler of that name; import or attribute at fault.
+        InputError: no scheduler of that name; option, import or attribute at fault.
     """
-    if isinstance(source, str) and ":" not in source:
-        from gpusched_env.baselines.registry import scheduler_names
-
-        if source not in scheduler_names():
+    if isinstance(source, str):
+        name, _ = parse_spec(source)
+        if ":" not in name and name not in scheduler_names():
             raise InputError(
-                f"unknown scheduler {source!r}; {did_you_mean(source, scheduler_names())} "
+                f"unknown scheduler {name!r}; {did_you_mean(name, scheduler_names())} "
                 "(one's own: package.module:Name or path/to/file.py:Name)"
             )
-    else:
-        new_scheduler(source)
+    new_scheduler(source)
 
 
 def new_scheduler(source: SchedulerSource) -> Scheduler:
     """A scheduler from its name, class, function or object."""
-    if isinstance(source, str):
-        if ":" in source:
-            return new_scheduler(_load(source))
-        from gpusched_env.baselines.registry import make_scheduler
-
-        return make_scheduler(source)
     made: Any = source
-    if isinstance(source, type) or (callable(source) and not isinstance(source, Scheduler)):
-        made = source()
+    if isinstance(source, str):
+        name, options = parse_spec(source)
+        if ":" not in name:
+            return make_scheduler(source)
+        made = _load(name)
+        if options:
+            made = with_options(made, name, options)
+    if isinstance(made, type) or (callable(made) and not isinstance(made, Scheduler)):
+        made = made()
     if not isinstance(made, Scheduler):
         raise InputError(f"{source!r} is no scheduler: it must have the methods reset(problem, rng) and decide(view)")
     return made
@@ -54,11 +58,12 @@ def new_scheduler(source: SchedulerSource) -> Scheduler:
 
 def describe_scheduler(source: SchedulerSource) -> str:
     """One line about a scheduler."""
-    if isinstance(source, str) and ":" not in source:
-        from gpusched_env.baselines.registry import describe
-
-        return describe(source)
-    target = _load(source) if isinstance(source, str) else source
+    target: Any = source
+    if isinstance(source, str):
+        name, _ = parse_spec(source)
+        if ":" not in name:
+            return describe(name)
+        target = _load(name)
     documented = target if isinstance(target, type) or not isinstance(target, Scheduler) else type(target)
     lines = (documented.__doc__ or "").strip().splitlines()
     return lines[0] if lines else ""

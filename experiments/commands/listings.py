@@ -23,10 +23,17 @@ def list_scenarios() -> None:
 
 
 def list_schedulers() -> None:
-    """List the registered schedulers."""
-    from gpusched_env.baselines.registry import describe, scheduler_names
+    """List the registered schedulers, with their options and defaults.
 
-    _print((name, describe(name)) for name in scheduler_names())
+    Options follow the name in parentheses: compare --schedulers "mps(share=50),fifo".
+    """
+    from gpusched_env.baselines.registry import default_options, describe, scheduler_names
+
+    def about(name: str) -> str:
+        options = ", ".join(f"{option}={value}" for option, value in default_options(name).items())
+        return f"{describe(name)} ({options})" if options else describe(name)
+
+    _print((name, about(name)) for name in scheduler_names())
 
 
 def list_gpus() -> None:

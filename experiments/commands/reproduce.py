@@ -12,6 +12,8 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
     group = typer.Typer(no_args_is_help=True, help="Simulate again what was recorded or published, and compare.")
     group.command("recordings")(recordings)
+    group.command("concurrency")(concurrency)
+    group.command("fikit")(fikit)
     app.add_typer(group, name="reproduce")
 
 
@@ -46,3 +48,80 @@ def recordings(
             staging.write_text(page)
     typer.echo(summary_line("recordings", checks))
     raise typer.Exit(0 if all(check.holds for check in checks) else 1)
+
+
+def concurrency(
+    json: Annotated[Path | None, typer.Option(metavar="PATH", help="Write everything there.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write concurrency.md and .json there.")] = None,
+    docs: Annotated[Path | None, typer.Option(metavar="PATH", help="Write the Markdown page there.")] = None,
+    device: Annotated[str, typer.Option(help="Device that runs the kernels.")] = "reference",
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+) -> None:
+    """NVIDIA's sharing mechanisms as Gilman and Walls (2021) found them; exit status 1 if a claim does not come out.
+
+    Inference beside training under priority streams, time slices, MPS and preemption, on two GPUs; their
+    observations and figures beside ours; and pairs of networks recorded on an H100, within 15 % each.
+    """
+    import contextlib
+
+    from gpusched_env.experiments.output import result_file
+    from gpusched_env.experiments.plugins import new_device
+    from gpusched_env.experiments.reproduce.concurrency.page import markdown, terminal
+    from gpusched_env.experiments.reproduce.concurrency.reproduction import reproduce
+    from gpusched_env.experiments.reproduce.concurrency.setting import all_cells
+    from gpusched_env.experiments.result_json import encode_result
+    from gpusched_env.experiments.terminal import output_console, progress_bar
+
+    new_device(device)
+    data = [(json, "--json"), (out / "concurrency.json" if out else None, "--out")]
+    pages = [(docs, "--docs"), (out / "concurrency.md" if out else None, "--out")]
+    with contextlib.ExitStack() as stack:
+        data_files = [stack.enter_context(result_file(path, option)) for path, option in data if path is not None]
+        page_files = [stack.enter_context(result_file(path, option)) for path, option in pages if path is not None]
+        with progress_bar(len(all_cells()), "runs", "the recorded pairs") as on_progress:
+            result = reproduce(workers, device, on_progress)
+        output_console().print(terminal(result))
+        for file in data_files:
+            file.write_bytes(encode_result(result.as_dict()))
+        for file in page_files:
+            file.write_text(markdown(result), encoding="utf-8")
+    typer.echo(result.summary_line())
+    raise typer.Exit(0 if result.holds else 1)
+
+
+def fikit(
+    json: Annotated[Path | None, typer.Option(metavar="PATH", help="Write everything there.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write fikit.md and fikit.json there.")] = None,
+    docs: Annotated[Path | None, typer.Option(metavar="PATH", help="Write the Markdown page there.")] = None,
+    device: Annotated[str, typer.Option(help="Device that runs the kernels.")] = "reference",
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+) -> None:
+    """FIKIT (Wu, 2024) against default sharing; exit status 1 if a headline figure does not come out.
+
+    All pairs of eleven recorded networks as services of high and low priority, on two GPUs: speed-ups beside the
+    published ranges, what they depend on, and what wrong profiles cost.
+    """
+    import contextlib
+
+    from gpusched_env.experiments.output import result_file
+    from gpusched_env.experiments.plugins import new_device
+    from gpusched_env.experiments.reproduce.fikit.page import markdown, terminal
+    from gpusched_env.experiments.reproduce.fikit.reproduction import reproduce, run_count
+    from gpusched_env.experiments.result_json import encode_result
+    from gpusched_env.experiments.terminal import output_console, progress_bar
+
+    new_device(device)
+    data = [(json, "--json"), (out / "fikit.json" if out else None, "--out")]
+    pages = [(docs, "--docs"), (out / "fikit.md" if out else None, "--out")]
+    with contextlib.ExitStack() as stack:
+        data_files = [stack.enter_context(result_file(path, option)) for path, option in data if path is not None]
+        page_files = [stack.enter_context(result_file(path, option)) for path, option in pages if path is not None]
+        with progress_bar(run_count(), "runs", "the tables") as on_progress:
+            result = reproduce(workers, device, on_progress)
+        output_console().print(terminal(result))
+        for file in data_files:
+            file.write_bytes(encode_result(result.as_dict()))
+        for file in page_files:
+            file.write_text(markdown(result), encoding="utf-8")
+    typer.echo(result.summary_line())
+    raise typer.Exit(0 if result.holds else 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import statistics
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from gpusched_env.data import read_recorded
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.hardware.timing import host_copy_us
-from gpusched_env.scenarios.scenario import Contexts, Scenario
+from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
 from gpusched_env.workload.alone import run_alone
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile, profile_kernel
@@ -68,13 +69,25 @@ class Problem:
     kernels: tuple[KernelProfile, ...]
     """Profiles by identity: equal name, grid, block, registers and shared memory of one workload."""
     gaps_us: NDArray[np.float64]
-    """Per identity: profiled mean device idle time that follows it when its tenant runs alone."""
+    """Per identity: profiled mean time from its end to the start of its tenant's next kernel in the iteration, alone on
+    the GPU (copies between the two leave the SMs idle too); 0 for the last kernel."""
     programs: tuple[TenantProgram, ...]
     """One a tenant, in the scenario's order."""
 
     def with_contexts(self, contexts: Contexts) -> Problem:
         """The same problem with tenants sharing a context, or each in its own."""
         return replace(self, scenario=msgspec.structs.replace(self.scenario, contexts=contexts))
+
+    def with_interception(self, interception_us: float) -> Problem:
+        """The same problem with decisions that take ``interception_us`` more of the host's time."""
+        decision_us = self.scenario.decision_us + interception_us
+        return replace(self, scenario=msgspec.structs.replace(self.scenario, decision_us=decision_us))
+
+    def with_commands(self, commands: Sequence[CommandName]) -> Problem:
+        """The same problem offering ``commands`` besides its own: what can be decided sets the decision epochs."""
+        own = self.scenario.commands
+        more = tuple(command for command in commands if command not in own)
+        return replace(self, scenario=msgspec.structs.replace(self.scenario, commands=(*own, *more)))
 
 
 def build_problem(
@@ -163,10 +176,11 @@ def _program(
             scale = _host_scale(ops, tenant, gpu)
             ops = tuple(replace(op, host_us=op.host_us * scale) for op in ops)
         _, starts, ends = run_alone(((op.kind, op.host_us, op.device_us) for op in ops), timing)
-        device_ops = [op for op in ops if op.kind is not OpKind.SYNC]
-        for op, end, start in zip(device_ops, ends, starts[1:], strict=False):
-            if op.identity >= 0:
-                gaps[op.identity].append(max(0.0, start - end))
+        device_ops = (op for op in ops if op.kind is not OpKind.SYNC)
+        spans = zip(device_ops, starts, ends, strict=True)
+        kernels = [(op.identity, start, end) for op, start, end in spans if op.identity >= 0]
+        for (identity, _, end), (_, start, _) in itertools.pairwise(kernels):
+            gaps[identity].append(max(0.0, start - end))
         alone.append(ends[-1])
         variants.append(ops)
     median = statistics.median(workload.iteration_us)

@@ -15,6 +15,7 @@ import yaml
 from msgspec import Meta
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scenarios.workload_sets import WorkloadSets, problem_with_sets
 from gpusched_env.workload.tenant import Tenant
 
 CommandName = Literal["launch", "preempt", "partition"]
@@ -71,6 +72,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     variation: bool = True
     """Jobs vary as the recorded iterations did; off: every job repeats the first recorded iteration."""
     reward: Reward = Reward(turnaround=1.0)
+    workload_sets: WorkloadSets | None = None
+    """Variants to train on and to evaluate on; see :mod:`gpusched_env.scenarios.variants`."""
 
 
 def scenario_names() -> list[str]:
@@ -113,7 +116,8 @@ def override(scenario: Scenario, **changes: Any) -> Scenario:
     """``scenario`` with fields replaced; values as in YAML or as Python objects.
 
     ``tenants`` may be a whole new list, or a mapping from tenant names to fields to replace
-    (``{"inference": {"arrivals": {"kind": "poisson", "rate_per_s": 100}}}``).
+    (``{"inference": {"arrivals": {"kind": "poisson", "rate_per_s": 100}}}``). With other workloads the scenario
+    has no ``workload_sets`` any more, unless new ones are given.
 
     Raises:
         InputError: unknown field or invalid value.
@@ -129,7 +133,15 @@ def override(scenario: Scenario, **changes: Any) -> Scenario:
                 by_name[name].update(fields)
         else:
             data[key] = value
+    if "workload_sets" not in changes and _workloads(data) != [tenant.workload for tenant in scenario.tenants]:
+        # They are about the tenants and workloads that were there.
+        data["workload_sets"] = None
     return make_scenario(data, f"override of {scenario.name}")
+
+
+def _workloads(data: Any) -> list[Any]:
+    tenants = data["tenants"] if isinstance(data["tenants"], (list, tuple)) else []
+    return [tenant.get("workload") if isinstance(tenant, dict) else None for tenant in tenants]
 
 
 def make_scenario(data: Any, where: str = "scenario") -> Scenario:
@@ -148,4 +160,8 @@ def make_scenario(data: Any, where: str = "scenario") -> Scenario:
     for i, tenant in enumerate(scenario.tenants):
         if tenant.arrivals.needs_job_count and tenant.jobs is None:
             raise InputError(f"{where}: tenants[{i}].jobs must be set: a backlog is finite")
+    if scenario.workload_sets is not None:
+        wrong = problem_with_sets(scenario.workload_sets, scenario.tenants)
+        if wrong is not None:
+            raise InputError(f"{where}: {wrong}")
     return scenario

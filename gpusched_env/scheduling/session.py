@@ -58,6 +58,8 @@ def run_episode(
     contexts = getattr(scheduler, "contexts", None)
     if contexts is not None:
         problem = problem.with_contexts(contexts)
+    problem = problem.with_commands(getattr(scheduler, "commands", ()))
+    problem = problem.with_interception(getattr(scheduler, "interception_us", 0.0))
     scheduler.reset(problem, np.random.default_rng([SCHEDULER_STREAM, seed]))
     view = device.reset(problem, seed, record=record)
     steps = decisions = 0

@@ -48,7 +48,7 @@ class PendingColumn(enum.IntEnum):
     PROFILED_US = enum.auto()
     """Profiled mean duration alone (of the whole kernel)."""
     PROFILED_GAP_US = enum.auto()
-    """Profiled mean idle time of the device that follows it when its tenant runs alone."""
+    """Profiled mean time from its end to the start of its tenant's next kernel, alone on the GPU."""
     PROFILED_ISSUE = enum.auto()
     """Profiled share of issue slots it uses alone, 0 to 1."""
     PROFILED_DRAM = enum.auto()

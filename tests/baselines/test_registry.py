@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gpusched_env.baselines.fikit import Fikit
 from gpusched_env.baselines.mps import Mps
-from gpusched_env.baselines.registry import describe, make_scheduler, scheduler_names
+from gpusched_env.baselines.registry import default_options, describe, make_scheduler, scheduler_names
 from gpusched_env.errors import InputError
 from gpusched_env.scheduling.scheduler import Scheduler
 
@@ -19,6 +20,12 @@ def test_names() -> None:
         "exclusive",
         "fifo",
         "sjf",
+        "preemptive-priority",
+        "orion",
+        "reef",
+        "tally",
+        "xsched",
+        "fikit",
         "random",
     ]
 
@@ -51,6 +58,17 @@ def test_options_reach_the_scheduler() -> None:
 def test_errors_say_what_would_be_right(name: str, options: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make_scheduler(name, **options)
+
+
+def test_options_may_follow_the_name() -> None:
+    made = make_scheduler("fikit(epsilon_us=50, contexts=per-tenant)", interception_us=2.5)
+    assert isinstance(made, Fikit)
+    assert (made.contexts, made.interception_us) == ("per-tenant", 2.5)
+
+
+def test_default_options_are_listed() -> None:
+    assert default_options("mps") == {"share": None}
+    assert default_options("fifo") == {}
 
 
 def test_describe_of_an_unknown_name() -> None:

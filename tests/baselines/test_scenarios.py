@@ -11,7 +11,9 @@ from gpusched_env.scenarios.scenario import load_scenario, override, scenario_na
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 from gpusched_env.scheduling.session import Episode, run_episode
 
-RECORDED = ["InferenceBesideTraining", "InferenceBesideTrainingPoisson", "ThreeTenants"]
+RECORDED = sorted({*scenario_names()} - {"Toy"})
+KINDS = ["InferenceBesideTraining", "InferenceBesideTrainingPoisson", "ThreeTenants", "MultiTenantBurst"]
+"""One of each kind: the other pairs of networks are like the first."""
 
 
 def run(scenario: str, scheduler: str, **changes: object) -> Episode:
@@ -24,7 +26,8 @@ def cost(episode: Episode) -> float:
 
 
 def test_names() -> None:
-    assert {*RECORDED, "Toy"} <= set(scenario_names())
+    pairs = {f"InferenceBesideTraining{name}" for name in ("Bert", "Detection", "Gpt2", "MobileNet", "Vgg", "Vit")}
+    assert {*KINDS, *pairs, "Toy"} <= set(scenario_names())
 
 
 @pytest.mark.parametrize("name", [*RECORDED, "Toy"])
@@ -44,8 +47,16 @@ def test_objectives_are_within_reach(name: str) -> None:
         assert slo is None or slo > 1.5 * program.alone_us
 
 
-def test_both_tenants_of_the_default_scenario_count_the_same() -> None:
-    assert [t.weight * (t.jobs or 0) for t in load_scenario("InferenceBesideTraining").tenants] == [20.0, 20.0]
+@pytest.mark.parametrize("name", [name for name in RECORDED if "Beside" in name and "Poisson" not in name])
+def test_both_tenants_of_a_pair_count_the_same(name: str) -> None:
+    assert [t.weight * (t.jobs or 0) for t in load_scenario(name).tenants] == [20.0, 20.0]
+
+
+def test_the_burst_has_eight_tenants_in_three_classes_that_count_about_the_same() -> None:
+    tenants = load_scenario("MultiTenantBurst").tenants
+    assert [t.priority for t in tenants] == [0, 0, 1, 1, 1, 2, 2, 2]
+    assert all(t.arrivals.__struct_config__.tag == "bursts" for t in tenants)
+    assert all(29.0 < t.weight * (t.jobs or 0) < 31.0 for t in tenants)
 
 
 def test_interference_costs_and_priorities_help() -> None:
@@ -62,6 +73,6 @@ def test_interference_costs_and_priorities_help() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheduler", scheduler_names())
-@pytest.mark.parametrize("scenario", RECORDED)
+@pytest.mark.parametrize("scenario", KINDS)
 def test_every_baseline_finishes_before_the_horizon(scenario: str, scheduler: str) -> None:
     assert run(scenario, scheduler).done

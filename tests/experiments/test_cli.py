@@ -158,6 +158,23 @@ def test_listings_have_a_line_each(
     assert len({line.split()[0] for line in lines}) == len(lines)
 
 
+def test_schedulers_are_listed_with_their_options(gpusched: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpusched("schedulers") == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert lines["mps"].endswith("(share=None)")
+    assert "(epsilon_us=20.0, queues=10, " in lines["fikit"]
+    assert lines["fifo"].endswith(".")
+
+
+def test_options_of_schedulers_reach_a_comparison(gpusched: Run, tmp_path: Path) -> None:
+    schedulers = "fikit(interception_us=0),fikit(interception_us=50)"
+    assert gpusched("compare", "Toy", "--schedulers", schedulers, "--seeds", "1", "--workers", "1", "--out", "o") == 0
+    found = json.loads((tmp_path / "o" / "result.json").read_text())["schedulers"]
+    assert list(found) == schedulers.split(",")
+    free, dear = (found[name]["figures"]["cost"]["mean"] for name in found)
+    assert dear > free + 0.1
+
+
 def test_version(gpusched: Run, capsys: pytest.CaptureFixture[str]) -> None:
     from gpusched_env import __version__
 

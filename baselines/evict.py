@@ -1,0 +1,62 @@
+"""Clearing the GPU of kernels: preempt what runs, look again for what is about to start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.baselines.pending import LAUNCHABLE, TENANT
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scheduling.commands import Command, Preempt, PreemptionMode, Wait
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
+
+R = RunningColumn
+SETTLED_US = 0.1
+"""A kernel is looked at this much after it may have started, when everything of that instant has happened."""
+POLL_US = 20.0
+"""A kernel that could have started and has not waits for room on an SM; it is looked at this often."""
+
+
+def evict(view: View, rows: Iterable[int], mode: PreemptionMode, gpu: GpuSpec) -> Command | None:
+    """The next command that takes kernels off the GPU; ``None`` once none of them runs or is about to.
+
+    A launched kernel can only be preempted once it has started. For one that is next in its stream the command is
+    a wait until it may have, after which the scheduler has to ask again. Kernels behind a preempted one do not
+    start before it.
+
+    Args:
+        view: the present.
+        rows: which kernels of ``view.running``, in order of launch.
+        mode: how; kernels that are not idempotent are drained instead of reset.
+        gpu: says how soon a launched kernel starts.
+    """
+    pending = view.pending.array
+    held = {
+        int(tenant)
+        for tenant, launchable, preempted in zip(
+            pending[:, TENANT], pending[:, LAUNCHABLE], pending[:, PendingColumn.PREEMPTED], strict=True
+        )
+        if launchable and preempted
+    }
+    looks_again_us = math.inf
+    for row in rows:
+        kernel = view.running.array[row]
+        tenant = int(kernel[R.TENANT])
+        if kernel[R.STARTED] and not kernel[R.PREEMPTING]:
+            can_be_reset = mode != "reset" or kernel[R.IDEMPOTENT]
+            return Preempt(int(kernel[R.ID]), mode if can_be_reset else "drain")
+        if not kernel[R.STARTED] and tenant not in held:
+            looks_again_us = min(looks_again_us, may_start_us(view, kernel, gpu))
+        held.add(tenant)
+    return Wait(looks_again_us) if looks_again_us < math.inf else None
+
+
+def may_start_us(view: View, kernel: NDArray[np.float64], gpu: GpuSpec) -> float:
+    """When to look whether a launched kernel that is next in its stream has started (a row of ``view.running``)."""
+    arrives_us = float(kernel[R.LAUNCHED_US]) + gpu.timing.launch_latency_us
+    free_us = float(view.tenants.array[int(kernel[R.TENANT]), TenantColumn.LAST_END_US]) + gpu.timing.stream_gap_us
+    starts_us = max(arrives_us, free_us) + SETTLED_US
+    return starts_us if starts_us > view.time_us else view.time_us + POLL_US

@@ -1,0 +1,163 @@
+"""FIKIT: kernels of less urgent tenants fill the gaps between an urgent tenant's kernels.
+
+W. Wu, *FIKIT: Priority-Based Real-time GPU Multi-tasking Scheduling with Kernel Identification* (arXiv
+2311.10359v5, 2024). Launches are intercepted and identified by kernel name, grid and block. A measurement stage
+gives each identity its mean duration and the mean gap that follows it. In the sharing stage the most urgent
+tenant with work holds the GPU: its kernels go at once. When it leaves a gap, *BestPrioFit* takes from the highest
+waiting priority the longest kernel that fits into the predicted rest of the gap, and again, until the holder's next
+kernel arrives. Running kernels are never preempted.
+
+Of the paper's constants two are known, ten queues and an overhead below 5 %; all others are assumptions here, and
+parameters. The paper blocks a service's host in the launch call until the kernel is released; here the host goes on,
+and its kernels wait in order. A kernel that was never measured is taken to last as long as its tenant's others do on
+average, and to leave no gap.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.baselines.pending import launchable_rows
+from gpusched_env.baselines.profiles import Profiles, given_profiles, measure_profiles
+from gpusched_env.devices import make_device
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.scenario import Contexts
+from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
+
+P, R, T = PendingColumn, RunningColumn, TenantColumn
+
+
+class Fikit:
+    """Gap filling: urgent kernels at once, in their predicted gaps the longest less urgent kernel that fits."""
+
+    def __init__(
+        self,
+        epsilon_us: float = 20.0,
+        queues: int = 10,
+        in_flight: int = 2,
+        interception_us: float = 1.0,
+        runs: int = 0,
+        contexts: Contexts | None = None,
+    ) -> None:
+        """All but ``queues`` are assumptions, to be swept.
+
+        Args:
+            epsilon_us: a rest of a gap up to this long is left idle. Between processes it should be longer than a
+                context switch there and back.
+            queues: priority queues (ten in the paper); the least urgent tenants share the last one.
+            in_flight: kernels of tenants that can be outranked, launched and unfinished at one time. They cannot
+                be recalled, so this bounds how long they delay an urgent kernel; with 1 the GPU idles for a launch
+                latency between two of them.
+            interception_us: host time of a decision on top of the scenario's: a launch reaches the scheduler's
+                process and its release comes back.
+            runs: the measurement stage runs each tenant alone so many times on the reference device, at every
+                reset; 0 takes the problem's own profiles.
+            contexts: ``per-tenant``, services are processes that the GPU switches between; ``shared``, they run
+                under MPS; ``None``, as the scenario says.
+
+        Raises:
+            InputError: a value is out of range.
+        """
+        if not (epsilon_us >= 0.0 and interception_us >= 0.0):
+            raise InputError(f"fikit: epsilon_us {epsilon_us}, interception_us {interception_us}; must not be negative")
+        if queues < 1 or in_flight < 1 or runs < 0:
+            raise InputError(f"fikit: queues {queues}, in_flight {in_flight}, runs {runs}; at least 1, 1 and 0")
+        if contexts not in (None, "shared", "per-tenant"):
+            raise InputError(f"fikit: contexts is {contexts!r}; shared, per-tenant or None")
+        self.contexts = contexts
+        self.interception_us = interception_us
+        self._epsilon_us, self._queues, self._in_flight, self._runs = epsilon_us, queues, in_flight, runs
+
+    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+        """The measurement stage; then nobody holds the GPU."""
+        if self._runs:
+            profiles = measure_profiles(problem, make_device("reference"), self._runs, int(rng.integers(2**31)))
+        else:
+            profiles = given_profiles(problem)
+        self._duration_us = _estimates(problem, profiles).tolist()
+        self._gap_us: list[float] = profiles.gap_us.tolist()
+        urgencies = [tenant.priority for tenant in problem.scenario.tenants]
+        ranks = {urgency: rank for rank, urgency in enumerate(sorted(set(urgencies)))}
+        self._queue = [min(ranks[urgency], self._queues - 1) for urgency in urgencies]
+        """By tenant."""
+        self._holder: int | None = None
+        self._held_job = 0
+        self._last = [(-1, -1)] * len(urgencies)
+        """By tenant: job and identity of the kernel launched last."""
+
+    def decide(self, view: View) -> Command:
+        """The holder's next kernel, or one that fits into its gap."""
+        tenants = view.tenants.array.tolist()
+        holder = self._holder = self._choose_holder(tenants)
+        if holder is None:
+            return WAIT
+        heads = {int(view.pending.array[row, P.TENANT]): row for row in launchable_rows(view)}
+        if holder in heads:
+            outranked = self._queue[holder] > min(self._queue)
+            full = outranked and tenants[holder][T.KERNELS_LAUNCHED] >= self._in_flight
+            return WAIT if full else self._launch(view, heads[holder])
+        if tenants[holder][T.KERNELS_LAUNCHED]:
+            return WAIT
+        row = self._best_prio_fit(view, heads, self._rest_of_gap_us(view, holder))
+        return WAIT if row is None else self._launch(view, row)
+
+    def _choose_holder(self, tenants: list[list[float]]) -> int | None:
+        """The tenant of the most urgent queue that has a job; in a queue the present holder, then the oldest job."""
+        busy = [tenant for tenant, row in enumerate(tenants) if row[T.JOBS_WAITING] > 0]
+
+        def order(tenant: int) -> tuple[int, bool, float]:
+            row = tenants[tenant]
+            goes_on = tenant == self._holder and row[T.JOBS_DONE] == self._held_job
+            return self._queue[tenant], not goes_on, row[T.OLDEST_ARRIVED_US]
+
+        holder = min(busy, key=order, default=None)
+        if holder is not None:
+            # Jobs of a tenant are numbered from 0 and complete in order.
+            self._held_job = int(tenants[holder][T.JOBS_DONE])
+        return holder
+
+    def _rest_of_gap_us(self, view: View, holder: int) -> float:
+        """Predicted idle time before the holder's next kernel, less what is in flight; NaN if it is not known."""
+        job, identity = self._last[holder]
+        if job != self._held_job:
+            return math.nan
+        tenants, running = view.tenants.array, view.running.array
+        if len(running) >= self._in_flight:
+            return 0.0
+        rest_us = float(tenants[holder, T.LAST_END_US]) + self._gap_us[identity] - view.time_us
+        for kernel in running:
+            rest_us -= max(0.0, self._duration_us[int(kernel[R.IDENTITY])] - float(kernel[R.ELAPSED_US]))
+        return rest_us
+
+    def _best_prio_fit(self, view: View, heads: dict[int, int], rest_us: float) -> int | None:
+        """Row of the longest kernel, of the most urgent queue that has a fitting one; the oldest of equal ones."""
+        if not rest_us > self._epsilon_us:
+            return None
+        fitting = []
+        for tenant, row in heads.items():
+            kernel = view.pending.array[row]
+            duration_us = self._duration_us[int(kernel[P.IDENTITY])]
+            if duration_us <= rest_us:
+                fitting.append((self._queue[tenant], -duration_us, float(kernel[P.ID]), row))
+        return min(fitting)[-1] if fitting else None
+
+    def _launch(self, view: View, row: int) -> Launch:
+        kernel = view.pending.array[row]
+        self._last[int(kernel[P.TENANT])] = (int(kernel[P.JOB]), int(kernel[P.IDENTITY]))
+        return Launch(int(kernel[P.ID]))
+
+
+def _estimates(problem: Problem, profiles: Profiles) -> NDArray[np.float64]:
+    """Durations by identity, with the mean of the tenant's measured kernels for those that are missing."""
+    durations = profiles.duration_us.copy()
+    for program in problem.programs:
+        own = np.array(sorted({op.identity for ops in program.variants for op in ops if op.identity >= 0}))
+        unknown = np.isnan(profiles.duration_us[own])
+        if not unknown.all():
+            durations[own[unknown]] = profiles.duration_us[own[~unknown]].mean()
+    return durations

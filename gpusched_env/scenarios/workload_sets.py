@@ -1,0 +1,66 @@
+"""Workloads that may take the place of a scenario's own: some to train on, others held out for evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from gpusched_env.workload.arrivals import ArrivalProcess
+from gpusched_env.workload.tenant import Tenant
+
+SetName = Literal["train", "held_out"]
+
+
+class Substitute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Another workload of a tenant, and what has to change with it; other fields of the tenant stay."""
+
+    workload: str
+    arrivals: ArrivalProcess | UnsetType = UNSET
+    jobs: Annotated[int, Meta(ge=1)] | UnsetType | None = UNSET
+    weight: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
+    slo_us: Annotated[float, Meta(gt=0)] | UnsetType | None = UNSET
+    launch: Literal["eager", "graph"] | UnsetType = UNSET
+    iteration_us: Annotated[float, Meta(gt=0)] | UnsetType | None = UNSET
+    memory_bytes: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+
+
+Variant = dict[str, Substitute]
+"""By tenant; tenants that are not named stay as the scenario has them. Empty: the scenario itself."""
+
+
+class WorkloadSets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Two sets of variants of a scenario, for training (domain randomisation) and for evaluation."""
+
+    train: Annotated[tuple[Variant, ...], Meta(min_length=1)]
+    held_out: Annotated[tuple[Variant, ...], Meta(min_length=1)]
+    """Each has at least one workload that no variant of ``train`` has for any tenant."""
+
+
+def problem_with_sets(sets: WorkloadSets, tenants: Sequence[Tenant]) -> str | None:
+    """What is wrong with ``sets`` for a scenario of these tenants, with its place; ``None`` if nothing is."""
+    own = {tenant.name: tenant.workload for tenant in tenants}
+    trained: set[str] = set()
+    for which, variants in (("train", sets.train), ("held_out", sets.held_out)):
+        seen: list[Variant] = []
+        for i, variant in enumerate(variants):
+            where = f"workload_sets.{which}[{i}]"
+            unknown = [name for name in variant if name not in own]
+            if unknown:
+                return f"{where} names tenant {unknown[0]!r}; tenants are {', '.join(own)}"
+            if variant in seen:
+                return f"{where} is the same as workload_sets.{which}[{seen.index(variant)}]"
+            seen.append(variant)
+            workloads = workloads_of(variant, own)
+            if which == "train":
+                trained |= workloads
+            elif workloads <= trained:
+                return f"{where} has only workloads of the training set; a held-out variant needs a new one"
+    return None
+
+
+def workloads_of(variant: Mapping[str, Substitute], own: Mapping[str, str]) -> set[str]:
+    """Workloads of all tenants in a variant; ``own`` are the scenario's, by tenant."""
+    return {variant[name].workload if name in variant else workload for name, workload in own.items()}

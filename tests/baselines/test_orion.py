@@ -1,0 +1,78 @@
+"""Orion on instances worked out by hand: four SMs of one block, no latencies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpusched_env.baselines.orion import Orion, bound_by
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.problem import Problem
+from tests.baselines.instances import launches, spans, started
+from tests.devices.problems import K, problem
+
+COMPUTE, MEMORY, NEITHER = (0.8, 0.2), (0.2, 0.8), (0.2, 0.2)
+
+
+def beside(folder: Path, best_effort: K, urgent: tuple[float, float], own: tuple[float, float]) -> Problem:
+    """A best-effort kernel beside a request of two blocks and 100 us; profiles are (issue, DRAM) shares."""
+    built = problem(folder, {"ops": [K(2, 100.0)]}, {"ops": [best_effort], "priority": 1})
+    profiles = zip(built.kernels, (urgent, own), strict=True)
+    return replace(built, kernels=tuple(replace(k, issue=issue, dram=dram) for k, (issue, dram) in profiles))
+
+
+@pytest.mark.parametrize(
+    ("urgent", "own", "start_us"),
+    [
+        (COMPUTE, MEMORY, 0.0),
+        (MEMORY, COMPUTE, 0.0),
+        (COMPUTE, COMPUTE, 100.0),
+        (MEMORY, MEMORY, 100.0),
+        (COMPUTE, NEITHER, 0.0),
+        (NEITHER, MEMORY, 0.0),
+        (NEITHER, NEITHER, 0.0),
+    ],
+)
+def test_only_kernels_bound_by_another_resource_run_beside_a_request(
+    tmp_path: Path, urgent: tuple[float, float], own: tuple[float, float], start_us: float
+) -> None:
+    assert spans(Orion(), beside(tmp_path, K(1, 10.0), urgent, own))[1][1] == start_us
+
+
+@pytest.mark.parametrize(("blocks", "threshold", "start_us"), [(3, 1.0, 0.0), (4, 1.0, 100.0), (2, 0.5, 100.0)])
+def test_a_kernel_for_too_many_sms_waits(tmp_path: Path, blocks: int, threshold: float, start_us: float) -> None:
+    """A kernel that needs fewer SMs than the threshold goes; of three blocks two fit, the third one follows."""
+    built = beside(tmp_path, K(blocks, 10.0), COMPUTE, MEMORY)
+    assert spans(Orion(sm_threshold=threshold), built)[1][1] == start_us
+
+
+def test_a_gap_between_kernels_belongs_to_the_request(tmp_path: Path) -> None:
+    """From 50 to 60 us the host prepares the request's second kernel; the class of the first one still counts."""
+    request = {"ops": [K(2, 50.0), "sync", K(2, 50.0, host_us=10.0)]}
+    built = problem(tmp_path, request, {"ops": [K(1, 5.0)], "priority": 1, "arrivals": started(52.0)})
+    memory = tuple(replace(kernel, issue=0.2, dram=0.8) for kernel in built.kernels)
+    assert spans(Orion(), replace(built, kernels=memory))[2] == (0, 60.0, 110.0, 0)
+    assert spans(Orion(), replace(built, kernels=memory))[1] == (1, 110.0, 115.0, 0)
+
+
+def test_work_in_flight_is_throttled(tmp_path: Path) -> None:
+    """The request takes 100 us alone: above 25 us in flight, all of it has to finish first."""
+    request = {"ops": [K(1, 100.0)], "arrivals": started(500.0)}
+    built = problem(tmp_path, {"ops": [K(1, 10.0)] * 6, "priority": 1}, request)
+    assert launches(Orion(duration_threshold=0.25), built, 0) == [0.0, 0.0, 0.0, 30.0, 30.0, 30.0]
+
+
+def test_classes() -> None:
+    assert bound_by(0.7, 0.3, 0.6) == "compute"
+    assert bound_by(0.3, 0.7, 0.6) == "memory"
+    assert bound_by(0.65, 0.7, 0.6) == "memory"
+    assert bound_by(0.59, 0.59, 0.6) == "neither"
+
+
+@pytest.mark.parametrize("options", [{"sm_threshold": 0.0}, {"duration_threshold": 0.0}, {"bound": 1.5}])
+def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="orion: got"):
+        Orion(**options)

@@ -1,0 +1,62 @@
+"""REEF on instances worked out by hand: four SMs of one block, killing takes 10 us, no other latencies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpusched_env.baselines.reef import Reef
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.problem import Problem
+from tests.baselines.instances import launches, spans, started
+from tests.devices.problems import K, problem
+
+
+def instance(folder: Path, idempotent: bool = True) -> Problem:
+    """Best-effort work on all SMs at 0; a request for two SMs at 30; more best-effort work for two at 35."""
+    return problem(
+        folder,
+        {"ops": [K(4, 100.0, idempotent=idempotent)], "priority": 1},
+        {"ops": [K(2, 50.0)], "arrivals": started(30.0)},
+        {"ops": [K(2, 30.0)], "priority": 1, "arrivals": started(35.0)},
+        gpu={"timing": {"reset_us": 10.0}},
+    )
+
+
+def test_a_request_kills_what_runs_and_is_padded_with_what_fits_beside_it(tmp_path: Path) -> None:
+    # Killed until 40; the request runs 40 to 90 and is padded 40 to 70; the killed kernel starts over at 90.
+    assert spans(Reef(), instance(tmp_path)) == [(0, 0.0, 190.0, 1), (1, 40.0, 90.0, 0), (2, 40.0, 70.0, 0)]
+
+
+def test_without_padding_best_effort_kernels_wait_for_the_end_of_the_request(tmp_path: Path) -> None:
+    without = [(0, 0.0, 190.0, 1), (1, 40.0, 90.0, 0), (2, 190.0, 220.0, 0)]
+    assert spans(Reef(padding=False), instance(tmp_path)) == without
+
+
+def test_reef_n_lets_running_kernels_finish(tmp_path: Path) -> None:
+    finished = [(0, 0.0, 100.0, 0), (1, 100.0, 150.0, 0), (2, 100.0, 130.0, 0)]
+    assert spans(Reef(reset=False), instance(tmp_path)) == finished
+
+
+def test_a_kernel_that_cannot_be_killed_is_drained(tmp_path: Path) -> None:
+    built = instance(tmp_path, idempotent=False)
+    assert spans(Reef(), built) == [(0, 0.0, 100.0, 0), (1, 100.0, 150.0, 0), (2, 100.0, 130.0, 0)]
+
+
+def test_padding_is_shorter_than_what_is_left_of_the_request(tmp_path: Path) -> None:
+    """On two SMs a kernel of four blocks takes two rounds: 60 us beside 50."""
+    best_effort = {"ops": [K(4, 30.0)], "priority": 1}
+    assert spans(Reef(), problem(tmp_path, {"ops": [K(2, 50.0)]}, best_effort))[1] == (1, 50.0, 80.0, 0)
+    assert spans(Reef(), problem(tmp_path, {"ops": [K(2, 60.0)]}, best_effort))[1] == (1, 0.0, 60.0, 0)
+
+
+def test_device_queues_hold_a_few_kernels(tmp_path: Path) -> None:
+    later = {"ops": [K(1, 1.0)], "arrivals": started(500.0)}
+    built = problem(tmp_path, {"ops": [K(4, 10.0)] * 5, "priority": 1}, later)
+    assert launches(Reef(depth=2), built, 0) == [0.0, 0.0, 10.0, 20.0, 30.0]
+
+
+def test_wrong_options_are_refused() -> None:
+    with pytest.raises(InputError, match="depth is 0"):
+        Reef(depth=0)
