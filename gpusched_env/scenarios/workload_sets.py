@@ -38,6 +38,10 @@ class WorkloadSets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     held_out: Annotated[tuple[Variant, ...], Meta(min_length=1)]
     """Each has at least one workload that no variant of ``train`` has for any tenant."""
 
+    def __hash__(self) -> int:
+        # Scenarios are keys of caches; a variant is a mapping, which has no hash of its own.
+        return hash(msgspec.json.encode(self))
+
 
 def problem_with_sets(sets: WorkloadSets, tenants: Sequence[Tenant]) -> str | None:
     """What is wrong with ``sets`` for a scenario of these tenants, with its place; ``None`` if nothing is."""

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import build_problem
@@ -94,7 +94,7 @@ def test_an_environment_takes_a_variant_for_an_episode() -> None:
         observation, _ = env.reset(seed=0, options={"scenario": change})
         assert env.observation_space.contains(observation)
         wanted = {name: fields["workload"] for name, fields in change["tenants"].items()}
-        assert isinstance(env.device, ReferenceDevice)
+        assert isinstance(env.device, CompiledDevice)
         running = {program.tenant.name: program.tenant.workload for program in env.device.problem.programs}
         assert running == running | wanted
 
