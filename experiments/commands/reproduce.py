@@ -54,7 +54,7 @@ def concurrency(
     json: Annotated[Path | None, typer.Option(metavar="PATH", help="Write everything there.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write concurrency.md and .json there.")] = None,
     docs: Annotated[Path | None, typer.Option(metavar="PATH", help="Write the Markdown page there.")] = None,
-    device: Annotated[str, typer.Option(help="Device that runs the kernels.")] = "reference",
+    device: Annotated[str, typer.Option(help="Device that runs the kernels.")] = "compiled",
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
 ) -> None:
     """NVIDIA's sharing mechanisms as Gilman and Walls (2021) found them; exit status 1 if a claim does not come out.
@@ -93,7 +93,7 @@ def fikit(
     json: Annotated[Path | None, typer.Option(metavar="PATH", help="Write everything there.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write fikit.md and fikit.json there.")] = None,
     docs: Annotated[Path | None, typer.Option(metavar="PATH", help="Write the Markdown page there.")] = None,
-    device: Annotated[str, typer.Option(help="Device that runs the kernels.")] = "reference",
+    device: Annotated[str, typer.Option(help="Device that runs the kernels.")] = "compiled",
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
 ) -> None:
     """FIKIT (Wu, 2024) against default sharing; exit status 1 if a headline figure does not come out.

@@ -24,7 +24,6 @@ from gpusched_env.experiments.reproduce.fikit.setting import (
     GPU,
     NETWORKS,
     RECORDED_ON,
-    SOME,
     Cell,
     all_cells,
     problem_of,
@@ -42,6 +41,8 @@ from gpusched_env.experiments.reproduce.fikit.trials import (
     thresholds,
 )
 
+SOME = ("AlexNet", "ResNet-50", "FCN-50", "Faster R-CNN", "FCOS")
+"""Of each kind, without those of a thousand waits, which take long to simulate."""
 TWO = ("AlexNet", "Faster R-CNN")
 """One that only waits for its answer, one that waits in mid-network."""
 

@@ -190,9 +190,9 @@ def _order_of_training(look: Look) -> Verdict:
 
 TEXT_UNKNOWN = "the text of this observation was not available to us"
 CLOSE = "The two are close: in shorter runs the order can be the other way round"
-ONE_PROCESS = (
-    "Priority streams need both tasks in one process, where PyTorch's threads share an interpreter; the simulated "
-    "hosts do not. Pairs of CUDA graphs recorded on an H100 are the other way round too: priority helps"
+ON_HARDWARE = (
+    "Nor is it the order on a real H100 (see below), where sharing an interpreter alone slows requests by more than "
+    "half: hosts and GPUs have changed since"
 )
 CLAIMS = (
     Claim("O1", "Priority streams: running blocks are not preempted, requests wait for them", _waits),
@@ -227,6 +227,6 @@ CLAIMS = (
     ),
     Claim("O9", "Room kept open between close kernels hides part of the cost", _room_kept_open),
     Claim("O10", "Occupancy misleads: utilisation should be measured by best-effort progress", _occupancy_misleads),
-    Claim("results", "Turnaround: time slicing below MPS below priority streams", _order_of_turnaround, ONE_PROCESS),
+    Claim("results", "Turnaround: time slicing below MPS below priority streams", _order_of_turnaround, ON_HARDWARE),
     Claim("results", "Training time added: most by time slicing, least by MPS", _order_of_training),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpusched_env.experiments.reproduce.concurrency import setting
+from gpusched_env.experiments.reproduce.concurrency import on_hardware, setting
 from gpusched_env.experiments.reproduce.concurrency.model_pairs import LIMIT, Side
 from gpusched_env.experiments.reproduce.concurrency.observations import Finding, percent
 from gpusched_env.experiments.reproduce.concurrency.published import Compared
@@ -67,6 +67,18 @@ def mechanisms_table(runs: Runs, where: Setting) -> Plain:
         )
     heads = ("mechanism", "mean ms", "added", "p99 ms", "dev/mean", "training", "progress", "SMs", "saves")
     return Plain(f"{where}: alone {runs.alone(where).turnaround_us / 1e3:.2f} ms", heads, rows)
+
+
+def hardware_table() -> Plain:
+    """The mechanisms as recorded on an H100."""
+    rows = []
+    for mine in on_hardware.recorded():
+        slowed = (f"{mine.slowdown[m]:.2f}" if m in mine.slowdown else NONE for m in on_hardware.MODES)
+        longer = (f"{mine.training[m]:.2f}" if m in mine.training else NONE for m in on_hardware.MODES[:-1])
+        rows.append((mine.inference, mine.form, str(mine.batch), f"{mine.alone_us / 1e3:.2f}", *slowed, *longer))
+    training = (f"training, {mode}" for mode in on_hardware.MODES[:-1])
+    heads = ("inference", "launches", "batch", "alone ms", *on_hardware.MODES, *training)
+    return Plain("The mechanisms on a real H100", heads, rows)
 
 
 def sides_table(found: list[Side]) -> Plain:
@@ -142,6 +154,9 @@ def markdown(result: Reproduction) -> str:
     ]
     for plain in (observations_table(result.findings), published_table(result.published)):
         lines += [f"## {plain.title}", "", markdown_table(plain)]
+    hardware = hardware_table()
+    lines += [f"## {hardware.title}", "", _paragraph(on_hardware.__doc__), ""]
+    lines += ["Turnaround of requests and time of a training step, each over that alone.", "", markdown_table(hardware)]
     lines += ["## Runs", ""]
     for where in result.runs.settings:
         plain = mechanisms_table(result.runs, where)

@@ -73,7 +73,7 @@ class Reproduction:
 
 def reproduce(
     workers: int,
-    device: str = "reference",
+    device: str = "compiled",
     on_progress: Callable[[int, float], None] | None = None,
     cells: Sequence[Cell] | None = None,
     horizon_us: float = HORIZON_US,

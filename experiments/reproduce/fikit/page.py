@@ -10,12 +10,13 @@ from gpusched_env.experiments.reproduce.fikit.drivers import drivers, outsiders
 from gpusched_env.experiments.reproduce.fikit.headline import MOST_ABOVE, OVERHEAD, distribution
 from gpusched_env.experiments.reproduce.fikit.pairs import Pair
 from gpusched_env.experiments.reproduce.fikit.reproduction import Reproduction
-from gpusched_env.experiments.reproduce.fikit.setting import GPU, SOME
+from gpusched_env.experiments.reproduce.fikit.setting import GPU
 from gpusched_env.experiments.reproduce.terminal import plain_tables
 from gpusched_env.experiments.validate.tables import Plain, markdown_table
 from gpusched_env.hardware.specs import load_gpu
 
 NONE = "–"
+PREMISE = "waits in mid-network beside a busy GPU"
 
 
 def headline_table(result: Reproduction) -> Plain:
@@ -35,7 +36,7 @@ def distribution_table(result: Reproduction) -> Plain:
     rows = []
     for gpu in result.gpus:
         pairs = result.runs.pairs(gpu)
-        for what, some in (("all pairs", pairs), ("waits in mid-network beside a busy GPU", _premise(pairs))):
+        for what, some in (("all pairs", pairs), (PREMISE, _premise(pairs))):
             if not some:
                 continue
             d = distribution([pair.speedup for pair in some])
@@ -118,17 +119,19 @@ def slices_table(result: Reproduction) -> Plain:
     found = result.runs.by_slice(GPU)
     if not found:
         return Plain("Time slice", ("slice ms", "median"), [])
-    some = set(next(iter(found.values())))
-    own = {(p.high.name, p.low.name): p.speedup for p in result.runs.pairs(GPU) if (p.high.name, p.low.name) in some}
-    found[load_gpu(GPU).timing.slice_us] = own
+    pairs = {(p.high.name, p.low.name): p for p in result.runs.pairs(GPU)}
+    found[load_gpu(GPU).timing.slice_us] = {names: pair.speedup for names, pair in pairs.items()}
     rows = []
     for slice_us, speedups in sorted(found.items()):
-        d = distribution(list(speedups.values()))
-        rows.append(
-            (f"{slice_us / 1e3:g}", f"{d.smallest:.2f}", f"{d.median:.2f}", f"{d.largest:.2f}", f"{d.above:.0%}")
-        )
-    heads = ("slice ms", "least", "median", "most", f"> {MOST_ABOVE}")
-    return Plain(f"Time slice, pairs of {', '.join(SOME)}", heads, rows)
+        premise = [speedup for names, speedup in speedups.items() if pairs[names].as_in_the_paper]
+        for what, some in (("all pairs", list(speedups.values())), (PREMISE, premise)):
+            if some:
+                d = distribution(some)
+                spread = (f"{value:.2f}" for value in (d.smallest, d.median, d.largest))
+                shares = (f"{share:.0%}" for share in (d.above, d.inside))
+                rows.append((f"{slice_us / 1e3:g}", what, str(d.pairs), *spread, *shares))
+    heads = ("slice ms", "", "pairs", "least", "median", "most", f"> {MOST_ABOVE}", "in range")
+    return Plain("Time slice", heads, rows)
 
 
 def outside_table(result: Reproduction, gpu: str) -> Plain:

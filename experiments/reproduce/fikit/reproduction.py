@@ -94,7 +94,7 @@ class Reproduction:
 
 def reproduce(
     workers: int,
-    device: str = "reference",
+    device: str = "compiled",
     on_progress: Progress | None = None,
     cells: Sequence[Cell] | None = None,
     *,

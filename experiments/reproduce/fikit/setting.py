@@ -43,8 +43,6 @@ NETWORKS: dict[str, str] = {
     "SSD300": "ssd300_vgg16_infer_b1",
 }
 """Recorded workloads: classification, segmentation, detection."""
-SOME = ("AlexNet", "ResNet-50", "FCN-50", "Faster R-CNN", "FCOS")
-"""For what is varied besides: of each kind, without those of a thousand waits, which take long to simulate."""
 SLICES_US = (1000.0, 4000.0)
 """Time slices besides the GPU's own 2 ms; Gilman and Walls also speak of 4 ms."""
 
@@ -98,15 +96,14 @@ class Cell:
     """Instead of the GPU's own time slice."""
 
 
-def all_cells(networks: tuple[str, ...] = tuple(NETWORKS), some: tuple[str, ...] = SOME) -> list[Cell]:
-    """Every run: all pairs on both GPUs, networks by themselves, and other time slices for pairs of ``some``."""
-    pairs, few = itertools.permutations(networks, 2), itertools.permutations(some, 2)
+def all_cells(networks: tuple[str, ...] = tuple(NETWORKS), slices_us: tuple[float, ...] = SLICES_US) -> list[Cell]:
+    """Every run: all pairs on both GPUs, networks by themselves, and other time slices."""
     by_itself = itertools.product((GPU, RECORDED_ON), networks, (*BY_ITSELF, *SLOWER))
     cells = [Cell(gpu, network, None, mode) for gpu, network, mode in by_itself]
-    for high, low in pairs:
+    for high, low in itertools.permutations(networks, 2):
         cells += [Cell(GPU, high, low, mode) for mode in (*CONTINUOUS, *INTERMITTENT)]
+        cells += [Cell(GPU, high, low, DEFAULT, slice_us) for slice_us in slices_us]
         cells += [Cell(RECORDED_ON, high, low, mode) for mode in (DEFAULT, FIKIT, UNDER_MPS)]
-    cells += [Cell(GPU, high, low, DEFAULT, slice_us) for high, low in few for slice_us in SLICES_US]
     return cells
 
 
