@@ -40,6 +40,19 @@ def forgotten(profiles: Profiles, rng: np.random.Generator, share: float) -> Pro
     return Profiles(profiles.duration_us * known, profiles.gap_us * known)
 
 
+def distorted(
+    profiles: Profiles,
+    rng: np.random.Generator,
+    durations: float = 1.0,
+    gaps: float = 1.0,
+    scatter: float = 1.0,
+    forget: float = 0.0,
+) -> Profiles:
+    """Everything together: :func:`scaled`, then :func:`scattered`, then :func:`forgotten`."""
+    told = scattered(scaled(profiles, rng, durations, gaps), rng, scatter)
+    return forgotten(told, rng, forget) if forget else told
+
+
 class Misinformed:
     """Another scheduler, told wrong profiles."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from gpusched_env.baselines.exclusive import Exclusive
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.baselines.fikit import Fikit
+from gpusched_env.baselines.misinformed import Misinformed, distorted
 from gpusched_env.baselines.mps import Mps
 from gpusched_env.baselines.orion import Orion
 from gpusched_env.baselines.pass_through import PassThrough
@@ -23,6 +25,28 @@ from gpusched_env.baselines.time_slicing import TimeSlicing
 from gpusched_env.baselines.xsched import XSched
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scheduling.scheduler import Scheduler
+
+
+def misinformed(
+    scheduler: str, durations: float = 1.0, gaps: float = 1.0, scatter: float = 1.0, forget: float = 0.0
+) -> Misinformed:
+    """Another scheduler that was told wrong profiles.
+
+    Args:
+        scheduler: its name.
+        durations, gaps: by what factors all are off.
+        scatter: each is off by a factor of its own besides, log-uniform from ``1 / scatter`` to ``scatter``.
+        forget: share of the kernels that were never measured.
+
+    Raises:
+        InputError: no such scheduler, or a value is out of range.
+    """
+    if not (durations > 0.0 and gaps >= 0.0 and scatter >= 1.0 and 0.0 <= forget <= 1.0):
+        given = f"durations {durations}, gaps {gaps}, scatter {scatter}, forget {forget}"
+        raise InputError(f"misinformed: {given}; factors are positive, scatter is at least 1, forget a share")
+    wrong = functools.partial(distorted, durations=durations, gaps=gaps, scatter=scatter, forget=forget)
+    return Misinformed(make_scheduler(scheduler), wrong)
+
 
 _SCHEDULERS: dict[str, Callable[..., Scheduler]] = {
     "pass-through": PassThrough,
@@ -40,11 +64,18 @@ _SCHEDULERS: dict[str, Callable[..., Scheduler]] = {
     "fikit": Fikit,
     "random": RandomChoice,
 }
+_OF_OTHERS: dict[str, Callable[..., Scheduler]] = {"misinformed": misinformed}
+"""Made of another scheduler, which has to be named."""
 
 
 def scheduler_names() -> list[str]:
     """Names that :func:`make_scheduler` knows: the GPU's own mechanisms first, then policies."""
     return list(_SCHEDULERS)
+
+
+def all_names() -> list[str]:
+    """Besides :func:`scheduler_names`, those that are made of another scheduler: ``misinformed(scheduler=fikit)``."""
+    return [*_SCHEDULERS, *_OF_OTHERS]
 
 
 def describe(name: str) -> str:
@@ -80,6 +111,7 @@ def make_scheduler(spec: str, **options: Any) -> Scheduler:
 
 
 def _find(name: str) -> Callable[..., Scheduler]:
-    if name not in _SCHEDULERS:
-        raise InputError(f"unknown scheduler {name!r}; {did_you_mean(name, _SCHEDULERS)}")
-    return _SCHEDULERS[name]
+    known = {**_SCHEDULERS, **_OF_OTHERS}
+    if name not in known:
+        raise InputError(f"unknown scheduler {name!r}; {did_you_mean(name, known)}")
+    return known[name]

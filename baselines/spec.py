@@ -72,6 +72,10 @@ def with_options(make: Callable[..., Scheduler], name: str, options: dict[str, A
     for option in options:
         if option not in known:
             raise InputError(f"scheduler {name!r} has no option {option!r}; {_hint(option, known)}")
+    parameters = inspect.signature(make).parameters.values()
+    missing = [p.name for p in parameters if p.default is p.empty and p.name not in options]
+    if missing:
+        raise InputError(f"scheduler {name!r} needs {', '.join(missing)}: {name}({missing[0]}=...)")
     annotated: Any = make
     types = typing.get_type_hints(annotated.__init__ if isinstance(make, type) else annotated)
     return make(**{option: _value(name, option, value, types.get(option)) for option, value in options.items()})

@@ -15,6 +15,7 @@ from gpusched_env.experiments.commands import (
     fuzz,
     import_trace,
     listings,
+    rank,
     reproduce,
     validate,
 )
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (bench, calibrate, compare, fuzz, import_trace, listings, reproduce, validate):
+for group in (bench, calibrate, compare, fuzz, import_trace, listings, rank, reproduce, validate):
     group.register(app)
 
 

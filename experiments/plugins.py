@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpusched_env.baselines.registry import describe, make_scheduler, scheduler_names
+from gpusched_env.baselines.registry import all_names, describe, make_scheduler
 from gpusched_env.baselines.spec import parse_spec, with_options
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scheduling.device import Device
@@ -31,9 +31,9 @@ def check_scheduler(source: SchedulerSource) -> None:
     """
     if isinstance(source, str):
         name, _ = parse_spec(source)
-        if ":" not in name and name not in scheduler_names():
+        if ":" not in name and name not in (known := all_names()):
             raise InputError(
-                f"unknown scheduler {name!r}; {did_you_mean(name, scheduler_names())} "
+                f"unknown scheduler {name!r}; {did_you_mean(name, known)} "
                 "(one's own: package.module:Name or path/to/file.py:Name)"
             )
     new_scheduler(source)

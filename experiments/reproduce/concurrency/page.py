@@ -10,6 +10,7 @@ from gpusched_env.experiments.reproduce.concurrency.observations import Finding,
 from gpusched_env.experiments.reproduce.concurrency.published import Compared
 from gpusched_env.experiments.reproduce.concurrency.reproduction import Reproduction
 from gpusched_env.experiments.reproduce.concurrency.runs import PAPERS, Runs, Setting
+from gpusched_env.experiments.reproduce.terminal import plain_tables
 from gpusched_env.experiments.validate.tables import Plain, markdown_table
 
 VERDICTS = {True: "holds", False: "contradicted", None: "not scored"}
@@ -112,10 +113,6 @@ def modes_table(found: list[Side]) -> Plain:
 
 def terminal(result: Reproduction) -> Any:
     """What the command prints: the paper's setting, all verdicts, and the sides beyond the limit."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     styles = {"holds": "green", "contradicted": "red", "off": "red", "not scored": "dim"}
     beyond = sides_table([s for s in result.sides if not s.holds])
     plains = [
@@ -125,20 +122,7 @@ def terminal(result: Reproduction) -> Any:
         modes_table(result.sides),
         Plain("Sides beyond the limit", beyond.heads, beyond.rows),
     ]
-    parts: list[Any] = []
-    for plain in plains:
-        parts.append(Text(f"\n{plain.title}", style="bold"))
-        table = Table(box=None, header_style="dim", padding=(0, 1), pad_edge=False)
-        for i, head in enumerate(plain.heads):
-            table.add_column(head, justify="right" if all(_is_number(row[i]) for row in plain.rows) else "left")
-        for row in plain.rows:
-            table.add_row(*(Text(cell, style=styles.get(cell, "")) for cell in row))
-        parts.append(table)
-    return Group(*parts)
-
-
-def _is_number(cell: str) -> bool:
-    return cell == NONE or cell.lstrip("+-")[:1].isdigit()
+    return plain_tables(plains, styles)
 
 
 def markdown(result: Reproduction) -> str:

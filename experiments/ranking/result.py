@@ -1,0 +1,94 @@
+"""The file of a ranking: its episodes, and what is needed to run them again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, Workloads
+
+SCHEMA = "gpusched-ranking/1"
+
+
+class Ranking(msgspec.Struct, kw_only=True):
+    """Episodes of several schedulers on the same problems and seeds."""
+
+    schema: str = SCHEMA
+    command: str
+    versions: dict[str, str]
+    workloads: Workloads
+    gpu: str | None
+    """Instead of the scenarios' own."""
+    schedulers: list[str]
+    devices: list[str]
+    """The first decides; others are compared with it."""
+    seeds: list[int]
+    variants: dict[str, list[str]]
+    """By scenario: names of the problems that were run."""
+    episodes: list[EpisodeCost]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every episode has been run."""
+        problems = sum(len(names) for names in self.variants.values())
+        return len(self.episodes) == problems * len(self.schedulers) * len(self.devices) * len(self.seeds)
+
+    def costs(self, scenario: str, device: str) -> dict[str, NDArray[np.float64]]:
+        """By scheduler, shape ``(variants, seeds)``.
+
+        Raises:
+            InputError: episodes are missing.
+        """
+        found = {
+            (e.cell.scheduler, e.cell.variant, e.cell.seed): e.cost
+            for e in self.episodes
+            if e.cell.scenario == scenario and e.cell.device == device
+        }
+        variants = self.variants[scenario]
+        wanted = [(s, v, n) for s in self.schedulers for v in variants for n in self.seeds]
+        missing = [key for key in wanted if key not in found]
+        if missing:
+            raise InputError(f"{scenario} on {device}: {len(missing)} of {len(wanted)} episodes are missing")
+        return {s: np.array([[found[s, v, n] for n in self.seeds] for v in variants]) for s in self.schedulers}
+
+
+def encode_ranking(ranking: Ranking) -> bytes:
+    """JSON, a line an episode."""
+    head = msgspec.structs.replace(ranking, episodes=[])
+    lines = b",\n".join(msgspec.json.encode(episode) for episode in ranking.episodes)
+    return msgspec.json.encode(head).removesuffix(b"[]}") + b"[\n" + lines + b"\n]}\n"
+
+
+def read_ranking(path: Path) -> Ranking:
+    """A file that ``gpusched rank`` wrote.
+
+    Raises:
+        InputError: it cannot be read, or is none.
+    """
+    try:
+        ranking = msgspec.json.decode(path.read_bytes(), type=Ranking)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: not a ranking ({error}); gpusched rank --json writes one") from error
+    if ranking.schema != SCHEMA:
+        raise InputError(f"{path}: schema {ranking.schema!r}, expected {SCHEMA!r}")
+    return ranking
+
+
+def check_equal_devices(rankings: Sequence[Ranking]) -> float:
+    """Largest relative difference of an episode's cost between a ranking's devices; NaN with one device each."""
+    largest = float("nan")
+    for ranking in rankings:
+        for scenario in ranking.variants:
+            first = ranking.costs(scenario, ranking.devices[0])
+            for device in ranking.devices[1:]:
+                other = ranking.costs(scenario, device)
+                off = max(float(np.max(np.abs(other[s] / first[s] - 1.0))) for s in ranking.schedulers)
+                largest = off if largest != largest else max(largest, off)
+    return largest

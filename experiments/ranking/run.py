@@ -1,0 +1,126 @@
+"""Running a ranking: episodes in worker processes, the result file written as they finish."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import get_args
+
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.output import result_file
+from gpusched_env.experiments.plugins import check_scheduler, new_device
+from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell, Workloads, cells_of, variants_of
+from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking
+from gpusched_env.experiments.result_json import versions
+from gpusched_env.experiments.workers import run_tasks
+from gpusched_env.scenarios.scenario import Scenario, load_scenario
+
+WRITE_EVERY_S = 10.0
+
+
+def run_ranking(
+    scenarios: Sequence[str],
+    schedulers: Sequence[str],
+    seeds: Sequence[int],
+    path: Path,
+    *,
+    workloads: str = "own",
+    gpu: str | None = None,
+    devices: Sequence[str] = ("compiled",),
+    workers: int | None = None,
+    resume: bool = False,
+    on_progress: Callable[[int, float], None] | None = None,
+    command: str = "",
+) -> Ranking:
+    """Run every scheduler on the same episodes; an interrupt (Ctrl-C) keeps what has finished.
+
+    Args:
+        scenarios, schedulers, devices: names, as for ``compare``.
+        seeds: of every variant and device.
+        path: the result file, written as episodes finish.
+        workloads: ``own``, ``train`` or ``held_out``.
+        gpu: instead of the scenarios' own.
+        workers: processes (default: one a CPU core).
+        resume: keep the episodes of ``path``, which must be of the same version of the package.
+        on_progress: called with the number of finished episodes and their share.
+        command: noted in the result.
+
+    Raises:
+        InputError: unknown names, no such workload set, or ``path`` cannot be written or is no ranking.
+        IllegalCommand, DeadlockError: from an episode, which it names.
+    """
+    kind = _workloads(workloads)
+    for scheduler in schedulers:
+        check_scheduler(scheduler)
+    for device in devices:
+        new_device(device)
+    problems: dict[tuple[str, str], Scenario] = {}
+    for name in scenarios:
+        for variant in variants_of(load_scenario(name), kind, gpu):
+            problems[name, variant.name] = variant
+    ranking = Ranking(
+        command=command,
+        versions=versions(),
+        workloads=kind,
+        gpu=gpu,
+        schedulers=list(schedulers),
+        devices=list(devices),
+        seeds=list(seeds),
+        variants={name: [variant for scenario, variant in problems if scenario == name] for name in scenarios},
+        episodes=[],
+    )
+    cells = cells_of(problems, schedulers, devices, seeds)
+    if resume and path.exists():
+        ranking.episodes = _kept(path, ranking, cells)
+    _run(ranking, RunCell(problems), cells, path, workers or os.cpu_count() or 1, on_progress)
+    return ranking
+
+
+def _run(
+    ranking: Ranking,
+    task: RunCell,
+    cells: list[Cell],
+    path: Path,
+    workers: int,
+    on_progress: Callable[[int, float], None] | None,
+) -> None:
+    done = {episode.cell: episode for episode in ranking.episodes}
+    todo = [cell for cell in cells if cell not in done]
+    written = time.monotonic()
+    _write(path, ranking)
+    try:
+        for _, episode in run_tasks(task, todo, workers):
+            done[episode.cell] = episode
+            ranking.episodes = [done[cell] for cell in cells if cell in done]
+            if on_progress is not None:
+                on_progress(len(done), len(done) / len(cells))
+            if time.monotonic() - written > WRITE_EVERY_S:
+                _write(path, ranking)
+                written = time.monotonic()
+    except KeyboardInterrupt:
+        pass
+    _write(path, ranking)
+
+
+def _write(path: Path, ranking: Ranking) -> None:
+    with result_file(path, "--json") as staging:
+        staging.write_bytes(encode_ranking(ranking))
+
+
+def _kept(path: Path, ranking: Ranking, cells: list[Cell]) -> list[EpisodeCost]:
+    """The wanted episodes of an earlier run."""
+    before = read_ranking(path)
+    ours, theirs = ranking.versions.get("gpusched-env"), before.versions.get("gpusched-env")
+    if ours != theirs:
+        raise InputError(f"--resume: {path} is of version {theirs}, this is {ours}; run it anew")
+    wanted = set(cells) if (before.workloads, before.gpu) == (ranking.workloads, ranking.gpu) else set()
+    return [episode for episode in before.episodes if episode.cell in wanted]
+
+
+def _workloads(name: str) -> Workloads:
+    for known in get_args(Workloads):
+        if name == known:
+            return known  # type: ignore[no-any-return]
+    raise InputError(f"--workloads {name!r}: must be one of {', '.join(get_args(Workloads))}")
