@@ -1,6 +1,7 @@
 """Schedulers and devices by name: the registered ones, or a user's own as ``module:Name`` or ``file.py:Name``.
 
-A scheduler's options may follow its name: ``mps(share=50)``, ``file.py:Name(depth=3)``.
+A scheduler's options may follow its name: ``mps(share=50)``, ``file.py:Name(depth=3)``. ``learned`` is the trained
+agent that is shipped for the scenario, ``learned:PATH`` that of a file.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpusched_env.baselines.registry import all_names, describe, make_scheduler
+from gpusched_env.baselines.registry import all_names, describe, make_scheduler, scheduler_names
 from gpusched_env.baselines.spec import parse_spec, with_options
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.scheduler import Scheduler
 
@@ -23,26 +25,51 @@ SchedulerSource = str | Scheduler | Callable[[], Scheduler]
 DeviceSource = str | Callable[[], Device]
 
 
-def check_scheduler(source: SchedulerSource) -> None:
+LEARNED = "learned"
+"""The shipped agent; with a colon and a path behind it, the agent of a file."""
+
+
+def default_schedulers(scenario: Scenario) -> list[str]:
+    """Names to compare where none are given: all hand-written ones, and the shipped agent where there is one."""
+    from gpusched_env.agents.shipped import is_shipped_for
+
+    return [*scheduler_names(), *([LEARNED] if is_shipped_for(scenario) else [])]
+
+
+def check_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -> None:
     """Find out early whether ``source`` is a scheduler and its options fit.
 
+    Args:
+        scenario: what it is to run on; a trained agent is asked whether it can.
+
     Raises:
-        InputError: no scheduler of that name; option, import or attribute at fault.
+        InputError: no scheduler of that name; option, import or attribute at fault; another scenario needed.
     """
-    if isinstance(source, str):
+    if isinstance(source, str) and not _is_learned(source):
         name, _ = parse_spec(source)
         if ":" not in name and name not in (known := all_names()):
             raise InputError(
-                f"unknown scheduler {name!r}; {did_you_mean(name, known)} "
+                f"unknown scheduler {name!r}; {did_you_mean(name, [*known, LEARNED])} "
                 "(one's own: package.module:Name or path/to/file.py:Name)"
             )
-    new_scheduler(source)
+    from gpusched_env.agents.learned import LearnedScheduler
+
+    scheduler = new_scheduler(source)
+    if scenario is not None and isinstance(scheduler, LearnedScheduler):
+        scheduler.prepare(scenario)
 
 
 def new_scheduler(source: SchedulerSource) -> Scheduler:
     """A scheduler from its name, class, function or object."""
     made: Any = source
     if isinstance(source, str):
+        if _is_learned(source):
+            from gpusched_env.agents.learned import LearnedScheduler
+
+            _, given, path = source.partition(":")
+            if given and not path:
+                raise InputError(f"scheduler {source!r}: expected {LEARNED}:PATH with the file of an exported policy")
+            return LearnedScheduler(path or None)
         name, options = parse_spec(source)
         if ":" not in name:
             return make_scheduler(source)
@@ -59,6 +86,12 @@ def new_scheduler(source: SchedulerSource) -> Scheduler:
 def describe_scheduler(source: SchedulerSource) -> str:
     """One line about a scheduler."""
     target: Any = source
+    if isinstance(source, str) and _is_learned(source):
+        from gpusched_env.agents.learned import LearnedScheduler
+
+        learned = new_scheduler(source)
+        assert isinstance(learned, LearnedScheduler)
+        return learned.describe()
     if isinstance(source, str):
         name, _ = parse_spec(source)
         if ":" not in name:
@@ -85,6 +118,10 @@ def new_device(source: DeviceSource) -> Device:
     if source not in device_names():
         raise InputError(f"unknown device {source!r}; {did_you_mean(source, device_names())}")
     return make_device(source)
+
+
+def _is_learned(source: str) -> bool:
+    return source == LEARNED or source.startswith(f"{LEARNED}:")
 
 
 def _load(reference: str) -> Any:

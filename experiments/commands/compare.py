@@ -25,8 +25,9 @@ def compare_command(
         str,
         typer.Option(
             metavar="A,B,...",
-            help="Names (gpusched schedulers), package.module:Name or file.py:Name; options may follow, as in "
-            "'mps(share=50),fifo'. Default: all that are registered.",
+            help="Names (gpusched schedulers), package.module:Name, file.py:Name or learned:PATH of a trained agent; "
+            "options may follow, as in 'mps(share=50),fifo'. Default: all that are registered, and the agent that is "
+            "shipped for the scenario.",
         ),
     ] = "",
     seeds: Annotated[int, typer.Option(min=1, help="Episodes of each scheduler.")] = 5,
@@ -60,10 +61,10 @@ def compare_command(
     """
     from rich.console import Console
 
-    from gpusched_env.baselines.registry import scheduler_names
     from gpusched_env.baselines.spec import split_specs
     from gpusched_env.experiments.compare import compare
     from gpusched_env.experiments.output import ResultFolder, result_file, write_results
+    from gpusched_env.experiments.plugins import default_schedulers
     from gpusched_env.experiments.settings import apply_settings
     from gpusched_env.experiments.terminal import output_console, progress_bar
     from gpusched_env.scenarios.scenario import load_scenario
@@ -72,7 +73,7 @@ def compare_command(
     flags = {"gpu": gpu, "horizon_us": horizon_us, "decision_us": decision_us}
     changes = [f"{key}={value}" for key, value in flags.items() if value is not None]
     resolved = apply_settings(resolved, [*changes, *(settings or [])])
-    names = split_specs(schedulers) or scheduler_names()
+    names = split_specs(schedulers) or default_schedulers(resolved)
     folder = out if out is not None else Path("results") / resolved.name
     with contextlib.ExitStack() as stack:
         results = stack.enter_context(ResultFolder(folder))

@@ -20,7 +20,7 @@ def rank(
     scenarios: Annotated[list[str], typer.Argument(metavar="SCENARIO...", help="Names, or .yaml files.")],
     json: Annotated[Path, typer.Option(metavar="PATH", help="Result file; grows while episodes finish.")],
     schedulers: Annotated[
-        str, typer.Option(metavar="A,B,...", help="As for gpusched compare. Default: all that are registered.")
+        str, typer.Option(metavar="A,B,...", help="As for gpusched compare. Default: those of gpusched compare.")
     ] = "",
     seeds: Annotated[int, typer.Option(min=1, help="Episodes of each scheduler and variant.")] = 10,
     seed: Annotated[int, typer.Option(min=0, metavar="FIRST", help="First seed.")] = 0,
@@ -36,13 +36,15 @@ def rank(
 
     Writes every episode's cost to the result file, from which gpusched rank-page makes a page.
     """
-    from gpusched_env.baselines.registry import scheduler_names
     from gpusched_env.baselines.spec import split_specs
+    from gpusched_env.experiments.plugins import default_schedulers
     from gpusched_env.experiments.ranking.page import terminal
     from gpusched_env.experiments.ranking.run import run_ranking
     from gpusched_env.experiments.terminal import output_console, progress_bar
+    from gpusched_env.scenarios.scenario import load_scenario
 
-    names = split_specs(schedulers) or scheduler_names()
+    common = [default_schedulers(load_scenario(scenario)) for scenario in scenarios]
+    names = split_specs(schedulers) or [name for name in common[0] if all(name in names for names in common)]
     with progress_bar(1, "episodes") as on_progress:
         ranking = run_ranking(
             scenarios,

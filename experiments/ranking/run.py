@@ -52,14 +52,14 @@ def run_ranking(
         IllegalCommand, DeadlockError: from an episode, which it names.
     """
     kind = _workloads(workloads)
-    for scheduler in schedulers:
-        check_scheduler(scheduler)
     for device in devices:
         new_device(device)
     problems: dict[tuple[str, str], Scenario] = {}
     for name in scenarios:
         for variant in variants_of(load_scenario(name), kind, gpu):
             problems[name, variant.name] = variant
+            for scheduler in schedulers:
+                check_scheduler(scheduler, variant)
     ranking = Ranking(
         command=command,
         versions=versions(),
