@@ -42,5 +42,5 @@ def test_right_profiles_change_nothing() -> None:
     "spec", ["misinformed", "misinformed(scheduler=nobody)", "misinformed(scheduler=fifo,scatter=0.5)"]
 )
 def test_refusals(spec: str) -> None:
-    with pytest.raises(InputError, match="scheduler|misinformed"):
+    with pytest.raises(InputError, match=r"scheduler|misinformed"):
         make_scheduler(spec)
