@@ -54,9 +54,14 @@ def evict(view: View, rows: Iterable[int], mode: PreemptionMode, gpu: GpuSpec) -
     return Wait(looks_again_us) if looks_again_us < math.inf else None
 
 
-def may_start_us(view: View, kernel: NDArray[np.float64], gpu: GpuSpec) -> float:
-    """When to look whether a launched kernel that is next in its stream has started (a row of ``view.running``)."""
+def reaches_us(view: View, kernel: NDArray[np.float64], gpu: GpuSpec) -> float:
+    """When a launched kernel that is next in its stream reaches (or reached) the SMs (a row of ``view.running``)."""
     arrives_us = float(kernel[R.LAUNCHED_US]) + gpu.timing.launch_latency_us
     free_us = float(view.tenants.array[int(kernel[R.TENANT]), TenantColumn.LAST_END_US]) + gpu.timing.stream_gap_us
-    starts_us = max(arrives_us, free_us) + SETTLED_US
+    return max(arrives_us, free_us)
+
+
+def may_start_us(view: View, kernel: NDArray[np.float64], gpu: GpuSpec) -> float:
+    """When to look whether a launched kernel that is next in its stream has started (a row of ``view.running``)."""
+    starts_us = reaches_us(view, kernel, gpu) + SETTLED_US
     return starts_us if starts_us > view.time_us else view.time_us + POLL_US

@@ -6,9 +6,10 @@ Saving costs the time to write the resident blocks' registers and shared memory,
 One of the authors' ways to hide the cost is to keep the room open between kernels that follow each other
 closely, rather than let best-effort blocks have it for a moment.
 
-The authors save as many blocks as the urgent kernel lacks room for. The contract preempts whole kernels: here
-all blocks of a less urgent kernel go, unless the SMs that are idle have room for the urgent one. They come back
-as soon as the urgent one has its room, into what it leaves.
+The authors save as many blocks as the urgent kernel lacks room for. So do we, by whole SMs (:mod:`.room`): nothing
+where the SMs that are idle have room for it, else all less urgent blocks on as many SMs as it lacks. Drivers preempt
+whole kernels instead: then all blocks of the less urgent ones go. In both cases they come back as soon as the urgent
+kernel has its room, into what it leaves.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from gpusched_env.baselines.evict import evict, may_start_us
 from gpusched_env.baselines.pending import ID, TENANT, launchable_rows
 from gpusched_env.baselines.priority_streams import stream_priorities
+from gpusched_env.baselines.room import RoomMaker
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, PreemptionMode, Wait
@@ -34,11 +36,15 @@ class PreemptivePriority:
 
     commands = ("preempt",)
 
-    def __init__(self, mode: PreemptionMode = "save", keep_open_us: float = 0.0, depth: int = 16) -> None:
+    def __init__(
+        self, mode: PreemptionMode = "save", keep_open_us: float = 0.0, depth: int = 16, fine: bool = True
+    ) -> None:
         """``mode``: what happens to running kernels: ``save``, ``drain`` at the next block boundary, or ``reset``
         (kernels that are not idempotent are drained). ``keep_open_us``: 0, less urgent kernels go on in the room that
         urgent ones leave, and between them; above, only where a request's last kernel ended that long ago; ``inf``:
-        only between requests. ``depth``: kernels that a tenant has in its stream at most (>= 1).
+        only between requests. ``depth``: kernels that a tenant has in its stream at most (>= 1). ``fine``: save
+        only the blocks on as many SMs as an urgent kernel lacks; ``False``, or with another mode, or where room is
+        kept open (which blocks left on the GPU would fill): whole kernels.
 
         Raises:
             InputError: a value is out of range.
@@ -48,12 +54,14 @@ class PreemptivePriority:
             raise InputError(f"preemptive-priority: {given}; mode is save, drain or reset, the others >= 0 and >= 1")
         self._mode: PreemptionMode = mode
         self._keep_open_us, self._depth = keep_open_us, depth
+        self._fine = fine and mode == "save" and keep_open_us == 0.0
 
     def reset(self, problem: Problem, rng: np.random.Generator) -> None:
         """Give each tenant a stream priority."""
         self._problem = problem
         urgencies = [tenant.priority for tenant in problem.scenario.tenants]
         self._priorities = stream_priorities(urgencies, problem.gpu.priorities)
+        self._room = RoomMaker(problem)
 
     def decide(self, view: View) -> Command:
         """Launch the most urgent kernel whose turn it is; make room for launched ones that lack it."""
@@ -68,6 +76,9 @@ class PreemptivePriority:
             if free_us <= view.time_us:
                 return Launch(int(table[row, ID]), self._priorities[tenant])
             break
+        if self._fine:
+            room = self._room.make(view, self._next_in_streams(view))
+            return Wait(min(room.until_us, free_us)) if isinstance(room, Wait) else room
         urgency = self._most_urgent_without_room(view)
         victims = np.flatnonzero(view.running.array[:, R.PRIORITY] > urgency).tolist()
         eviction = evict(view, victims, self._mode, self._problem.gpu)

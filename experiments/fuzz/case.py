@@ -37,6 +37,8 @@ class RandomCommands(_Data, frozen=True, kw_only=True, tag="random-commands", ta
     illegal: float = 0.1
     confined: Share = 0.2
     """Share of launches with a partition of their own."""
+    partial: Share = 0.6
+    """Share of saves that are confined to some SMs."""
     urgent: Share = 0.3
     """Share of launches with another stream priority than 0."""
     bounded: Share = 0.4

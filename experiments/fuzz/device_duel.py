@@ -13,7 +13,7 @@ from gpusched_env.experiments.fuzz.case import RandomCommands
 from gpusched_env.experiments.fuzz.duel import Duel, record
 from gpusched_env.experiments.fuzz.moves import command_of
 from gpusched_env.experiments.fuzz.players import RandomPlayer, make_player
-from gpusched_env.scheduling.commands import WAIT, Command, Wait
+from gpusched_env.scheduling.commands import WAIT, Command, Preempt, Wait
 from gpusched_env.scheduling.view import View
 
 Views = tuple[View | None, View | None]
@@ -89,6 +89,9 @@ class DeviceDuel(Duel):
                 views = self._give(command, remember=True)
             except IllegalCommand:
                 self._check_unchanged((view, other), command)
+                continue
+            if isinstance(command, Preempt) and command.partition is not None:
+                self.outcome.features.add("blocks saved on some SMs")
 
     def _give(self, command: Command, *, remember: bool = False) -> Views:
         self.both(f"apply {command}", lambda d: d.apply(command), self.devices)

@@ -41,11 +41,12 @@ class LaunchMove(msgspec.Struct, frozen=True, kw_only=True, tag="launch", tag_fi
 
 
 class PreemptMove(msgspec.Struct, frozen=True, kw_only=True, tag="preempt", tag_field="do", omit_defaults=True):
-    """Preempt a kernel: row ``pick`` (counted round) of those ``among``."""
+    """Preempt a kernel: row ``pick`` (counted round) of those ``among``; ``partition``: where its blocks are saved."""
 
     among: Among = "running"
     pick: int = 0
     mode: PreemptionMode = "drain"
+    partition: Sms | None = None
 
 
 class PartitionMove(msgspec.Struct, frozen=True, kw_only=True, tag="partition", tag_field="do", omit_defaults=True):
@@ -88,7 +89,7 @@ def command_of(move: Move, view: View) -> Command | None:
             return None if kernel is None else Launch(kernel, move.priority, _partition(move.partition))
         case PreemptMove():
             kernel = _kernel(move.among, move.pick, view)
-            return None if kernel is None else Preempt(kernel, move.mode)
+            return None if kernel is None else Preempt(kernel, move.mode, _partition(move.partition))
         case PartitionMove():
             return SetPartition(move.tenant, _partition(move.partition))
         case WaitMove():
@@ -108,7 +109,9 @@ def move_of(command: Command, view: View) -> Move:
                 pick=_row(ids, command.kernel), priority=command.priority, partition=_sms(command.partition)
             )
         case Preempt():
-            return PreemptMove(pick=_row(view.running.id, command.kernel), mode=command.mode)
+            return PreemptMove(
+                pick=_row(view.running.id, command.kernel), mode=command.mode, partition=_sms(command.partition)
+            )
         case SetPartition():
             return PartitionMove(tenant=command.tenant, partition=_sms(command.partition))
         case Wait():

@@ -80,7 +80,9 @@ class RandomPlayer:
             return self._launch(launchable)
         if kind == "preempt":
             row = int(dice.pick(list(preemptible)))
-            return PreemptMove(pick=row, mode=dice.pick(MODES if view.running.idempotent[row] else MODES[:2]))
+            mode = dice.pick(MODES if view.running.idempotent[row] else MODES[:2])
+            partition = self._partition() if mode == "save" and dice.chance(w.partial) else None
+            return PreemptMove(pick=row, mode=mode, partition=partition)
         if kind == "partition":
             return PartitionMove(tenant=dice.integer(0, self._tenants - 1), partition=self._partition())
         return self._wait(view) if kind == "wait" else self._anything()
@@ -120,7 +122,8 @@ class RandomPlayer:
             priority = dice.integer(self._lowest - 1, 1)
             return LaunchMove(among=among, pick=dice.integer(0, 7), priority=priority, partition=self._any_partition())
         if what == "preempt":
-            return PreemptMove(among=among, pick=dice.integer(0, 7), mode=dice.pick(MODES))
+            mode, partition = dice.pick(MODES), self._any_partition()
+            return PreemptMove(among=among, pick=dice.integer(0, 7), mode=mode, partition=partition)
         if what == "partition":
             return PartitionMove(tenant=dice.integer(-1, self._tenants), partition=self._any_partition())
         return BadWait(past_us=dice.pick((0.0, 1e-6, 1.0)))

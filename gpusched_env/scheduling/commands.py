@@ -39,11 +39,24 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """Take a launched kernel off the GPU; it becomes pending again."""
+    """Take a running kernel off the GPU, or off some SMs only.
+
+    The whole kernel becomes pending again, and goes on when it is launched again.
+
+    With a ``partition`` (mode ``save`` only), those of its blocks that are resident there when the command takes
+    effect stop, and hold their SMs while their registers and shared memory are written out; the kernel's other
+    blocks go on, and it stays launched. Then the room is free, and the saved blocks are read back, which takes as
+    long again; until that is done the kernel hands out no blocks. After that it is dispatched like any other
+    kernel, the saved blocks before those that never ran: what waits at a more urgent stream priority gets the room
+    first. It can be preempted again as soon as the save is over. Where no block of it is resident nothing happens.
+    Gilman and Walls (Performance 2021) propose this as fine-grained preemption.
+    """
 
     kernel: int
     """Launch id: ``view.running.id``."""
     mode: PreemptionMode
+    partition: Partition | None = None
+    """SMs whose blocks of the kernel are saved; ``None``: all of the kernel."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class Timeline:
             "stream_priority",
             "preemptions",
         )
-        """Finished kernels (detail ``kernels``)."""
+        """Finished kernels (detail ``kernels``); ``preemptions``: how often it or some of its blocks left."""
         self.blocks = Columns("sm", "kernel", "blocks", "started_us", "ended_us")
         """Residencies (detail ``blocks``): ``blocks`` equal blocks of launch id ``kernel`` on one SM."""
         self.sms = Columns("time_us", "busy_sms", "dram_bytes_per_us", "power_w")

@@ -81,7 +81,7 @@ class RunningColumn(enum.IntEnum):
     STARTED = enum.auto()
     """1 once a block of it was dispatched."""
     PREEMPTING = enum.auto()
-    """1 while a preemption of it is under way."""
+    """1 while a preemption of it is under way (of some of its blocks: until they are saved)."""
     LAUNCHED_US = enum.auto()
     STARTED_US = enum.auto()
     """Start of its first block; ``inf`` before."""
@@ -90,9 +90,9 @@ class RunningColumn(enum.IntEnum):
     BLOCKS = enum.auto()
     """Blocks of the grid."""
     BLOCKS_WAITING = enum.auto()
-    """Blocks not yet dispatched."""
+    """Blocks not yet dispatched, and saved ones that have to be dispatched again."""
     BLOCKS_RESIDENT = enum.auto()
-    """Blocks on SMs now."""
+    """Blocks on SMs now, those included that are being saved."""
     PROFILED_US = enum.auto()
     PROFILED_ISSUE = enum.auto()
     PROFILED_DRAM = enum.auto()

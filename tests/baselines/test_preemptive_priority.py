@@ -26,13 +26,65 @@ def instance(folder: Path, training: list[K], *request: K | str) -> Problem:
 def test_an_urgent_kernel_saves_the_running_one_which_goes_on_after_it(tmp_path: Path) -> None:
     built = instance(tmp_path, [K(4, 100.0)], K(4, 20.0))
     # Saved from 30 to 40, the request runs 40 to 60, restored meanwhile, 70 us of work are left.
-    assert spans(PreemptivePriority(), built) == [(0, 0.0, 130.0, 1), (1, 40.0, 60.0, 0)]
+    assert spans(PreemptivePriority(fine=False), built) == [(0, 0.0, 130.0, 1), (1, 40.0, 60.0, 0)]
 
 
 def test_saved_blocks_come_back_into_the_room_that_the_urgent_kernel_leaves(tmp_path: Path) -> None:
     built = instance(tmp_path, [K(4, 100.0)], K(3, 60.0))
     # Restored at 50 beside the request, which has three SMs until 100: one block until then, three more at 100.
-    assert spans(PreemptivePriority(), built) == [(0, 0.0, 170.0, 1), (1, 40.0, 100.0, 0)]
+    assert spans(PreemptivePriority(fine=False), built) == [(0, 0.0, 170.0, 1), (1, 40.0, 100.0, 0)]
+
+
+def test_only_blocks_in_the_way_are_saved(tmp_path: Path) -> None:
+    built = instance(tmp_path, [K(4, 100.0)], K(1, 20.0))
+    # Seen at 30.1 that it does not fit; one block saved in 2.5 us goes on at 52.6 for 69.9 us, the others never stop.
+    assert spans(PreemptivePriority(), built) == [(0, 0.0, 122.5, 1), (1, 32.6, 52.6, 0)]
+    built = instance(tmp_path, [K(4, 100.0)], K(8, 20.0))
+    # All are in the way of two waves, and saved once.
+    assert spans(PreemptivePriority(), built) == [(0, 0.0, 150.0, 1), (1, 40.1, 80.1, 0)]
+
+
+def test_idle_sms_need_not_be_freed(tmp_path: Path) -> None:
+    built = instance(tmp_path, [K(3, 100.0)], K(2, 20.0))
+    # One block has the idle SM at once, one the first SM at 32.6; the saved block goes on at 50, where that ends.
+    assert spans(PreemptivePriority(), built) == [(0, 0.0, 119.9, 1), (1, 30.0, 52.6, 0)]
+
+
+def test_sms_of_equally_urgent_kernels_are_passed_over(tmp_path: Path) -> None:
+    built = problem(
+        tmp_path,
+        {"ops": [K(4, 100.0)], "priority": 1},
+        {"ops": [K(2, 50.0)], "arrivals": started(30.0)},
+        {"ops": [K(2, 20.0)], "arrivals": started(45.0)},
+        gpu=GPU,
+    )
+    # SMs 0 and 1 are freed until 35.1, SMs 2 and 3 from 45.1 to 50.1. What is left of the four blocks, 69.9 and
+    # 54.9 us, is shared: two go on at 70.1, two at 85.1.
+    assert spans(PreemptivePriority(), built) == [(0, 0.0, 147.5, 2), (1, 35.1, 85.1, 0), (2, 50.1, 70.1, 0)]
+
+
+def test_room_that_is_taken_before_an_urgent_kernel_arrives_is_freed_then(tmp_path: Path) -> None:
+    gpu = {**GPU, "timing": {"launch_latency_us": 10.0}}
+    request = {"ops": [K(4, 20.0)], "arrivals": started(2.0)}
+    built = problem(tmp_path, {"ops": [K(4, 100.0)], "priority": 1}, request, gpu=gpu)
+    # All SMs are idle when the request is launched at 2 us, and have been taken for 2 us when it arrives at 12.
+    assert spans(PreemptivePriority(), built) == [(0, 10.0, 140.0, 1), (1, 22.1, 42.1, 0)]
+
+
+def test_further_sms_are_freed_where_others_turn_out_to_be_in_use(tmp_path: Path) -> None:
+    built = problem(
+        tmp_path,
+        {"ops": [K(1, 100.0)], "priority": 1},
+        {"ops": [K(1, 100.0)], "arrivals": started(10.0)},
+        {"ops": [K(2, 100.0)], "priority": 1},
+        {"ops": [K(3, 20.0)], "arrivals": started(50.0)},
+        gpu=GPU,
+    )
+    # The urgent kernel is taken to be on SM 0, and is on SM 3: SMs 1 to 3 give room for two blocks at 55.1, SM 0 for
+    # the third at 57.6. Tenant 0's block goes on at 75.1 for 44.9 us, tenant 2's at 75.1 and 77.6 for 49.9.
+    assert spans(PreemptivePriority(), built) == [
+        (0, 0.0, 120.0, 1), (2, 0.0, 127.5, 1), (1, 10.0, 110.0, 0), (3, 55.1, 77.6, 0),
+    ]  # fmt: skip
 
 
 def test_nothing_is_preempted_while_idle_sms_suffice(tmp_path: Path) -> None:
@@ -56,7 +108,8 @@ def test_keeping_room_open_between_close_kernels_spares_a_second_save(tmp_path: 
     """The request's second kernel comes 15 us after the end of the first, at 75 us."""
     built = instance(tmp_path, [K(4, 100.0)], K(4, 20.0), "sync", K(4, 20.0, host_us=15.0))
     # At once: restored at 50, it goes on at 60, is saved again from 75 to 85, and has 55 us left at 105.
-    assert spans(PreemptivePriority(), built) == [(0, 0.0, 160.0, 2), (1, 40.0, 60.0, 0), (1, 85.0, 105.0, 0)]
+    at_once = [(0, 0.0, 160.0, 2), (1, 40.0, 60.0, 0), (1, 85.0, 105.0, 0)]
+    assert spans(PreemptivePriority(fine=False), built) == at_once
     # Room kept open: nothing is in the way at 75; restored from 95 to 105.
     kept = [(0, 0.0, 175.0, 1), (1, 40.0, 60.0, 0), (1, 75.0, 95.0, 0)]
     assert spans(PreemptivePriority(keep_open_us=15.0), built) == kept
@@ -75,7 +128,7 @@ def test_three_urgencies(tmp_path: Path) -> None:
     )
     # 40 to 60 the second, saved until 70, 70 to 90 the most urgent, 90 to 120 the second, 120 to 190 the last,
     # which was preempted once more while it waited for room, at no cost.
-    assert spans(PreemptivePriority(), built) == [(0, 0.0, 190.0, 2), (1, 40.0, 120.0, 1), (2, 70.0, 90.0, 0)]
+    assert spans(PreemptivePriority(fine=False), built) == [(0, 0.0, 190.0, 2), (1, 40.0, 120.0, 1), (2, 70.0, 90.0, 0)]
 
 
 def test_streams_hold_a_few_kernels(tmp_path: Path) -> None:

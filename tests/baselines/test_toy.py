@@ -26,8 +26,9 @@ FIXED = {
     "sjf": 1.140,
     "time-slicing": 1.830,
     "fifo": 1.830,
-    # 400 us and 210 us, and 0.262 us until the blocks of batch_long are saved: it may do what an agent may not.
-    "preemptive-priority": 0.400 + 3 * 0.210262144,
+    # 400 us and 210 us: batch_long stops 0.1 us after the wide kernel has come, which has two of its SMs at once and
+    # the others 0.262 us later, when they are saved. It may do what an agent may not.
+    "preemptive-priority": 0.3999 + 3 * 0.210362144,
     "orion": 1.230,
     "reef": 1.040,
     "tally": 1.140,

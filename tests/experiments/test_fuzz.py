@@ -57,7 +57,7 @@ def test_equal_devices_do_not_differ() -> None:
     assert {
         "refused commands", "back to a snapshot", "kernels side by side", "several waves", "urgent streams",
         "preempt commands", "partition commands", "preempted kernels that finished", "illegal actions", "deadlock",
-        "workload done", "horizon", "kernels end at the same time",
+        "workload done", "horizon", "kernels end at the same time", "blocks saved on some SMs",
     } <= set(tally.features)  # fmt: skip
 
 

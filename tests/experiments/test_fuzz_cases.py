@@ -101,6 +101,7 @@ def test_moves_name_kernels_by_their_place(toy_view: View) -> None:
         (LaunchMove(among="none"), Launch(1_000_000)),
         (LaunchMove(among="running"), Launch(running[0])),
         (PreemptMove(mode="save"), Preempt(running[0], "save")),
+        (PreemptMove(mode="save", partition=(3, 2)), Preempt(running[0], "save", Partition(3, 2))),
         (PreemptMove(among="pending", mode="drain"), Preempt(launchable[0], "drain")),
         (PartitionMove(tenant=1, partition=(0, 3)), SetPartition(1, Partition(0, 3))),
         (WaitMove(), Wait()),
@@ -122,6 +123,7 @@ def test_commands_have_moves(toy_view: View) -> None:
     for command in (
         Launch(launchable, -1, Partition(1, 2)),
         Preempt(running, "reset"),
+        Preempt(running, "save", Partition(3, 2)),
         SetPartition(0, None),
         Wait(),
         Wait(33.0),

@@ -144,7 +144,7 @@ def _preemption_wins(look: Look) -> Verdict:
 def _preemption_is_affordable(look: Look) -> Verdict:
     ours, sliced = look(PREEMPTIVE), look(SLICING)
     text = (
-        f"{ours.figures.preemptions:.1f} saves a request, {ours.figures.full_save_us:.0f} us each on a full GPU; "
+        f"{ours.figures.preemptions:.1f} saves a request, {ours.figures.full_save_us:.0f} us for a full GPU; "
         f"progress of both tasks {ours.progress:.2f} ({_each(look, lambda o: f'{o.progress:.2f}')}; at block ends "
         f"{look(DRAINING).progress:.2f}), the training's {ours.speed:.2f}"
     )
@@ -223,7 +223,7 @@ CLAIMS = (
         "O8",
         "Fine-grained preemption: its cost is bearable, more gets done in all than in slices",
         _preemption_is_affordable,
-        "Whole kernels are saved here, not just the blocks in the way, and back-to-back requests leave no time between",
+        "All blocks on the SMs that a kernel lacks are saved; back-to-back requests leave no time between",
     ),
     Claim("O9", "Room kept open between close kernels hides part of the cost", _room_kept_open),
     Claim("O10", "Occupancy misleads: utilisation should be measured by best-effort progress", _occupancy_misleads),

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpusched_env.devices.compiled.access import classes, grids, queue, rows
-from gpusched_env.devices.compiled.classes import join, merge, occupy, remove_row
+from gpusched_env.devices.compiled import members as sets
+from gpusched_env.devices.compiled.access import classes, grids, members, problem, queue, rows, scratch
+from gpusched_env.devices.compiled.classes import join, merge, occupy, remove_row, split
 from gpusched_env.devices.compiled.dispatch import dispatch_all, overlap
 from gpusched_env.devices.compiled.ends import DONE, end_blocks
 from gpusched_env.devices.compiled.jit import called, inlined
+from gpusched_env.devices.compiled.layout import PARTITION, PICK
 from gpusched_env.devices.compiled.rates import set_next, set_rates
 
 WHOLE = 2.0**40
@@ -144,11 +146,47 @@ def youngest_alone(w, x, c, slot):
 
 
 @called
+def stop(w, x, slot, first, sms):
+    """Stop the blocks of a grid that are resident on ``sms`` SMs from rank ``first`` on; returns their number."""
+    progress(w, x, x.now_us)
+    x.changed = 1
+    where = scratch(w, PARTITION)
+    sets.ring(where, x.words, first, sms, problem(w).sms)
+    stopped = 0
+    for c in range(1, x.classes):
+        inside = sets.common(members(x, c), where, x.words)
+        if inside == 0 or not holds(x, c, slot):
+            continue
+        d = c
+        if inside < classes(x, c).sms:
+            picked = scratch(w, PICK)
+            sets.copy(members(x, c), picked, x.words)
+            sets.keep(picked, where, x.words)
+            d = split(x, c, picked)
+        classes(x, d).dirty = 1
+        for r in range(classes(x, d).rows):
+            row = rows(x, d, r)
+            if row.grid == slot:
+                row.stopped = 1
+                stopped += row.blocks * inside
+    return stopped
+
+
+@inlined
+def holds(x, c, slot):
+    """Whether the SMs of a class hold blocks of a grid."""
+    for r in range(classes(x, c).rows):  # noqa: SIM110 (Numba has no any() over generators)
+        if rows(x, c, r).grid == slot:
+            return True
+    return False
+
+
+@called
 def evict(x, slot):
-    """Take all resident blocks of a grid off the SMs.
+    """Take the stopped blocks of a grid off the SMs; they wait again, as saved ones with the mean of what is left.
 
     Returns:
-        the number of blocks and the sum of their remaining work (in blocks).
+        their number.
     """
     blocks = 0
     work = 0
@@ -158,7 +196,7 @@ def evict(x, slot):
         r = 0
         while r < classes(x, c).rows:
             row = rows(x, c, r)
-            if row.grid != slot:
+            if row.grid != slot or row.stopped == 0:
                 r += 1
                 continue
             count = row.blocks
@@ -169,7 +207,13 @@ def evict(x, slot):
         if classes(x, c).rows == 0:
             join(x, c, 0)
         c -= 1
-    return blocks, work / WHOLE
+    if blocks > 0:
+        grid = grids(x, slot)
+        grid.saved_left = (grid.saved * grid.saved_left + work / WHOLE) / (grid.saved + blocks)
+        grid.saved += blocks
+        grid.waiting += blocks
+    x.changed = 1
+    return blocks
 
 
 @called

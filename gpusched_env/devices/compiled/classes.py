@@ -26,6 +26,7 @@ def copy_row(source, target):
     """Copy a record of :data:`~gpusched_env.devices.compiled.layout.ROW`."""
     target.grid = source.grid
     target.blocks = source.blocks
+    target.stopped = source.stopped
     target.left = source.left
     target.rate = source.rate
     target.time_us = source.time_us
@@ -102,6 +103,8 @@ def alike(x, a, b):
         q = rows(x, b, r)
         if p.left != q.left or p.grid != q.grid or p.blocks != q.blocks or p.since_us != q.since_us:
             return False
+        if p.stopped != q.stopped:
+            return False
     return True
 
 
@@ -146,12 +149,13 @@ def add_row(x, c, blocks, left, slot, now):
     sm = classes(x, c)
     for r in range(sm.rows):
         row = rows(x, c, r)
-        if row.grid == slot and row.left == left and row.since_us == now:
+        if row.grid == slot and row.left == left and row.since_us == now and row.stopped == 0:
             row.blocks += blocks
             return
     row = rows(x, c, sm.rows)
     row.grid = slot
     row.blocks = blocks
+    row.stopped = 0
     row.left = left
     row.rate = 0.0
     row.time_us = 0.0

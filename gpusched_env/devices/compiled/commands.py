@@ -37,7 +37,7 @@ def carry_out(w):
     if kind == LAUNCH:
         launch(w, w.command_tenant, w.command_choice, w.command_first, w.command_sms)
     elif kind == PREEMPT:
-        preempt(w, w.command_tenant, w.command_choice)
+        preempt(w, w.command_tenant, w.command_choice, w.command_first, w.command_sms)
     elif kind == SET_PARTITION:
         set_partition(w, w.command_tenant, w.command_first, w.command_sms)
     else:
@@ -61,11 +61,13 @@ def launch(w, tenant, priority, first, sms):
 
 
 @called
-def preempt(w, tenant, mode):
-    """Take a tenant's running kernel off the GPU."""
+def preempt(w, tenant, mode, first, sms):
+    """Take a tenant's running kernel off the GPU, or off some SMs."""
     client = clients(w, tenant)
     client.preempting = 1
     client.mode = mode
+    client.save_first = first
+    client.save_sms = sms
     log_decision(w, PREEMPT, launches(w, tenant, client.finished).id)
     effect_us = charge(w)
     if effect_us > w.now_us:

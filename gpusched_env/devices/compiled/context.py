@@ -10,7 +10,6 @@ import numpy as np
 
 from gpusched_env.devices.compiled.access import (
     channels,
-    classes,
     clients,
     contexts,
     due,
@@ -22,10 +21,10 @@ from gpusched_env.devices.compiled.access import (
     problem,
     queue,
 )
-from gpusched_env.devices.compiled.blocks import evict, progress, step, waiting_blocks
+from gpusched_env.devices.compiled.blocks import step
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.layout import COMPLETION, NO_TENANT
+from gpusched_env.devices.compiled.layout import COMPLETION, IN_QUEUE, NO_TENANT
 from gpusched_env.devices.compiled.meter import CHANGE, gpu_changed
 from gpusched_env.devices.compiled.queueing import kernel_finished, kernel_preempted
 
@@ -63,8 +62,13 @@ def wait_at_head(w, x, tenant):
 
 @called
 def leave_channel(w, x, tenant):
-    """A grid is fully dispatched (or withdrawn): the kernel behind it in its hardware queue moves up."""
+    """A grid is fully dispatched (or withdrawn): the kernel behind it in its hardware queue moves up.
+
+    One whose saved blocks came back may have left its hardware queue before.
+    """
     channel = channels(x, tenant % problem(w).channels)
+    if channel.first != tenant:
+        return
     follower = clients(w, tenant).behind
     channel.first = follower
     if follower == NO_TENANT:
@@ -93,7 +97,7 @@ def enter(w, x):
 
 @called
 def add_grid(w, x, tenant):
-    """Queue a tenant's kernel behind those of its priority; it starts in the next step."""
+    """Make a tenant's kernel a resident grid; it starts in the next step."""
     client = clients(w, tenant)
     launch = launches(w, tenant, client.finished)
     op = ops(w, launch.op)
@@ -113,8 +117,6 @@ def add_grid(w, x, tenant):
     grid.priority = launch.priority
     grid.first = launch.partition_first
     grid.sms = launch.partition_sms
-    grid.queued = 1
-    grid.frozen = 0
     grid.begun = 0
     grid.serial = x.serial
     grid.dispatched = 0
@@ -128,12 +130,23 @@ def add_grid(w, x, tenant):
     grid.saved_left = client.saved_left
     x.serial += 1
     x.grids += 1
+    enqueue(x, tenant)
+
+
+@called
+def enqueue(x, tenant):
+    """Let a grid hand out blocks: the queue is in order of priority, then of arrival."""
+    grid = grids(x, tenant)
     position = x.queued
     x.queued += 1
-    while position > 0 and grids(x, queue(x, position - 1).value).priority > launch.priority:
+    while position > 0:
+        before = grids(x, queue(x, position - 1).value)
+        if before.priority < grid.priority or (before.priority == grid.priority and before.serial < grid.serial):
+            break
         queue(x, position).value = queue(x, position - 1).value
         position -= 1
     queue(x, position).value = tenant
+    grid.queued = IN_QUEUE
     x.changed = 1
 
 
@@ -203,71 +216,6 @@ def end_grid(w, x, tenant):
         kernel_preempted(w, tenant)
     else:
         kernel_finished(w, tenant)
-
-
-@called
-def leave_queue_now(w, x, tenant):
-    """Take a grid off the queue, with waves that have not begun given back to it; whether it was queued."""
-    grid = grids(x, tenant)
-    if grid.queued == 0:
-        return False
-    progress(w, x, x.now_us)
-    grid.queued = 0
-    kept = 0
-    for position in range(x.queued):
-        if queue(x, position).value != tenant:
-            queue(x, kept).value = queue(x, position).value
-            kept += 1
-    x.queued = kept
-    x.changed = 1
-    return True
-
-
-@called
-def withdraw(w, tenant):
-    """Hand out no further blocks of a kernel."""
-    x = context_of(w, tenant)
-    settle(w, x)
-    if clients(w, tenant).placed == 1 and leave_queue_now(w, x, tenant):
-        leave_channel(w, x, tenant)
-        if grids(x, tenant).resident == 0:
-            end_grid(w, x, tenant)
-    settle(w, x)
-
-
-@called
-def freeze(w, tenant):
-    """Stop a kernel's resident blocks and hand out no further ones."""
-    x = context_of(w, tenant)
-    if leave_queue_now(w, x, tenant):
-        leave_channel(w, x, tenant)
-    grids(x, tenant).frozen = 1
-    for c in range(x.classes):
-        classes(x, c).dirty = 1
-    x.changed = 1
-    settle(w, x)
-
-
-@called
-def take_off(w, tenant, keep_progress):
-    """Remove a frozen kernel's resident blocks; it becomes pending with what is left of it."""
-    x = context_of(w, tenant)
-    client = clients(w, tenant)
-    grid = grids(x, tenant)
-    settle(w, x)
-    blocks, work = evict(x, tenant)
-    x.changed = 1
-    if keep_progress:
-        client.blocks = waiting_blocks(w, x, tenant, w.now_us) + blocks
-        client.saved = grid.saved + blocks
-        client.saved_left = (grid.saved * grid.saved_left + work) / client.saved if client.saved > 0 else 1.0
-    else:
-        client.blocks = -1
-        client.saved = 0
-        client.saved_left = 1.0
-    remove_grid(w, x, tenant)
-    kernel_preempted(w, tenant)
-    settle(w, x)
 
 
 @inlined

@@ -11,7 +11,7 @@ from gpusched_env.devices.compiled.access import classes, clients, grids, member
 from gpusched_env.devices.compiled.classes import IDLE, add_row, occupy, split
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.layout import PARTITION, PICK, PLUS, SINGLE
+from gpusched_env.devices.compiled.layout import NOT_QUEUED, PARTITION, PICK, PLUS, SINGLE
 from gpusched_env.hardware.placement import block_noise, fit, within
 
 
@@ -110,7 +110,7 @@ def start(w, x, c, blocks, slot, sms, rank, now):
 def leave_queue(w, x, position):
     """A grid has no waiting blocks any more."""
     grid = grids(x, queue(x, position).value)
-    grid.queued = 0
+    grid.queued = NOT_QUEUED
     grid.dispatched = 1
     x.dispatched += 1
     x.queued -= 1

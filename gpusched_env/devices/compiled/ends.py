@@ -12,7 +12,7 @@ from gpusched_env.devices.compiled.classes import IDLE, class_of, join, occupy, 
 from gpusched_env.devices.compiled.dispatch import dispatch_all, dispatch_to, head_for
 from gpusched_env.devices.compiled.intrinsics import call, lowest
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.layout import BLOCKS, RUN, SINGLE, TODO
+from gpusched_env.devices.compiled.layout import BLOCKS, NOT_QUEUED, RUN, SINGLE, TODO
 from gpusched_env.devices.compiled.record import log_residency
 
 DONE = 1e-9
@@ -214,6 +214,6 @@ def end_row(w, x, c, r, sms, rank, now):
 def note_end(x, slot):
     """Mark a grid whose blocks have all ended (or been drained)."""
     grid = grids(x, slot)
-    if grid.resident == 0 and grid.ended == 0 and (grid.waiting == 0 or grid.queued == 0):
+    if grid.resident == 0 and grid.ended == 0 and (grid.waiting == 0 or grid.queued == NOT_QUEUED):
         grid.ended = 1
         x.ended += 1

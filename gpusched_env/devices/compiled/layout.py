@@ -87,8 +87,8 @@ ENV = _record(
 * ``*_at``: addresses, the first ones of compiled functions; then for how many tenants there is room, lengths of
   rings (the masks are one less), words of a set of SMs, rows of the log beyond what one event may write.
 * ``command``: code of the one to carry out; the tenant whose kernel or partition it is about; ``choice``: stream
-  priority of a launch or mode of a preemption; ``first``, ``sms``: partition of a launch (0 SMs: the tenant's)
-  or of the tenant; ``until_us``: end of a wait.
+  priority of a launch or mode of a preemption; ``first``, ``sms``: partition of a launch (0 SMs: the tenant's),
+  of a preemption (0 SMs: the whole kernel) or of the tenant; ``until_us``: end of a wait.
 * ``awake``: something happened that a scheduler could react to; ``begun``: a kernel has been launched;
   ``launch_count`` numbers launches in their order.
 * ``stalled``: tenant whose process waits for larger buffers (-1: none), and ``stall``: which.
@@ -101,7 +101,7 @@ CLIENT = _record(
     (I8, "issued handed finished kernels_pending kernels_launched overdue slo_misses"),
     (I8, "stream_state stream_priority ended_kernel ended_priority"),
     (I8, "on_device placed preempting preemptions returned mode blocks saved behind"),
-    (I8, "partition_first partition_sms"),
+    (I8, "partition_first partition_sms save_first save_sms"),
     (F8, "arrives_us host_factor last_end_us last_turnaround_us mean_turnaround_us launched_profiled_us"),
     (F8, "stream_ended_us started_us saved_left dead_us restore_us copy_started_us jobs_us jobs_since_us"),
 )
@@ -112,8 +112,8 @@ have arrived; ``overdue`` of those in the system are past their deadline. Operat
 issue: ``finished`` is the oldest unfinished one, ``handed`` the first that waits for the scheduler, ``issued``
 the next. Only the oldest can be on the device; what concerns it alone stands here: ``placed`` (among the
 resident grids), ``returned`` (1: preempted, pending again), ``mode`` of its preemption and
-``dead_us``, how long that takes, ``blocks`` to run when
-it is next put on the device. ``behind``: the next tenant in its hardware queue (-1: none).
+``dead_us``, how long that takes, ``save_first``, ``save_sms``: where its blocks are saved (0 SMs: all of them),
+``blocks`` to run when it is next put on the device. ``behind``: the next tenant in its hardware queue (-1: none).
 ``partition_sms``: all of the GPU's without a partition."""
 
 JOB = _record((I8, "first_op ops unfinished"), (F8, "arrived_us started_us deadline_us factor"))
@@ -159,17 +159,19 @@ SM_CLASS = _record(
 KIND = _record((I8, "sms"), (F8, "demand loading"))
 """SMs of equal DRAM demand and weight, in the sharing of the bandwidth."""
 
-ROW = _record((I8, "grid blocks"), (F8, "left rate time_us since_us"))
+ROW = _record((I8, "grid blocks stopped"), (F8, "left rate time_us since_us"))
 """Equal blocks of one grid on an SM that started together. ``left``: share of their work, whole numbers on top
-are waves to follow on the same slots; ``time_us``: duration of a block before memory throttling."""
+are waves to follow on the same slots; ``time_us``: duration of a block before memory throttling; ``stopped``: 1 if
+they make no progress, for a preemption."""
 
 GRID = _record(
     (I8, "launch threads warps registers shared_bytes carveout fit waiting resident saved priority first sms"),
-    (I8, "queued frozen begun started serial dispatched ended waiting_was resident_was saved_was"),
+    (I8, "queued begun started serial dispatched ended waiting_was resident_was saved_was"),
     (F8, "latency_us rho log_idle wait dram_bytes spread saved_left"),
 )
 """A resident grid, by tenant: a stream executes one kernel at a time. ``first``, ``sms``: its partition;
-``fit``: most blocks on an SM; ``*_was``: scratch of :mod:`~gpusched_env.devices.compiled.ends`."""
+``fit``: most blocks on an SM; ``queued``: a state below; ``*_was``: scratch of
+:mod:`~gpusched_env.devices.compiled.ends`."""
 
 
 # Phases of events at equal times, see devices.reference.phases; in the order of timers.
@@ -202,8 +204,16 @@ AWAKE: Final = 1
 READYING: Final = 2
 """The timer runs to the start of its oldest operation."""
 EXECUTING: Final = 3
+"""The timer runs where saved blocks of its kernel, which stays launched, are read back."""
 RESUMING: Final = 4
 """The timer runs to the return of a preempted kernel."""
+
+# States of a grid.
+NOT_QUEUED: Final = 0
+"""All blocks are handed out, or no further ones are to be."""
+IN_QUEUE: Final = 1
+RETURNS: Final = 2
+"""Not in the queue, but it will be again: saved blocks are being read back."""
 
 # Sets of SMs used as scratch.
 PICK: Final = 0

@@ -9,6 +9,7 @@ from gpusched_env.devices.compiled import commands as codes
 from gpusched_env.devices.compiled.arena import Arena
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, SetPartition, Wait
+from gpusched_env.scheduling.legality import check_partition, check_preemption
 
 MODES = {"drain": 0, "save": 1, "reset": 2}
 
@@ -55,12 +56,8 @@ def _launch(arena: Arena, command: Launch) -> Checked:
             heads[int(arena.launch(tenant, number)["id"])] = tenant
     if command.kernel not in heads:
         raise IllegalCommand(f"{command}: kernel {command.kernel} is not launchable; launchable now: {list(heads)}")
-    if command.partition is None:
-        return Checked(codes.LAUNCH, heads[command.kernel], command.priority)
-    _check_partition(arena, command, command.partition)
-    return Checked(
-        codes.LAUNCH, heads[command.kernel], command.priority, command.partition.first, command.partition.sms
-    )
+    check_partition(command, command.partition, arena.problem.gpu.sms)
+    return Checked(codes.LAUNCH, heads[command.kernel], command.priority, *_sms(command.partition))
 
 
 def _preempt(arena: Arena, command: Preempt) -> Checked:
@@ -70,21 +67,16 @@ def _preempt(arena: Arena, command: Preempt) -> Checked:
             break
     else:
         raise IllegalCommand(f"{command}: kernel {command.kernel} is not running")
-    if client["preempting"]:
-        raise IllegalCommand(f"{command}: kernel {command.kernel} is being preempted already")
-    if command.mode not in MODES:
-        raise IllegalCommand(f"{command}: mode must be drain, save or reset")
-    if command.mode == "reset" and not arena.problem.kernels[arena.identity(launch)].kernel.idempotent:
-        raise IllegalCommand(f"{command}: kernel {command.kernel} is not idempotent and cannot be reset")
-    return Checked(codes.PREEMPT, tenant, MODES[command.mode])
+    idempotent = arena.problem.kernels[arena.identity(launch)].kernel.idempotent
+    check_preemption(command, preempting=bool(client["preempting"]), idempotent=idempotent, sms=arena.problem.gpu.sms)
+    return Checked(codes.PREEMPT, tenant, MODES[command.mode], *_sms(command.partition))
 
 
 def _set_partition(arena: Arena, command: SetPartition) -> Checked:
     clients = arena.clients
     if not 0 <= command.tenant < len(clients):
         raise IllegalCommand(f"{command}: tenants are 0..{len(clients) - 1}")
-    if command.partition is not None:
-        _check_partition(arena, command, command.partition)
+    check_partition(command, command.partition, arena.problem.gpu.sms)
     whole = command.partition is None or command.partition.sms == arena.problem.gpu.sms
     first, sms = (
         (0, arena.problem.gpu.sms)
@@ -97,7 +89,6 @@ def _set_partition(arena: Arena, command: SetPartition) -> Checked:
     return Checked(codes.SET_PARTITION, command.tenant, first=first, sms=sms)
 
 
-def _check_partition(arena: Arena, command: Command, partition: Partition) -> None:
-    sms = arena.problem.gpu.sms
-    if not (0 <= partition.first < sms and 1 <= partition.sms <= sms):
-        raise IllegalCommand(f"{command}: a partition needs first in 0..{sms - 1} and sms in 1..{sms}")
+def _sms(partition: Partition | None) -> tuple[int, int]:
+    """First SM and number of SMs, 0 without a partition."""
+    return (0, 0) if partition is None else (partition.first, partition.sms)

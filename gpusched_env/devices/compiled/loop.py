@@ -40,7 +40,7 @@ from gpusched_env.devices.compiled.layout import (
     STREAM_GOES_ON,
     STREAM_WAKES,
 )
-from gpusched_env.devices.compiled.preemption import begin_preemption, end_preemption
+from gpusched_env.devices.compiled.preemption import begin_preemption, end_preemption, requeue
 from gpusched_env.devices.compiled.queueing import miss_deadline, wake_slicer
 from gpusched_env.devices.compiled.slicer import give_gpu, slicer_wakes
 from gpusched_env.devices.compiled.stream import end_operation, execute, go_on
@@ -154,6 +154,8 @@ def timer_event(w, phase, tenant):
         if clients(w, tenant).stream_state == RESUMING:
             clients(w, tenant).stream_state = EXECUTING
             submit(w, tenant)
+        elif clients(w, tenant).stream_state == EXECUTING:
+            requeue(w, tenant)
         else:
             execute(w, tenant)
     elif phase == HOST:

@@ -37,7 +37,7 @@ def set_rates(w, x):
             for r in range(sm.rows):
                 row = rows(x, c, r)
                 grid = grids(x, row.grid)
-                if grid.frozen == 1:
+                if row.stopped == 1:
                     row.rate = 0.0
                 elif grid.dram_bytes > 0.0:
                     row.rate = slow / row.time_us
@@ -57,7 +57,7 @@ def issue_on(w, x, c):
     for r in range(sm.rows):
         row = rows(x, c, r)
         grid = grids(x, row.grid)
-        if grid.frozen == 0:
+        if row.stopped == 0:
             warps = row.blocks * grid.warps / physics.sub_partitions
             demand += warps * grid.rho
             squared += warps * grid.rho * grid.rho
@@ -73,7 +73,7 @@ def issue_on(w, x, c):
         grid = grids(x, row.grid)
         time_us = grid.latency_us
         warps = row.blocks * grid.warps / physics.sub_partitions
-        if physics.issue > 0.0 and demand > 0.0 and grid.frozen == 0:
+        if physics.issue > 0.0 and demand > 0.0 and row.stopped == 0:
             own = warps * grid.rho
             log_idle_own = warps * grid.log_idle
             middle = (before + 0.5 * own) / demand
@@ -91,7 +91,7 @@ def issue_on(w, x, c):
             before += own
             log_idle_older += log_idle_own
         row.time_us = time_us
-        if grid.frozen == 0 and grid.dram_bytes > 0.0:
+        if row.stopped == 0 and grid.dram_bytes > 0.0:
             traffic += row.blocks * grid.dram_bytes / time_us
             loading += warps
     sm.demand = traffic

@@ -17,6 +17,7 @@ from gpusched_env.devices.reference.state import (
     CARVEOUT,
     COUNT,
     DEPTH,
+    DIRTY,
     DISPATCHED,
     ENDED,
     FINISHED,
@@ -24,6 +25,7 @@ from gpusched_env.devices.reference.state import (
     HELD_FIELDS,
     LEFT,
     NEXT,
+    NOT_QUEUED,
     NOW,
     QUEUE,
     QUEUED,
@@ -32,12 +34,15 @@ from gpusched_env.devices.reference.state import (
     ROW_FIELDS,
     ROWS,
     SAVED,
+    SAVED_LEFT,
     SINCE_US,
     SPREAD,
     STARTED,
+    STOPPED,
     TRAFFIC,
     WAITING,
 )
+from gpusched_env.hardware.placement import within
 
 DONE = 1e-9
 """A block with less than this share of its work left has ended (absorbs rounding of products)."""
@@ -129,7 +134,7 @@ def end_row(rank, r, now, limits, sms, rows, held, grids, work, lists, counts, e
         blocks -= leaving
         if position >= 0 and dispatch_to(rank, position, now, limits, sms, rows, held, grids, work, lists, counts):
             dispatch_all(now, limits, sms, rows, held, grids, work, lists, counts)
-    if grids[slot, RESIDENT] == 0 and (grids[slot, WAITING] == 0 or grids[slot, QUEUED] == 0):
+    if grids[slot, RESIDENT] == 0 and (grids[slot, WAITING] == 0 or grids[slot, QUEUED] == NOT_QUEUED):
         lists[FINISHED, counts[FINISHED]] = slot
         counts[FINISHED] += 1
 
@@ -205,26 +210,46 @@ def youngest_alone(slot, rank, sms, held):
 
 
 @njit(cache=True, _nrt=False)
-def evict(slot, sms, rows, held, grids, counts):
-    """Take all resident blocks of a grid off the SMs.
+def stop(slot, first, count, sms, rows, held):
+    """Stop the blocks of a grid on ``count`` SMs from rank ``first`` on; returns their number."""
+    blocks = 0
+    for rank in range(sms.shape[1]):
+        if not within(rank, first, count, sms.shape[1]):
+            continue
+        for r in range(sms[ROWS, rank]):
+            if held[GRID, r, rank] == slot:
+                held[STOPPED, r, rank] = 1
+                sms[DIRTY, rank] = 1
+                blocks += held[COUNT, r, rank]
+    return blocks
+
+
+@njit(cache=True, _nrt=False)
+def evict(slot, sms, rows, held, grids, work, counts):
+    """Take the stopped blocks of a grid off the SMs; they wait again, as saved ones with the mean of what is left.
 
     Returns:
-        the number of blocks and the sum of their remaining work (in blocks).
+        their number.
     """
     blocks = 0
-    work = 0
+    left = 0
     for rank in range(sms.shape[1]):
         r = 0
         while r < sms[ROWS, rank]:
-            if held[GRID, r, rank] != slot:
+            if held[GRID, r, rank] != slot or held[STOPPED, r, rank] == 0:
                 r += 1
                 continue
             count = held[COUNT, r, rank]
             blocks += count
-            work += count * int(rows[LEFT, r, rank] * WHOLE)
+            left += count * int(rows[LEFT, r, rank] * WHOLE)
             remove_row(rank, r, sms, rows, held)
             occupy(-count, slot, rank, sms, grids, counts)
-    return blocks, work / WHOLE
+    if blocks > 0:
+        saved = grids[slot, SAVED]
+        work[slot, SAVED_LEFT] = (saved * work[slot, SAVED_LEFT] + left / WHOLE) / (saved + blocks)
+        grids[slot, SAVED] = saved + blocks
+        grids[slot, WAITING] += blocks
+    return blocks
 
 
 @njit(cache=True, _nrt=False)

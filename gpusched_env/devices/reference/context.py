@@ -123,10 +123,12 @@ class Context:
         self.settle()
 
     def _leave_channel(self, launch: Launch) -> None:
+        """A grid is fully dispatched (or withdrawn); one whose saved blocks came back may have left before."""
         channel = self._channels[launch.tenant % len(self._channels)]
-        channel.popleft()
-        if channel:
-            self._at_head.append(channel[0])
+        if channel and channel[0] is launch:
+            channel.popleft()
+            if channel:
+                self._at_head.append(channel[0])
 
     def _end(self, slot: int) -> None:
         """All resident blocks of a grid have ended: it is finished, or drained."""
@@ -145,29 +147,61 @@ class Context:
     def withdraw(self, launch: Launch) -> None:
         """Hand out no further blocks of a kernel."""
         self.settle()
-        if launch.slot >= 0 and self.sms.withdraw(launch.slot):
-            self._leave_channel(launch)
+        if launch.slot >= 0:
+            self._leave_queue(launch)
             if self.sms.resident(launch.slot) == 0:
                 self._end(launch.slot)
         self.settle()
 
-    def freeze(self, launch: Launch) -> None:
-        """Stop a kernel's resident blocks and hand out no further ones."""
-        if self.sms.withdraw(launch.slot):
-            self._leave_channel(launch)
-        self.sms.freeze(launch.slot)
+    def freeze(self, launch: Launch) -> int:
+        """Stop a kernel's resident blocks and hand out no further ones; returns how many were stopped."""
+        self._leave_queue(launch)
+        return self.stop(launch, *self._whole_gpu)
+
+    def _leave_queue(self, launch: Launch) -> None:
+        """Queue a grid no more; what is left of reading saved blocks back is done when it is launched again."""
+        self.sms.withdraw(launch.slot)
+        self._leave_channel(launch)
+        launch.restore_us = max(0.0, launch.readback_us - self._env.now)
+        launch.readback_us = -math.inf
+        if launch.readback is not None:
+            launch.readback.cancel()
+
+    def stop(self, launch: Launch, first: int, sms: int) -> int:
+        """Stop a kernel's resident blocks on ``sms`` SMs from rank ``first`` on; returns how many."""
+        stopped = self.sms.stop(launch.slot, first, sms)
+        self.settle()
+        return stopped
+
+    def put_back(self, launch: Launch) -> bool:
+        """Take a kernel's stopped blocks off the SMs and the kernel off the queue, to :meth:`requeue` it.
+
+        Returns:
+            False if there were none (a context that was switched out may find that they had just ended).
+        """
+        self.settle()
+        some = self.sms.evict(launch.slot) > 0
+        if some:
+            self.sms.suspend(launch.slot)
+            if launch.readback is not None:
+                launch.readback.cancel()
+        self.settle()
+        return some
+
+    def requeue(self, launch: Launch) -> None:
+        """The saved blocks of a kernel are read back: it hands out blocks again."""
+        self.settle()
+        self.sms.enqueue(launch.slot)
         self.settle()
 
     def take_off(self, launch: Launch, *, keep_progress: bool) -> None:
         """Remove a frozen kernel's resident blocks; it becomes pending with what is left of it."""
         self.settle()
         slot = launch.slot
-        blocks, work = self.sms.evict(slot)
+        self.sms.evict(slot)
         if keep_progress:
-            saved, saved_left = self.sms.saved(slot)
-            launch.blocks = self.waiting(slot) + blocks
-            launch.saved = saved + blocks
-            launch.saved_left = (saved * saved_left + work) / launch.saved if launch.saved else 1.0
+            launch.blocks = self.waiting(slot)
+            launch.saved, launch.saved_left = self.sms.saved(slot)
         else:
             launch.blocks = self._device.problem.kernels[launch.op.identity].kernel.blocks
             launch.saved = 0

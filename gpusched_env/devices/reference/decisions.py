@@ -10,10 +10,11 @@ from simpy.events import Event
 from gpusched_env.devices.reference.host import Host
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.phases import Phase, Timer, order
-from gpusched_env.devices.reference.preemption import preempt
+from gpusched_env.devices.reference.preemption import preempt, save_some
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scheduling import commands
 from gpusched_env.scheduling.commands import Command, Partition, Preempt, SetPartition
+from gpusched_env.scheduling.legality import check_partition, check_preemption
 from gpusched_env.workload.workload import OpKind
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ class Decisions:
         else:
             heads = [host.pending[0].id for host in self._device.hosts if host.pending]
             raise IllegalCommand(f"{command}: kernel {command.kernel} is not launchable; launchable now: {heads}")
-        if command.partition is not None:
-            self._check_partition(command, command.partition)
+        check_partition(command, command.partition, self._sms)
         launch = host.pending.popleft()
         host.kernels_pending -= 1
         launch.priority = command.priority
@@ -91,27 +91,25 @@ class Decisions:
         self._device.context_of(launch).submit(launch)
 
     def preempt(self, command: Preempt) -> None:
-        """Take a running kernel off the GPU."""
+        """Take a running kernel off the GPU, or off some SMs."""
         launch = self._device.launched.get(command.kernel)
         if launch is None or not launch.running:
             raise IllegalCommand(f"{command}: kernel {command.kernel} is not running")
-        if launch.preempting:
-            raise IllegalCommand(f"{command}: kernel {command.kernel} is being preempted already")
-        if command.mode not in ("drain", "save", "reset"):
-            raise IllegalCommand(f"{command}: mode must be drain, save or reset")
-        if command.mode == "reset" and not self._device.problem.kernels[launch.op.identity].kernel.idempotent:
-            raise IllegalCommand(f"{command}: kernel {command.kernel} is not idempotent and cannot be reset")
+        idempotent = self._device.problem.kernels[launch.op.identity].kernel.idempotent
+        check_preemption(command, preempting=launch.preempting, idempotent=idempotent, sms=self._sms)
         launch.preempting = True
         self._note(command, launch.id)
-        self._env.process(preempt(self._device, launch, command.mode, self.charge()))
+        if command.partition is None:
+            self._env.process(preempt(self._device, launch, command.mode, self.charge()))
+        else:
+            self._env.process(save_some(self._device, launch, command.partition, self.charge()))
 
     def set_partition(self, command: SetPartition) -> None:
         """Confine a tenant's later launches to some SMs."""
         tenants = len(self.partitions)
         if not 0 <= command.tenant < tenants:
             raise IllegalCommand(f"{command}: tenants are 0..{tenants - 1}")
-        if command.partition is not None:
-            self._check_partition(command, command.partition)
+        check_partition(command, command.partition, self._sms)
         # All SMs are no confinement, in whatever order they are named.
         whole = command.partition is not None and command.partition.sms == self._sms
         partition = None if whole else command.partition
@@ -123,10 +121,6 @@ class Decisions:
         if self._begun:
             # Partitions made before the first launch are set-up; later ones keep the scheduler's host busy.
             self.busy_until_us += self._device.problem.gpu.timing.partition_change_us
-
-    def _check_partition(self, command: Command, partition: Partition) -> None:
-        if not (0 <= partition.first < self._sms and 1 <= partition.sms <= self._sms):
-            raise IllegalCommand(f"{command}: a partition needs first in 0..{self._sms - 1} and sms in 1..{self._sms}")
 
     def _note(self, command: Command, kernel: int) -> None:
         timeline = self._device.timeline

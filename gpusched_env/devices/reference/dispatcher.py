@@ -26,6 +26,7 @@ from gpusched_env.devices.reference.state import (
     FIRST,
     GRID,
     LEFT,
+    NOT_QUEUED,
     PARTITION,
     QUEUE,
     QUEUED,
@@ -42,6 +43,7 @@ from gpusched_env.devices.reference.state import (
     SINCE_US,
     SPREAD,
     STARTED,
+    STOPPED,
     THREADS,
     WAITING,
     WARPS,
@@ -166,11 +168,13 @@ def add_row(blocks, left, slot, rank, now, sms, rows, held):
     """Put blocks with ``left`` of their work to do on an SM, into the row of equal ones or a new one."""
     last = sms[ROWS, rank]
     for r in range(last):
-        if held[GRID, r, rank] == slot and rows[LEFT, r, rank] == left and rows[SINCE_US, r, rank] == now:
+        same = held[GRID, r, rank] == slot and held[STOPPED, r, rank] == 0
+        if same and rows[LEFT, r, rank] == left and rows[SINCE_US, r, rank] == now:
             held[COUNT, r, rank] += blocks
             return
     held[GRID, last, rank] = slot
     held[COUNT, last, rank] = blocks
+    held[STOPPED, last, rank] = 0
     rows[LEFT, last, rank] = left
     rows[RATE, last, rank] = 0.0
     rows[SINCE_US, last, rank] = now
@@ -220,7 +224,7 @@ def spread(slot, most, now, sms, rows, held, grids, work, lists, counts):
 def leave_queue(position, grids, lists, counts):
     """A grid has no waiting blocks any more."""
     slot = lists[QUEUE, position]
-    grids[slot, QUEUED] = 0
+    grids[slot, QUEUED] = NOT_QUEUED
     lists[DISPATCHED, counts[DISPATCHED]] = slot
     counts[DISPATCHED] += 1
     counts[QUEUE] -= 1

@@ -34,6 +34,10 @@ class Launch:
     preemptions = 0
     restore_us = 0.0
     """Time to read saved block state back when it is launched again."""
+    readback_us = -math.inf
+    """When the blocks that were saved while it stays launched are (or were) read back."""
+    readback: Timer | None = None
+    """The timer to that moment."""
     preemption: Timer | None = None
     """The step of its preemption that is under way."""
     done: Event

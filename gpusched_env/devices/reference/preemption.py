@@ -1,4 +1,4 @@
-"""Taking a running kernel off the GPU: drain, save, reset."""
+"""Taking a running kernel off the GPU: drain, save, reset; or only some of its blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simpy.events import Event
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.phases import Phase, Timer, order
 from gpusched_env.hardware.timing import save_us, state_bytes
-from gpusched_env.scheduling.commands import PreemptionMode
+from gpusched_env.scheduling.commands import Partition, PreemptionMode
 
 if TYPE_CHECKING:
     from gpusched_env.devices.reference.device import ReferenceDevice
@@ -41,13 +41,48 @@ def preempt(
     context.settle()
     if not launch.on_device:
         return
-    context.freeze(launch)
-    resident = context.sms.resident(launch.slot)
-    profile = device.problem.kernels[launch.op.identity]
-    bytes_ = state_bytes(profile.footprint.registers, profile.footprint.shared_bytes, resident)
-    dead_us = save_us(gpu, bytes_) if mode == "save" else gpu.timing.reset_us
+    resident = context.freeze(launch)
+    dead_us = _save_us(device, launch, resident) if mode == "save" else gpu.timing.reset_us
     # A context that is switched out may find at its next turn that the blocks had just ended.
     launch.preemption = Timer(env, env.now + dead_us, order(Phase.PREEMPTION, launch.tenant))
     yield launch.preemption
-    launch.restore_us = dead_us if mode == "save" else 0.0
+    # What an earlier save left to be read back comes on top.
+    launch.restore_us = launch.restore_us + dead_us if mode == "save" else 0.0
     context.take_off(launch, keep_progress=mode == "save")
+
+
+def save_some(
+    device: ReferenceDevice, launch: Launch, partition: Partition, at_us: float
+) -> Generator[Event, None, None]:
+    """Save the blocks of a kernel that are resident on some SMs at ``at_us``, unless the kernel ends before.
+
+    It stays among the resident grids. Its saved blocks are read back at once, as long as it took to save them, and
+    after those of earlier saves; then it is queued again (:meth:`~.context.Context.requeue`).
+    """
+    env = device.env
+    if at_us > env.now:
+        launch.preemption = Timer(env, at_us, order(Phase.DECISION))
+        yield launch.preemption
+    context = device.context_of(launch)
+    context.settle()
+    if not launch.on_device:
+        return
+    stopped = context.stop(launch, partition.first, partition.sms)
+    if stopped > 0:
+        dead_us = _save_us(device, launch, stopped)
+        launch.preemption = Timer(env, env.now + dead_us, order(Phase.PREEMPTION, launch.tenant))
+        yield launch.preemption
+        if context.put_back(launch):
+            launch.preemptions += 1
+            launch.readback_us = max(launch.readback_us, env.now) + dead_us
+            launch.readback = Timer(
+                env, launch.readback_us, order(Phase.STREAM, launch.tenant), lambda _: context.requeue(launch)
+            )
+    launch.preempting = False
+    device.wake()
+
+
+def _save_us(device: ReferenceDevice, launch: Launch, blocks: int) -> float:
+    """Time to write the state of ``blocks`` resident blocks of a kernel, or to read it back."""
+    footprint = device.problem.kernels[launch.op.identity].footprint
+    return save_us(device.problem.gpu, state_bytes(footprint.registers, footprint.shared_bytes, blocks))

@@ -18,8 +18,8 @@ from gpusched_env.devices.reference.state import (
     DRAM_BYTES,
     DRAM_NORM,
     DRAM_RATE,
-    FROZEN,
     GRID,
+    HELD_FIELDS,
     ISSUE,
     KIND_DEMAND,
     KIND_LOADING,
@@ -35,6 +35,7 @@ from gpusched_env.devices.reference.state import (
     RATE,
     RHO,
     ROWS,
+    STOPPED,
     SUB_PARTITIONS,
     THROTTLE,
     TIME_US,
@@ -68,7 +69,7 @@ def set_rates(physics, sms, memory, rows, held, grids, work, counts, clock):
             memory[THROTTLE, rank] = slow
             for r in range(depth):
                 slot = held[GRID, r, rank]
-                if grids[slot, FROZEN] == 1:
+                if held[STOPPED, r, rank] == 1:
                     rows[RATE, r, rank] = 0.0
                 elif work[slot, DRAM_BYTES] > 0.0:
                     rows[RATE, r, rank] = slow / rows[TIME_US, r, rank]
@@ -128,12 +129,13 @@ def count_in(demand, loading, kinds, memory):
 
 @njit(cache=True, _nrt=False, forceinline=True)
 def same_residents(a, b, sms, held):
-    """Whether the rows of two SMs are of the same grids, with as many blocks."""
+    """Whether the rows of two SMs are of the same grids, with as many blocks, which run or do not."""
     if sms[ROWS, a] != sms[ROWS, b]:
         return False
     for r in range(sms[ROWS, a]):
-        if held[GRID, r, a] != held[GRID, r, b] or held[COUNT, r, a] != held[COUNT, r, b]:
-            return False
+        for field in range(HELD_FIELDS):
+            if held[field, r, a] != held[field, r, b]:
+                return False
     return True
 
 
@@ -145,7 +147,7 @@ def issue_on(rank, physics, sms, memory, rows, held, grids, work):
     log_idle = 0.0
     for r in range(sms[ROWS, rank]):
         slot = held[GRID, r, rank]
-        if grids[slot, FROZEN] == 0:
+        if held[STOPPED, r, rank] == 0:
             warps = held[COUNT, r, rank] * grids[slot, WARPS] / physics[SUB_PARTITIONS]
             demand += warps * work[slot, RHO]
             squared += warps * work[slot, RHO] * work[slot, RHO]
@@ -160,7 +162,7 @@ def issue_on(rank, physics, sms, memory, rows, held, grids, work):
         slot = held[GRID, r, rank]
         time_us = work[slot, LATENCY_US]
         warps = held[COUNT, r, rank] * grids[slot, WARPS] / physics[SUB_PARTITIONS]
-        if physics[ISSUE] > 0.0 and demand > 0.0 and grids[slot, FROZEN] == 0:
+        if physics[ISSUE] > 0.0 and demand > 0.0 and held[STOPPED, r, rank] == 0:
             own = warps * work[slot, RHO]
             log_idle_own = warps * work[slot, LOG_IDLE]
             middle = (before + 0.5 * own) / demand
@@ -178,7 +180,7 @@ def issue_on(rank, physics, sms, memory, rows, held, grids, work):
             before += own
             log_idle_older += log_idle_own
         rows[TIME_US, r, rank] = time_us
-        if grids[slot, FROZEN] == 0 and work[slot, DRAM_BYTES] > 0.0:
+        if held[STOPPED, r, rank] == 0 and work[slot, DRAM_BYTES] > 0.0:
             traffic += held[COUNT, r, rank] * work[slot, DRAM_BYTES] / time_us
             loading += warps
     memory[DEMAND, rank] = traffic

@@ -108,22 +108,31 @@ class SmArray:
         first, sms = partition
         self._grids[slot] = (
             threads, warps, 1, registers, shared, carveout,
-            waiting, 0, saved, priority, first, sms, 1, 0, 0, self._serial,
+            waiting, 0, saved, priority, first, sms, state.IN_QUEUE, 0, self._serial,
         )  # fmt: skip
         self._serial += 1
         self._work[slot] = (
             latency_us * scale, rho, math.log1p(-rho), wait, dram_bytes * scale, spread, saved_left,
         )  # fmt: skip
-        queue, grid = self._queue, self._grid
-        position = self._count[state.QUEUE]
-        self._count[state.QUEUE] = position + 1
-        while position > 0 and grid[queue[position - 1], state.PRIORITY] > priority:
-            queue[position] = queue[position - 1]
-            position -= 1
-        queue[position] = slot
-        self._changed = True
+        self.enqueue(slot)
         self.grids += 1
         return slot
+
+    def enqueue(self, slot: int) -> None:
+        """Let a grid hand out blocks: the queue is in order of priority, then of arrival."""
+        queue, grid = self._queue, self._grid
+        priority, serial = grid[slot, state.PRIORITY], grid[slot, state.SERIAL]
+        position = self._count[state.QUEUE]
+        self._count[state.QUEUE] = position + 1
+        while position > 0:
+            before = queue[position - 1]
+            if (grid[before, state.PRIORITY], grid[before, state.SERIAL]) < (priority, serial):
+                break
+            queue[position] = before
+            position -= 1
+        queue[position] = slot
+        grid[slot, state.QUEUED] = state.IN_QUEUE
+        self._changed = True
 
     def remove(self, slot: int) -> None:
         """Free the slot of a grid that has neither queued nor resident blocks."""
@@ -167,32 +176,46 @@ class SmArray:
         ended[:, 0] = self._order[ended[:, 0].astype(np.int64)]
         return ended
 
-    def withdraw(self, slot: int) -> bool:
-        """Hand out no further blocks of a grid (at the present time); whether it was still queued."""
+    def withdraw(self, slot: int) -> None:
+        """Hand out no further blocks of a grid (at the present time)."""
+        self._leave_queue(slot, state.NOT_QUEUED)
+
+    def suspend(self, slot: int) -> None:
+        """Hand out no blocks of a grid until it is queued again."""
+        self._leave_queue(slot, state.RETURNS)
+
+    def _leave_queue(self, slot: int, queued: int) -> None:
+        self._grid[slot, state.QUEUED] = queued
         length = self._count[state.QUEUE]
         queue = self._queue[:length].tolist()
         if slot not in queue:
-            return False
-        now = float(self._clock[state.NOW])
-        blocks.progress(now, self._sms, self._rows, self._held, self._grids, self._counts, self._clock)
+            return
+        self._give_waves_back()
         queue.remove(slot)
         self._lists[state.QUEUE, : length - 1] = queue
         self._count[state.QUEUE] = length - 1
-        self._grid[slot, state.QUEUED] = 0
-        self._changed = True
-        return True
-
-    def freeze(self, slot: int) -> None:
-        """Stop the progress of a grid's resident blocks; they keep what they hold."""
-        self._grid[slot, state.FROZEN] = 1
-        self._sms[state.DIRTY] = 1
         self._changed = True
 
-    def evict(self, slot: int) -> tuple[int, float]:
-        """Take a grid's resident blocks off the SMs: their number and remaining work, in blocks."""
+    def _give_waves_back(self) -> None:
+        now = float(self._clock[state.NOW])
+        blocks.progress(now, self._sms, self._rows, self._held, self._grids, self._counts, self._clock)
+
+    def stop(self, slot: int, first: int, sms: int) -> int:
+        """Stop the progress of a grid's blocks that are resident on ``sms`` SMs from rank ``first`` on.
+
+        They keep what they hold.
+
+        Returns:
+            their number.
+        """
+        self._give_waves_back()
         self._changed = True
-        count, work = blocks.evict(slot, self._sms, self._rows, self._held, self._grids, self._counts)
-        return int(count), float(work)
+        return int(blocks.stop(slot, first, sms, self._sms, self._rows, self._held))
+
+    def evict(self, slot: int) -> int:
+        """Take a grid's stopped blocks off the SMs: they wait again, to go on where they were; their number."""
+        self._changed = True
+        return int(blocks.evict(slot, self._sms, self._rows, self._held, self._grids, self._work, self._counts))
 
     def waiting(self, slot: int, now: float) -> int:
         """Blocks of a grid not handed out at ``now`` (at most :attr:`next_us`)."""

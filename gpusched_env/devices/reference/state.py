@@ -13,8 +13,8 @@ array        type       shape                      holds
 ``sms``      int64      ``(9, SMs)``               ``THREADS`` .. ``ROOM``
 ``memory``   float64    ``(6, SMs)``               ``DEMAND`` .. ``KIND_SMS``
 ``rows``     float64    ``(4, rows, SMs)``         ``LEFT`` .. ``SINCE_US``
-``held``     int64      ``(2, rows, SMs)``         ``GRID``, ``COUNT``
-``grids``    int64      ``(slots, 16)``            ``THREADS`` .. ``CARVEOUT`` of a block, ``WAITING`` ..
+``held``     int64      ``(3, rows, SMs)``         ``GRID``, ``COUNT``, ``STOPPED``
+``grids``    int64      ``(slots, 15)``            ``THREADS`` .. ``CARVEOUT`` of a block, ``WAITING`` ..
 ``work``     float64    ``(slots, 7)``             ``LATENCY_US`` .. ``SAVED_LEFT``
 ``lists``    int64      ``(4, slots)``             ``QUEUE`` .. ``FINISHED``: grid slots
 ``counts``   int64      ``(9,)``                   ``QUEUE`` .. ``FINISHED``: their lengths; ``ENDED`` ..
@@ -76,7 +76,9 @@ GRID: Final = 0
 """Grid slot of a row."""
 COUNT: Final = 1
 """Blocks of a row."""
-HELD_FIELDS: Final = 2
+STOPPED: Final = 2
+"""1 if the blocks of a row make no progress, for a preemption."""
+HELD_FIELDS: Final = 3
 
 WAITING: Final = 6
 """Blocks of a grid that are not dispatched."""
@@ -90,14 +92,18 @@ FIRST: Final = 10
 PARTITION: Final = 11
 """... and its number of SMs."""
 QUEUED: Final = 12
-"""1 while a grid is in the queue."""
-FROZEN: Final = 13
-"""1 if a grid's resident blocks make no progress."""
-BEGUN: Final = 14
+"""Whether a grid is in the queue: one of the three states below."""
+BEGUN: Final = 13
 """1 once a block of a grid was dispatched."""
-SERIAL: Final = 15
-"""Number of a grid in order of arrival, from which the spread of its blocks is drawn."""
-GRID_FIELDS: Final = 16
+SERIAL: Final = 14
+"""Number of a grid in order of arrival: its place in the queue, and the seed of the spread of its blocks."""
+GRID_FIELDS: Final = 15
+
+NOT_QUEUED: Final = 0
+"""All blocks are handed out, or no further ones are to be."""
+IN_QUEUE: Final = 1
+RETURNS: Final = 2
+"""Not in the queue, but it will be again: saved blocks are being read back."""
 
 LATENCY_US: Final = 0
 """Duration of a block alone with unlimited bandwidth."""
