@@ -12,10 +12,13 @@ from gpusched_env.experiments.commands import (
     bench,
     calibrate,
     compare,
+    evaluate,
     fuzz,
     import_trace,
     listings,
     reproduce,
+    sweep,
+    train,
     validate,
 )
 
@@ -30,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (bench, calibrate, compare, fuzz, import_trace, listings, reproduce, validate):
+for group in (bench, calibrate, compare, evaluate, fuzz, import_trace, listings, reproduce, sweep, train, validate):
     group.register(app)
 
 

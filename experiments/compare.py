@@ -71,7 +71,7 @@ def compare(
     processes = _workers(workers, [*sources.values(), device])
     _check_window(window_us, scenario)
     for source in sources.values():
-        check_scheduler(source)
+        check_scheduler(source, scenario)
     if isinstance(device, str):
         new_device(device)
     problem = build_problem(scenario)

@@ -1,6 +1,7 @@
 """Schedulers and devices by name: the registered ones, or a user's own as ``module:Name`` or ``file.py:Name``.
 
-A scheduler's options may follow its name: ``mps(share=50)``, ``file.py:Name(depth=3)``.
+A scheduler's options may follow its name: ``mps(share=50)``, ``file.py:Name(depth=3)``. ``learned`` is the trained
+agent that is shipped for the scenario, ``learned:PATH`` that of a file.
 """
 
 from __future__ import annotations
@@ -10,39 +11,62 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gpusched_env.baselines.registry import describe, make_scheduler, scheduler_names
 from gpusched_env.baselines.spec import parse_spec, with_options
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from gpusched_env.agents.learned import LearnedScheduler
+    from gpusched_env.agents.model_scheduler import ModelScheduler
 
 SchedulerSource = str | Scheduler | Callable[[], Scheduler]
 """A name, an object, or something that makes one (a class, a function without arguments)."""
 DeviceSource = str | Callable[[], Device]
 
 
-def check_scheduler(source: SchedulerSource) -> None:
+LEARNED = "learned"
+"""The shipped agent; with a colon and a path behind it, the agent of a file."""
+
+
+def default_schedulers(scenario: Scenario) -> list[str]:
+    """Names to compare where none are given: all hand-written ones, and the shipped agent where there is one."""
+    from gpusched_env.agents.shipped import is_shipped_for
+
+    return [*scheduler_names(), *([LEARNED] if is_shipped_for(scenario) else [])]
+
+
+def check_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -> None:
     """Find out early whether ``source`` is a scheduler and its options fit.
 
+    Args:
+        scenario: what it is to run on; a trained agent is asked whether it can.
+
     Raises:
-        InputError: no scheduler of that name; option, import or attribute at fault.
+        InputError: no scheduler of that name; option, import or attribute at fault; another scenario needed.
     """
-    if isinstance(source, str):
+    if isinstance(source, str) and not _is_learned(source):
         name, _ = parse_spec(source)
         if ":" not in name and name not in scheduler_names():
             raise InputError(
-                f"unknown scheduler {name!r}; {did_you_mean(name, scheduler_names())} "
+                f"unknown scheduler {name!r}; {did_you_mean(name, [*scheduler_names(), LEARNED])} "
                 "(one's own: package.module:Name or path/to/file.py:Name)"
             )
-    new_scheduler(source)
+    scheduler: Any = new_scheduler(source)
+    if scenario is not None and _is_learned(source):
+        scheduler.prepare(scenario)
 
 
 def new_scheduler(source: SchedulerSource) -> Scheduler:
     """A scheduler from its name, class, function or object."""
     made: Any = source
     if isinstance(source, str):
+        if _is_learned(source):
+            return _learned(source)
         name, options = parse_spec(source)
         if ":" not in name:
             return make_scheduler(source)
@@ -59,6 +83,8 @@ def new_scheduler(source: SchedulerSource) -> Scheduler:
 def describe_scheduler(source: SchedulerSource) -> str:
     """One line about a scheduler."""
     target: Any = source
+    if _is_learned(source):
+        return _learned(source).describe()
     if isinstance(source, str):
         name, _ = parse_spec(source)
         if ":" not in name:
@@ -85,6 +111,24 @@ def new_device(source: DeviceSource) -> Device:
     if source not in device_names():
         raise InputError(f"unknown device {source!r}; {did_you_mean(source, device_names())}")
     return make_device(source)
+
+
+def _is_learned(source: SchedulerSource) -> TypeGuard[str]:
+    return isinstance(source, str) and (source == LEARNED or source.startswith(f"{LEARNED}:"))
+
+
+def _learned(source: str) -> LearnedScheduler | ModelScheduler:
+    """The trained agent that ``learned`` or ``learned:PATH`` names."""
+    _, given, path = source.partition(":")
+    if given and not path:
+        raise InputError(f"scheduler {source!r}: expected {LEARNED}:PATH with the file of a trained policy")
+    if path.endswith(".zip"):
+        from gpusched_env.agents.model_scheduler import ModelScheduler
+
+        return ModelScheduler(path)
+    from gpusched_env.agents.learned import LearnedScheduler
+
+    return LearnedScheduler(path or None)
 
 
 def _load(reference: str) -> Any:

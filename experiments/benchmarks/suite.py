@@ -21,11 +21,19 @@ from gpusched_env.experiments.benchmarks.environments import (
     vector_decisions,
 )
 from gpusched_env.experiments.benchmarks.first_use import first_uses
+from gpusched_env.experiments.benchmarks.policies import (
+    SCENARIOS,
+    network_decisions,
+    scheduler_decisions,
+    torch_decisions,
+)
 from gpusched_env.experiments.benchmarks.scaling import SMS, decisions, made_up_problem
 from gpusched_env.experiments.benchmarks.timing import Measurement, Timing, take_turns
 from gpusched_env.experiments.result_json import versions
 
 SCHEMA = "gpusched-bench/1"
+DECISION_US = 20.0
+"""What a decision of a learned policy may take at most."""
 UNDISTURBED = 0.9
 """Processor over wall time from which a measurement counts as undisturbed by other processes."""
 
@@ -47,6 +55,8 @@ class Sizes:
     reference_steps: int = 500
     learners: int = 64
     kernels: int = 800
+    policy_states: int = 1000
+    torch_states: int = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +81,9 @@ class Row:
 
 def measure(sizes: Sizes, on_progress: Callable[[int, int, str], None] = lambda done, total, name: None) -> Timings:
     """Measure everything; ``on_progress`` is told how many of how many turns are done, and what comes next."""
-    groups = [_environments, _scaling]
+    groups = [_environments, _scaling, _policies]
     if importlib.util.find_spec("sb3_contrib") is not None:
-        groups.append(_learning)
+        groups += [_learning, _torch_policies]
     timings: Timings = {}
     total = len(groups) + 1
     for number, group in enumerate(groups):
@@ -108,6 +118,18 @@ def _scaling(sizes: Sizes) -> dict[str, Measurement]:
         "tenants_64": {"tenants": 64},
     }
     return {name: decisions(made_up_problem(kernels=sizes.kernels, **given)) for name, given in problems.items()}
+
+
+def _policies(sizes: Sizes) -> dict[str, Measurement]:
+    found: dict[str, Measurement] = {}
+    for tenants in SCENARIOS:
+        found[f"network_{tenants}"] = network_decisions(tenants, sizes.policy_states)
+        found[f"scheduler_{tenants}"] = scheduler_decisions(tenants, sizes.policy_states)
+    return found
+
+
+def _torch_policies(sizes: Sizes) -> dict[str, Measurement]:
+    return {f"torch_{tenants}": torch_decisions(tenants, sizes.torch_states) for tenants in SCENARIOS}
 
 
 def _learning(sizes: Sizes) -> dict[str, Measurement]:
@@ -172,6 +194,14 @@ def rows_of(timings: Timings, basis: Basis) -> list[Row]:
             Row(f"... of a {null}", 100.0 * speed("ppo", "ppo_null"), "%", 90.0),
             Row(f"... {large}", 100.0 * speed("ppo_large_batches", "ppo_large_batches_null"), "%"),
         ]
+    for tenants in SCENARIOS:
+        network, scheduler = (1e6 / rate(f"{what}_{tenants}") for what in ("network", "scheduler"))
+        rows += [
+            Row(f"learned policy, {tenants} tenants", network, "us", DECISION_US, at_least=False),
+            Row("... from view to command", scheduler, "us", DECISION_US, at_least=False),
+        ]
+        if f"torch_{tenants}" in timings:
+            rows.append(Row("... in torch over compiled", speed(f"network_{tenants}", f"torch_{tenants}"), "x"))
     rows += [
         Row("kernel of 10^3 blocks alone", 1e6 / rate("kernel_alone"), "us"),
         Row("... of 10^6 blocks", speed("kernel_alone", "kernel_alone_million"), "x", 3.0, at_least=False),

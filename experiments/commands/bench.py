@@ -33,7 +33,7 @@ def bench(
     with contextlib.ExitStack() as stack:
         data_file = stack.enter_context(result_file(json, "--json")) if json is not None else None
         docs_file = stack.enter_context(result_file(docs, "--docs")) if docs is not None else None
-        with progress_bar(4, "groups of measurements", "the figures") as on_progress:
+        with progress_bar(6, "groups of measurements", "the figures") as on_progress:
             timings = measure(sizes, lambda done, total, name: on_progress(done, done / total))
         data = results_dict(timings, sizes)
         output_console().print(table(data))

@@ -27,13 +27,17 @@ def list_schedulers() -> None:
 
     Options follow the name in parentheses: compare --schedulers "mps(share=50),fifo".
     """
+    from gpusched_env.agents.shipped import shipped_names
     from gpusched_env.baselines.registry import default_options, describe, scheduler_names
+    from gpusched_env.experiments.plugins import LEARNED
 
     def about(name: str) -> str:
         options = ", ".join(f"{option}={value}" for option, value in default_options(name).items())
         return f"{describe(name)} ({options})" if options else describe(name)
 
-    _print((name, about(name)) for name in scheduler_names())
+    shipped = f"The trained agent that is shipped for the scenario ({', '.join(shipped_names()) or 'none yet'})"
+    learned = [(LEARNED, shipped), (f"{LEARNED}:PATH", "The trained agent of a file, see docs/policies.md")]
+    _print([*((name, about(name)) for name in scheduler_names()), *learned])
 
 
 def list_gpus() -> None:

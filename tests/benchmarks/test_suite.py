@@ -27,12 +27,15 @@ TINY = Sizes(
     reference_steps=20,
     learners=2,
     kernels=40,
+    policy_states=30,
+    torch_states=2,
 )
 SECONDS = {
     "vector": 1e-6, "vector_cartpole": 8e-6, "single": 10e-6, "single_cartpole": 5e-6, "reference": 250e-6,
     "autoreset": 2e-3, "ppo": 440e-6, "ppo_null": 400e-6, "ppo_large_batches": 40e-6, "ppo_large_batches_null": 30e-6,
     "kernel_alone": 5e-6, "kernel_alone_million": 7e-6, "two_tenants": 7e-6, "two_tenants_million": 28e-6,
     "sms_1320": 7e-6, "small_kernel": 4e-6, "small_kernels_64_tenants": 24e-6, "tenants_64": 50e-6,
+    **{f"{what}_{n}": s for n in (2, 3, 8) for what, s in (("network", 4e-6), ("scheduler", 25e-6), ("torch", 1e-3))},
 }  # fmt: skip
 """Of one thing, on a free machine."""
 
@@ -58,6 +61,10 @@ def test_figures_are_medians_and_ratios_of_rounds() -> None:
     assert rows["single environment through gym.make"].value == pytest.approx(1e5)
     assert rows["... of a null environment's frames/s"].value == pytest.approx(100 / 1.1)
     assert rows["... of 10^6 blocks"].value == pytest.approx(1.4)
+    assert rows["learned policy, 8 tenants"].value == pytest.approx(4.0)
+    assert rows["learned policy, 8 tenants"].holds is True
+    assert rows["... from view to command"].holds is False
+    assert rows["... in torch over compiled"].value == pytest.approx(250.0)
     assert rows["first use, compilation included"].value == 25.0
     share = rows["... share of autoresets, not counted above"].value
     assert share == pytest.approx(100 * 2.0 / 3.0), "2 ms beside 1000 decisions of 1 us"
@@ -84,8 +91,8 @@ def test_a_busy_machine_is_judged_by_processor_time() -> None:
 
 
 def test_without_the_learning_libraries_their_figures_are_missing() -> None:
-    timings = {name: turns for name, turns in made_up_timings().items() if not name.startswith("ppo")}
-    assert not any("PPO" in row.what for row in rows_of(timings, "wall"))
+    timings = {name: turns for name, turns in made_up_timings().items() if not name.startswith(("ppo", "torch"))}
+    assert not any("PPO" in row.what or "torch" in row.what for row in rows_of(timings, "wall"))
 
 
 def test_measurements_take_turns() -> None:
@@ -116,7 +123,8 @@ def test_every_measurement_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         "ppo": 128, "ppo_null": 128, "ppo_large_batches": 128, "ppo_large_batches_null": 128,
         "kernel_alone": 40, "kernel_alone_million": 40, "two_tenants": 40, "two_tenants_million": 40, "sms_1320": 40,
         "small_kernel": 40, "small_kernels_64_tenants": 1280, "tenants_64": 1280,
-        "first_use": 1, "first_use_cached": 1,
+        "network_2": 30, "network_3": 30, "network_8": 30, "scheduler_2": 30, "scheduler_3": 30, "scheduler_8": 30,
+        "torch_2": 2, "torch_3": 2, "torch_8": 2, "first_use": 1, "first_use_cached": 1,
     }  # fmt: skip
     assert all(row["value"] > 0.0 for row in data["rows"])
 

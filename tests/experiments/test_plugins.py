@@ -7,10 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from gpusched_env.agents import shipped
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.baselines.mps import Mps
+from gpusched_env.baselines.registry import scheduler_names
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.plugins import check_scheduler, describe_scheduler, new_device, new_scheduler
+from gpusched_env.experiments.compare import compare
+from gpusched_env.experiments.plugins import (
+    check_scheduler,
+    default_schedulers,
+    describe_scheduler,
+    new_device,
+    new_scheduler,
+)
+from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scheduling.scheduler import Scheduler
+from tests.agents.made_up import made_up, written
 
 
 def test_a_registered_name_a_class_an_object_and_a_reference_all_do() -> None:
@@ -47,6 +59,9 @@ def test_a_file_is_loaded_once_and_described_by_its_docstring(fake: Callable[[st
         ("mps(share=0)", "share is 0.0, must be above 0"),
         ("gpusched_env.baselines.mps:Mps(share=half)", "share=half: Expected `float | null`"),
         ("gpusched_env.baselines.fifo:np", "is no scheduler"),
+        ("learned:", "expected learned:PATH"),
+        ("learned:missing.npz", "missing.npz: cannot be read"),
+        ("lerned", "unknown scheduler 'lerned'; did you mean 'learned'"),
     ],
 )
 def test_wrong_names_are_refused(source: str, message: str) -> None:
@@ -59,3 +74,25 @@ def test_a_file_that_does_not_load_is_named(tmp_path: Path) -> None:
     file.write_text("class Half(:\n")
     with pytest.raises(InputError, match=r"half\.py"):
         check_scheduler(f"{file}:Half")
+
+
+def test_trained_agents_by_path_and_by_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+    policy = made_up("Toy")
+    written(policy, tmp_path / "Toy.npz")
+    named = f"learned:{tmp_path / 'Toy.npz'}"
+    assert isinstance(new_scheduler(named), Scheduler)
+    assert describe_scheduler(named).startswith("Trained agent: maskable-ppo with policy slots")
+    toy, other = load_scenario("Toy"), load_scenario("ThreeTenants")
+    for source in ("learned", named):
+        check_scheduler(source, toy)
+    with pytest.raises(InputError, match="no trained agent is shipped for scenario ThreeTenants; for: Toy"):
+        check_scheduler("learned", other)
+    with pytest.raises(InputError, match=r"stream priorities \(0,\); scenario ThreeTenants offers \(0, -1, -2\)"):
+        check_scheduler(named, other)
+    assert default_schedulers(toy) == [*scheduler_names(), "learned"]
+    assert default_schedulers(other) == scheduler_names()
+    found = compare(toy, ["fifo", "learned", named], seeds=2, workers=1)
+    costs = {name: [run.metrics.cost for run in found.runs if run.scheduler == name] for name in found.schedulers}
+    assert costs["learned"] == costs[named]
+    assert len(costs["learned"]) == 2

@@ -1,0 +1,141 @@
+"""From a trained model of stable-baselines3 to the file of a policy that decides without it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.torch_layers import CombinedExtractor
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
+from torch import Tensor, nn
+
+from gpusched_env.agents.policies.sizes import MlpSizes, Sizes
+from gpusched_env.agents.policies.slot_network import SlotActor
+from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns, write_policy
+from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.scenario import Scenario
+
+ALGORITHMS = {"MaskablePPO": "maskable-ppo", "PPO": "ppo", "A2C": "a2c", "DQN": "dqn"}
+"""What can be exported, by the name of its class."""
+PACKAGES = ("gpusched-env", "numpy", "torch", "stable-baselines3", "sb3-contrib", "gymnasium")
+
+
+def export_policy(
+    model: BaseAlgorithm,
+    path: str | Path,
+    *,
+    scenario: Scenario | None = None,
+    wait_us: float | None = None,
+    command: str = "",
+) -> PolicyInfo:
+    """Write the actor of ``model`` to a file that :class:`~gpusched_env.agents.exported.ExportedPolicy` reads.
+
+    Args:
+        path: of the file, by custom ``*.npz``.
+        scenario: what the model was trained on; ``None``: the scenario of the model's environment.
+        wait_us: longest wait of action 0 in training; ``None``: of the model's environment, 100 without one.
+        command: the command that trained it, to be noted.
+
+    Returns:
+        what was written besides the weights.
+
+    Raises:
+        InputError: a model that cannot be exported, or that does not fit ``scenario``; nothing is written then.
+    """
+    algorithm = ALGORITHMS.get(type(model).__name__)
+    if algorithm is None:
+        raise InputError(
+            f"a model of {type(model).__name__} cannot be exported; those of {', '.join(ALGORITHMS)} can"
+            + (" (a recurrent policy keeps a state)" if "Recurrent" in type(model).__name__ else "")
+        )
+    env = _environment(model.get_env())
+    if scenario is None:
+        if env is None:
+            raise InputError("the model has no environment: say what it was trained on, export_policy(..., scenario=)")
+        scenario = env.env.scenario
+    if wait_us is None:
+        wait_us = env.env.wait_us if env is not None else 100.0
+    spaces: Any = model.observation_space
+    rows = {name: spaces[name].shape[0] for name in ("pending", "running")}
+    layout = ActionLayout.of(scenario, rows["pending"], rows["running"])
+    actions: Any = model.action_space
+    if layout.n != actions.n:
+        raise InputError(
+            f"the model has {actions.n} actions, an environment of {scenario.name} {layout.n}: "
+            "it was trained on another"
+        )
+    network, tensors = _network(model, layout)
+    weights: Weights = {name: tensor.detach().cpu().numpy().astype(np.float32) for name, tensor in tensors.items()}
+    info = PolicyInfo(
+        network=network,
+        columns=current_columns(),
+        actions=layout,
+        wait_us=wait_us,
+        masked=algorithm == "maskable-ppo",
+        algorithm=algorithm,
+        scenario=scenario.name,
+        command=command,
+        seed=model.seed,
+        timesteps=model.num_timesteps,
+        versions={"python": platform.python_version(), **_versions()},
+    )
+    write_policy(path, info, weights)
+    return info
+
+
+def _environment(env: VecEnv | None) -> Sb3VecEnv | None:
+    while isinstance(env, VecEnvWrapper):
+        if isinstance(env, VecNormalize) and env.norm_obs:
+            raise InputError("the model sees observations that VecNormalize scales; train it with norm_obs=False")
+        env = env.venv
+    return env if isinstance(env, Sb3VecEnv) else None
+
+
+def _network(model: BaseAlgorithm, layout: ActionLayout) -> tuple[Sizes, dict[str, Tensor]]:
+    """The actor's sizes and its weights by name."""
+    policy: Any = model.policy
+    if type(model).__name__ == "DQN":
+        policy = policy.q_net
+        layers = list(policy.q_net)
+    elif hasattr(policy.mlp_extractor, "actor"):
+        layers = [policy.mlp_extractor.actor]
+    else:
+        layers = [*policy.mlp_extractor.policy_net, policy.action_net]
+    if isinstance(layers[0], SlotActor):
+        actor = layers[0]
+        weights = dict(actor.state_dict())
+        return actor.sizes, {name: weights[name] for name in actor.sizes.shapes(layout)}
+    extractor = policy.features_extractor
+    linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
+    activations = {type(layer) for layer in layers if not isinstance(layer, nn.Linear)}
+    if not isinstance(extractor, CombinedExtractor) or len(layers) != 2 * len(linear) - 1:
+        raise InputError(f"a policy of {type(policy).__name__} with {type(extractor).__name__} cannot be exported")
+    if activations - {nn.Tanh} and activations - {nn.ReLU}:
+        names = ", ".join(sorted(kind.__name__ for kind in activations))
+        raise InputError(f"a policy with the activations {names} cannot be exported; it can with Tanh or ReLU")
+    tables: Any = extractor.extractors.keys()
+    sizes = MlpSizes(
+        inputs=tuple(tables),
+        widths=tuple(layer.out_features for layer in linear[:-1]),
+        activation="relu" if nn.ReLU in activations else "tanh",
+    )
+    found: dict[str, Tensor] = {}
+    for number, layer in enumerate(linear):
+        found |= {f"{number}.weight": layer.weight, f"{number}.bias": layer.bias}
+    return sizes, found
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,118 @@
+"""Policies that decide without torch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.agents.network import MLP, SLOTS, scratch_size
+from gpusched_env.agents.policies.sizes import MlpSizes, Sizes
+from gpusched_env.agents.policy_file import PolicyInfo, Weights, read_policy
+from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.features import TABLES
+from gpusched_env.envs.observations import Observation
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.scenario import Scenario
+
+
+class ExportedPolicy:
+    """The actor of a trained policy as plain arrays, evaluated in compiled code (float32, as torch does)."""
+
+    def __init__(self, info: PolicyInfo, weights: Weights) -> None:
+        """``weights``: arrays as :meth:`~gpusched_env.agents.policies.sizes.SlotSizes.shapes` names them."""
+        self.info = info
+        flat = [np.ascontiguousarray(weights[name].T).ravel() for name in info.network.shapes(info.actions)]
+        self.weights: NDArray[np.float32] = np.concatenate(flat)
+        self.sizes = _numbers_of(info.network, info.actions)
+
+    @classmethod
+    def load(cls, path: str | Path) -> ExportedPolicy:
+        """The policy of a file.
+
+        Raises:
+            InputError: as :func:`~gpusched_env.agents.policy_file.read_policy`.
+        """
+        return cls(*read_policy(path))
+
+    def layout_for(self, scenario: Scenario, slots: int | None = None) -> ActionLayout:
+        """The actions with which it decides in ``scenario``.
+
+        Args:
+            slots: tenant rows; ``None``: those of the training for an ``mlp``, as many as tenants for ``slots``.
+
+        Raises:
+            InputError: the scenario offers other commands, stream priorities or preemption modes than the policy
+                was trained with, or has too many tenants for it.
+        """
+        mine = self.info.actions
+        fixed = isinstance(self.info.network, MlpSizes)
+        if slots is None:
+            slots = mine.slots if fixed else len(scenario.tenants)
+        theirs = ActionLayout.of(scenario, slots, mine.running_slots)
+        for field in ("stream_priorities", "modes", "quarters"):
+            if getattr(theirs, field) != getattr(mine, field):
+                raise InputError(
+                    f"the policy, trained on {self.info.scenario}, has {_NAMES[field]} {getattr(mine, field)}; "
+                    f"scenario {scenario.name} offers {getattr(theirs, field)}"
+                )
+        if fixed and slots != mine.slots:
+            raise InputError(f"the policy is an mlp for {mine.slots} tenant rows and cannot have {slots}")
+        if len(scenario.tenants) > slots:
+            raise InputError(
+                f"the policy has {slots} tenant rows; scenario {scenario.name} has {len(scenario.tenants)} tenants"
+            )
+        return replace(mine, slots=slots)
+
+    def act(self, observations: Observation, masks: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The best action in each of ``n`` states.
+
+        Args:
+            observations: tables with a first axis of ``n``; any number of tenant rows for ``slots``.
+            masks: legal actions, shape ``(n, actions)``.
+        """
+        actions, _ = self._act(observations, masks, masked=self.info.masked)
+        return actions
+
+    def numbers(self, observations: Observation) -> NDArray[np.float32]:
+        """Of each action, also illegal ones, what the policy goes by (logit or value), shape ``(n, actions)``."""
+        layout = replace(self.info.actions, slots=observations["pending"].shape[1])
+        everything = np.ones((len(observations["device"]), layout.n), np.bool_)
+        _, numbers = self._act(observations, everything, masked=False)
+        return numbers
+
+    def scratch(self, slots: int) -> NDArray[np.float32]:
+        """Working memory for states with ``slots`` tenant rows."""
+        return np.zeros(scratch_size(self.sizes, slots), np.float32)
+
+    def _act(
+        self, observations: Observation, masks: NDArray[np.bool_], *, masked: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        from gpusched_env.agents.forward import act_batch
+
+        count, slots = observations["pending"].shape[:2]
+        actions = np.zeros(count, np.int64)
+        numbers = np.zeros(masks.shape, np.float32)
+        arguments: list[Any] = [self.sizes, self.weights, masked, np.ones(count, np.bool_)]
+        arguments += [np.ascontiguousarray(observations[name], np.float32) for name in TABLES]
+        act_batch(*arguments, *[masks, self.scratch(slots), numbers, actions])
+        return actions, numbers
+
+
+_NAMES = {"stream_priorities": "stream priorities", "modes": "preemption modes", "quarters": "partition sizes"}
+
+
+def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
+    """``sizes`` of :mod:`gpusched_env.agents.network`."""
+    found: list[Any]
+    if isinstance(network, MlpSizes):
+        tables = list(TABLES)
+        widths = [shape[0] for name, shape in network.shapes(layout).items() if name.endswith("bias")]
+        inputs = network.shapes(layout)["0.weight"][1]
+        found = [MLP, network.activation == "relu", *map(tables.index, network.inputs), inputs, *widths]
+    else:
+        found = [SLOTS, network.priorities, network.modes, network.quarters, network.width, network.heads]
+    return np.array(found, np.int64)

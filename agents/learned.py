@@ -1,0 +1,101 @@
+"""A trained policy as a scheduler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.shipped import shipped_policy
+from gpusched_env.devices.compiled.jit import notice_compilation
+from gpusched_env.envs.actions import MODE_CODES, ActionLayout
+from gpusched_env.envs.features import TABLES, Scalar
+from gpusched_env.envs.observations import Shown
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scheduling.commands import Command, Wait
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
+
+
+class LearnedScheduler:
+    """A trained policy, from the file that export_policy wrote; decides as it does in the environment."""
+
+    def __init__(self, policy: str | Path | ExportedPolicy | None = None) -> None:
+        """``policy``: a file's path, a policy, or ``None``: what is shipped for each problem's scenario.
+
+        Raises:
+            InputError: the file cannot be read, or was made for other observations.
+        """
+        self._given = policy if policy is None or isinstance(policy, ExportedPolicy) else ExportedPolicy.load(policy)
+        self._workspace: _Workspace | None = None
+
+    def describe(self) -> str:
+        """One line about the policy."""
+        if self._given is None:
+            return "The trained agent that is shipped for the scenario."
+        return f"Trained agent: {self._given.info.summary()}."
+
+    def prepare(self, scenario: Scenario) -> None:
+        """Compile what is needed for ``scenario``, once after an installation.
+
+        Raises:
+            InputError: the policy does not fit, or none is shipped for the scenario.
+        """
+        policy = self._given if self._given is not None else shipped_policy(scenario)
+        layout = policy.layout_for(scenario)
+        before = self._workspace
+        if before is None or before.policy is not policy or before.layout != layout:
+            self._workspace = _Workspace(policy, layout)
+
+    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+        self.prepare(problem.scenario)
+
+    def decide(self, view: View) -> Command:
+        if self._workspace is None:
+            raise InputError("the scheduler has no problem yet: call reset(problem, rng) first")
+        return self._workspace.decide(view)
+
+
+class _Workspace:
+    """A policy and the arrays that it works in, for problems with the same actions."""
+
+    def __init__(self, policy: ExportedPolicy, layout: ActionLayout) -> None:
+        with notice_compilation("policies"):
+            from gpusched_env.agents.forward import act_on_view
+
+        self.policy = policy
+        self.layout = layout
+        self._act_on_view = act_on_view
+        slots, running_slots = layout.slots, layout.running_slots
+        self._scalars = np.zeros(len(Scalar))
+        self._choices = (
+            len(layout.stream_priorities),
+            np.array([MODE_CODES[mode] for mode in layout.modes], np.int64),
+            np.array(layout.quarters, np.int64),
+        )
+        self._shown = Shown(np.zeros((slots, len(PendingColumn))), np.zeros((running_slots, len(RunningColumn))))
+        rows = {"pending": slots, "running": running_slots, "tenants": slots}
+        self._arrays: tuple[Any, ...] = (
+            self._shown.pending,
+            self._shown.running,
+            np.zeros(slots, np.bool_),
+            *(np.zeros((rows[name], len(TABLES[name])), np.float32) for name in rows),
+            np.zeros(len(TABLES["device"]), np.float32),
+            np.zeros(layout.n, np.bool_),
+            policy.scratch(slots),
+            np.zeros(layout.n, np.float32),
+        )
+
+    def decide(self, view: View) -> Command:
+        policy = self.policy
+        self._scalars[:] = (view.time_us, view.horizon_us, view.sms, view.busy_sms, view.occupancy, view.dram)
+        action = self._act_on_view(
+            policy.sizes, policy.weights, policy.info.masked, view.pending.array, view.running.array,
+            view.tenants.array, self._scalars, *self._choices, *self._arrays,
+        )  # fmt: skip
+        if action == 0:
+            return Wait(view.time_us + policy.info.wait_us)
+        return self.layout.decode(action, view, wait_us=policy.info.wait_us, shown=self._shown)

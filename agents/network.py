@@ -1,0 +1,281 @@
+"""The networks of exported policies in compiled code: from an observation to one number an action.
+
+Weights are one flat array in the order of :mod:`gpusched_env.agents.policies.sizes`, matrices transposed:
+``(in, out)``. What is computed is said in torch in :mod:`gpusched_env.agents.policies.slot_network`. Numba does not
+see that a file changed whose functions another file's cached functions contain:
+:mod:`gpusched_env.agents.forward`, which has those, takes care of it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gpusched_env.agents.policies.sizes import (
+    COMMON_FEATURES,
+    DEVICE_FEATURES,
+    KERNEL_FEATURES,
+    OWNER,
+    PENDING_FEATURES,
+    SLOT_FEATURES,
+    TENANT_FEATURES,
+)
+from gpusched_env.envs.encoding import COUNT_HALF, Bools
+from gpusched_env.envs.features import DeviceFeature, TenantFeature
+
+Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+MLP = 0
+SLOTS = 1
+"""Kinds of networks, in entry 0 of ``sizes``. The other entries: of :data:`MLP` whether ReLU takes the place of tanh,
+the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` priorities, modes,
+quarters, width and heads."""
+FIRST_WIDTH = 6
+"""Entry of ``sizes`` with the first width of an :data:`MLP`."""
+
+
+@njit(fastmath={"contract"})
+def _add(weights: Singles, at: int, x: Singles, x_at: int, inputs: int, y: Singles, y_at: int, outputs: int) -> int:
+    """Add ``x W`` to ``y``; returns where the weights after ``W`` begin."""
+    # In slices of their own, indices are known not to be negative, and the inner loops become vector instructions.
+    source = x[x_at : x_at + inputs]
+    target = y[y_at : y_at + outputs]
+    matrix = weights[at : at + inputs * outputs].reshape((inputs, outputs))
+    fours = inputs // 4
+    for four in range(fours):
+        i = 4 * four
+        a, b, c, d = source[i], source[i + 1], source[i + 2], source[i + 3]
+        for j in range(outputs):
+            target[j] += (a * matrix[i, j] + b * matrix[i + 1, j]) + (c * matrix[i + 2, j] + d * matrix[i + 3, j])
+    for i in range(4 * fours, inputs):
+        a = source[i]
+        for j in range(outputs):
+            target[j] += a * matrix[i, j]
+    return at + inputs * outputs
+
+
+@njit()
+def _set(weights: Singles, at: int, y: Singles, y_at: int, outputs: int) -> int:
+    """Set ``y`` to a bias; returns where the weights after it begin."""
+    for j in range(outputs):
+        y[y_at + j] = weights[at + j]
+    return at + outputs
+
+
+@njit()
+def _mlp(
+    sizes: Ints,
+    weights: Singles,
+    pending: Singles,
+    running: Singles,
+    tenants: Singles,
+    device: Singles,
+    scratch: Singles,
+    out: Singles,
+) -> None:
+    filled = 0
+    for code in sizes[2:FIRST_WIDTH]:
+        if code == 3:
+            for value in device:
+                scratch[filled] = value
+                filled += 1
+        else:
+            table = pending if code == 0 else (running if code == 1 else tenants)
+            for row in range(table.shape[0]):
+                for column in range(table.shape[1]):
+                    scratch[filled] = table[row, column]
+                    filled += 1
+    at = 0
+    x_at = 0
+    for layer in range(FIRST_WIDTH, sizes.size - 1):
+        inputs = sizes[layer]
+        outputs = sizes[layer + 1]
+        last = layer + 2 == sizes.size
+        y = out if last else scratch
+        y_at = 0 if last else x_at + inputs
+        _set(weights, at + inputs * outputs, y, y_at, outputs)
+        at = _add(weights, at, scratch, x_at, inputs, y, y_at, outputs) + outputs
+        if not last:
+            for j in range(y_at, y_at + outputs):
+                y[j] = max(y[j], np.float32(0.0)) if sizes[1] == 1 else math.tanh(y[j])
+        x_at = y_at
+
+
+@njit(fastmath={"contract", "reassoc", "nsz"})
+def _slots(
+    sizes: Ints,
+    weights: Singles,
+    pending: Singles,
+    running: Singles,
+    tenants: Singles,
+    device: Singles,
+    scratch: Singles,
+    mask: Bools,
+    everything: bool,
+    out: Singles,
+) -> None:
+    slots = pending.shape[0]
+    priorities, modes, quarters, width, heads = sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]
+    zero = np.float32(0.0)
+    # Places in scratch.
+    rows = 0
+    common = rows + slots * SLOT_FEATURES
+    shared = common + COMMON_FEATURES
+    tokens = shared + width
+    scores = tokens + slots * width
+    pooled = scores + slots * heads
+    told = pooled + heads * width
+    mixed = told + width
+    # Rows of slots, and what is common to all.
+    for i in range(shared):
+        scratch[i] = zero
+    own = PENDING_FEATURES + TENANT_FEATURES
+    for slot in range(slots):
+        row = rows + slot * SLOT_FEATURES
+        for column in range(PENDING_FEATURES):
+            scratch[row + column] = pending[slot, column]
+        for column in range(TENANT_FEATURES):
+            scratch[row + PENDING_FEATURES + column] = tenants[slot, column]
+    for column in range(DEVICE_FEATURES):
+        scratch[common + column] = device[column]
+    launchable = device[DeviceFeature.LAUNCHABLE] * np.float32(slots)
+    scratch[common + DeviceFeature.LAUNCHABLE] = launchable / (launchable + np.float32(COUNT_HALF))
+    for kernel in range(running.shape[0]):
+        owner = _owner(running, kernel, slots)
+        if owner < 0:
+            continue
+        for column in range(KERNEL_FEATURES):
+            value = running[kernel, column if column < OWNER else column + 1]
+            scratch[rows + owner * SLOT_FEATURES + own + column] += value
+            scratch[common + DEVICE_FEATURES + column] += value
+    # Tokens.
+    bias_at = SLOT_FEATURES * width
+    common_at = bias_at + width
+    _set(weights, bias_at, scratch, shared, width)
+    at = _add(weights, common_at, scratch, common, COMMON_FEATURES, scratch, shared, width)
+    for slot in range(slots):
+        if everything or tenants[slot, TenantFeature.PRESENT] > 0.5:
+            token = tokens + slot * width
+            for j in range(width):
+                scratch[token + j] = scratch[shared + j]
+            _add(weights, 0, scratch, rows + slot * SLOT_FEATURES, SLOT_FEATURES, scratch, token, width)
+            for j in range(token, token + width):
+                scratch[j] = max(scratch[j], zero)
+    # Attention.
+    for i in range(scores, pooled + heads * width):
+        scratch[i] = zero
+    for slot in range(slots):
+        if tenants[slot, TenantFeature.PRESENT] > 0.5:
+            _add(weights, at, scratch, tokens + slot * width, width, scratch, scores + slot * heads, heads)
+    at += width * heads
+    for head in range(heads):
+        highest = np.float32(-np.inf)
+        for slot in range(slots):
+            if tenants[slot, TenantFeature.PRESENT] > 0.5:
+                highest = max(highest, scratch[scores + slot * heads + head])
+        total = zero
+        for slot in range(slots):
+            if tenants[slot, TenantFeature.PRESENT] > 0.5:
+                weight = math.exp(scratch[scores + slot * heads + head] - highest)
+                total += weight
+                for j in range(width):
+                    scratch[pooled + head * width + j] += weight * scratch[tokens + slot * width + j]
+        for j in range(pooled + head * width, pooled + (head + 1) * width):
+            scratch[j] /= max(total, np.float32(1e-30))
+    # What slots are told; wait.
+    mix = at + heads * width * width
+    _set(weights, mix + width * width, scratch, told, width)
+    _add(weights, at, scratch, pooled, heads * width, scratch, told, width)
+    weigh = mix + width * width + width
+    _set(weights, weigh + heads * width * width, scratch, mixed, width)
+    at = _add(weights, weigh, scratch, pooled, heads * width, scratch, mixed, width) + width
+    out[0] = weights[at + width]
+    for j in range(width):
+        out[0] += max(scratch[mixed + j], zero) * weights[at + j]
+    launch = at + width + 1
+    join = launch + width * priorities + priorities
+    preempt = join + ((KERNEL_FEATURES + width) * width + width if modes > 0 else 0)
+    partition = preempt + (width * modes + modes if modes > 0 else 0)
+    first_preemption = 1 + slots * priorities
+    first_partition = first_preemption + running.shape[0] * modes
+    for slot in range(slots):
+        needed = everything or modes > 0
+        for action in range(1 + slot * priorities, 1 + (slot + 1) * priorities):
+            needed = needed or mask[action]
+        for action in range(first_partition + slot * quarters, first_partition + (slot + 1) * quarters):
+            needed = needed or mask[action]
+        if not needed or not (everything or tenants[slot, TenantFeature.PRESENT] > 0.5):
+            continue
+        token = tokens + slot * width
+        for j in range(width):
+            scratch[mixed + j] = scratch[told + j]
+        _add(weights, mix, scratch, token, width, scratch, mixed, width)
+        for j in range(width):
+            scratch[token + j] += max(scratch[mixed + j], zero)
+        _set(weights, launch + width * priorities, out, 1 + slot * priorities, priorities)
+        _add(weights, launch, scratch, token, width, out, 1 + slot * priorities, priorities)
+        if quarters > 0:
+            _set(weights, partition + width * quarters, out, first_partition + slot * quarters, quarters)
+            _add(weights, partition, scratch, token, width, out, first_partition + slot * quarters, quarters)
+    if modes > 0:
+        for kernel in range(running.shape[0]):
+            owner = _owner(running, kernel, slots)
+            # An empty row is a row of zeros that nobody owns.
+            _set(weights, join + (KERNEL_FEATURES + width) * width, scratch, mixed, width)
+            if owner >= 0:
+                for column in range(KERNEL_FEATURES):
+                    scratch[common + column] = running[kernel, column if column < OWNER else column + 1]
+                after = _add(weights, join, scratch, common, KERNEL_FEATURES, scratch, mixed, width)
+                _add(weights, after, scratch, tokens + owner * width, width, scratch, mixed, width)
+            for j in range(mixed, mixed + width):
+                scratch[j] = max(scratch[j], zero)
+            action = first_preemption + kernel * modes
+            _set(weights, preempt + width * modes, out, action, modes)
+            _add(weights, preempt, scratch, mixed, width, out, action, modes)
+
+
+@njit()
+def _owner(running: Singles, kernel: int, slots: int) -> int:
+    """Slot of a launched kernel's tenant; -1 for an empty row."""
+    return int(running[kernel, OWNER] * slots + 0.5) - 1
+
+
+@njit()
+def numbers_of(
+    sizes: Ints,
+    weights: Singles,
+    pending: Singles,
+    running: Singles,
+    tenants: Singles,
+    device: Singles,
+    scratch: Singles,
+    mask: Bools,
+    everything: bool,
+    out: Singles,
+) -> None:
+    """Write one number an action.
+
+    Args:
+        sizes, weights: of the network.
+        pending, running, tenants, device: the observation.
+        scratch: as much as :func:`scratch_size` says.
+        mask: legal actions.
+        everything: whether numbers of illegal actions are needed too; otherwise some are left as they are.
+        out: written, one number an action.
+    """
+    if sizes[0] == MLP:
+        _mlp(sizes, weights, pending, running, tenants, device, scratch, out)
+    else:
+        _slots(sizes, weights, pending, running, tenants, device, scratch, mask, everything, out)
+
+
+def scratch_size(sizes: Ints, slots: int) -> int:
+    """Entries of ``scratch`` that a network needs for observations with ``slots`` tenant rows."""
+    if sizes[0] == MLP:
+        return int(sizes[FIRST_WIDTH:-1].sum())
+    width, heads = int(sizes[4]), int(sizes[5])
+    return slots * (SLOT_FEATURES + width + heads) + COMMON_FEATURES + (heads + 3) * width

@@ -1,0 +1,69 @@
+"""Policies by name, for the algorithms of stable-baselines3 and sb3-contrib."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpusched_env.agents.policies.sizes import SlotSizes
+from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.policies import BasePolicy
+
+MLP = {
+    "maskable-ppo": "MultiInputPolicy",
+    "ppo": "MultiInputPolicy",
+    "a2c": "MultiInputPolicy",
+    "dqn": "MultiInputPolicy",
+    "recurrent-ppo": "MultiInputLstmPolicy",
+}
+"""Names that the algorithms have for a policy on all columns, flattened."""
+SLOTS = {"maskable-ppo": "MaskableSlotPolicy", "ppo": "SlotPolicy", "a2c": "SlotPolicy", "dqn": "SlotDqnPolicy"}
+"""Classes of :mod:`gpusched_env.agents.policies.slots`."""
+
+WIDTHS = (64, 64)
+"""Hidden layers of ``mlp``."""
+
+
+def algorithms() -> list[str]:
+    """Algorithms that policies are offered for."""
+    return list(MLP)
+
+
+def policy_names(algo: str) -> list[str]:
+    """Policies offered for an algorithm.
+
+    Raises:
+        InputError: no such algorithm.
+    """
+    if algo not in MLP:
+        raise InputError(f"unknown algorithm {algo!r}; {did_you_mean(algo, MLP)}")
+    return ["mlp", "slots"] if algo in SLOTS else ["mlp"]
+
+
+def policy_of(algo: str, name: str, layout: ActionLayout) -> tuple[type[BasePolicy] | str, dict[str, Any]]:
+    """A policy as the algorithm's constructor takes it.
+
+    ``mlp``: two hidden layers on all columns in a row; its slots cannot be more or fewer later. ``slots``: one
+    token a tenant (:mod:`gpusched_env.agents.policies.slot_network`), for any number of tenants.
+
+    Args:
+        algo: one of :func:`algorithms`.
+        name: one of :func:`policy_names`.
+        layout: the environment's actions.
+
+    Returns:
+        policy and ``policy_kwargs``, plain data that a saved model can hold.
+
+    Raises:
+        InputError: no such algorithm, or no such policy for it.
+    """
+    known = policy_names(algo)
+    if name not in known:
+        raise InputError(f"algorithm {algo} has no policy {name!r}; it has {' and '.join(known)}")
+    if name == "mlp":
+        return MLP[algo], {"net_arch": list(WIDTHS)}
+    from gpusched_env.agents.policies import slots
+
+    return getattr(slots, SLOTS[algo]), {"sizes": SlotSizes.of(layout).as_dict()}

@@ -1,0 +1,107 @@
+"""What the networks of policies are made of: plain data, the same for torch and for compiled code."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.features import TABLES, DeviceFeature, PendingFeature, RunningFeature, TenantFeature
+
+Count = Annotated[int, Meta(ge=0)]
+Width = Annotated[int, Meta(ge=1)]
+Shapes = dict[str, tuple[int, ...]]
+"""Arrays of weights by name, in the order in which compiled code reads them."""
+
+OWNER = int(RunningFeature.TENANT)
+"""The column of ``running`` that tells whose a kernel is; the others describe it."""
+PENDING_FEATURES = len(PendingFeature)
+TENANT_FEATURES = len(TenantFeature)
+DEVICE_FEATURES = len(DeviceFeature)
+KERNEL_FEATURES = len(RunningFeature) - 1
+SLOT_FEATURES = PENDING_FEATURES + TENANT_FEATURES + KERNEL_FEATURES
+"""What a tenant's token is made of: its rows of ``pending`` and ``tenants``, and the sum of its rows of ``running``."""
+COMMON_FEATURES = DEVICE_FEATURES + KERNEL_FEATURES
+"""What all tokens share: ``device`` and the sum of all rows of ``running``."""
+
+
+class MlpSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="mlp", tag_field="kind"):
+    """Layers on all columns in a row."""
+
+    inputs: tuple[Literal["pending", "running", "tenants", "device"], ...]
+    """Tables in the order in which they are flattened."""
+    widths: tuple[Width, ...]
+    """Of the hidden layers."""
+    activation: Literal["tanh", "relu"]
+
+    def shapes(self, layout: ActionLayout) -> Shapes:
+        """Weights ``(out, in)`` and biases of each layer."""
+        widths = (input_width(layout), *self.widths, layout.n)
+        found: Shapes = {}
+        for number in range(len(widths) - 1):
+            found[f"{number}.weight"] = (widths[number + 1], widths[number])
+            found[f"{number}.bias"] = (widths[number + 1],)
+        return found
+
+
+class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="slots", tag_field="kind"):
+    """The slot network (:mod:`gpusched_env.agents.policies.slot_network`)."""
+
+    priorities: Width
+    """Stream priorities that a launch chooses from."""
+    modes: Count = 0
+    """Preemption modes."""
+    quarters: Count = 0
+    """Partition sizes."""
+    width: Width = 48
+    """Of a tenant's token."""
+    heads: Width = 2
+    """Of the attention."""
+
+    @classmethod
+    def of(cls, layout: ActionLayout) -> SlotSizes:
+        """The sizes that fit a layout's actions."""
+        return cls(priorities=len(layout.stream_priorities), modes=len(layout.modes), quarters=len(layout.quarters))
+
+    def as_dict(self) -> dict[str, Any]:
+        return msgspec.structs.asdict(self)
+
+    def shapes(self, layout: ActionLayout) -> Shapes:
+        """Weights ``(out, in)`` and biases of the actor; ``layout`` has no part in them."""
+        width = self.width
+        found: Shapes = {
+            "encoder.slots.weight": (width, SLOT_FEATURES),
+            "encoder.slots.bias": (width,),
+            "encoder.common.weight": (width, COMMON_FEATURES),
+            "pool.queries.weight": (self.heads, width),
+            "tell.weight": (width, self.heads * width),
+            "mix.weight": (width, width),
+            "mix.bias": (width,),
+            "weigh.weight": (width, self.heads * width),
+            "weigh.bias": (width,),
+            "wait.weight": (1, width),
+            "wait.bias": (1,),
+            "launch.weight": (self.priorities, width),
+            "launch.bias": (self.priorities,),
+        }
+        if self.modes:
+            found |= {
+                "join.weight": (width, KERNEL_FEATURES + width),
+                "join.bias": (width,),
+                "preempt.weight": (self.modes, width),
+                "preempt.bias": (self.modes,),
+            }
+        if self.quarters:
+            found |= {"partition.weight": (self.quarters, width), "partition.bias": (self.quarters,)}
+        return found
+
+
+Sizes = MlpSizes | SlotSizes
+
+
+def input_width(layout: ActionLayout) -> int:
+    """Columns of all tables' rows in a row."""
+    rows = {"pending": layout.slots, "running": layout.running_slots, "tenants": layout.slots, "device": 1}
+    return sum(rows[name] * len(features) for name, features in TABLES.items())

@@ -1,0 +1,152 @@
+"""The file of an exported policy: a NumPy archive of float32 arrays, and what they belong to as JSON.
+
+Nothing in it is pickled, so that a file from elsewhere can be read safely. The names of all observation columns and
+the meaning of the actions are in it: where either has changed since, the file is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from gpusched_env.agents.policies.sizes import Sizes
+from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.features import TABLES
+from gpusched_env.errors import InputError
+
+METADATA = "metadata"
+"""The archive's member with the JSON, as bytes; the others are named as :meth:`Sizes.shapes` says."""
+
+Weights = dict[str, NDArray[np.float32]]
+
+
+class PolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an exported policy is, and where it comes from."""
+
+    format: Literal["gpusched-policy"] = "gpusched-policy"
+    version: Literal[1] = 1
+    network: Sizes
+    columns: dict[str, tuple[str, ...]]
+    """Names of the columns of every table of an observation, in order."""
+    actions: ActionLayout
+    """Of the environment it was trained in."""
+    wait_us: Annotated[float, Meta(gt=0)]
+    """Longest wait of action 0 in that environment."""
+    masked: bool
+    """Whether only legal actions compete. Otherwise an illegal action that wins is a wait, as in the environment."""
+    algorithm: str
+    scenario: str
+    """Name of the scenario it was trained on."""
+    command: str = ""
+    """The command that trained it."""
+    seed: int | None = None
+    """Of the training."""
+    timesteps: int = 0
+    """Decisions that it was trained for."""
+    versions: dict[str, str] = {}
+    """Of the packages that took part, at the export."""
+
+    def summary(self) -> str:
+        """One line about it."""
+        return f"{self.algorithm} with policy {kind(self.network)}, {self.timesteps:,} decisions of {self.scenario}"
+
+
+def kind(network: Sizes) -> str:
+    """The name of a network's kind: ``mlp`` or ``slots``."""
+    return str(network.__struct_config__.tag)
+
+
+def current_columns() -> dict[str, tuple[str, ...]]:
+    """The columns that observations have now."""
+    return {name: tuple(feature.name for feature in features) for name, features in TABLES.items()}
+
+
+def write_policy(path: str | Path, info: PolicyInfo, weights: Weights) -> None:
+    """Write a policy's file, whole or not at all.
+
+    Raises:
+        InputError: the folder cannot be written to.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            text = np.frombuffer(msgspec.json.encode(info), np.uint8)
+            np.savez_compressed(file, allow_pickle=False, **{METADATA: text}, **weights)
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_policy(path: str | Path) -> tuple[PolicyInfo, Weights]:
+    """What :func:`write_policy` wrote, checked.
+
+    Raises:
+        InputError: the file cannot be read, is no exported policy, was made for other observations, or lacks weights.
+    """
+    members = _members(Path(path))
+    if METADATA not in members:
+        raise InputError(f"{path}: no exported policy (no {METADATA!r} in it); {_HOW}")
+    try:
+        info = msgspec.json.decode(members.pop(METADATA).tobytes(), type=PolicyInfo)
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: no exported policy that this version reads ({error})") from error
+    check_columns(info.columns, str(path))
+    shapes = info.network.shapes(info.actions)
+    for name, shape in shapes.items():
+        if name not in members:
+            raise InputError(f"{path}: weights {name} are missing")
+        array = members[name]
+        if array.shape != shape or array.dtype != np.float32:
+            raise InputError(f"{path}: weights {name} are {array.dtype} of shape {array.shape}, not float32 of {shape}")
+        if not np.isfinite(array).all():
+            raise InputError(f"{path}: weights {name} are not all finite")
+    return info, {name: members[name] for name in shapes}
+
+
+_HOW = "gpusched_env.agents.export.export_policy writes one from a trained model"
+
+
+def _members(path: Path) -> dict[str, NDArray[np.float32]]:
+    try:
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise InputError(f"{path}: no exported policy (a single array); {_HOW}")
+            if "policy.pth" in archive.files:
+                raise InputError(f"{path}: a model of stable-baselines3, no exported policy; {_HOW}")
+            return {name: archive[name] for name in archive.files}
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"{path}: no exported policy ({error}); {_HOW}") from error
+
+
+def check_columns(columns: dict[str, tuple[str, ...]], where: str) -> None:
+    """Refuse columns that are not those of observations now.
+
+    Raises:
+        InputError: names the first table and column that differ.
+    """
+    now = current_columns()
+    if columns.keys() != now.keys():
+        raise InputError(f"{where}: made for the tables {', '.join(columns)}; observations have {', '.join(now)}")
+    for table, names in now.items():
+        theirs = columns[table]
+        for number in range(max(len(names), len(theirs))):
+            mine, other = (row[number] if number < len(row) else "none" for row in (names, theirs))
+            if mine != other:
+                raise InputError(
+                    f"{where}: made for other observations: column {number} of {table} is {other} there and {mine} "
+                    "now; train and export it again"
+                )

@@ -1,0 +1,168 @@
+"""A policy as a scheduler does what it does in the environment."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpusched_env.agents import shipped
+from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.learned import LearnedScheduler
+from gpusched_env.agents.rollout import evaluate_costs
+from gpusched_env.devices import make_device
+from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
+from gpusched_env.scenarios.variants import scenario_variants
+from gpusched_env.scheduling.metrics import Metrics, episode_metrics
+from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.session import run_episode
+from tests.agents.made_up import made_up, written
+
+BRIEF = {"horizon_us": 6000.0}
+EVERYTHING: dict[str, Any] = {
+    "commands": ("launch", "preempt", "partition"),
+    "preemption": ("drain", "reset"),
+    "horizon_us": 3000.0,
+    # Without a cost, a policy could confine a tenant to and fro for ever at the same instant.
+    "decision_us": 2.0,
+}
+
+
+def stepped(policy: ExportedPolicy, scenario: Scenario, seed: int, device: str, slots: int | None = None) -> float:
+    """Minus the return of the environment under the policy."""
+    env = GpuSchedulingEnv(scenario, device=device, slots=slots, wait_us=policy.info.wait_us)
+    observation, info = env.reset(seed=seed)
+    total, over = 0.0, False
+    while not over:
+        batch = {name: table[None] for name, table in observation.items()}
+        (action,) = policy.act(batch, env.action_masks()[None])
+        observation, reward, terminated, truncated, info = env.step(action)
+        total += reward
+        over = terminated or truncated
+    assert info["illegal_actions"] == 0
+    return -total
+
+
+def scheduled(scheduler: Scheduler, scenario: Scenario, seed: int, device: str = "compiled") -> Metrics:
+    return episode_metrics(run_episode(scheduler, build_problem(scenario), make_device(device), seed))
+
+
+@pytest.mark.parametrize("device", ["compiled", "reference"])
+@pytest.mark.parametrize("kind", ["slots", "mlp"])
+@pytest.mark.parametrize(("name", "changes"), [("InferenceBesideTraining", BRIEF), ("ThreeTenants", EVERYTHING)])
+def test_it_costs_what_the_policy_costs_in_the_environment(
+    device: str, kind: str, name: str, changes: dict[str, Any]
+) -> None:
+    scenario = load_scenario(name, **changes)
+    policy = made_up(scenario, kind, wait_us=40.0)
+    scheduler = LearnedScheduler(policy)
+    for seed in (1, 2):
+        expected = stepped(policy, scenario, seed, device)
+        metrics = scheduled(scheduler, scenario, seed, device)
+        assert metrics.cost == pytest.approx(expected, rel=1e-12)
+        assert metrics.decisions > 20
+        assert evaluate_costs(policy, scenario, [seed]).costs[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_an_unmasked_policy_waits_where_it_may_not_launch() -> None:
+    scenario = load_scenario("InferenceBesideTraining", **BRIEF)
+    policy = made_up(scenario, masked=False, algorithm="ppo")
+    masks = np.zeros((1, 5), np.bool_)
+    masks[0, 0] = True
+    env = GpuSchedulingEnv(scenario)
+    observation, _ = env.reset(seed=0)
+    batch = {name: table[None] for name, table in observation.items()}
+    assert policy.numbers(batch).argmax() != 0
+    assert policy.act(batch, masks).tolist() == [0]
+    assert scheduled(LearnedScheduler(policy), scenario, 0).cost == pytest.approx(
+        stepped(policy, scenario, 0, "compiled"), rel=1e-12
+    )
+
+
+def test_slots_may_be_more_or_fewer_than_in_training() -> None:
+    policy = made_up("ThreeTenants")
+    priorities = load_scenario("ThreeTenants").stream_priorities
+    burst = load_scenario("MultiTenantBurst", horizon_us=2000.0)
+    assert burst.stream_priorities == priorities
+    metrics = scheduled(LearnedScheduler(policy), burst, 0)
+    assert metrics.cost == pytest.approx(stepped(policy, burst, 0, "compiled"), rel=1e-12)
+    two = override(load_scenario("InferenceBesideTraining"), stream_priorities=priorities, horizon_us=2000.0)
+    cost = scheduled(LearnedScheduler(policy), two, 0).cost
+    assert cost == pytest.approx(stepped(policy, two, 0, "compiled", slots=8), rel=1e-9), "empty slots change nothing"
+
+
+def test_an_mlp_takes_fewer_tenants_but_not_more() -> None:
+    policy = made_up("ThreeTenants", "mlp")
+    two = load_scenario("InferenceBesideTraining", stream_priorities=(0, -1, -2), horizon_us=2000.0)
+    cost = scheduled(LearnedScheduler(policy), two, 0).cost
+    assert cost == pytest.approx(stepped(policy, two, 0, "compiled", slots=3), rel=1e-12)
+    with pytest.raises(InputError, match="has 3 tenant rows; scenario MultiTenantBurst has 8 tenants"):
+        LearnedScheduler(policy).prepare(load_scenario("MultiTenantBurst"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"stream_priorities": (0,)},
+            r"trained on ThreeTenants, has stream priorities \(0, -1, -2\); scenario ThreeTenants offers \(0,\)",
+        ),
+        ({"commands": ("launch", "preempt")}, r"preemption modes \(\); .* offers \('drain', 'save', 'reset'\)"),
+        ({"commands": ("launch", "partition")}, r"partition sizes \(\); .* offers \(1, 2, 3, 4\)"),
+    ],
+)
+def test_other_commands_are_refused(changes: dict[str, Any], message: str) -> None:
+    scheduler = LearnedScheduler(made_up("ThreeTenants"))
+    problem = build_problem(load_scenario("ThreeTenants", **changes))
+    with pytest.raises(InputError, match=message):
+        scheduler.reset(problem, np.random.default_rng(0))
+
+
+def test_it_can_be_sent_to_another_process_and_described() -> None:
+    scheduler = pickle.loads(pickle.dumps(LearnedScheduler(made_up("Toy"))))
+    assert isinstance(scheduler, Scheduler)
+    assert scheduler.describe() == "Trained agent: maskable-ppo with policy slots, 1,000 decisions of Toy."
+    assert scheduled(scheduler, load_scenario("Toy"), 0).decisions == 4
+
+
+def test_shipped_agents_are_found_by_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+    policy = made_up("InferenceBesideTraining")
+    scenario = load_scenario("InferenceBesideTraining", **BRIEF)
+    with pytest.raises(InputError, match="no trained agent is shipped for scenario InferenceBesideTraining; for: none"):
+        LearnedScheduler().prepare(scenario)
+    written(policy, tmp_path / "InferenceBesideTraining.npz")
+    assert shipped.shipped_names() == ["InferenceBesideTraining"]
+    given, found = scheduled(LearnedScheduler(policy), scenario, 0), scheduled(LearnedScheduler(), scenario, 0)
+    assert found.as_dict() == given.as_dict()
+    for which in ("train", "held_out"):
+        variant = scenario_variants(load_scenario("InferenceBesideTraining"), which)[0]  # type: ignore[arg-type]
+        LearnedScheduler().prepare(variant)
+    with pytest.raises(InputError, match="for scenario Toy; for: InferenceBesideTraining"):
+        LearnedScheduler().prepare(load_scenario("Toy"))
+    assert shipped.is_shipped_for(scenario)
+    assert not shipped.is_shipped_for(override(scenario, stream_priorities=(0,)))
+    assert not shipped.is_shipped_for(load_scenario("Toy"))
+
+
+def test_no_torch_is_needed(tmp_path: Path) -> None:
+    policy = made_up("Toy")
+    written(policy, tmp_path / "toy.npz")
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys(("torch", "stable_baselines3", "sb3_contrib")))
+from gpusched_env.agents.learned import LearnedScheduler
+from gpusched_env import build_problem, load_scenario, make_device, run_episode
+scheduler = LearnedScheduler({str(tmp_path / "toy.npz")!r})
+print(run_episode(scheduler, build_problem(load_scenario("Toy")), make_device("compiled"), 0).decisions)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "4\n"

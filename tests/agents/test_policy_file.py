@@ -1,0 +1,110 @@
+"""The file of an exported policy: what is in it, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.policy_file import METADATA, read_policy
+from gpusched_env.errors import InputError
+from tests.agents.made_up import made_up, written
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return written(made_up("Toy"), tmp_path / "toy.npz")
+
+
+def changed(path: Path, **members: Any) -> Path:
+    """The file with members replaced; ``None``: left out."""
+    with np.load(path) as archive:
+        kept = {name: archive[name] for name in archive.files}
+    kept |= members
+    np.savez(path, allow_pickle=False, **{name: array for name, array in kept.items() if array is not None})
+    return path
+
+
+def described(path: Path, **fields: Any) -> Path:
+    """The file with fields of its description replaced."""
+    with np.load(path) as archive:
+        text = json.loads(archive[METADATA].tobytes())
+    return changed(path, **{METADATA: np.frombuffer(json.dumps({**text, **fields}).encode(), np.uint8)})
+
+
+@pytest.mark.parametrize("kind", ["slots", "mlp"])
+def test_a_policy_comes_back_as_it_was(kind: str, tmp_path: Path) -> None:
+    policy = made_up("ThreeTenants", kind, command="gpusched train", seed=3, versions={"torch": "2"})
+    written(policy, tmp_path / "policy.npz")
+    read = ExportedPolicy.load(tmp_path / "policy.npz")
+    assert read.info == policy.info
+    np.testing.assert_array_equal(read.weights, policy.weights)
+    np.testing.assert_array_equal(read.sizes, policy.sizes)
+
+
+def test_columns_are_in_the_file_by_name(path: Path) -> None:
+    with np.load(path) as archive:
+        text = json.loads(archive[METADATA].tobytes())
+    assert text["format"] == "gpusched-policy"
+    assert text["columns"]["running"][:2] == ["PRESENT", "TENANT"]
+    assert text["network"]["kind"] == "slots"
+    assert text["actions"]["stream_priorities"] == [0]
+
+
+def test_other_columns_are_refused_by_name(path: Path) -> None:
+    info, _ = read_policy(path)
+    columns = {name: list(names) for name, names in info.columns.items()}
+    columns["tenants"][2] = "IMPORTANCE"
+    with pytest.raises(InputError, match="column 2 of tenants is IMPORTANCE there and WEIGHT now"):
+        read_policy(described(path, columns=columns))
+    columns = {name: list(names) for name, names in info.columns.items()}
+    columns["device"].pop()
+    with pytest.raises(InputError, match="column 9 of device is none there and LONGEST_LEFT now"):
+        read_policy(described(path, columns=columns))
+    del columns["device"]
+    with pytest.raises(InputError, match="made for the tables pending, running, tenants;"):
+        read_policy(described(path, columns=columns))
+
+
+def test_wrong_weights_are_refused(path: Path) -> None:
+    good = path.read_bytes()
+    with pytest.raises(InputError, match=r"weights wait\.bias are float32 of shape \(2,\), not float32 of \(1,\)"):
+        read_policy(changed(path, **{"wait.bias": np.zeros(2, np.float32)}))
+    with pytest.raises(InputError, match=r"weights wait\.bias are float64"):
+        read_policy(changed(path, **{"wait.bias": np.zeros(1)}))
+    with pytest.raises(InputError, match=r"weights wait\.bias are not all finite"):
+        read_policy(changed(path, **{"wait.bias": np.full(1, np.nan, np.float32)}))
+    path.write_bytes(good)
+    with pytest.raises(InputError, match=r"weights wait\.bias are missing"):
+        read_policy(changed(path, **{"wait.bias": None}))
+
+
+def test_what_is_no_policy(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"missing\.npz: cannot be read \(No such file"):
+        read_policy(tmp_path / "missing.npz")
+    with pytest.raises(InputError, match="no exported policy that this version reads"):
+        read_policy(described(path, version=2))
+    whole = path.read_bytes()
+    for cut in (0, 20, len(whole) // 2, len(whole) - 30):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(InputError, match=r"toy\.npz: no exported policy"):
+            read_policy(path)
+    np.savez(path, weights=np.zeros(3))
+    with pytest.raises(InputError, match="no 'metadata' in it"):
+        read_policy(path)
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    with pytest.raises(InputError, match=r"array\.npy: no exported policy"):
+        read_policy(tmp_path / "array.npy")
+    np.savez(path, allow_pickle=True, metadata=np.array([{}], object))
+    with pytest.raises(InputError, match="no exported policy"):
+        read_policy(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data", "{}")
+        archive.writestr("policy.pth", "")
+    with pytest.raises(InputError, match=r"a model of stable-baselines3, no exported policy; .*export_policy"):
+        read_policy(path)
