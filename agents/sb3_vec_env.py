@@ -24,11 +24,14 @@ class Sb3VecEnv(VecEnv):
     ``episode`` with return ``r``, length ``l`` and time ``t``, so that no monitor is needed. Other infos are
     empty: :attr:`infos` has those of the whole batch as arrays.
 
+    ``reward_scale`` multiplies the rewards that algorithms see, so that they learn from numbers of a convenient size;
+    ``episode`` has the true return.
+
     ``set_options`` takes what ``reset`` of the single environment does: ``{"scenario": {...}}`` for all
     environments or, in a list, for each.
     """
 
-    def __init__(self, env: GpuSchedulingVectorEnv) -> None:
+    def __init__(self, env: GpuSchedulingVectorEnv, reward_scale: float = 1.0) -> None:
         """Wrap ``env``.
 
         Raises:
@@ -40,6 +43,7 @@ class Sb3VecEnv(VecEnv):
                 "GpuSchedulingVectorEnv(..., autoreset_mode='SAME_STEP')"
             )
         self.env = env
+        self.reward_scale = reward_scale
         self.infos: dict[str, Any] = {}
         """Of the last reset or step, as Gymnasium's vector environments give them."""
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
@@ -61,7 +65,7 @@ class Sb3VecEnv(VecEnv):
         self._reset_options()
         self._returns[:] = 0.0
         self._lengths[:] = 0
-        self.reset_infos = [_row(self.infos, e) for e in range(self.num_envs)]
+        self.reset_infos = [info_row(self.infos, e) for e in range(self.num_envs)]
         return observations
 
     def step_async(self, actions: NDArray[np.int64]) -> None:
@@ -75,8 +79,8 @@ class Sb3VecEnv(VecEnv):
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for e in np.flatnonzero(dones).tolist():
             infos[e] = self._ending(e, truncated=bool(truncations[e]))
-            self.reset_infos[e] = _row(self.infos, e)
-        return observations, rewards.astype(np.float32), dones, infos
+            self.reset_infos[e] = info_row(self.infos, e)
+        return observations, (rewards * self.reward_scale).astype(np.float32), dones, infos
 
     def _ending(self, e: int, *, truncated: bool) -> dict[str, Any]:
         episode = {
@@ -87,7 +91,7 @@ class Sb3VecEnv(VecEnv):
         self._returns[e] = 0.0
         self._lengths[e] = 0
         return {
-            **_row(self.infos["final_info"], e),
+            **info_row(self.infos["final_info"], e),
             "terminal_observation": self.infos["final_obs"][e],
             "TimeLimit.truncated": truncated,
             "episode": episode,
@@ -95,6 +99,25 @@ class Sb3VecEnv(VecEnv):
 
     def close(self) -> None:
         self.env.close()
+
+    def save_state(self) -> dict[str, Any]:
+        """The full state, to go back to with :meth:`restore_state`; can be pickled."""
+        return {"env": self.env.save_state(), "returns": self._returns.copy(), "lengths": self._lengths.copy()}
+
+    def restore_state(self, state: dict[str, Any]) -> VecEnvObs:
+        """Go back to ``state`` exactly.
+
+        Returns:
+            the observations that belong to it.
+
+        Raises:
+            InputError: the state is of another number of environments, or of another action space.
+        """
+        observations, self.infos = self.env.restore_state(state["env"])
+        self._returns[:] = state["returns"]
+        self._lengths[:] = state["lengths"]
+        self.reset_infos = [info_row(self.infos, e) for e in range(self.num_envs)]
+        return observations
 
     # ---- what algorithms ask of single environments ----------------------------------------------
 
@@ -122,12 +145,12 @@ class Sb3VecEnv(VecEnv):
         return [issubclass(wrapper_class, Monitor)] * len(list(self._get_indices(indices)))
 
 
-def _row(infos: dict[str, Any], e: int) -> dict[str, Any]:
+def info_row(infos: dict[str, Any], e: int) -> dict[str, Any]:
     """The info of one environment's present episode out of Gymnasium's batched infos, as Python values."""
     row = {}
     for key, values in infos.items():
         if not key.startswith(("_", "final_")) and infos[f"_{key}"][e]:
-            row[key] = _row(values, e) if isinstance(values, dict) else _value(values[e])
+            row[key] = info_row(values, e) if isinstance(values, dict) else _value(values[e])
     return row
 
 

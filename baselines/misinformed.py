@@ -15,6 +15,7 @@ import numpy as np
 
 from gpusched_env.baselines.profiles import Profiles, given_profiles
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.profile_error import scattered_factors
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, Table, View
@@ -30,7 +31,7 @@ def scaled(profiles: Profiles, rng: np.random.Generator, duration: float = 1.0, 
 
 def scattered(profiles: Profiles, rng: np.random.Generator, factor: float = 2.0) -> Profiles:
     """Every duration and gap off by a factor of its own, log-uniform from ``1 / factor`` to ``factor``."""
-    off = np.exp(rng.uniform(-math.log(factor), math.log(factor), (2, len(profiles.duration_us))))
+    off = scattered_factors(rng, factor, len(profiles.duration_us))
     return Profiles(profiles.duration_us * off[0], profiles.gap_us * off[1])
 
 

@@ -12,11 +12,14 @@ from gpusched_env.experiments.commands import (
     bench,
     calibrate,
     compare,
+    evaluate,
     fuzz,
     import_trace,
     listings,
     rank,
     reproduce,
+    sweep,
+    train,
     validate,
 )
 
@@ -31,7 +34,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (bench, calibrate, compare, fuzz, import_trace, listings, rank, reproduce, validate):
+for group in (
+    bench,
+    calibrate,
+    compare,
+    evaluate,
+    fuzz,
+    import_trace,
+    listings,
+    rank,
+    reproduce,
+    sweep,
+    train,
+    validate,
+):
     group.register(app)
 
 

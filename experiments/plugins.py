@@ -11,7 +11,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gpusched_env.baselines.registry import all_names, describe, make_scheduler, scheduler_names
 from gpusched_env.baselines.spec import parse_spec, with_options
@@ -19,6 +19,10 @@ from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from gpusched_env.agents.learned import LearnedScheduler
+    from gpusched_env.agents.model_scheduler import ModelScheduler
 
 SchedulerSource = str | Scheduler | Callable[[], Scheduler]
 """A name, an object, or something that makes one (a class, a function without arguments)."""
@@ -52,10 +56,8 @@ def check_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -
                 f"unknown scheduler {name!r}; {did_you_mean(name, [*known, LEARNED])} "
                 "(one's own: package.module:Name or path/to/file.py:Name)"
             )
-    from gpusched_env.agents.learned import LearnedScheduler
-
-    scheduler = new_scheduler(source)
-    if scenario is not None and isinstance(scheduler, LearnedScheduler):
+    scheduler: Any = new_scheduler(source)
+    if scenario is not None and _is_learned(source):
         scheduler.prepare(scenario)
 
 
@@ -64,12 +66,7 @@ def new_scheduler(source: SchedulerSource) -> Scheduler:
     made: Any = source
     if isinstance(source, str):
         if _is_learned(source):
-            from gpusched_env.agents.learned import LearnedScheduler
-
-            _, given, path = source.partition(":")
-            if given and not path:
-                raise InputError(f"scheduler {source!r}: expected {LEARNED}:PATH with the file of an exported policy")
-            return LearnedScheduler(path or None)
+            return _learned(source)
         name, options = parse_spec(source)
         if ":" not in name:
             return make_scheduler(source)
@@ -86,12 +83,8 @@ def new_scheduler(source: SchedulerSource) -> Scheduler:
 def describe_scheduler(source: SchedulerSource) -> str:
     """One line about a scheduler."""
     target: Any = source
-    if isinstance(source, str) and _is_learned(source):
-        from gpusched_env.agents.learned import LearnedScheduler
-
-        learned = new_scheduler(source)
-        assert isinstance(learned, LearnedScheduler)
-        return learned.describe()
+    if _is_learned(source):
+        return _learned(source).describe()
     if isinstance(source, str):
         name, _ = parse_spec(source)
         if ":" not in name:
@@ -120,8 +113,22 @@ def new_device(source: DeviceSource) -> Device:
     return make_device(source)
 
 
-def _is_learned(source: str) -> bool:
-    return source == LEARNED or source.startswith(f"{LEARNED}:")
+def _is_learned(source: SchedulerSource) -> TypeGuard[str]:
+    return isinstance(source, str) and (source == LEARNED or source.startswith(f"{LEARNED}:"))
+
+
+def _learned(source: str) -> LearnedScheduler | ModelScheduler:
+    """The trained agent that ``learned`` or ``learned:PATH`` names."""
+    _, given, path = source.partition(":")
+    if given and not path:
+        raise InputError(f"scheduler {source!r}: expected {LEARNED}:PATH with the file of a trained policy")
+    if path.endswith(".zip"):
+        from gpusched_env.agents.model_scheduler import ModelScheduler
+
+        return ModelScheduler(path)
+    from gpusched_env.agents.learned import LearnedScheduler
+
+    return LearnedScheduler(path or None)
 
 
 def _load(reference: str) -> Any:

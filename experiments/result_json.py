@@ -14,7 +14,10 @@ from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.figures import GLOBAL_FIGURES, TENANT_FIGURES
 
 SCHEMA = "gpusched-comparison/1"
-_PACKAGES = ("gpusched-env", "numpy", "numba", "simpy", "gymnasium", "msgspec", "torch", "cupy-cuda13x")
+_PACKAGES = (
+    *("gpusched-env", "numpy", "numba", "simpy", "gymnasium", "msgspec", "torch", "cupy-cuda13x"),
+    *("stable-baselines3", "sb3-contrib"),
+)
 
 
 def versions() -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from gpusched_env.experiments.comparison import Comparison
+    from gpusched_env.scenarios.scenario import Scenario
 
 
 def register(app: typer.Typer) -> None:
@@ -59,30 +61,59 @@ def compare_command(
     Runs them on the same seeds, prints a table, and writes a report, the data and traces.
     An interrupt (Ctrl-C) keeps the finished episodes and marks the result as interrupted.
     """
-    from rich.console import Console
-
     from gpusched_env.baselines.spec import split_specs
-    from gpusched_env.experiments.compare import compare
-    from gpusched_env.experiments.output import ResultFolder, result_file, write_results
     from gpusched_env.experiments.plugins import default_schedulers
     from gpusched_env.experiments.settings import apply_settings
-    from gpusched_env.experiments.terminal import output_console, progress_bar
     from gpusched_env.scenarios.scenario import load_scenario
 
     resolved = load_scenario(scenario)
     flags = {"gpu": gpu, "horizon_us": horizon_us, "decision_us": decision_us}
     changes = [f"{key}={value}" for key, value in flags.items() if value is not None]
     resolved = apply_settings(resolved, [*changes, *(settings or [])])
-    names = split_specs(schedulers) or default_schedulers(resolved)
-    folder = out if out is not None else Path("results") / resolved.name
+    compare_and_write(
+        resolved,
+        split_specs(schedulers) or default_schedulers(resolved),
+        range(seed, seed + seeds),
+        device=device,
+        json=json,
+        out=out,
+        window_us=window_us,
+        workers=workers,
+    )
+
+
+def compare_and_write(
+    scenario: Scenario,
+    schedulers: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    device: str,
+    json: Path | None,
+    out: Path | None,
+    window_us: tuple[float, float] | None,
+    workers: int | None,
+) -> None:
+    """Run the comparison, print the table, write the files; arguments as the command's options.
+
+    Raises:
+        InputError: as :func:`gpusched_env.experiments.compare.compare`, or a file that cannot be written.
+        typer.Exit: it was interrupted.
+    """
+    from rich.console import Console
+
+    from gpusched_env.experiments.compare import compare
+    from gpusched_env.experiments.output import ResultFolder, result_file, write_results
+    from gpusched_env.experiments.terminal import output_console, progress_bar
+
+    folder = out if out is not None else Path("results") / scenario.name
     with contextlib.ExitStack() as stack:
         results = stack.enter_context(ResultFolder(folder))
         copy = stack.enter_context(result_file(json, "--json")) if json is not None else None
-        with progress_bar(len(names) * seeds) as on_progress:
+        with progress_bar(len(schedulers) * len(seeds)) as on_progress:
             comparison = compare(
-                resolved,
-                names,
-                range(seed, seed + seeds),
+                scenario,
+                schedulers,
+                seeds,
                 device=device,
                 record="blocks",
                 window_us=window_us,

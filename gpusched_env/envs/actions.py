@@ -97,7 +97,7 @@ class ActionLayout:
             IllegalCommand: the action's slot is empty.
             InputError: not an action of this layout.
         """
-        kind, slot, choice = self._split(action)
+        kind, slot, choice = self.split(action)
         shown = shown if shown is not None else select(view, self.slots, self.running_slots)
         if kind == "launch":
             kernel = _kernel(shown.pending[slot], action, f"pending slot {slot}")
@@ -113,13 +113,44 @@ class ActionLayout:
             return SetPartition(slot, None if sms == view.sms else Partition(first, sms))
         return Wait(view.time_us + wait_us)
 
+    def action_of(self, command: Command, view: View, shown: Shown | None = None) -> int | None:
+        """The action that stands for ``command`` in ``view``: the inverse of :meth:`decode`.
+
+        A wait is action 0, whatever its end.
+
+        Returns:
+            ``None`` if no action does: a kernel that no slot shows, a stream priority, mode or partition that is not
+            on offer, or a launch with a partition of its own.
+        """
+        shown = shown if shown is not None else select(view, self.slots, self.running_slots)
+        match command:
+            case Wait():
+                return 0
+            case Launch(kernel, priority, partition):
+                found = np.flatnonzero(shown.pending[:, ID] == kernel)
+                if not found.size or partition is not None or priority not in self.stream_priorities:
+                    return None
+                return 1 + int(found[0]) * len(self.stream_priorities) + self.stream_priorities.index(priority)
+            case Preempt(kernel, mode):
+                found = np.flatnonzero(shown.running[:, ID] == kernel)
+                if not found.size or mode not in self.modes:
+                    return None
+                return self._first_preempt + int(found[0]) * len(self.modes) + self.modes.index(mode)
+            case SetPartition(tenant, partition):
+                for choice, quarters in enumerate(self.quarters):
+                    sms = partition_sms(view.sms, quarters)
+                    offered = Partition(partition_first(view.sms, quarters, tenant), sms) if sms != view.sms else None
+                    if partition == offered:
+                        return self._first_partition + tenant * len(self.quarters) + choice
+                return None
+
     def describe(self, action: int) -> str:
         """What ``action`` does, in words.
 
         Raises:
             InputError: not an action of this layout.
         """
-        kind, slot, choice = self._split(action)
+        kind, slot, choice = self.split(action)
         if kind == "launch":
             return f"launch the pending kernel of tenant {slot} at stream priority {self.stream_priorities[choice]}"
         if kind == "preempt":
@@ -136,8 +167,12 @@ class ActionLayout:
     def _first_partition(self) -> int:
         return self._first_preempt + self.running_slots * len(self.modes)
 
-    def _split(self, action: int) -> tuple[Literal["wait", "launch", "preempt", "partition"], int, int]:
-        """Kind, slot and choice (which priority, mode or size) of ``action``."""
+    def split(self, action: int) -> tuple[Literal["wait", "launch", "preempt", "partition"], int, int]:
+        """Kind, slot and choice (which priority, mode or size) of ``action``.
+
+        Raises:
+            InputError: not an action of this layout.
+        """
         if not 0 <= action < self.n:
             raise InputError(f"action {action} is not in 0..{self.n - 1}")
         if action == 0:

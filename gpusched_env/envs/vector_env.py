@@ -20,6 +20,7 @@ from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.env import SEED_LIMIT
 from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
 from gpusched_env.envs.setup import check_wait, lay_out, resolve_scenario
+from gpusched_env.envs.state import VectorState
 from gpusched_env.envs.summary import episode_summary
 from gpusched_env.envs.vector_arguments import (
     EpisodeScenarios,
@@ -275,6 +276,58 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
             decisions=int(self._decisions[number]),
             wall_s=time.perf_counter() - float(self._began[number]),
         )
+
+    def save_state(self) -> VectorState:
+        """The full state of all episodes and generators, to go back to with :meth:`restore_state`."""
+        self._check_ready()
+        return VectorState(
+            environments=tuple(self._batch.save(e) for e in range(self.num_envs)),
+            counters={name: values.copy() for name, values in self._counters().items()},
+            rngs=tuple(None if rng is None else rng.bit_generator.state for rng in self._generators),
+            rng_seeds=tuple(self._generator_seeds),
+            actions=self.layout.n,
+        )
+
+    def restore_state(self, state: VectorState) -> tuple[Observation, dict[str, Any]]:
+        """Go back to ``state`` exactly: the same actions lead to the same observations, rewards, ends and episodes.
+
+        Returns:
+            the observations and infos that belong to the state.
+
+        Raises:
+            InputError: the state is of another number of environments, or of another action space.
+        """
+        self._check_open()
+        if (len(state.environments), state.actions) != (self.num_envs, self.layout.n):
+            raise InputError(
+                f"the state has {len(state.environments)} environments with {state.actions} actions, "
+                f"this vector environment {self.num_envs} with {self.layout.n}"
+            )
+        self._ready = False
+        for e, saved in enumerate(state.environments):
+            self._batch.load(e, saved)
+        self._batch.run()
+        for name, values in self._counters().items():
+            values[:] = state.counters[name]
+        for e, rng in enumerate(state.rngs):
+            self._generators[e], self._generator_seeds[e] = None, state.rng_seeds[e]
+            if rng is not None:
+                self._generators[e], _ = seeding.np_random(0)
+                self._generator(e).bit_generator.state = rng
+        self._began[:] = time.perf_counter()
+        self._ready = True
+        return self._observations(), self._infos(np.ones(self.num_envs, np.bool_))
+
+    def _counters(self) -> dict[str, NDArray[Any]]:
+        """What there is one of for each environment, live."""
+        return {
+            "seeds": self._seeds,
+            "costs": self._costs,
+            "decisions": self._decisions,
+            "illegal": self._illegal,
+            "over": self._over,
+            "times_us": self._batch.times_us,
+        }
 
     # ---- episodes --------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from gpusched_env.data import read_recorded
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.hardware.timing import host_copy_us
+from gpusched_env.scenarios.profile_error import with_profile_error
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
 from gpusched_env.workload.alone import run_alone
 from gpusched_env.workload.kernel import Kernel
@@ -130,13 +131,14 @@ def build_problem(
                 raise InputError(f"workload {tenant.workload}: {error}") from error
             gaps += [[] for _ in workload.kernels]
         programs.append(_program(tenant, workload, offsets[tenant.workload], profiles, gaps, gpu, scenario.variation))
-    return Problem(
+    problem = Problem(
         scenario=scenario,
         gpu=gpu,
         kernels=tuple(profiles),
         gaps_us=np.array([statistics.fmean(g) if g else 0.0 for g in gaps]),
         programs=tuple(programs),
     )
+    return with_profile_error(problem)
 
 
 def load_workload(name_or_path: str) -> Workload:

@@ -71,6 +71,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Kernels that a host may have issued and unfinished before its next launch call blocks (CUDA's queue)."""
     variation: bool = True
     """Jobs vary as the recorded iterations did; off: every job repeats the first recorded iteration."""
+    profile_error: Annotated[float, Meta(ge=1)] = 1.0
+    """Profiled durations and gaps of kernels are off by a factor each, log-uniform from one over this to this; what the
+    device runs is not. 1: they are right."""
+    profile_seed: Annotated[int, Meta(ge=0)] = 0
+    """Which such factors."""
     reward: Reward = Reward(turnaround=1.0)
     workload_sets: WorkloadSets | None = None
     """Variants to train on and to evaluate on; see :mod:`gpusched_env.scenarios.variants`."""

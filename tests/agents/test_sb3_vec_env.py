@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 from unittest.mock import patch
 
@@ -119,3 +120,38 @@ def test_maskable_ppo_finds_the_best_schedule_of_toy() -> None:
     mean, spread = evaluate_policy(model, adapter(2, scenario="Toy"), n_eval_episodes=2)
     assert mean == pytest.approx(-1.04)
     assert spread == 0.0
+
+
+def test_the_adapter_keeps_returns_and_lengths() -> None:
+    def play(env: Sb3VecEnv, steps: int) -> list[Any]:
+        ended = []
+        for _ in range(steps):
+            _, _, _, infos = env.step(np.argmax(env.env.action_masks(), axis=1))
+            ended += [(info["episode"]["r"], info["episode"]["l"]) for info in infos if info]
+        return ended
+
+    first, second = (adapter(5, **SHORT) for _ in range(2))
+    first.seed(3)
+    first.reset()
+    play(first, 5)
+    state = pickle.loads(pickle.dumps(first.save_state()))
+    second.restore_state(state)
+    expected = play(first, 40)
+    assert expected
+    assert play(second, 40) == expected
+
+
+def test_the_reward_scale_is_for_rewards_alone() -> None:
+    plain, scaled = (Sb3VecEnv(adapter(5, **SHORT).env, scale) for scale in (1.0, 4.0))
+    returns = []
+    for env in (plain, scaled):
+        env.seed(3)
+        env.reset()
+        rewards, ends = [], []
+        for _ in range(40):
+            _, reward, _, infos = env.step(np.zeros(5, np.int64))
+            rewards.append(reward)
+            ends += [info["episode"]["r"] for info in infos if info]
+        returns.append((np.array(rewards), ends))
+    np.testing.assert_allclose(returns[1][0], 4.0 * returns[0][0], rtol=1e-6)
+    assert returns[1][1] == returns[0][1]

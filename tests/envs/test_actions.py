@@ -121,3 +121,26 @@ def allowed(command: Command, view: View) -> bool:
 @pytest.mark.parametrize(("sms", "sizes"), [(132, [33, 66, 99, 132]), (10, [2, 5, 7, 10]), (1, [1, 1, 1, 1])])
 def test_partition_sizes_round_down_to_at_least_one(sms: int, sizes: list[int]) -> None:
     assert [masking.partition_sms(sms, quarters) for quarters in (1, 2, 3, 4)] == sizes
+
+
+def test_commands_go_back_to_their_actions(busy: View) -> None:
+    # Waits all count as action 0; 1, 2: tenant 0 has no kernel.
+    for action in set(range(LAYOUT.n)) - {1, 2}:
+        assert LAYOUT.action_of(decode(busy, action), busy) == action
+    assert LAYOUT.action_of(Wait(), busy) == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Launch(9),
+        Launch(7, priority=-2),
+        Launch(7, partition=Partition(0, 33)),
+        Preempt(3, "save"),
+        Preempt(7, "drain"),
+        SetPartition(0, Partition(1, 33)),
+    ],
+    ids=["not shown", "priority", "own partition", "mode", "not running", "partition"],
+)
+def test_a_command_that_is_not_on_offer_has_no_action(busy: View, command: Command) -> None:
+    assert LAYOUT.action_of(command, busy) is None

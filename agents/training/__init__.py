@@ -1,0 +1,1 @@
+"""Training schedulers with stable-baselines3: configuration, checkpoints, validation, what TensorBoard shows."""

@@ -1,0 +1,143 @@
+"""Checkpoints: everything that the rest of a training depends on, taken between two rollouts.
+
+Exact: a training that goes on from a checkpoint ends with the same weights, bit by bit, as one that was never
+stopped (on the CPU, with one thread). Besides the model and its optimiser there are the episodes that were under way,
+a replay buffer, every random number generator, and what callbacks and the logger have gathered.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sb3_contrib import RecurrentPPO
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.save_util import load_from_zip_file
+
+from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+from gpusched_env.agents.training.files import new_folder
+
+KEPT = 2
+"""Checkpoints that are kept: the last ones."""
+MODEL, STATE = "model.zip", "state.pkl"
+REPLAY_TABLES = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+
+LOGGED = ("name_to_value", "name_to_count", "name_to_excluded")
+"""What the logger has gathered and not written yet."""
+
+
+class Checkpoints:
+    """The checkpoints in a folder, one a number of timesteps."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def steps(self) -> list[int]:
+        """Timesteps of the complete checkpoints, in order."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(int(found.name) for found in self.folder.iterdir() if found.name.isdigit())
+
+    def save(self, model: BaseAlgorithm, extra: dict[str, Any]) -> None:
+        """Write the state of ``model`` and of its environments, with ``extra`` (to be pickled).
+
+        Call it at the start of a rollout. A kill while it writes leaves the checkpoints that were there.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{model.num_timesteps:012d}"
+        if path.exists():
+            return
+        with new_folder(path) as partial:
+            model.save(partial / MODEL)
+            with (partial / STATE).open("wb") as file:
+                pickle.dump(_state(model, extra), file, protocol=pickle.HIGHEST_PROTOCOL)
+        for step in self.steps()[:-KEPT]:
+            shutil.rmtree(self.folder / f"{step:012d}")
+
+    def restore(self, model: BaseAlgorithm) -> dict[str, Any]:
+        """Bring a newly made ``model`` and its environments to the last checkpoint.
+
+        ``model.learn(..., reset_num_timesteps=False)`` goes on from there.
+
+        Returns:
+            the ``extra`` of :meth:`save`.
+        """
+        path = self.folder / f"{self.steps()[-1]:012d}"
+        data, parameters, variables = load_from_zip_file(path / MODEL, device=model.device)
+        assert data is not None
+        assert not variables
+        # Spaces and schedules are those of the new model, which was made from the same configuration.
+        made = {name for name, value in vars(model).items() if callable(value)} | {"observation_space", "action_space"}
+        vars(model).update({name: value for name, value in data.items() if name not in made})
+        model.set_parameters(parameters, exact_match=True, device=model.device)
+        with (path / STATE).open("rb") as file:
+            state: dict[str, Any] = pickle.load(file)
+        return _set_state(model, state)
+
+
+def _state(model: BaseAlgorithm, extra: dict[str, Any]) -> dict[str, Any]:
+    env = model.get_env()
+    assert isinstance(env, Sb3VecEnv)
+    return {
+        "env": env.save_state(),
+        "replay": _replay(model),
+        "lstm": model._last_lstm_states if isinstance(model, RecurrentPPO) else None,
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),  # noqa: NPY002  # stable-baselines3 draws from it
+        "torch": torch.get_rng_state(),
+        "actions": model.action_space.np_random.bit_generator.state,
+        "logged": {name: dict(getattr(model.logger, name)) for name in LOGGED},
+        "extra": extra,
+    }
+
+
+def _set_state(model: BaseAlgorithm, state: dict[str, Any]) -> dict[str, Any]:
+    env = model.get_env()
+    assert isinstance(env, Sb3VecEnv)
+    env.restore_state(state["env"])
+    if state["replay"] is not None:
+        _fill(model, state["replay"])
+    if isinstance(model, RecurrentPPO):
+        model._last_lstm_states = state["lstm"]
+    for name, values in state["logged"].items():
+        getattr(model.logger, name).update(values)
+    model.action_space.np_random.bit_generator.state = state["actions"]
+    random.setstate(state["python"])
+    np.random.set_state(state["numpy"])  # noqa: NPY002
+    torch.set_rng_state(state["torch"])
+    extra: dict[str, Any] = state["extra"]
+    return extra
+
+
+def _replay(model: BaseAlgorithm) -> dict[str, Any] | None:
+    """The filled part of the replay buffer; ``None`` without one."""
+    if not isinstance(model, OffPolicyAlgorithm):
+        return None
+    buffer = model.replay_buffer
+    assert buffer is not None
+    rows = buffer.buffer_size if buffer.full else buffer.pos
+    tables = {}
+    for name in REPLAY_TABLES:
+        table = getattr(buffer, name)
+        tables[name] = {k: v[:rows] for k, v in table.items()} if isinstance(table, dict) else table[:rows]
+    return {"pos": buffer.pos, "full": buffer.full, "rows": rows, "tables": tables}
+
+
+def _fill(model: BaseAlgorithm, replay: dict[str, Any]) -> None:
+    assert isinstance(model, OffPolicyAlgorithm)
+    buffer, rows = model.replay_buffer, replay["rows"]
+    assert buffer is not None
+    buffer.pos, buffer.full = replay["pos"], replay["full"]
+    for name, saved in replay["tables"].items():
+        table = getattr(buffer, name)
+        if isinstance(saved, dict):
+            for key, values in saved.items():
+                table[key][:rows] = values
+        else:
+            table[:rows] = saved

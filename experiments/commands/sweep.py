@@ -1,0 +1,89 @@
+"""``gpusched sweep``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.sweep.outcome import Tried
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file to ``app``."""
+    app.command("sweep")(sweep_command)
+
+
+def sweep_command(
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Name (gpusched scenarios), or a .yaml file.")],
+    trials: Annotated[int, typer.Option(min=1, help="Settings to try.")] = 20,
+    timesteps: Annotated[int, typer.Option(min=1, help="Decisions of each trial.")] = 300_000,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: results/sweep/<scenario>.")] = None,
+    algo: Annotated[str, typer.Option(help="maskable-ppo, ppo, recurrent-ppo, a2c or dqn.")] = "maskable-ppo",
+    policy: Annotated[str, typer.Option(help="mlp or slots.")] = "mlp",
+    seed: Annotated[int, typer.Option(min=0, help="Of the search, and of every training.")] = 0,
+    envs: Annotated[int, typer.Option(min=1, help="Environments of a trial.")] = 64,
+    threads: Annotated[int, typer.Option(min=1, help="Of a trial.")] = 1,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Any setting of gpusched train; it stays out of the search. Repeatable."
+        ),
+    ] = None,
+    variants: Annotated[
+        bool, typer.Option("--variants/--no-variants", help="Draw the scenario's training variants, if it has any.")
+    ] = True,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(metavar="A", help="Run on this Ray cluster (HOST:PORT, auto, or local for one of its own)."),
+    ] = None,
+) -> None:
+    """Search for hyper-parameters.
+
+    Trials that fall behind the median are stopped early. The same command again goes on after an interrupt.
+    """
+    from gpusched_env.errors import InputError
+    from gpusched_env.experiments.terminal import output_console
+    from gpusched_env.experiments.training import configure, setting_names
+
+    try:
+        from gpusched_env.experiments.sweep import local
+        from gpusched_env.experiments.sweep.outcome import table, write_outcome
+    except ModuleNotFoundError as error:
+        raise InputError(f"gpusched sweep needs {error.name}: pip install 'gpusched-env[sweep]'") from error
+    values = {
+        "algo": algo,
+        "policy": policy,
+        "timesteps": timesteps,
+        "seed": seed,
+        "envs": envs,
+        "threads": threads,
+        "variants": variants,
+        "validate_every": max(1, timesteps // 5),
+    }
+    config = configure(scenario, values, settings or [])
+    if config.imitation is not None:
+        raise InputError("a sweep searches for what learning needs and cannot begin with an imitation")
+    fixed = frozenset(setting_names(settings or []))
+    folder = out if out is not None else Path("results") / "sweep" / config.scenario.name
+    if ray_address is None:
+        tried = local.sweep(config, trials, folder, fixed=fixed, on_trial=_tell)
+    else:
+        try:
+            from gpusched_env.experiments.sweep import cluster
+        except ImportError as error:
+            raise InputError(f"--ray-address needs Ray: pip install 'gpusched-env[ray]' ({error})") from error
+        folder.mkdir(parents=True, exist_ok=True)
+        tried = cluster.sweep(config, trials, folder, ray_address, fixed=fixed)
+    write_outcome(tried, folder, shlex.join(["gpusched", *sys.argv[1:]]))
+    output_console().print(table(tried))
+    typer.echo(f"Written to {folder}: {', '.join(sorted(found.name for found in folder.iterdir()))}")
+
+
+def _tell(trial: Tried) -> None:
+    cost = "" if trial.cost is None else f", validation cost {trial.cost:.4g}"
+    typer.echo(f"trial {trial.number}: {trial.state}{cost}", err=True)

@@ -1,0 +1,117 @@
+"""A sweep on this machine: Optuna's TPE, trials that fall behind the median are stopped, everything kept in SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import optuna
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from gpusched_env.agents.training.boundary import Progress
+from gpusched_env.agents.training.config import TrainingConfig
+from gpusched_env.agents.training.run import train
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.sweep.outcome import Tried, trained_cost
+from gpusched_env.experiments.sweep.space import suggested
+
+STORAGE, STUDY, CONFIG = "sweep.db", "sweep", "training"
+STARTUP_TRIALS = 5
+"""Trials before the first one can be stopped early."""
+_STATES = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialState.FAIL: "failed"}
+
+
+def sweep(
+    config: TrainingConfig,
+    trials: int,
+    out: Path,
+    *,
+    fixed: frozenset[str] = frozenset(),
+    on_trial: Callable[[Tried], None] | None = None,
+) -> list[Tried]:
+    """Try hyper-parameters until there are ``trials`` in ``out``, those of earlier calls included.
+
+    Args:
+        config: all that is the same for every trial.
+        trials: complete and pruned ones.
+        out: has ``sweep.db`` and a folder for each trial.
+        fixed: hyper-parameters that stay as ``config`` has them.
+        on_trial: called after each.
+
+    Returns:
+        all trials so far. One that a kill cut short counts as failed, and is replaced.
+
+    Raises:
+        InputError: ``out`` holds a sweep of another training.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    storage = f"sqlite:///{(out / STORAGE).resolve()}"
+    before = _trials_before(config, out, storage)
+    study = optuna.create_study(
+        study_name=STUDY,
+        storage=storage,
+        load_if_exists=True,
+        # A sweep that goes on must not draw again what it drew first.
+        sampler=optuna.samplers.TPESampler(seed=config.seed + before),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP_TRIALS),
+    )
+    study.set_user_attr(CONFIG, _plain(config))
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+        study.tell(trial.number, state=TrialState.FAIL)
+    finished = (TrialState.COMPLETE, TrialState.PRUNED)
+    while len(study.get_trials(deepcopy=False, states=finished)) < trials:
+        study.optimize(lambda trial: _run(trial, config, fixed, out), n_trials=1)
+        if on_trial is not None:
+            on_trial(_tried(study.trials[-1], out))
+    return [_tried(trial, out) for trial in study.trials]
+
+
+def _trials_before(config: TrainingConfig, out: Path, storage: str) -> int:
+    """How many trials an earlier call has left; they must be of the same sweep."""
+    if STUDY not in optuna.get_all_study_names(storage):
+        return 0
+    study = optuna.load_study(study_name=STUDY, storage=storage)
+    stored, given = study.user_attrs.get(CONFIG, {}), _plain(config)
+    other = [name for name, value in given.items() if stored.get(name) != value]
+    if other:
+        raise InputError(f"{out}: holds a sweep with another {', '.join(other)}; name another folder")
+    return len(study.trials)
+
+
+def _plain(config: TrainingConfig) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(config))
+    return plain
+
+
+def _run(trial: Trial, config: TrainingConfig, fixed: frozenset[str], out: Path) -> float:
+    def watch(progress: Progress) -> bool:
+        point = progress.validation
+        if point is None or point.timesteps == 0:
+            return True
+        trial.report(point.cost, point.timesteps)
+        return not trial.should_prune()
+
+    trained = train(suggested(config, fixed, trial), _folder(trial.number, out), watch=watch, checkpoints=False)
+    cost = trained_cost(trained.curve)
+    assert cost is not None
+    trial.set_user_attr("cost", cost)
+    if trained.stopped:
+        raise optuna.TrialPruned
+    return cost
+
+
+def _folder(number: int, out: Path) -> Path:
+    return out / "trials" / f"{number:04d}"
+
+
+def _tried(trial: FrozenTrial, out: Path) -> Tried:
+    return Tried(
+        number=trial.number,
+        state=_STATES[trial.state],
+        cost=trial.user_attrs.get("cost"),
+        drawn=trial.params,
+        folder=str(_folder(trial.number, out)),
+    )

@@ -1,0 +1,60 @@
+"""What a sweep tries: ranges of the hyper-parameters that matter most, by algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from optuna.trial import Trial
+
+from gpusched_env.agents.training.config import TrainingConfig
+
+Suggest = Callable[[Trial], Any]
+
+
+def _log(name: str, low: float, high: float) -> Suggest:
+    return lambda trial: trial.suggest_float(name, low, high, log=True)
+
+
+def _one_of(name: str, *values: int) -> Suggest:
+    return lambda trial: trial.suggest_categorical(name, values)
+
+
+def _gamma(trial: Trial) -> float:
+    """How far ahead to look, in decisions, evenly on a logarithmic scale."""
+    return 1.0 - 1.0 / trial.suggest_float("horizon_decisions", 100.0, 10_000.0, log=True)
+
+
+_COMMON: dict[str, Suggest] = {"learning_rate": _log("learning_rate", 3e-5, 3e-3), "gamma": _gamma}
+_ADVANTAGE: dict[str, Suggest] = {
+    "ent_coef": _log("ent_coef", 1e-5, 1e-2),
+    "gae_lambda": lambda trial: trial.suggest_float("gae_lambda", 0.9, 0.995),
+}
+_PPO: dict[str, Suggest] = {
+    **_COMMON,
+    **_ADVANTAGE,
+    "n_steps": _one_of("n_steps", 128, 256, 512),
+    "batch_size": _one_of("batch_size", 512, 1024, 2048, 4096),
+    "n_epochs": lambda trial: trial.suggest_int("n_epochs", 2, 8),
+    "clip_range": lambda trial: trial.suggest_float("clip_range", 0.1, 0.3),
+}
+SPACES: dict[str, dict[str, Suggest]] = {
+    "maskable-ppo": _PPO,
+    "ppo": _PPO,
+    "recurrent-ppo": _PPO,
+    "a2c": {**_COMMON, **_ADVANTAGE, "n_steps": _one_of("n_steps", 8, 16, 32, 64)},
+    "dqn": {
+        **_COMMON,
+        "batch_size": _one_of("batch_size", 64, 128, 256, 512),
+        "target_update_interval": _one_of("target_update_interval", 1_000, 5_000, 20_000),
+        "exploration_fraction": lambda trial: trial.suggest_float("exploration_fraction", 0.05, 0.5),
+    },
+}
+"""By algorithm: hyper-parameters, and how an Optuna trial draws them."""
+
+
+def suggested(config: TrainingConfig, fixed: frozenset[str], trial: Trial) -> TrainingConfig:
+    """``config`` with hyper-parameters drawn by ``trial``, all but those that are ``fixed``."""
+    drawn = {name: draw(trial) for name, draw in SPACES[config.algo].items() if name not in fixed}
+    return msgspec.structs.replace(config, settings={**config.settings, **drawn}).checked()

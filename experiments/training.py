@@ -1,0 +1,119 @@
+"""Trainings from the command line: settings as text, what is shown while they run."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from gpusched_env.agents.training.boundary import Progress as TrainingProgress
+from gpusched_env.agents.training.boundary import Watch
+from gpusched_env.agents.training.config import TrainingConfig, config_of
+from gpusched_env.agents.training.run import check_training, train
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.plugins import new_scheduler
+from gpusched_env.experiments.result_json import versions
+from gpusched_env.experiments.validation_baselines import baseline_costs
+from gpusched_env.scenarios.scenario import load_scenario
+
+
+def configure(scenario: str, values: dict[str, Any], settings: Sequence[str]) -> TrainingConfig:
+    """A training of ``scenario`` (name or file) with ``values``, and with ``settings`` as ``KEY=VALUE`` (YAML).
+
+    Raises:
+        InputError: unknown names, invalid values.
+    """
+    given = {**values, **dict(_parsed(setting) for setting in settings)}
+    return config_of({**given, "scenario": load_scenario(scenario)})
+
+
+def setting_names(settings: Sequence[str]) -> list[str]:
+    """The names of settings given as ``KEY=VALUE``."""
+    return [_parsed(setting)[0] for setting in settings]
+
+
+def _parsed(setting: str) -> tuple[str, Any]:
+    name, equals, text = setting.partition("=")
+    if not equals or not name:
+        raise InputError(f"--set {setting}: expected KEY=VALUE, such as n_steps=512")
+    try:
+        return name, _number(yaml.safe_load(text))
+    except yaml.YAMLError as error:
+        raise InputError(f"--set {setting}: the value is not valid YAML ({error})") from error
+
+
+def _number(value: Any) -> Any:
+    """YAML 1.1 reads ``1e-4`` as text; a researcher means a number."""
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            return float(value)
+    return value
+
+
+def run_training(config: TrainingConfig, out: Path, *, baselines: str, resume: bool, command: str) -> None:
+    """Train, with a progress bar, and say what came out.
+
+    ``baselines``: schedulers to compare validations with, separated by commas; ``all`` or ``none``.
+    """
+    teacher = None
+    if config.imitation is not None:
+        teacher = functools.partial(new_scheduler, config.imitation.scheduler)
+        teacher()
+    check_training(config, out, resume=resume)
+    costs = baseline_costs(config, baselines, out)
+    with watching(config) as watch:
+        trained = train(
+            config,
+            out,
+            teacher=teacher,
+            baselines=costs,
+            provenance={"command": command, "versions": versions()},
+            resume=resume,
+            watch=watch,
+        )
+    if costs:
+        best = min(costs, key=costs.__getitem__)
+        typer.echo(f"Best baseline on the same episodes: {best}, {costs[best]:.4g}")
+    typer.echo(
+        f"Best validation cost {trained.best.cost:.4g} at {trained.best.timesteps:,} of {trained.timesteps:,} "
+        f"decisions, {trained.train_s:.0f} s"
+    )
+    typer.echo(f"Written to {out}: {', '.join(sorted(found.name for found in out.iterdir()))}")
+
+
+@contextlib.contextmanager
+def watching(config: TrainingConfig) -> Iterator[Watch]:
+    """Shows the progress on the standard error: a bar on a terminal, else a line for each validation."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    began, first = time.perf_counter(), -1
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        row = bar.add_task("training", total=config.timesteps)
+
+        def watch(now: TrainingProgress) -> None:
+            nonlocal first
+            if first < 0:
+                first = now.timesteps
+            rate = (now.timesteps - first) / max(1e-9, time.perf_counter() - began)
+            best = "" if now.best_cost is None else f"  best cost {now.best_cost:.4g}"
+            bar.update(row, completed=now.timesteps, description=f"{now.timesteps:,} decisions  {rate:,.0f}/s{best}")
+            if now.validation is not None:
+                mark = " (best)" if now.validation.best else ""
+                console.print(f"{now.timesteps:>12,}  {rate:>7,.0f}/s  validation cost {now.validation.cost:.4g}{mark}")
+
+        yield watch

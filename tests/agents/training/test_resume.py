@@ -1,0 +1,154 @@
+"""A training that was killed and resumed ends with the weights of one that was not."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+import yaml
+from stable_baselines3.common.save_util import load_from_zip_file
+
+import gpusched_env
+from gpusched_env.agents.training.boundary import Progress
+from gpusched_env.agents.training.checkpoint import Checkpoints
+from gpusched_env.agents.training.config import TrainingConfig, config_of, read_config
+from gpusched_env.agents.training.run import train
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.scenario import load_scenario
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def small(algo: str, **values: Any) -> TrainingConfig:
+    """A training of seconds whose episodes outlast its rollouts; checkpoints come before every third or so."""
+    rollout = {"n_steps": 16, "batch_size": 32, "n_epochs": 2}
+    settings = {
+        "maskable-ppo": rollout,
+        "ppo": rollout,
+        "recurrent-ppo": {**rollout, "n_steps": 8},
+        "a2c": {"n_steps": 8},
+        "dqn": {"buffer_size": 300, "learning_starts": 100, "batch_size": 16, "target_update_interval": 64},
+    }
+    return config_of(
+        {
+            "scenario": load_scenario("InferenceBesideTraining", horizon_us=1000.0),
+            "algo": algo,
+            "timesteps": 600,
+            "envs": 4,
+            "validation_seeds": 1,
+            "validate_every": 300,
+            "checkpoint_every": 150,
+            **settings[algo],
+            **values,
+        }
+    )
+
+
+def weights(path: Path) -> dict[str, Any]:
+    """Parameters and optimiser states of a saved model."""
+    _, parameters, _ = load_from_zip_file(path, device="cpu")
+    return parameters
+
+
+def assert_same(got: Any, expected: Any) -> None:
+    if isinstance(expected, dict):
+        assert got.keys() == expected.keys()
+        for key, value in expected.items():
+            assert_same(got[key], value)
+    elif isinstance(expected, (list, tuple)):
+        for a, b in zip(got, expected, strict=True):
+            assert_same(a, b)
+    elif isinstance(expected, torch.Tensor):
+        assert torch.equal(got, expected)
+    else:
+        assert got == expected
+
+
+@pytest.mark.parametrize("algo", ["maskable-ppo", "ppo", "recurrent-ppo", "a2c", "dqn"])
+def test_a_stopped_training_goes_on_exactly(algo: str, tmp_path: Path) -> None:
+    config = small(algo)
+    whole = train(config, tmp_path / "whole")
+    steps = [int(found.name) for found in (tmp_path / "whole" / "checkpoints").iterdir()]
+
+    class Cut(Exception):
+        """Stands for a kill in the middle of a rollout."""
+
+    def cut(progress: Progress) -> None:
+        if progress.timesteps > 400:
+            raise Cut
+
+    with pytest.raises(Cut):
+        train(config, tmp_path / "cut", watch=cut)
+    # What a new process would have: other states of all generators.
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002
+    torch.manual_seed(1)
+    seen: list[int] = []
+    resumed = train(config, tmp_path / "cut", resume=True, watch=lambda progress: seen.append(progress.timesteps))
+    assert 0 < seen[0] <= 400, "it must go on from a checkpoint, not from the start"
+    assert_same(weights(tmp_path / "cut" / "final.zip"), weights(tmp_path / "whole" / "final.zip"))
+    assert_same(weights(tmp_path / "cut" / "best.zip"), weights(tmp_path / "whole" / "best.zip"))
+    assert resumed.curve == whole.curve
+    assert sorted(int(found.name) for found in (tmp_path / "cut" / "checkpoints").iterdir()) == sorted(steps)
+    different = weights(tmp_path / "whole" / "checkpoints" / f"{min(steps):012d}" / "model.zip")
+    with pytest.raises(AssertionError):
+        assert_same(different, weights(tmp_path / "whole" / "final.zip"))
+
+
+def test_a_killed_process_is_resumed_by_the_same_command(tmp_path: Path) -> None:
+    scenario = msgspec.to_builtins(load_scenario("InferenceBesideTraining", horizon_us=2000.0))
+    (tmp_path / "short.yaml").write_text(yaml.safe_dump(scenario))
+    command = [
+        *(sys.executable, "-m", "gpusched_env.experiments.cli", "train", "short.yaml"),
+        *("--timesteps", "6000", "--envs", "4", "--baselines", "none", "--no-variants"),
+        *("--set", "n_steps=32", "--set", "batch_size=32", "--set", "validation_seeds=1"),
+        *("--set", "checkpoint_every=256"),
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(gpusched_env.__file__).parents[1])}
+
+    killed = subprocess.Popen([*command, "--out", "killed"], cwd=tmp_path, env=environment)
+    kept = Checkpoints(tmp_path / "killed" / "checkpoints")
+    deadline = time.monotonic() + 200
+    while not any(kept.steps()):
+        assert time.monotonic() < deadline
+        assert killed.poll() is None
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "killed" / "final.zip").exists()
+    subprocess.run([*command, "--out", "killed", "--resume"], cwd=tmp_path, env=environment, check=True)
+    train(read_config(tmp_path / "killed" / "config.yaml"), tmp_path / "whole")
+    assert_same(weights(tmp_path / "killed" / "final.zip"), weights(tmp_path / "whole" / "final.zip"))
+
+
+def test_only_the_same_training_is_resumed(tmp_path: Path) -> None:
+    config = small("a2c", timesteps=64)
+    first = train(config, tmp_path)
+    with pytest.raises(InputError, match="holds a training already"):
+        train(config, tmp_path)
+    with pytest.raises(InputError, match="another seed, settings"):
+        train(small("a2c", timesteps=64, seed=1, gamma=0.9), tmp_path, resume=True)
+    assert train(config, tmp_path, resume=True).curve == first.curve
+    longer = train(small("a2c", timesteps=128), tmp_path, resume=True)
+    assert longer.timesteps == 128
+    assert longer.curve[: len(first.curve)] == first.curve
+
+
+def test_killed_before_the_first_checkpoint_it_starts_anew(tmp_path: Path) -> None:
+    config = small("a2c", timesteps=64)
+    expected = train(config, tmp_path / "whole")
+    folder = tmp_path / "early"
+    folder.mkdir()
+    for name in ("config.yaml", "validation.json"):
+        (folder / name).write_bytes((tmp_path / "whole" / name).read_bytes())
+    assert train(config, folder, resume=True).curve == expected.curve
