@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
+from gpusched_env.agents.shaping import ProgressShaping
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
 
@@ -24,14 +25,16 @@ class Sb3VecEnv(VecEnv):
     ``episode`` with return ``r``, length ``l`` and time ``t``, so that no monitor is needed. Other infos are
     empty: :attr:`infos` has those of the whole batch as arrays.
 
-    ``reward_scale`` multiplies the rewards that algorithms see, so that they learn from numbers of a convenient size;
-    ``episode`` has the true return.
+    ``shaping`` adds to the rewards that algorithms see and ``reward_scale`` multiplies them, so that they learn from
+    numbers of a convenient size that come soon; ``episode`` has the true return.
 
     ``set_options`` takes what ``reset`` of the single environment does: ``{"scenario": {...}}`` for all
     environments or, in a list, for each.
     """
 
-    def __init__(self, env: GpuSchedulingVectorEnv, reward_scale: float = 1.0) -> None:
+    def __init__(
+        self, env: GpuSchedulingVectorEnv, reward_scale: float = 1.0, shaping: ProgressShaping | None = None
+    ) -> None:
         """Wrap ``env``.
 
         Raises:
@@ -44,6 +47,7 @@ class Sb3VecEnv(VecEnv):
             )
         self.env = env
         self.reward_scale = reward_scale
+        self._shaping = shaping
         self.infos: dict[str, Any] = {}
         """Of the last reset or step, as Gymnasium's vector environments give them."""
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
@@ -65,6 +69,8 @@ class Sb3VecEnv(VecEnv):
         self._reset_options()
         self._returns[:] = 0.0
         self._lengths[:] = 0
+        if self._shaping is not None:
+            self._shaping.begin(observations)
         self.reset_infos = [info_row(self.infos, e) for e in range(self.num_envs)]
         return observations
 
@@ -80,6 +86,8 @@ class Sb3VecEnv(VecEnv):
         for e in np.flatnonzero(dones).tolist():
             infos[e] = self._ending(e, truncated=bool(truncations[e]))
             self.reset_infos[e] = info_row(self.infos, e)
+        if self._shaping is not None:
+            rewards = rewards + self._shaping.step(observations, dones)
         return observations, (rewards * self.reward_scale).astype(np.float32), dones, infos
 
     def _ending(self, e: int, *, truncated: bool) -> dict[str, Any]:
@@ -102,7 +110,8 @@ class Sb3VecEnv(VecEnv):
 
     def save_state(self) -> dict[str, Any]:
         """The full state, to go back to with :meth:`restore_state`; can be pickled."""
-        return {"env": self.env.save_state(), "returns": self._returns.copy(), "lengths": self._lengths.copy()}
+        state = {"env": self.env.save_state(), "returns": self._returns.copy(), "lengths": self._lengths.copy()}
+        return state if self._shaping is None else {**state, "shaping": self._shaping.save_state()}
 
     def restore_state(self, state: dict[str, Any]) -> VecEnvObs:
         """Go back to ``state`` exactly.
@@ -116,6 +125,8 @@ class Sb3VecEnv(VecEnv):
         observations, self.infos = self.env.restore_state(state["env"])
         self._returns[:] = state["returns"]
         self._lengths[:] = state["lengths"]
+        if self._shaping is not None:
+            self._shaping.restore_state(state["shaping"])
         self.reset_infos = [info_row(self.infos, e) for e in range(self.num_envs)]
         return observations
 

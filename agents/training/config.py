@@ -58,6 +58,8 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     running_slots: Count = RUNNING_SLOTS
     wait_us: Annotated[float, Meta(gt=0)] = 100.0
     """Longest wait of action 0."""
+    shaping: bool = True
+    """Whether rewards are shaped by progress (:mod:`gpusched_env.agents.shaping`)."""
     reward_scale: Annotated[float, Meta(gt=0)] | None = None
     """Factor on rewards; ``None``: :func:`gpusched_env.agents.training.scale.reward_scale` of the scenario."""
     imitation: Imitation | None = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+from gpusched_env.agents.shaping import ProgressShaping
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.randomise import sampler
-from gpusched_env.agents.training.scale import reward_scale
+from gpusched_env.agents.training.scale import SHAPED, reward_scale
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario
@@ -37,7 +38,14 @@ def training_scenarios(config: TrainingConfig) -> list[Scenario]:
 
 def scale_of(config: TrainingConfig) -> float:
     """The factor on rewards."""
-    return config.reward_scale if config.reward_scale is not None else reward_scale(build_problem(config.scenario))
+    if config.reward_scale is not None:
+        return config.reward_scale
+    return reward_scale(build_problem(config.scenario)) * (SHAPED if config.shaping else 1.0)
+
+
+def shaping_of(config: TrainingConfig) -> ProgressShaping | None:
+    """What is added to rewards."""
+    return ProgressShaping(config.scenario.reward) if config.shaping else None
 
 
 def training_env(config: TrainingConfig) -> Sb3VecEnv:
@@ -54,6 +62,7 @@ def training_env(config: TrainingConfig) -> Sb3VecEnv:
             wait_us=config.wait_us,
         ),
         scale_of(config),
+        shaping_of(config),
     )
     env.seed(TRAINING_SEED + SEEDS_EACH * config.seed)
     return env

@@ -9,6 +9,8 @@ from gpusched_env.scenarios.problem import Problem
 ALONE = 10.0
 """What an episode without interference costs after scaling. Discounted over the thousand decisions that a factor of
 0.999 looks ahead, values are then about 1."""
+SHAPED = 4.0
+"""A factor besides, on shaped rewards: only what is lost to interference is left of the cost."""
 
 
 def reward_scale(problem: Problem) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.agents.shaping import ProgressShaping
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.observations import Observation
@@ -41,6 +42,7 @@ def record(
     decisions: int,
     gamma: float,
     reward_scale: float,
+    shaping: bool,
     slots: int | None,
     running_slots: int,
     wait_us: float,
@@ -56,7 +58,7 @@ def record(
         teacher: makes the scheduler.
         seeds: one an episode.
         decisions: how many to keep at most, as many of each episode, drawn at random.
-        gamma, reward_scale: make ``returns``.
+        gamma, reward_scale, shaping: make ``returns``.
         slots, running_slots, wait_us: of the environment.
 
     Raises:
@@ -67,7 +69,7 @@ def record(
     for scenario, seed in zip(scenarios, seeds, strict=True):
         _check_contexts(scheduler, scenario)
         env = GpuSchedulingEnv(scenario, slots=slots, running_slots=running_slots, wait_us=wait_us)
-        part = _episode(env, scheduler, seed, gamma, reward_scale)
+        part = _episode(env, scheduler, seed, gamma, reward_scale, shaping=shaping)
         parts.append(_thinned(part, decisions // len(seeds), np.random.default_rng(seed)))
     return Lesson(
         observations={
@@ -90,13 +92,18 @@ def _check_contexts(scheduler: Scheduler, scenario: Scenario) -> None:
         )
 
 
-def _episode(env: GpuSchedulingEnv, scheduler: Scheduler, seed: int, gamma: float, reward_scale: float) -> Lesson:
+def _episode(
+    env: GpuSchedulingEnv, scheduler: Scheduler, seed: int, gamma: float, reward_scale: float, *, shaping: bool
+) -> Lesson:
     observations: list[Observation] = []
     masks: list[NDArray[np.bool_]] = []
     actions: list[int] = []
     rewards: list[float] = []
     kept: list[int] = []
+    cost = 0.0
     observation, _ = env.reset(seed=seed)
+    progress = ProgressShaping(env.scenario.reward)
+    progress.begin(_batch_of_one(observation))
     scheduler.reset(env.problem, np.random.default_rng(seed))
     over = False
     while not over:
@@ -107,14 +114,16 @@ def _episode(env: GpuSchedulingEnv, scheduler: Scheduler, seed: int, gamma: floa
             masks.append(env.action_masks())
             actions.append(action)
         observation, reward, terminated, truncated, _ = env.step(action or 0)
-        rewards.append(reward)
         over = terminated or truncated
+        growth = progress.step(_batch_of_one(observation), np.array([over]))
+        cost -= reward
+        rewards.append(reward + float(growth[0]) if shaping else reward)
     return Lesson(
         observations={name: np.stack([o[name] for o in observations]) for name in observations[0]},
         masks=np.stack(masks),
         actions=np.array(actions, np.int64),
         returns=discounted(rewards, gamma, reward_scale)[kept],
-        costs=(-sum(rewards),),
+        costs=(cost,),
         skipped=len(rewards) - len(kept),
     )
 
@@ -125,6 +134,10 @@ def _on_offer(command: Command, layout: ActionLayout) -> Command:
         wanted = command.priority
         return replace(command, priority=min(layout.stream_priorities, key=lambda priority: abs(priority - wanted)))
     return command
+
+
+def _batch_of_one(observation: Observation) -> Observation:
+    return {name: table[None] for name, table in observation.items()}
 
 
 def _thinned(lesson: Lesson, decisions: int, rng: np.random.Generator) -> Lesson:

@@ -29,6 +29,7 @@ def lesson(scenario: Scenario, teacher: str, decisions: int = 10**6, gamma: floa
         decisions=decisions,
         gamma=gamma,
         reward_scale=2.0,
+        shaping=False,
         slots=None,
         running_slots=8,
         wait_us=100.0,
