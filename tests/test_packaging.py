@@ -179,7 +179,9 @@ def imported_distributions() -> dict[str, set[str]]:
 def test_dependencies_are_declared_and_used() -> None:
     extras = PROJECT["optional-dependencies"]
     core = requirement_names(PROJECT["dependencies"])
-    optional = requirement_names(extras["train"] + extras["notebook"] + extras["gpu"] + extras["calibrate"])
+    optional = requirement_names(
+        extras["train"] + extras["sweep"] + extras["ray"] + extras["notebook"] + extras["gpu"] + extras["calibrate"]
+    )
     imported = imported_distributions()
     undeclared = {name: files for name, files in imported.items() if name not in core | optional}
     assert not undeclared
