@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,8 +74,17 @@ def markdown(rankings: Sequence[Ranking], title: str = "Rankings") -> str:
             plain = table(ranking, scenario)
             episodes = f"{len(ranking.seeds)} seeds (from {min(ranking.seeds)}) of {_variants(scenario, variants)}"
             lines += [f"## {plain.title}", "", f"{episodes}. {_devices(ranking, scenario)}", "", markdown_table(plain)]
-    lines += ["## How to repeat it", "", "```", *(ranking.command for ranking in rankings), "```"]
+    lines += ["## How to repeat it", "", "```sh", *(repeat(ranking) for ranking in rankings), "```"]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def repeat(ranking: Ranking) -> str:
+    """The command that runs a ranking again."""
+    parts = ["gpusched", "rank", *ranking.variants, "--schedulers", ",".join(ranking.schedulers)]
+    parts += ["--seeds", str(len(ranking.seeds)), "--seed", str(min(ranking.seeds))]
+    parts += ["--workloads", ranking.workloads, "--devices", ",".join(ranking.devices)]
+    parts += ["--gpu", ranking.gpu] if ranking.gpu else []
+    return shlex.join([*parts, "--json", "ranking.json"])
 
 
 def _variants(scenario: str, variants: list[str]) -> str:
@@ -85,11 +95,12 @@ def _devices(ranking: Ranking, scenario: str) -> str:
     if len(ranking.devices) == 1:
         return f"Device: {ranking.devices[0]}."
     orders = [[s.scheduler for s in scenario_standings(ranking, scenario, device)] for device in ranking.devices]
-    same = "the same order" if all(order == orders[0] for order in orders) else "DIFFERENT ORDERS"
+    same = "the same order" if all(order == orders[0] for order in orders) else "different orders"
     one = Ranking(**{f: getattr(ranking, f) for f in ranking.__struct_fields__})
     one.variants = {scenario: ranking.variants[scenario]}
     largest = check_equal_devices([one])
-    return f"Devices {' and '.join(ranking.devices)}: {same}; costs of an episode differ by {largest:.1g} at most."
+    costs = f"differ by {largest:.1g} at most" if largest else "are equal"
+    return f"Devices {' and '.join(ranking.devices)}: {same}, costs of every episode {costs}."
 
 
 def _number(interval: Interval, form: str) -> str:

@@ -68,7 +68,8 @@ def test_both_devices_and_a_resumed_file(tmp_path: Path) -> None:
     assert before != path.read_bytes()
     page = markdown([ranking])
     assert reference_of(ranking, "Toy") == "sjf"
-    assert "the same order; costs of an episode differ by 0 at most" in page
+    assert "the same order, costs of every episode are equal" in page
+    assert "gpusched rank Toy --schedulers pass-through,sjf,random --seeds 2 --seed 0" in page
     assert "| sjf | 1.14 [1.14, 1.14] |" in page
 
 
