@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +18,10 @@ from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.versions import versions
 
 ALGORITHMS = {"MaskablePPO": "maskable-ppo", "PPO": "ppo", "A2C": "a2c", "DQN": "dqn"}
 """What can be exported, by the name of its class."""
-PACKAGES = ("gpusched-env", "numpy", "torch", "stable-baselines3", "sb3-contrib", "gymnasium")
 
 
 def export_policy(
@@ -83,7 +81,7 @@ def export_policy(
         command=command,
         seed=model.seed,
         timesteps=model.num_timesteps,
-        versions={"python": platform.python_version(), **_versions()},
+        versions=versions(),
     )
     write_policy(path, info, weights)
     return info
@@ -129,13 +127,3 @@ def _network(model: BaseAlgorithm, layout: ActionLayout) -> tuple[Sizes, dict[st
     for number, layer in enumerate(linear):
         found |= {f"{number}.weight": layer.weight, f"{number}.bias": layer.bias}
     return sizes, found
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
 import platform
 from typing import Any
@@ -12,23 +11,9 @@ import msgspec
 from gpusched_env.experiments.bootstrap import LEVEL, RESAMPLES, Interval
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.figures import GLOBAL_FIGURES, TENANT_FIGURES
+from gpusched_env.versions import versions
 
 SCHEMA = "gpusched-comparison/1"
-_PACKAGES = (
-    *("gpusched-env", "numpy", "numba", "simpy", "gymnasium", "msgspec", "torch", "cupy-cuda13x"),
-    *("stable-baselines3", "sb3-contrib"),
-)
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that can change a result, where installed."""
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def result_dict(comparison: Comparison) -> dict[str, Any]:

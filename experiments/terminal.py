@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from gpusched_env.experiments.compare import Progress as OnProgress
 
@@ -23,6 +23,18 @@ def output_console() -> Console:
     return console
 
 
+def columns() -> tuple[ProgressColumn, ...]:
+    """Of a progress bar: what is under way, how far, since when, how long still."""
+    return (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+
+
 @contextlib.contextmanager
 def progress_bar(total: int, what: str = "episodes", last: str = "the timeline") -> Iterator[OnProgress]:
     """Yields what ``compare(on_progress=...)`` takes; counts to ``total`` and shows the time left.
@@ -31,16 +43,8 @@ def progress_bar(total: int, what: str = "episodes", last: str = "the timeline")
     Shows nothing where the standard error is no terminal.
     """
     console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
     shown = console.is_terminal or console.is_jupyter
-    with Progress(*columns, console=console, transient=True, disable=not shown) as bar:
+    with Progress(*columns(), console=console, transient=True, disable=not shown) as bar:
         row = bar.add_task(f"0 of {total} {what}", total=1.0)
 
         def update(finished: int, share: float) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 import yaml
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from gpusched_env.agents.training.boundary import Progress as TrainingProgress
 from gpusched_env.agents.training.boundary import Watch
@@ -20,9 +20,10 @@ from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.agents.training.run import check_training, train
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.plugins import new_scheduler
-from gpusched_env.experiments.result_json import versions
+from gpusched_env.experiments.terminal import columns
 from gpusched_env.experiments.validation_baselines import baseline_costs
 from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.versions import versions
 
 
 def configure(scenario: str, values: dict[str, Any], settings: Sequence[str]) -> TrainingConfig:
@@ -93,16 +94,8 @@ def run_training(config: TrainingConfig, out: Path, *, baselines: str, resume: b
 def watching(config: TrainingConfig) -> Iterator[Watch]:
     """Shows the progress on the standard error: a bar on a terminal, else a line for each validation."""
     console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
     began, first = time.perf_counter(), -1
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*columns(), console=console, transient=True, disable=not console.is_terminal) as bar:
         row = bar.add_task("training", total=config.timesteps)
 
         def watch(now: TrainingProgress) -> None:

@@ -29,7 +29,7 @@ from gpusched_env.experiments.benchmarks.policies import (
 )
 from gpusched_env.experiments.benchmarks.scaling import SMS, decisions, made_up_problem
 from gpusched_env.experiments.benchmarks.timing import Measurement, Timing, take_turns
-from gpusched_env.experiments.result_json import versions
+from gpusched_env.versions import versions
 
 SCHEMA = "gpusched-bench/1"
 DECISION_US = 20.0

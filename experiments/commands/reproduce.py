@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Protocol
 
 import typer
 
@@ -62,30 +64,17 @@ def concurrency(
     Inference beside training under priority streams, time slices, MPS and preemption, on two GPUs; their
     observations and figures beside ours; and pairs of networks recorded on an H100, within 15 % each.
     """
-    import contextlib
-
-    from gpusched_env.experiments.output import result_file
     from gpusched_env.experiments.plugins import new_device
     from gpusched_env.experiments.reproduce.concurrency.page import markdown, terminal
     from gpusched_env.experiments.reproduce.concurrency.reproduction import reproduce
     from gpusched_env.experiments.reproduce.concurrency.setting import all_cells
-    from gpusched_env.experiments.result_json import encode_result
-    from gpusched_env.experiments.terminal import output_console, progress_bar
+    from gpusched_env.experiments.terminal import progress_bar
 
     new_device(device)
-    data = [(json, "--json"), (out / "concurrency.json" if out else None, "--out")]
-    pages = [(docs, "--docs"), (out / "concurrency.md" if out else None, "--out")]
-    with contextlib.ExitStack() as stack:
-        data_files = [stack.enter_context(result_file(path, option)) for path, option in data if path is not None]
-        page_files = [stack.enter_context(result_file(path, option)) for path, option in pages if path is not None]
+    with _files("concurrency", json, out, docs) as write:
         with progress_bar(len(all_cells()), "runs", "the recorded pairs") as on_progress:
             result = reproduce(workers, device, on_progress)
-        output_console().print(terminal(result))
-        for file in data_files:
-            file.write_bytes(encode_result(result.as_dict()))
-        for file in page_files:
-            file.write_text(markdown(result), encoding="utf-8")
-    typer.echo(result.summary_line())
+        write(result, terminal(result), markdown(result))
     raise typer.Exit(0 if result.holds else 1)
 
 
@@ -101,27 +90,51 @@ def fikit(
     All pairs of eleven recorded networks as services of high and low priority, on two GPUs: speed-ups beside the
     published ranges, what they depend on, and what wrong profiles cost.
     """
-    import contextlib
-
-    from gpusched_env.experiments.output import result_file
     from gpusched_env.experiments.plugins import new_device
     from gpusched_env.experiments.reproduce.fikit.page import markdown, terminal
     from gpusched_env.experiments.reproduce.fikit.reproduction import reproduce, run_count
-    from gpusched_env.experiments.result_json import encode_result
-    from gpusched_env.experiments.terminal import output_console, progress_bar
+    from gpusched_env.experiments.terminal import progress_bar
 
     new_device(device)
-    data = [(json, "--json"), (out / "fikit.json" if out else None, "--out")]
-    pages = [(docs, "--docs"), (out / "fikit.md" if out else None, "--out")]
+    with _files("fikit", json, out, docs) as write:
+        with progress_bar(run_count(), "runs", "the tables") as on_progress:
+            result = reproduce(workers, device, on_progress)
+        write(result, terminal(result), markdown(result))
+    raise typer.Exit(0 if result.holds else 1)
+
+
+class _Reproduction(Protocol):
+    """What was found, as data and in a line."""
+
+    def as_dict(self) -> dict[str, Any]: ...
+
+    def summary_line(self) -> str: ...
+
+
+@contextlib.contextmanager
+def _files(
+    name: str, json: Path | None, out: Path | None, docs: Path | None
+) -> Iterator[Callable[[_Reproduction, Any, str], None]]:
+    """Find out early whether the files can be written; yields what prints a reproduction and writes them.
+
+    It takes the reproduction, what to print, and the Markdown page.
+    """
+    from gpusched_env.experiments.output import result_file
+    from gpusched_env.experiments.result_json import encode_result
+    from gpusched_env.experiments.terminal import output_console
+
+    data = [(json, "--json"), (out / f"{name}.json" if out else None, "--out")]
+    pages = [(docs, "--docs"), (out / f"{name}.md" if out else None, "--out")]
     with contextlib.ExitStack() as stack:
         data_files = [stack.enter_context(result_file(path, option)) for path, option in data if path is not None]
         page_files = [stack.enter_context(result_file(path, option)) for path, option in pages if path is not None]
-        with progress_bar(run_count(), "runs", "the tables") as on_progress:
-            result = reproduce(workers, device, on_progress)
-        output_console().print(terminal(result))
-        for file in data_files:
-            file.write_bytes(encode_result(result.as_dict()))
-        for file in page_files:
-            file.write_text(markdown(result), encoding="utf-8")
-    typer.echo(result.summary_line())
-    raise typer.Exit(0 if result.holds else 1)
+
+        def write(result: _Reproduction, printed: Any, page: str) -> None:
+            output_console().print(printed)
+            for file in data_files:
+                file.write_bytes(encode_result(result.as_dict()))
+            for file in page_files:
+                file.write_text(page, encoding="utf-8")
+            typer.echo(result.summary_line())
+
+        yield write

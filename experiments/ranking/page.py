@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpusched_env.experiments.bootstrap import Interval
-from gpusched_env.experiments.ranking.result import Ranking, check_equal_devices
+from gpusched_env.experiments.ranking.result import Ranking, device_difference
 from gpusched_env.experiments.ranking.statistics import Standing, standings
 from gpusched_env.experiments.reproduce.terminal import plain_tables
 from gpusched_env.experiments.validate.tables import Plain, markdown_table
@@ -96,9 +96,7 @@ def _devices(ranking: Ranking, scenario: str) -> str:
         return f"Device: {ranking.devices[0]}."
     orders = [[s.scheduler for s in scenario_standings(ranking, scenario, device)] for device in ranking.devices]
     same = "the same order" if all(order == orders[0] for order in orders) else "different orders"
-    one = Ranking(**{f: getattr(ranking, f) for f in ranking.__struct_fields__})
-    one.variants = {scenario: ranking.variants[scenario]}
-    largest = check_equal_devices([one])
+    largest = device_difference(ranking, scenario)
     costs = f"differ by {largest:.1g} at most" if largest else "are equal"
     return f"Devices {' and '.join(ranking.devices)}: {same}, costs of every episode {costs}."
 

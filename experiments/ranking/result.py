@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -81,14 +80,12 @@ def read_ranking(path: Path) -> Ranking:
     return ranking
 
 
-def check_equal_devices(rankings: Sequence[Ranking]) -> float:
-    """Largest relative difference of an episode's cost between a ranking's devices; NaN with one device each."""
-    largest = float("nan")
-    for ranking in rankings:
-        for scenario in ranking.variants:
-            first = ranking.costs(scenario, ranking.devices[0])
-            for device in ranking.devices[1:]:
-                other = ranking.costs(scenario, device)
-                off = max(float(np.max(np.abs(other[s] / first[s] - 1.0))) for s in ranking.schedulers)
-                largest = off if largest != largest else max(largest, off)
-    return largest
+def device_difference(ranking: Ranking, scenario: str) -> float:
+    """Largest relative difference of an episode's cost between the first device and another; 0 with one device.
+
+    Raises:
+        InputError: episodes are missing.
+    """
+    first = ranking.costs(scenario, ranking.devices[0])
+    others = [ranking.costs(scenario, device) for device in ranking.devices[1:]]
+    return max((float(np.max(np.abs(other[s] / first[s] - 1.0))) for other in others for s in first), default=0.0)

@@ -13,9 +13,9 @@ from gpusched_env.experiments.output import result_file
 from gpusched_env.experiments.plugins import check_scheduler, new_device
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell, Workloads, cells_of, variants_of
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking
-from gpusched_env.experiments.result_json import versions
 from gpusched_env.experiments.workers import run_tasks
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
+from gpusched_env.versions import versions
 
 WRITE_EVERY_S = 10.0
 

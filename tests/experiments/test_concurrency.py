@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +15,7 @@ from gpusched_env.experiments.reproduce.concurrency import reproduction
 from gpusched_env.experiments.reproduce.concurrency.carry_over import at_batch, for_gpu
 from gpusched_env.experiments.reproduce.concurrency.model_pairs import Side, cause_of, sides
 from gpusched_env.experiments.reproduce.concurrency.observations import CLAIMS, CLOSE, Finding, findings
+from gpusched_env.experiments.reproduce.concurrency.on_hardware import recorded, shared
 from gpusched_env.experiments.reproduce.concurrency.page import markdown
 from gpusched_env.experiments.reproduce.concurrency.published import Compared, long_share
 from gpusched_env.experiments.reproduce.concurrency.reproduction import Reproduction
@@ -282,3 +284,27 @@ def test_recorded_pairs_within_15_per_cent_and_those_that_are_not() -> None:
     assert len(found) == 72
     assert sum(s.holds for s in found) >= 65
     assert all(s.cause for s in found if not s.holds)
+
+
+def test_recorded_mechanisms_are_related_to_the_tasks_alone_before_them() -> None:
+    def row(what: str, inference: float, training: float) -> dict[str, Any]:
+        sides = {"inference_us": {"mean_us": inference}, "training_us": {"mean_us": training}}
+        return {"what": what, "form": "eager", "inference": "net", "batch": 8, **sides}
+
+    rows = [row("alone", 10.0, 100.0), row("streams", 15.0, 120.0), row("hosts only", 20.0, 7.0)]
+    first, second = shared([*rows, row("alone", 20.0, 50.0), row("time slicing", 30.0, 100.0)])
+    assert (first.alone_us, first.slowdown, first.training) == (
+        10.0,
+        {"streams": 1.5, "hosts only": 2.0},
+        {"streams": 1.2},
+    )
+    assert (second.slowdown, second.training) == ({"time slicing": 1.5}, {"time slicing": 2.0})
+
+
+def test_what_was_recorded_on_an_h100() -> None:
+    found = {(mine.inference, mine.form, mine.batch): mine for mine in recorded()}
+    assert len(found) == 10
+    resnet = found["resnet50", "eager", 256].slowdown
+    assert resnet["priority streams"] < resnet["time slicing"] < resnet["streams"], "not the published order"
+    contended = [mine.slowdown["hosts only"] > 1.5 for mine in found.values() if "hosts only" in mine.slowdown]
+    assert sorted(contended) == [False, True, True, True]

@@ -10,7 +10,7 @@ import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.ranking.page import markdown, reference_of
-from gpusched_env.experiments.ranking.result import Ranking, check_equal_devices, encode_ranking, read_ranking
+from gpusched_env.experiments.ranking.result import Ranking, device_difference, encode_ranking, read_ranking
 from gpusched_env.experiments.ranking.run import run_ranking
 from gpusched_env.experiments.ranking.statistics import interquartile_mean, standings
 
@@ -61,7 +61,7 @@ def test_both_devices_and_a_resumed_file(tmp_path: Path) -> None:
     ranking = toy(path, 2, devices=["compiled", "reference"], resume=True)
     assert ranking.complete
     assert len(ranking.episodes) == 3 * 2 * 2
-    assert check_equal_devices([ranking]) < 1e-12
+    assert device_difference(ranking, "Toy") < 1e-12
     anew = toy(tmp_path / "anew.json", 2, devices=["compiled", "reference"])
     assert ranking.episodes == anew.episodes
     assert read_ranking(path).episodes == ranking.episodes
@@ -79,6 +79,15 @@ def test_a_file_of_another_version_is_not_continued(tmp_path: Path) -> None:
     path.write_bytes(encode_ranking(msgspec.structs.replace(ranking, versions={"gpusched-env": "0.0.0"})))
     with pytest.raises(InputError, match=r"is of version 0\.0\.0"):
         toy(path, 2, resume=True)
+
+
+def test_devices_that_differ_are_told(tmp_path: Path) -> None:
+    ranking = toy(tmp_path / "ranking.json", 1, devices=["compiled", "reference"])
+    last = ranking.episodes[-1]
+    assert (last.cell.device, last.cell.scheduler) == ("reference", "random")
+    ranking.episodes[-1] = msgspec.structs.replace(last, cost=0.5 * last.cost)
+    assert device_difference(ranking, "Toy") == pytest.approx(0.5)
+    assert "different orders, costs of every episode differ by 0.5 at most" in markdown([ranking])
 
 
 def test_a_page_needs_every_episode(tmp_path: Path) -> None:

@@ -191,8 +191,8 @@ def _order_of_training(look: Look) -> Verdict:
 TEXT_UNKNOWN = "the text of this observation was not available to us"
 CLOSE = "The two are close: in shorter runs the order can be the other way round"
 ON_HARDWARE = (
-    "Nor is it the order on a real H100 (see below), where sharing an interpreter alone slows requests by more than "
-    "half: hosts and GPUs have changed since"
+    "Nor is it the order on a real H100 (see below), where sharing an interpreter alone slows three of four "
+    "networks' requests by more than half: hosts and GPUs have changed since"
 )
 CLAIMS = (
     Claim("O1", "Priority streams: running blocks are not preempted, requests wait for them", _waits),

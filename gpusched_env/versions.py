@@ -1,0 +1,22 @@
+"""What a result was made with."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+
+_PACKAGES = (
+    *("gpusched-env", "numpy", "numba", "simpy", "gymnasium", "msgspec", "torch", "cupy-cuda13x"),
+    *("stable-baselines3", "sb3-contrib"),
+)
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that can change a result, where installed."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
