@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpusched_env.agents.exported import ExportedPolicy
 
 FOLDER = Path(__file__).with_name("trained")
-"""``<Scenario>.npz``, and ``<Scenario>.json`` with the command, the seed and the results of the training."""
+"""``<Scenario>.npz``, and ``<Scenario>.json``: where it comes from (:mod:`gpusched_env.agents.manifest`)."""
 VARIANT = re.compile(r"-(train|held_out)-\d+$")
 """What :func:`~gpusched_env.scenarios.variants.scenario_variants` puts behind a scenario's name."""
 
@@ -30,6 +30,15 @@ def shipped_policy(scenario: Scenario) -> ExportedPolicy:
     Raises:
         InputError: there is none.
     """
+    return _load(shipped_file(scenario))
+
+
+def shipped_file(scenario: Scenario) -> Path:
+    """The file of :func:`shipped_policy`.
+
+    Raises:
+        InputError: there is none.
+    """
     name = VARIANT.sub("", scenario.name)
     if name not in shipped_names():
         known = ", ".join(shipped_names()) or "none yet"
@@ -37,7 +46,7 @@ def shipped_policy(scenario: Scenario) -> ExportedPolicy:
             f"no trained agent is shipped for scenario {name}; for: {known} "
             "(one's own: learned:PATH of an exported policy)"
         )
-    return _load(FOLDER / f"{name}.npz")
+    return FOLDER / f"{name}.npz"
 
 
 def is_shipped_for(scenario: Scenario) -> bool:

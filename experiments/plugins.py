@@ -49,7 +49,7 @@ def check_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -
     Raises:
         InputError: no scheduler of that name; option, import or attribute at fault; another scenario needed.
     """
-    if isinstance(source, str) and not _is_learned(source):
+    if isinstance(source, str) and not is_learned(source):
         name, _ = parse_spec(source)
         if ":" not in name and name not in (known := all_names()):
             raise InputError(
@@ -57,7 +57,7 @@ def check_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -
                 "(one's own: package.module:Name or path/to/file.py:Name)"
             )
     scheduler: Any = new_scheduler(source)
-    if scenario is not None and _is_learned(source):
+    if scenario is not None and is_learned(source):
         scheduler.prepare(scenario)
 
 
@@ -65,7 +65,7 @@ def new_scheduler(source: SchedulerSource) -> Scheduler:
     """A scheduler from its name, class, function or object."""
     made: Any = source
     if isinstance(source, str):
-        if _is_learned(source):
+        if is_learned(source):
             return _learned(source)
         name, options = parse_spec(source)
         if ":" not in name:
@@ -83,7 +83,7 @@ def new_scheduler(source: SchedulerSource) -> Scheduler:
 def describe_scheduler(source: SchedulerSource) -> str:
     """One line about a scheduler."""
     target: Any = source
-    if _is_learned(source):
+    if is_learned(source):
         return _learned(source).describe()
     if isinstance(source, str):
         name, _ = parse_spec(source)
@@ -113,7 +113,8 @@ def new_device(source: DeviceSource) -> Device:
     return make_device(source)
 
 
-def _is_learned(source: SchedulerSource) -> TypeGuard[str]:
+def is_learned(source: SchedulerSource) -> TypeGuard[str]:
+    """Whether a scheduler's name is that of a trained agent."""
     return isinstance(source, str) and (source == LEARNED or source.startswith(f"{LEARNED}:"))
 
 

@@ -21,21 +21,10 @@ from gpusched_env.agents.training.deciding import can_export, exported_decider, 
 from gpusched_env.agents.training.environments import training_changes, validation_env, validation_seeds
 from gpusched_env.agents.training.files import replacing
 from gpusched_env.agents.training.gantt import gantt
+from gpusched_env.agents.training.record import LearningCurve, Validation
 from gpusched_env.agents.training.results import BEST, CHECKPOINTS, EXPORTED, VALIDATION
 from gpusched_env.agents.training.tensorboard import TensorBoard
 from gpusched_env.agents.training.validation import mean_cost, mean_figures, play
-
-
-class Validation(msgspec.Struct, frozen=True, kw_only=True):
-    """One point of a learning curve."""
-
-    timesteps: int
-    cost: float
-    """Mean over the validation episodes."""
-    costs: list[float]
-    """Of each, by training variant and then seed."""
-    best: bool
-    """Whether it was the best so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +141,7 @@ class Boundary(BaseCallback):
         self._tell(point)
 
     def _write_curve(self) -> None:
-        content = {"seeds": self._seeds, "baselines": self._baselines, "validations": self.curve}
+        content = LearningCurve(seeds=self._seeds, baselines=self._baselines, validations=self.curve)
         with replacing(self._out / VALIDATION) as partial:
             partial.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
 

@@ -135,14 +135,37 @@ def read_config(path: Path) -> TrainingConfig:
     Raises:
         InputError: the file cannot be read, or is not one.
     """
+    return _read(path).training
+
+
+def read_provenance(path: Path) -> tuple[str, dict[str, str]]:
+    """The command of a ``config.yaml`` and the versions that it ran with; empty where they were not noted.
+
+    Raises:
+        InputError: the file cannot be read, or is not one.
+    """
+    noted = _read(path).provenance
+    return noted.command, noted.versions
+
+
+class _Provenance(msgspec.Struct):
+    command: str = ""
+    versions: dict[str, str] = {}
+
+
+class _File(msgspec.Struct):
+    training: TrainingConfig
+    provenance: _Provenance
+
+
+def _read(path: Path) -> _File:
     import yaml
 
     try:
-        content = yaml.safe_load(path.read_text())
-        return msgspec.convert(content["training"], TrainingConfig)
+        return msgspec.convert(yaml.safe_load(path.read_text()), _File)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, KeyError, TypeError, msgspec.ValidationError) as error:
+    except (yaml.YAMLError, msgspec.ValidationError) as error:
         raise InputError(f"{path}: not the configuration of a training ({error})") from error
 
 

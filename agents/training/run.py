@@ -14,12 +14,13 @@ from stable_baselines3.common.callbacks import CallbackList
 from stable_baselines3.common.logger import Logger
 
 from gpusched_env.agents.training.algorithms import new_model
-from gpusched_env.agents.training.boundary import Boundary, Validation, Watch
+from gpusched_env.agents.training.boundary import Boundary, Watch
 from gpusched_env.agents.training.checkpoint import Checkpoints
 from gpusched_env.agents.training.config import TrainingConfig, differences, read_config, write_config
 from gpusched_env.agents.training.environments import training_env
 from gpusched_env.agents.training.files import replacing
 from gpusched_env.agents.training.imitation import check_algorithm, imitate
+from gpusched_env.agents.training.record import LearningCurve, Validation
 from gpusched_env.agents.training.results import BOARD, CHECKPOINTS, CONFIG, FINAL, MADE, RESULT, VALIDATION
 from gpusched_env.agents.training.tensorboard import RESULTS, EpisodeFigures, TensorBoard
 from gpusched_env.errors import InputError
@@ -181,12 +182,6 @@ class _Result(msgspec.Struct, kw_only=True):
     baselines: dict[str, float]
 
 
-class _Curve(msgspec.Struct):
-    """What is read of ``validation.json``."""
-
-    validations: list[Validation]
-
-
 def _write_result(trained: Trained, baselines: dict[str, float], out: Path) -> None:
     result = _Result(
         timesteps=trained.timesteps,
@@ -208,5 +203,5 @@ def _completed(config: TrainingConfig, out: Path) -> Trained | None:
     if result.timesteps < config.timesteps:
         (out / RESULT).unlink()
         return None
-    curve = msgspec.json.decode((out / VALIDATION).read_bytes(), type=_Curve).validations
+    curve = msgspec.json.decode((out / VALIDATION).read_bytes(), type=LearningCurve).validations
     return Trained(curve, result.timesteps, result.train_s, result.stopped)

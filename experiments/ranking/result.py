@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, Workloads
 
 SCHEMA = "gpusched-ranking/1"
@@ -29,13 +30,19 @@ class Ranking(msgspec.Struct, kw_only=True):
     seeds: list[int]
     variants: dict[str, list[str]]
     """By scenario: names of the problems that were run."""
+    bounded: list[str] = []
+    """Scenarios whose cost with every tenant alone is among the episodes, on the first device."""
+    policies: dict[str, dict[str, str]] = {}
+    """By scenario and trained scheduler: SHA-256 of its policy's file."""
     episodes: list[EpisodeCost]
 
     @property
     def complete(self) -> bool:
         """Whether every episode has been run."""
         problems = sum(len(names) for names in self.variants.values())
-        return len(self.episodes) == problems * len(self.schedulers) * len(self.devices) * len(self.seeds)
+        bounded = sum(len(self.variants[scenario]) for scenario in self.bounded)
+        each = len(self.schedulers) * len(self.devices)
+        return len(self.episodes) == (problems * each + bounded) * len(self.seeds)
 
     def costs(self, scenario: str, device: str) -> dict[str, NDArray[np.float64]]:
         """By scheduler, shape ``(variants, seeds)``.
@@ -43,17 +50,30 @@ class Ranking(msgspec.Struct, kw_only=True):
         Raises:
             InputError: episodes are missing.
         """
+        return self._costs(scenario, device, self.schedulers)
+
+    def alone(self, scenario: str) -> NDArray[np.float64] | None:
+        """With every tenant alone, shape ``(variants, seeds)``; ``None`` if it was not run.
+
+        Raises:
+            InputError: episodes are missing.
+        """
+        if scenario not in self.bounded:
+            return None
+        return self._costs(scenario, self.devices[0], [ALONE])[ALONE]
+
+    def _costs(self, scenario: str, device: str, schedulers: list[str]) -> dict[str, NDArray[np.float64]]:
         found = {
             (e.cell.scheduler, e.cell.variant, e.cell.seed): e.cost
             for e in self.episodes
             if e.cell.scenario == scenario and e.cell.device == device
         }
         variants = self.variants[scenario]
-        wanted = [(s, v, n) for s in self.schedulers for v in variants for n in self.seeds]
+        wanted = [(s, v, n) for s in schedulers for v in variants for n in self.seeds]
         missing = [key for key in wanted if key not in found]
         if missing:
             raise InputError(f"{scenario} on {device}: {len(missing)} of {len(wanted)} episodes are missing")
-        return {s: np.array([[found[s, v, n] for n in self.seeds] for v in variants]) for s in self.schedulers}
+        return {s: np.array([[found[s, v, n] for n in self.seeds] for v in variants]) for s in schedulers}
 
 
 def encode_ranking(ranking: Ranking) -> bytes:

@@ -8,9 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
+from gpusched_env.agents.manifest import file_hash
+from gpusched_env.agents.shipped import shipped_file
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.output import result_file
-from gpusched_env.experiments.plugins import check_scheduler, new_device
+from gpusched_env.experiments.plugins import LEARNED, check_scheduler, is_learned, new_device
+from gpusched_env.experiments.ranking.bound import has_bound
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell, Workloads, cells_of, variants_of
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking
 from gpusched_env.experiments.workers import run_tasks
@@ -36,6 +39,9 @@ def run_ranking(
 ) -> Ranking:
     """Run every scheduler on the same episodes; an interrupt (Ctrl-C) keeps what has finished.
 
+    Where the scenario's cost is a sum over tenants, it is also found with each of them alone
+    (:mod:`gpusched_env.experiments.ranking.bound`).
+
     Args:
         scenarios, schedulers, devices: names, as for ``compare``.
         seeds: of every variant and device.
@@ -43,7 +49,8 @@ def run_ranking(
         workloads: ``own``, ``train`` or ``held_out``.
         gpu: instead of the scenarios' own.
         workers: processes (default: one a CPU core).
-        resume: keep the episodes of ``path``, which must be of the same version of the package.
+        resume: keep the episodes of ``path``, which must be of the same version of the package; those of trained
+            agents only if their policies are the same.
         on_progress: called with the number of finished episodes and their share.
         command: noted in the result.
 
@@ -69,9 +76,11 @@ def run_ranking(
         devices=list(devices),
         seeds=list(seeds),
         variants={name: [variant for scenario, variant in problems if scenario == name] for name in scenarios},
+        bounded=[name for name in scenarios if has_bound(load_scenario(name))],
+        policies=_policies(scenarios, schedulers),
         episodes=[],
     )
-    cells = cells_of(problems, schedulers, devices, seeds)
+    cells = cells_of(problems, schedulers, devices, seeds, ranking.bounded)
     if resume and path.exists():
         ranking.episodes = _kept(path, ranking, cells)
     _run(ranking, RunCell(problems), cells, path, workers or os.cpu_count() or 1, on_progress)
@@ -116,7 +125,22 @@ def _kept(path: Path, ranking: Ranking, cells: list[Cell]) -> list[EpisodeCost]:
     if ours != theirs:
         raise InputError(f"--resume: {path} is of version {theirs}, this is {ours}; run it anew")
     wanted = set(cells) if (before.workloads, before.gpu) == (ranking.workloads, ranking.gpu) else set()
-    return [episode for episode in before.episodes if episode.cell in wanted]
+    return [e for e in before.episodes if e.cell in wanted and _policy(before, e.cell) == _policy(ranking, e.cell)]
+
+
+def _policy(ranking: Ranking, cell: Cell) -> str | None:
+    return ranking.policies.get(cell.scenario, {}).get(cell.scheduler)
+
+
+def _policies(scenarios: Sequence[str], schedulers: Sequence[str]) -> dict[str, dict[str, str]]:
+    """``policies`` of a ranking."""
+    found: dict[str, dict[str, str]] = {}
+    for scenario in scenarios:
+        for scheduler in filter(is_learned, schedulers):
+            path = scheduler.removeprefix(f"{LEARNED}:")
+            file = shipped_file(load_scenario(scenario)) if scheduler == LEARNED else Path(path)
+            found.setdefault(scenario, {})[scheduler] = file_hash(file)
+    return found
 
 
 def _workloads(name: str) -> Workloads:

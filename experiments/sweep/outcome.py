@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from rich.table import Table
 
-from gpusched_env.agents.training.boundary import Validation
 from gpusched_env.agents.training.files import replacing
+from gpusched_env.agents.training.record import Validation
 
 OUTCOME = "sweep.json"
 SHOWN = 10

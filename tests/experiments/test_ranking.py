@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+import yaml
 
+from gpusched_env.agents import shipped
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell
 from gpusched_env.experiments.ranking.page import markdown, reference_of
 from gpusched_env.experiments.ranking.result import Ranking, device_difference, encode_ranking, read_ranking
 from gpusched_env.experiments.ranking.run import run_ranking
 from gpusched_env.experiments.ranking.statistics import interquartile_mean, standings
+from gpusched_env.experiments.workers import Report
+from gpusched_env.scenarios.scenario import load_scenario
+from tests.agents.made_up import made_up, written
 
 COSTS = {
     "a": np.array([[10.0, 12.0, 14.0, 16.0]]),
@@ -60,7 +67,7 @@ def test_both_devices_and_a_resumed_file(tmp_path: Path) -> None:
     before = path.read_bytes()
     ranking = toy(path, 2, devices=["compiled", "reference"], resume=True)
     assert ranking.complete
-    assert len(ranking.episodes) == 3 * 2 * 2
+    assert len(ranking.episodes) == 3 * 2 * 2 + 2, "and two with every tenant alone, on the first device"
     assert device_difference(ranking, "Toy") < 1e-12
     anew = toy(tmp_path / "anew.json", 2, devices=["compiled", "reference"])
     assert ranking.episodes == anew.episodes
@@ -71,6 +78,8 @@ def test_both_devices_and_a_resumed_file(tmp_path: Path) -> None:
     assert "the same order, costs of every episode are equal" in page
     assert "gpusched rank Toy --schedulers pass-through,sjf,random --seeds 2 --seed 0" in page
     assert "| sjf | 1.14 [1.14, 1.14] |" in page
+    alone = "0.93 [0.93, 0.93]"
+    assert f"| alone (bound) | {alone} | {alone} | – | -18.4% [-18.4%, -18.4%] | – |" in page
 
 
 def test_a_file_of_another_version_is_not_continued(tmp_path: Path) -> None:
@@ -79,6 +88,49 @@ def test_a_file_of_another_version_is_not_continued(tmp_path: Path) -> None:
     path.write_bytes(encode_ranking(msgspec.structs.replace(ranking, versions={"gpusched-env": "0.0.0"})))
     with pytest.raises(InputError, match=r"is of version 0\.0\.0"):
         toy(path, 2, resume=True)
+
+
+def test_a_file_without_a_bound_gets_one(tmp_path: Path) -> None:
+    path = tmp_path / "ranking.json"
+    ranking = toy(path, 1)
+    assert ranking.bounded == ["Toy"]
+    old = msgspec.structs.replace(ranking, bounded=[], episodes=ranking.episodes[:-1])
+    assert old.complete
+    assert old.alone("Toy") is None
+    assert "alone (bound) |" not in markdown([old])
+    path.write_bytes(encode_ranking(old))
+    assert toy(path, 1, resume=True).episodes == ranking.episodes
+
+
+def test_energy_has_no_bound(tmp_path: Path) -> None:
+    scenario = load_scenario("Toy", reward={"turnaround": 1.0, "energy": 0.1})
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(msgspec.to_builtins(scenario)))
+    ranking = run_ranking([str(tmp_path / "own.yaml")], ["sjf"], [0], tmp_path / "ranking.json", workers=1)
+    assert ranking.complete
+    assert ranking.bounded == []
+
+
+def test_another_agent_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+    path = tmp_path / "ranking.json"
+    ran: list[str] = []
+    run_cell = RunCell.__call__
+
+    def noting(self: RunCell, cell: Cell, report: Report) -> EpisodeCost:
+        ran.append(cell.scheduler)
+        return run_cell(self, cell, report)
+
+    monkeypatch.setattr(RunCell, "__call__", noting)
+    policy = written(made_up("Toy"), tmp_path / "Toy.npz")
+    agents = ["sjf", "learned"]
+    first = run_ranking(["Toy"], agents, [0], path, workers=1)
+    assert first.policies == {"Toy": {"learned": hashlib.sha256(policy.read_bytes()).hexdigest()}}
+    assert ran == ["sjf", "learned", "alone"]
+    run_ranking(["Toy"], agents, [0], path, workers=1, resume=True)
+    assert ran == ["sjf", "learned", "alone"], "all was there"
+    written(made_up("Toy", timesteps=2000), policy)
+    run_ranking(["Toy"], agents, [0], path, workers=1, resume=True)
+    assert ran == ["sjf", "learned", "alone", "learned"]
 
 
 def test_devices_that_differ_are_told(tmp_path: Path) -> None:
@@ -92,8 +144,11 @@ def test_devices_that_differ_are_told(tmp_path: Path) -> None:
 
 def test_a_page_needs_every_episode(tmp_path: Path) -> None:
     ranking = toy(tmp_path / "ranking.json", 1)
-    ranking.episodes.pop()
+    bound = ranking.episodes.pop()
     assert not ranking.complete
+    with pytest.raises(InputError, match="1 of 1 episodes are missing"):
+        markdown([ranking])
+    ranking.episodes[-1] = bound
     with pytest.raises(InputError, match="1 of 3 episodes are missing"):
         markdown([ranking])
 

@@ -1,0 +1,100 @@
+"""Where a shipped agent comes from: the file ``<Scenario>.json`` beside its ``<Scenario>.npz``."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.scenario import load_scenario
+
+SHIP = "gpusched ship DIR writes both"
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One training on the way to an agent."""
+
+    command: str
+    seed: int
+    timesteps: int
+    """Decisions that it went on for."""
+    versions: dict[str, str]
+    """Of Python and the packages that took part."""
+
+
+class ValidationCost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the agent cost in the validation that it was chosen by."""
+
+    cost: float
+    """Mean over the episodes."""
+    timesteps: int
+    """Decisions of the last training before it."""
+    episodes: Annotated[int, Meta(ge=1)]
+    baselines: dict[str, float]
+    """Mean costs of hand-written schedulers on the same episodes."""
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where one agent comes from."""
+
+    format: Literal["gpusched-agent"] = "gpusched-agent"
+    version: Literal[1] = 1
+    scenario: str
+    sha256: str
+    """Of the policy's file."""
+    trainings: Annotated[tuple[Step, ...], Meta(min_length=1)]
+    """In order; the last one made the policy."""
+    validation: ValidationCost
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest in a file.
+
+    Raises:
+        InputError: it cannot be read, or is none.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); {SHIP}") from error
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: not the manifest of an agent ({error}); {SHIP}") from error
+
+
+def check_agent(folder: Path, scenario: str) -> Manifest:
+    """The manifest of an agent, if its policy is the one that the manifest is about, and fits the scenario.
+
+    Raises:
+        InputError: says what is missing or wrong.
+    """
+    policy, path = folder / f"{scenario}.npz", folder / f"{scenario}.json"
+    manifest = read_manifest(path)
+    if manifest.scenario != scenario:
+        raise InputError(f"{path}: is about an agent for {manifest.scenario}; {SHIP}")
+    found = file_hash(policy)
+    if found != manifest.sha256:
+        raise InputError(f"{policy}: has SHA-256 {found}, {path.name} is about {manifest.sha256}; {SHIP}")
+    ExportedPolicy.load(policy).layout_for(load_scenario(scenario))
+    return manifest
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, hexadecimal.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error

@@ -1,0 +1,168 @@
+"""Learning curves of one training with several seeds, as a compact file."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gpusched_env.agents.training.record import Record, read_record
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.bootstrap import Interval, mean_interval
+
+SCHEMA = "gpusched-curves/1"
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """The validations of one training."""
+
+    seed: int
+    command: str
+    versions: dict[str, str]
+    costs: list[float]
+    """Mean cost of each validation."""
+
+    @property
+    def best(self) -> float:
+        """Of the model that was kept."""
+        return min(self.costs)
+
+
+class Curves(msgspec.Struct, frozen=True, kw_only=True):
+    """Trainings that differ in their seed only."""
+
+    schema: str = SCHEMA
+    scenario: str
+    training: dict[str, Any]
+    """The configuration of all of them, without the seed."""
+    episodes: int
+    """Episodes of a validation."""
+    baselines: dict[str, float]
+    """Mean costs of hand-written schedulers on these episodes."""
+    timesteps: list[int]
+    """Decisions before each validation."""
+    curves: list[Curve]
+    """By seed."""
+
+    def means(self) -> list[Interval]:
+        """Of each validation: the mean over seeds."""
+        return [mean_interval(costs) for costs in zip(*(curve.costs for curve in self.curves), strict=True)]
+
+    def best_baselines(self, count: int) -> list[tuple[str, float]]:
+        """The hand-written schedulers of lowest cost, best first."""
+        return sorted(self.baselines.items(), key=lambda item: item[1])[:count]
+
+
+def gather(folders: Sequence[Path]) -> Curves:
+    """The curves of the trainings in ``folders``.
+
+    Raises:
+        InputError: a folder is none of a training, or trainings differ in more than the seed, which is named.
+    """
+    records = sorted(map(read_record, folders), key=lambda record: record.config.seed)
+    first = records[0]
+    for before, record in itertools.pairwise(records):
+        if before.config.seed == record.config.seed:
+            raise InputError(f"{before.folder} and {record.folder}: both have seed {record.config.seed}")
+        _check_same(first, record)
+    return Curves(
+        scenario=first.config.scenario.name,
+        training=_without_seed(first),
+        episodes=len(first.curve.seeds),
+        baselines=_baselines(records),
+        timesteps=_timesteps(first),
+        curves=[
+            Curve(
+                seed=record.config.seed,
+                command=record.command,
+                versions=record.versions,
+                costs=[point.cost for point in record.curve.validations],
+            )
+            for record in records
+        ],
+    )
+
+
+def encode_curves(curves: Curves) -> bytes:
+    """JSON, a line a training."""
+    head = msgspec.structs.replace(curves, curves=[])
+    lines = b",\n".join(msgspec.json.encode(curve) for curve in curves.curves)
+    return msgspec.json.encode(head).removesuffix(b"[]}") + b"[\n" + lines + b"\n]}\n"
+
+
+def read_curves(path: Path) -> Curves:
+    """A file that ``gpusched curves`` wrote.
+
+    Raises:
+        InputError: it cannot be read, or is none.
+    """
+    try:
+        curves = msgspec.json.decode(path.read_bytes(), type=Curves)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: no learning curves ({error}); gpusched curves --json writes them") from error
+    if curves.schema != SCHEMA:
+        raise InputError(f"{path}: schema {curves.schema!r}, expected {SCHEMA!r}")
+    return curves
+
+
+def _check_same(first: Record, other: Record) -> None:
+    """Refuse trainings that differ in more than the seed, or whose validations cannot be averaged."""
+    where = f"{first.folder} and {other.folder}"
+    mine, theirs = _flat(_without_seed(first)), _flat(_without_seed(other))
+    missing = object()
+    names = [name for name in mine | theirs if mine.get(name, missing) != theirs.get(name, missing)]
+    if names:
+        told = (f"{name} ({_told(mine, name)} and {_told(theirs, name)})" for name in names)
+        raise InputError(f"{where}: differ in {', '.join(told)}; only the seed may differ")
+    package = "gpusched-env"
+    ours, others = first.versions.get(package), other.versions.get(package)
+    if ours != others:
+        raise InputError(f"{where}: trained with versions {ours} and {others} of {package}")
+    if _timesteps(first) != _timesteps(other):
+        raise InputError(
+            f"{where}: {len(_timesteps(first))} and {len(_timesteps(other))} validations, up to "
+            f"{_timesteps(first)[-1]:,} and {_timesteps(other)[-1]:,} decisions; --resume completes a training"
+        )
+
+
+def _baselines(records: Sequence[Record]) -> dict[str, float]:
+    """Of all trainings together: one may have been run without."""
+    found: dict[str, float] = {}
+    for record in records:
+        for name, cost in record.curve.baselines.items():
+            if not math.isclose(found.setdefault(name, cost), cost, rel_tol=1e-9):
+                raise InputError(
+                    f"{record.folder}: baseline {name} costs {cost:.6g} there and {found[name]:.6g} in another training"
+                )
+    return found
+
+
+def _timesteps(record: Record) -> list[int]:
+    return [point.timesteps for point in record.curve.validations]
+
+
+def _without_seed(record: Record) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(record.config))
+    del plain["seed"]
+    return plain
+
+
+def _flat(values: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested values by their path."""
+    if not isinstance(values, dict):
+        return {prefix: values}
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{prefix}.{name}" if prefix else name)
+    return found
+
+
+def _told(values: dict[str, Any], name: str) -> str:
+    text = str(values.get(name, "none"))
+    return text if len(text) <= 40 else f"{text[:37]}..."

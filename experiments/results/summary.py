@@ -1,0 +1,90 @@
+"""A trained agent beside the best hand-written scheduler, in one line for each scenario and set of workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.bootstrap import Interval
+from gpusched_env.experiments.plugins import is_learned
+from gpusched_env.experiments.ranking.page import bound_standing, reference_of, scenario_standings, workloads_of
+from gpusched_env.experiments.ranking.result import Ranking
+from gpusched_env.experiments.ranking.statistics import Standing
+
+Verdict = Literal["better", "worse", "no difference shown"]
+ORDER = ("own", "held_out", "train")
+"""Of the sets of workloads on the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One agent on one scenario and set of workloads."""
+
+    ranking: Ranking
+    """The result file with the most seeds that it is in."""
+    scenario: str
+    agent: Standing
+    """Against the best hand-written scheduler."""
+    best: Standing
+    """That scheduler."""
+    bound: Standing | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the interval of the difference of mean costs says."""
+        return verdict(self.agent.against)
+
+
+def verdict(difference: Interval) -> Verdict:
+    """Lower costs are better; an interval that has 0 in it shows nothing."""
+    if difference.high is not None and difference.high < 0.0:
+        return "better"
+    if difference.low is not None and difference.low > 0.0:
+        return "worse"
+    return "no difference shown"
+
+
+def grouped(rankings: Sequence[Ranking]) -> dict[str, dict[str, list[Ranking]]]:
+    """By scenario and by set of workloads, the one with most seeds first."""
+    found: dict[str, dict[str, list[Ranking]]] = {}
+    for ranking in sorted(rankings, key=lambda r: (r.gpu or "", ORDER.index(r.workloads), -len(r.seeds))):
+        for scenario in ranking.variants:
+            found.setdefault(scenario, {}).setdefault(workloads_of(ranking), []).append(ranking)
+    given = [scenario for ranking in rankings for scenario in ranking.variants]
+    return {scenario: found[scenario] for scenario in dict.fromkeys(given)}
+
+
+def summaries(rankings: Sequence[Ranking]) -> list[Summary]:
+    """Every agent on every scenario and set of workloads that it was ranked on beside a hand-written scheduler.
+
+    Raises:
+        InputError: the best hand-written scheduler is missing from the ranking of an agent, or episodes are.
+    """
+    return [
+        _summary(scenario, agent, group)
+        for scenario, groups in grouped(rankings).items()
+        for group in groups.values()
+        for agent in dict.fromkeys(name for ranking in group for name in ranking.schedulers if is_learned(name))
+        if any(not is_learned(name) for name in _with(group, agent).schedulers)
+    ]
+
+
+def _summary(scenario: str, agent: str, group: list[Ranking]) -> Summary:
+    ranking = _with(group, agent)
+    best = reference_of(ranking, scenario)
+    for other in group:
+        elsewhere = reference_of(other, scenario)
+        if elsewhere not in ranking.schedulers:
+            raise InputError(
+                f"{scenario}, {workloads_of(ranking)}: {agent} was ranked on {len(ranking.seeds)} seeds beside {best}, "
+                f"but {elsewhere} is the best of {len(other.seeds)} seeds; rank it there too"
+            )
+    standings = {standing.scheduler: standing for standing in scenario_standings(ranking, scenario, ranking.devices[0])}
+    return Summary(ranking, scenario, standings[agent], standings[best], bound_standing(ranking, scenario))
+
+
+def _with(group: list[Ranking], agent: str) -> Ranking:
+    """The first of ``group``, which has the most seeds, with ``agent`` in it."""
+    return next(ranking for ranking in group if agent in ranking.schedulers)

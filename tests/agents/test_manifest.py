@@ -1,0 +1,95 @@
+"""Shipped agents and what is noted with them."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gpusched_env.agents import shipped
+from gpusched_env.agents.manifest import check_agent, encode_manifest, read_manifest
+from gpusched_env.agents.training.ship import ship
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.scenario import load_scenario
+from tests.agents.made_up import made_up, written
+from tests.experiments.trainings import BASELINES, training
+
+
+@pytest.fixture
+def into(tmp_path: Path) -> Path:
+    """The folder of an agent that came of two trainings."""
+    folder = tmp_path / "trained"
+    folder.mkdir()
+    first = training(tmp_path / "first", [3.0, 2.0], seed=4)
+    second = training(tmp_path / "second", [1.5, 1.04, 1.2], seed=5, learning_rate=1e-4)
+    written(made_up("Toy"), second / "best.npz")
+    ship([first, second], folder)
+    return folder
+
+
+def test_the_agents_of_the_package() -> None:
+    """Each has a policy that fits its scenario and a manifest that is about it; nothing else is there."""
+    names = shipped.shipped_names()
+    for name in names:
+        manifest = check_agent(shipped.FOLDER, name)
+        assert all(step.command.startswith("gpusched ") for step in manifest.trainings)
+        assert manifest.validation.baselines, f"{name}: nothing to hold its validation against"
+    expected = {"README.md", *(f"{name}{suffix}" for name in names for suffix in (".npz", ".json"))}
+    assert {file.name for file in shipped.FOLDER.iterdir()} == expected
+
+
+def test_what_is_noted(into: Path) -> None:
+    manifest = check_agent(into, "Toy")
+    assert manifest.sha256 == hashlib.sha256((into / "Toy.npz").read_bytes()).hexdigest()
+    assert [(step.seed, step.timesteps) for step in manifest.trainings] == [(4, 1000), (5, 2000)]
+    assert manifest.trainings[1].command == "gpusched train Toy --seed 5 --out runs/second"
+    assert manifest.trainings[1].versions == {"gpusched-env": "1.0"}
+    validation = manifest.validation
+    assert (validation.cost, validation.timesteps, validation.episodes) == (1.04, 1000, 2)
+    assert validation.baselines == BASELINES
+
+
+def test_what_does_not_belong_together(into: Path) -> None:
+    path = into / "Toy.json"
+    manifest = read_manifest(path)
+    path.write_bytes(encode_manifest(msgspec.structs.replace(manifest, scenario="PriorityFill")))
+    with pytest.raises(InputError, match="is about an agent for PriorityFill"):
+        check_agent(into, "Toy")
+    path.write_bytes(encode_manifest(manifest))
+    written(made_up("Toy", timesteps=2000), into / "Toy.npz")
+    with pytest.raises(InputError, match=f"Toy.json is about {manifest.sha256}; gpusched ship DIR writes both"):
+        check_agent(into, "Toy")
+    path.write_text("{}")
+    with pytest.raises(InputError, match="not the manifest of an agent"):
+        check_agent(into, "Toy")
+    path.unlink()
+    with pytest.raises(InputError, match=r"Toy.json: cannot be read"):
+        check_agent(into, "Toy")
+
+
+def test_an_agent_of_other_actions(into: Path, tmp_path: Path) -> None:
+    """The scenario of its name has changed since."""
+    other = written(made_up(load_scenario("Toy", stream_priorities=(0, -1))), into / "Toy.npz")
+    manifest = read_manifest(into / "Toy.json")
+    sha256 = hashlib.sha256(other.read_bytes()).hexdigest()
+    (into / "Toy.json").write_bytes(encode_manifest(msgspec.structs.replace(manifest, sha256=sha256)))
+    with pytest.raises(InputError, match=r"has stream priorities \(0, -1\); scenario Toy offers \(0,\)"):
+        check_agent(into, "Toy")
+
+
+def test_refusals_write_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "trained"
+    run = training(tmp_path / "run", [1.0])
+    with pytest.raises(InputError, match=r"trained: is not a folder"):
+        ship([run], folder)
+    folder.mkdir()
+    with pytest.raises(InputError, match=r"run has no best.npz; recurrent policies cannot be shipped"):
+        ship([run], folder)
+    written(made_up(load_scenario("Toy", stream_priorities=(0, -1))), run / "best.npz")
+    with pytest.raises(InputError, match="scenario Toy offers"):
+        ship([run], folder)
+    with pytest.raises(InputError, match="nowhere: is not the folder of a training"):
+        ship([tmp_path / "nowhere", run], folder)
+    assert not list(folder.iterdir())

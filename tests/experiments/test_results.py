@@ -1,0 +1,172 @@
+"""The page of results: verdicts from intervals, which result file counts, what is refused, and the whole from files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gpusched_env.agents import shipped
+from gpusched_env.agents.manifest import read_manifest
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.bootstrap import Interval
+from gpusched_env.experiments.cli import main
+from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost
+from gpusched_env.experiments.ranking.result import Ranking, encode_ranking
+from gpusched_env.experiments.results.page import page
+from gpusched_env.experiments.results.summary import summaries, verdict
+from tests.agents.made_up import made_up, written
+from tests.experiments.trainings import training
+
+Run = Callable[..., int]
+MANY = {"learned": [9.0, 10.0, 11.0, 12.0], "sjf": [10.0, 11.0, 12.0, 13.0], "alone": [8.0, 8.0, 8.0, 8.0]}
+FEW = {"sjf": [10.0, 11.0], "fifo": [20.0, 20.0], "reef": [10.0, 12.0]}
+
+
+def ranked(costs: Mapping[str, Sequence[float]], **changes: object) -> Ranking:
+    """A ranking on Toy, its seeds from 0."""
+    seeds = list(range(len(next(iter(costs.values())))))
+    ranking = Ranking(
+        command="",
+        versions={},
+        workloads="own",
+        gpu=None,
+        schedulers=[name for name in costs if name != "alone"],
+        devices=["compiled"],
+        seeds=seeds,
+        variants={"Toy": ["Toy"]},
+        bounded=["Toy"] if "alone" in costs else [],
+        episodes=[
+            EpisodeCost(Cell("Toy", "Toy", name, "compiled", n), costs[name][n]) for n in seeds for name in costs
+        ],
+    )
+    return msgspec.structs.replace(ranking, **changes)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (-0.2, -0.1, "better"),
+        (0.1, 0.2, "worse"),
+        (-0.1, 0.1, "no difference shown"),
+        (-0.1, 0.0, "no difference shown"),
+        (None, None, "no difference shown"),
+    ],
+)
+def test_verdicts(low: float | None, high: float | None, expected: str) -> None:
+    assert verdict(Interval(-0.1, low, high, 4)) == expected
+
+
+def test_the_file_with_the_most_seeds_counts() -> None:
+    fewer = ranked({"learned": [30.0, 30.0], **FEW})
+    (found,) = summaries([fewer, ranked(MANY)])
+    assert (found.agent.scheduler, found.best.scheduler) == ("learned", "sjf")
+    assert (found.agent.mean.mean, found.best.mean.mean) == (10.5, 11.5)
+    assert found.agent.against.mean == pytest.approx(10.5 / 11.5 - 1.0)
+    assert found.agent.improvement.mean == 1.0
+    assert found.verdict == "better"
+    assert found.bound is not None
+    assert found.bound.mean.mean == 8.0
+    (alone,) = summaries([fewer])
+    assert alone.verdict == "worse"
+    assert alone.bound is None
+
+
+def test_sets_of_workloads_and_gpus_are_kept_apart() -> None:
+    held_out = ranked(MANY, workloads="held_out")
+    elsewhere = ranked(MANY, gpu="h200-sxm")
+    found = summaries([elsewhere, held_out, ranked(MANY), ranked(FEW)])
+    assert [(row.ranking.workloads, row.ranking.gpu) for row in found] == [
+        ("own", None),
+        ("held_out", None),
+        ("own", "h200-sxm"),
+    ]
+
+
+def test_the_best_scheduler_of_all_must_be_beside_the_agent() -> None:
+    better = ranked({**FEW, "reef": [9.0, 9.0]})
+    message = "learned was ranked on 4 seeds beside sjf, but reef is the best of 2 seeds; rank it there too"
+    with pytest.raises(InputError, match=message):
+        summaries([ranked(MANY), better])
+
+
+def test_there_must_be_an_agent() -> None:
+    for costs in (FEW, {"learned": [1.0, 1.0]}):
+        with pytest.raises(InputError, match=r"all\.json: no trained agent beside a hand-written scheduler"):
+            page({"all.json": ranked(costs)}, {}, [], Path("results.md"))
+
+
+@pytest.fixture
+def gpusched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run the command line in this process, in an empty folder that agents are shipped in; returns the exit status."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "trained")
+    (tmp_path / "trained").mkdir()
+
+    def run(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["gpusched", *arguments])
+        try:
+            main()
+        except SystemExit as ended:
+            return int(ended.code or 0)
+        return 0
+
+    return run
+
+
+def test_from_trainings_to_the_page(gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed, costs in enumerate([[5.0, 1.2, 1.04], [3.0, 1.4, 1.16]]):
+        written(made_up("Toy"), training(tmp_path / "runs" / f"toy-{seed}", costs, seed=seed) / "best.npz")
+    assert gpusched("curves", "runs/toy-0", "runs/toy-1", "--json", "curves.json") == 0
+    assert "Toy, 2 seeds, 2,000 decisions: mean cost 1.1 [1.04, 1.16]" in capsys.readouterr().out
+    assert gpusched("ship", "runs/toy-0") == 0
+    sha = read_manifest(tmp_path / "trained" / "Toy.json").sha256
+    (tmp_path / "many.json").write_bytes(encode_ranking(ranked(MANY, policies={"Toy": {"learned": sha}})))
+    (tmp_path / "all.json").write_bytes(encode_ranking(ranked(FEW)))
+    command = ("results", "many.json", "all.json", "--curves", "curves.json", "--docs", "docs/results.md")
+    assert gpusched(*command) == 0
+    written_page = (tmp_path / "docs" / "results.md").read_text()
+    summary = (
+        "| Toy | own | 4 seeds | learned 10.5 [9.25, 11.5] | sjf 11.5 [10.25, 12.5] | 8 [8, 8] | "
+        "-8.7% [-9.8%, -8.0%] | 1.00 [1.00, 1.00] | better |"
+    )
+    assert summary in written_page
+    many, few = (written_page.index(f"Own workloads: {n} seeds (from 0) of the scenario.") for n in (4, 2))
+    assert many < few
+    assert "maskable-ppo with policy mlp, 2,000 decisions, 2 seeds (0, 1); 2 validation episodes" in written_page
+    assert "Best of each seed: 1.04, 1.16. Best hand-written scheduler: sjf, 1.14; 1 of 2 seeds got below it" in (
+        written_page
+    )
+    assert f"SHA-256 of `Toy.npz`: `{sha}`" in written_page
+    assert "Seed 0, 2,000 decisions, with gpusched-env 1.0:" in written_page
+    assert written_page.endswith(
+        "gpusched rank Toy --schedulers learned,sjf --seeds 4 --seed 0 --workloads own --devices compiled "
+        "--json many.json\n"
+        "gpusched rank Toy --schedulers sjf,fifo,reef --seeds 2 --seed 0 --workloads own --devices compiled "
+        "--json all.json\n"
+        "gpusched train Toy --seed 0 --out runs/toy-0\n"
+        "gpusched train Toy --seed 1 --out runs/toy-1\n"
+        "gpusched curves runs/toy-0 runs/toy-1 --json curves.json\n"
+        "gpusched results many.json all.json --curves curves.json --docs docs/results.md\n"
+        "```\n"
+    )
+    assert "](results-Toy.svg)" in written_page
+    pictures = {file.name: file.read_bytes() for file in (tmp_path / "docs").glob("*.svg")}
+    assert list(pictures) == ["results-Toy.svg"]
+    assert gpusched(*command) == 0
+    assert {file.name: file.read_bytes() for file in (tmp_path / "docs").glob("*.svg")} == pictures
+    assert (tmp_path / "docs" / "results.md").read_text() == written_page
+
+
+def test_a_ranking_of_another_agent_is_refused(
+    gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(made_up("Toy"), training(tmp_path / "run", [1.0]) / "best.npz")
+    assert gpusched("ship", "run") == 0
+    (tmp_path / "many.json").write_bytes(encode_ranking(ranked(MANY, policies={"Toy": {"learned": "0" * 64}})))
+    assert gpusched("results", "many.json", "--docs", "docs/results.md") == 2
+    assert "many.json: ranks another agent for Toy (SHA-256 000000000000...)" in capsys.readouterr().err
+    assert not (tmp_path / "docs").exists()

@@ -1,0 +1,37 @@
+"""Folders of trainings that never ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gpusched_env.agents.training.config import config_of, write_config
+from gpusched_env.agents.training.record import LearningCurve, Validation
+from gpusched_env.scenarios.scenario import load_scenario
+
+BASELINES = {"fifo": 1.83, "sjf": 1.14}
+
+
+def training(
+    folder: Path,
+    costs: Sequence[float],
+    *,
+    baselines: dict[str, float] = BASELINES,
+    version: str = "1.0",
+    **settings: Any,
+) -> Path:
+    """One on ``Toy``, validated every 1000 decisions on two episodes."""
+    folder.mkdir(parents=True)
+    config = config_of({"scenario": load_scenario("Toy"), **settings})
+    command = f"gpusched train Toy --seed {config.seed} --out runs/{folder.name}"
+    write_config(config, {"command": command, "versions": {"gpusched-env": version}}, folder / "config.yaml")
+    points = [
+        Validation(timesteps=1000 * k, cost=cost, costs=[cost, cost], best=cost <= min(costs[: k + 1]))
+        for k, cost in enumerate(costs)
+    ]
+    curve = LearningCurve(seeds=[10, 11], baselines=baselines, validations=points)
+    (folder / "validation.json").write_bytes(msgspec.json.encode(curve))
+    return folder
