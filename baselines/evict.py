@@ -46,6 +46,9 @@ def evict(view: View, rows: Iterable[int], mode: PreemptionMode, gpu: GpuSpec) -
         kernel = view.running.array[row]
         tenant = int(kernel[R.TENANT])
         if kernel[R.STARTED] and not kernel[R.PREEMPTING]:
+            if not kernel[R.PREEMPTIBLE]:
+                looks_again_us = min(looks_again_us, view.time_us + SETTLED_US)
+                continue
             can_be_reset = mode != "reset" or kernel[R.IDEMPOTENT]
             return Preempt(int(kernel[R.ID]), mode if can_be_reset else "drain")
         if not kernel[R.STARTED] and tenant not in held:

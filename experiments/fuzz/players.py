@@ -66,7 +66,7 @@ class RandomPlayer:
     def next(self, view: View) -> Move:
         w, dice = self._w, self._dice
         launchable = int((view.pending.launchable == 1.0).sum())
-        preemptible = np.flatnonzero((view.running.started == 1.0) & (view.running.preempting == 0.0))
+        preemptible = np.flatnonzero(view.running.preemptible == 1.0)
         kind = dice.weighted(
             {
                 "launch": w.launch if launchable else 0.0,

@@ -44,8 +44,10 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     `Discrete`. Action 0 waits for the next epoch, but `wait_us` at most. Then, in order: launch the pending
     kernel of tenant slot s at stream priority p; if the scenario offers `preempt`, preempt the kernel of
     running slot r in mode m; if it offers `partition`, confine the later launches of tenant s to 1/4, 2/4,
-    3/4 or all SMs (even rows count from SM rank 0, odd rows from the other end). `info["action_mask"]` (int8)
-    and `action_masks()` (bool) tell which are legal; waiting always is. An illegal action counts as a wait.
+    3/4 or all SMs (even rows count from SM rank 0, odd rows from the other end). At one instant, a tenant's
+    partition can be set once and a kernel of it preempted once, so that time passes whatever an agent does.
+    `info["action_mask"]` (int8) and `action_masks()` (bool) tell which are legal; waiting always is. An
+    illegal action counts as a wait.
 
     ### Observation
     `Dict` of float32 arrays of fixed shape within -1 to 1: tables `pending`, `running` and `tenants`, vector
@@ -55,7 +57,8 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     ### Reward
     Minus the growth of the scenario's cost over the step, so that the return is exactly minus the episode's
     cost: the weighted sum of the terms in `gpusched_env.scenarios.scenario.Reward`. The first step includes
-    what accrued before the first decision. In `Toy`, the cost is the turnaround in ms, batch with weight 1
+    what accrued before the first decision, and the last one a charge for jobs that were not completed
+    (`gpusched_env.scheduling.reward`). In `Toy`, the cost is the turnaround in ms, batch with weight 1
     and urgent with weight 3; both jobs are there at time 0:
 
     | action | meaning | time after it, us | reward |

@@ -65,18 +65,15 @@ def fill_mask(
             action += 1
     if modes.size > 0:
         for slot in range(running_shown.shape[0]):
-            legal = (
-                running_shown[slot, ID] != NO_KERNEL
-                and running_shown[slot, RunningColumn.STARTED] == 1.0
-                and running_shown[slot, RunningColumn.PREEMPTING] == 0.0
-            )
+            legal = running_shown[slot, ID] != NO_KERNEL and running_shown[slot, RunningColumn.PREEMPTIBLE] == 1.0
             for mode in modes:
                 out[action] = legal and (mode != RESET or running_shown[slot, RunningColumn.IDEMPOTENT] == 1.0)
                 action += 1
     if quarters.size > 0:
         for tenant in range(slots):
+            legal = tenant < tenants.shape[0] and tenants[tenant, TenantColumn.PARTITIONABLE] == 1.0
             for size in quarters:
-                out[action] = tenant < tenants.shape[0] and (
+                out[action] = legal and (
                     tenants[tenant, TenantColumn.PARTITION_FIRST] != partition_first(sms, size, tenant)
                     or tenants[tenant, TenantColumn.PARTITION_SMS] != partition_sms(sms, size)
                 )

@@ -6,18 +6,20 @@ any other device, on tables that the compiled device fills.
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from gpusched_env.devices.compiled.access import clients, env_at, problem, programs
 from gpusched_env.devices.compiled.commands import LAUNCH, PREEMPT, SET_PARTITION, WAIT
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import cached_by_source
-from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES
+from gpusched_env.devices.compiled.layout import CLOSED_LOOP, DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
+from gpusched_env.devices.compiled.meter import power_w
 from gpusched_env.devices.compiled.views import fill_tenant, occupancy, show_pending, show_running
 from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.masking import fill_mask, partition_first, partition_sms
-from gpusched_env.scheduling.reward import weigh
+from gpusched_env.scheduling.reward import jobs_left, weigh
 from gpusched_env.scheduling.view import RunningColumn
 
 
@@ -98,7 +100,7 @@ def step_range(
         for tenant in range(tenants):
             fill_tenant(w, tenant, tenants_shown[e, tenant])
         slots = out_pending.shape[1]
-        total = cost(w, scratch[e], slots, tenants, reward_weights[e])
+        total = cost(w, scratch[e], slots, tenants, reward_weights[e], reason == OVER)
         rewards[e] = costs[e] - total
         costs[e] = total
         times[e, 1] = w.now_us
@@ -160,25 +162,44 @@ def act(w, action, wait_us, stream_priorities, modes, quarters, mask, running, s
 
 
 @njit(_nrt=False, no_cpython_wrapper=True)
-def cost(w, scratch, slots, tenants, reward_weights):
-    """The total cost of an environment so far."""
+def cost(w, scratch, slots, tenants, reward_weights, over):
+    """The total cost of an environment so far; ``over``: at the end of its episode."""
     jobs_us = scratch[:tenants]
     misses = scratch[slots : slots + tenants]
     weights = scratch[2 * slots : 2 * slots + tenants]
     alone_us = scratch[3 * slots : 3 * slots + tenants]
+    energy_j = w.energy_j + w.power_w * (w.now_us - w.gpu_since_us) * 1e-6
+    makespan_us = min(w.now_us, w.done_us)
+    peak_w = power_w(problem(w), problem(w).sms, problem(w).nominal_bytes_per_us)
     for tenant in range(tenants):
         client = clients(w, tenant)
         in_system = client.arrived - client.completed
         jobs_us[tenant] = client.jobs_us + in_system * (w.now_us - client.jobs_since_us)
         misses[tenant] = client.slo_misses
-        weights[tenant] = programs(w, tenant).weight
-        alone_us[tenant] = programs(w, tenant).alone_us
-    energy_j = w.energy_j + w.power_w * (w.now_us - w.gpu_since_us) * 1e-6
+        program = programs(w, tenant)
+        weights[tenant] = program.weight
+        alone_us[tenant] = program.alone_us
+        if over:
+            waiting, unsent = jobs_left(
+                float(client.arrived),
+                float(client.completed),
+                program.jobs,
+                program.arrivals == CLOSED_LOOP,
+                program.start_us,
+                program.think_us,
+                program.alone_us,
+                w.now_us,
+            )
+            left_us = (waiting + unsent) * program.alone_us
+            jobs_us[tenant] += left_us
+            misses[tenant] += unsent if program.slo_us < np.inf else 0.0
+            energy_j += left_us * peak_w * 1e-6
+            makespan_us += left_us if program.jobs >= 0 else 0.0
     return weigh(
         jobs_us,
         misses,
         energy_j,
-        min(w.now_us, w.done_us),
+        makespan_us,
         weights,
         alone_us,
         reward_weights,

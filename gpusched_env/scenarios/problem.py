@@ -80,7 +80,13 @@ class Problem:
         return replace(self, scenario=msgspec.structs.replace(self.scenario, contexts=contexts))
 
     def with_interception(self, interception_us: float) -> Problem:
-        """The same problem with decisions that take ``interception_us`` more of the host's time."""
+        """The same problem with decisions that take ``interception_us`` more of the host's time.
+
+        Raises:
+            InputError: it is negative; a scheduler cannot give its host time.
+        """
+        if not interception_us >= 0.0:
+            raise InputError(f"interception_us is {interception_us}, must be at least 0: deciding takes host time")
         decision_us = self.scenario.decision_us + interception_us
         return replace(self, scenario=msgspec.structs.replace(self.scenario, decision_us=decision_us))
 

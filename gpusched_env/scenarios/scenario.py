@@ -26,11 +26,12 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Weights of the cost terms; the reward of a step is minus their weighted sum over its interval.
 
     Every term is an integral over time, so that an episode's return is exactly minus the weighted sum
-    that the term names.
+    that the term names. Jobs that are not completed at the end are charged as if each were done afterwards,
+    alone on the GPU (:mod:`gpusched_env.scheduling.reward`).
     """
 
     turnaround: Annotated[float, Meta(ge=0)] = 0.0
-    """Per millisecond of turnaround of a job (times the tenant's weight), also of unfinished ones so far."""
+    """Per millisecond of turnaround of a job (times the tenant's weight)."""
     slowdown: Annotated[float, Meta(ge=0)] = 0.0
     """Per unit of turnaround over the tenant's turnaround alone (times the tenant's weight)."""
     slo_miss: Annotated[float, Meta(ge=0)] = 0.0

@@ -41,7 +41,8 @@ class Launch:
 class Preempt:
     """Take a running kernel off the GPU, or off some SMs only.
 
-    The whole kernel becomes pending again, and goes on when it is launched again.
+    The whole kernel becomes pending again, and goes on when it is launched again. At one instant that can be done
+    once to a tenant: where nothing takes time, launching and preempting could otherwise go on for ever.
 
     With a ``partition`` (mode ``save`` only), those of its blocks that are resident there when the command takes
     effect stop, and hold their SMs while their registers and shared memory are written out; the kernel's other
@@ -61,7 +62,7 @@ class Preempt:
 
 @dataclass(frozen=True, slots=True)
 class SetPartition:
-    """Confine the kernels that a tenant launches from now on to some SMs."""
+    """Confine the kernels that a tenant launches from now on to some SMs; once at one instant."""
 
     tenant: int
     """Row of ``view.tenants``."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 class Costs:
-    """Integrals over simulated time since the reset.
+    """Integrals over simulated time since the reset, without the charge for what is left undone at the end.
 
     All rates are constant between events, so each integral is exact.
     """
@@ -20,6 +20,7 @@ class Costs:
         "energy_j",
         "jobs_us",
         "makespan_us",
+        "over",
         "slo_misses",
         "time_us",
     )
@@ -27,6 +28,8 @@ class Costs:
     def __init__(self, tenants: int) -> None:
         self.time_us = 0.0
         """Up to when the integrals run."""
+        self.over = False
+        """Whether the episode has ended: the workload is done, or the horizon is reached."""
         self.arrived: NDArray[np.float64] = np.zeros(tenants)
         """Per tenant: jobs that have arrived."""
         self.jobs_us: NDArray[np.float64] = np.zeros(tenants)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpusched_env.errors import IllegalCommand
-from gpusched_env.scheduling.commands import Command, Partition, Preempt
+from gpusched_env.scheduling.commands import Command, Partition, Preempt, SetPartition
 
 
 def check_partition(command: Command, partition: Partition | None, sms: int) -> None:
@@ -14,6 +14,26 @@ def check_partition(command: Command, partition: Partition | None, sms: int) -> 
     """
     if partition is not None and not (0 <= partition.first < sms and 1 <= partition.sms <= sms):
         raise IllegalCommand(f"{command}: a partition needs first in 0..{sms - 1} and sms in 1..{sms}")
+
+
+def check_first_at_instant(command: Preempt | SetPartition, tenant: int, last_us: float, now_us: float) -> None:
+    """Whether time has passed since the last command of this kind for a tenant, so that no loop stops the clock.
+
+    Args:
+        command: a change of the partition, or a preemption; only those of whole kernels count.
+        tenant: whose partition or kernel it is about.
+        last_us: when the last one was given; ``-inf``: there was none.
+        now_us: the present.
+
+    Raises:
+        IllegalCommand: the last one was given at this instant.
+    """
+    if last_us < now_us:
+        return
+    if isinstance(command, SetPartition):
+        raise IllegalCommand(f"{command}: the partition of tenant {tenant} was set at this instant already")
+    if command.partition is None:
+        raise IllegalCommand(f"{command}: a kernel of tenant {tenant} was preempted at this instant already")
 
 
 def check_preemption(command: Preempt, *, preempting: bool, idempotent: bool, sms: int) -> None:

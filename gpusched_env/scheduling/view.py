@@ -99,6 +99,9 @@ class RunningColumn(enum.IntEnum):
     DEADLINE_US = enum.auto()
     IDEMPOTENT = enum.auto()
     """1 if it may be reset."""
+    PREEMPTIBLE = enum.auto()
+    """1 if ``Preempt`` of all of it is legal now (``reset``: if it is idempotent, too): it has started, no preemption
+    of it is under way, and no kernel of its tenant was preempted at this instant already."""
 
 
 class TenantColumn(enum.IntEnum):
@@ -132,6 +135,8 @@ class TenantColumn(enum.IntEnum):
     RUNNING_LEFT_US = enum.auto()
     """The same of its kernel that has started (``STARTED``); ``inf`` without one. A stream runs its kernels in
     order, so a tenant has one at most."""
+    PARTITIONABLE = enum.auto()
+    """1 if ``SetPartition`` is legal now: the partition was not set at this instant already."""
 
 
 class Table:

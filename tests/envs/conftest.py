@@ -15,7 +15,10 @@ Row = dict[str, float]
 
 PENDING: Row = {"launchable": 1, "blocks": 132, "threads": 256, "blocks_per_sm": 4, "sms": 132, "profiled_us": 10}
 RUNNING: Row = {"started": 1, "blocks": 100, "profiled_us": 100, "deadline_us": math.inf, "idempotent": 1}
-TENANT: Row = {"weight": 1, "slo_us": math.inf, "alone_us": 1000, "oldest_arrived_us": math.inf, "partition_sms": 132}
+TENANT: Row = {
+    "weight": 1, "slo_us": math.inf, "alone_us": 1000, "oldest_arrived_us": math.inf, "partition_sms": 132,
+    "partitionable": 1,
+}  # fmt: skip
 
 
 def _table(columns: Any, defaults: Row, rows: Sequence[Row]) -> Table:
@@ -34,8 +37,9 @@ def build_view(
 ) -> View:
     """A View from rows of named values; what is not named is a plausible default or 0.
 
-    The tenants' columns on launched kernels follow from ``running``.
+    The tenants' columns on launched kernels follow from ``running``, and what is preemptible from the row.
     """
+    running = [{"preemptible": _preemptible({**RUNNING, **row}), **row} for row in running]
     launched = [[{**RUNNING, **row} for row in running if row.get("tenant", 0) == i] for i in range(len(tenants))]
     values: dict[str, Any] = {
         "time_us": 500.0,
@@ -54,6 +58,10 @@ def build_view(
         ),
         **values,
     )
+
+
+def _preemptible(row: Row) -> float:
+    return float(row["started"] == 1 and not row.get("preempting", 0))
 
 
 def _launched(running: Sequence[Row]) -> Row:
@@ -94,6 +102,7 @@ def build_random_view(seed: int, slots: int) -> View:
             "mean_turnaround_us": time(),
             "partition_first": int(rng.choice([0, 33, 66, 99])),
             "partition_sms": int(rng.choice([33, 66, 99, 132])),
+            "partitionable": int(rng.random() < 0.7),
         }
         for _ in range(int(rng.integers(1, slots + 1)))
     ]
@@ -131,6 +140,7 @@ def build_random_view(seed: int, slots: int) -> View:
         started = int(not others_started and rng.random() < 0.4)
         blocks = int(rng.choice([1, 5, 10**7]))
         waiting = int(rng.integers(0, blocks + 1))
+        preempting = int(started and rng.random() < 0.3)
         running.append(
             {
                 "id": 1000 + k,
@@ -138,7 +148,8 @@ def build_random_view(seed: int, slots: int) -> View:
                 "priority": tenants[tenant]["priority"],
                 "stream_priority": -int(rng.integers(0, 6)),
                 "started": started,
-                "preempting": int(started and rng.random() < 0.3),
+                "preempting": preempting,
+                "preemptible": int(started and not preempting and rng.random() < 0.8),
                 "elapsed_us": started * time(),
                 "blocks": blocks,
                 "blocks_waiting": waiting,

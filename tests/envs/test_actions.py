@@ -110,11 +110,12 @@ def allowed(command: Command, view: View) -> bool:
     if isinstance(command, Preempt):
         row = list(view.running.id).index(command.kernel)
         reset_allowed = command.mode != "reset" or view.running.idempotent[row] == 1
-        return bool(view.running.started[row] == 1 and view.running.preempting[row] == 0 and reset_allowed)
+        return bool(view.running.preemptible[row] == 1 and reset_allowed)
     if isinstance(command, SetPartition):
         wanted = command.partition or Partition(0, view.sms)
         now = view.tenants.partition_first[command.tenant], view.tenants.partition_sms[command.tenant]
-        return now != (wanted.first, wanted.sms)
+        changed = now != (wanted.first, wanted.sms)
+        return changed and bool(view.tenants.partitionable[command.tenant])
     return True
 
 

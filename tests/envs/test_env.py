@@ -151,24 +151,26 @@ def test_return_is_the_weighted_sum_over_the_jobs_of_the_timeline() -> None:
     assert sum(step[1] for step in steps) == pytest.approx(-expected, rel=1e-9)
 
 
-def test_unfinished_jobs_cost_until_the_horizon() -> None:
+def test_unfinished_jobs_cost_until_the_horizon_and_then_what_they_take_alone() -> None:
     env = gymnasium.make("gpusched/Toy-v0", horizon_us=500.0)
     env.reset(seed=0)
     steps = [env.step(0) for _ in range(5)]
     assert [step[4]["time_us"] for step in steps] == [100, 200, 300, 400, 500], "waits are at most 100 us long"
     assert [step[3] for step in steps] == [False] * 4 + [True]
     assert not any(step[2] for step in steps)
-    assert sum(step[1] for step in steps) == pytest.approx(-4 * 0.5)
+    assert sum(step[1] for step in steps[:-1]) == pytest.approx(-4 * 0.4)
+    assert steps[-1][1] == pytest.approx(-4 * 0.1 - (0.300 + 3 * 0.210))
 
 
 def test_an_episode_that_ends_before_the_first_decision() -> None:
     env = gymnasium.make("gpusched/InferenceBesideTraining-v0", horizon_us=10.0, reward={"makespan": 1.0})
+    alone_us = sum(program.alone_us for program in env.unwrapped.problem.programs)  # type: ignore[attr-defined]
     observation, info = env.reset(seed=0)
     assert env.observation_space.contains(observation)
     assert list(np.flatnonzero(info["action_mask"])) == [0]
     _, reward, terminated, truncated, info = env.step(1)
     assert (terminated, truncated) == (False, True)
-    assert reward == pytest.approx(-0.010)
+    assert reward == pytest.approx(-0.010 - alone_us / 1e3), "a job of each tenant is left"
     assert info["time_us"] == 10.0
 
 

@@ -8,7 +8,7 @@ import pytest
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.costs import Costs
-from gpusched_env.scheduling.reward import COST_TERMS, cost_terms, reward_weights, total_cost, weigh
+from gpusched_env.scheduling.reward import COST_TERMS, cost_terms, jobs_left, reward_weights, total_cost, weigh
 
 
 def test_terms_are_written_in_their_order_and_their_weighted_sum_is_returned() -> None:
@@ -54,3 +54,38 @@ def test_python_gets_the_same_bits_as_a_compiled_batch(seed: int) -> None:
     by_name = cost_terms(problem, costs)
     assert list(by_name.values()) == terms.tolist()
     assert total_cost(problem, by_name) == total
+
+
+@pytest.mark.parametrize(
+    ("arrived", "completed", "jobs", "end_us", "left"),
+    [
+        # 10 us of work and 5 of thinking from 100 us on: at 100, 115, 130, 145 alone.
+        (0, 0, -1, 99.0, (0.0, 0.0)),
+        (1, 0, -1, 100.0, (1.0, 0.0)),
+        (1, 0, -1, 114.0, (1.0, 0.0)),
+        (1, 1, -1, 115.0, (0.0, 1.0)),
+        (1, 0, -1, 150.0, (1.0, 3.0)),
+        (1, 0, 3, 150.0, (1.0, 2.0)),
+        (3, 3, 3, 150.0, (0.0, 0.0)),
+        (5, 5, -1, 150.0, (0.0, 0.0)),
+    ],
+)
+def test_a_closed_loop_owes_what_it_would_have_sent_alone(
+    arrived: float, completed: float, jobs: int, end_us: float, left: tuple[float, float]
+) -> None:
+    assert jobs_left(arrived, completed, jobs, True, 100.0, 5.0, 10.0, end_us) == left
+
+
+def test_open_arrivals_owe_what_is_in_the_system() -> None:
+    assert jobs_left(7.0, 4.0, 20, False, 0.0, 0.0, 10.0, 1e6) == (3.0, 0.0)
+
+
+def test_what_is_left_is_charged_at_the_end_only() -> None:
+    problem = build_problem(load_scenario("Toy"))
+    costs = Costs(2)
+    costs.arrived[:] = 1.0
+    costs.jobs_us[:], costs.makespan_us, costs.time_us = 50.0, 50.0, 50.0
+    assert cost_terms(problem, costs)["turnaround"] == pytest.approx(0.050 + 3 * 0.050)
+    costs.over = True
+    assert cost_terms(problem, costs)["turnaround"] == pytest.approx(0.350 + 3 * 0.260)
+    assert costs.jobs_us.tolist() == [50.0, 50.0], "the integrals stay"

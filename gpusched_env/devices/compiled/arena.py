@@ -115,6 +115,7 @@ class Arena:
         elapsed = now - float(env["gpu_since_us"])
         costs = Costs(len(clients))
         costs.time_us = now
+        costs.over = bool(env["over"])
         costs.arrived[:] = clients["arrived"]
         costs.completed[:] = clients["completed"]
         costs.slo_misses[:] = clients["slo_misses"]
@@ -152,6 +153,7 @@ class Arena:
         clients["started_us"] = math.inf
         clients["last_end_us"] = clients["stream_ended_us"] = -math.inf
         clients["partition_sms"] = problem.gpu.sms
+        clients["partitioned_us"] = clients["preempted_us"] = -math.inf
         for tenant in range(tenants):
             for stream, key in enumerate((ARRIVAL_STREAM, VARIATION_STREAM)):
                 sections["randoms"][2 * tenant + stream] = generator_state([seed, tenant, key])

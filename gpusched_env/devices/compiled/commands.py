@@ -68,6 +68,8 @@ def preempt(w, tenant, mode, first, sms):
     client.mode = mode
     client.save_first = first
     client.save_sms = sms
+    if sms == 0:
+        client.preempted_us = w.now_us
     log_decision(w, PREEMPT, launches(w, tenant, client.finished).id)
     effect_us = charge(w)
     if effect_us > w.now_us:
@@ -83,6 +85,7 @@ def set_partition(w, tenant, first, sms):
     log_decision(w, SET_PARTITION, NO_TENANT)
     client.partition_first = first if sms < problem(w).sms else 0
     client.partition_sms = sms
+    client.partitioned_us = w.now_us
     charge(w)
     if w.begun == 1:
         # Partitions made before the first launch are set-up; later ones keep the scheduler's host busy.

@@ -104,6 +104,7 @@ CLIENT = _record(
     (I8, "partition_first partition_sms save_first save_sms"),
     (F8, "arrives_us host_factor last_end_us last_turnaround_us mean_turnaround_us launched_profiled_us"),
     (F8, "stream_ended_us started_us saved_left dead_us restore_us copy_started_us jobs_us jobs_since_us"),
+    (F8, "partitioned_us preempted_us"),
 )
 """A tenant at run time.
 
@@ -114,7 +115,8 @@ the next. Only the oldest can be on the device; what concerns it alone stands he
 resident grids), ``returned`` (1: preempted, pending again), ``mode`` of its preemption and
 ``dead_us``, how long that takes, ``save_first``, ``save_sms``: where its blocks are saved (0 SMs: all of them),
 ``blocks`` to run when it is next put on the device. ``behind``: the next tenant in its hardware queue (-1: none).
-``partition_sms``: all of the GPU's without a partition."""
+``partition_sms``: all of the GPU's without a partition. ``partitioned_us``, ``preempted_us``: when the partition was
+last set, a whole kernel last told to make way (``-inf``: never)."""
 
 JOB = _record((I8, "first_op ops unfinished"), (F8, "arrived_us started_us deadline_us factor"))
 """A job in the system, by number."""

@@ -9,7 +9,7 @@ from gpusched_env.devices.compiled import commands as codes
 from gpusched_env.devices.compiled.arena import Arena
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, SetPartition, Wait
-from gpusched_env.scheduling.legality import check_partition, check_preemption
+from gpusched_env.scheduling.legality import check_first_at_instant, check_partition, check_preemption
 
 MODES = {"drain": 0, "save": 1, "reset": 2}
 
@@ -69,6 +69,7 @@ def _preempt(arena: Arena, command: Preempt) -> Checked:
         raise IllegalCommand(f"{command}: kernel {command.kernel} is not running")
     idempotent = arena.problem.kernels[arena.identity(launch)].kernel.idempotent
     check_preemption(command, preempting=bool(client["preempting"]), idempotent=idempotent, sms=arena.problem.gpu.sms)
+    check_first_at_instant(command, tenant, float(client["preempted_us"]), float(arena.env["now_us"]))
     return Checked(codes.PREEMPT, tenant, MODES[command.mode], *_sms(command.partition))
 
 
@@ -86,6 +87,8 @@ def _set_partition(arena: Arena, command: SetPartition) -> Checked:
     client = clients[command.tenant]
     if (first, sms) == (client["partition_first"], client["partition_sms"]):
         raise IllegalCommand(f"{command}: tenant {command.tenant} has this partition already")
+    now_us = float(arena.env["now_us"])
+    check_first_at_instant(command, command.tenant, float(client["partitioned_us"]), now_us)
     return Checked(codes.SET_PARTITION, command.tenant, first=first, sms=sms)
 
 

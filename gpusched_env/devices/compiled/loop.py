@@ -44,6 +44,7 @@ from gpusched_env.devices.compiled.preemption import begin_preemption, end_preem
 from gpusched_env.devices.compiled.queueing import miss_deadline, wake_slicer
 from gpusched_env.devices.compiled.slicer import give_gpu, slicer_wakes
 from gpusched_env.devices.compiled.stream import end_operation, execute, go_on
+from gpusched_env.devices.compiled.views import may_preempt, may_set_partition
 
 
 @called
@@ -100,19 +101,13 @@ def run(w):
 @inlined
 def has_choice(w):
     """Whether a command other than waiting is legal (of those that the scenario offers)."""
-    if problem(w).partitions == 1:
-        return True
     for tenant in range(problem(w).tenants):
         client = clients(w, tenant)
-        if pending(client) > 0 or (problem(w).preempts == 1 and may_preempt(client)):
+        if pending(client) > 0 or (problem(w).preempts == 1 and may_preempt(w, client)):
+            return True
+        if problem(w).partitions == 1 and may_set_partition(w, client):
             return True
     return False
-
-
-@inlined
-def may_preempt(client):
-    """Whether a tenant's oldest operation is a kernel that runs, and is not being preempted."""
-    return client.placed == 1 and client.started_us < np.inf and client.preempting == 0
 
 
 @called

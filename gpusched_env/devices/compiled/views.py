@@ -32,6 +32,18 @@ def runs(client):
     return client.placed == 1 and client.started_us < np.inf
 
 
+@inlined
+def may_preempt(w, client):
+    """Whether all of a tenant's oldest operation, a kernel, may be preempted now."""
+    return runs(client) and client.preempting == 0 and client.preempted_us < w.now_us
+
+
+@inlined
+def may_set_partition(w, client):
+    """Whether a tenant's partition may be changed now."""
+    return client.partitioned_us < w.now_us
+
+
 @called
 def fill_pending(w, tenant, number, launchable, row):
     """The row of a pending kernel."""
@@ -97,6 +109,7 @@ def fill_running(w, tenant, number, row):
     row[RunningColumn.PROFILED_DRAM] = kernel.dram
     row[RunningColumn.DEADLINE_US] = jobs(w, tenant, launch.job).deadline_us
     row[RunningColumn.IDEMPOTENT] = kernel.idempotent
+    row[RunningColumn.PREEMPTIBLE] = 1.0 if oldest and may_preempt(w, client) else 0.0
 
 
 @called
@@ -131,6 +144,7 @@ def fill_tenant(w, tenant, row):
             running_us = max(0.0, profiled_us - elapsed_us)
     row[TenantColumn.LAUNCHED_LEFT_US] = left_us
     row[TenantColumn.RUNNING_LEFT_US] = running_us
+    row[TenantColumn.PARTITIONABLE] = 1.0 if may_set_partition(w, client) else 0.0
 
 
 @called

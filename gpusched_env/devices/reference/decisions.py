@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from gpusched_env.devices.reference.preemption import preempt, save_some
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scheduling import commands
 from gpusched_env.scheduling.commands import Command, Partition, Preempt, SetPartition
-from gpusched_env.scheduling.legality import check_partition, check_preemption
+from gpusched_env.scheduling.legality import check_first_at_instant, check_partition, check_preemption
 from gpusched_env.workload.workload import OpKind
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ class Decisions:
         self._decision_us = device.problem.scenario.decision_us
         self.partitions: list[Partition | None] = [None] * len(device.problem.programs)
         """By tenant: where its launches go by default."""
+        self.partitioned_us = [-math.inf] * len(self.partitions)
+        """By tenant: when that was last set."""
+        self.preempted_us = [-math.inf] * len(self.partitions)
+        """By tenant: when a whole kernel of it was last told to make way."""
         self._begun = False
         """Whether a kernel has been launched."""
         self.busy_until_us = 0.0
@@ -90,6 +95,14 @@ class Decisions:
         yield Timer(self._env, launch.arrives_us + launch.restore_us, order(Phase.STREAM, launch.tenant))
         self._device.context_of(launch).submit(launch)
 
+    def may_preempt(self, launch: Launch) -> bool:
+        """Whether all of a launched kernel may be preempted now."""
+        return launch.running and not launch.preempting and self.preempted_us[launch.tenant] < self._env.now
+
+    def may_set_partition(self, tenant: int) -> bool:
+        """Whether a tenant's partition may be changed now."""
+        return bool(self.partitioned_us[tenant] < self._env.now)
+
     def preempt(self, command: Preempt) -> None:
         """Take a running kernel off the GPU, or off some SMs."""
         launch = self._device.launched.get(command.kernel)
@@ -97,9 +110,11 @@ class Decisions:
             raise IllegalCommand(f"{command}: kernel {command.kernel} is not running")
         idempotent = self._device.problem.kernels[launch.op.identity].kernel.idempotent
         check_preemption(command, preempting=launch.preempting, idempotent=idempotent, sms=self._sms)
+        check_first_at_instant(command, launch.tenant, self.preempted_us[launch.tenant], self._env.now)
         launch.preempting = True
         self._note(command, launch.id)
         if command.partition is None:
+            self.preempted_us[launch.tenant] = self._env.now
             self._env.process(preempt(self._device, launch, command.mode, self.charge()))
         else:
             self._env.process(save_some(self._device, launch, command.partition, self.charge()))
@@ -115,7 +130,9 @@ class Decisions:
         partition = None if whole else command.partition
         if partition == self.partitions[command.tenant]:
             raise IllegalCommand(f"{command}: tenant {command.tenant} has this partition already")
+        check_first_at_instant(command, command.tenant, self.partitioned_us[command.tenant], self._env.now)
         self._note(command, -1)
+        self.partitioned_us[command.tenant] = self._env.now
         self.partitions[command.tenant] = partition
         self.charge()
         if self._begun:

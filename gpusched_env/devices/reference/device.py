@@ -70,7 +70,9 @@ class ReferenceDevice:
     @property
     def costs(self) -> Costs:
         """Time integrals since the reset, exact at :attr:`time_us`."""
-        return self.meter.read(self.env.now, self._done_us)
+        costs = self.meter.read(self.env.now, self._done_us)
+        costs.over = self._over
+        return costs
 
     def view(self) -> View:
         """A snapshot at the present time, whether or not it is a decision epoch."""
@@ -120,12 +122,10 @@ class ReferenceDevice:
         for host in self.hosts:
             if host.pending:
                 return True
-        offered = self.problem.scenario.commands
-        if "partition" in offered:
+        offered, decisions = self.problem.scenario.commands, self.decisions
+        if "partition" in offered and any(decisions.may_set_partition(host.index) for host in self.hosts):
             return True
-        return "preempt" in offered and any(
-            launch.running and not launch.preempting for launch in self.launched.values()
-        )
+        return "preempt" in offered and any(decisions.may_preempt(launch) for launch in self.launched.values())
 
     def _run(self) -> View | None:
         """Process events up to the next decision epoch or the end of the episode."""

@@ -99,6 +99,7 @@ def _running(device: ReferenceDevice) -> list[tuple[float, ...]]:
                 profile.dram,
                 launch.job.deadline_us,
                 profile.kernel.idempotent,
+                device.decisions.may_preempt(launch),
             )
         )
     return rows
@@ -114,7 +115,8 @@ def _tenants(device: ReferenceDevice) -> list[tuple[float, ...]]:
         if launch.running:
             running_left[launch.tenant] = left
     return [
-        (*_tenant(device, host), *left) for host, *left in zip(device.hosts, launched_left, running_left, strict=True)
+        (*_tenant(device, host), *left, device.decisions.may_set_partition(host.index))
+        for host, *left in zip(device.hosts, launched_left, running_left, strict=True)
     ]
 
 

@@ -64,7 +64,8 @@ def test_tenants_that_change_places_change_places_in_the_output(algo: str) -> No
     env = environment(8, scenario="ThreeTenants", **EVERYTHING)
     model = learner(algo, "slots", env)
     observations = played(env, 300)
-    assert len(np.unique(observations["running"][..., RunningFeature.TENANT])) == 4, "kernels of all three tenants"
+    shown = np.unique(observations["running"][..., RunningFeature.TENANT])
+    assert len(shown[shown > 0.0]) == 3, "kernels of all three tenants"
     order = (2, 0, 1)
     numbers, values = numbers_and_values(model, observations)
     moved_numbers, moved_values = numbers_and_values(model, with_tenants(observations, order, 3))

@@ -1,0 +1,35 @@
+"""What a training may see, and what a scheduler may say of itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpusched_env.agents.training.config import config_of
+from gpusched_env.agents.training.environments import training_env, validation_seeds
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.scenario import load_scenario
+
+
+def test_no_episode_of_a_validation_or_a_comparison_is_trained_on() -> None:
+    compared = set(range(1000))
+    trained: set[int] = set()
+    for seed in range(3):
+        config = config_of({"scenario": load_scenario("Toy"), "seed": seed, "envs": 8, "validation_seeds": 20})
+        env = training_env(config)
+        env.reset()
+        for _ in range(100):
+            env.step(np.zeros(8, np.int64))
+            trained |= {int(info["seed"]) for info in env.reset_infos}
+        assert not trained & set(validation_seeds(config))
+        env.close()
+    assert len(trained) >= 3 * 8 * 4, "several episodes in each environment"
+    assert not trained & compared
+
+
+def test_a_scheduler_cannot_give_its_host_time() -> None:
+    problem = build_problem(load_scenario("Toy", decision_us=5.0))
+    assert problem.with_interception(2.0).scenario.decision_us == 7.0
+    with pytest.raises(InputError, match=r"interception_us is -5.0, must be at least 0"):
+        problem.with_interception(-5.0)
