@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.agents.network import MLP, SLOTS, scratch_size
-from gpusched_env.agents.policies.sizes import MlpSizes, Sizes
+from gpusched_env.agents.network import MLP, RULE, SLOTS, scratch_size
+from gpusched_env.agents.policies.sizes import MlpSizes, RuleSizes, Sizes
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, read_policy
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
@@ -113,6 +113,8 @@ def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
         widths = [shape[0] for name, shape in network.shapes(layout).items() if name.endswith("bias")]
         inputs = network.shapes(layout)["0.weight"][1]
         found = [MLP, network.activation == "relu", *map(tables.index, network.inputs), inputs, *widths]
+    elif isinstance(network, RuleSizes):
+        found = [RULE, network.priorities, network.modes, network.quarters]
     else:
         found = [SLOTS, network.priorities, network.modes, network.quarters, network.width, network.heads]
     return np.array(found, np.int64)

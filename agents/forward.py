@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from numba import boolean, float32, float64, int64, njit, types
 
-from gpusched_env.agents import network
+from gpusched_env.agents import network, rule
 from gpusched_env.agents.network import Ints, Singles, numbers_of
+from gpusched_env.agents.policies import rule as rule_terms
 from gpusched_env.agents.policies import sizes as sizes_module
 from gpusched_env.devices.compiled.jit import cached_by_source
 from gpusched_env.envs.encoding import Bools, Floats, encode, gather_pending, gather_running
@@ -21,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _cached(function: F) -> F:
     """Make Numba's cache of a function depend on the encoder's and the networks' sources too."""
-    states = [Path(str(module.__file__)).stat() for module in (network, sizes_module)]
+    states = [Path(str(module.__file__)).stat() for module in (network, rule, rule_terms, sizes_module)]
     stamp = "-".join(f"{state.st_mtime_ns}-{state.st_size}" for state in states)
     function.__qualname__ = f"{function.__qualname__}-{stamp}"
     return cached_by_source(function)

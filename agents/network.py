@@ -23,6 +23,7 @@ from gpusched_env.agents.policies.sizes import (
     SLOT_FEATURES,
     TENANT_FEATURES,
 )
+from gpusched_env.agents.rule import rule_numbers
 from gpusched_env.envs.encoding import COUNT_HALF, Bools
 from gpusched_env.envs.features import DeviceFeature, TenantFeature
 
@@ -31,9 +32,10 @@ Ints = NDArray[np.int64]
 
 MLP = 0
 SLOTS = 1
+RULE = 2
 """Kinds of networks, in entry 0 of ``sizes``. The other entries: of :data:`MLP` whether ReLU takes the place of tanh,
 the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` priorities, modes,
-quarters, width and heads."""
+quarters, width and heads; of :data:`RULE` the first three of these."""
 FIRST_WIDTH = 6
 """Entry of ``sizes`` with the first width of an :data:`MLP`."""
 
@@ -269,6 +271,9 @@ def numbers_of(
     """
     if sizes[0] == MLP:
         _mlp(sizes, weights, pending, running, tenants, device, scratch, out)
+    elif sizes[0] == RULE:
+        first_partition = 1 + pending.shape[0] * sizes[1] + running.shape[0] * sizes[2]
+        rule_numbers(sizes[1], sizes[3], first_partition, weights, pending, tenants, device, mask, out)
     else:
         _slots(sizes, weights, pending, running, tenants, device, scratch, mask, everything, out)
 
@@ -277,5 +282,7 @@ def scratch_size(sizes: Ints, slots: int) -> int:
     """Entries of ``scratch`` that a network needs for observations with ``slots`` tenant rows."""
     if sizes[0] == MLP:
         return int(sizes[FIRST_WIDTH:-1].sum())
+    if sizes[0] == RULE:
+        return 0
     width, heads = int(sizes[4]), int(sizes[5])
     return slots * (SLOT_FEATURES + width + heads) + COMMON_FEATURES + (heads + 3) * width

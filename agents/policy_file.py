@@ -60,7 +60,7 @@ class PolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def kind(network: Sizes) -> str:
-    """The name of a network's kind: ``mlp`` or ``slots``."""
+    """The name of a network's kind: ``mlp``, ``slots`` or ``rule``."""
     return str(network.__struct_config__.tag)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpusched_env.agents.exported import ExportedPolicy
-from gpusched_env.agents.policies.sizes import MlpSizes, Sizes, SlotSizes
+from gpusched_env.agents.policies.sizes import MlpSizes, RuleSizes, Sizes, SlotSizes
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import RUNNING_SLOTS
@@ -19,7 +19,7 @@ RELUCTANCE = 3.0
 
 def untrained_policy(
     scenario: Scenario,
-    kind: Literal["slots", "mlp"] = "slots",
+    kind: Literal["slots", "mlp", "rule"] = "slots",
     *,
     slots: int | None = None,
     seed: int = 0,
@@ -33,15 +33,18 @@ def untrained_policy(
     """
     layout = ActionLayout.of(scenario, slots if slots is not None else len(scenario.tenants), RUNNING_SLOTS)
     network: Sizes = SlotSizes.of(layout)
-    last = "wait.bias"
-    if kind == "mlp":
+    last: str | None = "wait.bias"
+    if kind == "rule":
+        network, last = RuleSizes.of(layout), None
+    elif kind == "mlp":
         network = MlpSizes(inputs=("device", "pending", "running", "tenants"), widths=(64, 64), activation="tanh")
         last = f"{len(network.widths)}.bias"
     rng = np.random.default_rng(seed)
     weights: Weights = {}
     for name, shape in network.shapes(layout).items():
         weights[name] = (rng.standard_normal(shape) / shape[-1] ** 0.5).astype(np.float32)
-    weights[last][0] = -RELUCTANCE
+    if last is not None:
+        weights[last][0] = -RELUCTANCE
     fields: dict[str, Any] = {
         "network": network,
         "columns": current_columns(),

@@ -14,10 +14,10 @@ import yaml
 from rich.console import Console
 from rich.progress import Progress
 
-from gpusched_env.agents.training.boundary import Progress as TrainingProgress
-from gpusched_env.agents.training.boundary import Watch
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.agents.training.run import check_training, train
+from gpusched_env.agents.training.validator import Progress as TrainingProgress
+from gpusched_env.agents.training.validator import Watch
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.plugins import new_scheduler
 from gpusched_env.experiments.terminal import columns

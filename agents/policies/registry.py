@@ -1,4 +1,4 @@
-"""Policies by name, for the algorithms of stable-baselines3 and sb3-contrib."""
+"""Policies by name, and the algorithms that train them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ MLP = {
 """Names that the algorithms have for a policy on all columns, flattened."""
 SLOTS = {"maskable-ppo": "MaskableSlotPolicy", "ppo": "SlotPolicy", "a2c": "SlotPolicy", "dqn": "SlotDqnPolicy"}
 """Classes of :mod:`gpusched_env.agents.policies.slots`."""
+RULE = ("cma-es",)
+"""Algorithms for the rule (:mod:`gpusched_env.agents.policies.rule`); none of stable-baselines3."""
 
 WIDTHS = (64, 64)
 """Hidden layers of ``mlp``."""
@@ -28,28 +30,30 @@ WIDTHS = (64, 64)
 
 def algorithms() -> list[str]:
     """Algorithms that policies are offered for."""
-    return list(MLP)
+    return [*MLP, *RULE]
 
 
 def policy_names(algo: str) -> list[str]:
-    """Policies offered for an algorithm.
+    """Policies offered for an algorithm, the usual one first.
 
     Raises:
         InputError: no such algorithm.
     """
+    if algo in RULE:
+        return ["rule"]
     if algo not in MLP:
-        raise InputError(f"unknown algorithm {algo!r}; {did_you_mean(algo, MLP)}")
+        raise InputError(f"unknown algorithm {algo!r}; {did_you_mean(algo, algorithms())}")
     return ["mlp", "slots"] if algo in SLOTS else ["mlp"]
 
 
 def policy_of(algo: str, name: str, layout: ActionLayout) -> tuple[type[BasePolicy] | str, dict[str, Any]]:
-    """A policy as the algorithm's constructor takes it.
+    """A policy as the constructor of an algorithm of stable-baselines3 takes it.
 
     ``mlp``: two hidden layers on all columns in a row; its slots cannot be more or fewer later. ``slots``: one
     token a tenant (:mod:`gpusched_env.agents.policies.slot_network`), for any number of tenants.
 
     Args:
-        algo: one of :func:`algorithms`.
+        algo: one of :data:`MLP`.
         name: one of :func:`policy_names`.
         layout: the environment's actions.
 

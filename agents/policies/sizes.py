@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from gpusched_env.agents.policies import rule
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES, DeviceFeature, PendingFeature, RunningFeature, TenantFeature
 
@@ -98,7 +99,25 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return found
 
 
-Sizes = MlpSizes | SlotSizes
+class RuleSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rule", tag_field="kind"):
+    """The rule (:mod:`gpusched_env.agents.policies.rule`)."""
+
+    priorities: Width
+    modes: Count = 0
+    quarters: Count = 0
+    """As in :class:`SlotSizes`; the rule preempts nothing."""
+
+    @classmethod
+    def of(cls, layout: ActionLayout) -> RuleSizes:
+        """The sizes that fit a layout's actions."""
+        return cls(priorities=len(layout.stream_priorities), modes=len(layout.modes), quarters=len(layout.quarters))
+
+    def shapes(self, layout: ActionLayout) -> Shapes:
+        """The same for every layout."""
+        return dict(rule.SHAPES)
+
+
+Sizes = MlpSizes | SlotSizes | RuleSizes
 
 
 def input_width(layout: ActionLayout) -> int:

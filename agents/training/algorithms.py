@@ -33,6 +33,7 @@ def new_model(config: TrainingConfig, env: VecEnv, layout: ActionLayout) -> Base
     end = settings.pop("learning_rate_end")
     if end is not None:
         settings["learning_rate"] = LinearSchedule(settings["learning_rate"], end, 1.0)
+    assert config.policy is not None, "a checked configuration"
     policy, policy_kwargs = policy_of(config.algo, config.policy, layout)
     return ALGORITHMS[config.algo](
         policy,

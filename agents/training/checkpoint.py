@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,18 +48,33 @@ class Checkpoints:
     def save(self, model: BaseAlgorithm, extra: dict[str, Any]) -> None:
         """Write the state of ``model`` and of its environments, with ``extra`` (to be pickled).
 
-        Call it at the start of a rollout. A kill while it writes leaves the checkpoints that were there.
+        Call it at the start of a rollout.
+        """
+
+        def fill(folder: Path) -> None:
+            model.save(folder / MODEL)
+            with (folder / STATE).open("wb") as file:
+                pickle.dump(_state(model, extra), file, protocol=pickle.HIGHEST_PROTOCOL)
+
+        self.write(model.num_timesteps, fill)
+
+    def write(self, timesteps: int, fill: Callable[[Path], None]) -> None:
+        """Make a checkpoint whose folder ``fill`` fills, and drop all but the last ones.
+
+        A kill while it writes leaves the checkpoints that were there.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"{model.num_timesteps:012d}"
+        path = self.folder / f"{timesteps:012d}"
         if path.exists():
             return
         with new_folder(path) as partial:
-            model.save(partial / MODEL)
-            with (partial / STATE).open("wb") as file:
-                pickle.dump(_state(model, extra), file, protocol=pickle.HIGHEST_PROTOCOL)
+            fill(partial)
         for step in self.steps()[:-KEPT]:
             shutil.rmtree(self.folder / f"{step:012d}")
+
+    def last(self) -> Path:
+        """The folder of the last checkpoint; there has to be one."""
+        return self.folder / f"{self.steps()[-1]:012d}"
 
     def restore(self, model: BaseAlgorithm) -> dict[str, Any]:
         """Bring a newly made ``model`` and its environments to the last checkpoint.
@@ -68,7 +84,7 @@ class Checkpoints:
         Returns:
             the ``extra`` of :meth:`save`.
         """
-        path = self.folder / f"{self.steps()[-1]:012d}"
+        path = self.last()
         data, parameters, variables = load_from_zip_file(path / MODEL, device=model.device)
         assert data is not None
         assert not variables

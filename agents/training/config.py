@@ -38,7 +38,8 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     scenario: Scenario
     algo: str = "maskable-ppo"
-    policy: str = "mlp"
+    policy: str | None = None
+    """``None``: the usual one of the algorithm."""
     timesteps: Count = 1_000_000
     """Decisions, of all environments together; the last rollout is completed."""
     seed: Seed = 0
@@ -81,11 +82,12 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             valid = msgspec.convert(msgspec.to_builtins(self), TrainingConfig)
         except msgspec.ValidationError as error:
             raise InputError(f"training: {error}") from error
-        if valid.policy not in policy_names(valid.algo):
-            names = " and ".join(policy_names(valid.algo))
-            raise InputError(f"algorithm {valid.algo} has no policy {valid.policy!r}; it has {names}")
+        policies = policy_names(valid.algo)
+        policy = policies[0] if valid.policy is None else valid.policy
+        if policy not in policies:
+            raise InputError(f"algorithm {valid.algo} has no policy {policy!r}; it has {' and '.join(policies)}")
         settings = msgspec.to_builtins(settings_of(valid.algo, valid.settings))
-        return msgspec.structs.replace(valid, settings=settings)
+        return msgspec.structs.replace(valid, policy=policy, settings=settings)
 
 
 def config_of(values: dict[str, Any]) -> TrainingConfig:

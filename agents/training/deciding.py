@@ -32,7 +32,11 @@ def exported_decider(model: BaseAlgorithm, path: Path, command: str = "") -> Dec
         InputError: the policy cannot be exported.
     """
     export_policy(model, path, command=command)
-    policy = ExportedPolicy.load(path)
+    return policy_decider(ExportedPolicy.load(path))
+
+
+def policy_decider(policy: ExportedPolicy) -> Decide:
+    """Decide as an exported policy."""
     return lambda observations, state, starts, masks: (policy.act(observations, masks), state)
 
 

@@ -9,6 +9,8 @@ from gpusched_env.agents.shaping import ProgressShaping
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.randomise import sampler
 from gpusched_env.agents.training.scale import SHAPED, reward_scale
+from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.env import SEED_LIMIT
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario
@@ -20,6 +22,16 @@ SEEDS_EACH = 10_000
 """Seeds from one training's first to the next one's."""
 VALIDATION_SEED = 1_000_000_000
 """First seed of validations: apart from those of training, and from 0, 1, ... that comparisons take."""
+
+
+DRAWN_SEEDS = (1_500_000_000, SEED_LIMIT)
+"""Range of the seeds that a search draws for its generations."""
+
+
+def training_layout(config: TrainingConfig) -> ActionLayout:
+    """The actions of a training's environments."""
+    slots = config.slots if config.slots is not None else len(config.scenario.tenants)
+    return ActionLayout.of(config.scenario, slots, config.running_slots)
 
 
 def training_changes(config: TrainingConfig) -> list[dict[str, Any]]:

@@ -10,19 +10,20 @@ from typing import Any
 
 import msgspec
 import torch
-from stable_baselines3.common.callbacks import CallbackList
-from stable_baselines3.common.logger import Logger
 
-from gpusched_env.agents.training.algorithms import new_model
-from gpusched_env.agents.training.boundary import Boundary, Watch
+from gpusched_env.agents.policies.registry import RULE
 from gpusched_env.agents.training.checkpoint import Checkpoints
 from gpusched_env.agents.training.config import TrainingConfig, differences, read_config, write_config
+from gpusched_env.agents.training.course import Course
 from gpusched_env.agents.training.environments import training_env
+from gpusched_env.agents.training.evolution import evolve
 from gpusched_env.agents.training.files import replacing
-from gpusched_env.agents.training.imitation import check_algorithm, imitate
+from gpusched_env.agents.training.imitation import check_algorithm
+from gpusched_env.agents.training.learning import learn
 from gpusched_env.agents.training.record import LearningCurve, Validation
-from gpusched_env.agents.training.results import BOARD, CHECKPOINTS, CONFIG, FINAL, MADE, RESULT, VALIDATION
-from gpusched_env.agents.training.tensorboard import RESULTS, EpisodeFigures, TensorBoard
+from gpusched_env.agents.training.results import BOARD, CHECKPOINTS, CONFIG, MADE, RESULT, VALIDATION
+from gpusched_env.agents.training.tensorboard import RESULTS, TensorBoard
+from gpusched_env.agents.training.validator import Validator, Watch
 from gpusched_env.errors import InputError
 from gpusched_env.scheduling.scheduler import Scheduler
 
@@ -84,47 +85,22 @@ def train(
         if done is not None:
             return done
     write_config(config, dict(provenance or {}), out / CONFIG)
-    env = training_env(config)
-    model = new_model(config, env, env.env.layout)
     kept = Checkpoints(out / CHECKPOINTS)
     steps = kept.steps() if began_before else []
-    with _closing(env.close):
-        board = TensorBoard(out / BOARD, first_step=steps[-1] + 1 if steps else None)
-        model.set_logger(Logger(str(out / BOARD), [board]))
-        command = str((provenance or {}).get("command", ""))
-        boundary = Boundary(config, out, board, baselines or {}, watch, checkpoints=checkpoints, command=command)
-        if steps:
-            boundary.restore(kept.restore(model))
-        else:
+    board = TensorBoard(out / BOARD, first_step=steps[-1] + 1 if steps else None)
+    validator = Validator(config, out, board, baselines or {}, watch)
+    command = str((provenance or {}).get("command", ""))
+    course = Course(config, out, board, validator, kept, saves=checkpoints, resumes=bool(steps), command=command)
+    try:
+        if not steps:
             board.hyper_parameters(config, RESULTS if baselines else RESULTS[:2])
-            if config.imitation is not None and teacher is not None:
-                figures = imitate(model, config, teacher)
-                board.scalars({f"imitation/{name}": value for name, value in figures.items()}, 0)
-        tenants = tuple(tenant.name for tenant in config.scenario.tenants)
-        model.learn(
-            config.timesteps - model.num_timesteps,
-            callback=CallbackList([EpisodeFigures(env.env.layout, tenants), boundary]),
-            reset_num_timesteps=not steps,
-        )
-        with replacing(out / FINAL) as partial:
-            model.save(partial)
-        trained = Trained(boundary.curve, model.num_timesteps, boundary.train_s, boundary.stopped)
+        timesteps = evolve(course) if config.algo in RULE else learn(course, teacher)
+        trained = Trained(validator.curve, timesteps, validator.train_s, validator.stopped)
         _write_result(trained, dict(baselines or {}), out)
-        model.logger.close()
+    finally:
+        validator.close()
+        board.close()
     return trained
-
-
-class _closing:
-    """Closes something on leaving."""
-
-    def __init__(self, close: Callable[[], None]) -> None:
-        self._close = close
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, *error: object) -> None:
-        self._close()
 
 
 def check_training(config: TrainingConfig, out: Path, *, resume: bool) -> TrainingConfig:

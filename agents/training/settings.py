@@ -21,8 +21,19 @@ Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
 
 
+class EvolutionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """CMA-ES (:mod:`gpusched_env.agents.training.evolution`)."""
+
+    population: Annotated[int, Meta(ge=4)] = 16
+    """Candidates of a generation."""
+    episodes: Count = 2
+    """That each candidate plays of every training variant, on the same seeds as the others."""
+    sigma: Positive = 0.4
+    """Standard deviation of the weights at first."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What all algorithms have."""
+    """What all algorithms of stable-baselines3 have."""
 
     learning_rate: Positive = 3e-4
     learning_rate_end: NonNegative | None = None
@@ -75,17 +86,18 @@ class DqnSettings(Settings, frozen=True, kw_only=True):
     exploration_final_eps: Share = 0.02
 
 
-SETTINGS: dict[str, type[Settings]] = {
+SETTINGS: dict[str, type[Settings] | type[EvolutionSettings]] = {
     "maskable-ppo": PpoSettings,
     "ppo": PpoSettings,
     "recurrent-ppo": PpoSettings,
     "a2c": A2cSettings,
     "dqn": DqnSettings,
+    "cma-es": EvolutionSettings,
 }
 """By algorithm."""
 
 
-def settings_of(algo: str, given: dict[str, Any]) -> Settings:
+def settings_of(algo: str, given: dict[str, Any]) -> Settings | EvolutionSettings:
     """The hyper-parameters of ``algo``: its defaults, and what was given.
 
     Raises:

@@ -17,8 +17,8 @@ def register(app: typer.Typer) -> None:
 
 def train_command(
     scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Name (gpusched scenarios), or a .yaml file.")],
-    algo: Annotated[str, typer.Option(help="maskable-ppo, ppo, recurrent-ppo, a2c or dqn.")] = "maskable-ppo",
-    policy: Annotated[str, typer.Option(help="mlp or slots.")] = "mlp",
+    algo: Annotated[str, typer.Option(help="maskable-ppo, ppo, recurrent-ppo, a2c, dqn or cma-es.")] = "maskable-ppo",
+    policy: Annotated[str | None, typer.Option(help="mlp (usual), slots; rule for cma-es.")] = None,
     timesteps: Annotated[int, typer.Option(min=1, help="Decisions, of all environments together.")] = 1_000_000,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: results/train/<scenario>.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights, episodes and everything else.")] = 0,

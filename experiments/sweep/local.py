@@ -10,9 +10,9 @@ import msgspec
 import optuna
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from gpusched_env.agents.training.boundary import Progress
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.run import train
+from gpusched_env.agents.training.validator import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.sweep.outcome import Tried, trained_cost
 from gpusched_env.experiments.sweep.space import suggested

@@ -50,6 +50,11 @@ SPACES: dict[str, dict[str, Suggest]] = {
         "target_update_interval": _one_of("target_update_interval", 1_000, 5_000, 20_000),
         "exploration_fraction": lambda trial: trial.suggest_float("exploration_fraction", 0.05, 0.5),
     },
+    "cma-es": {
+        "population": _one_of("population", 12, 16, 24, 32),
+        "episodes": _one_of("episodes", 1, 2, 4),
+        "sigma": _log("sigma", 0.1, 1.0),
+    },
 }
 """By algorithm: hyper-parameters, and how an Optuna trial draws them."""
 

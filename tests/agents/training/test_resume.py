@@ -19,10 +19,10 @@ import yaml
 from stable_baselines3.common.save_util import load_from_zip_file
 
 import gpusched_env
-from gpusched_env.agents.training.boundary import Progress
 from gpusched_env.agents.training.checkpoint import Checkpoints
 from gpusched_env.agents.training.config import TrainingConfig, config_of, read_config
 from gpusched_env.agents.training.run import train
+from gpusched_env.agents.training.validator import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
 

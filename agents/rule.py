@@ -1,0 +1,168 @@
+"""The rule (:mod:`gpusched_env.agents.policies.rule`) in compiled code: one number an action.
+
+Waiting has 0, what the rule wants to do a number above 0, everything else one below.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gpusched_env.agents.policies.rule import LaunchTerm, LevelTerm, ShareTerm, Situation
+from gpusched_env.envs.encoding import COUNT_HALF, LOG_SCALE, Bools
+from gpusched_env.envs.features import DeviceFeature, PendingFeature, TenantFeature
+
+Singles = NDArray[np.float32]
+
+LAUNCH_SHAPE = (len(LaunchTerm), len(Situation))
+SHARE_SHAPE = (len(ShareTerm), len(Situation))
+"""Of the weights ``launch`` and ``share``, transposed."""
+SHARE_AT = math.prod(LAUNCH_SHAPE)
+LEVEL_AT = SHARE_AT + math.prod(SHARE_SHAPE)
+"""Where the weights ``share`` and ``level`` begin; ``launch`` comes first."""
+MANY = 8.0
+"""More kernels than this make no difference."""
+WHOLE = 4.4
+"""Share without weights: a whole GPU, in quarters, with a margin."""
+CLASS = 1000.0
+"""Factor on a tenant's urgency, beyond the launch values of one class."""
+SURE = 50.0
+"""The greatest launch value."""
+
+
+@njit()
+def _microseconds(log: float) -> float:
+    return math.expm1(log * LOG_SCALE)
+
+
+@njit()
+def _log(microseconds: float) -> float:
+    return 4.0 * math.log1p(microseconds) / LOG_SCALE
+
+
+@njit()
+def _ratio(saturated: float) -> float:
+    """``x`` of ``x / (1 + x)``."""
+    return saturated / (1.0 - min(saturated, 0.9999))
+
+
+@njit()
+def _count(saturated: float) -> float:
+    return COUNT_HALF * _ratio(saturated)
+
+
+@njit()
+def _round(value: float, low: int, high: int) -> int:
+    return int(min(max(math.floor(value + 0.5), low), high))
+
+
+@njit()
+def rule_numbers(
+    priorities: int,
+    quarters: int,
+    first_partition: int,
+    weights: Singles,
+    pending: Singles,
+    tenants: Singles,
+    device: Singles,
+    mask: Bools,
+    out: Singles,
+) -> None:
+    """Write one number an action.
+
+    Args:
+        priorities, quarters: stream priorities and partition sizes on offer (4 or none).
+        first_partition: the first action that sets a partition.
+        weights: arrays of :data:`~gpusched_env.agents.policies.rule.SHAPES` one after the other, transposed.
+        pending, tenants, device: of the observation.
+        mask: legal actions.
+        out: written.
+    """
+    launch_weights = weights[:SHARE_AT].reshape(LAUNCH_SHAPE)
+    share_weights = weights[SHARE_AT:LEVEL_AT].reshape(SHARE_SHAPE)
+    level_weights = weights[LEVEL_AT:]
+    out[:] = -1.0
+    out[0] = 0.0
+    slots = pending.shape[0]
+    for slot in range(slots):
+        row = pending[slot]
+        if row[PendingFeature.LAUNCHABLE] < 0.5:
+            continue
+        urgency = row[PendingFeature.URGENCY]
+        fellows, fellows_left_us = 0.0, 0.0
+        urgent, urgent_left_us, slowdown = 0.0, 0.0, 1.0
+        most_urgent = True
+        for other in range(slots):
+            if tenants[other, TenantFeature.PRESENT] < 0.5:
+                continue
+            launched = _count(tenants[other, TenantFeature.LAUNCHED])
+            left_us = _microseconds(tenants[other, TenantFeature.LAUNCHED_LEFT])
+            if tenants[other, TenantFeature.URGENCY] > urgency:
+                most_urgent = False
+                urgent += launched + _count(tenants[other, TenantFeature.PENDING])
+                urgent_left_us += left_us
+                slowdown = max(slowdown, _ratio(tenants[other, TenantFeature.MEAN_SLOWDOWN]))
+            else:
+                fellows += launched
+                fellows_left_us += left_us
+        profiled_us = _microseconds(row[PendingFeature.PROFILED])
+        duration = _log(profiled_us) - 1.0
+        block = _log(profiled_us / max(1.0, _ratio(row[PendingFeature.WAVES]))) - 1.0
+        sms = row[PendingFeature.SMS]
+        dram = row[PendingFeature.DRAM]
+        busy = device[DeviceFeature.BUSY_SMS]
+        suffered = min(5.0 * math.log(slowdown), 2.0)
+        launch = 1.0
+        share = WHOLE
+        if not most_urgent:
+            if row[PendingFeature.MORE_URGENT_LAUNCHED] > 0.5:
+                situation = Situation.RUNNING.value
+            elif row[PendingFeature.MORE_URGENT_ACTIVE] > 0.5:
+                situation = Situation.ACTIVE.value
+            else:
+                situation = Situation.IDLE.value
+            launch += (
+                launch_weights[LaunchTerm.ONE, situation]
+                + launch_weights[LaunchTerm.DURATION, situation] * duration
+                + launch_weights[LaunchTerm.FELLOWS, situation] * min(fellows, MANY) / 2.0
+                + launch_weights[LaunchTerm.FELLOWS_LEFT, situation] * _log(fellows_left_us)
+                + launch_weights[LaunchTerm.BLOCK_DURATION, situation] * block
+                + launch_weights[LaunchTerm.SMS, situation] * sms
+                + launch_weights[LaunchTerm.URGENT, situation] * min(urgent, MANY) / 4.0
+                + launch_weights[LaunchTerm.DRAM, situation] * dram
+                + launch_weights[LaunchTerm.URGENT_LEFT, situation] * _log(urgent_left_us)
+                + launch_weights[LaunchTerm.SUFFERED, situation] * suffered
+                + launch_weights[LaunchTerm.BUSY, situation] * busy
+            )
+            share += (
+                share_weights[ShareTerm.ONE, situation]
+                + share_weights[ShareTerm.DURATION, situation] * duration
+                + share_weights[ShareTerm.BLOCK_DURATION, situation] * block
+                + share_weights[ShareTerm.SMS, situation] * sms
+                + share_weights[ShareTerm.DRAM, situation] * dram
+                + share_weights[ShareTerm.SUFFERED, situation] * suffered
+                + share_weights[ShareTerm.BUSY, situation] * busy
+            )
+        wanted = launch if launch <= 0.0 else min(launch, SURE) + CLASS * urgency
+        if quarters:
+            size = _round(share, 1, quarters)
+            action = first_partition + slot * quarters + size - 1
+            # A partition is of whole SMs, rounded down.
+            if mask[action] and abs(tenants[slot, TenantFeature.PARTITION_SMS] - size / quarters) > 0.5 / quarters:
+                out[action] = wanted
+                continue
+        value = _ratio(tenants[slot, TenantFeature.WEIGHT]) * 1e3 / _microseconds(tenants[slot, TenantFeature.ALONE])
+        level = (
+            priorities
+            - 1
+            - _round(1.0 / urgency - 1.0, 0, priorities - 1)
+            + level_weights[LevelTerm.DURATION] * duration
+            + level_weights[LevelTerm.BLOCK_DURATION] * block
+            + level_weights[LevelTerm.VALUE] * math.log(max(value, 1e-6))
+            + level_weights[LevelTerm.SLOWDOWN] * (2.0 * row[PendingFeature.JOB_SLOWDOWN] - 1.0)
+            + level_weights[LevelTerm.SLACK] * row[PendingFeature.SLACK]
+        )
+        out[1 + slot * priorities + _round(level, 0, priorities - 1)] = wanted
