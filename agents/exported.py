@@ -73,14 +73,16 @@ class ExportedPolicy:
         Args:
             observations: tables with a first axis of ``n``; any number of tenant rows for ``slots``.
             masks: legal actions, shape ``(n, actions)``.
+
+        Raises:
+            InputError: masks of another shape.
         """
         actions, _ = self._act(observations, masks, masked=self.info.masked)
         return actions
 
     def numbers(self, observations: Observation) -> NDArray[np.float32]:
         """Of each action, also illegal ones, what the policy goes by (logit or value), shape ``(n, actions)``."""
-        layout = replace(self.info.actions, slots=observations["pending"].shape[1])
-        everything = np.ones((len(observations["device"]), layout.n), np.bool_)
+        everything = np.ones((len(observations["device"]), self._layout(observations).n), np.bool_)
         _, numbers = self._act(observations, everything, masked=False)
         return numbers
 
@@ -88,12 +90,19 @@ class ExportedPolicy:
         """Working memory for states with ``slots`` tenant rows."""
         return np.zeros(scratch_size(self.sizes, slots), np.float32)
 
+    def _layout(self, observations: Observation) -> ActionLayout:
+        return replace(self.info.actions, slots=observations["pending"].shape[1])
+
     def _act(
         self, observations: Observation, masks: NDArray[np.bool_], *, masked: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         from gpusched_env.agents.forward import act_batch
 
         count, slots = observations["pending"].shape[:2]
+        if masks.shape != (count, self._layout(observations).n):
+            raise InputError(
+                f"masks have shape {masks.shape}; for these observations it is {(count, self._layout(observations).n)}"
+            )
         actions = np.zeros(count, np.int64)
         numbers = np.zeros(masks.shape, np.float32)
         arguments: list[Any] = [self.sizes, self.weights, masked, np.ones(count, np.bool_)]

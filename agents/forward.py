@@ -20,7 +20,7 @@ from gpusched_env.envs.masking import fill_mask
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _cached(function: F) -> F:
+def cached(function: F) -> F:
     """Make Numba's cache of a function depend on the encoder's and the networks' sources too."""
     states = [Path(str(module.__file__)).stat() for module in (network, rule, rule_terms, sizes_module)]
     stamp = "-".join(f"{state.st_mtime_ns}-{state.st_size}" for state in states)
@@ -43,7 +43,7 @@ _table = types.Array(float64, 2, "C", readonly=True)
 
 
 @njit(cache=True, nogil=True)
-@_cached
+@cached
 def act_batch(
     sizes: Ints,
     weights: Singles,
@@ -85,7 +85,7 @@ def act_batch(
     ),
     cache=True,
 )  # fmt: skip
-@_cached
+@cached
 def act_on_view(
     sizes: Ints,
     weights: Singles,

@@ -273,7 +273,7 @@ def numbers_of(
         _mlp(sizes, weights, pending, running, tenants, device, scratch, out)
     elif sizes[0] == RULE:
         first_partition = 1 + pending.shape[0] * sizes[1] + running.shape[0] * sizes[2]
-        rule_numbers(sizes[1], sizes[3], first_partition, weights, pending, tenants, device, mask, out)
+        rule_numbers(sizes[1], sizes[3], first_partition, weights, pending, tenants, mask, out)
     else:
         _slots(sizes, weights, pending, running, tenants, device, scratch, mask, everything, out)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +51,8 @@ def evaluate_costs(
     Args:
         seeds: how many, counted from 0, or which.
         copies: episodes at a time.
-        threads: how many step them.
-        on_progress: told how many episodes have finished, whenever one does.
+        threads: how many play them.
+        on_progress: told how many episodes have finished, whenever one does, in the thread that played it.
 
     Raises:
         InputError: the policy does not fit the scenario, or there are no seeds.
@@ -60,79 +61,72 @@ def evaluate_costs(
     wanted = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(seed) for seed in seeds)
     if not wanted or min(wanted) < 0:
         raise InputError(f"seeds are {seeds}: give at least one, none below 0")
-    episodes = _Episodes(policy, scenario, wanted, min(copies, len(wanted)), threads)
-    try:
-        while len(episodes.metrics) < len(wanted):
-            on_progress(len(episodes.metrics))
-            episodes.run_until_one_ends()
-    finally:
-        episodes.batch.close()
-    on_progress(len(wanted))
+    episodes = _Episodes(policy, scenario, wanted, on_progress)
+    groups = min(threads, len(wanted))
+    with ThreadPoolExecutor(groups) as pool:
+        for group in [pool.submit(episodes.play, -(-min(copies, len(wanted)) // groups)) for _ in range(groups)]:
+            group.result()
     metrics = tuple(episodes.metrics[number] for number in range(len(wanted)))
     return Evaluation(wanted, np.array([found.cost for found in metrics]), metrics)
 
 
 class _Episodes:
-    """The episodes under way, and the figures of those that have ended, by their number."""
+    """The episodes that are left, and the figures of those that have ended, by their number."""
 
     def __init__(
-        self, policy: ExportedPolicy, scenario: Scenario, seeds: Sequence[int], copies: int, threads: int
+        self, policy: ExportedPolicy, scenario: Scenario, seeds: Sequence[int], on_progress: Callable[[int], None]
     ) -> None:
-        layout = policy.layout_for(scenario)
         self.metrics: dict[int, Metrics] = {}
-        self.batch = EnvBatch(copies, layout, wait_us=policy.info.wait_us, threads=threads)
+        self._policy = policy
+        self._layout = policy.layout_for(scenario)
         self._problem = build_problem(scenario)
         self._seeds = seeds
         self._left = deque(range(len(seeds)))
-        self._numbers = np.full(copies, -1)
-        """Which episode each environment has; -1: none any more."""
-        self._decisions = np.zeros(copies, np.int64)
-        self._actions = np.zeros(copies, np.int64)
-        self._active = np.zeros(copies, np.bool_)
-        self._policy: tuple[Any, ...] = (policy.sizes, policy.weights, policy.info.masked, self._active)
-        self._seen: tuple[Any, ...] = (*self.batch.observations.values(), self.batch.masks)
-        self._written: tuple[Any, ...] = (
-            policy.scratch(layout.slots),
-            np.zeros((copies, layout.n), np.float32),
-            self._actions,
-        )
-        self._begin(range(copies))
+        self._on_progress = on_progress
+        self._lock = threading.Lock()
+        on_progress(0)
 
-    def run_until_one_ends(self) -> None:
-        """Step all episodes until at least one is over, and begin the next in its place."""
-        from gpusched_env.agents.forward import act_batch
+    def play(self, copies: int) -> None:
+        """Play ``copies`` episodes at a time until none is left; several threads can do so together."""
+        from gpusched_env.agents.player import Player
 
-        batch = self.batch
-        while not (ended := np.flatnonzero((self._numbers >= 0) & (batch.reasons != DECIDE))).size:
-            np.equal(batch.reasons, DECIDE, out=self._active)
-            self._actions[:] = 0
-            act_batch(*self._policy, *self._seen, *self._written)
-            self._decisions += self._actions != 0
-            batch.step(self._actions)
-        for e in ended.tolist():
-            self.metrics[int(self._numbers[e])] = episode_metrics(self._episode(e))
-        self._begin(ended.tolist())
+        numbers: list[int | None] = [number for _ in range(copies) if (number := self._next()) is not None]
+        batch = EnvBatch(len(numbers), self._layout, wait_us=self._policy.info.wait_us)
+        player = Player(batch, self._policy)
+        self._begin(batch, numbers, range(len(numbers)))
+        while any(number is not None for number in numbers):
+            player.play(to_the_end=False)
+            ended = [e for e in np.flatnonzero(batch.reasons != DECIDE).tolist() if numbers[e] is not None]
+            for e in ended:
+                self._note(numbers[e], batch, e, int(player.commands[e]))
+                player.commands[e] = 0
+                numbers[e] = self._next()
+            self._begin(batch, numbers, ended)
 
-    def _begin(self, environments: Iterable[int]) -> None:
-        began = False
-        for e in environments:
-            self._numbers[e] = self._left.popleft() if self._left else -1
-            self._decisions[e] = 0
-            if self._numbers[e] >= 0:
-                self.batch.begin(e, self._problem, self._seeds[self._numbers[e]])
-                began = True
-        if began:
-            self.batch.run()
+    def _next(self) -> int | None:
+        with self._lock:
+            return self._left.popleft() if self._left else None
 
-    def _episode(self, e: int) -> Episode:
-        device = self.batch.devices[e]
-        return Episode(
+    def _begin(self, batch: EnvBatch, numbers: Sequence[int | None], environments: Iterable[int]) -> None:
+        begun = [(e, number) for e in environments if (number := numbers[e]) is not None]
+        for e, number in begun:
+            batch.begin(e, self._problem, self._seeds[number])
+        if begun:
+            batch.run()
+
+    def _note(self, number: int | None, batch: EnvBatch, e: int, decisions: int) -> None:
+        assert number is not None
+        device = batch.devices[e]
+        episode = Episode(
             problem=self._problem,
-            seed=self._seeds[self._numbers[e]],
+            seed=self._seeds[number],
             timeline=device.timeline,
             costs=device.costs,
             end_us=device.time_us,
             done=device.done,
-            decisions=int(self._decisions[e]),
+            decisions=decisions,
             wall_s=0.0,
         )
+        with self._lock:
+            self.metrics[number] = episode_metrics(episode)
+            self._on_progress(len(self.metrics))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.agents.policies.rule import LaunchTerm, LevelTerm, ShareTerm, Situation
 from gpusched_env.envs.encoding import COUNT_HALF, LOG_SCALE, Bools
-from gpusched_env.envs.features import DeviceFeature, PendingFeature, TenantFeature
+from gpusched_env.envs.features import PendingFeature, TenantFeature
 
 Singles = NDArray[np.float32]
 
@@ -67,7 +67,6 @@ def rule_numbers(
     weights: Singles,
     pending: Singles,
     tenants: Singles,
-    device: Singles,
     mask: Bools,
     out: Singles,
 ) -> None:
@@ -77,7 +76,7 @@ def rule_numbers(
         priorities, quarters: stream priorities and partition sizes on offer (4 or none).
         first_partition: the first action that sets a partition.
         weights: arrays of :data:`~gpusched_env.agents.policies.rule.SHAPES` one after the other, transposed.
-        pending, tenants, device: of the observation.
+        pending, tenants: of the observation.
         mask: legal actions.
         out: written.
     """
@@ -93,27 +92,22 @@ def rule_numbers(
             continue
         urgency = row[PendingFeature.URGENCY]
         fellows, fellows_left_us = 0.0, 0.0
-        urgent, urgent_left_us, slowdown = 0.0, 0.0, 1.0
+        slowdown = 1.0
         most_urgent = True
         for other in range(slots):
             if tenants[other, TenantFeature.PRESENT] < 0.5:
                 continue
-            launched = _count(tenants[other, TenantFeature.LAUNCHED])
-            left_us = _microseconds(tenants[other, TenantFeature.LAUNCHED_LEFT])
             if tenants[other, TenantFeature.URGENCY] > urgency:
                 most_urgent = False
-                urgent += launched + _count(tenants[other, TenantFeature.PENDING])
-                urgent_left_us += left_us
                 slowdown = max(slowdown, _ratio(tenants[other, TenantFeature.MEAN_SLOWDOWN]))
             else:
-                fellows += launched
-                fellows_left_us += left_us
+                fellows += _count(tenants[other, TenantFeature.LAUNCHED])
+                fellows_left_us += _microseconds(tenants[other, TenantFeature.LAUNCHED_LEFT])
         profiled_us = _microseconds(row[PendingFeature.PROFILED])
         duration = _log(profiled_us) - 1.0
         block = _log(profiled_us / max(1.0, _ratio(row[PendingFeature.WAVES]))) - 1.0
         sms = row[PendingFeature.SMS]
         dram = row[PendingFeature.DRAM]
-        busy = device[DeviceFeature.BUSY_SMS]
         suffered = min(5.0 * math.log(slowdown), 2.0)
         launch = 1.0
         share = WHOLE
@@ -131,11 +125,8 @@ def rule_numbers(
                 + launch_weights[LaunchTerm.FELLOWS_LEFT, situation] * _log(fellows_left_us)
                 + launch_weights[LaunchTerm.BLOCK_DURATION, situation] * block
                 + launch_weights[LaunchTerm.SMS, situation] * sms
-                + launch_weights[LaunchTerm.URGENT, situation] * min(urgent, MANY) / 4.0
                 + launch_weights[LaunchTerm.DRAM, situation] * dram
-                + launch_weights[LaunchTerm.URGENT_LEFT, situation] * _log(urgent_left_us)
                 + launch_weights[LaunchTerm.SUFFERED, situation] * suffered
-                + launch_weights[LaunchTerm.BUSY, situation] * busy
             )
             share += (
                 share_weights[ShareTerm.ONE, situation]
@@ -144,7 +135,6 @@ def rule_numbers(
                 + share_weights[ShareTerm.SMS, situation] * sms
                 + share_weights[ShareTerm.DRAM, situation] * dram
                 + share_weights[ShareTerm.SUFFERED, situation] * suffered
-                + share_weights[ShareTerm.BUSY, situation] * busy
             )
         wanted = launch if launch <= 0.0 else min(launch, SURE) + CLASS * urgency
         if quarters:

@@ -49,16 +49,10 @@ class LaunchTerm(enum.IntEnum):
     """Profiled duration over the waves of blocks: for how long a block holds its SM; minus 1."""
     SMS = enum.auto()
     """SMs that it would use on the empty GPU, of all."""
-    URGENT = enum.auto()
-    """Pending and launched kernels of more urgent tenants: at most 8, over 4."""
     DRAM = enum.auto()
     """Profiled share of DRAM bandwidth."""
-    URGENT_LEFT = enum.auto()
-    """Predicted time left of the launched kernels of more urgent tenants, summed."""
     SUFFERED = enum.auto()
     """What more urgent tenants suffered lately: ``5 ln`` of the greatest of their mean slowdowns, 0 to 2."""
-    BUSY = enum.auto()
-    """SMs with a resident block, of all."""
 
 
 class ShareTerm(enum.IntEnum):
@@ -70,7 +64,6 @@ class ShareTerm(enum.IntEnum):
     SMS = enum.auto()
     DRAM = enum.auto()
     SUFFERED = enum.auto()
-    BUSY = enum.auto()
 
 
 class LevelTerm(enum.IntEnum):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,6 @@ from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import DRAWN_SEEDS, SEEDS_EACH, TRAINING_SEED, training_changes
 from gpusched_env.agents.training.randomise import Randomise, sampler
-from gpusched_env.devices.compiled.layout import DECIDE
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import override
@@ -84,31 +82,18 @@ class _Stage:
     """The environments of one thread."""
 
     def __init__(self, config: TrainingConfig, policy: ExportedPolicy, episodes: int) -> None:
-        layout = policy.info.actions
-        self._batch = EnvBatch(episodes, layout, wait_us=config.wait_us)
-        self._active = np.zeros(episodes, np.bool_)
-        self._actions = np.zeros(episodes, np.int64)
-        self._policy = policy
-        self._seen: tuple[Any, ...] = (*self._batch.observations.values(), self._batch.masks)
-        self._written: tuple[Any, ...] = (
-            policy.scratch(layout.slots),
-            np.zeros((episodes, layout.n), np.float32),
-            self._actions,
-        )
+        from gpusched_env.agents.player import Player
+
+        self._player = Player(EnvBatch(episodes, policy.info.actions, wait_us=config.wait_us), policy)
 
     def play(
         self, weights: NDArray[np.float32], episodes: Sequence[tuple[Problem, int]]
     ) -> tuple[NDArray[np.float64], int]:
         """Costs of a candidate's episodes, and their decisions."""
-        from gpusched_env.agents.forward import act_batch
-
-        batch, decisions = self._batch, 0
+        batch = self._player.batch
         for e, (problem, seed) in enumerate(episodes):
             batch.begin(e, problem, seed)
         batch.run()
-        while np.equal(batch.reasons, DECIDE, out=self._active).any():
-            self._actions[:] = 0
-            act_batch(self._policy.sizes, weights, self._policy.info.masked, self._active, *self._seen, *self._written)
-            decisions += int(self._active.sum())
-            batch.step(self._actions)
-        return batch.costs.copy(), decisions
+        before = int(self._player.asked.sum())
+        self._player.play(weights, to_the_end=True)
+        return batch.costs.copy(), int(self._player.asked.sum()) - before

@@ -115,7 +115,7 @@ class EnvBatch:
     def run(self) -> None:
         """Take the environments that :meth:`begin` or :meth:`load` has touched to their present decision."""
         self._addresses[:] = [device.arena.address for device in self.devices]
-        self._go_on()
+        self.go_on()
 
     def step(self, actions: int | Sequence[int] | NDArray[np.integer[Any]]) -> None:
         """Carry out one action in each environment and run it to its next decision, or to the end.
@@ -133,12 +133,26 @@ class EnvBatch:
             unserved = step_range(*self._parts[0], True, *self._arguments)
             unserved += sum(future.result() for future in futures)
         if unserved:
-            self._go_on()
+            self.go_on()
         elif layout.DEADLOCK in self.reasons:
             self._raise_deadlock()
 
-    def _go_on(self) -> None:
-        """Serve those that stopped on the way, until none does."""
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What :func:`~gpusched_env.envs.stepping.step_range` takes after ``fresh``, for compiled callers."""
+        return self._arguments
+
+    @property
+    def actions(self) -> NDArray[np.int64]:
+        """The actions that a compiled caller of ``step_range`` writes, shape ``(count,)``."""
+        return self._actions
+
+    def go_on(self) -> None:
+        """Serve those that stopped on the way, until none does.
+
+        Raises:
+            DeadlockError: as :meth:`step`.
+        """
         while True:
             waiting = [e for e in range(self.count) if self.reasons[e] in TO_SERVE]
             if not waiting:

@@ -75,9 +75,9 @@ def test_it_costs_what_the_policy_costs_in_the_environment(
 def test_an_unmasked_policy_waits_where_it_may_not_launch() -> None:
     scenario = load_scenario("InferenceBesideTraining", **BRIEF)
     policy = made_up(scenario, masked=False, algorithm="ppo")
-    masks = np.zeros((1, 5), np.bool_)
-    masks[0, 0] = True
     env = GpuSchedulingEnv(scenario)
+    masks = np.zeros((1, env.layout.n), np.bool_)
+    masks[0, 0] = True
     observation, _ = env.reset(seed=0)
     batch = {name: table[None] for name, table in observation.items()}
     assert policy.numbers(batch).argmax() != 0
@@ -90,7 +90,7 @@ def test_an_unmasked_policy_waits_where_it_may_not_launch() -> None:
 def test_slots_may_be_more_or_fewer_than_in_training() -> None:
     policy = made_up("ThreeTenants")
     priorities = load_scenario("ThreeTenants").stream_priorities
-    burst = load_scenario("MultiTenantBurst", horizon_us=2000.0)
+    burst = load_scenario("MultiTenantBurst", horizon_us=2000.0, commands=("launch",))
     assert burst.stream_priorities == priorities
     metrics = scheduled(LearnedScheduler(policy), burst, 0)
     assert metrics.cost == pytest.approx(stepped(policy, burst, 0, "compiled"), rel=1e-12)
