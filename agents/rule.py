@@ -145,6 +145,7 @@ def rule_numbers(
                 out[action] = wanted
                 continue
         value = _ratio(tenants[slot, TenantFeature.WEIGHT]) * 1e3 / _microseconds(tenants[slot, TenantFeature.ALONE])
+        value *= max(1.0, _count(tenants[slot, TenantFeature.JOBS]))
         level = (
             priorities
             - 1

@@ -72,7 +72,7 @@ class LevelTerm(enum.IntEnum):
     DURATION = 0
     BLOCK_DURATION = enum.auto()
     VALUE = enum.auto()
-    """``ln`` of what a job's delay costs: the tenant's weight over its turnaround alone in ms."""
+    """``ln`` of what delaying the tenant costs: its weight over its turnaround alone in ms, times its jobs."""
     SLOWDOWN = enum.auto()
     """Slowdown that the job has coming, as ``2 x / (1 + x)``, minus 1."""
     SLACK = enum.auto()

@@ -9,6 +9,7 @@ relative to the median of all candidates on the same episode, so that episodes c
 
 from __future__ import annotations
 
+import math
 import pickle
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,9 @@ class Evolution:
         self._course = course
         self._layout = training_layout(config)
         self._shapes = RuleSizes.of(self._layout).shapes(self._layout)
+        self._searched = frozenset(config.settings["search"])
         self._optimiser = CMA(
-            mean=np.zeros(sum(int(np.prod(shape)) for shape in self._shapes.values())),
+            mean=np.zeros(sum(math.prod(shape) for name, shape in self._shapes.items() if name in self._searched)),
             sigma=config.settings["sigma"],
             population_size=config.settings["population"],
             seed=config.seed,
@@ -106,8 +108,9 @@ class Evolution:
         found: Weights = {}
         at = 0
         for name, shape in self._shapes.items():
-            size = int(np.prod(shape))
-            found[name] = point[at : at + size].reshape(shape).astype(np.float32)
+            size = math.prod(shape) if name in self._searched else 0
+            values = point[at : at + size] if size else np.zeros(math.prod(shape))
+            found[name] = values.reshape(shape).astype(np.float32)
             at += size
         return found
 

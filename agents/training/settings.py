@@ -8,7 +8,7 @@ linearly, in the course of the training.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -30,6 +30,8 @@ class EvolutionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """That each candidate plays of every training variant, on the same seeds as the others."""
     sigma: Positive = 0.4
     """Standard deviation of the weights at first."""
+    search: tuple[Literal["launch", "share", "level"], ...] = ("launch", "share", "level")
+    """Which weights are searched; the others stay 0."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
