@@ -13,7 +13,9 @@ from gpusched_env.agents.untrained import untrained_policy
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 
 
-def made_up(scenario: Scenario | str, kind: Literal["slots", "mlp"] = "slots", **described: Any) -> ExportedPolicy:
+def made_up(
+    scenario: Scenario | str, kind: Literal["slots", "mlp", "rule"] = "slots", **described: Any
+) -> ExportedPolicy:
     """A policy as if from a training of 1,000 decisions."""
     resolved = load_scenario(scenario) if isinstance(scenario, str) else scenario
     return untrained_policy(resolved, kind, **{"algorithm": "maskable-ppo", "timesteps": 1000, **described})

@@ -56,7 +56,7 @@ def scheduled(scheduler: Scheduler, scenario: Scenario, seed: int, device: str =
 
 
 @pytest.mark.parametrize("device", ["compiled", "reference"])
-@pytest.mark.parametrize("kind", ["slots", "mlp"])
+@pytest.mark.parametrize("kind", ["slots", "mlp", "rule"])
 @pytest.mark.parametrize(("name", "changes"), [("InferenceBesideTraining", BRIEF), ("ThreeTenants", EVERYTHING)])
 def test_it_costs_what_the_policy_costs_in_the_environment(
     device: str, kind: str, name: str, changes: dict[str, Any]
@@ -94,18 +94,22 @@ def test_slots_may_be_more_or_fewer_than_in_training() -> None:
     assert burst.stream_priorities == priorities
     metrics = scheduled(LearnedScheduler(policy), burst, 0)
     assert metrics.cost == pytest.approx(stepped(policy, burst, 0, "compiled"), rel=1e-12)
-    two = override(load_scenario("InferenceBesideTraining"), stream_priorities=priorities, horizon_us=2000.0)
+    two = load_scenario(
+        "InferenceBesideTraining", stream_priorities=priorities, horizon_us=2000.0, commands=("launch",)
+    )
     cost = scheduled(LearnedScheduler(policy), two, 0).cost
     assert cost == pytest.approx(stepped(policy, two, 0, "compiled", slots=8), rel=1e-9), "empty slots change nothing"
 
 
 def test_an_mlp_takes_fewer_tenants_but_not_more() -> None:
     policy = made_up("ThreeTenants", "mlp")
-    two = load_scenario("InferenceBesideTraining", stream_priorities=(0, -1, -2), horizon_us=2000.0)
+    two = load_scenario(
+        "InferenceBesideTraining", stream_priorities=(0, -1, -2), horizon_us=2000.0, commands=("launch",)
+    )
     cost = scheduled(LearnedScheduler(policy), two, 0).cost
     assert cost == pytest.approx(stepped(policy, two, 0, "compiled", slots=3), rel=1e-12)
     with pytest.raises(InputError, match="has 3 tenant rows; scenario MultiTenantBurst has 8 tenants"):
-        LearnedScheduler(policy).prepare(load_scenario("MultiTenantBurst"))
+        LearnedScheduler(policy).prepare(load_scenario("MultiTenantBurst", commands=("launch",)))
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def described(path: Path, **fields: Any) -> Path:
     return changed(path, **{METADATA: np.frombuffer(json.dumps({**text, **fields}).encode(), np.uint8)})
 
 
-@pytest.mark.parametrize("kind", ["slots", "mlp"])
+@pytest.mark.parametrize("kind", ["slots", "mlp", "rule"])
 def test_a_policy_comes_back_as_it_was(kind: str, tmp_path: Path) -> None:
     policy = made_up("ThreeTenants", kind, command="gpusched train", seed=3, versions={"torch": "2"})
     written(policy, tmp_path / "policy.npz")

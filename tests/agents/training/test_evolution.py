@@ -1,0 +1,113 @@
+"""CMA-ES on the rule."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.policies.rule import SHAPES
+from gpusched_env.agents.rollout import evaluate_costs
+from gpusched_env.agents.training.checkpoint import Checkpoints
+from gpusched_env.agents.training.config import TrainingConfig, config_of
+from gpusched_env.agents.training.run import train
+from gpusched_env.agents.training.validator import Progress
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.scenario import load_scenario
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def toy(**values: Any) -> TrainingConfig:
+    return config_of(
+        {
+            "scenario": load_scenario("Toy"),
+            "algo": "cma-es",
+            "timesteps": 4000,
+            "episodes": 1,
+            "population": 8,
+            "validation_seeds": 1,
+            "validate_every": 1000,
+            "checkpoint_every": 1000,
+            **values,
+        }
+    )
+
+
+def mean(folder: Path) -> NDArray[np.float64]:
+    """Where the search stands at its last checkpoint."""
+    state = pickle.loads((Checkpoints(folder / "checkpoints").last() / "state.pkl").read_bytes())
+    found: NDArray[np.float64] = state["evolution"][1].mean
+    return found
+
+
+def test_it_finds_a_better_rule_than_launching_everything(tmp_path: Path) -> None:
+    """In Toy launching all that there is costs 1.23; the best of all schedules costs 1.04 (docs/toy.md)."""
+    trained = train(toy(timesteps=15_000), tmp_path / "toy")
+    assert trained.curve[0].cost == pytest.approx(1.23)
+    assert trained.best.cost < 1.11
+    policy = ExportedPolicy.load(tmp_path / "toy" / "best.npz")
+    assert policy.info.algorithm == "cma-es"
+    assert evaluate_costs(policy, load_scenario("Toy"), [1_000_000_000]).costs[0] == pytest.approx(trained.best.cost)
+
+
+def test_a_stopped_search_goes_on_exactly(tmp_path: Path) -> None:
+    whole = train(toy(), tmp_path / "whole")
+
+    def stop(progress: Progress) -> bool:
+        return progress.timesteps < 1500
+
+    assert train(toy(), tmp_path / "cut", watch=stop).stopped
+    cut = train(toy(timesteps=4001), tmp_path / "cut", resume=True)
+    assert cut.curve[-1].costs == whole.curve[-1].costs
+    assert cut.timesteps == whole.timesteps
+    assert mean(tmp_path / "cut").tolist() == mean(tmp_path / "whole").tolist()
+
+
+def test_threads_make_no_difference(tmp_path: Path) -> None:
+    curves = [train(toy(threads=threads), tmp_path / str(threads)).curve for threads in (1, 3)]
+    assert curves[0] == curves[1]
+
+
+def test_what_is_not_searched_stays_zero(tmp_path: Path) -> None:
+    train(toy(search=["launch", "level"], sigma=3.0), tmp_path / "run")
+    weights = ExportedPolicy.load(tmp_path / "run" / "best.npz").weights
+    first = int(np.prod(SHAPES["launch"]))
+    share = weights[first : first + int(np.prod(SHAPES["share"]))]
+    assert not share.any()
+    assert weights[:first].any()
+
+
+def test_randomised_episodes_are_drawn_anew_each_generation(tmp_path: Path) -> None:
+    values = {"randomise": {"rates": [0.5, 2.0], "profiles": 2.0}, "episodes": 2}
+    curves = [train(toy(**values), tmp_path / str(run)).curve for run in range(2)]
+    assert curves[0] == curves[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"policy": "slots"}, "cma-es has no policy 'slots'; it has rule"),
+        ({"learning_rate": 0.1}, "no setting 'learning_rate'"),
+        ({"population": 2}, "population"),
+        ({"search": ["bias"]}, "search"),
+    ],
+)
+def test_what_does_not_fit_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        toy(**values)
+
+
+def test_the_rule_is_for_the_search_alone() -> None:
+    with pytest.raises(InputError, match="ppo has no policy 'rule'; it has mlp and slots"):
+        config_of({"scenario": load_scenario("Toy"), "algo": "ppo", "policy": "rule"})
+
+
+def test_it_cannot_begin_with_an_imitation(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cma-es cannot begin with an imitation"):
+        train(toy(imitation={"scheduler": "fifo"}), tmp_path / "run")
