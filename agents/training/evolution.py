@@ -80,7 +80,8 @@ class Evolution:
     def restore(self) -> None:
         """Go back to the last checkpoint."""
         state = pickle.loads((self._course.checkpoints.last() / STATE).read_bytes())
-        self.timesteps, self._optimiser, self._next_checkpoint = state["evolution"]
+        self.timesteps, optimiser, self._next_checkpoint = state["evolution"]
+        vars(self._optimiser).update(optimiser)
         self._course.validator.restore(state["validator"])
 
     def policy(self) -> ExportedPolicy:
@@ -141,7 +142,8 @@ class Evolution:
         if not self._course.saves:
             return
         state: dict[str, Any] = {
-            "evolution": (self.timesteps, self._optimiser, self._next_checkpoint),
+            # Pickled as a whole, the optimiser would keep one half of a matrix that is symmetric but for rounding.
+            "evolution": (self.timesteps, vars(self._optimiser), self._next_checkpoint),
             "validator": self._course.validator.state(),
         }
 

@@ -42,7 +42,7 @@ def toy(**values: Any) -> TrainingConfig:
 def mean(folder: Path) -> NDArray[np.float64]:
     """Where the search stands at its last checkpoint."""
     state = pickle.loads((Checkpoints(folder / "checkpoints").last() / "state.pkl").read_bytes())
-    found: NDArray[np.float64] = state["evolution"][1].mean
+    found: NDArray[np.float64] = state["evolution"][1]["_mean"]
     return found
 
 
