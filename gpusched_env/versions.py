@@ -7,7 +7,7 @@ import platform
 
 _PACKAGES = (
     *("gpusched-env", "numpy", "numba", "simpy", "gymnasium", "msgspec", "torch", "cupy-cuda13x"),
-    *("stable-baselines3", "sb3-contrib"),
+    *("stable-baselines3", "sb3-contrib", "cmaes"),
 )
 
 
