@@ -136,7 +136,7 @@ def test_what_cannot_be_exported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"RecurrentPPO cannot be exported.*keeps a state"):
         export_policy(learner("recurrent-ppo", "mlp", env), path)
     model = learner("ppo", "mlp", env)
-    with pytest.raises(InputError, match="has 3 actions, an environment of InferenceBesideTraining 5"):
+    with pytest.raises(InputError, match="has 3 actions, an environment of InferenceBesideTraining 13"):
         export_policy(model, path, scenario=load_scenario("InferenceBesideTraining"))
     model.env = None
     with pytest.raises(InputError, match="say what it was trained on"):

@@ -163,7 +163,9 @@ def test_unfinished_jobs_cost_until_the_horizon_and_then_what_they_take_alone() 
 
 
 def test_an_episode_that_ends_before_the_first_decision() -> None:
-    env = gymnasium.make("gpusched/InferenceBesideTraining-v0", horizon_us=10.0, reward={"makespan": 1.0})
+    env = gymnasium.make(
+        "gpusched/InferenceBesideTraining-v0", horizon_us=10.0, reward={"makespan": 1.0}, commands=("launch",)
+    )
     alone_us = sum(program.alone_us for program in env.unwrapped.problem.programs)  # type: ignore[attr-defined]
     observation, info = env.reset(seed=0)
     assert env.observation_space.contains(observation)
@@ -210,7 +212,8 @@ def test_step_needs_a_reset() -> None:
 
 def test_seed_is_the_episodes_seed_of_every_scheduler() -> None:
     """The environment's seed gives the arrivals that ``run_episode`` gets with it."""
-    env = GpuSchedulingEnv("InferenceBesideTrainingPoisson", horizon_us=60_000.0, tenants={"training": {"jobs": 1}})
+    changes: dict[str, Any] = {"horizon_us": 60_000.0, "tenants": {"training": {"jobs": 1}}, "commands": ("launch",)}
+    env = GpuSchedulingEnv("InferenceBesideTrainingPoisson", **changes)
     env.reset(seed=7)
     play(env, seed=0)
     episode = run_episode(LaunchFirst(), env.problem, make_device("reference"), seed=7)

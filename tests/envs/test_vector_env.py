@@ -218,7 +218,8 @@ def test_an_episode_that_ends_before_the_first_decision() -> None:
     # A job of each tenant is left.
     last = -(10.0 + sum(program.alone_us for program in programs)) / 1e3
     for mode in (SAME_STEP, NEXT_STEP):
-        pair = both(2, mode, scenario="InferenceBesideTraining", horizon_us=10.0, reward={"makespan": 1.0})
+        changes = {"horizon_us": 10.0, "reward": {"makespan": 1.0}, "commands": ("launch",)}
+        pair = both(2, mode, scenario="InferenceBesideTraining", **changes)
         assert_same(*(env.reset(seed=0) for env in pair), 0.0)
         assert compare(*pair, steps=6) >= 6
         _, rewards, *_ = pair[0].step([0, 0])

@@ -130,7 +130,8 @@ def test_schedulers_that_evict_look_again_when_time_has_passed() -> None:
 
 
 def test_illegal_actions_are_waits_that_cost_their_time() -> None:
-    env = GpuSchedulingEnv("InferenceBesideTraining", tenants={"inference": {"jobs": 3}, "training": {"jobs": 1}})
+    tenants = {"inference": {"jobs": 3}, "training": {"jobs": 1}}
+    env = GpuSchedulingEnv("InferenceBesideTraining", tenants=tenants, commands=("launch",))
 
     def illegal(env: GpuSchedulingEnv) -> int:
         return int(np.argmin(env.action_masks()))

@@ -48,7 +48,7 @@ def test_factors_are_within_bounds_and_follow_the_seed() -> None:
 def test_agents_see_the_wrong_durations(device: str) -> None:
     shown = []
     for error in (1.0, 4.0):
-        env = GpuSchedulingEnv("InferenceBesideTraining", device=device, profile_error=error)
+        env = GpuSchedulingEnv("InferenceBesideTraining", device=device, profile_error=error, commands=("launch",))
         observation, _ = env.reset(seed=0)
         assert env.view.pending.profiled_us[0] == env.problem.kernels[int(env.view.pending.identity[0])].duration_us
         shown.append(observation["pending"][:, PendingFeature.PROFILED])

@@ -14,7 +14,7 @@ from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from gpusched_env.agents.policies.registry import algorithms, policy_names, policy_of
+from gpusched_env.agents.policies.registry import policy_names, policy_of
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import DeviceFeature, RunningFeature
 from gpusched_env.envs.observations import Observation
@@ -97,7 +97,7 @@ def test_the_weights_fit_any_number_of_slots() -> None:
     np.testing.assert_allclose(wider_values, values, atol=1e-5)
 
 
-@pytest.mark.parametrize(("algo", "policy"), [(algo, name) for algo in algorithms() for name in policy_names(algo)])
+@pytest.mark.parametrize(("algo", "policy"), [(algo, name) for algo in CLASSES for name in policy_names(algo)])
 def test_every_algorithm_learns_and_its_model_can_be_saved(algo: str, policy: str) -> None:
     torch.set_num_threads(1)
     env = environment(2, scenario="Toy")
