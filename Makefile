@@ -22,7 +22,7 @@ DEMO_SCENARIO ?= InferenceBesideTraining
 DEMO_SEEDS ?= 5
 DEMO_OUT ?= results/demo
 
-.PHONY: help install install-dev demo test test-slow lint format bench clean
+.PHONY: help install install-dev demo test test-slow lint format bench results clean
 
 help:
 	@echo "make install    environment in $(VENV): everything needed to simulate and compare"
@@ -32,6 +32,7 @@ help:
 	@echo "make lint       ruff, mypy and import-linter alone"
 	@echo "make format     let ruff format and fix what it can"
 	@echo "make bench      benchmarks, as ratios measured side by side"
+	@echo "make results    the page of trained agents, docs/results.md, from the result files in docs/results"
 	@echo "make clean      remove $(VENV) and everything that builds and tools left"
 
 # A stamp is written last, so that an interrupted install is done again.
@@ -81,6 +82,10 @@ test-slow: install-dev
 
 bench: install-dev
 	$(BIN)/python -m pytest --benchmark-enable --benchmark-only
+
+results: install-dev
+	$(BIN)/gpusched results $(wildcard docs/results/*.json) \
+		$(addprefix --curves ,$(wildcard docs/results/curves/*.json)) --docs docs/results.md
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \

@@ -5,7 +5,7 @@ Weights are random; what a decision costs does not depend on them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,13 +20,14 @@ from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.view import LazyView, View
 
+Kind = Literal["slots", "rule"]
 SCENARIOS = {2: "InferenceBesideTraining", 3: "PriorityFill", 8: "MultiTenantBurst"}
 """A scenario with each number of tenants that is measured."""
 
 
-def network_decisions(tenants: int, states: int) -> Measurement:
-    """The exported slot network on observations in the middle of episodes, without Python between them."""
-    policy = _policy(tenants)
+def network_decisions(kind: Kind, tenants: int, states: int) -> Measurement:
+    """An exported policy on observations in the middle of episodes, without Python between them."""
+    policy = _policy(kind, tenants)
     env = GpuSchedulingVectorEnv(SCENARIOS[tenants], num_envs=states, threads=1)
     observations, _ = env.reset(seed=0)
     rng = np.random.default_rng(0)
@@ -45,9 +46,9 @@ def network_decisions(tenants: int, states: int) -> Measurement:
     return measure
 
 
-def scheduler_decisions(tenants: int, states: int) -> Measurement:
+def scheduler_decisions(kind: Kind, tenants: int, states: int) -> Measurement:
     """The learned scheduler on views of an episode: show, encode, mask, decide, and make the command."""
-    scheduler = LearnedScheduler(_policy(tenants))
+    scheduler = LearnedScheduler(_policy(kind, tenants))
     views = _views(scheduler, make_device("compiled"), tenants, states)
 
     def measure() -> Timing:
@@ -61,7 +62,7 @@ def scheduler_decisions(tenants: int, states: int) -> Measurement:
 
 
 def torch_decisions(tenants: int, states: int) -> Measurement:
-    """The same network in torch, one observation at a time, as a scheduler has to decide."""
+    """The slot network in torch, one observation at a time, as a scheduler has to decide."""
     import torch
     from sb3_contrib import MaskablePPO
 
@@ -87,8 +88,8 @@ def torch_decisions(tenants: int, states: int) -> Measurement:
     return measure
 
 
-def _policy(tenants: int) -> ExportedPolicy:
-    return untrained_policy(load_scenario(SCENARIOS[tenants]))
+def _policy(kind: Kind, tenants: int) -> ExportedPolicy:
+    return untrained_policy(load_scenario(SCENARIOS[tenants]), kind)
 
 
 def _views(scheduler: LearnedScheduler, device: Device, tenants: int, count: int) -> list[View]:

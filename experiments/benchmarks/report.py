@@ -29,8 +29,9 @@ environment is measured in the middle of its episodes, the single one over a who
 - *CartPole* is Gymnasium's, in the same process, with random actions and its resets.
 - *MaskablePPO*: {learners} copies, rollouts of 64 steps, otherwise the defaults of sb3-contrib. The null environment \
 has the same spaces and masks and does nothing.
-- *Learned policy*: the slot network of `maskable-ppo` as exported, on one core. From view to command: what a \
-scheduler does in Python besides, the view's tables being there. In torch: one observation at a time through `predict`.
+- *Learned policy*: the rule that `cma-es` searches, and the slot network of `maskable-ppo`, as exported, on one \
+core. From view to command: what a scheduler does in Python besides, the view's tables being there. In torch: one \
+observation at a time through `predict`.
 - *Kernels, SMs, tenants*: time of a decision, which is the launch of a kernel, on the compiled device. Tenants launch \
 two kernels in turn whose blocks have different shapes. Where many grids of different shapes share the SMs, hardly two \
 SMs hold the same and every block counts.

@@ -123,8 +123,10 @@ def _scaling(sizes: Sizes) -> dict[str, Measurement]:
 def _policies(sizes: Sizes) -> dict[str, Measurement]:
     found: dict[str, Measurement] = {}
     for tenants in SCENARIOS:
-        found[f"network_{tenants}"] = network_decisions(tenants, sizes.policy_states)
-        found[f"scheduler_{tenants}"] = scheduler_decisions(tenants, sizes.policy_states)
+        found[f"network_{tenants}"] = network_decisions("slots", tenants, sizes.policy_states)
+        found[f"scheduler_{tenants}"] = scheduler_decisions("slots", tenants, sizes.policy_states)
+        found[f"rule_{tenants}"] = network_decisions("rule", tenants, sizes.policy_states)
+        found[f"rule_scheduler_{tenants}"] = scheduler_decisions("rule", tenants, sizes.policy_states)
     return found
 
 
@@ -195,11 +197,12 @@ def rows_of(timings: Timings, basis: Basis) -> list[Row]:
             Row(f"... {large}", 100.0 * speed("ppo_large_batches", "ppo_large_batches_null"), "%"),
         ]
     for tenants in SCENARIOS:
-        network, scheduler = (1e6 / rate(f"{what}_{tenants}") for what in ("network", "scheduler"))
-        rows += [
-            Row(f"learned policy, {tenants} tenants", network, "us", DECISION_US, at_least=False),
-            Row("... from view to command", scheduler, "us", DECISION_US, at_least=False),
-        ]
+        for what, network, scheduler in (("rule", "rule", "rule_scheduler"), ("slots", "network", "scheduler")):
+            alone, whole = (1e6 / rate(f"{name}_{tenants}") for name in (network, scheduler))
+            rows += [
+                Row(f"learned policy ({what}), {tenants} tenants", alone, "us", DECISION_US, at_least=False),
+                Row("... from view to command", whole, "us", DECISION_US, at_least=False),
+            ]
         if f"torch_{tenants}" in timings:
             rows.append(Row("... in torch over compiled", speed(f"network_{tenants}", f"torch_{tenants}"), "x"))
     rows += [

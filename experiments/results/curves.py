@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ class Curves(msgspec.Struct, frozen=True, kw_only=True):
     baselines: dict[str, float]
     """Mean costs of hand-written schedulers on these episodes."""
     timesteps: list[int]
-    """Decisions before each validation."""
+    """Decisions before each validation; of a search, whose generations differ in length, the mean over the seeds."""
     curves: list[Curve]
     """By seed."""
 
@@ -74,7 +75,7 @@ def gather(folders: Sequence[Path]) -> Curves:
         training=_without_seed(first),
         episodes=len(first.curve.seeds),
         baselines=_baselines(records),
-        timesteps=_timesteps(first),
+        timesteps=[round(statistics.fmean(points)) for points in zip(*map(_timesteps, records), strict=True)],
         curves=[
             Curve(
                 seed=record.config.seed,
@@ -124,7 +125,7 @@ def _check_same(first: Record, other: Record) -> None:
     ours, others = first.versions.get(package), other.versions.get(package)
     if ours != others:
         raise InputError(f"{where}: trained with versions {ours} and {others} of {package}")
-    if _timesteps(first) != _timesteps(other):
+    if not _comparable(_timesteps(first), _timesteps(other)):
         raise InputError(
             f"{where}: {len(_timesteps(first))} and {len(_timesteps(other))} validations, up to "
             f"{_timesteps(first)[-1]:,} and {_timesteps(other)[-1]:,} decisions; --resume completes a training"
@@ -141,6 +142,13 @@ def _baselines(records: Sequence[Record]) -> dict[str, float]:
                     f"{record.folder}: baseline {name} costs {cost:.6g} there and {found[name]:.6g} in another training"
                 )
     return found
+
+
+def _comparable(mine: list[int], theirs: list[int]) -> bool:
+    """Whether validations came at the same points, within half of the way from one to the next."""
+    steps = [after - before for before, after in itertools.pairwise(mine)]
+    near = all(abs(a - b) <= min(steps, default=0) / 2 for a, b in zip(mine, theirs, strict=False))
+    return len(mine) == len(theirs) and near
 
 
 def _timesteps(record: Record) -> list[int]:

@@ -36,6 +36,7 @@ SECONDS = {
     "kernel_alone": 5e-6, "kernel_alone_million": 7e-6, "two_tenants": 7e-6, "two_tenants_million": 28e-6,
     "sms_1320": 7e-6, "small_kernel": 4e-6, "small_kernels_64_tenants": 24e-6, "tenants_64": 50e-6,
     **{f"{what}_{n}": s for n in (2, 3, 8) for what, s in (("network", 4e-6), ("scheduler", 25e-6), ("torch", 1e-3))},
+    **{f"{what}_{n}": s for n in (2, 3, 8) for what, s in (("rule", 1e-6), ("rule_scheduler", 12e-6))},
 }  # fmt: skip
 """Of one thing, on a free machine."""
 
@@ -61,8 +62,8 @@ def test_figures_are_medians_and_ratios_of_rounds() -> None:
     assert rows["single environment through gym.make"].value == pytest.approx(1e5)
     assert rows["... of a null environment's frames/s"].value == pytest.approx(100 / 1.1)
     assert rows["... of 10^6 blocks"].value == pytest.approx(1.4)
-    assert rows["learned policy, 8 tenants"].value == pytest.approx(4.0)
-    assert rows["learned policy, 8 tenants"].holds is True
+    assert rows["learned policy (slots), 8 tenants"].value == pytest.approx(4.0)
+    assert rows["learned policy (slots), 8 tenants"].holds is True
     assert rows["... from view to command"].holds is False
     assert rows["... in torch over compiled"].value == pytest.approx(250.0)
     assert rows["first use, compilation included"].value == 25.0
@@ -124,6 +125,8 @@ def test_every_measurement_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         "kernel_alone": 40, "kernel_alone_million": 40, "two_tenants": 40, "two_tenants_million": 40, "sms_1320": 40,
         "small_kernel": 40, "small_kernels_64_tenants": 1280, "tenants_64": 1280,
         "network_2": 30, "network_3": 30, "network_8": 30, "scheduler_2": 30, "scheduler_3": 30, "scheduler_8": 30,
+        "rule_2": 30, "rule_3": 30, "rule_8": 30,
+        "rule_scheduler_2": 30, "rule_scheduler_3": 30, "rule_scheduler_8": 30,
         "torch_2": 2, "torch_3": 2, "torch_8": 2, "first_use": 1, "first_use_cached": 1,
     }  # fmt: skip
     assert all(row["value"] > 0.0 for row in data["rows"])

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.results.curves import Curves, encode_curves, gather, read_curves
+from gpusched_env.experiments.results.curves import Curves, _comparable, encode_curves, gather, read_curves
 from gpusched_env.experiments.results.figure import apart, curves_svg, limits
 from tests.experiments.trainings import training
 
@@ -34,6 +34,12 @@ def test_seeds_of_one_training(curves: Curves, tmp_path: Path) -> None:
     path.write_bytes(encode_curves(curves))
     assert read_curves(path) == curves
     assert path.read_text().count("\n") == 4
+
+
+def test_searches_validate_at_about_the_same_points() -> None:
+    assert _comparable([0, 1000, 2100], [0, 1400, 2200])
+    assert not _comparable([0, 1000, 2100], [0, 1600, 2200])
+    assert not _comparable([0, 1000, 2100], [0, 1000])
 
 
 @pytest.mark.parametrize(
