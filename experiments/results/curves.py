@@ -156,7 +156,7 @@ def _timesteps(record: Record) -> list[int]:
 
 
 def _without_seed(record: Record) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(record.config))
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(record.config.checked()))
     del plain["seed"]
     return plain
 
