@@ -30,7 +30,7 @@ class EvolutionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """That each candidate plays of every training variant, on the same seeds as the others."""
     sigma: Positive = 0.4
     """Standard deviation of the weights at first."""
-    search: list[Literal["launch", "share", "level"]] = msgspec.field(
+    search: Annotated[list[Literal["launch", "share", "level"]], Meta(min_length=1)] = msgspec.field(
         default_factory=lambda: ["launch", "share", "level"]
     )
     """Which weights are searched; the others stay 0."""

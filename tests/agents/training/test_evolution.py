@@ -96,6 +96,7 @@ def test_randomised_episodes_are_drawn_anew_each_generation(tmp_path: Path) -> N
         ({"learning_rate": 0.1}, "no setting 'learning_rate'"),
         ({"population": 2}, "population"),
         ({"search": ["bias"]}, "search"),
+        ({"search": []}, "search"),
     ],
 )
 def test_what_does_not_fit_is_refused(values: dict[str, Any], message: str) -> None:
