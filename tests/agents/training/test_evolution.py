@@ -15,10 +15,12 @@ from gpusched_env.agents.policies.rule import SHAPES
 from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.agents.training.checkpoint import Checkpoints
 from gpusched_env.agents.training.config import TrainingConfig, config_of
+from gpusched_env.agents.training.population import Population
 from gpusched_env.agents.training.run import train
 from gpusched_env.agents.training.validator import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
+from tests.agents.made_up import made_up
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -83,10 +85,19 @@ def test_what_is_not_searched_stays_zero(tmp_path: Path) -> None:
     assert weights[:first].any()
 
 
-def test_randomised_episodes_are_drawn_anew_each_generation(tmp_path: Path) -> None:
-    values = {"randomise": {"rates": [0.5, 2.0], "profiles": 2.0}, "episodes": 2}
-    curves = [train(toy(**values), tmp_path / str(run)).curve for run in range(2)]
-    assert curves[0] == curves[1]
+def test_randomised_episodes_are_drawn_anew_each_generation() -> None:
+    """A policy costs the same in a generation whenever it plays, and something else in the next one."""
+    config = toy(randomise={"rates": [0.5, 2.0], "gpus": ["toy-4sm", "h100-sxm"]}, episodes=4)
+    policy = made_up("Toy", "rule")
+    costs = []
+    for generation in (0, 1, 0):
+        population = Population(config, policy)
+        costs.append(population.costs([policy.weights, policy.weights], generation)[0])
+        population.close()
+    assert costs[0].shape == (2, 4)
+    np.testing.assert_array_equal(costs[0][0], costs[0][1])
+    np.testing.assert_array_equal(costs[0], costs[2])
+    assert (costs[0] != costs[1]).any()
 
 
 @pytest.mark.parametrize(
