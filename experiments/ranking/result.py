@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.json_file import encode_rows, read_struct
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, Workloads
 
@@ -78,9 +79,7 @@ class Ranking(msgspec.Struct, kw_only=True):
 
 def encode_ranking(ranking: Ranking) -> bytes:
     """JSON, a line an episode."""
-    head = msgspec.structs.replace(ranking, episodes=[])
-    lines = b",\n".join(msgspec.json.encode(episode) for episode in ranking.episodes)
-    return msgspec.json.encode(head).removesuffix(b"[]}") + b"[\n" + lines + b"\n]}\n"
+    return encode_rows(msgspec.structs.replace(ranking, episodes=[]), ranking.episodes)
 
 
 def read_ranking(path: Path) -> Ranking:
@@ -89,15 +88,7 @@ def read_ranking(path: Path) -> Ranking:
     Raises:
         InputError: it cannot be read, or is none.
     """
-    try:
-        ranking = msgspec.json.decode(path.read_bytes(), type=Ranking)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: not a ranking ({error}); gpusched rank --json writes one") from error
-    if ranking.schema != SCHEMA:
-        raise InputError(f"{path}: schema {ranking.schema!r}, expected {SCHEMA!r}")
-    return ranking
+    return read_struct(path, Ranking, SCHEMA, "not a ranking", "gpusched rank --json writes one")
 
 
 def device_difference(ranking: Ranking, scenario: str) -> float:

@@ -14,6 +14,7 @@ import msgspec
 from gpusched_env.agents.training.record import Record, read_record
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.bootstrap import Interval, mean_interval
+from gpusched_env.experiments.json_file import encode_rows, read_struct
 
 SCHEMA = "gpusched-curves/1"
 
@@ -90,9 +91,7 @@ def gather(folders: Sequence[Path]) -> Curves:
 
 def encode_curves(curves: Curves) -> bytes:
     """JSON, a line a training."""
-    head = msgspec.structs.replace(curves, curves=[])
-    lines = b",\n".join(msgspec.json.encode(curve) for curve in curves.curves)
-    return msgspec.json.encode(head).removesuffix(b"[]}") + b"[\n" + lines + b"\n]}\n"
+    return encode_rows(msgspec.structs.replace(curves, curves=[]), curves.curves)
 
 
 def read_curves(path: Path) -> Curves:
@@ -101,15 +100,7 @@ def read_curves(path: Path) -> Curves:
     Raises:
         InputError: it cannot be read, or is none.
     """
-    try:
-        curves = msgspec.json.decode(path.read_bytes(), type=Curves)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: no learning curves ({error}); gpusched curves --json writes them") from error
-    if curves.schema != SCHEMA:
-        raise InputError(f"{path}: schema {curves.schema!r}, expected {SCHEMA!r}")
-    return curves
+    return read_struct(path, Curves, SCHEMA, "no learning curves", "gpusched curves --json writes them")
 
 
 def _check_same(first: Record, other: Record) -> None:
