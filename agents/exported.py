@@ -123,7 +123,7 @@ def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
         inputs = network.shapes(layout)["0.weight"][1]
         found = [MLP, network.activation == "relu", *map(tables.index, network.inputs), inputs, *widths]
     elif isinstance(network, RuleSizes):
-        found = [RULE, network.priorities, network.modes, network.quarters]
+        found = [RULE, network.priorities, network.modes, network.quarters, *layout.stream_priorities]
     else:
         found = [SLOTS, network.priorities, network.modes, network.quarters, network.width, network.heads]
     return np.array(found, np.int64)

@@ -23,6 +23,7 @@ from gpusched_env.agents.policies.sizes import (
     SLOT_FEATURES,
     TENANT_FEATURES,
 )
+from gpusched_env.agents.rows import owner
 from gpusched_env.agents.rule import rule_numbers
 from gpusched_env.envs.encoding import COUNT_HALF, Bools
 from gpusched_env.envs.features import DeviceFeature, TenantFeature
@@ -35,9 +36,11 @@ SLOTS = 1
 RULE = 2
 """Kinds of networks, in entry 0 of ``sizes``. The other entries: of :data:`MLP` whether ReLU takes the place of tanh,
 the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` priorities, modes,
-quarters, width and heads; of :data:`RULE` the first three of these."""
+quarters, width and heads; of :data:`RULE` the first three of these, and the stream priorities."""
 FIRST_WIDTH = 6
 """Entry of ``sizes`` with the first width of an :data:`MLP`."""
+RULE_PRIORITIES = 4
+"""Entry of ``sizes`` with the first stream priority of a :data:`RULE`."""
 
 
 @njit(fastmath={"contract"})
@@ -147,12 +150,12 @@ def _slots(
     launchable = device[DeviceFeature.LAUNCHABLE] * np.float32(slots)
     scratch[common + DeviceFeature.LAUNCHABLE] = launchable / (launchable + np.float32(COUNT_HALF))
     for kernel in range(running.shape[0]):
-        owner = _owner(running, kernel, slots)
-        if owner < 0:
+        tenant = owner(running, kernel, slots)
+        if tenant < 0:
             continue
         for column in range(KERNEL_FEATURES):
             value = running[kernel, column if column < OWNER else column + 1]
-            scratch[rows + owner * SLOT_FEATURES + own + column] += value
+            scratch[rows + tenant * SLOT_FEATURES + own + column] += value
             scratch[common + DEVICE_FEATURES + column] += value
     # Tokens.
     bias_at = SLOT_FEATURES * width
@@ -225,25 +228,19 @@ def _slots(
             _add(weights, partition, scratch, token, width, out, first_partition + slot * quarters, quarters)
     if modes > 0:
         for kernel in range(running.shape[0]):
-            owner = _owner(running, kernel, slots)
+            tenant = owner(running, kernel, slots)
             # An empty row is a row of zeros that nobody owns.
             _set(weights, join + (KERNEL_FEATURES + width) * width, scratch, mixed, width)
-            if owner >= 0:
+            if tenant >= 0:
                 for column in range(KERNEL_FEATURES):
                     scratch[common + column] = running[kernel, column if column < OWNER else column + 1]
                 after = _add(weights, join, scratch, common, KERNEL_FEATURES, scratch, mixed, width)
-                _add(weights, after, scratch, tokens + owner * width, width, scratch, mixed, width)
+                _add(weights, after, scratch, tokens + tenant * width, width, scratch, mixed, width)
             for j in range(mixed, mixed + width):
                 scratch[j] = max(scratch[j], zero)
             action = first_preemption + kernel * modes
             _set(weights, preempt + width * modes, out, action, modes)
             _add(weights, preempt, scratch, mixed, width, out, action, modes)
-
-
-@njit()
-def _owner(running: Singles, kernel: int, slots: int) -> int:
-    """Slot of a launched kernel's tenant; -1 for an empty row."""
-    return int(running[kernel, OWNER] * slots + 0.5) - 1
 
 
 @njit()
@@ -273,7 +270,7 @@ def numbers_of(
         _mlp(sizes, weights, pending, running, tenants, device, scratch, out)
     elif sizes[0] == RULE:
         first_partition = 1 + pending.shape[0] * sizes[1] + running.shape[0] * sizes[2]
-        rule_numbers(sizes[1], sizes[3], first_partition, weights, pending, tenants, mask, out)
+        rule_numbers(sizes[RULE_PRIORITIES:], sizes[3], first_partition, weights, pending, running, tenants, mask, out)
     else:
         _slots(sizes, weights, pending, running, tenants, device, scratch, mask, everything, out)
 

@@ -12,10 +12,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpusched_env.agents.policies.rule import LaunchTerm, LevelTerm, ShareTerm, Situation
+from gpusched_env.agents.rows import owner
 from gpusched_env.envs.encoding import COUNT_HALF, LOG_SCALE, Bools
-from gpusched_env.envs.features import PendingFeature, TenantFeature
+from gpusched_env.envs.features import PendingFeature, RunningFeature, TenantFeature
 
 Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
 
 LAUNCH_SHAPE = (len(LaunchTerm), len(Situation))
 SHARE_SHAPE = (len(ShareTerm), len(Situation))
@@ -61,11 +63,12 @@ def _round(value: float, low: int, high: int) -> int:
 
 @njit()
 def rule_numbers(
-    priorities: int,
+    priorities: Ints,
     quarters: int,
     first_partition: int,
     weights: Singles,
     pending: Singles,
+    running: Singles,
     tenants: Singles,
     mask: Bools,
     out: Singles,
@@ -73,10 +76,11 @@ def rule_numbers(
     """Write one number an action.
 
     Args:
-        priorities, quarters: stream priorities and partition sizes on offer (4 or none).
+        priorities: stream priorities on offer.
+        quarters: partition sizes on offer, 4 or none.
         first_partition: the first action that sets a partition.
         weights: arrays of :data:`~gpusched_env.agents.policies.rule.SHAPES` one after the other, transposed.
-        pending, tenants: of the observation.
+        pending, running, tenants: of the observation.
         mask: legal actions.
         out: written.
     """
@@ -144,16 +148,47 @@ def rule_numbers(
             if mask[action] and abs(tenants[slot, TenantFeature.PARTITION_SMS] - size / quarters) > 0.5 / quarters:
                 out[action] = wanted
                 continue
-        value = _ratio(tenants[slot, TenantFeature.WEIGHT]) * 1e3 / _microseconds(tenants[slot, TenantFeature.ALONE])
-        value *= max(1.0, _count(tenants[slot, TenantFeature.JOBS]))
-        level = (
-            priorities
-            - 1
-            - _round(1.0 / urgency - 1.0, 0, priorities - 1)
-            + level_weights[LevelTerm.DURATION] * duration
-            + level_weights[LevelTerm.BLOCK_DURATION] * block
-            + level_weights[LevelTerm.VALUE] * math.log(max(value, 1e-6))
-            + level_weights[LevelTerm.SLOWDOWN] * (2.0 * row[PendingFeature.JOB_SLOWDOWN] - 1.0)
-            + level_weights[LevelTerm.SLACK] * row[PendingFeature.SLACK]
-        )
-        out[1 + slot * priorities + _round(level, 0, priorities - 1)] = wanted
+        level = _launched_level(priorities, pending.shape[0], slot, running)
+        if level < 0:
+            level = _level(priorities.size, level_weights, duration, block, row, tenants[slot])
+        out[1 + slot * priorities.size + level] = wanted
+
+
+@njit()
+def _launched_level(priorities: Ints, slots: int, slot: int, running: Singles) -> int:
+    """Number of the stream priority that a launched, unfinished kernel of the tenant has; -1 if none is shown."""
+    for kernel in range(running.shape[0]):
+        if owner(running, kernel, slots) == slot:
+            urgency = _ratio(running[kernel, RunningFeature.STREAM_URGENCY])
+            for level in range(priorities.size):
+                if abs(urgency + priorities[level]) < 0.5:
+                    return level
+    return -1
+
+
+@njit()
+def _level(priorities: int, weights: Singles, duration: float, block: float, row: Singles, tenant: Singles) -> int:
+    """Number of the stream priority for a pending kernel.
+
+    Args:
+        priorities: how many are on offer.
+        weights: ``level``.
+        duration, block: its terms.
+        row, tenant: of the observation.
+    """
+    value = _ratio(tenant[TenantFeature.WEIGHT]) * 1e3 / _microseconds(tenant[TenantFeature.ALONE])
+    jobs = _count(tenant[TenantFeature.JOBS])
+    job_left_ms = 1e-3 * _microseconds(row[PendingFeature.JOB_LEFT])
+    level = (
+        priorities
+        - 1
+        - _round(1.0 / row[PendingFeature.URGENCY] - 1.0, 0, priorities - 1)
+        + weights[LevelTerm.DURATION] * duration
+        + weights[LevelTerm.BLOCK_DURATION] * block
+        + weights[LevelTerm.VALUE] * math.log(max(value, 1e-6))
+        + weights[LevelTerm.JOBS] * math.log(max(jobs, 1.0))
+        + weights[LevelTerm.JOB_LEFT] * math.log(max(job_left_ms, 1e-3))
+        + weights[LevelTerm.SLOWDOWN] * (2.0 * row[PendingFeature.JOB_SLOWDOWN] - 1.0)
+        + weights[LevelTerm.SLACK] * row[PendingFeature.SLACK]
+    )
+    return _round(level, 0, priorities - 1)

@@ -8,7 +8,9 @@ always launched, on the whole GPU. For any other tenant with a launchable kernel
 2. *Share.* ``4.4 + share . terms``, rounded, 1 to 4: the quarters of the GPU's SMs that the kernel may use. The
    tenant's partition is set first if it is another (and can be set), where the scenario offers partitions.
 3. *Level.* What its priority class stands for (the most urgent: the last of the scenario's stream priorities)
-   ``+ level . terms``, rounded: which of them it is launched with.
+   ``+ level . terms``, rounded: which of them it is launched with. While a kernel of the tenant is launched and
+   unfinished, the next ones go where that one went: a kernel at another stream priority is in another stream, and
+   waits for an event of the one before, which costs more than the right order gains.
 
 With all weights 0, every kernel is launched at once, on the whole GPU, at the stream priority of its class. So the
 weights say how to depart from that; there are few enough to read, and to search without gradients (CMA-ES). Policies
@@ -72,7 +74,11 @@ class LevelTerm(enum.IntEnum):
     DURATION = 0
     BLOCK_DURATION = enum.auto()
     VALUE = enum.auto()
-    """``ln`` of what delaying the tenant costs: its weight over its turnaround alone in ms, times its jobs."""
+    """``ln`` of what a delay of one of the tenant's jobs costs: its weight over its turnaround alone in ms."""
+    JOBS = enum.auto()
+    """``ln`` of the tenant's jobs in the system, which a delay of the first one delays, too."""
+    JOB_LEFT = enum.auto()
+    """``ln`` of the profiled device time left of the job, in ms, at least 0.001."""
     SLOWDOWN = enum.auto()
     """Slowdown that the job has coming, as ``2 x / (1 + x)``, minus 1."""
     SLACK = enum.auto()
