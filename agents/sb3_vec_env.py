@@ -21,9 +21,10 @@ class Sb3VecEnv(VecEnv):
     """A :class:`GpuSchedulingVectorEnv` in ``SAME_STEP`` mode, for the algorithms of stable-baselines3.
 
     The info of an environment whose episode ended holds all that the single environment's last info does
-    (``episode_metrics``, ``reward_terms``, ...), ``terminal_observation``, ``TimeLimit.truncated``, and
-    ``episode`` with return ``r``, length ``l`` and time ``t``, so that no monitor is needed. Other infos are
-    empty: :attr:`infos` has those of the whole batch as arrays.
+    (``episode_metrics``, ``reward_terms``, ...), ``terminal_observation``, ``TimeLimit.truncated`` (always false: what
+    is left undone at the horizon is charged in the last reward, so that nothing must be added for what would have
+    come after it), and ``episode`` with return ``r``, length ``l`` and time ``t``, so that no monitor is needed.
+    Other infos are empty: :attr:`infos` has those of the whole batch as arrays.
 
     ``shaping`` adds to the rewards that algorithms see and ``reward_scale`` multiplies them, so that they learn from
     numbers of a convenient size that come soon; ``episode`` has the true return.
@@ -84,13 +85,13 @@ class Sb3VecEnv(VecEnv):
         dones = terminations | truncations
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for e in np.flatnonzero(dones).tolist():
-            infos[e] = self._ending(e, truncated=bool(truncations[e]))
+            infos[e] = self._ending(e)
             self.reset_infos[e] = info_row(self.infos, e)
         if self._shaping is not None:
             rewards = rewards + self._shaping.step(observations, dones)
         return observations, (rewards * self.reward_scale).astype(np.float32), dones, infos
 
-    def _ending(self, e: int, *, truncated: bool) -> dict[str, Any]:
+    def _ending(self, e: int) -> dict[str, Any]:
         episode = {
             "r": float(self._returns[e]),
             "l": int(self._lengths[e]),
@@ -101,7 +102,7 @@ class Sb3VecEnv(VecEnv):
         return {
             **info_row(self.infos["final_info"], e),
             "terminal_observation": self.infos["final_obs"][e],
-            "TimeLimit.truncated": truncated,
+            "TimeLimit.truncated": False,
             "episode": episode,
         }
 

@@ -4,7 +4,9 @@ A job's cost grows at the same rate however much of it is done, and stops only w
 hundreds of decisions after a kernel was held up. The potential is minus the cost that the jobs in the system still
 have to come if nothing disturbs them; its growth is the progress made. Added to the reward, a job that runs
 undisturbed earns 0 and one that is held up loses at that moment. Differences of a potential do not change which
-policy is best (A. Ng, D. Harada, S. Russell, *Policy invariance under reward transformations*, ICML 1999).
+policy is best (A. Ng, D. Harada, S. Russell, *Policy invariance under reward transformations*, ICML 1999). That holds
+for sums without a discount, which these are; a learner that discounts sees a bias of a share ``1 - gamma`` of the
+potential at every decision.
 """
 
 from __future__ import annotations

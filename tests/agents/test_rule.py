@@ -125,6 +125,33 @@ def test_levels_shift_stream_priorities_within_what_is_on_offer() -> None:
     assert levels == {(URGENT, 1), (OTHER, 1)}
 
 
+def test_a_tenant_keeps_its_level_while_a_kernel_is_launched() -> None:
+    """Durations tell levels apart, but only the first kernel's after the tenant's last one has ended."""
+    scenario = load_scenario("MultiTenantBurst", horizon_us=6000.0)
+    policy = rule(scenario, level={LevelTerm.DURATION: 3.0})
+    env = GpuSchedulingEnv(scenario, wait_us=policy.info.wait_us)
+    observation, _ = env.reset(seed=0)
+    last: dict[int, int] = {}
+    kept, changed = 0, 0
+    for _ in range(3000):
+        launched = env.view.tenants.kernels_launched
+        batch = {name: table[None] for name, table in observation.items()}
+        (action,) = policy.act(batch, env.action_masks()[None])
+        kind, slot, level = env.layout.split(int(action))
+        if kind == "launch":
+            if launched[slot] > 0:
+                assert level == last[slot]
+                kept += 1
+            else:
+                changed += level != last.get(slot, level)
+            last[slot] = level
+        observation, _, terminated, truncated, _ = env.step(int(action))
+        if terminated or truncated:
+            break
+    assert kept > 100
+    assert changed >= 3
+
+
 def test_masks_of_another_shape_are_refused() -> None:
     scenario = load_scenario("InferenceBesideTraining")
     env = GpuSchedulingEnv(scenario)
