@@ -26,8 +26,9 @@ class EvolutionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     population: Annotated[int, Meta(ge=4)] = 16
     """Candidates of a generation."""
-    episodes: Count = 2
-    """That each candidate plays of every training variant, on the same seeds as the others."""
+    episodes: Count = 1
+    """That each candidate plays of every training variant, on the same seeds as the others. More take generations away
+    from the search: worth it where costs differ more from seed to seed than between candidates."""
     sigma: Positive = 0.4
     """Standard deviation of the weights at first."""
     search: Annotated[list[Literal["launch", "share", "level"]], Meta(min_length=1)] = msgspec.field(
