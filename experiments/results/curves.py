@@ -116,7 +116,7 @@ def _check_same(first: Record, other: Record) -> None:
     ours, others = first.versions.get(package), other.versions.get(package)
     if ours != others:
         raise InputError(f"{where}: trained with versions {ours} and {others} of {package}")
-    if not _comparable(_timesteps(first), _timesteps(other)):
+    if not _comparable(_timesteps(first), _timesteps(other), first.config.validate_every):
         raise InputError(
             f"{where}: {len(_timesteps(first))} and {len(_timesteps(other))} validations, up to "
             f"{_timesteps(first)[-1]:,} and {_timesteps(other)[-1]:,} decisions; --resume completes a training"
@@ -135,11 +135,13 @@ def _baselines(records: Sequence[Record]) -> dict[str, float]:
     return found
 
 
-def _comparable(mine: list[int], theirs: list[int]) -> bool:
-    """Whether validations came at the same points, within half of the way from one to the next."""
-    steps = [after - before for before, after in itertools.pairwise(mine)]
-    near = all(abs(a - b) <= min(steps, default=0) / 2 for a, b in zip(mine, theirs, strict=False))
-    return len(mine) == len(theirs) and near
+def _comparable(mine: list[int], theirs: list[int], every: int) -> bool:
+    """Whether as many validations came at about the same points.
+
+    A validation is due ``every`` decisions after the last one, but waits for the end of a generation. Generations
+    differ in length, so that the points of two searches drift apart, by less than one interval.
+    """
+    return len(mine) == len(theirs) and all(abs(a - b) < every for a, b in zip(mine, theirs, strict=True))
 
 
 def _timesteps(record: Record) -> list[int]:

@@ -37,9 +37,10 @@ def test_seeds_of_one_training(curves: Curves, tmp_path: Path) -> None:
 
 
 def test_searches_validate_at_about_the_same_points() -> None:
-    assert _comparable([0, 1000, 2100], [0, 1400, 2200])
-    assert not _comparable([0, 1000, 2100], [0, 1600, 2200])
-    assert not _comparable([0, 1000, 2100], [0, 1000])
+    """Generations differ in length: points are apart by less than the interval that was asked for."""
+    assert _comparable([0, 1100, 2200, 2500], [0, 1800, 2800, 2900], 1000)
+    assert not _comparable([0, 1000, 2100], [0, 2000, 2200], 1000)
+    assert not _comparable([0, 1000, 2100], [0, 1000], 1000)
 
 
 @pytest.mark.parametrize(
