@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from gpusched_env.agents.training.record import Record, read_record
 from gpusched_env.errors import InputError
@@ -25,6 +26,8 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     command: str
     versions: dict[str, str]
+    timesteps: list[int]
+    """Decisions before each validation."""
     costs: list[float]
     """Mean cost of each validation."""
 
@@ -46,13 +49,14 @@ class Curves(msgspec.Struct, frozen=True, kw_only=True):
     baselines: dict[str, float]
     """Mean costs of hand-written schedulers on these episodes."""
     timesteps: list[int]
-    """Decisions before each validation; of a search, whose generations differ in length, the mean over the seeds."""
+    """Where the mean over seeds is taken: decisions before each validation, on average over the seeds."""
     curves: list[Curve]
     """By seed."""
 
     def means(self) -> list[Interval]:
-        """Of each validation: the mean over seeds."""
-        return [mean_interval(costs) for costs in zip(*(curve.costs for curve in self.curves), strict=True)]
+        """At each of ``timesteps``: the mean over seeds, whose costs are linear between their validations."""
+        costs = [np.interp(self.timesteps, curve.timesteps, curve.costs).tolist() for curve in self.curves]
+        return [mean_interval(found) for found in zip(*costs, strict=True)]
 
     def best_baselines(self, count: int) -> list[tuple[str, float]]:
         """The hand-written schedulers of lowest cost, best first."""
@@ -82,6 +86,7 @@ def gather(folders: Sequence[Path]) -> Curves:
                 seed=record.config.seed,
                 command=record.command,
                 versions=record.versions,
+                timesteps=_timesteps(record),
                 costs=[point.cost for point in record.curve.validations],
             )
             for record in records
@@ -136,7 +141,7 @@ def _baselines(records: Sequence[Record]) -> dict[str, float]:
 
 
 def _comparable(mine: list[int], theirs: list[int], every: int) -> bool:
-    """Whether as many validations came at about the same points.
+    """Whether there are as many validations, none an interval away from the other's.
 
     A validation is due ``every`` decisions after the last one, but waits for the end of a generation. Generations
     differ in length, so that the points of two searches drift apart, by less than one interval.

@@ -47,7 +47,7 @@ def curves_svg(curves: Curves) -> bytes:
         steps = np.array(curves.timesteps) / 1e6
         for number, curve in enumerate(curves.curves):
             label = _seeds(len(curves.curves)) if number == 0 else None
-            axes.plot(steps, curve.costs, color=SEED, linewidth=0.8, label=label)
+            axes.plot(np.array(curve.timesteps) / 1e6, curve.costs, color=SEED, linewidth=0.8, label=label)
         means = curves.means()
         low, high = ([getattr(m, side) for m in means] for side in ("low", "high"))
         if None not in low:

@@ -36,6 +36,14 @@ def test_seeds_of_one_training(curves: Curves, tmp_path: Path) -> None:
     assert path.read_text().count("\n") == 4
 
 
+def test_seeds_are_averaged_at_the_same_points(curves: Curves) -> None:
+    """The second seed is half way from 8 to 6 at 300 decisions, and has ended with 6 before 500."""
+    first = msgspec.structs.replace(curves.curves[0], timesteps=[0, 300, 500], costs=[8.0, 5.0, 4.0])
+    second = msgspec.structs.replace(curves.curves[1], timesteps=[0, 200, 400], costs=[8.0, 8.0, 6.0])
+    drifted = msgspec.structs.replace(curves, timesteps=[0, 300, 500], curves=[first, second])
+    assert [mean.mean for mean in drifted.means()] == pytest.approx([8.0, 6.0, 5.0])
+
+
 def test_searches_validate_at_about_the_same_points() -> None:
     """Generations differ in length: points are apart by less than the interval that was asked for."""
     assert _comparable([0, 1100, 2200, 2500], [0, 1800, 2800, 2900], 1000)
@@ -98,7 +106,7 @@ def test_the_frame_holds_the_best_scheduler_and_leaves_out_untrained_agents(curv
         curves,
         baselines={"best": 9.5, "next": 11.5, "worst": 30.0},
         timesteps=list(range(10)),
-        curves=[msgspec.structs.replace(curves.curves[0], costs=costs)],
+        curves=[msgspec.structs.replace(curves.curves[0], timesteps=list(range(10)), costs=costs)],
     )
     bottom, top = limits(long)
     assert 8.0 < bottom < 9.0
