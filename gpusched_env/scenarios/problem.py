@@ -17,32 +17,46 @@ from numpy.typing import NDArray
 from gpusched_env.data import read_recorded
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.hardware.timing import host_copy_us
 from gpusched_env.scenarios.profile_error import with_profile_error
+from gpusched_env.scenarios.program import Compiler, JobProgram, NodeOp, as_graph, critical_path_us
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
-from gpusched_env.workload.alone import run_alone
+from gpusched_env.workload.alone import run_threads_alone
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile, profile_kernel
 from gpusched_env.workload.tenant import Tenant
-from gpusched_env.workload.workload import Op, OpKind, Workload, read_workload
+from gpusched_env.workload.workload import Workload, read_workload
 
 
 @dataclass(frozen=True, slots=True)
-class HostOp:
-    """One host operation of a tenant on this problem's GPU."""
+class Stream:
+    """A stream: what is launched into it starts in order."""
 
-    kind: OpKind
-    host_us: float
-    """Host time before it."""
-    identity: int
-    """Row of ``Problem.kernels``; -1 if it is no kernel."""
-    scale: float
-    """Actual over profiled duration of this occurrence (kernels)."""
-    device_us: float
-    """Device time alone (kernels: profiled duration times ``scale``)."""
-    bytes: int
-    left_us: float
-    """Profiled device time of this and all later kernels of the iteration."""
+    tenant: int
+    """Row of the tenant whose program uses it; -1: the scheduler's own."""
+    priority: int
+    """Stream priority that the program asks for, CUDA's convention."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphProfile:
+    """A CUDA graph as a scheduler that does not look inside knows it."""
+
+    name: str
+    kernels: int
+    """Kernels among its nodes."""
+    blocks: int
+    """Thread blocks of all of them."""
+    threads: int
+    """Most threads of a block."""
+    blocks_per_sm: int
+    """Fewest blocks of one of its kernels that an empty SM holds."""
+    sms: int
+    """Most SMs that one of them uses on an empty GPU."""
+    duration_us: float
+    """Profiled duration alone: its longest chain of nodes with the gaps of graphs."""
+    issue: float
+    dram: float
+    """Shares of issue slots and DRAM bandwidth, means over its kernels by their durations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +65,10 @@ class TenantProgram:
 
     tenant: Tenant
     workload: Workload
-    variants: tuple[tuple[HostOp, ...], ...]
-    """One sequence a recorded iteration (only the first without variation)."""
+    variants: tuple[JobProgram, ...]
+    """One a recorded iteration (only the first without variation)."""
     host_spread: tuple[float, ...]
     """Factors on host times that jobs draw from: recorded iteration times over their median."""
-    gap_us: float
-    """Time between a kernel's end and the start of the next one queued in the stream."""
     alone_us: float
     """Profiled turnaround of one job alone on the GPU (mean over variants)."""
 
@@ -70,8 +82,13 @@ class Problem:
     kernels: tuple[KernelProfile, ...]
     """Profiles by identity: equal name, grid, block, registers and shared memory of one workload."""
     gaps_us: NDArray[np.float64]
-    """Per identity: profiled mean time from its end to the start of its tenant's next kernel in the iteration, alone on
-    the GPU (copies between the two leave the SMs idle too); 0 for the last kernel."""
+    """Per identity, kernels and then graphs: profiled mean time from its end to the start of its tenant's next kernel in
+    the iteration, alone on the GPU (copies between the two leave the SMs idle too); 0 for the last one."""
+    graphs: tuple[GraphProfile, ...]
+    """CUDA graphs; their identities follow those of the kernels."""
+    streams: tuple[Stream, ...]
+    """The tenants' streams, tenant after tenant, then the scheduler's own. A stream's hardware queue is its row modulo
+    the GPU's channels."""
     programs: tuple[TenantProgram, ...]
     """One a tenant, in the scenario's order."""
 
@@ -123,28 +140,59 @@ def build_problem(
     needed = sum(tenant.memory_bytes for tenant in scenario.tenants)
     if needed > gpu.memory_bytes:
         raise InputError(f"{where}: tenants need {needed} bytes of device memory, {gpu.name} has {gpu.memory_bytes}")
+    loaded = [_workload_of(tenant, workloads or {}, gpu) for tenant in scenario.tenants]
     profiles: list[KernelProfile] = []
-    offsets: dict[str, int] = {}
-    programs = []
-    gaps: list[list[float]] = []
-    for tenant in scenario.tenants:
-        workload = (workloads or {}).get(tenant.workload) or load_workload(tenant.workload)
-        if tenant.workload not in offsets:
-            offsets[tenant.workload] = len(profiles)
+    graphs: list[GraphProfile] = []
+    first_kernel: dict[str, int] = {}
+    first_graph: dict[tuple[str, str], int] = {}
+    for tenant, workload in zip(scenario.tenants, loaded, strict=True):
+        if tenant.workload not in first_kernel:
+            first_kernel[tenant.workload] = len(profiles)
             try:
                 profiles += [profile(workload.gpu, kernel) for kernel in workload.kernels]
             except InputError as error:
                 raise InputError(f"workload {tenant.workload}: {error}") from error
-            gaps += [[] for _ in workload.kernels]
-        programs.append(_program(tenant, workload, offsets[tenant.workload], profiles, gaps, gpu, scenario.variation))
+    compilers = []
+    streams: list[Stream] = []
+    for row, (tenant, workload) in enumerate(zip(scenario.tenants, loaded, strict=True)):
+        key = tenant.workload, tenant.launch
+        known = key in first_graph
+        first = first_graph.setdefault(key, len(profiles) + len(graphs))
+        compiler = Compiler(workload, profiles, first_kernel[tenant.workload], first, len(streams), gpu)
+        if not known:
+            graphs += [
+                _graph_profile(f"{workload.name} graph {g}", compiler.nodes(nodes), profiles, gpu)
+                for g, nodes in enumerate(workload.graphs)
+            ]
+        streams += [Stream(row, priority) for priority in workload.stream_priorities]
+        compilers.append(compiler)
+    streams += [Stream(-1, 0) for _ in range(scenario.streams)]
+    gaps: list[list[float]] = [[] for _ in range(len(profiles) + len(graphs))]
+    programs = tuple(
+        _program(tenant, compiler, gaps, scenario.variation)
+        for tenant, compiler in zip(scenario.tenants, compilers, strict=True)
+    )
     problem = Problem(
         scenario=scenario,
         gpu=gpu,
         kernels=tuple(profiles),
         gaps_us=np.array([statistics.fmean(g) if g else 0.0 for g in gaps]),
-        programs=tuple(programs),
+        graphs=tuple(graphs),
+        streams=tuple(streams),
+        programs=programs,
     )
     return with_profile_error(problem)
+
+
+def _workload_of(tenant: Tenant, workloads: Mapping[str, Workload], gpu: GpuSpec) -> Workload:
+    """A tenant's workload, as a graph where the tenant launches it so."""
+    workload = workloads.get(tenant.workload) or load_workload(tenant.workload)
+    if tenant.launch == "eager":
+        return workload
+    try:
+        return as_graph(workload, gpu)
+    except ValueError as error:
+        raise InputError(f"tenant {tenant.name}: launch is graph, but workload {tenant.workload}: {error}") from error
 
 
 def load_workload(name_or_path: str) -> Workload:
@@ -163,80 +211,61 @@ def _profile(gpu: GpuSpec, recorded_on: str, kernel: Kernel) -> KernelProfile:
     return profile_kernel(kernel, gpu if recorded_on == gpu.name else load_gpu(recorded_on), gpu)
 
 
-def _program(
-    tenant: Tenant,
-    workload: Workload,
-    offset: int,
-    profiles: Sequence[KernelProfile],
-    gaps: list[list[float]],
-    gpu: GpuSpec,
-    variation: bool,
-) -> TenantProgram:
-    graph = tenant.launch == "graph"
-    timing = gpu.timing
-    if graph:
-        timing = msgspec.structs.replace(timing, stream_gap_us=timing.graph_gap_us)
+def _graph_profile(
+    name: str, nodes: Sequence[NodeOp], profiles: Sequence[KernelProfile], gpu: GpuSpec
+) -> GraphProfile:
+    kernels = [profiles[node.identity] for node in nodes if node.identity >= 0]
+    spent_us = sum(kernel.duration_us for kernel in kernels)
+    profiled = [replace(n, device_us=profiles[n.identity].duration_us) if n.identity >= 0 else n for n in nodes]
+    return GraphProfile(
+        name=name,
+        kernels=len(kernels),
+        blocks=sum(kernel.kernel.blocks for kernel in kernels),
+        threads=max(kernel.kernel.threads for kernel in kernels),
+        blocks_per_sm=min(kernel.footprint.blocks_per_sm for kernel in kernels),
+        sms=max(kernel.sms for kernel in kernels),
+        duration_us=critical_path_us(profiled, gpu.timing.graph_gap_us),
+        issue=sum(kernel.issue * kernel.duration_us for kernel in kernels) / spent_us,
+        dram=sum(kernel.dram * kernel.duration_us for kernel in kernels) / spent_us,
+    )
+
+
+def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variation: bool) -> TenantProgram:
+    workload, timing = compiler.workload, compiler.gpu.timing
     variants = []
     alone = []
     for variant in workload.variants if variation else workload.variants[:1]:
-        ops = _host_ops(_as_graph(variant.ops, gpu) if graph else variant.ops, workload, offset, profiles, gpu)
-        if tenant.iteration_us is not None and not graph:
-            scale = _host_scale(ops, tenant, gpu)
-            ops = tuple(replace(op, host_us=op.host_us * scale) for op in ops)
-        _, starts, ends = run_alone(((op.kind, op.host_us, op.device_us) for op in ops), timing)
-        device_ops = (op for op in ops if op.kind is not OpKind.SYNC)
-        spans = zip(device_ops, starts, ends, strict=True)
-        kernels = [(op.identity, start, end) for op, start, end in spans if op.identity >= 0]
-        for (identity, _, end), (_, start, _) in itertools.pairwise(kernels):
+        job = compiler.job(variant)
+        if tenant.iteration_us is not None and tenant.launch == "eager":
+            job = job.with_host_times(_host_scale(job, tenant, compiler.gpu))
+        _, spans = run_threads_alone(job.by_thread(), timing)
+        placed = zip(job.ops, (span for thread in spans for span in thread), strict=True)
+        kernels = sorted((span, op.identity) for op, span in placed if span is not None and op.identity >= 0)
+        for ((_, end), identity), ((start, _), _) in itertools.pairwise(kernels):
             gaps[identity].append(max(0.0, start - end))
-        alone.append(ends[-1])
-        variants.append(ops)
+        alone.append(max(span[1] for thread in spans for span in thread if span is not None))
+        variants.append(job)
     median = statistics.median(workload.iteration_us)
     return TenantProgram(
         tenant=tenant,
         workload=workload,
         variants=tuple(variants),
         host_spread=tuple(t / median for t in workload.iteration_us) if variation else (1.0,),
-        gap_us=timing.stream_gap_us,
         alone_us=statistics.fmean(alone),
     )
 
 
-def _as_graph(ops: tuple[Op, ...], gpu: GpuSpec) -> tuple[Op, ...]:
-    """The operations of an iteration as one graph launch: no host time between them, one wait at the end."""
-    device_ops = [msgspec.structs.replace(op, host_us=0.0) for op in ops if op.kind is not OpKind.SYNC]
-    device_ops[0] = msgspec.structs.replace(device_ops[0], host_us=gpu.timing.graph_launch_us)
-    return (*device_ops, Op(OpKind.SYNC))
-
-
-def _host_ops(
-    ops: tuple[Op, ...], workload: Workload, offset: int, profiles: Sequence[KernelProfile], gpu: GpuSpec
-) -> tuple[HostOp, ...]:
-    result = []
-    left = sum(profiles[offset + op.index].duration_us for op in ops if op.kind is OpKind.KERNEL)
-    for op in ops:
-        if op.kind is OpKind.KERNEL:
-            profile = profiles[offset + op.index]
-            scale = op.duration_us / workload.kernels[op.index].duration_us
-            result.append(HostOp(op.kind, op.host_us, offset + op.index, scale, profile.duration_us * scale, 0, left))
-            left -= profile.duration_us
-        else:
-            # A recorded copy keeps its time on the GPU of the recording; elsewhere the engine's speed decides.
-            between = op.kind in (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST) and workload.gpu != gpu.name
-            device_us = host_copy_us(gpu, op.bytes) if between else op.duration_us
-            result.append(HostOp(op.kind, op.host_us, -1, 1.0, device_us, op.bytes, left))
-    return tuple(result)
-
-
-def _host_scale(ops: Sequence[HostOp], tenant: Tenant, gpu: GpuSpec) -> float:
+def _host_scale(job: JobProgram, tenant: Tenant, gpu: GpuSpec) -> float:
     """The factor on host times with which an iteration alone takes its ``iteration_us`` (0 if it takes longer)."""
 
+    threads = job.by_thread()
+
     def alone(scale: float) -> float:
-        return run_alone(((op.kind, op.host_us, op.device_us) for op in ops), gpu.timing, scale)[0]
+        return run_threads_alone(threads, gpu.timing, scale)[0]
 
     iteration_us = tenant.iteration_us or 0.0
     low, high = 0.0, 1.0
-    if alone(high) < iteration_us and not any(op.host_us > 0.0 for op in ops):
+    if alone(high) < iteration_us and not any(op.host_us > 0.0 for op in job):
         raise InputError(
             f"tenant {tenant.name}: iteration_us is {iteration_us:g}, but workload {tenant.workload} has no host times "
             f"to stretch: an iteration takes {alone(high):g} us at any host speed"

@@ -18,7 +18,8 @@ from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.workload_sets import WorkloadSets, problem_with_sets
 from gpusched_env.workload.tenant import Tenant
 
-CommandName = Literal["launch", "preempt", "partition"]
+CommandName = Literal["launch", "preempt", "partition", "reject"]
+PreemptionChoice = Literal["drain", "save", "reset", "save-part"]
 Contexts = Literal["shared", "per-tenant"]
 
 
@@ -58,12 +59,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What an agent may do besides waiting."""
     stream_priorities: tuple[Annotated[int, Meta(le=0)], ...] = (0, -1)
     """Stream priorities that an agent can choose for a launch."""
-    preemption: Annotated[tuple[Literal["drain", "save", "reset"], ...], Meta(min_length=1)] = (
-        "drain",
-        "save",
-        "reset",
-    )
-    """Modes that an agent can choose, if ``preempt`` is among the commands."""
+    streams: Annotated[int, Meta(ge=0)] = 0
+    """Streams of the scheduler's own, into which it can launch any tenant's kernels."""
+    preemption: Annotated[tuple[PreemptionChoice, ...], Meta(min_length=1)] = ("drain", "save", "reset")
+    """Ways of preempting that an agent can choose, if ``preempt`` is among the commands; ``save-part``: only the blocks
+    on a quarter, half or three quarters of the SMs are saved."""
     contexts: Contexts = "shared"
     """``shared``: all tenants in one context (streams, MPS); ``per-tenant``: time-sliced processes."""
     lookahead: Annotated[int, Meta(ge=1)] = 1

@@ -1,21 +1,56 @@
-"""How a host program runs when nobody else uses the GPU: a recurrence over one stream.
+"""How a host program runs when nobody else uses the GPU: a recurrence over its streams.
 
-Used to scale recorded host times to the unprofiled wall time, to profile turnarounds and gaps, and to
-check the devices against (a tenant alone must do exactly this).
+Used to scale recorded host times to the unprofiled wall time, to profile turnarounds and gaps, and to check the
+devices against (a tenant alone on one stream must do exactly this; kernels on several streams are taken not to slow
+each other).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 from gpusched_env.hardware.specs import Timing
-from gpusched_env.workload.workload import OpKind
+from gpusched_env.workload.workload import DEVICE_OPS, OpKind
+
+
+class AloneOp(NamedTuple):
+    """What :func:`run_alone` reads of an operation."""
+
+    kind: OpKind
+    host_us: float
+    device_us: float
+    stream: int = 0
+    gap_us: float = -1.0
+    """From the end of the operation before in its stream; negative: the GPU's ``stream_gap_us``."""
+    after: tuple[int, ...] = ()
+    """Marks that it waits for."""
+    mark: int = -1
+    """Mark that it sets, for others to wait for."""
+
+
+class _Op(Protocol):
+    @property
+    def kind(self) -> OpKind: ...
+    @property
+    def host_us(self) -> float: ...
+    @property
+    def device_us(self) -> float: ...
+    @property
+    def stream(self) -> int: ...
+    @property
+    def gap_us(self) -> float: ...
+    @property
+    def after(self) -> tuple[int, ...]: ...
+    @property
+    def mark(self) -> int: ...
 
 
 def run_alone(
     ops: Iterable[tuple[int, float, float]], timing: Timing, host_scale: float = 1.0
 ) -> tuple[float, list[float], list[float]]:
-    """Run one iteration of a host program on an idle GPU.
+    """Run one iteration of a program of one thread and one stream on an idle GPU.
 
     Args:
         ops: ``(kind, host_us, device_us)`` in program order (``kind`` an :class:`OpKind`).
@@ -23,23 +58,77 @@ def run_alone(
         host_scale: factor on all host times.
 
     Returns:
-        the host's time at the end of the last operation, and start and end of each device operation
-        (microseconds since the host began; ``SYNC`` has no entry).
+        as :func:`run_threads_alone`, with start and end of each device operation in program order.
     """
-    host = 0.0
-    device_free = -1e30
+    thread = [AloneOp(OpKind(kind), host_us, device_us) for kind, host_us, device_us in ops]
+    host, spans = run_threads_alone([thread], timing, host_scale)
+    placed = [span for span in spans[0] if span is not None]
+    return host, [start for start, _ in placed], [end for _, end in placed]
+
+
+def run_threads_alone(
+    threads: Sequence[Sequence[_Op]], timing: Timing, host_scale: float = 1.0
+) -> tuple[float, list[list[tuple[float, float] | None]]]:
+    """Run one iteration of a program on an idle GPU.
+
+    Args:
+        threads: operations by host thread.
+        timing: the GPU's latencies.
+        host_scale: factor on all host times.
+
+    Returns:
+        the time at which the last host thread is done with its last operation, and for each operation of each thread
+        its start and end on the device, ``None`` where it has none (microseconds since the hosts began).
+    """
+    spans: list[list[tuple[float, float] | None]] = [[] for _ in threads]
+    stream_end: dict[int, float] = {}
+    mark_end: dict[int, float] = {}
     last_end = 0.0
-    starts: list[float] = []
-    ends: list[float] = []
-    for kind, host_us, device_us in ops:
-        host += host_us * host_scale
-        if kind == OpKind.SYNC:
-            if last_end > 0.0:
-                host = max(host, last_end + timing.sync_latency_us)
+    # Always the thread whose time is least goes on; one that waits for a mark lets the others go first.
+    turns = [(0.0, t) for t in range(len(threads))]
+    finished = 0.0
+    stuck = 0
+    while turns:
+        host, t = heapq.heappop(turns)
+        if len(spans[t]) == len(threads[t]):
+            finished = max(finished, host)
             continue
-        start = max(host + timing.launch_latency_us, device_free)
-        last_end = start + device_us
-        device_free = last_end + timing.stream_gap_us
-        starts.append(start)
-        ends.append(last_end)
-    return host, starts, ends
+        op = threads[t][len(spans[t])]
+        if any(mark not in mark_end for mark in op.after) and stuck <= len(turns):
+            stuck += 1
+            heapq.heappush(turns, (max([host, *(time for time, _ in turns)]), t))
+            continue
+        stuck = 0
+        host += op.host_us * host_scale
+        span = None
+        if op.kind in DEVICE_OPS:
+            gap_us = op.gap_us if op.gap_us >= 0.0 else timing.stream_gap_us
+            start = host + timing.launch_latency_us
+            if op.stream in stream_end:
+                start = max(start, stream_end[op.stream] + gap_us)
+            for mark in op.after:
+                start = max(start, mark_end.get(mark, 0.0) + max(gap_us, timing.event_latency_us))
+            end = start + op.device_us
+            span = (start, end)
+            stream_end[op.stream] = end
+            last_end = max(last_end, end)
+            if op.mark >= 0:
+                mark_end[op.mark] = end
+        else:
+            ends = _awaited(op, stream_end, mark_end, last_end)
+            if ends > 0.0:
+                host = max(host, ends + timing.sync_latency_us)
+        spans[t].append(span)
+        heapq.heappush(turns, (host, t))
+    return finished, spans
+
+
+def _awaited(op: _Op, stream_end: dict[int, float], mark_end: dict[int, float], last_end: float) -> float:
+    """The end of what a host waits for at ``op``; 0 if that is nothing."""
+    if op.kind is OpKind.SYNC:
+        return last_end
+    if op.kind is OpKind.SYNC_STREAM:
+        return stream_end.get(op.stream, 0.0)
+    if op.kind is OpKind.SYNC_EVENT:
+        return max((mark_end.get(mark, 0.0) for mark in op.after), default=0.0)
+    return 0.0

@@ -13,14 +13,6 @@ KernelClass = Literal["compute", "memory", "mixed", "latency"]
 """What bounds a kernel alone: arithmetic, DRAM traffic, both, or neither (tiny and latency-bound)."""
 
 
-class Segment(msgspec.Struct, frozen=True, array_like=True):
-    """A range of device memory that a kernel reads or writes: ``[first, end)`` bytes of a storage."""
-
-    storage: int
-    first: Annotated[int, Meta(ge=0)]
-    end: Annotated[int, Meta(ge=0)]
-
-
 class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One kernel: what a launch call says of it, and what a profile run alone on a GPU measured.
 
@@ -44,9 +36,6 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """DRAM traffic of the whole kernel, bytes; ``None``: estimated by class."""
     idempotent: bool = True
     """Whether the kernel may be killed and run again from the start (reset preemption)."""
-    reads: tuple[Segment, ...] | None = None
-    writes: tuple[Segment, ...] | None = None
-    """Memory touched, if known; ``None`` means possibly all of it."""
 
     @property
     def blocks(self) -> int:

@@ -1,14 +1,16 @@
 """A workload: what one host process does in one iteration, as recorded, in one or more variants.
 
-A variant is one recorded iteration: a sequence of host operations. A host works through it in order;
-before each operation it spends ``host_us`` of its own time. Kernels, copies and memsets are asynchronous
-(they queue in the tenant's stream); ``SYNC`` blocks the host until everything it issued has finished.
+A variant is one recorded iteration: the operations of one or more host threads. A thread works through its own in
+order; before each operation it spends ``host_us`` of its time. Kernels, copies, memsets and graphs are asynchronous:
+they queue in a stream of the program. Streams run side by side, but for the events that one records and another
+waits for; synchronisations block a host thread.
 """
 
 from __future__ import annotations
 
 import enum
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -32,27 +34,100 @@ class OpKind(enum.IntEnum):
     MEMSET = 4
     """Copies and memsets occupy their engine, not the SMs."""
     SYNC = 5
-    """Wait until all earlier operations of this host have finished."""
+    """Wait until all earlier operations of this tenant have finished."""
+    SYNC_STREAM = 6
+    """Wait until all earlier operations in the stream have finished."""
+    SYNC_EVENT = 7
+    """Wait until event ``index`` of this iteration is complete."""
+    RECORD = 8
+    """Record event ``index`` in the stream: it is complete when everything before it there is."""
+    WAIT = 9
+    """Later operations in the stream wait for event ``index`` of this iteration (none if nothing records it)."""
+    GRAPH = 10
+    """Launch graph ``index`` of the graph table: one launch, however many nodes it has."""
+    HOST = 11
+    """Nothing but the host's time."""
+
+
+COPIES = (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST, OpKind.COPY_ON_DEVICE, OpKind.MEMSET)
+"""Operations of the copy engines."""
+DEVICE_OPS = frozenset({OpKind.KERNEL, OpKind.GRAPH, *COPIES})
+"""Operations that become launches."""
+EVENT_OPS = frozenset({OpKind.RECORD, OpKind.WAIT, OpKind.SYNC_EVENT})
+
+
+class Segment(msgspec.Struct, frozen=True, array_like=True):
+    """A range of device memory that a launch reads or writes: ``[first, end)`` bytes of a storage."""
+
+    storage: int
+    first: Annotated[int, Meta(ge=0)]
+    end: Annotated[int, Meta(ge=0)]
+
+
+class Child(msgspec.Struct, frozen=True, array_like=True):
+    """A kernel that a kernel launches from the device (fire and forget). In files ``[index, duration_us]``."""
+
+    index: Annotated[int, Meta(ge=0)]
+    """Row of the kernel table."""
+    duration_us: Annotated[float, Meta(gt=0)]
+    """Duration alone of this very child."""
 
 
 class Op(msgspec.Struct, frozen=True, array_like=True):
-    """One host operation. In files a list ``[kind, host_us, index, duration_us, bytes]``."""
+    """One host operation. In files a list ``[kind, host_us, index, duration_us, bytes, stream, ...]``."""
 
     kind: OpKind
     host_us: Annotated[float, Meta(ge=0)] = 0.0
     """Host time since the previous operation returned (a launch call's own time included)."""
     index: Annotated[int, Meta(ge=-1)] = -1
-    """Row of the kernel table for ``KERNEL``, else -1."""
+    """Row of the kernel table for ``KERNEL``, of the graph table for ``GRAPH``, an event's number where one is
+    recorded or waited for, else -1."""
     duration_us: Annotated[float, Meta(ge=0)] = 0.0
-    """Recorded device time of this very operation alone."""
+    """Recorded device time of this very operation alone (not of graphs: their nodes have their own)."""
     bytes: Annotated[int, Meta(ge=0)] = 0
     """Bytes moved by copies and memsets."""
+    stream: Annotated[int, Meta(ge=0)] = 0
+    """Stream of the program."""
+    tiles: Annotated[int, Meta(ge=-1)] = -1
+    """An event of this iteration right behind a kernel, the producer: the blocks of this kernel wait for its tiles
+    one by one (each for an equal part of its blocks, in order), and the kernel itself not at all; -1: none."""
+    children: tuple[Child, ...] = ()
+    """Kernels that this kernel launches from the device when it starts; it is complete when they are."""
+    reads: tuple[Segment, ...] | None = None
+    writes: tuple[Segment, ...] | None = None
+    """Memory touched, if known; ``None`` means possibly all of it."""
 
 
-class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GraphNode(msgspec.Struct, frozen=True, array_like=True):
+    """A node of a CUDA graph. In files ``[kind, index, duration_us, bytes, after]``."""
+
+    kind: OpKind
+    """``KERNEL``, a copy or ``MEMSET``."""
+    index: Annotated[int, Meta(ge=-1)] = -1
+    """Row of the kernel table."""
+    duration_us: Annotated[float, Meta(ge=0)] = 0.0
+    bytes: Annotated[int, Meta(ge=0)] = 0
+    after: tuple[Annotated[int, Meta(ge=0)], ...] = ()
+    """Earlier nodes of the graph that it waits for."""
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One recorded iteration."""
 
     ops: tuple[Op, ...]
+    """Of the main host thread."""
+    threads: tuple[tuple[Op, ...], ...] = ()
+    """Of further host threads, which begin with the main one; the iteration's host work ends with the last of them."""
+
+    @property
+    def all_threads(self) -> tuple[tuple[Op, ...], ...]:
+        """Operations by host thread, the main one first."""
+        return (self.ops, *self.threads)
+
+    @property
+    def all_ops(self) -> Iterator[Op]:
+        """Operations of all host threads."""
+        return (op for thread in self.all_threads for op in thread)
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,6 +145,10 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     source: str
     """How it was recorded."""
     kernels: tuple[Kernel, ...]
+    graphs: tuple[tuple[GraphNode, ...], ...] = ()
+    """CUDA graphs that operations launch: nodes in an order in which they could run one by one."""
+    stream_priorities: tuple[Annotated[int, Meta(le=0)], ...] = (0,)
+    """Priority of each of the program's streams, CUDA's convention; operations name streams by their place here."""
     variants: Annotated[tuple[Variant, ...], Meta(min_length=1)]
     iteration_us: Annotated[tuple[Annotated[float, Meta(gt=0)], ...], Meta(min_length=1)]
     """Wall time of iterations measured alone without a profiler, microseconds."""
@@ -77,19 +156,47 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         if self.format != FORMAT:
             raise ValueError(f"format is {self.format!r}, expected {FORMAT!r}")
+        for g, nodes in enumerate(self.graphs):
+            self._check_graph(nodes, f"graphs[{g}]")
         for v, variant in enumerate(self.variants):
-            kernels = 0
-            for o, op in enumerate(variant.ops):
-                if op.kind is OpKind.KERNEL:
-                    kernels += 1
-                    if not 0 <= op.index < len(self.kernels):
-                        raise ValueError(
-                            f"variants[{v}].ops[{o}] names kernel {op.index}, the table has {len(self.kernels)}"
-                        )
-                    if op.duration_us <= 0:
-                        raise ValueError(f"variants[{v}].ops[{o}].duration_us is {op.duration_us}, must be positive")
-            if kernels == 0:
+            for t, ops in enumerate(variant.all_threads):
+                where = f"variants[{v}].ops" if t == 0 else f"variants[{v}].threads[{t - 1}]"
+                for o, op in enumerate(ops):
+                    self._check_op(op, f"{where}[{o}]")
+            if not any(op.kind in (OpKind.KERNEL, OpKind.GRAPH) for op in variant.all_ops):
                 raise ValueError(f"variants[{v}] has no kernel")
+
+    def _check_op(self, op: Op, where: str) -> None:
+        if op.stream >= len(self.stream_priorities):
+            raise ValueError(f"{where}.stream is {op.stream}, stream_priorities names {len(self.stream_priorities)}")
+        if op.kind is OpKind.KERNEL:
+            self._check_kernel(op.index, op.duration_us, where)
+            for c, child in enumerate(op.children):
+                self._check_kernel(child.index, child.duration_us, f"{where}.children[{c}]")
+        elif op.kind is OpKind.GRAPH:
+            if not 0 <= op.index < len(self.graphs):
+                raise ValueError(f"{where} names graph {op.index}, the table has {len(self.graphs)}")
+        elif op.kind in EVENT_OPS and op.index < 0:
+            raise ValueError(f"{where}.index is {op.index}, must be the number of an event")
+        if op.kind is not OpKind.KERNEL and (op.children or op.tiles >= 0):
+            raise ValueError(f"{where}: only kernels have children or wait for tiles")
+
+    def _check_kernel(self, index: int, duration_us: float, where: str) -> None:
+        if not 0 <= index < len(self.kernels):
+            raise ValueError(f"{where} names kernel {index}, the table has {len(self.kernels)}")
+        if duration_us <= 0:
+            raise ValueError(f"{where}.duration_us is {duration_us}, must be positive")
+
+    def _check_graph(self, nodes: tuple[GraphNode, ...], where: str) -> None:
+        if not any(node.kind is OpKind.KERNEL for node in nodes):
+            raise ValueError(f"{where} has no kernel")
+        for n, node in enumerate(nodes):
+            if node.kind is not OpKind.KERNEL and node.kind not in COPIES:
+                raise ValueError(f"{where}[{n}].kind is {node.kind.name}, must be KERNEL, a copy or MEMSET")
+            if node.kind is OpKind.KERNEL:
+                self._check_kernel(node.index, node.duration_us, f"{where}[{n}]")
+            if any(before >= n for before in node.after):
+                raise ValueError(f"{where}[{n}].after is {list(node.after)}, must name earlier nodes")
 
 
 def decode_workload(data: bytes, where: str) -> Workload:

@@ -1,0 +1,34 @@
+"""The clock of simulated devices: whole picoseconds since the reset.
+
+A float of microseconds wears out: after ten seconds its last place is larger than the time that a block has left,
+and the end of the block never comes. Whole picoseconds are as fine after a hundred days as at the start. Whatever
+is computed in microseconds (block times, latencies, arrivals) becomes a time by rounding to the nearest
+picosecond; so two events less than half a picosecond apart are at one instant, on every device.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from numba.extending import register_jitable
+
+PS_PER_US: Final = 1_000_000
+NEVER: Final = 1 << 62
+"""The time of what will not happen (146 years)."""
+
+
+@register_jitable
+def to_ps(us):  # type: ignore[no-untyped-def]
+    """Microseconds (>= 0, ``inf``: :data:`NEVER`) as the nearest number of picoseconds."""
+    if us >= 4.0e12:
+        return NEVER
+    return int(math.floor(us * 1e6 + 0.5))
+
+
+@register_jitable
+def to_us(ps):  # type: ignore[no-untyped-def]
+    """Picoseconds as microseconds; :data:`NEVER` is ``inf``."""
+    if ps >= NEVER:
+        return math.inf
+    return ps / 1e6

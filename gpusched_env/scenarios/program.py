@@ -1,0 +1,351 @@
+"""Programs of a problem: a workload's operations with the problem's streams, kernels and dependencies.
+
+Events are resolved here. An event that a workload records stands for the last operations before it in its stream; an
+operation behind a wait for it waits for those. Operations that others wait for get a *mark*, a number within the job,
+and the others name the mark. The order within a stream is not spelled out: whoever runs a program keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.hardware.timing import host_copy_us
+from gpusched_env.workload.profile import KernelProfile
+from gpusched_env.workload.workload import DEVICE_OPS, GraphNode, Op, OpKind, Segment, Variant, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOp:
+    """A node of a graph on this problem's GPU."""
+
+    kind: OpKind
+    identity: int
+    """Row of ``Problem.kernels``; -1 if it is no kernel."""
+    scale: float
+    """Actual over profiled duration."""
+    device_us: float
+    bytes: int
+    after: tuple[int, ...]
+    """Nodes that it waits for."""
+    branch: int
+    """Which of the graph's branches it is on: nodes of one follow each other, branches run side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildOp:
+    """A kernel launched from the device."""
+
+    identity: int
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostOp:
+    """One host operation of a tenant on this problem's GPU."""
+
+    kind: OpKind
+    """A kind of :data:`~gpusched_env.workload.workload.DEVICE_OPS`, a synchronisation, or ``HOST``."""
+    host_us: float
+    """Host time before it."""
+    identity: int
+    """Row of ``Problem.kernels``, graphs are counted behind them; -1 if it is neither."""
+    scale: float
+    """Actual over profiled duration of this occurrence (kernels)."""
+    device_us: float
+    """Device time alone (kernels: profiled duration times ``scale``; graphs: along their longest chain)."""
+    bytes: int
+    left_us: float
+    """Profiled device time of this and all later kernels of its thread's iteration."""
+    stream: int = 0
+    """Row of ``Problem.streams``."""
+    gap_us: float = 0.0
+    """From the end of the operation before in the stream, already queued, to its start."""
+    after: tuple[int, ...] = ()
+    """Marks of operations of its job that it waits for, besides the one before it in its stream."""
+    mark: int = -1
+    """The number by which operations of its job wait for it; -1: none does."""
+    tiles: int = -1
+    """The mark of the kernel whose tiles its blocks wait for; -1: none."""
+    children: tuple[ChildOp, ...] = ()
+    nodes: tuple[NodeOp, ...] = ()
+    """Of a graph."""
+    reads: tuple[Segment, ...] | None = None
+    writes: tuple[Segment, ...] | None = None
+
+    @property
+    def launches(self) -> int:
+        """Launches that it is, with its children and its graph's nodes; 0 if it never reaches the device."""
+        return 0 if self.kind not in DEVICE_OPS else 1 + len(self.children) + len(self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgram:
+    """What one job does: the operations of all host threads, thread after thread."""
+
+    ops: tuple[HostOp, ...]
+    threads: tuple[int, ...]
+    """How many of them belong to each thread, the main one first."""
+    marks: int
+    """Number of marks."""
+
+    def __iter__(self) -> Iterator[HostOp]:
+        return iter(self.ops)
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    def __getitem__(self, place: int) -> HostOp:
+        return self.ops[place]
+
+    def by_thread(self) -> list[tuple[HostOp, ...]]:
+        """Operations of each thread."""
+        found, first = [], 0
+        for count in self.threads:
+            found.append(self.ops[first : first + count])
+            first += count
+        return found
+
+    def with_host_times(self, factor: float) -> JobProgram:
+        """The same with host times that are ``factor`` times as long."""
+        return replace(self, ops=tuple(replace(op, host_us=op.host_us * factor) for op in self.ops))
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """Turns the operations of one workload into those of a problem."""
+
+    workload: Workload
+    profiles: Sequence[KernelProfile]
+    """Of the problem's kernels."""
+    first_kernel: int
+    """Row of the workload's first kernel in the problem."""
+    first_graph: int
+    """Identity of the workload's first graph in the problem."""
+    first_stream: int
+    """Row of the tenant's first stream in the problem."""
+    gpu: GpuSpec
+
+    def job(self, variant: Variant) -> JobProgram:
+        """The program of a variant."""
+        marks = _Marks(variant)
+        threads = [self._thread(ops, t, marks) for t, ops in enumerate(variant.all_threads)]
+        return JobProgram(
+            ops=tuple(op for ops in threads for op in ops),
+            threads=tuple(len(ops) for ops in threads),
+            marks=marks.count,
+        )
+
+    def _thread(self, ops: tuple[Op, ...], thread: int, marks: _Marks) -> list[HostOp]:
+        left_us = sum(self._profiled_us(op) for op in ops)
+        found: list[HostOp] = []
+        spent_us = 0.0
+        for place, op in enumerate(ops):
+            spent_us += op.host_us
+            if op.kind in (OpKind.RECORD, OpKind.WAIT):
+                continue
+            after = tuple(sorted({mark for ref in marks.awaited(thread, place) for mark in (marks.of(ref),)}))
+            found.append(
+                HostOp(
+                    kind=op.kind,
+                    host_us=spent_us,
+                    left_us=left_us,
+                    stream=self.first_stream + op.stream,
+                    gap_us=self.gpu.timing.stream_gap_us,
+                    after=after,
+                    mark=marks.of((thread, place)),
+                    tiles=marks.tiles(op),
+                    reads=op.reads,
+                    writes=op.writes,
+                    bytes=op.bytes,
+                    **self._device_part(op),
+                )
+            )
+            left_us -= self._profiled_us(op)
+            spent_us = 0.0
+        if spent_us > 0.0:
+            found.append(HostOp(OpKind.HOST, spent_us, -1, 1.0, 0.0, 0, 0.0))
+        return found
+
+    def _profiled_us(self, op: Op) -> float:
+        if op.kind is OpKind.KERNEL:
+            return self.profiles[self.first_kernel + op.index].duration_us
+        if op.kind is OpKind.GRAPH:
+            nodes = self.workload.graphs[op.index]
+            return sum(self.profiles[self.first_kernel + n.index].duration_us for n in nodes if n.index >= 0)
+        return 0.0
+
+    def _device_part(self, op: Op) -> dict[str, object]:
+        """The fields that say what is done on the device."""
+        if op.kind is OpKind.KERNEL:
+            identity, scale, device_us = self._kernel(op.index, op.duration_us)
+            children = tuple(ChildOp(*self._kernel(c.index, c.duration_us)[:2]) for c in op.children)
+            return {"identity": identity, "scale": scale, "device_us": device_us, "children": children}
+        if op.kind is OpKind.GRAPH:
+            nodes = self.nodes(self.workload.graphs[op.index])
+            alone_us = critical_path_us(nodes, self.gpu.timing.graph_gap_us)
+            return {"identity": self.first_graph + op.index, "scale": 1.0, "device_us": alone_us, "nodes": nodes}
+        return {"identity": -1, "scale": 1.0, "device_us": self._copy_us(op)}
+
+    def _kernel(self, index: int, duration_us: float) -> tuple[int, float, float]:
+        """Identity, scale and device time of a kernel that took ``duration_us`` when it was recorded."""
+        scale = duration_us / self.workload.kernels[index].duration_us
+        identity = self.first_kernel + index
+        return identity, scale, self.profiles[identity].duration_us * scale
+
+    def _copy_us(self, op: Op | GraphNode) -> float:
+        # A recorded copy keeps its time on the GPU of the recording; elsewhere the engine's speed decides.
+        between = op.kind in (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST) and self.workload.gpu != self.gpu.name
+        return host_copy_us(self.gpu, op.bytes) if between else op.duration_us
+
+    def nodes(self, nodes: Sequence[GraphNode]) -> tuple[NodeOp, ...]:
+        """A graph's nodes. Each goes on with the branch of a node that it waits for, if no other did, else on its own."""
+        found: list[NodeOp] = []
+        tips: dict[int, int] = {}
+        branches = 0
+        for number, node in enumerate(nodes):
+            branch = next((tips.pop(before) for before in node.after if before in tips), -1)
+            if branch < 0:
+                branch, branches = branches, branches + 1
+            tips[number] = branch
+            if node.kind is OpKind.KERNEL:
+                identity, scale, device_us = self._kernel(node.index, node.duration_us)
+            else:
+                identity, scale, device_us = -1, 1.0, self._copy_us(node)
+            found.append(NodeOp(node.kind, identity, scale, device_us, node.bytes, node.after, branch))
+        return tuple(found)
+
+
+def critical_path_us(nodes: Sequence[NodeOp], gap_us: float) -> float:
+    """The time of a graph's longest chain of nodes, with ``gap_us`` between two."""
+    ends: list[float] = []
+    for node in nodes:
+        ends.append(max((ends[before] + gap_us for before in node.after), default=0.0) + node.device_us)
+    return max(ends)
+
+
+Ref = tuple[int, int]
+"""An operation of a variant: thread and place."""
+
+
+class _Marks:
+    """What the events of a variant stand for, and the marks of the operations that are waited for."""
+
+    def __init__(self, variant: Variant) -> None:
+        self._awaited: dict[Ref, tuple[Ref, ...]] = {}
+        self._events: dict[int, tuple[Ref, ...]] = {}
+        for thread, ops in enumerate(variant.all_threads):
+            self._resolve_records(thread, ops)
+        for thread, ops in enumerate(variant.all_threads):
+            self._resolve_waits(thread, ops)
+        tiles = [ref for op in variant.all_ops if op.tiles >= 0 for ref in self._events.get(op.tiles, ())[:1]]
+        used = sorted({ref for refs in self._awaited.values() for ref in refs} | set(tiles))
+        self._numbers = {ref: number for number, ref in enumerate(used)}
+        self.count = len(used)
+
+    def _resolve_records(self, thread: int, ops: tuple[Op, ...]) -> None:
+        frontier: dict[int, tuple[Ref, ...]] = {}
+        for place, op in enumerate(ops):
+            if op.kind in DEVICE_OPS:
+                frontier[op.stream] = ((thread, place),)
+            elif op.kind is OpKind.RECORD:
+                self._events[op.index] = frontier.get(op.stream, ())
+            elif op.kind is OpKind.WAIT:
+                known = self._events.get(op.index, ())
+                frontier[op.stream] = (*frontier.get(op.stream, ()), *known)
+
+    def _resolve_waits(self, thread: int, ops: tuple[Op, ...]) -> None:
+        waits: dict[int, list[Ref]] = {}
+        for place, op in enumerate(ops):
+            if op.kind is OpKind.WAIT:
+                waits.setdefault(op.stream, []).extend(self._events.get(op.index, ()))
+            elif op.kind is OpKind.SYNC_EVENT:
+                self._awaited[thread, place] = self._events.get(op.index, ())
+            elif op.kind in DEVICE_OPS:
+                before = dict.fromkeys(waits.pop(op.stream, ()))
+                self._awaited[thread, place] = tuple(ref for ref in before if ref != (thread, place))
+
+    def awaited(self, thread: int, place: int) -> tuple[Ref, ...]:
+        """The operations that one waits for by events."""
+        return self._awaited.get((thread, place), ())
+
+    def of(self, ref: Ref) -> int:
+        """The mark of an operation; -1: none waits for it."""
+        return self._numbers.get(ref, -1)
+
+    def tiles(self, op: Op) -> int:
+        """The mark of the kernel whose tiles a kernel waits for; -1: none."""
+        producers = self._events.get(op.tiles, ())[:1] if op.tiles >= 0 else ()
+        return self.of(producers[0]) if producers else -1
+
+
+def as_graph(workload: Workload, gpu: GpuSpec) -> Workload:
+    """The workload with each iteration as one graph: what followed in a stream, or waited for an event, still does."""
+    graphs, variants = [], []
+    for variant in workload.variants:
+        marks = _Marks(variant)
+        places: dict[Ref, int] = {}
+        tails: dict[int, int] = {}
+        nodes: list[GraphNode] = []
+        for thread, ops in enumerate(variant.all_threads):
+            for place, op in enumerate(ops):
+                if op.kind is OpKind.GRAPH or op.children or op.tiles >= 0:
+                    raise ValueError("graphs, child launches and tile dependencies cannot be captured into a graph")
+                if op.kind not in DEVICE_OPS:
+                    continue
+                awaited = [places[ref] for ref in marks.awaited(thread, place) if ref in places]
+                before = {*awaited, *([tails[op.stream]] if op.stream in tails else [])}
+                places[thread, place] = tails[op.stream] = len(nodes)
+                nodes.append(GraphNode(op.kind, op.index, op.duration_us, op.bytes, tuple(sorted(before))))
+        launch = Op(OpKind.GRAPH, host_us=gpu.timing.graph_launch_us, index=len(graphs))
+        graphs.append(tuple(nodes))
+        variants.append(Variant(ops=(launch, Op(OpKind.SYNC))))
+    return msgspec.structs.replace(
+        workload, graphs=tuple(graphs), variants=tuple(variants), stream_priorities=workload.stream_priorities[:1]
+    )
+
+
+def with_graphs_opened(job: JobProgram, gpu: GpuSpec, spare: Sequence[int]) -> JobProgram:
+    """The program with each graph's nodes as launches of their own, for a scheduler that intercepts inside graphs.
+
+    Args:
+        spare: streams for branches beyond the first, as many as the widest graph has.
+    """
+    ops: list[HostOp] = []
+    threads = []
+    marks = job.marks
+    for thread in job.by_thread():
+        before = len(ops)
+        for op in thread:
+            if not op.nodes:
+                ops.append(op)
+                continue
+            base = marks
+            marks += len(op.nodes)
+            left_us = op.left_us
+            for number, node in enumerate(op.nodes):
+                # Other branches begin behind what the graph waits for; what waits for the graph, for all of them.
+                first = number == 0
+                stream = op.stream if node.branch == 0 else spare[node.branch - 1]
+                after = (*(base + before_ for before_ in node.after), *(op.after if not node.after else ()))
+                ops.append(
+                    HostOp(
+                        kind=node.kind, host_us=op.host_us if first else 0.0, identity=node.identity, scale=node.scale,
+                        device_us=node.device_us, bytes=node.bytes, left_us=left_us, stream=stream,
+                        gap_us=gpu.timing.graph_gap_us, after=after, mark=base + number,
+                    )
+                )  # fmt: skip
+            if op.mark >= 0:
+                raise ValueError("a graph that other operations wait for by events cannot be opened")
+        threads.append(len(ops) - before)
+    return JobProgram(tuple(ops), tuple(threads), marks)
+
+
+def branches(job: JobProgram) -> int:
+    """Most branches of a graph in a program."""
+    return max((node.branch + 1 for op in job.ops for node in op.nodes), default=0)
+
+
