@@ -1,15 +1,38 @@
-"""What a scheduler may tell a device. Illegal commands are refused and change nothing."""
+"""What a scheduler may tell a device. Illegal commands are refused and change nothing.
+
+Each command is declared here once: its name in scenarios, its fields, its code (its place in :data:`COMMANDS`), and
+the numbers in which compiled code, timelines and action spaces know it. What makes it illegal is in
+:mod:`~gpusched_env.scheduling.legality`, its share of an action space in :mod:`gpusched_env.envs.slices`.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Final, Literal, NamedTuple
 
 PreemptionMode = Literal["drain", "save", "reset"]
 """``drain``: hand out no further blocks, running ones finish; ``save``: running blocks are written to
 memory and continue later; ``reset``: running blocks are killed and the kernel starts over
 (idempotent kernels only)."""
+MODES: Final[tuple[PreemptionMode, ...]] = ("drain", "save", "reset")
+"""By code."""
+
+
+class Numbers(NamedTuple):
+    """A command in numbers: what compiled code carries out."""
+
+    code: int
+    target: int = -1
+    """Id of the launch that it is about, or row of the tenant."""
+    choice: int = 0
+    """Stream priority, preemption mode or job."""
+    stream: int = -1
+    """Row of the stream; -1: the launch's own."""
+    first: int = 0
+    sms: int = 0
+    """Partition; 0 SMs: none."""
+    until_us: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +47,27 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Hand a pending kernel to its tenant's stream.
+    """Hand a pending launch (a kernel, or a graph as a whole) to a stream.
 
-    A kernel that was preempted continues (or restarts, after a reset) when it is launched again.
+    It starts when it has reached the device and everything that it waits for has ended: what was launched into the
+    same stream before it, what its program's order and events put before it. A kernel that was preempted goes back
+    to its place (and continues, or restarts after a reset) when it is launched again.
+
+    A stream has a sub-stream for each priority, as CUDA's streams have fixed ones: a launch at another priority than
+    the one before it waits for that by an event, which takes longer. The GPU is told once of a partition: a launch
+    with one that is not its tenant's keeps the host busy as :class:`SetPartition` does.
     """
 
-    kernel: int
+    NAME: ClassVar = "launch"
+
+    launch: int
     """Launch id: ``view.pending.id``."""
-    priority: int = 0
-    """Stream priority, CUDA's convention: 0 is the default, lower is more urgent."""
+    priority: int | None = None
+    """Stream priority, CUDA's convention: 0 is the default, lower is more urgent; ``None``: its stream's."""
     partition: Partition | None = None
     """SMs that may hold its blocks; ``None``: its tenant's partition (by default the whole GPU)."""
+    stream: int | None = None
+    """Row of ``Knowledge.streams``: its own stream (``None``) or one of the scheduler's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +75,7 @@ class Preempt:
     """Take a running kernel off the GPU, or off some SMs only.
 
     The whole kernel becomes pending again, and goes on when it is launched again. At one instant that can be done
-    once to a tenant: where nothing takes time, launching and preempting could otherwise go on for ever.
+    once to a kernel: where nothing takes time, launching and preempting could otherwise go on for ever.
 
     With a ``partition`` (mode ``save`` only), those of its blocks that are resident there when the command takes
     effect stop, and hold their SMs while their registers and shared memory are written out; the kernel's other
@@ -51,9 +84,13 @@ class Preempt:
     kernel, the saved blocks before those that never ran: what waits at a more urgent stream priority gets the room
     first. It can be preempted again as soon as the save is over. Where no block of it is resident nothing happens.
     Gilman and Walls (Performance 2021) propose this as fine-grained preemption.
+
+    Graphs are units and cannot be preempted.
     """
 
-    kernel: int
+    NAME: ClassVar = "preempt"
+
+    launch: int
     """Launch id: ``view.running.id``."""
     mode: PreemptionMode
     partition: Partition | None = None
@@ -64,6 +101,8 @@ class Preempt:
 class SetPartition:
     """Confine the kernels that a tenant launches from now on to some SMs; once at one instant."""
 
+    NAME: ClassVar = "partition"
+
     tenant: int
     """Row of ``view.tenants``."""
     partition: Partition | None
@@ -71,12 +110,79 @@ class SetPartition:
 
 
 @dataclass(frozen=True, slots=True)
+class Reject:
+    """Shed load: a job is given up.
+
+    Its pending launches vanish, its host goes on to the next job, what is launched finishes. The job counts as one
+    that missed its objective, and costs at once what it would have cost if it had stayed undone until the horizon
+    (:mod:`gpusched_env.scheduling.reward`), so that giving up never pays by itself.
+    """
+
+    NAME: ClassVar = "reject"
+
+    tenant: int
+    """Row of ``view.tenants``."""
+    job: int
+    """Number of the job: ``view.jobs.job``."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Do nothing until the next event, or until ``until_us`` (simulated time) at the latest."""
+
+    NAME: ClassVar = "wait"
 
     until_us: float = math.inf
 
 
-Command = Launch | Preempt | SetPartition | Wait
+Command = Launch | Preempt | SetPartition | Reject | Wait
+
+COMMANDS: Final[tuple[type[Command], ...]] = (Launch, Preempt, SetPartition, Reject, Wait)
+"""By code: that of the timeline, and of compiled code. ``Wait`` is last and in no timeline."""
+CODES: Final[dict[type[Command], int]] = {command: code for code, command in enumerate(COMMANDS)}
+LAUNCH: Final = CODES[Launch]
+PREEMPT: Final = CODES[Preempt]
+SET_PARTITION: Final = CODES[SetPartition]
+REJECT: Final = CODES[Reject]
+WAITING: Final = CODES[Wait]
+NOTHING: Final = -1
 
 WAIT = Wait()
+
+STREAM_S_OWN: Final = 1
+"""``Numbers.choice`` of a launch at the priority of its stream (stream priorities are 0 and below)."""
+
+
+def numbers_of(command: Command) -> Numbers:
+    """A command in numbers."""
+    match command:
+        case Launch(launch, priority, partition, stream):
+            choice = STREAM_S_OWN if priority is None else priority
+            return Numbers(LAUNCH, launch, choice, -1 if stream is None else stream, *_sms(partition))
+        case Preempt(launch, mode, partition):
+            return Numbers(PREEMPT, launch, MODES.index(mode), -1, *_sms(partition))
+        case SetPartition(tenant, partition):
+            return Numbers(SET_PARTITION, tenant, 0, -1, *_sms(partition))
+        case Reject(tenant, job):
+            return Numbers(REJECT, tenant, job)
+        case Wait(until_us):
+            return Numbers(WAITING, until_us=until_us)
+
+
+def command_of(numbers: Numbers) -> Command:
+    """The command that numbers stand for: the inverse of :func:`numbers_of`."""
+    partition = Partition(numbers.first, numbers.sms) if numbers.sms > 0 else None
+    if numbers.code == LAUNCH:
+        priority = None if numbers.choice == STREAM_S_OWN else numbers.choice
+        return Launch(numbers.target, priority, partition, None if numbers.stream < 0 else numbers.stream)
+    if numbers.code == PREEMPT:
+        return Preempt(numbers.target, MODES[numbers.choice], partition)
+    if numbers.code == SET_PARTITION:
+        return SetPartition(numbers.target, partition)
+    if numbers.code == REJECT:
+        return Reject(numbers.target, numbers.choice)
+    return Wait(numbers.until_us)
+
+
+def _sms(partition: Partition | None) -> tuple[int, int]:
+    return (0, 0) if partition is None else (partition.first, partition.sms)

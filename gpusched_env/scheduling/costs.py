@@ -21,6 +21,7 @@ class Costs:
         "jobs_us",
         "makespan_us",
         "over",
+        "rejected",
         "slo_misses",
         "time_us",
     )
@@ -33,15 +34,17 @@ class Costs:
         self.arrived: NDArray[np.float64] = np.zeros(tenants)
         """Per tenant: jobs that have arrived."""
         self.jobs_us: NDArray[np.float64] = np.zeros(tenants)
-        """Per tenant: integral of the number of jobs in the system (microseconds)."""
+        """Per tenant: integral of the number of jobs in the system, and what rejected ones were charged (us)."""
         self.slo_misses: NDArray[np.float64] = np.zeros(tenants)
-        """Per tenant: jobs whose turnaround has exceeded the SLO, counted when it happens."""
+        """Per tenant: jobs whose turnaround has exceeded the SLO, counted when it happens, and rejected ones."""
         self.completed: NDArray[np.float64] = np.zeros(tenants)
         """Per tenant: completed jobs."""
+        self.rejected: NDArray[np.float64] = np.zeros(tenants)
+        """Per tenant: rejected jobs."""
         self.makespan_us = 0.0
-        """Time during which the workload was not done."""
+        """Time during which the workload was not done, and that of rejected jobs alone."""
         self.energy_j = 0.0
-        """Integral of board power."""
+        """Integral of board power, and what rejected jobs were charged."""
         self.busy_sm_us = 0.0
         """Integral of the number of SMs with a resident block."""
         self.dram_bytes = 0.0

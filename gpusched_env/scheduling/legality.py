@@ -1,60 +1,111 @@
-"""What makes a command illegal whatever device it is given to."""
+"""What makes a command illegal, on every device: read off the view and what the scenario offers.
+
+So the mask of an environment and a device's refusals cannot differ: both look at the same columns.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
 from gpusched_env.errors import IllegalCommand
-from gpusched_env.scheduling.commands import Command, Partition, Preempt, SetPartition
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.commands import MODES, Command, Launch, Partition, Preempt, Reject, SetPartition, Wait
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 
-def check_partition(command: Command, partition: Partition | None, sms: int) -> None:
-    """Whether the partition of a command (``None``: it has none) lies on a GPU of ``sms`` SMs.
-
-    Raises:
-        IllegalCommand: it does not.
-    """
-    if partition is not None and not (0 <= partition.first < sms and 1 <= partition.sms <= sms):
-        raise IllegalCommand(f"{command}: a partition needs first in 0..{sms - 1} and sms in 1..{sms}")
-
-
-def check_first_at_instant(command: Preempt | SetPartition, tenant: int, last_us: float, now_us: float) -> None:
-    """Whether time has passed since the last command of this kind for a tenant, so that no loop stops the clock.
-
-    Args:
-        command: a change of the partition, or a preemption; only those of whole kernels count.
-        tenant: whose partition or kernel it is about.
-        last_us: when the last one was given; ``-inf``: there was none.
-        now_us: the present.
+def check(command: Command, view: View, problem: Problem) -> None:
+    """Whether ``command`` may be given where the device shows ``view``.
 
     Raises:
-        IllegalCommand: the last one was given at this instant.
+        IllegalCommand: names the command, why it is not legal now, and what would be.
     """
-    if last_us < now_us:
-        return
-    if isinstance(command, SetPartition):
-        raise IllegalCommand(f"{command}: the partition of tenant {tenant} was set at this instant already")
-    if command.partition is None:
-        raise IllegalCommand(f"{command}: a kernel of tenant {tenant} was preempted at this instant already")
+    if not isinstance(command, Command):
+        raise IllegalCommand(f"{command!r} is not a command")
+    offered = problem.scenario.commands
+    if not isinstance(command, Wait) and command.NAME not in offered:
+        raise IllegalCommand(f"{command}: scenario {problem.scenario.name} offers {', '.join(offered)} only")
+    match command:
+        case Launch():
+            _launch(command, view, problem)
+        case Preempt():
+            _preempt(command, view, problem)
+        case SetPartition():
+            _set_partition(command, view, problem)
+        case Reject():
+            _reject(command, view)
+        case Wait():
+            if not command.until_us >= view.time_us:
+                raise IllegalCommand(f"{command}: until_us lies before the present time {view.time_us} us")
 
 
-def check_preemption(command: Preempt, *, preempting: bool, idempotent: bool, sms: int) -> None:
-    """Whether a running kernel may be preempted.
+def _launch(command: Launch, view: View, problem: Problem) -> None:
+    pending = view.pending
+    rows = np.flatnonzero((pending.id == command.launch) & (pending.launchable == 1.0))
+    if not rows.size:
+        legal = pending.id[pending.launchable == 1.0].astype(int).tolist()
+        raise IllegalCommand(f"{command}: launch {command.launch} is not launchable; launchable now: {legal[:10]}")
+    lowest = 1 - problem.gpu.priorities
+    if command.priority is not None and not lowest <= command.priority <= 0:
+        raise IllegalCommand(f"{command}: stream priority must be in {lowest}..0 on {problem.gpu.name}")
+    row = pending.array[rows[0]]
+    if command.stream is not None and command.stream != row[PendingColumn.STREAM]:
+        own = [number for number, stream in enumerate(problem.streams) if stream.tenant < 0]
+        if command.stream not in own:
+            raise IllegalCommand(f"{command}: the streams of the scheduler's own are {own}")
+        if row[PendingColumn.PREEMPTED]:
+            raise IllegalCommand(f"{command}: a preempted kernel goes back to its place in stream {row[PendingColumn.STREAM]:.0f}")
+    _partition(command, command.partition, view.sms)
 
-    Args:
-        command: how.
-        preempting: a preemption of the kernel is under way.
-        idempotent: the kernel may be reset.
-        sms: SMs of the GPU.
 
-    Raises:
-        IllegalCommand: names the reason.
-    """
-    kernel = f"{command}: kernel {command.kernel}"
-    if preempting:
-        raise IllegalCommand(f"{kernel} is being preempted already")
-    if command.mode not in ("drain", "save", "reset"):
-        raise IllegalCommand(f"{command}: mode must be drain, save or reset")
-    if command.mode == "reset" and not idempotent:
-        raise IllegalCommand(f"{kernel} is not idempotent and cannot be reset")
+def _preempt(command: Preempt, view: View, problem: Problem) -> None:
+    rows = np.flatnonzero(view.running.id == command.launch)
+    if not rows.size or not view.running.started[rows[0]]:
+        raise IllegalCommand(f"{command}: launch {command.launch} is not running")
+    row = view.running.array[rows[0]]
+    if command.mode not in MODES:
+        raise IllegalCommand(f"{command}: mode must be {', '.join(MODES)}")
+    if row[RunningColumn.PREEMPTING]:
+        raise IllegalCommand(f"{command}: launch {command.launch} is being preempted already")
+    if row[RunningColumn.NODES] > 1:
+        raise IllegalCommand(f"{command}: launch {command.launch} is a graph, which cannot be preempted")
+    if not row[RunningColumn.PREEMPTIBLE]:
+        raise IllegalCommand(f"{command}: launch {command.launch} was preempted at this instant already")
+    if command.mode == "reset" and not row[RunningColumn.IDEMPOTENT]:
+        raise IllegalCommand(f"{command}: launch {command.launch} is not idempotent and cannot be reset")
     if command.partition is not None and command.mode != "save":
         raise IllegalCommand(f"{command}: only mode save can be confined to a partition")
-    check_partition(command, command.partition, sms)
+    _partition(command, command.partition, view.sms)
+
+
+def _set_partition(command: SetPartition, view: View, problem: Problem) -> None:
+    tenants = len(view.tenants)
+    if not 0 <= command.tenant < tenants:
+        raise IllegalCommand(f"{command}: tenants are 0..{tenants - 1}")
+    _partition(command, command.partition, view.sms)
+    row = view.tenants.array[command.tenant]
+    first, sms = whole_or(command.partition, view.sms)
+    if (first, sms) == (row[TenantColumn.PARTITION_FIRST], row[TenantColumn.PARTITION_SMS]):
+        raise IllegalCommand(f"{command}: tenant {command.tenant} has this partition already")
+    if not row[TenantColumn.PARTITIONABLE]:
+        raise IllegalCommand(f"{command}: the partition of tenant {command.tenant} was set at this instant already")
+
+
+def whole_or(partition: Partition | None, sms: int) -> tuple[int, int]:
+    """First SM and number of SMs; all SMs are no confinement, in whatever order they are named."""
+    return (0, sms) if partition is None or partition.sms == sms else (partition.first, partition.sms)
+
+
+def _reject(command: Reject, view: View) -> None:
+    jobs = view.jobs
+    rows = np.flatnonzero((jobs.tenant == command.tenant) & (jobs.job == command.job))
+    if not rows.size or not jobs.rejectable[rows[0]]:
+        mine = (jobs.tenant == command.tenant) & (jobs.rejectable == 1.0)
+        legal = jobs.job[mine].astype(int).tolist()
+        raise IllegalCommand(
+            f"{command}: tenant {command.tenant} has no job {command.job} that can be rejected now; those are {legal[:10]}"
+        )
+
+
+def _partition(command: Command, partition: Partition | None, sms: int) -> None:
+    if partition is not None and not (0 <= partition.first < sms and 1 <= partition.sms <= sms):
+        raise IllegalCommand(f"{command}: a partition needs first in 0..{sms - 1} and sms in 1..{sms}")

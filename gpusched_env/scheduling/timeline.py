@@ -3,35 +3,66 @@
 from __future__ import annotations
 
 from array import array
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Detail = Literal["jobs", "kernels", "blocks"]
+from gpusched_env.hardware.clock import NEVER, PS_PER_US
+
+Detail = Literal["none", "jobs", "kernels", "blocks"]
+DETAILS: Final[tuple[Detail, ...]] = ("none", "jobs", "kernels", "blocks")
+"""From the least to the most."""
 
 
 class Columns:
-    """Growing columns of float64 with names; 8 bytes a cell."""
+    """Growing named columns of whole numbers, and of floats behind them; 8 bytes a cell.
 
-    def __init__(self, *names: str) -> None:
-        self.names = names
-        self._data = array("d")
+    Times are kept as whole picoseconds and read as microseconds; :meth:`ps` reads them as they are.
+    """
+
+    def __init__(self, *whole: str, times: tuple[str, ...] = (), floats: tuple[str, ...] = ()) -> None:
+        """``whole``: names of whole numbers, ``times`` those among them that are times; then those of floats."""
+        self.names = (*whole, *floats)
+        self.whole, self.floats = len(whole), len(floats)
+        self._is_time = np.array([name in times for name in whole])
+        self._whole = array("q")
+        self._floats = array("d")
 
     def add(self, *row: float) -> None:
-        self._data.extend(row)
+        """Append a row, times in picoseconds."""
+        self._whole.extend(row[: self.whole])  # type: ignore[arg-type]
+        self._floats.extend(row[self.whole :])
+
+    def extend(self, whole: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
+        """Append rows: arrays of shape ``(rows, whole columns)`` and ``(rows, float columns)``."""
+        self._whole.frombytes(np.ascontiguousarray(whole, np.int64).tobytes())
+        self._floats.frombytes(np.ascontiguousarray(floats, np.float64).tobytes())
 
     def __len__(self) -> int:
-        return len(self._data) // len(self.names)
+        return len(self._whole) // self.whole
+
+    @property
+    def exact(self) -> NDArray[np.int64]:
+        """A copy of the whole numbers, times in picoseconds; shape ``(rows, whole columns)``."""
+        return np.array(self._whole, np.int64).reshape(-1, self.whole)
 
     @property
     def array(self) -> NDArray[np.float64]:
-        """A copy, shape ``(rows, columns)``."""
-        return np.array(self._data).reshape(-1, len(self.names))
+        """A copy, shape ``(rows, columns)``; times in microseconds, ``inf`` where there is none."""
+        exact = self.exact
+        whole = exact.astype(np.float64)
+        whole[:, self._is_time] /= PS_PER_US
+        whole[exact >= NEVER] = np.inf
+        return np.hstack([whole, np.array(self._floats, np.float64).reshape(-1, self.floats)])
 
     def column(self, name: str) -> NDArray[np.float64]:
         """A copy of one column."""
         return self.array[:, self.names.index(name)]
+
+    def ps(self, name: str) -> NDArray[np.int64]:
+        """A copy of one column of whole numbers as it is kept: times in picoseconds."""
+        return self.exact[:, self.names.index(name)]
 
     def dict(self) -> dict[str, NDArray[np.float64]]:
         table = self.array
@@ -43,26 +74,30 @@ class Timeline:
 
     def __init__(self, detail: Detail = "jobs") -> None:
         self.detail = detail
-        self.jobs = Columns("tenant", "job", "arrived_us", "started_us", "completed_us")
-        """Completed jobs: when they arrived, were taken up by the host, completed."""
+        self.jobs = Columns(
+            "tenant", "job", "arrived_us", "started_us", "completed_us",
+            times=("arrived_us", "started_us", "completed_us"),
+        )  # fmt: skip
+        """Completed jobs: when they arrived, were taken up by the host, completed (detail ``jobs``)."""
+        self.rejections = Columns("tenant", "job", "arrived_us", "rejected_us", times=("arrived_us", "rejected_us"))
+        """Rejected jobs (detail ``jobs``)."""
         self.kernels = Columns(
-            "id",
-            "tenant",
-            "job",
-            "identity",
-            "issued_us",
-            "launched_us",
-            "started_us",
-            "ended_us",
-            "stream_priority",
-            "preemptions",
-        )
-        """Finished kernels (detail ``kernels``); ``preemptions``: how often it or some of its blocks left."""
-        self.blocks = Columns("sm", "kernel", "blocks", "started_us", "ended_us")
+            "id", "tenant", "job", "identity", "issued_us", "launched_us", "started_us", "ended_us", "stream_priority",
+            "preemptions", "stream", "parent",
+            times=("issued_us", "launched_us", "started_us", "ended_us"),
+        )  # fmt: skip
+        """Finished kernels, those in graphs too (detail ``kernels``). ``started_us``: of the first block ever;
+        ``preemptions``: how often it or some of its blocks left; ``parent``: id of the graph that it is a node of, or
+        of the kernel that launched it, else -1. A graph's nodes are issued and launched when the graph is."""
+        self.blocks = Columns("sm", "kernel", "blocks", "started_us", "ended_us", times=("started_us", "ended_us"))
         """Residencies (detail ``blocks``): ``blocks`` equal blocks of launch id ``kernel`` on one SM."""
-        self.sms = Columns("time_us", "busy_sms", "dram_bytes_per_us", "power_w")
+        self.sms = Columns(
+            "time_us", "busy_sms", times=("time_us",), floats=("dram_bytes_per_us", "power_w")
+        )
         """Steps of the device's state (detail ``kernels``): value from this time to the next row."""
-        self.decisions = Columns("time_us", "command", "kernel")
-        """Commands (detail ``kernels``): 0 launch, 1 preempt, 2 set partition; launch id or -1."""
-        self.copies = Columns("engine", "tenant", "bytes", "started_us", "ended_us")
+        self.decisions = Columns("time_us", "command", "kernel", times=("time_us",))
+        """Commands (detail ``kernels``): code (:data:`~gpusched_env.scheduling.commands.COMMANDS`); launch id or -1."""
+        self.copies = Columns(
+            "engine", "tenant", "bytes", "started_us", "ended_us", times=("started_us", "ended_us")
+        )
         """Copies and memsets (detail ``kernels``); engine 0 to device, 1 to host, 2 on device."""

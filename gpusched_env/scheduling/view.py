@@ -23,7 +23,11 @@ from gpusched_env.errors import GpuschedError
 
 
 class PendingColumn(enum.IntEnum):
-    """Kernels that a host issued and the scheduler has not launched yet, oldest first within a tenant."""
+    """What was issued and the scheduler has not launched yet: kernels, and graphs as wholes.
+
+    A window of the scenario's look-ahead for each tenant, tenant after tenant, oldest first. Copies are not shown:
+    they go to their streams as soon as everything that they wait for has.
+    """
 
     ID = 0
     """Launch id, unique in the episode, increasing in order of issue."""
@@ -32,9 +36,10 @@ class PendingColumn(enum.IntEnum):
     JOB = enum.auto()
     """Job number of the tenant, from 0."""
     IDENTITY = enum.auto()
-    """Row of ``Problem.kernels``: equal name, grid and block give an equal identity."""
+    """Row of ``Knowledge.kernels``: equal name, grid and block give an equal identity."""
     LAUNCHABLE = enum.auto()
-    """1 if ``Launch`` of it is legal now: it is its tenant's oldest pending kernel."""
+    """1 if ``Launch`` of it is legal now: nothing that it waits for is pending itself. What is launched but has not
+    finished does not hold it up: the device does, by stream order or event."""
     PRIORITY = enum.auto()
     """Tenant's urgency, 0 is the most urgent."""
     BLOCKS = enum.auto()
@@ -65,10 +70,18 @@ class PendingColumn(enum.IntEnum):
     """Profiled device time of what is left of its job, this kernel included."""
     PREEMPTED = enum.auto()
     """1 if it ran before and was preempted."""
+    STREAM = enum.auto()
+    """Row of ``Knowledge.streams`` that its program launches it into; -1: none, the device launched it."""
+    UPSTREAM = enum.auto()
+    """Unfinished operations that it is known to wait for (``view.dependencies`` has them)."""
+    NODES = enum.auto()
+    """Kernels in it: 1, of a graph all."""
+    PARENT = enum.auto()
+    """Id of the launch that launched it from the device; -1: its host did."""
 
 
 class RunningColumn(enum.IntEnum):
-    """Launched, unfinished kernels, in order of launch."""
+    """Launched, unfinished kernels and graphs, in order of launch."""
 
     ID = 0
     TENANT = enum.auto()
@@ -84,9 +97,9 @@ class RunningColumn(enum.IntEnum):
     """1 while a preemption of it is under way (of some of its blocks: until they are saved)."""
     LAUNCHED_US = enum.auto()
     STARTED_US = enum.auto()
-    """Start of its first block; ``inf`` before."""
+    """Start of its first block since it was last launched; ``inf`` before."""
     ELAPSED_US = enum.auto()
-    """Time since its first block started; 0 before."""
+    """Time since then, and what it ran before that if a preemption kept its progress; 0 after a reset."""
     BLOCKS = enum.auto()
     """Blocks of the grid."""
     BLOCKS_WAITING = enum.auto()
@@ -100,8 +113,14 @@ class RunningColumn(enum.IntEnum):
     IDEMPOTENT = enum.auto()
     """1 if it may be reset."""
     PREEMPTIBLE = enum.auto()
-    """1 if ``Preempt`` of all of it is legal now (``reset``: if it is idempotent, too): it has started, no preemption
-    of it is under way, and no kernel of its tenant was preempted at this instant already."""
+    """1 if ``Preempt`` of it is legal now (``reset``: if it is idempotent, too): it has started, is no graph, no
+    preemption of it is under way, and none was commanded at this instant already."""
+    STREAM = enum.auto()
+    """Row of ``Knowledge.streams`` that it was launched into; -1: none, it is a child."""
+    NODES = enum.auto()
+    """Kernels in it: 1, of a graph all."""
+    PARENT = enum.auto()
+    """Id of the launch that launched it from the device; -1: its host did."""
 
 
 class TenantColumn(enum.IntEnum):
@@ -133,10 +152,38 @@ class TenantColumn(enum.IntEnum):
     LAUNCHED_LEFT_US = enum.auto()
     """Predicted time left of its launched, unfinished kernels, summed: of each ``max(0, PROFILED_US - ELAPSED_US)``."""
     RUNNING_LEFT_US = enum.auto()
-    """The same of its kernel that has started (``STARTED``); ``inf`` without one. A stream runs its kernels in
-    order, so a tenant has one at most."""
+    """The least of its kernels that have started (``STARTED``); ``inf`` without one."""
     PARTITIONABLE = enum.auto()
     """1 if ``SetPartition`` is legal now: the partition was not set at this instant already."""
+    OLDEST_REJECTABLE = enum.auto()
+    """Number of its oldest job that ``Reject`` may name now; -1: none."""
+    NEWEST_REJECTABLE = enum.auto()
+    """Number of its newest one; -1: none."""
+
+
+class JobColumn(enum.IntEnum):
+    """Jobs that arrived and have neither completed nor been rejected, tenant after tenant, oldest first."""
+
+    TENANT = 0
+    JOB = enum.auto()
+    """Number, from 0."""
+    ARRIVED_US = enum.auto()
+    DEADLINE_US = enum.auto()
+    """``inf`` without an SLO."""
+    STARTED_US = enum.auto()
+    """When its host took it up; ``inf`` before."""
+    REJECTABLE = enum.auto()
+    """1 if ``Reject`` of it is legal now. Only where a job of its tenant was rejected at this instant and it arrived
+    at the same one is it not, so that a client that asks again at once cannot stop the clock."""
+
+
+class DependencyColumn(enum.IntEnum):
+    """What the launches of the pending table are known to wait for: one row a pair, in order of the launches."""
+
+    LAUNCH = 0
+    """Launch id in ``view.pending``."""
+    WAITS_FOR = enum.auto()
+    """Launch id of an unfinished operation (a kernel, graph or copy), ascending within a launch."""
 
 
 class Table:
@@ -173,6 +220,10 @@ class View:
     """Columns :class:`RunningColumn`."""
     tenants: Table
     """Columns :class:`TenantColumn`."""
+    jobs: Table
+    """Columns :class:`JobColumn`."""
+    dependencies: Table
+    """Columns :class:`DependencyColumn`."""
     sms: int
     """SMs of the GPU."""
     busy_sms: int

@@ -1,0 +1,480 @@
+"""Hosts and arrivals: jobs arrive, a tenant's host threads work through their operations in order.
+
+This is the only text of it. The reference device runs it as plain Python, the compiled device compiles it; whatever
+issues work to a GPU (a real one, a fleet) can drive it. It works on a *world* ``w``, which knows nothing of how
+launches are carried out and has, by the access functions below, a client a tenant, jobs, host threads, streams, marks
+and the tables of the programs. It calls :func:`issue` when a thread reaches an operation of the device, and is told by
+:func:`operation_finished` that one has ended (or has vanished). Time passes by :func:`set_timer`: when a timer of
+:data:`ARRIVAL`, :data:`DEADLINE` or :data:`HOST` is due, whoever keeps the clock calls :func:`arrival_due`,
+:func:`deadline_due` or :func:`thread_due`. At one instant a thread takes one step an event.
+
+In all functions ``tenant`` is a row of the tenants, ``number`` one of their jobs (counted from 0), ``k`` a row of the
+host threads of all tenants.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from numba.extending import register_jitable as shared
+
+from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.workload.workload import OpKind
+
+# Timers of this module.
+ARRIVAL: Final = 0
+"""The next job of a tenant."""
+DEADLINE: Final = 1
+"""The earliest deadline of a tenant's jobs that is not past."""
+HOST: Final = 2
+"""The next step of a host thread."""
+
+# Arrival processes.
+CLOSED_LOOP: Final = 0
+POISSON: Final = 1
+PERIODIC: Final = 2
+BURSTS: Final = 3
+BACKLOG: Final = 4
+
+# States of a job.
+WAITING: Final = 0
+SERVED: Final = 1
+"""Its tenant's host has taken it up."""
+GONE: Final = 2
+"""Completed or rejected."""
+
+# States of a host thread.
+IDLE: Final = 0
+"""It has done its part of the job, or there is none."""
+SPENDING: Final = 1
+"""The timer runs to the end of the host time before its operation; or it looks again."""
+BLOCKED: Final = 2
+"""What its operation needs has not happened yet."""
+RETURNING: Final = 3
+"""The timer runs to the return of a synchronisation."""
+
+# States of a mark.
+UNISSUED: Final = -1
+"""``Mark.launch`` of an operation that was not issued yet."""
+
+SYNC: Final = int(OpKind.SYNC)
+SYNC_STREAM: Final = int(OpKind.SYNC_STREAM)
+SYNC_EVENT: Final = int(OpKind.SYNC_EVENT)
+HOST_ONLY: Final = int(OpKind.HOST)
+
+
+# ---- what a world has; compiled code reads its own memory instead (devices.compiled.hosting) ------------------------
+
+
+def rules(w: Any) -> Any:
+    """``launch_depth``, ``sync_latency_ps``, ``horizon_us`` and ``peak_w`` (power at full load) of the problem."""
+    return w.rules
+
+
+def program(w: Any, tenant: int) -> Any:
+    """A tenant's arrivals (``arrivals`` and their numbers), ``jobs`` (-1: no end), ``slo_us``, ``alone_us``, and how
+    many ``variants`` and host ``factors`` its jobs draw from."""
+    return w.programs[tenant]
+
+
+def client(w: Any, tenant: int) -> Any:
+    """A tenant at run time."""
+    return w.clients[tenant]
+
+
+def job(w: Any, tenant: int, number: int) -> Any:
+    """A job that is not gone, or was not when the oldest one that is not gone arrived."""
+    return w.jobs[tenant][number]
+
+
+def thread(w: Any, k: int) -> Any:
+    """A host thread."""
+    return w.threads[k]
+
+
+def stream(w: Any, row: int) -> Any:
+    """A stream: ``outstanding`` operations and ``last_end_ps``."""
+    return w.streams[row]
+
+
+def mark(w: Any, tenant: int, m: int) -> Any:
+    """A mark of the job in service: id of its ``launch``, whether it has ``finished``, and when."""
+    return w.marks[tenant][m]
+
+
+def op(w: Any, place: int) -> Any:
+    """An operation: ``kind``, ``host_us``, ``stream``, ``tiles``."""
+    return w.ops[place]
+
+
+def awaits(w: Any, place: int) -> int:
+    """How many marks an operation waits for."""
+    return len(w.ops[place].after)
+
+
+def awaited(w: Any, place: int, i: int) -> int:
+    """One of them."""
+    return int(w.ops[place].after[i])
+
+
+def draw_variant(w: Any, tenant: int, u: float) -> Any:
+    """The variant that the draw ``u`` (0 <= u < 1) picks: ``first_op``, ``device_ops``, ``marks``."""
+    variants = w.variants[tenant]
+    return variants[int(u * len(variants))]
+
+
+def draw_factor(w: Any, tenant: int, u: float) -> float:
+    """The factor on host times that the draw ``u`` picks."""
+    factors = w.factors[tenant]
+    return float(factors[int(u * len(factors))])
+
+
+def thread_ops(w: Any, tenant: int, number: int, i: int) -> int:
+    """Operations of the ``i``-th host thread in the variant of a job."""
+    return int(w.jobs[tenant][number].variant.threads[i])
+
+
+def uniform(w: Any, tenant: int, which: int) -> float:
+    """The next draw of a tenant's generator, 0 <= u < 1; ``which``: 0 for arrivals, 1 for variation."""
+    return float(w.generators[tenant][which].random())
+
+
+def new_job(w: Any, tenant: int, number: int, variant: Any) -> Any:
+    """Make room for a job of a variant, ``unfinished`` device operations and ``first_op`` filled in."""
+    return w.new_job(tenant, number, variant)
+
+
+def set_timer(w: Any, kind: int, number: int, at_ps: int) -> None:
+    """Set the timer of a tenant or a thread, which may be set already; :data:`NEVER`: stop it."""
+    w.set_timer(kind, number, at_ps)
+
+
+def issue(w: Any, k: int) -> None:
+    """Thread ``k`` issues the operation that it stands at (``thread(w, k).op``)."""
+    w.issue(k)
+
+
+def log_job(w: Any, tenant: int, number: int) -> None:
+    """A job has completed."""
+    w.log_job(tenant, number)
+
+
+def log_rejection(w: Any, tenant: int, number: int) -> None:
+    """A job was rejected."""
+    w.log_rejection(tenant, number)
+
+
+# ---- arrivals ---------------------------------------------------------------------------------------------------------
+
+
+@shared
+def exponential_us(u, rate_per_s):
+    """A random gap of mean ``1e6 / rate_per_s``: the quantile function at the draw ``u``."""
+    return -math.log1p(-u) * 1e6 / rate_per_s
+
+
+@shared
+def begin(w, tenant):
+    """The first timer of a tenant."""
+    p = program(w, tenant)
+    first_us = p.start_us
+    if p.arrivals == POISSON or p.arrivals == BURSTS:
+        first_us += exponential_us(uniform(w, tenant, 0), p.rate_per_s)
+    set_timer(w, ARRIVAL, tenant, to_ps(first_us))
+
+
+@shared
+def gap_us(w, tenant):
+    """From the arrival of a job to the next one (in a closed loop: from its completion)."""
+    p = program(w, tenant)
+    if p.arrivals == CLOSED_LOOP:
+        return p.think_us
+    if p.arrivals == POISSON:
+        return exponential_us(uniform(w, tenant, 0), p.rate_per_s)
+    if p.arrivals == PERIODIC:
+        return p.period_us
+    # A burst goes on with probability 1 - 1/mean: a geometric size without a counter to keep.
+    if p.arrivals == BURSTS and uniform(w, tenant, 0) >= p.burst_go:
+        return exponential_us(uniform(w, tenant, 0), p.rate_per_s)
+    return 0.0
+
+
+@shared
+def arrival_due(w, tenant):
+    """A job arrives; which recorded iteration it repeats, and how fast the host is, is drawn."""
+    p = program(w, tenant)
+    c = client(w, tenant)
+    if p.jobs >= 0 and c.arrived >= p.jobs:
+        return
+    number = c.arrived
+    j = new_job(w, tenant, number, draw_variant(w, tenant, uniform(w, tenant, 1)))
+    j.factor = draw_factor(w, tenant, uniform(w, tenant, 1))
+    j.state = WAITING
+    j.overdue = 0
+    j.arrived_ps = w.now_ps
+    j.started_ps = NEVER
+    j.deadline_ps = w.now_ps + to_ps(p.slo_us) if p.slo_us < math.inf else NEVER
+    accrue_jobs(w, tenant)
+    c.arrived += 1
+    arm_deadline(w, tenant)
+    w.awake = 1
+    if c.busy == 0:
+        set_timer(w, HOST, c.first_thread, w.now_ps)
+    if p.arrivals != CLOSED_LOOP:
+        set_timer(w, ARRIVAL, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
+
+
+# ---- host threads -------------------------------------------------------------------------------------------------------
+
+
+@shared
+def take_job(w, tenant):
+    """An idle host takes up the oldest job that waits."""
+    c = client(w, tenant)
+    while c.taken < c.arrived:
+        number = c.taken
+        c.taken += 1
+        j = job(w, tenant, number)
+        if j.state != WAITING:
+            continue
+        j.state = SERVED
+        j.started_ps = w.now_ps
+        c.host_job = number
+        c.busy = c.threads
+        c.host_factor = j.factor
+        for m in range(j.marks):
+            mark(w, tenant, m).launch = UNISSUED
+            mark(w, tenant, m).finished = 0
+        first = j.first_op
+        for i in range(c.threads):
+            t = thread(w, c.first_thread + i)
+            t.op = first
+            first += thread_ops(w, tenant, number, i)
+            t.end = first
+            go_on(w, c.first_thread + i)
+        return
+
+
+@shared
+def go_on(w, k):
+    """A thread turns to its next operation, or is done with the job."""
+    t = thread(w, k)
+    c = client(w, t.tenant)
+    if t.op < t.end:
+        t.state = SPENDING
+        set_timer(w, HOST, k, w.now_ps + to_ps(op(w, t.op).host_us * c.host_factor))
+        return
+    t.state = IDLE
+    c.busy -= 1
+    if c.busy == 0:
+        c.host_job = -1
+        set_timer(w, HOST, c.first_thread, w.now_ps)
+
+
+@shared
+def thread_due(w, k):
+    """A host thread takes its next step."""
+    t = thread(w, k)
+    if t.state == IDLE:
+        if client(w, t.tenant).busy == 0:
+            take_job(w, t.tenant)
+        return
+    if t.state == SPENDING:
+        kind = op(w, t.op).kind
+        if not may_pass(w, t.tenant, t.op, kind):
+            t.state = BLOCKED
+            return
+        if kind == SYNC or kind == SYNC_STREAM or kind == SYNC_EVENT:
+            returns_ps = awaited_end_ps(w, t.tenant, t.op, kind) + rules(w).sync_latency_ps
+            if returns_ps > w.now_ps:
+                t.state = RETURNING
+                set_timer(w, HOST, k, returns_ps)
+                return
+        elif kind != HOST_ONLY:
+            issue(w, k)
+    t.op += 1
+    go_on(w, k)
+
+
+@shared
+def may_pass(w, tenant, place, kind):
+    """Whether nothing keeps a host thread at an operation."""
+    c = client(w, tenant)
+    if kind == HOST_ONLY:
+        return True
+    if kind == SYNC:
+        return c.outstanding == 0
+    if kind == SYNC_STREAM:
+        return stream(w, op(w, place).stream).outstanding == 0
+    for i in range(awaits(w, place)):
+        m = mark(w, tenant, awaited(w, place, i))
+        if m.launch == UNISSUED or (kind == SYNC_EVENT and m.finished == 0):
+            return False
+    if kind == SYNC_EVENT:
+        return True
+    # Another thread records what this one waits for.
+    tiles = op(w, place).tiles
+    if tiles >= 0 and mark(w, tenant, tiles).launch == UNISSUED:
+        return False
+    return c.outstanding < rules(w).launch_depth
+
+
+@shared
+def awaited_end_ps(w, tenant, place, kind):
+    """When the last operation ended that a synchronisation waits for; far in the past if there was none."""
+    if kind == SYNC:
+        return client(w, tenant).last_end_ps
+    if kind == SYNC_STREAM:
+        return stream(w, op(w, place).stream).last_end_ps
+    latest = -NEVER
+    for i in range(awaits(w, place)):
+        latest = max(latest, mark(w, tenant, awaited(w, place, i)).ended_ps)
+    return latest
+
+
+@shared
+def wake_threads(w, tenant):
+    """Something that a tenant's threads may wait for has happened: they look again."""
+    c = client(w, tenant)
+    for k in range(c.first_thread, c.first_thread + c.threads):
+        t = thread(w, k)
+        if t.state == BLOCKED:
+            t.state = SPENDING
+            set_timer(w, HOST, k, w.now_ps)
+
+
+@shared
+def operation_issued(w, tenant, number, row, m, launch):
+    """A device operation of a job was issued: into a stream, with a mark (-1: none), as ``launch``."""
+    client(w, tenant).outstanding += 1
+    stream(w, row).outstanding += 1
+    if m >= 0:
+        mark(w, tenant, m).launch = launch
+        wake_threads(w, tenant)
+
+
+@shared
+def operation_finished(w, tenant, number, row, m, launch):
+    """A device operation has ended, or has vanished with its job; arguments as for :func:`operation_issued`."""
+    c = client(w, tenant)
+    c.outstanding -= 1
+    c.last_end_ps = w.now_ps
+    s = stream(w, row)
+    s.outstanding -= 1
+    s.last_end_ps = w.now_ps
+    if m >= 0 and c.host_job == number and mark(w, tenant, m).launch == launch:
+        mark(w, tenant, m).finished = 1
+        mark(w, tenant, m).ended_ps = w.now_ps
+    if number >= c.first:
+        j = job(w, tenant, number)
+        if j.state != GONE:
+            j.unfinished -= 1
+            if j.unfinished == 0:
+                complete_job(w, tenant, number)
+    wake_threads(w, tenant)
+
+
+# ---- jobs ---------------------------------------------------------------------------------------------------------------
+
+
+@shared
+def accrue_jobs(w, tenant):
+    """Count the time that the jobs in the system have spent up to now."""
+    c = client(w, tenant)
+    c.jobs_us += (c.arrived - c.completed - c.rejected) * ((w.now_ps - c.jobs_since_ps) / 1e6)
+    c.jobs_since_ps = w.now_ps
+
+
+@shared
+def complete_job(w, tenant, number):
+    """All operations of a job have finished."""
+    c = client(w, tenant)
+    j = job(w, tenant, number)
+    accrue_jobs(w, tenant)
+    c.completed += 1
+    turnaround_us = (w.now_ps - j.arrived_ps) / 1e6
+    c.last_turnaround_us = turnaround_us
+    mean_us = c.mean_turnaround_us
+    c.mean_turnaround_us = turnaround_us if c.completed == 1 else mean_us + (turnaround_us - mean_us) / 8.0
+    log_job(w, tenant, number)
+    job_leaves(w, tenant, number)
+
+
+@shared
+def job_leaves(w, tenant, number):
+    """A job has completed or was rejected."""
+    p = program(w, tenant)
+    c = client(w, tenant)
+    job(w, tenant, number).state = GONE
+    while c.first < c.arrived and job(w, tenant, c.first).state == GONE:
+        c.first += 1
+    arm_deadline(w, tenant)
+    if p.jobs >= 0:
+        w.to_complete -= 1
+        if w.to_complete == 0:
+            w.done = 1
+            w.done_ps = w.now_ps
+    w.awake = 1
+    if p.arrivals == CLOSED_LOOP:
+        set_timer(w, ARRIVAL, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
+
+
+@shared
+def arm_deadline(w, tenant):
+    """Set the timer to the earliest deadline that is not past (deadlines come in order of arrival)."""
+    c = client(w, tenant)
+    c.due_job = max(c.due_job, c.first)
+    while c.due_job < c.arrived:
+        j = job(w, tenant, c.due_job)
+        if j.state != GONE and j.overdue == 0:
+            set_timer(w, DEADLINE, tenant, j.deadline_ps)
+            return
+        c.due_job += 1
+    set_timer(w, DEADLINE, tenant, NEVER)
+
+
+@shared
+def deadline_due(w, tenant):
+    """A job in the system has exceeded its SLO."""
+    c = client(w, tenant)
+    c.slo_misses += 1
+    job(w, tenant, c.due_job).overdue = 1
+    arm_deadline(w, tenant)
+
+
+@shared
+def rejectable(w, tenant, number):
+    """Whether a job in the system may be rejected now: an end to charge it up to, and no loop at one instant."""
+    c = client(w, tenant)
+    again = c.rejected_ps == w.now_ps and job(w, tenant, number).arrived_ps == w.now_ps
+    return rules(w).horizon_us < math.inf and not again
+
+
+@shared
+def reject(w, tenant, number):
+    """A job is given up: charged as if it stayed until the horizon and were then done alone, and the host goes on.
+
+    The caller lets the job's pending launches vanish.
+    """
+    p = program(w, tenant)
+    c = client(w, tenant)
+    j = job(w, tenant, number)
+    accrue_jobs(w, tenant)
+    c.rejected += 1
+    c.rejected_ps = w.now_ps
+    c.jobs_us += max(0.0, rules(w).horizon_us - w.now_ps / 1e6) + p.alone_us
+    if p.slo_us < math.inf and j.overdue == 0:
+        c.slo_misses += 1
+    w.charged_energy_j += p.alone_us * rules(w).peak_w * 1e-6
+    if p.jobs >= 0:
+        w.charged_makespan_us += p.alone_us
+    log_rejection(w, tenant, number)
+    if c.host_job == number:
+        c.host_job = -1
+        c.busy = 0
+        for k in range(c.first_thread, c.first_thread + c.threads):
+            thread(w, k).state = IDLE
+            set_timer(w, HOST, k, NEVER)
+        set_timer(w, HOST, c.first_thread, w.now_ps)
+    job_leaves(w, tenant, number)
