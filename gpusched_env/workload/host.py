@@ -205,8 +205,6 @@ def arrival_due(w, tenant):
     """A job arrives; which recorded iteration it repeats, and how fast the host is, is drawn."""
     p = program(w, tenant)
     c = client(w, tenant)
-    if p.jobs >= 0 and c.arrived >= p.jobs:
-        return
     number = c.arrived
     j = new_job(w, tenant, number, draw_variant(w, tenant, uniform(w, tenant, 1)))
     j.factor = draw_factor(w, tenant, uniform(w, tenant, 1))
@@ -221,7 +219,7 @@ def arrival_due(w, tenant):
     w.awake = 1
     if c.busy == 0:
         set_timer(w, HOST, c.first_thread, w.now_ps)
-    if p.arrivals != CLOSED_LOOP:
+    if p.arrivals != CLOSED_LOOP and (p.jobs < 0 or c.arrived < p.jobs):
         set_timer(w, ARRIVAL, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
 
 
@@ -416,7 +414,7 @@ def job_leaves(w, tenant, number):
             w.done = 1
             w.done_ps = w.now_ps
     w.awake = 1
-    if p.arrivals == CLOSED_LOOP:
+    if p.arrivals == CLOSED_LOOP and (p.jobs < 0 or c.arrived < p.jobs):
         set_timer(w, ARRIVAL, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
 
 
