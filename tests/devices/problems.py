@@ -12,8 +12,9 @@ import msgspec
 import numpy as np
 
 from gpusched_env.devices import make_device
-from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.scenarios.problem import Problem, TenantProgram, build_problem
+from gpusched_env.scenarios.program import JobProgram
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.device import Device
@@ -92,8 +93,16 @@ def problem(folder: Path, *tenants: dict[str, Any], gpu: dict[str, Any] | None =
         if key == "timing":
             value = msgspec.structs.replace(spec.timing, **value)
         spec = msgspec.structs.replace(spec, **{key: value})
-    programs = tuple(replace(program, gap_us=spec.timing.stream_gap_us) for program in built.programs)
-    return replace(built, gpu=spec, programs=programs)
+    return replace(built, gpu=spec, programs=tuple(_with_gaps(program, spec) for program in built.programs))
+
+
+def _with_gaps(program: TenantProgram, spec: GpuSpec) -> TenantProgram:
+    """A program whose operations have the stream gap of another GPU."""
+
+    def job(variant: JobProgram) -> JobProgram:
+        return replace(variant, ops=tuple(replace(op, gap_us=spec.timing.stream_gap_us) for op in variant.ops))
+
+    return replace(program, variants=tuple(job(variant) for variant in program.variants))
 
 
 class Script:

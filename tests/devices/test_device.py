@@ -136,13 +136,13 @@ def test_refused_commands_name_the_fault_and_change_nothing(tmp_path: Path) -> N
 
     before = state()
     for command, message in [
-        (Launch(0), "kernel 0 is not launchable"),
-        (Launch(99), "kernel 99 is not launchable"),
+        (Launch(0), "launch 0 is not launchable"),
+        (Launch(99), "launch 99 is not launchable"),
         (Launch(2, priority=-7), r"stream priority must be in -1\.\.0"),
         (Launch(2, priority=1), "stream priority"),
         (Launch(2, partition=Partition(4, 1)), "partition"),
         (Launch(2, partition=Partition(0, 0)), "partition"),
-        (Preempt(2, "save"), "kernel 2 is not running"),
+        (Preempt(2, "save"), "launch 2 is not running"),
         (Preempt(0, "pause"), "mode must be"),  # type: ignore[arg-type]
         (SetPartition(5, None), r"tenants are 0\.\.1"),
         (SetPartition(0, None), "has this partition already"),

@@ -200,7 +200,7 @@ def test_a_scheduler_is_asked_when_the_room_is_free(tmp_path: Path) -> None:
         (Preempt(0, "reset", Partition(0, 1)), "only mode save can be confined to a partition"),
         (save(2, 1), r"a partition needs first in 0\.\.1 and sms in 1\.\.2"),
         (save(0, 0), "a partition needs first"),
-        (save(0, 1, kernel=7), "kernel 7 is not running"),
+        (save(0, 1, kernel=7), "launch 7 is not running"),
     ],
 )
 def test_what_cannot_be_saved_is_refused(tmp_path: Path, command: Command, message: str) -> None:

@@ -1,6 +1,8 @@
-"""The readable device: SimPy processes around a block-level simulation of the SMs.
+"""The readable device: plain Python and SimPy, a class a concept, block by block.
 
-One file a mechanism: ``host`` (processes that issue work), ``stream`` (order and launch latencies),
-``dispatcher`` (which block goes where), ``blocks`` (progress of resident blocks), ``slicer`` (contexts
-that take turns), ``copies`` (copy engines), ``preemption``. ``device`` ties them together.
+The rules are in ``docs/devices.md``; the laws of contention, placement and power in :mod:`gpusched_env.hardware`; hosts
+and arrivals in :mod:`gpusched_env.workload.host`. One file a mechanism: ``clock``, ``world`` (what hosts run on),
+``launch`` and ``streams`` (what waits for what), ``parts`` (graphs and children), ``context`` (hardware queues),
+``dispatcher`` (which block goes where), ``blocks`` and ``grid``, ``rates`` (how fast they progress), ``slicer``,
+``copies``, ``preemption``, ``decisions`` (commands), ``meter``, ``views``. ``device`` ties them together.
 """

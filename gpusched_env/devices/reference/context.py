@@ -1,235 +1,172 @@
-"""A context: hardware queues in front of the SMs, and the clock of its block ends."""
+"""A context: tenants that share the GPU's SMs block by block, and the hardware queues in front of them."""
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from typing import TYPE_CHECKING
 
-from simpy.events import Event
-
+from gpusched_env.devices.reference.blocks import Sm
+from gpusched_env.devices.reference.clock import Alarm, Phase
+from gpusched_env.devices.reference.dispatcher import Dispatcher, Residency
+from gpusched_env.devices.reference.grid import Grid
 from gpusched_env.devices.reference.launch import Launch
-from gpusched_env.devices.reference.phases import Phase, Timer, order
-from gpusched_env.devices.reference.sms import SmArray
+from gpusched_env.devices.reference.parts import started
+from gpusched_env.devices.reference.rates import Rates
 
 if TYPE_CHECKING:
     from gpusched_env.devices.reference.device import ReferenceDevice
 
 
-TRAFFIC_CHANGE = 1e-9
-"""Relative changes of traffic below this are rounding (the order in which SMs are added up), not events."""
-
-
 class Context:
-    """Tenants that share the GPU's SMs at block granularity.
+    """A kernel that is ready enters the hardware queue (channel) of its stream.
 
-    A kernel at the head of its stream enters the stream's hardware queue (channel); the head of each
-    channel is among the grids that the dispatcher sees, and makes room when it is fully dispatched.
-    More streams than channels alias: they wait for each other (Bakita & Anderson, RTAS 2024).
+    The heads of the channels are among the grids that the dispatcher sees; a grid makes room when it is fully
+    dispatched. More streams than channels alias: they wait for each other (Bakita & Anderson, RTAS 2024).
     """
 
-    def __init__(self, device: ReferenceDevice, index: int, active: bool) -> None:
+    def __init__(self, device: ReferenceDevice, index: int, *, active: bool) -> None:
         self._device = device
-        self._env = device.env
-        self._meter = device.meter
-        self.index = index
+        self._clock = device.clock
+        self._index = index
+        self._alarm = Alarm(device.clock)
         self.active = active
-        self._phase = order(Phase.COMPLETION, index)
-        self._whole_gpu = (0, device.problem.gpu.sms)
-        self._kernels = device.problem.kernels
-        self._record_blocks = device.timeline.detail == "blocks"
-        self.sms = SmArray(device.problem.gpu, each_wave=self._record_blocks)
+        self._paused_ps = 0
+        """When it was switched out."""
+        physics = device.physics
+        self.sms = [Sm(rank, int(number), physics) for rank, number in enumerate(device.sm_order)]
+        self.dispatcher = Dispatcher(self.sms)
+        self._rates = Rates(self.sms, physics)
         self._channels: list[deque[Launch]] = [deque() for _ in range(device.problem.gpu.channels)]
-        self._at_head: deque[Launch] = deque()
+        self._heads: deque[Launch] = deque()
         """Channel heads that wait for a free slot among the resident grids."""
-        self.on_device: dict[int, Launch] = {}
-        """Launches by slot."""
-        self._timer_us = math.inf
-        self._timer: Timer | None = None
-        """For the next block end, at ``_timer_us``."""
+        self._resident: dict[int, Launch] = {}
+        self._slots = device.problem.gpu.resident_grids
+        self._serial = 0
+
+    @property
+    def time_ps(self) -> int:
+        """Up to when its blocks have made progress."""
+        return self._clock.now if self.active else self._paused_ps
+
+    # ---- the SMs are brought to the present ----------------------------------------------------------------------
+
+    def touch(self) -> None:
+        """Something about the SMs may have changed at the present time."""
+        if self.active:
+            self._alarm.set(self._clock.now, Phase.SMS, self._index, self._settle)
+
+    def _settle(self) -> None:
+        """Bring the SMs to the present; wait for the next block end."""
+        now, dispatcher = self._clock.now, self.dispatcher
+        self._record(dispatcher.end_blocks(now))
+        entered = True
+        while entered:
+            if dispatcher.changed:
+                dispatcher.dispatch(now)
+            self._tell()
+            entered = self._enter()
+        self._rates.update(now)
+        busy_sms = sum(1 for sm in self.sms if sm.blocks)
+        self._device.meter.gpu_changed(now, busy_sms, self._rates.traffic)
+        self._alarm.set(min(sm.next_ps for sm in self.sms), Phase.SMS, self._index, self._settle)
+
+    def _tell(self) -> None:
+        """Pass on what the dispatcher has done, in order of launches."""
+        for grid in _taken(self.dispatcher.started):
+            started(self._device, self._resident[grid.id])
+        for grid in _taken(self.dispatcher.dispatched):
+            self._leave_channel(self._resident[grid.id])
+        for launch in sorted(self._resident.values(), key=lambda launch: launch.id):
+            if launch.grid is not None and launch.grid.over:
+                self.take_off(launch, keeps_progress=True)
+
+    def _enter(self) -> bool:
+        """Let channel heads become resident grids, as far as slots are free."""
+        entered = False
+        while self._heads and len(self._resident) < self._slots:
+            launch = self._heads.popleft()
+            op = launch.op
+            launch.grid = grid = Grid(
+                self._device.needs[op.identity], op.scale, launch.blocks, launch.priority, launch.partition,
+                launch.tiles, launch.awaits, launch.saved, launch.saved_left,
+            )  # fmt: skip
+            grid.id, grid.serial = launch.id, self._serial
+            self._serial += 1
+            self._resident[launch.id] = launch
+            self.dispatcher.enqueue(grid)
+            entered = True
+        return entered
+
+    def _record(self, ended: list[Residency]) -> None:
+        if self._device.record == "blocks":
+            for sm, grid, blocks, start_ps in ended:
+                self._device.timeline.blocks.add(sm, grid.id, blocks, start_ps, self._clock.now)
+
+    # ---- hardware queues -------------------------------------------------------------------------------------------
+
+    def _channel(self, launch: Launch) -> deque[Launch]:
+        number = launch.id if launch.stream < 0 else launch.stream + launch.branch
+        return self._channels[number % len(self._channels)]
 
     def submit(self, launch: Launch) -> None:
-        """A kernel has reached the head of its stream."""
-        launch.on_device = True
-        channel = self._channels[launch.tenant % len(self._channels)]
+        """A kernel is ready."""
+        channel = self._channel(launch)
         channel.append(launch)
-        if len(channel) == 1:
-            self._at_head.append(launch)
-            self.settle()
-
-    def _enter(self) -> None:
-        """Let channel heads become resident grids, as far as slots are free."""
-        while self._at_head and not self.sms.full:
-            launch = self._at_head.popleft()
-            op, own = launch.op, launch.partition
-            partition = self._whole_gpu if own is None else (own.first, own.sms)
-            block = self._kernels[op.identity].block
-            launch.slot = slot = self.sms.add(
-                block, op.scale, launch.blocks, launch.priority, partition, launch.saved, launch.saved_left
-            )
-            self.on_device[slot] = launch
-
-    def settle(self) -> None:
-        """Bring the SMs to the present and handle what happened; arm the clock for the next block end."""
-        now, sms = self._env.now, self.sms
-        if not self.active:
-            sms.stay(now)
-            return
-        while True:
-            if self._at_head:
-                if sms.ahead:
-                    sms.catch_up(now)
-                    self._handle(now)
-                self._enter()
-            sms.step(now)
-            self._handle(now)
-            if not self._at_head or sms.full:
-                break
-        meter = self._meter
-        if sms.busy_sms != meter.busy_sms or abs(sms.traffic - meter.traffic) > TRAFFIC_CHANGE * sms.traffic:
-            meter.gpu_changed(now, sms.busy_sms, sms.traffic)
-        self._arm(sms.next_us)
-
-    def _handle(self, now: float) -> None:
-        """Pass on what happened in the last step; grids that did the same, in order of their tenants.
-
-        A context executes one kernel of a tenant at a time, so the order does not hang on the bookkeeping of SMs.
-        """
-        sms = self.sms
-        if self._record_blocks:
-            self._record_rows(now)
-        for slot in sms.started:
-            launch = self.on_device[slot]
-            if launch.started_us == math.inf:
-                launch.started_us = now
-        for slot in sorted(sms.dispatched, key=self._tenant):
-            self._leave_channel(self.on_device[slot])
-        for slot in sorted(sms.finished, key=self._tenant):
-            self._end(slot)
-
-    def _tenant(self, slot: int) -> int:
-        return self.on_device[slot].tenant
-
-    def _arm(self, next_us: float) -> None:
-        """Set the timer to the next block end (``inf``: none); residency may have changed since it was last set."""
-        if next_us == self._timer_us and next_us > self._env.now:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_us = next_us
-        self._timer = Timer(self._env, next_us, self._phase, self._on_timer) if next_us < math.inf else None
-
-    def _on_timer(self, _: Event) -> None:
-        self.settle()
+        if channel[0] is launch:
+            self._heads.append(launch)
+            self.touch()
 
     def _leave_channel(self, launch: Launch) -> None:
-        """A grid is fully dispatched (or withdrawn); one whose saved blocks came back may have left before."""
-        channel = self._channels[launch.tenant % len(self._channels)]
+        """A grid is dispatched or withdrawn; one whose saved blocks came back may have left before."""
+        channel = self._channel(launch)
         if channel and channel[0] is launch:
             channel.popleft()
             if channel:
-                self._at_head.append(channel[0])
-
-    def _end(self, slot: int) -> None:
-        """All resident blocks of a grid have ended: it is finished, or drained."""
-        launch = self.on_device.pop(slot)
-        waiting = self.waiting(slot)
-        if waiting > 0:
-            launch.blocks = waiting
-            launch.saved, launch.saved_left = self.sms.saved(slot)
-        self.sms.remove(slot)
-        launch.slot = -1
-        if waiting > 0:
-            self._device.preempted(launch)
-        else:
-            self._device.finished(launch)
+                self._heads.append(channel[0])
 
     def withdraw(self, launch: Launch) -> None:
-        """Hand out no further blocks of a kernel."""
-        self.settle()
-        if launch.slot >= 0:
-            self._leave_queue(launch)
-            if self.sms.resident(launch.slot) == 0:
-                self._end(launch.slot)
-        self.settle()
-
-    def freeze(self, launch: Launch) -> int:
-        """Stop a kernel's resident blocks and hand out no further ones; returns how many were stopped."""
-        self._leave_queue(launch)
-        return self.stop(launch, *self._whole_gpu)
-
-    def _leave_queue(self, launch: Launch) -> None:
-        """Queue a grid no more; what is left of reading saved blocks back is done when it is launched again."""
-        self.sms.withdraw(launch.slot)
+        """A grid has left the dispatcher's queue for good, and makes room in its hardware queue."""
         self._leave_channel(launch)
-        launch.restore_us = max(0.0, launch.readback_us - self._env.now)
-        launch.readback_us = -math.inf
-        if launch.readback is not None:
-            launch.readback.cancel()
+        self.touch()
 
-    def stop(self, launch: Launch, first: int, sms: int) -> int:
-        """Stop a kernel's resident blocks on ``sms`` SMs from rank ``first`` on; returns how many."""
-        stopped = self.sms.stop(launch.slot, first, sms)
-        self.settle()
-        return stopped
+    def take_off(self, launch: Launch, *, keeps_progress: bool) -> None:
+        """Remove a grid without resident blocks: the kernel has ended, or is pending again with what is left of it."""
+        grid = launch.grid
+        assert grid is not None
+        del self._resident[launch.id]
+        launch.grid = None
+        launch.preempting = False
+        launch.preemption.stop()
+        launch.alarm.stop()
+        self.touch()
+        if grid.waiting == 0:
+            self._device.kernel_ended(launch)
+            return
+        whole = launch.tiles.blocks, 0, 1.0
+        kept = grid.waiting, grid.saved, grid.saved_left
+        launch.blocks, launch.saved, launch.saved_left = kept if keeps_progress else whole
+        self._device.streams.preempted(launch, keeps_progress=keeps_progress)
 
-    def put_back(self, launch: Launch) -> bool:
-        """Take a kernel's stopped blocks off the SMs and the kernel off the queue, to :meth:`requeue` it.
-
-        Returns:
-            False if there were none (a context that was switched out may find that they had just ended).
-        """
-        self.settle()
-        some = self.sms.evict(launch.slot) > 0
-        if some:
-            self.sms.suspend(launch.slot)
-            if launch.readback is not None:
-                launch.readback.cancel()
-        self.settle()
-        return some
-
-    def requeue(self, launch: Launch) -> None:
-        """The saved blocks of a kernel are read back: it hands out blocks again."""
-        self.settle()
-        self.sms.enqueue(launch.slot)
-        self.settle()
-
-    def take_off(self, launch: Launch, *, keep_progress: bool) -> None:
-        """Remove a frozen kernel's resident blocks; it becomes pending with what is left of it."""
-        self.settle()
-        slot = launch.slot
-        self.sms.evict(slot)
-        if keep_progress:
-            launch.blocks = self.waiting(slot)
-            launch.saved, launch.saved_left = self.sms.saved(slot)
-        else:
-            launch.blocks = self._device.problem.kernels[launch.op.identity].kernel.blocks
-            launch.saved = 0
-            launch.saved_left = 1.0
-        del self.on_device[slot]
-        self.sms.remove(slot)
-        launch.slot = -1
-        self._device.preempted(launch)
-        self.settle()
-
-    def waiting(self, slot: int) -> int:
-        """Blocks of a grid that are not handed out now."""
-        return self.sms.waiting(slot, self._env.now if self.active else self.sms.now_us)
+    # ---- turns -------------------------------------------------------------------------------------------------------
 
     def activate(self) -> None:
         """The context gets the GPU."""
-        self.sms.stay(self._env.now)
         self.active = True
-        self.settle()
+        for sm in self.sms:
+            for block in sm.blocks:
+                block.pause(self._clock.now - self._paused_ps)
+        self.touch()
 
     def deactivate(self) -> None:
         """The context loses the GPU; its blocks stop where they are."""
-        self.settle()
         self.active = False
-        self._arm(math.inf)
-        if self._meter.busy_sms:
-            self._meter.gpu_changed(self._env.now, 0, 0.0)
+        self._paused_ps = self._clock.now
+        self._alarm.stop()
+        self._device.meter.gpu_changed(self._clock.now, 0, 0.0)
 
-    def _record_rows(self, now: float) -> None:
-        for sm, slot, blocks, since in self.sms.ended_rows().tolist():
-            self._device.timeline.blocks.add(sm, self.on_device[int(slot)].id, blocks, since, now)
+
+def _taken(grids: list[Grid]) -> list[Grid]:
+    """Grids of a list in order of launches; the list is emptied."""
+    found = sorted(grids, key=lambda grid: grid.id)
+    grids.clear()
+    return found

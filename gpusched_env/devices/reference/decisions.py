@@ -1,145 +1,137 @@
-"""Carrying out a scheduler's commands, after checking that they are legal."""
+"""Carrying out a scheduler's commands: each costs host time, and takes effect when that is spent."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from simpy.events import Event
-
-from gpusched_env.devices.reference.host import Host
-from gpusched_env.devices.reference.launch import Launch
-from gpusched_env.devices.reference.phases import Phase, Timer, order
-from gpusched_env.devices.reference.preemption import preempt, save_some
-from gpusched_env.errors import IllegalCommand
+from gpusched_env.devices.reference.launch import Launch, State
+from gpusched_env.devices.reference.preemption import Preemption
+from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.scheduling import commands
-from gpusched_env.scheduling.commands import Command, Partition, Preempt, SetPartition
-from gpusched_env.scheduling.legality import check_first_at_instant, check_partition, check_preemption
+from gpusched_env.scheduling.commands import CODES, Command, Preempt, Reject, SetPartition, Wait
+from gpusched_env.scheduling.legality import whole_or
+from gpusched_env.workload import host
 from gpusched_env.workload.workload import OpKind
 
 if TYPE_CHECKING:
     from gpusched_env.devices.reference.device import ReferenceDevice
 
-KERNEL = OpKind.KERNEL
-
-DECISION_CODES = {commands.Launch: 0, Preempt: 1, SetPartition: 2}
-"""Values of the timeline's ``command`` column."""
-
 
 class Decisions:
-    """The scheduler's side of the device: each command costs host time, and takes effect when that is spent."""
+    """The scheduler's side of the device. Commands were checked before."""
 
     def __init__(self, device: ReferenceDevice) -> None:
         self._device = device
-        self._env = device.env
-        gpu = device.problem.gpu
-        self._sms = gpu.sms
-        self._lowest_priority = 1 - gpu.priorities
-        self._launch_latency_us = gpu.timing.launch_latency_us
-        self._decision_us = device.problem.scenario.decision_us
-        self.partitions: list[Partition | None] = [None] * len(device.problem.programs)
-        """By tenant: where its launches go by default."""
-        self.partitioned_us = [-math.inf] * len(self.partitions)
-        """By tenant: when that was last set."""
-        self.preempted_us = [-math.inf] * len(self.partitions)
-        """By tenant: when a whole kernel of it was last told to make way."""
+        self._sms = device.problem.gpu.sms
+        self._decision_ps = to_ps(device.problem.scenario.decision_us)
+        self._change_ps = to_ps(device.problem.gpu.timing.partition_change_us)
         self._begun = False
-        """Whether a kernel has been launched."""
-        self.busy_until_us = 0.0
+        """Whether something was launched: partitions made before that are set-up."""
+        tenants = len(device.problem.programs)
+        self.partitions = [(0, self._sms)] * tenants
+        """By tenant: where its launches go by default."""
+        self._partitioned_ps = [NEVER] * tenants
+        """By tenant: when that was last set."""
+        self.busy_until_ps = 0
         """When the host time of all decisions so far is spent."""
+        self.wait_until_ps = NEVER
 
-    def charge(self) -> float:
-        """Charge the host time of one decision; returns when its command takes effect."""
-        self.busy_until_us = max(self.busy_until_us, self._env.now) + self._decision_us
-        return self.busy_until_us
+    def carry_out(self, command: Command) -> None:
+        """Carry out a legal command."""
+        now = self._device.clock.now
+        if self._device.keeps_kernels and not isinstance(command, Wait):
+            launch_id = command.launch if isinstance(command, commands.Launch | Preempt) else -1
+            self._device.timeline.decisions.add(now, CODES[type(command)], launch_id)
+        self.busy_until_ps = max(self.busy_until_ps, now) + self._decision_ps
+        # After a command the scheduler is asked again, until it waits: then something must happen first.
+        self._device.world.awake = 0 if isinstance(command, Wait) else 1
+        match command:
+            case Wait(until_us):
+                self.wait_until_ps = max(now, to_ps(until_us))
+            case commands.Launch():
+                self._launch(command)
+            case Preempt(id_, mode, partition):
+                launch = self._device.streams.launched[id_]
+                launch.preempted_ps = now
+                Preemption(self._device, launch, mode, partition, self.busy_until_ps)
+            case SetPartition(tenant, partition):
+                self._partitioned_ps[tenant] = now
+                self.partitions[tenant] = whole_or(partition, self._sms)
+                self._charge_change()
+            case Reject(tenant, number):
+                job = self._device.world.jobs[tenant][number]
+                host.reject(self._device.world, tenant, number)
+                self._device.streams.vanish(tenant, job)
 
-    def launch(self, command: commands.Launch) -> None:
-        """Hand a pending kernel to its stream."""
-        if not self._lowest_priority <= command.priority <= 0:
-            gpu = self._device.problem.gpu.name
-            raise IllegalCommand(f"{command}: stream priority must be in {self._lowest_priority}..0 on {gpu}")
-        for host in self._device.hosts:
-            if host.pending and host.pending[0].id == command.kernel:
-                break
-        else:
-            heads = [host.pending[0].id for host in self._device.hosts if host.pending]
-            raise IllegalCommand(f"{command}: kernel {command.kernel} is not launchable; launchable now: {heads}")
-        check_partition(command, command.partition, self._sms)
-        launch = host.pending.popleft()
-        host.kernels_pending -= 1
-        launch.priority = command.priority
-        launch.partition = command.partition or self.partitions[host.index]
-        self._begun = True
-        self._note(command, launch.id)
-        self.hand_over(host, launch, self.charge())
-
-    def hand_over(self, host: Host, launch: Launch, at_us: float) -> None:
-        """Pass an operation to its stream, and copies right behind it too."""
-        pending = host.pending
-        while True:
-            if launch.op.kind is KERNEL:
-                self._device.count_launched(launch)
-            launch.launched_us = at_us
-            launch.arrives_us = at_us + self._launch_latency_us
-            if launch.preemptions:
-                self._env.process(self._resume(launch))
-            else:
-                self._device.streams[host.index].put(launch)
-            if not pending or pending[0].op.kind is KERNEL:
-                return
-            launch = pending.popleft()
-
-    def _resume(self, launch: Launch) -> Generator[Event, None, None]:
-        """A preempted kernel comes back to the head of its stream, where it still is."""
-        yield Timer(self._env, launch.arrives_us + launch.restore_us, order(Phase.STREAM, launch.tenant))
-        self._device.context_of(launch).submit(launch)
-
-    def may_preempt(self, launch: Launch) -> bool:
-        """Whether all of a launched kernel may be preempted now."""
-        return launch.running and not launch.preempting and self.preempted_us[launch.tenant] < self._env.now
-
-    def may_set_partition(self, tenant: int) -> bool:
-        """Whether a tenant's partition may be changed now."""
-        return bool(self.partitioned_us[tenant] < self._env.now)
-
-    def preempt(self, command: Preempt) -> None:
-        """Take a running kernel off the GPU, or off some SMs."""
-        launch = self._device.launched.get(command.kernel)
-        if launch is None or not launch.running:
-            raise IllegalCommand(f"{command}: kernel {command.kernel} is not running")
-        idempotent = self._device.problem.kernels[launch.op.identity].kernel.idempotent
-        check_preemption(command, preempting=launch.preempting, idempotent=idempotent, sms=self._sms)
-        check_first_at_instant(command, launch.tenant, self.preempted_us[launch.tenant], self._env.now)
-        launch.preempting = True
-        self._note(command, launch.id)
-        if command.partition is None:
-            self.preempted_us[launch.tenant] = self._env.now
-            self._env.process(preempt(self._device, launch, command.mode, self.charge()))
-        else:
-            self._env.process(save_some(self._device, launch, command.partition, self.charge()))
-
-    def set_partition(self, command: SetPartition) -> None:
-        """Confine a tenant's later launches to some SMs."""
-        tenants = len(self.partitions)
-        if not 0 <= command.tenant < tenants:
-            raise IllegalCommand(f"{command}: tenants are 0..{tenants - 1}")
-        check_partition(command, command.partition, self._sms)
-        # All SMs are no confinement, in whatever order they are named.
-        whole = command.partition is not None and command.partition.sms == self._sms
-        partition = None if whole else command.partition
-        if partition == self.partitions[command.tenant]:
-            raise IllegalCommand(f"{command}: tenant {command.tenant} has this partition already")
-        check_first_at_instant(command, command.tenant, self.partitioned_us[command.tenant], self._env.now)
-        self._note(command, -1)
-        self.partitioned_us[command.tenant] = self._env.now
-        self.partitions[command.tenant] = partition
-        self.charge()
+    def _charge_change(self) -> None:
+        """The GPU is told of a partition."""
         if self._begun:
-            # Partitions made before the first launch are set-up; later ones keep the scheduler's host busy.
-            self.busy_until_us += self._device.problem.gpu.timing.partition_change_us
+            self.busy_until_ps += self._change_ps
 
-    def _note(self, command: Command, kernel: int) -> None:
-        timeline = self._device.timeline
-        if timeline.detail != "jobs":
-            timeline.decisions.add(self._env.now, DECISION_CODES[type(command)], kernel)
+    def _launch(self, command: commands.Launch) -> None:
+        launch = self._device.streams.pending[command.launch]
+        launch.partition = own = self.partitions[launch.tenant]
+        if command.partition is not None:
+            launch.partition = whole_or(command.partition, self._sms)
+        if launch.partition != own:
+            self._charge_change()
+        self._begun = True
+        if command.stream is not None and not launch.returned:
+            launch.stream = command.stream
+        launch.priority = self._stream_s_priority(launch) if command.priority is None else command.priority
+        self._device.streams.launch(launch, self.busy_until_ps)
+
+    def _stream_s_priority(self, launch: Launch) -> int:
+        """The priority of a launch's stream; a child without one has its parent's."""
+        if launch.stream >= 0:
+            return self._device.problem.streams[launch.stream].priority
+        return 0 if launch.parent is None else launch.parent.priority
+
+    def preemptible(self, launch: Launch) -> bool:
+        """Whether a launched kernel may be preempted now."""
+        started = launch.started_ps < NEVER and launch.grid is not None
+        return started and not launch.preempting and launch.preempted_ps != self._device.clock.now
+
+    def partitionable(self, tenant: int) -> bool:
+        """Whether a tenant's partition may be changed now."""
+        return self._partitioned_ps[tenant] != self._device.clock.now
+
+    def rejectable(self, tenant: int) -> list[int]:
+        """Numbers of a tenant's jobs that may be rejected now, oldest first."""
+        world = self._device.world
+        return [job.number for job in world.in_system(tenant) if host.rejectable(world, tenant, job.number)]
+
+    @property
+    def any_legal(self) -> bool:
+        """Whether a command other than ``Wait`` is legal (of those that the scenario offers)."""
+        offered, streams = self._device.problem.scenario.commands, self._device.streams
+        tenants = range(len(self.partitions))
+        return (
+            ("launch" in offered and any(launch.launchable for launch in streams.pending.values()))
+            or ("partition" in offered and any(self.partitionable(tenant) for tenant in tenants))
+            or ("preempt" in offered and any(self.preemptible(launch) for launch in streams.launched.values()))
+            or ("reject" in offered and any(self.rejectable(tenant) for tenant in tenants))
+        )
+
+    def stuck(self) -> str:
+        """What keeps the GPU from going on, where nothing can happen any more."""
+        device = self._device
+        found = []
+        for tenant, client in enumerate(device.world.clients):
+            if client.outstanding:
+                mine = [id_ for id_, launch in device.streams.pending.items() if launch.tenant == tenant]
+                found.append(
+                    f"tenant {device.problem.programs[tenant].tenant.name}: {client.outstanding} operations unfinished, "
+                    + (f"kernels {sorted(mine)[:3]} wait for a launch" if mine else "none waits for the scheduler")
+                )
+        left = [launch for launch in device.streams.launched.values() if launch.state is not State.DONE]
+        tiles = [
+            launch.id
+            for launch in device.streams.unfinished.values()
+            if launch.kind is OpKind.KERNEL and launch.grid is not None and launch.awaits is not None
+        ]
+        if left:
+            found.append(f"launched but unfinished: {[launch.id for launch in left[:5]]}")
+        if tiles:
+            found.append(f"resident and waiting for the tiles of another: {tiles[:5]}")
+        return "; ".join(found)

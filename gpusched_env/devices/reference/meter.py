@@ -4,76 +4,59 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpusched_env.hardware.clock import PS_PER_US, to_us
 from gpusched_env.hardware.power import power_w
 from gpusched_env.scheduling.costs import Costs
 
 if TYPE_CHECKING:
-    from gpusched_env.scenarios.problem import Problem
-    from gpusched_env.scheduling.timeline import Timeline
+    from gpusched_env.devices.reference.device import ReferenceDevice
+
+TRAFFIC_CHANGE = 1e-9
+"""Relative changes of traffic below this are rounding, not events."""
 
 
 class Meter:
-    """Integrates jobs in the system, busy SMs, traffic and power over simulated time."""
+    """Integrates busy SMs, traffic and power over simulated time; hosts keep the books of jobs."""
 
-    def __init__(self, problem: Problem, timeline: Timeline) -> None:
-        tenants = len(problem.programs)
-        self._gpu = problem.gpu
-        self._timeline = timeline
-        self._steps = timeline.detail != "jobs"
-        self._costs = Costs(tenants)
-        self._in_system = [0] * tenants
-        self._since = [0.0] * tenants
-        self._gpu_since = 0.0
+    def __init__(self, device: ReferenceDevice) -> None:
+        self._device = device
+        self._busy_sm_us = self._dram_bytes = self._energy_j = 0.0
+        self._since_ps = 0
         self.busy_sms = 0
         self.traffic = 0.0
         """Bytes/us."""
-        self._power_w = power_w(problem.gpu, 0, 0.0)
+        self._power_w = power_w(device.problem.gpu, 0, 0.0)
 
-    def job_arrived(self, tenant: int, now: float) -> None:
-        self._accrue_jobs(tenant, now)
-        self._in_system[tenant] += 1
-        self._costs.arrived[tenant] += 1
-
-    def job_completed(self, tenant: int, now: float) -> None:
-        self._accrue_jobs(tenant, now)
-        self._in_system[tenant] -= 1
-        self._costs.completed[tenant] += 1
-
-    def slo_missed(self, tenant: int) -> None:
-        self._costs.slo_misses[tenant] += 1
-
-    def _accrue_jobs(self, tenant: int, now: float) -> None:
-        self._costs.jobs_us[tenant] += self._in_system[tenant] * (now - self._since[tenant])
-        self._since[tenant] = now
-
-    def gpu_changed(self, now: float, busy_sms: int, traffic: float) -> None:
-        """From ``now`` on, ``busy_sms`` SMs hold blocks and ``traffic`` bytes/us go to DRAM: a change."""
-        costs, elapsed = self._costs, now - self._gpu_since
-        costs.busy_sm_us += self.busy_sms * elapsed
-        costs.dram_bytes += self.traffic * elapsed
-        costs.energy_j += self._power_w * elapsed * 1e-6
-        self._gpu_since = now
+    def gpu_changed(self, now: int, busy_sms: int, traffic: float) -> None:
+        """From ``now`` on, ``busy_sms`` SMs hold blocks and ``traffic`` bytes/us go to DRAM."""
+        if busy_sms == self.busy_sms and abs(traffic - self.traffic) <= TRAFFIC_CHANGE * traffic:
+            return
+        elapsed_us = (now - self._since_ps) / PS_PER_US
+        self._busy_sm_us += self.busy_sms * elapsed_us
+        self._dram_bytes += self.traffic * elapsed_us
+        self._energy_j += self._power_w * elapsed_us * 1e-6
+        self._since_ps = now
         self.busy_sms = busy_sms
         self.traffic = traffic
-        self._power_w = power_w(self._gpu, busy_sms, traffic)
-        if self._steps:
-            self._timeline.sms.add(now, busy_sms, traffic, self._power_w)
+        self._power_w = power_w(self._device.problem.gpu, busy_sms, traffic)
+        if self._device.keeps_kernels:
+            self._device.timeline.sms.add(now, busy_sms, traffic, self._power_w)
 
-    def read(self, now: float, done_us: float) -> Costs:
-        """The integrals up to ``now``; the workload was done at ``done_us`` (``inf``: not yet).
-
-        A copy: when and how often it is read leaves no trace, down to the last bit of later readings.
-        """
-        kept, costs = self._costs, Costs(len(self._in_system))
-        elapsed = now - self._gpu_since
-        costs.time_us = now
-        costs.arrived[:] = kept.arrived
-        costs.completed[:] = kept.completed
-        costs.slo_misses[:] = kept.slo_misses
-        for tenant, jobs in enumerate(self._in_system):
-            costs.jobs_us[tenant] = kept.jobs_us[tenant] + jobs * (now - self._since[tenant])
-        costs.busy_sm_us = kept.busy_sm_us + self.busy_sms * elapsed
-        costs.dram_bytes = kept.dram_bytes + self.traffic * elapsed
-        costs.energy_j = kept.energy_j + self._power_w * elapsed * 1e-6
-        costs.makespan_us = min(now, done_us)
+    def read(self, now: int) -> Costs:
+        """The integrals up to ``now``; when and how often they are read leaves no trace."""
+        world = self._device.world
+        costs = Costs(len(world.clients))
+        elapsed_us = (now - self._since_ps) / PS_PER_US
+        costs.time_us = to_us(now)
+        for tenant, client in enumerate(world.clients):
+            costs.arrived[tenant] = client.arrived
+            costs.completed[tenant] = client.completed
+            costs.rejected[tenant] = client.rejected
+            costs.slo_misses[tenant] = client.slo_misses
+            jobs = client.arrived - client.completed - client.rejected
+            costs.jobs_us[tenant] = client.jobs_us + jobs * ((now - client.jobs_since_ps) / PS_PER_US)
+        costs.busy_sm_us = self._busy_sm_us + self.busy_sms * elapsed_us
+        costs.dram_bytes = self._dram_bytes + self.traffic * elapsed_us
+        costs.energy_j = self._energy_j + self._power_w * elapsed_us * 1e-6 + world.charged_energy_j
+        costs.makespan_us = to_us(min(now, world.done_ps)) + world.charged_makespan_us
         return costs

@@ -1,48 +1,17 @@
-"""How fast resident blocks progress: the laws of ``hardware.contention`` applied to all SMs.
+"""How fast resident blocks progress: the laws of :mod:`gpusched_env.hardware.contention` applied to all SMs.
 
-Many SMs hold the same. Neighbours with equal residents share one evaluation, and SMs with equal
-traffic are one kind in the bandwidth sharing, so the cost is that of comparing them.
-The arrays are those of :mod:`~gpusched_env.devices.reference.state`.
+The order of sums is part of the rules, because the last bits of a sum hang on it: on an SM over cohorts in order of
+age, over SMs by kinds of equal traffic in order of demand and weight, each times its number.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from collections import Counter
+from typing import Any
 
-from gpusched_env.devices.reference.state import (
-    COUNT,
-    DEMAND,
-    DEPTH,
-    DIRTY,
-    DRAM_BYTES,
-    DRAM_NORM,
-    DRAM_RATE,
-    GRID,
-    HELD_FIELDS,
-    ISSUE,
-    KIND_DEMAND,
-    KIND_LOADING,
-    KIND_SMS,
-    LATENCY_US,
-    LEFT,
-    LIGHT_WAIT,
-    LOADING,
-    LOG_IDLE,
-    NEXT,
-    NOW,
-    OLDEST_FIRST,
-    RATE,
-    RHO,
-    ROWS,
-    STOPPED,
-    SUB_PARTITIONS,
-    THROTTLE,
-    TIME_US,
-    TRAFFIC,
-    WAIT,
-    WARPS,
-)
+import numpy as np
+
+from gpusched_env.devices.reference.blocks import Sm
 from gpusched_env.hardware.contention import (
     NEGLIGIBLE,
     block_stretch,
@@ -54,159 +23,85 @@ from gpusched_env.hardware.contention import (
 )
 
 
-@njit(cache=True, _nrt=False)
-def set_rates(physics, sms, memory, rows, held, grids, work, counts, clock):
-    """Rates of all rows, and the DRAM traffic."""
-    kinds = issue(physics, sms, memory, rows, held, grids, work)
-    level, clock[TRAFFIC] = share_bandwidth(kinds, physics, memory)
-    counts[DEPTH] = 0
-    for rank in range(sms.shape[1]):
-        depth = sms[ROWS, rank]
-        counts[DEPTH] = max(counts[DEPTH], depth)
-        demand = memory[DEMAND, rank]
-        slow = granted(demand, level * memory[LOADING, rank]) / demand if level > 0.0 and demand > 0.0 else 1.0
-        if depth > 0 and (sms[DIRTY, rank] == 1 or slow != memory[THROTTLE, rank]):
-            memory[THROTTLE, rank] = slow
-            for r in range(depth):
-                slot = held[GRID, r, rank]
-                if held[STOPPED, r, rank] == 1:
-                    rows[RATE, r, rank] = 0.0
-                elif work[slot, DRAM_BYTES] > 0.0:
-                    rows[RATE, r, rank] = slow / rows[TIME_US, r, rank]
-                else:
-                    rows[RATE, r, rank] = 1.0 / rows[TIME_US, r, rank]
-        sms[DIRTY, rank] = 0
+class Rates:
+    """Sets the rates of all blocks of a context."""
 
+    def __init__(self, sms: list[Sm], physics: Any) -> None:
+        """``physics``: the fields of :data:`~gpusched_env.hardware.records.GPU_DTYPE`."""
+        self._sms = sms
+        self._physics = physics
+        self._times_us: list[list[float]] = [[] for _ in sms]
+        """By SM, durations of its cohorts before memory throttling."""
+        self.traffic = 0.0
+        """DRAM traffic, bytes/us."""
 
-@njit(cache=True, _nrt=False)
-def issue(physics, sms, memory, rows, held, grids, work):
-    """Block durations and DRAM demands from issue-slot sharing, on SMs whose residents changed.
+    def update(self, now: int) -> None:
+        """New rates, where something has changed."""
+        for sm in self._sms:
+            if sm.changed or any(block.need and block.rate == 0.0 and block.progresses for block in sm.blocks):
+                self._times_us[sm.rank] = self._share_slots(sm)
+        level = self._share_bandwidth()
+        for sm in self._sms:
+            slow = 1.0
+            if level > 0.0 and sm.demand > 0.0:
+                slow = float(granted(sm.demand, level * sm.loading)) / sm.demand
+            for cohort, time_us in zip(sm.cohorts(), self._times_us[sm.rank], strict=True):
+                rate = (slow if cohort[0].grid.dram_bytes > 0.0 else 1.0) / time_us
+                for block in cohort:
+                    block.change_rate(rate if block.progresses else 0.0, now)
+            sm.changed = False
 
-    Returns:
-        the number of kinds of SMs with equal traffic (in ``KIND_DEMAND`` .. ``KIND_SMS``).
-    """
-    kinds = 0
-    twin = -1
-    for rank in range(sms.shape[1]):
-        if sms[DIRTY, rank] == 1:
-            if twin >= 0 and same_residents(rank, twin, sms, held):
-                memory[DEMAND, rank] = memory[DEMAND, twin]
-                memory[LOADING, rank] = memory[LOADING, twin]
-                for r in range(sms[ROWS, rank]):
-                    rows[TIME_US, r, rank] = rows[TIME_US, r, twin]
-            else:
-                twin = rank
-                issue_on(rank, physics, sms, memory, rows, held, grids, work)
-        if memory[DEMAND, rank] > 0.0:
-            kinds = count_in(memory[DEMAND, rank], memory[LOADING, rank], kinds, memory)
-    return kinds
+    def _share_slots(self, sm: Sm) -> list[float]:
+        """Durations of an SM's cohorts that share its issue slots; sets the SM's traffic at that pace."""
+        physics = self._physics
+        cohorts = [(cohort[0].grid, len(cohort), cohort[0].progresses) for cohort in sm.cohorts()]
+        demand = squared = log_idle = 0.0
+        for grid, count, progresses in cohorts:
+            if progresses:
+                warps, rho = count * grid.needs.warps / physics.sub_partitions, grid.needs.rho
+                demand += warps * rho
+                squared += warps * rho * rho
+                log_idle += warps * grid.log_idle
+        mean = mean_stretch(demand, log_idle)
+        leaning = tilt(demand) * physics.oldest_first
+        before = log_idle_older = 0.0
+        sm.demand = sm.loading = 0.0
+        times_us = []
+        for grid, count, progresses in cohorts:
+            time_us = grid.latency_us
+            warps, rho = count * grid.needs.warps / physics.sub_partitions, grid.needs.rho
+            if physics.issue > 0.0 and demand > 0.0 and progresses:
+                own, log_idle_own = warps * rho, warps * grid.log_idle
+                time_us *= block_stretch(
+                    rho,
+                    grid.needs.wait if physics.light_wait > 0.0 else 0.0,
+                    squared / demand,
+                    mean,
+                    leaning,
+                    (before + 0.5 * own) / demand,
+                    log_idle_older,
+                    log_idle - log_idle_older - log_idle_own,
+                )
+                before += own
+                log_idle_older += log_idle_own
+            times_us.append(time_us)
+            if progresses and grid.dram_bytes > 0.0:
+                sm.demand += count * grid.dram_bytes / time_us
+                sm.loading += warps
+        return times_us
 
-
-@njit(cache=True, _nrt=False, forceinline=True)
-def count_in(demand, loading, kinds, memory):
-    """Add an SM to its kind; returns the number of kinds.
-
-    They are in order of demand and weight, so that sums over them do not hang on where the SMs are.
-    """
-    at = kinds
-    while at > 0 and (
-        memory[KIND_DEMAND, at - 1] > demand
-        or (memory[KIND_DEMAND, at - 1] == demand and memory[KIND_LOADING, at - 1] > loading)
-    ):
-        at -= 1
-    if at > 0 and memory[KIND_DEMAND, at - 1] == demand and memory[KIND_LOADING, at - 1] == loading:
-        memory[KIND_SMS, at - 1] += 1.0
-        return kinds
-    for i in range(kinds, at, -1):
-        memory[KIND_DEMAND, i] = memory[KIND_DEMAND, i - 1]
-        memory[KIND_LOADING, i] = memory[KIND_LOADING, i - 1]
-        memory[KIND_SMS, i] = memory[KIND_SMS, i - 1]
-    memory[KIND_DEMAND, at] = demand
-    memory[KIND_LOADING, at] = loading
-    memory[KIND_SMS, at] = 1.0
-    return kinds + 1
-
-
-@njit(cache=True, _nrt=False, forceinline=True)
-def same_residents(a, b, sms, held):
-    """Whether the rows of two SMs are of the same grids, with as many blocks, which run or do not."""
-    if sms[ROWS, a] != sms[ROWS, b]:
-        return False
-    for r in range(sms[ROWS, a]):
-        for field in range(HELD_FIELDS):
-            if held[field, r, a] != held[field, r, b]:
-                return False
-    return True
-
-
-@njit(cache=True, _nrt=False)
-def issue_on(rank, physics, sms, memory, rows, held, grids, work):
-    """Block durations on one SM, and the SM's DRAM demand at that pace. Rows are in order of age."""
-    demand = 0.0
-    squared = 0.0
-    log_idle = 0.0
-    for r in range(sms[ROWS, rank]):
-        slot = held[GRID, r, rank]
-        if held[STOPPED, r, rank] == 0:
-            warps = held[COUNT, r, rank] * grids[slot, WARPS] / physics[SUB_PARTITIONS]
-            demand += warps * work[slot, RHO]
-            squared += warps * work[slot, RHO] * work[slot, RHO]
-            log_idle += warps * work[slot, LOG_IDLE]
-    mean = mean_stretch(demand, log_idle)
-    leaning = tilt(demand) * physics[OLDEST_FIRST]
-    before = 0.0
-    log_idle_older = 0.0
-    traffic = 0.0
-    loading = 0.0
-    for r in range(sms[ROWS, rank]):
-        slot = held[GRID, r, rank]
-        time_us = work[slot, LATENCY_US]
-        warps = held[COUNT, r, rank] * grids[slot, WARPS] / physics[SUB_PARTITIONS]
-        if physics[ISSUE] > 0.0 and demand > 0.0 and held[STOPPED, r, rank] == 0:
-            own = warps * work[slot, RHO]
-            log_idle_own = warps * work[slot, LOG_IDLE]
-            middle = (before + 0.5 * own) / demand
-            wait = work[slot, WAIT] if physics[LIGHT_WAIT] > 0.0 else 0.0
-            time_us *= block_stretch(
-                work[slot, RHO],
-                wait,
-                squared / demand,
-                mean,
-                leaning,
-                middle,
-                log_idle_older,
-                log_idle - log_idle_older - log_idle_own,
-            )
-            before += own
-            log_idle_older += log_idle_own
-        rows[TIME_US, r, rank] = time_us
-        if held[STOPPED, r, rank] == 0 and work[slot, DRAM_BYTES] > 0.0:
-            traffic += held[COUNT, r, rank] * work[slot, DRAM_BYTES] / time_us
-            loading += warps
-    memory[DEMAND, rank] = traffic
-    memory[LOADING, rank] = loading
-
-
-@njit(cache=True, _nrt=False)
-def share_bandwidth(kinds, physics, memory):
-    """The fair level of DRAM traffic for a weight of 1 (bytes/us; 0: nobody is held up), and the traffic served."""
-    total = 0.0
-    for kind in range(kinds):
-        total += memory[KIND_DEMAND, kind] * memory[KIND_SMS, kind]
-    if total <= 0.0:
-        return 0.0, 0.0
-    served = served_traffic(total, physics[DRAM_RATE], physics[DRAM_NORM])
-    if served >= NEGLIGIBLE * total:
-        return 0.0, total
-    return fair_level(memory[KIND_DEMAND], memory[KIND_LOADING], memory[KIND_SMS], kinds, served), served
-
-
-@njit(cache=True, _nrt=False)
-def set_next(sms, rows, counts, clock):
-    """The time of the next block end."""
-    soonest = np.inf
-    for r in range(counts[DEPTH]):
-        for rank in range(sms.shape[1]):
-            if rows[RATE, r, rank] > 0.0:
-                soonest = min(soonest, rows[LEFT, r, rank] / rows[RATE, r, rank])
-    clock[NEXT] = clock[NOW] + soonest
+    def _share_bandwidth(self) -> float:
+        """The fair level of DRAM traffic for a weight of 1 (bytes/us; 0: nobody is held up); sets the traffic."""
+        kinds = Counter((sm.demand, sm.loading) for sm in self._sms if sm.demand > 0.0)
+        total = 0.0
+        for demand, loading in sorted(kinds):
+            total += demand * kinds[demand, loading]
+        self.traffic = total
+        if total <= 0.0:
+            return 0.0
+        served = float(served_traffic(total, self._physics.dram_bytes_per_us, self._physics.dram_norm))
+        if served >= NEGLIGIBLE * total:
+            return 0.0
+        self.traffic = served
+        rows = np.array([(*kind, kinds[kind]) for kind in sorted(kinds)], np.float64)
+        return float(fair_level(rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy(), len(rows), served))

@@ -1,73 +1,70 @@
 """Time slicing: contexts that do not share the GPU take turns on it.
 
-Round robin over contexts with work. A context keeps the GPU for a slice. It gives it up at once when none
-of its launched kernels is unfinished (an eager process whose host has not launched its next kernel yet)
-while another waits. Every switch costs dead time. Recorded on an H100: slices of 2.09 ms, 0.155 ms a
-switch (``data/measurements``).
+Round robin over contexts with work. A context keeps the GPU for a slice. It gives it up at once when none of its
+launched kernels is unfinished (an eager process whose host has not launched its next kernel yet) while another waits.
+Every switch costs dead time. Recorded on an H100: slices of 2.09 ms, 0.155 ms a switch (``data/measurements``).
 
-The slicer looks at the contexts when a kernel was launched or has left, and at the end of a slice while
-another context has work. At equal times it does so after block ends and preemptions, before copies. A context
-that keeps the GPU because no other has work begins a new slice where the last one ended.
+The slicer looks at the contexts when a kernel was launched or has left, and at the end of a slice while another
+context has work. A context that keeps the GPU because no other has work begins a new slice where the last one ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from simpy.events import Event
-
+from gpusched_env.devices.reference.clock import Alarm, Clock, Phase
 from gpusched_env.devices.reference.context import Context
-from gpusched_env.devices.reference.phases import Phase, Timer, order
-
-if TYPE_CHECKING:
-    from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.hardware.clock import to_ps
+from gpusched_env.hardware.specs import Timing
 
 
 class Slicer:
     """Gives the GPU to one context at a time."""
 
-    def __init__(self, device: ReferenceDevice, contexts: list[Context]) -> None:
-        self._env = device.env
-        self._work = device.launched_by
-        self._timing = device.problem.gpu.timing
+    def __init__(self, clock: Clock, timing: Timing, contexts: list[Context], work: Callable[[int], bool]) -> None:
+        """``work``: whether launched kernels of a context are unfinished."""
+        self._clock = clock
+        self._slice_ps = to_ps(timing.slice_us)
+        self._switch_ps = to_ps(timing.switch_us)
         self._contexts = contexts
-        self._notified: Event | None = None
-        self._env.process(self._run())
+        self._work = work
+        self._alarm = Alarm(clock)
+        self._current = 0
+        self._switching = False
+        self._alone = True
+        """Whether no other context had work when it last looked."""
+        self._give()
 
-    def notify(self, _: Event | None = None) -> None:
-        """A kernel was launched or has left, or a slice has ended."""
-        if self._notified is not None:
-            notified, self._notified = self._notified, None
-            notified.succeed()
+    def notify(self) -> None:
+        """A kernel was launched or has left."""
+        if not self._switching:
+            self._alarm.set(self._clock.now, Phase.SLICER, 0, self._look)
 
-    def _next(self, current: int) -> int | None:
-        """The next context after ``current`` that has work."""
+    def _give(self) -> None:
+        """The current context gets the GPU."""
+        self._switching = False
+        self._slice_end_ps = self._clock.now + self._slice_ps
+        self._contexts[self._current].activate()
+        self._look()
+
+    def _next(self) -> int | None:
+        """The next context after the current one that has work."""
         count = len(self._contexts)
-        for step in range(1, count):
-            index = (current + step) % count
-            if self._work[index]:
-                return index
-        return None
+        order = ((self._current + step) % count for step in range(1, count))
+        return next((index for index in order if self._work(index)), None)
 
-    def _run(self) -> Generator[Event, None, None]:
-        env = self._env
-        current = 0
-        self._contexts[0].activate()
-        slice_end = env.now + self._timing.slice_us
-        while True:
-            other = self._next(current)
-            if other is not None and (self._work[current] == 0 or env.now >= slice_end):
-                self._contexts[current].deactivate()
-                yield Timer(env, env.now + self._timing.switch_us, order(Phase.ENGINE))
-                current = other
-                self._contexts[current].activate()
-                slice_end = env.now + self._timing.slice_us
-                continue
-            timer = None if other is None else Timer(env, slice_end, order(Phase.ENGINE), self.notify)
-            self._notified = Event(env)
-            yield self._notified
-            if timer is not None:
-                timer.cancel()
-            while other is None and slice_end <= env.now:
-                slice_end += self._timing.slice_us
+    def _look(self) -> None:
+        now = self._clock.now
+        while self._alone and self._slice_end_ps <= now:
+            self._slice_end_ps += self._slice_ps
+        other = self._next()
+        self._alone = other is None
+        if other is None:
+            self._alarm.stop()
+        elif self._work(self._current) and now < self._slice_end_ps:
+            self._alarm.set(self._slice_end_ps, Phase.SLICER, 0, self._look)
+        else:
+            self._contexts[self._current].deactivate()
+            self._current = other
+            self._switching = True
+            self._alarm.set(now + self._switch_ps, Phase.SLICER, 0, self._give)

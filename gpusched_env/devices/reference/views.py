@@ -2,156 +2,236 @@
 
 from __future__ import annotations
 
+import enum
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpusched_env.scheduling.view import LazyView, PendingColumn, RunningColumn, Table, TenantColumn
-from gpusched_env.workload.workload import OpKind
+from gpusched_env.devices.reference.launch import Launch, State, in_order
+from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_us
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.program import HostOp
+from gpusched_env.scheduling.view import (
+    DependencyColumn,
+    JobColumn,
+    LazyView,
+    PendingColumn,
+    RunningColumn,
+    Table,
+    TenantColumn,
+)
 
 if TYPE_CHECKING:
     from gpusched_env.devices.reference.device import ReferenceDevice
-    from gpusched_env.devices.reference.host import Host
+
+Row = tuple[float, ...]
 
 
 def lazy_view(device: ReferenceDevice) -> LazyView:
     """A snapshot of ``device`` at its present time."""
-    return LazyView(device, device.env.now, _BUILDERS)
+    return LazyView(device, device.time_us, _BUILDERS)
 
 
-def _table(
-    rows: list[tuple[float, ...]], columns: type[PendingColumn] | type[RunningColumn] | type[TenantColumn]
-) -> Table:
-    array = np.array(rows, np.float64) if rows else np.empty((0, len(columns)))
+def _table(rows: Iterable[Row], columns: type[enum.IntEnum]) -> Table:
+    found = list(rows)
+    array = np.array(found, np.float64) if found else np.empty((0, len(columns)))
     array.flags.writeable = False
     return Table(array, columns)
 
 
-def _pending(device: ReferenceDevice, host: Host) -> list[tuple[float, ...]]:
-    now = device.env.now
-    problem = device.problem
-    rows: list[tuple[float, ...]] = []
-    launchable = 1.0
-    for launch in host.pending:
-        if launch.op.kind is not OpKind.KERNEL:
-            continue
-        profile = problem.kernels[launch.op.identity]
-        job = launch.job
-        rows.append(
-            (
-                launch.id,
-                host.index,
-                job.number,
-                launch.op.identity,
-                launchable,
-                host.tenant.priority,
-                launch.blocks,
-                profile.kernel.threads,
-                profile.footprint.blocks_per_sm,
-                profile.sms,
-                profile.duration_us,
-                problem.gaps_us[launch.op.identity],
-                profile.issue,
-                profile.dram,
-                launch.issued_us,
-                now - launch.issued_us,
-                job.arrived_us,
-                job.deadline_us,
-                launch.op.left_us,
-                launch.preemptions > 0,
-            )
+class Profile(NamedTuple):
+    """What is known beforehand of a kernel or graph."""
+
+    blocks: int
+    threads: int
+    blocks_per_sm: int
+    sms: int
+    duration_us: float
+    issue: float
+    dram: float
+    idempotent: bool
+    nodes: int
+
+
+def profile(problem: Problem, identity: int) -> Profile:
+    """Of the kernel or graph of an identity."""
+    kernels = len(problem.kernels)
+    if identity >= kernels:
+        g = problem.graphs[identity - kernels]
+        return Profile(
+            g.blocks, g.threads, g.blocks_per_sm, g.sms, g.duration_us, g.issue, g.dram, False, g.kernels
         )
-        launchable = 0.0
-        if len(rows) == problem.scenario.lookahead:
-            break
-    return rows
+    k = problem.kernels[identity]
+    kernel, per_sm = k.kernel, k.footprint.blocks_per_sm
+    return Profile(
+        kernel.blocks, kernel.threads, per_sm, k.sms, k.duration_us, k.issue, k.dram, kernel.idempotent, 1
+    )
 
 
-def _running(device: ReferenceDevice) -> list[tuple[float, ...]]:
-    now = device.env.now
-    rows: list[tuple[float, ...]] = []
-    for launch in device.launched.values():
-        profile = device.problem.kernels[launch.op.identity]
-        waiting, resident = launch.blocks, 0
-        if launch.slot >= 0:
-            context = device.context_of(launch)
-            waiting, resident = context.waiting(launch.slot), context.sms.resident(launch.slot)
-        rows.append(
-            (
-                launch.id,
-                launch.tenant,
-                launch.job.number,
-                launch.op.identity,
-                device.hosts[launch.tenant].tenant.priority,
-                launch.priority,
-                launch.running,
-                launch.preempting,
-                launch.launched_us,
-                launch.started_us,
-                launch.elapsed_us(now),
-                profile.kernel.blocks,
-                waiting,
-                resident,
-                profile.duration_us,
-                profile.issue,
-                profile.dram,
-                launch.job.deadline_us,
-                profile.kernel.idempotent,
-                device.decisions.may_preempt(launch),
-            )
-        )
-    return rows
+def _shown(device: ReferenceDevice) -> list[Launch]:
+    """Pending launches within the look-ahead, tenant after tenant, oldest first."""
+    lookahead = device.problem.scenario.lookahead
+    found: list[Launch] = []
+    for tenant in range(len(device.problem.programs)):
+        mine = {launch for launch in device.streams.pending.values() if launch.tenant == tenant}
+        found += in_order(mine)[:lookahead]
+    return found
 
 
-def _tenants(device: ReferenceDevice) -> list[tuple[float, ...]]:
-    now = device.env.now
-    launched_left = [0.0] * len(device.hosts)
-    running_left = [math.inf] * len(device.hosts)
-    for launch in device.launched.values():
-        left = max(0.0, device.problem.kernels[launch.op.identity].duration_us - launch.elapsed_us(now))
+def _pending(device: ReferenceDevice, launch: Launch) -> Row:
+    problem, op, job, now = device.problem, launch.op, launch.job, device.clock.now
+    known = profile(problem, op.identity)
+    return (
+        launch.id,
+        launch.tenant,
+        job.number,
+        op.identity,
+        launch.launchable,
+        problem.programs[launch.tenant].tenant.priority,
+        known.blocks if launch.blocks == 0 else launch.blocks,
+        known.threads,
+        known.blocks_per_sm,
+        known.sms,
+        known.duration_us,
+        problem.gaps_us[op.identity],
+        known.issue,
+        known.dram,
+        to_us(launch.issued_ps),
+        (now - launch.issued_ps) / PS_PER_US,
+        to_us(job.arrived_ps),
+        to_us(job.deadline_ps),
+        launch.left_us,
+        launch.returned,
+        op.stream if isinstance(op, HostOp) else -1,
+        len(launch.waits),
+        known.nodes,
+        _parent(launch),
+    )
+
+
+def _running(device: ReferenceDevice, launch: Launch) -> Row:
+    problem, job = device.problem, launch.job
+    known = profile(problem, launch.op.identity)
+    waiting, resident = _blocks(device, launch)
+    return (
+        launch.id,
+        launch.tenant,
+        job.number,
+        launch.op.identity,
+        problem.programs[launch.tenant].tenant.priority,
+        launch.priority,
+        launch.started_ps < NEVER,
+        launch.preempting,
+        to_us(launch.launched_ps),
+        to_us(launch.started_ps),
+        launch.elapsed_ps(device.clock.now) / PS_PER_US,
+        known.blocks,
+        waiting,
+        resident,
+        known.duration_us,
+        known.issue,
+        known.dram,
+        to_us(job.deadline_ps),
+        known.idempotent,
+        device.decisions.preemptible(launch),
+        launch.stream,
+        known.nodes,
+        _parent(launch),
+    )
+
+
+def _blocks(device: ReferenceDevice, launch: Launch) -> tuple[int, int]:
+    """Blocks of a launch that wait and that are resident; of a graph summed over its nodes."""
+    if isinstance(launch.op, HostOp) and launch.op.nodes:
+        if launch.state is State.LAUNCHED:
+            return profile(device.problem, launch.op.identity).blocks, 0
+        nodes = [_blocks(device, node) for node in device.streams.unfinished.values() if node.parent is launch]
+        return sum(waiting for waiting, _ in nodes), sum(resident for _, resident in nodes)
+    if launch.grid is not None:
+        return launch.grid.waiting, launch.grid.resident
+    return (0 if launch.emptied else launch.blocks), 0
+
+
+def _parent(launch: Launch) -> int:
+    return -1 if launch.parent is None else launch.parent.id
+
+
+def _tenants(device: ReferenceDevice) -> list[Row]:
+    now, programs = device.clock.now, device.problem.programs
+    launched_left = [0.0] * len(programs)
+    running_left = [math.inf] * len(programs)
+    for launch in device.streams.launched.values():
+        elapsed_us = launch.elapsed_ps(now) / PS_PER_US
+        left = max(0.0, profile(device.problem, launch.op.identity).duration_us - elapsed_us)
         launched_left[launch.tenant] += left
-        if launch.running:
-            running_left[launch.tenant] = left
+        if launch.started_ps < NEVER:
+            running_left[launch.tenant] = min(running_left[launch.tenant], left)
     return [
-        (*_tenant(device, host), *left, device.decisions.may_set_partition(host.index))
-        for host, *left in zip(device.hosts, launched_left, running_left, strict=True)
+        (*_tenant(device, tenant), launched_left[tenant], running_left[tenant], *_legal(device, tenant))
+        for tenant in range(len(programs))
     ]
 
 
-def _tenant(device: ReferenceDevice, host: Host) -> tuple[float, ...]:
+def _tenant(device: ReferenceDevice, tenant: int) -> Row:
     """The columns up to ``LAST_END_US``."""
-    tenant = host.tenant
-    partition = device.decisions.partitions[host.index]
+    program, client = device.problem.programs[tenant], device.world.clients[tenant]
+    jobs = device.world.in_system(tenant)
     return (
-        tenant.priority,
-        tenant.weight,
-        math.inf if tenant.slo_us is None else tenant.slo_us,
-        host.program.alone_us,
-        len(host.in_system),
-        host.jobs_done,
-        host.kernels_pending,
-        device.launched_by[host.index],
-        host.in_system[0].arrived_us if host.in_system else math.inf,
-        host.last_turnaround_us,
-        host.mean_turnaround_us,
-        0 if partition is None else partition.first,
-        device.problem.gpu.sms if partition is None else partition.sms,
-        max(0.0, host.last_end_us),
+        program.tenant.priority,
+        program.tenant.weight,
+        math.inf if program.tenant.slo_us is None else program.tenant.slo_us,
+        program.alone_us,
+        len(jobs),
+        client.completed,
+        sum(launch.tenant == tenant for launch in device.streams.pending.values()),
+        sum(launch.tenant == tenant for launch in device.streams.launched.values()),
+        to_us(jobs[0].arrived_ps) if jobs else math.inf,
+        client.last_turnaround_us,
+        client.mean_turnaround_us,
+        *device.decisions.partitions[tenant],
+        to_us(max(0, client.last_end_ps)),
     )
+
+
+def _legal(device: ReferenceDevice, tenant: int) -> Row:
+    """The columns from ``PARTITIONABLE`` on."""
+    rejectable = device.decisions.rejectable(tenant) or [-1]
+    return (device.decisions.partitionable(tenant), rejectable[0], rejectable[-1])
+
+
+def _jobs(device: ReferenceDevice) -> list[Row]:
+    return [
+        (
+            tenant,
+            job.number,
+            to_us(job.arrived_ps),
+            to_us(job.deadline_ps),
+            to_us(job.started_ps),
+            job.number in device.decisions.rejectable(tenant),
+        )
+        for tenant in range(len(device.problem.programs))
+        for job in device.world.in_system(tenant)
+    ]
+
+
+def _dependencies(device: ReferenceDevice) -> list[Row]:
+    return [(launch.id, other.id) for launch in _shown(device) for other in in_order(launch.waits)]
 
 
 def _occupancy(device: ReferenceDevice) -> float:
     gpu = device.problem.gpu
-    threads = sum(context.sms.resident_threads for context in device.contexts if context.active)
+    threads = sum(sm.threads for context in device.contexts if context.active for sm in context.sms)
     return threads / (gpu.sms * gpu.limits.threads)
 
 
 _BUILDERS: dict[str, Callable[[ReferenceDevice], Any]] = {
-    "pending": lambda d: _table([row for host in d.hosts for row in _pending(d, host)], PendingColumn),
-    "running": lambda d: _table(_running(d), RunningColumn),
+    "pending": lambda d: _table([_pending(d, launch) for launch in _shown(d)], PendingColumn),
+    "running": lambda d: _table([_running(d, launch) for launch in d.streams.launched.values()], RunningColumn),
     "tenants": lambda d: _table(_tenants(d), TenantColumn),
+    "jobs": lambda d: _table(_jobs(d), JobColumn),
+    "dependencies": lambda d: _table(_dependencies(d), DependencyColumn),
     "sms": lambda d: d.problem.gpu.sms,
     "busy_sms": lambda d: d.meter.busy_sms,
     "occupancy": _occupancy,

@@ -1,0 +1,202 @@
+"""Launches from their issue to their end: what they wait for, and when they are ready."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpusched_env.devices.reference.clock import Phase
+from gpusched_env.devices.reference.launch import Launch, State, in_order
+from gpusched_env.devices.reference.parts import begin_graph
+from gpusched_env.devices.reference.world import Job
+from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.scenarios.program import ChildOp, HostOp, NodeOp
+from gpusched_env.workload import host
+from gpusched_env.workload.workload import OpKind
+
+if TYPE_CHECKING:
+    from gpusched_env.devices.reference.device import ReferenceDevice
+
+
+class Streams:
+    """All unfinished launches. What is launched into a stream at a priority (a *queue*) starts in order."""
+
+    def __init__(self, device: ReferenceDevice) -> None:
+        self._device = device
+        self._clock = device.clock
+        timing = device.problem.gpu.timing
+        self._latency_ps = to_ps(timing.launch_latency_us)
+        self._event_ps = to_ps(timing.event_latency_us)
+        self._ids = 0
+        self.unfinished: dict[int, Launch] = {}
+        self.pending: dict[int, Launch] = {}
+        """Those that wait for the scheduler."""
+        self.launched: dict[int, Launch] = {}
+        """Kernels and graphs that it has launched, in order of launch."""
+        self._last_issued: dict[int, Launch] = {}
+        """By stream of a program."""
+        self._last_handed: dict[tuple[int, int], Launch] = {}
+        """By queue."""
+        self._priorities = [0] * len(device.problem.streams)
+        """By stream, of the last kernel or graph that was handed to it."""
+
+    def new(
+        self, op: HostOp | NodeOp | ChildOp, tenant: int, job: Job, parent: Launch | None = None
+    ) -> Launch:
+        """A launch with the next id."""
+        kernels = self._device.problem.kernels
+        blocks = kernels[op.identity].kernel.blocks if 0 <= op.identity < len(kernels) else 0
+        launch = Launch(self._clock, self._ids, op, tenant, job, blocks, parent)
+        self._ids += 1
+        self.unfinished[launch.id] = launch
+        return launch
+
+    def issue(self, op: HostOp, tenant: int, job: Job) -> None:
+        """A host thread issues an operation."""
+        world = self._device.world
+        launch = self.new(op, tenant, job)
+        launch.gap_ps = to_ps(op.gap_us)
+        before = self._last_issued.get(op.stream)
+        marked = [self._marked(tenant, mark) for mark in op.after]
+        for other in (before, *marked):
+            if other is not None and other.state is not State.DONE:
+                launch.wait_for(other)
+        producer = self._marked(tenant, op.tiles) if op.tiles >= 0 else None
+        launch.awaits = None if producer is None else producer.tiles
+        self._last_issued[op.stream] = launch
+        host.operation_issued(world, tenant, job.number, op.stream, op.mark, launch.id)
+        self.issued(launch)
+
+    def _marked(self, tenant: int, mark: int) -> Launch | None:
+        """The launch of an operation, if it is unfinished."""
+        return self.unfinished.get(self._device.world.marks[tenant][mark].launch)
+
+    def issued(self, launch: Launch) -> None:
+        """A launch is pending from now on; the scheduler intercepts kernels and graphs, copies go on by themselves."""
+        launch.state = State.PENDING
+        launch.issued_ps = self._clock.now
+        if launch.scheduled:
+            self.pending[launch.id] = launch
+            if launch.launchable:
+                self._device.world.awake = 1
+        elif launch.launchable:
+            self._hand_over(launch, self._clock.now)
+
+    def launch(self, launch: Launch, at_ps: int) -> None:
+        """The scheduler's word: a pending launch, whose stream, priority and partition are set, goes to its stream."""
+        del self.pending[launch.id]
+        self.launched[launch.id] = launch
+        self._device.notify_slicer()
+        if not launch.returned:
+            if launch.stream >= 0:
+                self._priorities[launch.stream] = launch.priority
+            self._hand_over(launch, at_ps)
+            return
+        # A preempted kernel has kept its place.
+        launch.returned = False
+        self._set_off(launch, at_ps)
+        launch.ready_ps += launch.restore_ps
+        self._arm(launch)
+        self._let_copies_go(launch, at_ps)
+
+    def _hand_over(self, launch: Launch, at_ps: int) -> None:
+        """Put a launch behind what was handed to its queue before."""
+        self._set_off(launch, at_ps)
+        if not launch.scheduled:
+            launch.priority = self._priorities[launch.stream]
+        if launch.stream >= 0:
+            queue = launch.stream, launch.priority
+            before = self._last_handed.get(queue)
+            if before is not None and before.state is not State.DONE:
+                launch.wait_for(before)
+            self._last_handed[queue] = launch
+        self._arm(launch)
+        self._let_copies_go(launch, at_ps)
+
+    def _set_off(self, launch: Launch, at_ps: int) -> None:
+        launch.state = State.LAUNCHED
+        launch.launched_ps = at_ps
+        launch.ready_ps = at_ps + self._latency_ps
+
+    def _arm(self, launch: Launch) -> None:
+        """Be ready, if a launch waits for nothing more."""
+        if not launch.waits:
+            launch.alarm.set(launch.ready_ps, Phase.READY, launch.id, lambda: self.ready(launch))
+
+    def _let_copies_go(self, launch: Launch, at_ps: int) -> None:
+        """Launch the copies that wait for a launch and for nothing pending any more."""
+        for waiter in in_order(launch.waiters):
+            if waiter.state is State.PENDING and not waiter.scheduled and waiter.launchable:
+                self._hand_over(waiter, at_ps)
+
+    def ready(self, launch: Launch) -> None:
+        """A launch may start."""
+        launch.state = State.READY
+        if launch.kind is OpKind.KERNEL:
+            self._device.context_of(launch).submit(launch)
+        elif launch.kind is OpKind.GRAPH:
+            begin_graph(self._device, launch)
+        else:
+            self._device.copies.submit(launch)
+
+    def finish(self, launch: Launch) -> None:
+        """A launch has nothing to do any more; it has finished when its parts have."""
+        launch.emptied = True
+        if launch.parts > 0:
+            return
+        launch.state = State.DONE
+        launch.tiles.finished = True
+        del self.unfinished[launch.id]
+        if self.launched.pop(launch.id, None) is not None:
+            self._device.notify_slicer()
+            self._device.world.awake = 1
+        self._release(launch)
+        op, parent = launch.op, launch.parent
+        if isinstance(op, HostOp):
+            host.operation_finished(
+                self._device.world, launch.tenant, launch.job.number, op.stream, op.mark, launch.id
+            )
+        if parent is not None:
+            parent.parts -= 1
+            if parent.emptied and parent.state is not State.DONE:
+                self.finish(parent)
+
+    def _release(self, launch: Launch) -> None:
+        """What waits for a launch learns that it has ended."""
+        now = self._clock.now
+        for waiter in in_order(launch.waiters):
+            waiter.waits.discard(launch)
+            if waiter.state is State.LAUNCHED:
+                same = (waiter.stream, waiter.priority) == (launch.stream, launch.priority)
+                gap_ps = waiter.gap_ps if same else max(waiter.gap_ps, self._event_ps)
+                waiter.ready_ps = max(waiter.ready_ps, now + gap_ps)
+                self._arm(waiter)
+        self._let_copies_go(launch, now)
+
+    def preempted(self, launch: Launch, *, keeps_progress: bool) -> None:
+        """A kernel has left the GPU unfinished; it is pending again."""
+        now = self._clock.now
+        launch.preemptions += 1
+        launch.ran_ps = launch.elapsed_ps(now) if keeps_progress else 0
+        launch.started_ps = NEVER
+        launch.returned = True
+        launch.state = State.PENDING
+        self.pending[launch.id] = launch
+        del self.launched[launch.id]
+        self._device.notify_slicer()
+        self._device.world.awake = 1
+
+    def vanish(self, tenant: int, job: Job) -> None:
+        """The pending launches of a rejected job are gone."""
+        gone = {
+            launch
+            for launch in self.unfinished.values()
+            if launch.state is State.PENDING and launch.tenant == tenant and launch.job is job
+        }
+        for launch in gone:
+            launch.state = State.DONE
+            launch.parts = 0
+            self.pending.pop(launch.id, None)
+        for launch in in_order(gone):
+            self.finish(launch)
+            # Its tiles are waited for no longer.
+            self._device.context_of(launch).touch()

@@ -1,0 +1,223 @@
+"""What :mod:`gpusched_env.workload.host` works on: clients, jobs, host threads and programs as plain objects."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpusched_env.devices.reference.clock import Alarm, Phase
+from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.hardware.power import power_w
+from gpusched_env.scenarios.problem import TenantProgram
+from gpusched_env.scenarios.program import HostOp
+from gpusched_env.workload import host
+from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson
+from gpusched_env.workload.workload import DEVICE_OPS
+
+if TYPE_CHECKING:
+    from gpusched_env.devices.reference.device import ReferenceDevice
+
+ARRIVAL_STREAM, VARIATION_STREAM = 1, 2
+"""Spawn keys of a tenant's random number generators."""
+PROCESSES = {
+    ClosedLoop: host.CLOSED_LOOP,
+    Poisson: host.POISSON,
+    Periodic: host.PERIODIC,
+    Bursts: host.BURSTS,
+    Backlog: host.BACKLOG,
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    launch_depth: int
+    sync_latency_ps: int
+    horizon_us: float
+    peak_w: float
+
+
+class Program:
+    """A tenant's arrivals and objective in numbers."""
+
+    def __init__(self, program: TenantProgram) -> None:
+        tenant, arrivals = program.tenant, program.tenant.arrivals
+        self.arrivals = PROCESSES[type(arrivals)]
+        self.start_us = arrivals.start_us
+        self.rate_per_s = getattr(arrivals, "rate_per_s", 0.0)
+        self.think_us = getattr(arrivals, "think_us", 0.0)
+        self.period_us = getattr(arrivals, "period_us", 0.0)
+        self.burst_go = 1.0 - 1.0 / getattr(arrivals, "mean_size", 1.0)
+        self.jobs = -1 if tenant.jobs is None else tenant.jobs
+        self.slo_us = math.inf if tenant.slo_us is None else tenant.slo_us
+        self.alone_us = program.alone_us
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a job does: its operations begin at ``first_op``, thread after thread."""
+
+    first_op: int
+    device_ops: int
+    marks: int
+    threads: tuple[int, ...]
+
+
+@dataclass
+class Client:
+    """A tenant at run time."""
+
+    threads: int
+    first_thread: int
+    arrived: int = 0
+    taken: int = 0
+    completed: int = 0
+    rejected: int = 0
+    first: int = 0
+    """Oldest job that is not gone."""
+    due_job: int = 0
+    slo_misses: int = 0
+    host_job: int = -1
+    busy: int = 0
+    """Threads that have not done with it."""
+    host_factor: float = 1.0
+    outstanding: int = 0
+    last_end_ps: int = -NEVER
+    rejected_ps: int = -NEVER
+    jobs_us: float = 0.0
+    jobs_since_ps: int = 0
+    last_turnaround_us: float = 0.0
+    mean_turnaround_us: float = 0.0
+
+
+@dataclass(eq=False)
+class Job:
+    """One request of a tenant: an iteration of its program."""
+
+    number: int
+    variant: Variant
+    first_op: int
+    unfinished: int
+    marks: int
+    state: int = host.WAITING
+    overdue: int = 0
+    arrived_ps: int = 0
+    started_ps: int = NEVER
+    deadline_ps: int = NEVER
+    factor: float = 1.0
+
+
+@dataclass
+class Thread:
+    tenant: int
+    op: int = 0
+    end: int = 0
+    state: int = host.IDLE
+
+
+@dataclass
+class Mark:
+    launch: int = host.UNISSUED
+    finished: int = 0
+    ended_ps: int = 0
+
+
+@dataclass
+class StreamBooks:
+    outstanding: int = 0
+    last_end_ps: int = -NEVER
+
+
+class World:
+    """Hosts at run time. Names and meanings are those of :mod:`gpusched_env.workload.host`."""
+
+    def __init__(self, device: ReferenceDevice, seed: int) -> None:
+        problem, gpu = device.problem, device.problem.gpu
+        self._device = device
+        self.rules = Rules(
+            problem.scenario.launch_depth,
+            to_ps(gpu.timing.sync_latency_us),
+            problem.scenario.horizon_us,
+            power_w(gpu, gpu.sms, gpu.dram_bytes_per_us),
+        )
+        self.awake = 0
+        """Whether something has happened that a scheduler could react to."""
+        self.done = 0
+        self.done_ps = NEVER
+        self.charged_energy_j = self.charged_makespan_us = 0.0
+        self.programs = [Program(program) for program in problem.programs]
+        self.to_complete = sum(max(0, program.jobs) for program in self.programs)
+        self.ops: list[HostOp] = []
+        self.variants: list[list[Variant]] = []
+        self.clients: list[Client] = []
+        self.threads: list[Thread] = []
+        self.marks: list[list[Mark]] = []
+        for tenant, program in enumerate(problem.programs):
+            threads = max(len(variant.threads) for variant in program.variants)
+            self.variants.append([])
+            for job in program.variants:
+                idle = (0,) * (threads - len(job.threads))
+                device_ops = sum(op.kind in DEVICE_OPS for op in job)
+                self.variants[-1].append(Variant(len(self.ops), device_ops, job.marks, (*job.threads, *idle)))
+                self.ops += job
+            self.clients.append(Client(threads, len(self.threads)))
+            self.threads += [Thread(tenant) for _ in range(threads)]
+            self.marks.append([Mark() for _ in range(max(variant.marks for variant in program.variants))])
+        self.factors = [program.host_spread for program in problem.programs]
+        self.streams = [StreamBooks() for _ in problem.streams]
+        self.jobs: list[dict[int, Job]] = [{} for _ in self.clients]
+        self.generators = [
+            [np.random.default_rng([seed, tenant, key]) for key in (ARRIVAL_STREAM, VARIATION_STREAM)]
+            for tenant in range(len(self.clients))
+        ]
+        clock = device.clock
+        self._arrivals = [Alarm(clock) for _ in self.clients]
+        self._deadlines = [Alarm(clock) for _ in self.clients]
+        self._steps = [Alarm(clock) for _ in self.threads]
+
+    @property
+    def now_ps(self) -> int:
+        """The present time."""
+        return self._device.clock.now
+
+    def set_timer(self, kind: int, number: int, at_ps: int) -> None:
+        """Set the timer of a tenant or thread."""
+        if kind == host.ARRIVAL:
+            self._arrivals[number].set(at_ps, Phase.ARRIVAL, number, lambda: host.arrival_due(self, number))
+        elif kind == host.DEADLINE:
+            self._deadlines[number].set(at_ps, Phase.DEADLINE, number, lambda: host.deadline_due(self, number))
+        else:
+            self._steps[number].set(at_ps, Phase.HOST, number, lambda: host.thread_due(self, number))
+
+    def new_job(self, tenant: int, number: int, variant: Variant) -> Job:
+        """A job of a variant; those before the oldest that is not gone are forgotten."""
+        jobs = self.jobs[tenant]
+        for old in [old for old in jobs if old < self.clients[tenant].first]:
+            del jobs[old]
+        jobs[number] = job = Job(number, variant, variant.first_op, variant.device_ops, variant.marks)
+        return job
+
+    def in_system(self, tenant: int) -> list[Job]:
+        """Jobs that have arrived and are not gone, oldest first."""
+        client = self.clients[tenant]
+        jobs = (self.jobs[tenant][number] for number in range(client.first, client.arrived))
+        return [job for job in jobs if job.state != host.GONE]
+
+    def issue(self, k: int) -> None:
+        """A thread issues the operation that it stands at."""
+        thread = self.threads[k]
+        job = self.jobs[thread.tenant][self.clients[thread.tenant].host_job]
+        self._device.streams.issue(self.ops[thread.op], thread.tenant, job)
+
+    def log_job(self, tenant: int, number: int) -> None:
+        """A job has completed."""
+        if self._device.record != "none":
+            job = self.jobs[tenant][number]
+            self._device.timeline.jobs.add(tenant, number, job.arrived_ps, job.started_ps, self.now_ps)
+
+    def log_rejection(self, tenant: int, number: int) -> None:
+        """A job was rejected."""
+        if self._device.record != "none":
+            self._device.timeline.rejections.add(tenant, number, self.jobs[tenant][number].arrived_ps, self.now_ps)
