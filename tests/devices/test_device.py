@@ -123,7 +123,7 @@ def test_a_kernel_that_is_not_idempotent_cannot_be_reset(tmp_path: Path) -> None
 
 def test_refused_commands_name_the_fault_and_change_nothing(tmp_path: Path) -> None:
     built = problem(
-        tmp_path, {"ops": [K(4, 100.0), K(4, 100.0)]}, {"ops": [K(1, 10.0)]}, commands=["launch", "preempt"]
+        tmp_path, {"ops": [K(4, 100.0), K(4, 100.0)]}, {"ops": [K(1, 10.0)]}, commands=["launch", "preempt", "partition"]
     )
     device = new_device()
     device.reset(built, 0)
@@ -170,7 +170,8 @@ def test_partitions_confine_and_do_not_block_each_other(tmp_path: Path) -> None:
                 return SetPartition(tenant, partition)
         return launch_first(view)
 
-    episode = run(problem(tmp_path, {"ops": [K(3, 100.0)]}, {"ops": [K(3, 50.0)]}), decide)
+    two = [{"ops": [K(3, 100.0)]}, {"ops": [K(3, 50.0)]}]
+    episode = run(problem(tmp_path, *two, commands=["launch", "partition"]), decide)
     assert kernel_ends(episode) == [(1, 0.0, 50.0), (0, 0.0, 300.0)]
 
 
