@@ -80,7 +80,10 @@ def test_where_none_of_its_blocks_is_resident_nothing_happens(tmp_path: Path) ->
     episode = run(built, at_times((30.0, save(1, 1))))
     assert kernel_ends(episode) == [(0, 0.0, 100.0)]
     assert episode.timeline.kernels.column("preemptions").tolist() == [0.0]
-    assert kernel_ends(run(built, at_times((30.0, save(1, 1)), (30.0, save(0, 1))))) == [(0, 0.0, 110.0)]
+    # The next one is another instant's.
+    assert kernel_ends(run(built, at_times((30.0, save(1, 1)), (31.0, save(0, 1))))) == [(0, 0.0, 110.0)]
+    with pytest.raises(IllegalCommand, match="preempted at this instant already"):
+        run(built, at_times((30.0, save(1, 1)), (30.0, save(1, 1))))
 
 
 def test_saved_blocks_come_before_those_that_never_ran(tmp_path: Path) -> None:
@@ -261,7 +264,7 @@ def test_no_block_and_no_work_is_lost_or_made(quick: Problem, script: list[tuple
             ids = view.running.id.tolist()
             if kernel in ids:
                 row = ids.index(kernel)
-                if view.running.started[row] and not view.running.preempting[row]:
+                if view.running.preemptible[row]:
                     return save(first, sms, kernel)
         return Wait(left[0][0]) if left else WAIT
 

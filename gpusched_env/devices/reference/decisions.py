@@ -47,7 +47,8 @@ class Decisions:
         self._device.world.awake = 0 if isinstance(command, Wait) else 1
         match command:
             case Wait(until_us):
-                self.wait_until_ps = max(now, to_ps(until_us))
+                # At least a picosecond: no sequence of commands stops the clock.
+                self.wait_until_ps = max(now + 1, to_ps(until_us))
             case commands.Launch():
                 self._launch(command)
             case Preempt(id_, mode, partition):
