@@ -178,10 +178,11 @@ def exponential_us(u, rate_per_s):
 def begin(w, tenant):
     """The first timer of a tenant."""
     p = program(w, tenant)
-    first_us = p.start_us
+    first_ps = to_ps(p.start_us)
     if p.arrivals == POISSON or p.arrivals == BURSTS:
-        first_us += exponential_us(uniform(w, tenant, 0), p.rate_per_s)
-    set_timer(w, ARRIVAL, tenant, to_ps(first_us))
+        # Times are added as whole numbers: a late start does not round the gap.
+        first_ps += to_ps(exponential_us(uniform(w, tenant, 0), p.rate_per_s))
+    set_timer(w, ARRIVAL, tenant, first_ps)
 
 
 @shared

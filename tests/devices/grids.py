@@ -1,17 +1,24 @@
-"""A driver for :class:`SmArray` in tests: grids arrive at given times, block ends are stepped through."""
+"""A driver for the SMs of the reference device in tests: grids arrive at given times, block ends are stepped through."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.reference.sms import SmArray
+from gpusched_env.devices.reference.blocks import Sm
+from gpusched_env.devices.reference.dispatcher import Dispatcher
+from gpusched_env.devices.reference.grid import BlockNeeds, Tiles
+from gpusched_env.devices.reference.grid import Grid as Resident
+from gpusched_env.devices.reference.rates import Rates
+from gpusched_env.hardware.clock import to_ps, to_us
 from gpusched_env.hardware.occupancy import footprint
-from gpusched_env.hardware.records import block_record
+from gpusched_env.hardware.placement import sm_order
+from gpusched_env.hardware.records import block_record, gpu_record
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 
 
@@ -52,65 +59,54 @@ def few_sms(gpu: GpuSpec, sms: int) -> GpuSpec:
     return msgspec.structs.replace(gpu, sms=sms, sm_order="even-odd")
 
 
-def run(gpu: GpuSpec, grids: list[Grid], *, each_wave: bool = True, check: bool = False) -> SmArray:
-    """Run ``grids`` to the end; fills their start, end and spans (spans need ``each_wave``)."""
-    sms = SmArray(gpu, each_wave=each_wave)
+def run(gpu: GpuSpec, grids: list[Grid], *, check: bool = False) -> None:
+    """Run ``grids`` to the end; fills their start, end and spans."""
+    record = gpu_record(gpu)
+    physics = SimpleNamespace(**dict(zip(record.dtype.names or (), record[0].item(), strict=True)))
+    sms = [Sm(rank, int(number), physics) for rank, number in enumerate(sm_order(gpu))]
+    dispatcher, rates = Dispatcher(sms), Rates(sms, physics)
     arrivals = sorted(grids, key=lambda g: g.at_us)
-    slots: dict[int, Grid] = {}
-    now = 0.0
-    while arrivals or slots:
-        upcoming = min(sms.next_us, arrivals[0].at_us if arrivals else math.inf)
-        assert upcoming < math.inf, "nothing can happen any more"
+    residents: dict[Resident, Grid] = {}
+    now = serial = 0
+    while arrivals or residents:
+        ends = min(sm.next_ps for sm in sms)
+        upcoming = min(ends, to_ps(arrivals[0].at_us)) if arrivals else ends
         assert upcoming >= now, "time runs back"
         now = upcoming
-        if now < sms.next_us:
+        for sm_id, resident, blocks, start_ps in dispatcher.end_blocks(now):
+            residents[resident].spans.append((sm_id, blocks, to_us(start_ps), to_us(now)))
+        if now < ends:
             grid = arrivals.pop(0)
+            needs = BlockNeeds.read(block_of(gpu, grid))
             partition = grid.partition or (0, gpu.sms)
-            if sms.ahead:
-                sms.catch_up(now)
-                note(sms, slots, now)
-            slots[sms.add(block_of(gpu, grid), 1.0, grid.blocks, grid.priority, partition)] = grid
-        sms.step(now)
-        note(sms, slots, now)
+            resident = Resident(needs, 1.0, grid.blocks, grid.priority, partition, Tiles(grid.blocks))
+            resident.serial, serial = serial, serial + 1
+            residents[resident] = grid
+            dispatcher.enqueue(resident)
+        if dispatcher.changed:
+            dispatcher.dispatch(now)
+        rates.update(now)
+        for resident in dispatcher.started:
+            residents[resident].started_us = to_us(now)
+        dispatcher.started.clear()
+        for resident in [resident for resident in residents if resident.over]:
+            residents.pop(resident).ended_us = to_us(now)
         if check:
-            check_limits(gpu, sms, slots)
-    return sms
+            check_limits(gpu, sms)
 
 
-def note(sms: SmArray, slots: dict[int, Grid], now: float) -> None:
-    """Write down what happened in the last step."""
-    for slot in sms.started:
-        slots[slot].started_us = now
-    for sm, slot, blocks, since in sms.ended_rows().tolist():
-        slots[int(slot)].spans.append((int(sm), int(blocks), since, now))
-    for slot in sms.finished:
-        slots[slot].ended_us = now
-        sms.remove(slot)
-        del slots[slot]
-
-
-def check_limits(gpu: GpuSpec, sms: SmArray, slots: dict[int, Grid]) -> None:
-    """No SM holds more than its limits, and what it says it holds is what its rows hold."""
-    usage = sms.usage()
-    held = {name: np.zeros(gpu.sms, np.int64) for name in ("threads", "warps", "blocks", "registers", "shared")}
-    for sm, slot, blocks, left, rate in sms.residents():
-        demand = block_of(gpu, slots[slot])[0]
-        for name in ("threads", "warps", "registers"):
-            held[name][sm] += blocks * demand[name]
-        held["shared"][sm] += blocks * demand["shared_bytes"]
-        held["blocks"][sm] += blocks
-        assert left > -1e-6
-        assert rate >= 0.0
+def check_limits(gpu: GpuSpec, sms: list[Sm]) -> None:
+    """No SM holds more than its limits, and what it says it holds is what its blocks hold."""
     limits = gpu.limits
-    for name, bound in (
-        ("threads", limits.threads),
-        ("warps", limits.warps),
-        ("blocks", limits.blocks),
-        ("registers", limits.registers),
-        ("shared", limits.shared_bytes),
-    ):
-        assert usage[name].tolist() == held[name].tolist()
-        assert usage[name].max() <= bound
-    busy = usage["blocks"] > 0
-    assert (usage["shared"][busy] <= usage["carveout"][busy]).all()
-    assert usage["carveout"][busy].max(initial=0) <= limits.shared_bytes
+    for sm in sms:
+        for name, bound in (
+            ("threads", limits.threads),
+            ("warps", limits.warps),
+            ("registers", limits.registers),
+            ("shared_bytes", limits.shared_bytes),
+        ):
+            held = sum(getattr(block.grid.needs, name) for block in sm.blocks)
+            assert getattr(sm, name) == held <= bound
+        assert len(sm.blocks) <= limits.blocks
+        assert all(block.left > 0.0 and block.rate >= 0.0 for block in sm.blocks)
+        assert not sm.blocks or sm.shared_bytes <= sm.carveout_bytes <= limits.shared_bytes

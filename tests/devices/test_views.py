@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.errors import GpuschedError
+from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, Wait
 from gpusched_env.scheduling.device import Device
 from tests.devices.problems import K, new_device, problem
@@ -53,7 +55,7 @@ def test_a_kernel_off_the_gpu_has_not_started_but_keeps_what_it_ran(launched: De
     do(launched, Wait(40.0), Preempt(0, "reset"), Wait(41.0))
     assert left_us(launched) == ([30.0, 49.0], [INF, 49.0]), "pending kernels do not count"
     do(launched, Launch(0))
-    assert left_us(launched) == ([59.0 + 30.0, 49.0], [59.0, 49.0])
+    assert left_us(launched) == ([100.0 + 30.0, 49.0], [100.0, 49.0]), "it starts over"
 
 
 def test_an_overdue_kernel_has_no_predicted_time_left(tmp_path: Path) -> None:
@@ -66,12 +68,12 @@ def test_an_overdue_kernel_has_no_predicted_time_left(tmp_path: Path) -> None:
 @pytest.mark.parametrize("contexts", ["shared", "per-tenant"])
 def test_tenants_columns_agree_with_the_running_table(contexts: str) -> None:
     """The encoder relies on it: it does not read the running table."""
-    env = GpuSchedulingEnv("ThreeTenants", commands=["launch", "preempt", "partition"], contexts=contexts)
-    env.reset(seed=1)
-    rng = np.random.default_rng(1)
+    scenario = load_scenario("ThreeTenants", commands=["launch", "preempt", "partition"], contexts=contexts)
+    device, rng = new_device(), np.random.default_rng(1)
+    view = device.reset(build_problem(scenario), 1)
     started = 0
-    for _ in range(400):
-        view = env.view
+    for _ in range(200):
+        assert view is not None
         running, tenants = view.running, view.tenants
         left = np.maximum(0.0, running.profiled_us - running.elapsed_us)
         for tenant in range(3):
@@ -79,9 +81,27 @@ def test_tenants_columns_agree_with_the_running_table(contexts: str) -> None:
             assert tenants.kernels_launched[tenant] == mine.sum()
             assert tenants.launched_left_us[tenant] == pytest.approx(left[mine].sum(), rel=1e-12)
             assert (running.priority[mine] == tenants.priority[tenant]).all()
-            runs = left[mine & (running.started == 1)].tolist()
-            assert [tenants.running_left_us[tenant]] == (runs or [INF]), "at most one a tenant"
+            runs = left[mine & (running.started == 1)]
+            assert tenants.running_left_us[tenant] == min(runs, default=INF)
             started += len(runs)
-        legal = np.flatnonzero(env.action_masks())
-        env.step(int(rng.choice(legal if rng.random() < 0.3 else legal[:4])))
-    assert started > 100, "otherwise nothing was tested"
+        launchable = view.pending.id[view.pending.launchable == 1]
+        preemptible = running.id[running.preemptible == 1]
+        if len(launchable) and rng.random() < 0.7:
+            command: Command = Launch(int(rng.choice(launchable)))
+        elif len(preemptible) and rng.random() < 0.2:
+            command = Preempt(int(rng.choice(preemptible)), "save")
+        else:
+            command = Wait()
+        device.apply(command)
+        view = device.advance()
+    assert started > 50, "otherwise nothing was tested"
+
+
+def test_a_view_is_of_one_episode_and_one_epoch(tmp_path: Path) -> None:
+    device = new_device()
+    built = problem(tmp_path, {"ops": [K(4, 100.0)]})
+    view = device.reset(built, 0)
+    assert view is not None
+    device.reset(built, 0)
+    with pytest.raises(GpuschedError, match="before the next command"):
+        _ = view.pending

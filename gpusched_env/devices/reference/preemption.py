@@ -96,6 +96,7 @@ class Preemption:
                 self._context.take_off(launch, keeps_progress=True)
             return
         evict(self._grid, self._context.sms)
+        self._context.dispatcher.changed = True
         if self._partition is not None:
             self._read_back()
             self._end_partial()
