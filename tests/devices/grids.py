@@ -1,4 +1,4 @@
-"""A driver for the SMs of the reference device in tests: grids arrive at given times, block ends are stepped through."""
+"""A driver for the reference device's SMs in tests: grids arrive at given times, block ends are stepped through."""
 
 from __future__ import annotations
 

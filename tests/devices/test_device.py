@@ -123,7 +123,10 @@ def test_a_kernel_that_is_not_idempotent_cannot_be_reset(tmp_path: Path) -> None
 
 def test_refused_commands_name_the_fault_and_change_nothing(tmp_path: Path) -> None:
     built = problem(
-        tmp_path, {"ops": [K(4, 100.0), K(4, 100.0)]}, {"ops": [K(1, 10.0)]}, commands=["launch", "preempt", "partition"]
+        tmp_path,
+        {"ops": [K(4, 100.0), K(4, 100.0)]},
+        {"ops": [K(1, 10.0)]},
+        commands=["launch", "preempt", "partition"],
     )
     device = new_device()
     device.reset(built, 0)

@@ -45,9 +45,15 @@ class Kernels:
         alone = -(-blocks // 4) * us
         self.table.append(
             Kernel(
-                name=f"k{len(self.table)}", grid=(blocks, 1, 1), block=(1024, 1, 1), registers=32, duration_us=alone,
-                kind="latency", issue_fraction=0.0, dram_bytes=0.0,
-            )  # fmt: skip
+                name=f"k{len(self.table)}",
+                grid=(blocks, 1, 1),
+                block=(1024, 1, 1),
+                registers=32,
+                duration_us=alone,
+                kind="latency",
+                issue_fraction=0.0,
+                dram_bytes=0.0,
+            )
         )
         return len(self.table) - 1, alone
 

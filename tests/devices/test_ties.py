@@ -129,9 +129,7 @@ def test_rounding_of_traffic_is_no_event() -> None:
             return Launch(int(kernel), priority=int(urgency) - 1)
         return WAIT
 
-    steps = run(
-        build_problem(load_scenario("InferenceBesideTraining", horizon_us=2_000.0)), decide
-    ).timeline.sms.dict()
+    steps = run(build_problem(load_scenario("InferenceBesideTraining", horizon_us=2_000.0)), decide).timeline.sms.dict()
     busy, traffic = steps["busy_sms"], steps["dram_bytes_per_us"]
     changed = np.abs(np.diff(traffic)) > 1e-9 * traffic[1:]
     assert len(traffic) > 200

@@ -39,9 +39,7 @@ class Streams:
         self._priorities = [0] * len(device.problem.streams)
         """By stream, of the last kernel or graph that was handed to it."""
 
-    def new(
-        self, op: HostOp | NodeOp | ChildOp, tenant: int, job: Job, parent: Launch | None = None
-    ) -> Launch:
+    def new(self, op: HostOp | NodeOp | ChildOp, tenant: int, job: Job, parent: Launch | None = None) -> Launch:
         """A launch with the next id."""
         kernels = self._device.problem.kernels
         blocks = kernels[op.identity].kernel.blocks if 0 <= op.identity < len(kernels) else 0
@@ -152,9 +150,7 @@ class Streams:
         self._release(launch)
         op, parent = launch.op, launch.parent
         if isinstance(op, HostOp):
-            host.operation_finished(
-                self._device.world, launch.tenant, launch.job.number, op.stream, op.mark, launch.id
-            )
+            host.operation_finished(self._device.world, launch.tenant, launch.job.number, op.stream, op.mark, launch.id)
         if parent is not None:
             parent.parts -= 1
             if parent.emptied and parent.state is not State.DONE:

@@ -60,14 +60,10 @@ def profile(problem: Problem, identity: int) -> Profile:
     kernels = len(problem.kernels)
     if identity >= kernels:
         g = problem.graphs[identity - kernels]
-        return Profile(
-            g.blocks, g.threads, g.blocks_per_sm, g.sms, g.duration_us, g.issue, g.dram, False, g.kernels
-        )
+        return Profile(g.blocks, g.threads, g.blocks_per_sm, g.sms, g.duration_us, g.issue, g.dram, False, g.kernels)
     k = problem.kernels[identity]
     kernel, per_sm = k.kernel, k.footprint.blocks_per_sm
-    return Profile(
-        kernel.blocks, kernel.threads, per_sm, k.sms, k.duration_us, k.issue, k.dram, kernel.idempotent, 1
-    )
+    return Profile(kernel.blocks, kernel.threads, per_sm, k.sms, k.duration_us, k.issue, k.dram, kernel.idempotent, 1)
 
 
 def _shown(device: ReferenceDevice) -> list[Launch]:
