@@ -77,6 +77,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """From a drain request until the dispatcher stops handing out blocks of the kernel."""
     reset_us: NonNegativeFloat = 10.0
     """Dead time of killing a kernel's resident blocks."""
+    child_launch_us: NonNegativeFloat = 6.0
+    """From a kernel's launch of a child on the device until the child is issued (H100, launch.jsonl: 6 us from the call
+    to the start of a single child)."""
 
 
 class Copies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -20,6 +20,7 @@ from typing import Any, Final
 from numba.extending import register_jitable as shared
 
 from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson
 from gpusched_env.workload.workload import OpKind
 
 # Timers of this module.
@@ -36,6 +37,27 @@ POISSON: Final = 1
 PERIODIC: Final = 2
 BURSTS: Final = 3
 BACKLOG: Final = 4
+
+
+
+def arrival_numbers(process: ArrivalProcess) -> dict[str, float]:
+    """An arrival process as the numbers that :func:`program` has."""
+    numbers = {
+        "arrivals": 0, "start_us": process.start_us, "think_us": 0.0, "rate_per_s": 0.0, "period_us": 0.0, "burst_go": 0.0,
+    }  # fmt: skip
+    match process:
+        case ClosedLoop():
+            return numbers | {"arrivals": CLOSED_LOOP, "think_us": process.think_us}
+        case Poisson():
+            return numbers | {"arrivals": POISSON, "rate_per_s": process.rate_per_s}
+        case Periodic():
+            return numbers | {"arrivals": PERIODIC, "period_us": process.period_us}
+        case Bursts():
+            burst_go = 1.0 - 1.0 / process.mean_size
+            return numbers | {"arrivals": BURSTS, "rate_per_s": process.rate_per_s, "burst_go": burst_go}
+        case Backlog():
+            return numbers | {"arrivals": BACKLOG}
+
 
 # States of a job.
 WAITING: Final = 0

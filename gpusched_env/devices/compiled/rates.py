@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from gpusched_env.devices.compiled.access import classes, grids, kinds, problem, rows
-from gpusched_env.devices.compiled.jit import called
+from gpusched_env.devices.compiled.jit import called, inlined
+from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.hardware.contention import (
     NEGLIGIBLE,
     block_stretch,
@@ -36,14 +35,36 @@ def set_rates(w, x):
             sm.throttle = slow
             for r in range(sm.rows):
                 row = rows(x, c, r)
-                grid = grids(x, row.grid)
-                if row.stopped == 1:
-                    row.rate = 0.0
-                elif grid.dram_bytes > 0.0:
-                    row.rate = slow / row.time_us
+                if stands(row):
+                    set_rate(x, row, 0.0)
+                elif grids(x, row.grid).dram_bytes > 0.0:
+                    set_rate(x, row, slow / row.time_us)
                 else:
-                    row.rate = 1.0 / row.time_us
+                    set_rate(x, row, 1.0 / row.time_us)
         sm.dirty = 0
+
+
+@inlined
+def stands(row):
+    """Whether the blocks of a row make no progress: for a preemption, or without their tiles."""
+    return row.stopped == 1 or row.waits == 1
+
+
+@inlined
+def period_ps(rate):
+    """How long a whole block takes at a rate (> 0, blocks/us)."""
+    return max(1, to_ps(1.0 / rate))
+
+
+@inlined
+def set_rate(x, row, rate):
+    """From now on, a row makes progress at a rate; nothing changes if that is its rate to the last bit."""
+    if rate == row.rate:
+        return
+    row.left -= row.rate * ((x.now_ps - row.at_ps) / 1e6)
+    row.at_ps = x.now_ps
+    row.rate = rate
+    row.end_ps = x.now_ps + max(1, to_ps(row.left / rate)) if rate > 0.0 else NEVER
 
 
 @called
@@ -57,7 +78,7 @@ def issue_on(w, x, c):
     for r in range(sm.rows):
         row = rows(x, c, r)
         grid = grids(x, row.grid)
-        if row.stopped == 0:
+        if not stands(row):
             warps = row.blocks * grid.warps / physics.sub_partitions
             demand += warps * grid.rho
             squared += warps * grid.rho * grid.rho
@@ -73,7 +94,7 @@ def issue_on(w, x, c):
         grid = grids(x, row.grid)
         time_us = grid.latency_us
         warps = row.blocks * grid.warps / physics.sub_partitions
-        if physics.issue > 0.0 and demand > 0.0 and row.stopped == 0:
+        if physics.issue > 0.0 and demand > 0.0 and not stands(row):
             own = warps * grid.rho
             log_idle_own = warps * grid.log_idle
             middle = (before + 0.5 * own) / demand
@@ -91,7 +112,7 @@ def issue_on(w, x, c):
             before += own
             log_idle_older += log_idle_own
         row.time_us = time_us
-        if row.stopped == 0 and grid.dram_bytes > 0.0:
+        if not stands(row) and grid.dram_bytes > 0.0:
             traffic += row.blocks * grid.dram_bytes / time_us
             loading += warps
     sm.demand = traffic
@@ -168,12 +189,10 @@ def fair_level(x, count, total, capacity):
 
 
 @called
-def set_next(w, x):
+def set_next(x):
     """The time of the next block end."""
-    soonest = np.inf
+    soonest_ps = NEVER
     for c in range(1, x.classes):
         for r in range(classes(x, c).rows):
-            row = rows(x, c, r)
-            if row.rate > 0.0:
-                soonest = min(soonest, row.left / row.rate)
-    x.next_us = x.now_us + soonest
+            soonest_ps = min(soonest_ps, rows(x, c, r).end_ps)
+    x.next_ps = soonest_ps
