@@ -36,7 +36,9 @@ class Stream:
     priority: int = 0
 
 
-def run_streams(name: str, streams: Sequence[Stream], gpu: GpuSpec, *, gap_us: float = 0.0) -> list[NDArray[np.float64]]:
+def run_streams(
+    name: str, streams: Sequence[Stream], gpu: GpuSpec, *, gap_us: float = 0.0
+) -> list[NDArray[np.float64]]:
     """Start and end of every kernel of every stream, us: an array of shape ``(kernels, 2)`` a stream.
 
     A stream is a tenant that issues its kernels at once, and a scheduler passes them on without latency.

@@ -111,7 +111,7 @@ def build_problem(
     Raises:
         InputError: an unknown GPU or workload, a kernel that cannot fit on the GPU, tenants that need
             more memory than it has, stream priorities that it does not have, or an ``iteration_us`` that
-            no host speed gives.
+            no host speed gives or that is given for a graph.
     """
     profile = functools.partial(_shipped_profile, scenario.gpu) if gpu is None else functools.partial(_profile, gpu)
     gpu = gpu or load_gpu(scenario.gpu)
@@ -175,12 +175,17 @@ def _program(
     graph = tenant.launch == "graph"
     timing = gpu.timing
     if graph:
+        if tenant.iteration_us is not None:
+            raise InputError(
+                f"tenant {tenant.name}: iteration_us is {tenant.iteration_us:g}, but launch is graph, which has no "
+                "host times to scale; leave iteration_us out, or set launch to eager"
+            )
         timing = msgspec.structs.replace(timing, stream_gap_us=timing.graph_gap_us)
     variants = []
     alone = []
     for variant in workload.variants if variation else workload.variants[:1]:
         ops = _host_ops(_as_graph(variant.ops, gpu) if graph else variant.ops, workload, offset, profiles, gpu)
-        if tenant.iteration_us is not None and not graph:
+        if tenant.iteration_us is not None:
             scale = _host_scale(ops, tenant, gpu)
             ops = tuple(replace(op, host_us=op.host_us * scale) for op in ops)
         _, starts, ends = run_alone(((op.kind, op.host_us, op.device_us) for op in ops), timing)
