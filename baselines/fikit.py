@@ -76,7 +76,7 @@ class Fikit:
     def reset(self, problem: Problem, rng: np.random.Generator) -> None:
         """The measurement stage; then nobody holds the GPU."""
         if self._runs:
-            profiles = measure_profiles(problem, make_device("reference"), self._runs, int(rng.integers(2**31)))
+            profiles = measure_profiles(problem, make_device("compiled"), self._runs, int(rng.integers(2**31)))
         else:
             profiles = given_profiles(problem)
         self._duration_us = _estimates(problem, profiles).tolist()

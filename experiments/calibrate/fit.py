@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.calibrate.recordings import Sample
-from gpusched_env.experiments.validate.synthetic import block_of, demands, solo_us
+from gpusched_env.experiments.validate.synthetic import demands, profile_of, solo_us
 from gpusched_env.hardware.contention import solo_duration_us
 from gpusched_env.hardware.occupancy import BlockFootprint, footprint
 from gpusched_env.hardware.records import block_record, gpu_record
@@ -120,8 +120,8 @@ def closed_form_us(samples: Sequence[Sample], gpu: GpuSpec, shapes: Sequence[Blo
 
 
 def simulated_us(samples: Sequence[Sample], gpu: GpuSpec) -> FloatArray:
-    """Durations alone on the simulated SMs with the recorded spread between blocks, shape ``(samples,)``."""
-    return np.array([solo_us(sample.kernel, block_of(sample.kernel, gpu), gpu) for sample in samples])
+    """Durations alone on the simulated GPU with the recorded spread between blocks, shape ``(samples,)``."""
+    return np.array([solo_us(profile_of(sample.kernel, gpu), gpu) for sample in samples])
 
 
 def footprints(samples: Sequence[Sample], gpu: GpuSpec) -> list[BlockFootprint]:

@@ -128,7 +128,7 @@ def build_problem(
     Raises:
         InputError: an unknown GPU or workload, a kernel that cannot fit on the GPU, tenants that need
             more memory than it has, stream priorities that it does not have, or an ``iteration_us`` that
-            no host speed gives.
+            no host speed gives or that is given for a graph.
     """
     profile = functools.partial(_shipped_profile, scenario.gpu) if gpu is None else functools.partial(_profile, gpu)
     gpu = gpu or load_gpu(scenario.gpu)
@@ -236,7 +236,12 @@ def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variat
     alone = []
     for variant in workload.variants if variation else workload.variants[:1]:
         job = compiler.job(variant)
-        if tenant.iteration_us is not None and tenant.launch == "eager":
+        if tenant.iteration_us is not None:
+            if tenant.launch == "graph":
+                raise InputError(
+                    f"tenant {tenant.name}: iteration_us is {tenant.iteration_us:g}, but launch is graph, which has no "
+                    "host times to scale; leave iteration_us out, or set launch to eager"
+                )
             job = job.with_host_times(_host_scale(job, tenant, compiler.gpu))
         _, spans = run_threads_alone(job.by_thread(), timing)
         placed = zip(job.ops, (span for thread in spans for span in thread), strict=True)

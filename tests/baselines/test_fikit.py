@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gpusched_env.baselines.fikit import Fikit
 from gpusched_env.baselines.misinformed import Misinformed, forgotten, scaled
 from gpusched_env.baselines.profiles import Profiles
-from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import load_scenario
@@ -190,9 +190,9 @@ def test_a_tenant_never_measured_waits_while_others_fill(tmp_path: Path) -> None
 def test_contexts_are_an_option() -> None:
     built = build_problem(load_scenario("Toy"))
     for contexts in ("per-tenant", "shared"):
-        episode = run_episode(Fikit(contexts=contexts), built, ReferenceDevice(), 0)  # type: ignore[arg-type]
+        episode = run_episode(Fikit(contexts=contexts), built, CompiledDevice(), 0)  # type: ignore[arg-type]
         assert episode.problem.scenario.contexts == contexts
-    assert run_episode(Fikit(), built, ReferenceDevice(), 0).problem.scenario.contexts == built.scenario.contexts
+    assert run_episode(Fikit(), built, CompiledDevice(), 0).problem.scenario.contexts == built.scenario.contexts
 
 
 KERNELS = st.lists(
@@ -202,7 +202,7 @@ KERNELS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(urgent=KERNELS, others=st.lists(KERNELS, min_size=1, max_size=3), in_flight=st.integers(1, 4))
 def test_exact_profiles_never_delay_the_most_urgent(
     tmp_path: Path, urgent: list[K], others: list[list[K]], in_flight: int
@@ -210,7 +210,7 @@ def test_exact_profiles_never_delay_the_most_urgent(
     """Whatever fills the gaps fits; and everybody's work gets done."""
     rows = [{"ops": ops, "priority": priority} for priority, ops in enumerate([urgent, *others])]
     built = problem(tmp_path, *rows)
-    episode = run_episode(fikit(in_flight=in_flight), built, ReferenceDevice(), 0)
+    episode = run_episode(fikit(in_flight=in_flight), built, CompiledDevice(), 0)
     assert episode.done
     turnaround_us = episode.timeline.jobs.array[episode.timeline.jobs.column("tenant") == 0, 4]
     assert turnaround_us == pytest.approx([built.programs[0].alone_us])

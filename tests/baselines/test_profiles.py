@@ -10,7 +10,7 @@ import pytest
 
 from gpusched_env.baselines.misinformed import Misinformed, forgotten, scaled, scattered
 from gpusched_env.baselines.profiles import Profiles, given_profiles, measure_profiles
-from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.session import run_episode
@@ -28,7 +28,7 @@ def test_measured_profiles_are_the_given_ones_where_nothing_varies(tmp_path: Pat
     built = problem(
         tmp_path, {"ops": program, "arrivals": {"kind": "poisson", "rate_per_s": 1.0}}, {"ops": [K(4, 7.0)]}
     )
-    given, measured = given_profiles(built), measure_profiles(built, ReferenceDevice(), runs=3)
+    given, measured = given_profiles(built), measure_profiles(built, CompiledDevice(), runs=3)
     assert given.duration_us.tolist() == [10.0, 30.0, 5.0, 7.0]
     assert given.gap_us.tolist() == [50.0, 0.0, 0.0, 0.0]
     assert measured.duration_us == pytest.approx(given.duration_us)
@@ -40,7 +40,7 @@ def test_a_gap_reaches_to_the_next_kernel_over_copies_and_waits(tmp_path: Path) 
     program = [K(4, 10.0), Copy(OpKind.COPY_TO_HOST, 8.0), SYNC, K(4, 5.0, host_us=20.0)]
     built = problem(tmp_path, {"ops": program})
     assert built.gaps_us.tolist() == [28.0, 0.0]
-    assert measure_profiles(built, ReferenceDevice(), runs=1).gap_us[0] == pytest.approx(28.0)
+    assert measure_profiles(built, CompiledDevice(), runs=1).gap_us[0] == pytest.approx(28.0)
 
 
 def test_distortions() -> None:
@@ -81,7 +81,7 @@ def test_the_scheduler_sees_wrong_profiles_and_the_device_runs_the_right_ones(tm
     built = problem(tmp_path, {"ops": [K(4, 10.0), K(4, 30.0, host_us=15.0)]}, {"ops": [K(4, 7.0, host_us=5.0)]})
     witness = Witness()
     told = Misinformed(witness, functools.partial(scaled, duration=3.0, gap=2.0))
-    episode = run_episode(told, built, ReferenceDevice(), 0, record="kernels")
+    episode = run_episode(told, built, CompiledDevice(), 0, record="kernels")
     assert witness.told == ([30.0, 90.0, 21.0], [10.0, 0.0, 0.0])
     assert witness.pending == [(30.0, 10.0, 40.0), (21.0, 0.0, 7.0), (90.0, 0.0, 30.0)]
     assert witness.running == [30.0, 21.0]

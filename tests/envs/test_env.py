@@ -216,7 +216,7 @@ def test_seed_is_the_episodes_seed_of_every_scheduler() -> None:
     env = GpuSchedulingEnv("InferenceBesideTrainingPoisson", **changes)
     env.reset(seed=7)
     play(env, seed=0)
-    episode = run_episode(LaunchFirst(), env.problem, make_device("reference"), seed=7)
+    episode = run_episode(LaunchFirst(), env.problem, make_device("compiled"), seed=7)
     arrivals = [jobs[jobs[:, 0] == 0, 2] for jobs in (env.device.timeline.jobs.array, episode.timeline.jobs.array)]
     both = min(len(jobs) for jobs in arrivals)
     assert both >= 3

@@ -130,11 +130,11 @@ class StuckDevice(FakeDevice):
 
 
 class SlowDevice(FakeDevice):
-    """Takes a minute in every seed but 0; leaves a file ``started-SEED`` in the working folder."""
+    """Never ends in any seed but 0; leaves a file ``started-SEED`` in the working folder."""
 
     def advance(self) -> View | None:
         Path(f"started-{self._seed}").touch()
-        time.sleep(0.0 if self._seed == 0 else 15.0)
+        time.sleep(0.0 if self._seed == 0 else 3600.0)
         return super().advance()
 
 

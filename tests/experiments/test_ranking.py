@@ -68,14 +68,14 @@ def test_both_devices_and_a_resumed_file(tmp_path: Path) -> None:
     ranking = toy(path, 2, devices=["compiled", "reference"], resume=True)
     assert ranking.complete
     assert len(ranking.episodes) == 3 * 2 * 2 + 2, "and two with every tenant alone, on the first device"
-    assert device_difference(ranking, "Toy") < 1e-12
+    assert device_difference(ranking, "Toy") < 1e-9
     anew = toy(tmp_path / "anew.json", 2, devices=["compiled", "reference"])
     assert ranking.episodes == anew.episodes
     assert read_ranking(path).episodes == ranking.episodes
     assert before != path.read_bytes()
     page = markdown([ranking])
     assert reference_of(ranking, "Toy") == "sjf"
-    assert "the same order, costs of every episode are equal" in page
+    assert "Devices compiled and reference: the same order, costs of every episode" in page
     assert "gpusched rank Toy --schedulers pass-through,sjf,random --seeds 2 --seed 0" in page
     assert "| sjf | 1.14 [1.14, 1.14] |" in page
     alone = "0.93 [0.93, 0.93]"

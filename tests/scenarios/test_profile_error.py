@@ -13,15 +13,17 @@ from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.session import run_episode
 
+DEVICES = pytest.mark.parametrize(("device", "name"), [("compiled", "InferenceBesideTraining"), ("reference", "Toy")])
 
-@pytest.mark.parametrize("device", ["reference", "compiled"])
-def test_the_device_goes_on_truthfully(device: str) -> None:
-    scenario = load_scenario("InferenceBesideTraining", horizon_us=600.0)
-    wrong = load_scenario("InferenceBesideTraining", horizon_us=600.0, profile_error=4.0)
+
+@DEVICES
+def test_the_device_goes_on_truthfully(device: str, name: str) -> None:
+    scenario = load_scenario(name, horizon_us=600.0)
+    wrong = load_scenario(name, horizon_us=600.0, profile_error=4.0)
     # Stream priorities look at no profile: the same episode. SJF looks at job times, which stay.
-    for name in ("priority-streams", "sjf"):
+    for scheduler in ("priority-streams", "sjf"):
         episodes = [
-            run_episode(make_scheduler(name), build_problem(s), make_device(device), 1, record="kernels")
+            run_episode(make_scheduler(scheduler), build_problem(s), make_device(device), 1, record="kernels")
             for s in (scenario, wrong)
         ]
         kernels = [episode.timeline.kernels.array for episode in episodes]
@@ -44,11 +46,11 @@ def test_factors_are_within_bounds_and_follow_the_seed() -> None:
     assert 0.5 <= gaps.min() < gaps.max() <= 2.0
 
 
-@pytest.mark.parametrize("device", ["reference", "compiled"])
-def test_agents_see_the_wrong_durations(device: str) -> None:
+@DEVICES
+def test_agents_see_the_wrong_durations(device: str, name: str) -> None:
     shown = []
     for error in (1.0, 4.0):
-        env = GpuSchedulingEnv("InferenceBesideTraining", device=device, profile_error=error, commands=("launch",))
+        env = GpuSchedulingEnv(name, device=device, profile_error=error, commands=("launch",))
         observation, _ = env.reset(seed=0)
         assert env.view.pending.profiled_us[0] == env.problem.kernels[int(env.view.pending.identity[0])].duration_us
         shown.append(observation["pending"][:, PendingFeature.PROFILED])

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command, Launch, Wait
 from gpusched_env.scheduling.session import run_episode
@@ -37,7 +37,7 @@ def test_a_scheduler_that_preempts_is_asked_while_something_runs(
     """One kernel of 35 us: without preemption nothing is left to decide once it is launched."""
     built = problem(tmp_path, {"ops": [K(4, 35.0)]}, commands=["launch"])
     poller = Poller(commands)
-    episode = run_episode(poller, built, ReferenceDevice(), 0)
+    episode = run_episode(poller, built, CompiledDevice(), 0)
     assert episode.done
     assert poller.asked == asked
     assert episode.problem.scenario.commands == ("launch", *commands)

@@ -4,7 +4,7 @@ import statistics
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
@@ -66,7 +66,6 @@ def replay(variant: Variant, gpu: GpuSpec = GPU) -> tuple[float, list[float], li
     return run_alone([(op.kind, op.host_us, op.duration_us) for op in variant.ops], gpu.timing)
 
 
-@settings(deadline=None)
 @given(programs)
 def test_a_recorded_program_replays_with_the_same_times(program: list[Step]) -> None:
     workload = build_workload(record(program), GPU)
@@ -82,7 +81,6 @@ def test_a_recorded_program_replays_with_the_same_times(program: list[Step]) -> 
     assert workload.iteration_us[0] == pytest.approx(length, abs=rounding)
 
 
-@settings(deadline=None)
 @given(programs, st.floats(LEAST_FACTOR, 2.0))
 def test_host_times_are_scaled_to_the_wall_time_without_profiler(program: list[Step], factor: float) -> None:
     target = run_alone(program, GPU.timing, factor)[0]
