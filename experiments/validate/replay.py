@@ -18,7 +18,8 @@ from gpusched_env.experiments.validate.dataset import ModelPair, RecordedScenari
 from gpusched_env.experiments.validate.scoring import Prediction
 from gpusched_env.experiments.validate.synthetic import profile, timer_kernel
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.scenarios.problem import HostOp, Problem, TenantProgram, load_workload
+from gpusched_env.scenarios.problem import Problem, Stream, TenantProgram, load_workload
+from gpusched_env.scenarios.program import HostOp, JobProgram
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.session import run_episode
@@ -110,7 +111,7 @@ class Replay:
             last_us = max(launch.delay_us for launch in scenario.launches if launch.delay_us is not None)
             if last_us > 0.0:
                 profiles.append(timer_kernel(last_us, self.gpu))
-                programs.append(self._program("timer", [0], 0.0))
+                programs.append(self._program(0, "timer", [0], 0.0))
                 priorities.append(0)
         tenants: dict[int, int] = {}
         for stream, ready_us in stream_starts(scenario).items():
@@ -120,7 +121,8 @@ class Replay:
                     rows[launch.kernel] = len(profiles)
                     profiles.append(self._profiles[launch.kernel])
             tenants[stream] = len(programs)
-            programs.append(self._program(f"stream {stream}", [rows[launch.kernel] for launch in launches], ready_us))
+            issued = [rows[launch.kernel] for launch in launches]
+            programs.append(self._program(len(programs), f"stream {stream}", issued, ready_us))
             priorities.append(launches[0].priority)
         problem = Problem(
             scenario=Scenario(
@@ -133,20 +135,21 @@ class Replay:
             gpu=replace_latency(self.gpu),
             kernels=tuple(profiles),
             gaps_us=np.zeros(len(profiles)),
+            graphs=(),
+            streams=tuple(Stream(row, 0) for row in range(len(programs))),
             programs=tuple(programs),
         )
         episode = run_episode(Priorities(priorities), problem, ReferenceDevice(), seed=0, record=record)
         return episode.timeline, tenants
 
-    def _program(self, name: str, kernels: list[int], start_us: float) -> TenantProgram:
-        """A host that issues ``kernels`` (rows of the problem's table) all at once at ``start_us``."""
-        ops = tuple(HostOp(OpKind.KERNEL, 0.0, row, 1.0, 0.0, 0, 0.0) for row in kernels)
+    def _program(self, row: int, name: str, kernels: list[int], start_us: float) -> TenantProgram:
+        """The tenant in ``row``: issues ``kernels`` (rows of the problem's table) all at once at ``start_us``."""
+        ops = tuple(HostOp(OpKind.KERNEL, 0.0, k, 1.0, 0.0, 0, 0.0, row, BLOCK_GAP_US) for k in kernels)
         return TenantProgram(
             tenant=Tenant(name=name, workload=name, arrivals=Backlog(start_us=start_us), jobs=1),
             workload=_NO_WORKLOAD,
-            variants=(ops,),
+            variants=(JobProgram(ops, threads=(len(ops),), marks=0),),
             host_spread=(1.0,),
-            gap_us=BLOCK_GAP_US,
             alone_us=1.0,
         )
 

@@ -103,6 +103,8 @@ class _Resolver:
         self._last_stream: dict[int, int | None] = {}
         self._stream_end: dict[int | None, float] = {}
         self._records: list[Action] = []
+        self._own_records: dict[int, list[Action]] = defaultdict(list)
+        """By thread."""
         self._by_number: dict[int, Action] = {}
         self._taken: dict[Action, int] = {}
         """Records by the event that waits name them by."""
@@ -119,6 +121,7 @@ class _Resolver:
                 action.stream = self._last_stream.get(thread)
             action.before_us = self._stream_end.get(action.stream, -math.inf)
             self._records.append(action)
+            self._own_records[thread].append(action)
             if action.order is not None and action.order.number >= 0:
                 self._by_number[action.order.number] = action
         elif action.kind is OpKind.WAIT:
@@ -140,8 +143,7 @@ class _Resolver:
             action.record = self._by_number.get(order.record)
             return
         action.inferred = True
-        own = [record for record in self._records if record.call.thread == action.call.thread]
-        for record in reversed(own or self._records):
+        for record in reversed(self._own_records.get(action.call.thread) or self._records):
             taken = self._taken.get(record) if order.event is not None else None
             if taken in (None, order.event) and record.before_us <= returned_us + CLOCK_US:
                 action.record = record
