@@ -53,7 +53,7 @@ def list_workloads() -> None:
 
     def about(name: str) -> str:
         workload = read_recorded(name)
-        size = f"{len(workload.variants)} × {len(workload.variants[0].ops)} operations, {workload.gpu}"
+        size = f"{len(workload.variants)} × {len(list(workload.variants[0].all_ops))} operations, {workload.gpu}"
         return f"{workload.summary} ({size})" if workload.summary else size
 
     _print((name, about(name)) for name in recorded_names())

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices import make_device
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.scenarios.problem import HostOp, Problem, TenantProgram
+from gpusched_env.scenarios.problem import Problem, TenantProgram
+from gpusched_env.scenarios.problem import Stream as ProgramStream
+from gpusched_env.scenarios.program import HostOp, JobProgram
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.session import run_episode
@@ -55,7 +57,10 @@ def run_streams(
         if id(profile) not in rows:
             rows[id(profile)] = len(profiles)
             profiles.append(profile)
-    programs = tuple(_program(s, [rows[id(profile)] for profile in s.kernels], gap_us) for s in streams)
+    programs = tuple(
+        _program(row, stream, [rows[id(profile)] for profile in stream.kernels], gap_us)
+        for row, stream in enumerate(streams)
+    )
     problem = Problem(
         scenario=Scenario(
             name=name,
@@ -68,42 +73,36 @@ def run_streams(
         gpu=msgspec.structs.replace(gpu, timing=msgspec.structs.replace(gpu.timing, launch_latency_us=0.0)),
         kernels=tuple(profiles),
         gaps_us=np.zeros(len(profiles)),
+        graphs=(),
+        streams=tuple(ProgramStream(row, stream.priority) for row, stream in enumerate(streams)),
         programs=programs,
     )
-    scheduler = _Priorities([stream.priority for stream in streams])
-    episode = run_episode(scheduler, problem, make_device("compiled"), seed=0, record="kernels")
+    episode = run_episode(_InOrder(), problem, make_device("compiled"), seed=0, record="kernels")
     kernels = episode.timeline.kernels.dict()
     times = np.stack([kernels["started_us"], kernels["ended_us"]], axis=1)
     # A stream's kernels finish in order of issue.
     return [times[kernels["tenant"] == tenant] for tenant in range(len(streams))]
 
 
-class _Priorities:
-    """Passes kernels on, oldest first, each tenant's with its stream priority."""
-
-    def __init__(self, priorities: list[int]) -> None:
-        self._priorities = priorities
+class _InOrder:
+    """Passes kernels on, oldest first, each into its own stream."""
 
     def reset(self, problem: Problem, rng: np.random.Generator) -> None:
         """Nothing to forget."""
 
     def decide(self, view: View) -> Command:
         """Launch the first pending kernel of the first tenant that has one."""
-        if len(view.pending) == 0:
-            return WAIT
-        tenant = int(view.pending.tenant[0])
-        return Launch(int(view.pending.id[0]), priority=self._priorities[tenant])
+        return Launch(int(view.pending.id[0])) if len(view.pending) else WAIT
 
 
-def _program(stream: Stream, rows: list[int], gap_us: float) -> TenantProgram:
+def _program(number: int, stream: Stream, rows: list[int], gap_us: float) -> TenantProgram:
     """A host that issues the kernels of ``rows`` (of the problem's table) all at once."""
-    ops = tuple(HostOp(OpKind.KERNEL, 0.0, row, 1.0, 0.0, 0, 0.0) for row in rows)
+    ops = tuple(HostOp(OpKind.KERNEL, 0.0, row, 1.0, 0.0, 0, 0.0, number, gap_us) for row in rows)
     return TenantProgram(
         tenant=Tenant(name=stream.name, workload=stream.name, arrivals=Backlog(start_us=stream.start_us), jobs=1),
         workload=_NO_WORKLOAD,
-        variants=(ops,),
+        variants=(JobProgram(ops, threads=(len(ops),), marks=0),),
         host_spread=(1.0,),
-        gap_us=gap_us,
         alone_us=1.0,
     )
 

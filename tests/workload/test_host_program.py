@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.workload.alone import run_alone
 from gpusched_env.workload.importers.build import LEAST_FACTOR, build_workload
-from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, Recording, Shape
+from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, OrderCall, Recording, Shape
 from gpusched_env.workload.workload import OpKind, Variant
 
 GPU = load_gpu("h100-sxm")
@@ -43,7 +43,7 @@ def record(program: list[Step], unprofiled_us: tuple[float, ...] = (), gpu: GpuS
         if kind is OpKind.SYNC:
             called = clock
             clock = max(clock, last_end + latencies.sync_latency_us)
-            syncs.append(HostCall("cudaStreamSynchronize", called, clock - called))
+            syncs.append(OrderCall(HostCall("cudaStreamSynchronize", called, clock - called), OpKind.SYNC_STREAM))
         else:
             start, end = (1000.0 + time for time in next(launches))
             last_end = end
@@ -56,7 +56,7 @@ def record(program: list[Step], unprofiled_us: tuple[float, ...] = (), gpu: GpuS
         recorder="test",
         device="",
         events=tuple(events),
-        syncs=tuple(syncs),
+        orders=tuple(syncs),
         iterations=(HostCall("iteration", 1000.0, clock - 1000.0 + 1.0),),
         unprofiled_us=unprofiled_us,
     )
