@@ -223,7 +223,9 @@ def _host_ops(
         else:
             # A recorded copy keeps its time on the GPU of the recording; elsewhere the engine's speed decides.
             between = op.kind in (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST) and workload.gpu != gpu.name
-            device_us = host_copy_us(gpu, op.bytes) if between else op.duration_us
+            device_us = (
+                host_copy_us(op.bytes, gpu.copies.latency_us, gpu.copies.bytes_per_us) if between else op.duration_us
+            )
             result.append(HostOp(op.kind, op.host_us, -1, 1.0, device_us, op.bytes, left))
     return tuple(result)
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
-from numba import cfunc, njit, types
+from numba import types
 
+from gpusched_env.compiling import cached, cached_callback
 from gpusched_env.devices.compiled.access import contexts, env_at, problem
 from gpusched_env.devices.compiled.commands import NOTHING, carry_out
 from gpusched_env.devices.compiled.context import bring_to_present
 from gpusched_env.devices.compiled.dispatch import hand_out
 from gpusched_env.devices.compiled.ends import end_all
 from gpusched_env.devices.compiled.intrinsics import call
-from gpusched_env.devices.compiled.jit import cached_by_source, notice_compilation
+from gpusched_env.devices.compiled.jit import notice_compilation
 from gpusched_env.devices.compiled.layout import OVER
 from gpusched_env.devices.compiled.loop import run
 from gpusched_env.devices.compiled.views import fill_tenant, list_pending, list_running, occupancy
@@ -57,13 +57,12 @@ def compile_units() -> dict[str, int]:
     environment, then run it if the second argument is 1; gives why the event loop stopped (:data:`.layout.OVER`
     ...).
     """
-    compiler: Any = cfunc(types.int64(types.int64, types.int64), cache=True)
+    compile_ = cached_callback(types.int64(types.int64, types.int64))
     with notice_compilation("the simulated GPU"):
-        return {name: int(compiler(cached_by_source(function)).address) for name, function in UNITS.items()}
+        return {name: int(compile_(function).address) for name, function in UNITS.items()}
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
+@cached(_nrt=False, nogil=True)
 def command(address, function, kind, tenant, choice, first, sms, until_us, running):
     """Give an environment a command (:data:`.layout.ENV` says what the numbers are), and call ``drive`` of
     :func:`compile_units` at ``function``.
@@ -81,22 +80,19 @@ def command(address, function, kind, tenant, choice, first, sms, until_us, runni
     return call(function, address, running)
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
+@cached(_nrt=False, nogil=True)
 def look_pending(address, lookahead, pending):
     """Fill the table of pending kernels of an environment, at most ``lookahead`` a tenant; gives their number."""
     return list_pending(env_at(address, 0), lookahead, pending)
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
+@cached(_nrt=False, nogil=True)
 def look_running(address, orders, running):
     """Fill the table of launched kernels, by tenant, and ``orders`` (int64) of their launches; gives their number."""
     return list_running(env_at(address, 0), orders, running)
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
+@cached(_nrt=False, nogil=True)
 def look_tenants(address, tenants):
     """Fill the table of tenants; gives the occupancy."""
     w = env_at(address, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpusched_env.devices.compiled.access import clients, problem
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.record import log_sms
+from gpusched_env.hardware.power import power_w
 
 CHANGE = 1e-9
 """Relative changes of traffic below this are rounding (as in the reference device's contexts)."""
@@ -18,6 +19,12 @@ def accrue_jobs(w, tenant):
     client.jobs_since_us = w.now_us
 
 
+@inlined
+def board_power_w(gpu, busy_sms, traffic):
+    """Board power of the GPU of a problem."""
+    return power_w(busy_sms, traffic, gpu.idle_w, gpu.sm_w, gpu.dram_w, gpu.nominal_bytes_per_us)
+
+
 @called
 def gpu_changed(w, busy_sms, traffic):
     """From now on, ``busy_sms`` SMs hold blocks and ``traffic`` bytes/us go to DRAM."""
@@ -28,11 +35,5 @@ def gpu_changed(w, busy_sms, traffic):
     w.gpu_since_us = w.now_us
     w.busy_sms = busy_sms
     w.traffic = traffic
-    w.power_w = power_w(problem(w), busy_sms, traffic)
+    w.power_w = board_power_w(problem(w), busy_sms, traffic)
     log_sms(w)
-
-
-@inlined
-def power_w(problem, busy_sms, traffic):
-    """Board power, see :func:`gpusched_env.hardware.power.power_w`."""
-    return problem.idle_w + problem.sm_w * busy_sms + problem.dram_w * traffic / problem.nominal_bytes_per_us

@@ -13,6 +13,7 @@ from gpusched_env.devices.compiled.context import context_of, end_grid, enqueue,
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NOT_QUEUED, PREEMPTION, RETURNS, STREAM
 from gpusched_env.devices.compiled.queueing import kernel_preempted
+from gpusched_env.hardware.timing import save_us
 
 DRAIN = 0
 SAVE = 1
@@ -42,7 +43,7 @@ def begin_preemption(w, tenant):
     client.dead_us = problem(w).reset_us
     if client.mode == SAVE:
         kernel = kernels(w, ops(w, launches(w, tenant, client.finished).op).identity)
-        client.dead_us = stopped * kernel.state_bytes / problem(w).nominal_bytes_per_us
+        client.dead_us = save_us(stopped * kernel.state_bytes, problem(w).nominal_bytes_per_us)
     due(w, PREEMPTION, tenant).value = w.now_us + client.dead_us
 
 
