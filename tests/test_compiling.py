@@ -30,8 +30,8 @@ print(probe(2.0), sum(probe.stats.cache_hits.values()))
 ASK_DEVICE = """
 from gpusched_env import build_problem, load_scenario, make_device, run_episode
 from gpusched_env.baselines.registry import make_scheduler
-problem = build_problem(load_scenario("InferenceBesideTraining"), 0)
-episode = run_episode(make_scheduler("mps"), problem, make_device("compiled"), 0)
+problem = build_problem(load_scenario("InferenceBesideTraining"))
+episode = run_episode(make_scheduler("mps"), problem, make_device("compiled"), 0, record="kernels")
 print(episode.timeline.kernels.array.sum())
 """
 
@@ -83,6 +83,15 @@ def test_an_edited_law_changes_the_compiled_device(copy: Path) -> None:
     before = float(ask(copy, ASK_DEVICE))
     double(copy, "YOUNGER", 0.4)
     assert float(ask(copy, ASK_DEVICE)) != before
+
+
+def test_there_is_no_other_cache() -> None:
+    """Numba's own notices edits to one file only."""
+    package = Path(gpusched_env.__file__).parent
+    folders = [package, *(package / name for name in ("agents", "baselines", "experiments"))]
+    sources = {path.relative_to(package) for folder in folders for path in folder.rglob("*.py")}
+    assert Path("agents/forward.py") in sources
+    assert {path for path in sources if "cache=True" in (package / path).read_text()} == {Path("compiling.py")}
 
 
 def test_layers_are_those_of_the_contract_on_imports() -> None:
