@@ -201,7 +201,7 @@ class Compiler:
     def _copy_us(self, op: Op | GraphNode) -> float:
         # A recorded copy keeps its time on the GPU of the recording; elsewhere the engine's speed decides.
         between = op.kind in (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST) and self.workload.gpu != self.gpu.name
-        return host_copy_us(self.gpu, op.bytes) if between else op.duration_us
+        return host_copy_us(op.bytes, self.gpu.copies.latency_us, self.gpu.copies.bytes_per_us) if between else op.duration_us
 
     def nodes(self, nodes: Sequence[GraphNode]) -> tuple[NodeOp, ...]:
         """A graph's nodes. Each goes on with the branch of a node that it waits for, if no other did, else on its own."""

@@ -91,10 +91,11 @@ def test_most_room_over_fit_gives_the_published_placements(case: Case) -> None:
     for sm in set(range(gpu.sms)) - {case.empty}:
         put(sm, block(gpu, case.resident_threads)[0])
     new = block(gpu, case.threads)[0]
+    needs = [int(new[field]) for field in ("threads", "warps", "registers", "shared_bytes")]
     chosen = []
     for _ in range(case.blocks):
-        sm = max(sm_order(gpu).tolist(), key=lambda sm: int(fit(*free[sm], new)))
-        assert fit(*free[sm], new) > 0
+        sm = max(sm_order(gpu).tolist(), key=lambda sm: int(fit(*free[sm], *needs)))
+        assert fit(*free[sm], *needs) > 0
         put(sm, new)
         chosen.append(sm)
     assert tuple(chosen) == case.expected
@@ -138,12 +139,9 @@ def test_tie_orders() -> None:
 
 
 def test_fit_takes_the_scarcest_resource() -> None:
-    needs = np.zeros(1, BLOCK_DTYPE)
-    needs[0]["threads"], needs[0]["warps"], needs[0]["registers"], needs[0]["shared_bytes"] = 64, 2, 2048, 1000
-    assert fit(640, 100, 100, 10**6, 10**6, needs[0]) == 10
-    assert fit(640, 7, 100, 10**6, 10**6, needs[0]) == 3
-    assert fit(640, 100, 2, 10**6, 10**6, needs[0]) == 2
-    assert fit(640, 100, 100, 4095, 10**6, needs[0]) == 1
-    assert fit(640, 100, 100, 10**6, 999, needs[0]) == 0
-    needs[0]["shared_bytes"] = 0
-    assert fit(640, 100, 100, 10**6, 0, needs[0]) == 10
+    assert fit(640, 100, 100, 10**6, 10**6, 64, 2, 2048, 1000) == 10
+    assert fit(640, 7, 100, 10**6, 10**6, 64, 2, 2048, 1000) == 3
+    assert fit(640, 100, 2, 10**6, 10**6, 64, 2, 2048, 1000) == 2
+    assert fit(640, 100, 100, 4095, 10**6, 64, 2, 2048, 1000) == 1
+    assert fit(640, 100, 100, 10**6, 999, 64, 2, 2048, 1000) == 0
+    assert fit(640, 100, 100, 10**6, 0, 64, 2, 2048, 0) == 10

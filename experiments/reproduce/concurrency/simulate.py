@@ -139,6 +139,7 @@ def _full_save_us(problem: Problem, tenant: int) -> float:
         profile = problem.kernels[op.identity]
         blocks = min(profile.kernel.blocks, problem.gpu.sms * profile.footprint.blocks_per_sm)
         shape = profile.footprint
-        total += op.device_us * save_us(problem.gpu, state_bytes(shape.registers, shape.shared_bytes, blocks))
+        bytes_ = state_bytes(shape.registers, shape.shared_bytes, blocks)
+        total += op.device_us * save_us(bytes_, problem.gpu.dram_bytes_per_us)
         weight += op.device_us
     return total / weight

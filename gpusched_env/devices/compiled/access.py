@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.jit import inlined
-from gpusched_env.devices.compiled.memory import records
+from gpusched_env.devices.compiled.memory import columns, records
 
 env_at = records(layout.ENV)
 _problem = records(layout.PROBLEM)
@@ -30,6 +30,10 @@ _channel = records(layout.CHANNEL)
 _grid = records(layout.GRID)
 _class = records(layout.SM_CLASS)
 _kind = records(layout.KIND)
+kind_demands = columns(layout.KIND, "demand")
+kind_loadings = columns(layout.KIND, "loading")
+kind_sms = columns(layout.KIND, "sms")
+"""Fields of the kinds of SMs, by a context's ``kinds_at``."""
 _row = records(layout.ROW)
 _log = records(layout.LOG)
 word = records(layout.WORD)

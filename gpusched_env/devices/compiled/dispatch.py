@@ -60,7 +60,10 @@ def room(w, x, c, slot):
         limits.blocks - sm.blocks,
         limits.registers - sm.registers,
         carveout - sm.shared,
-        grid,
+        grid.threads,
+        grid.warps,
+        grid.registers,
+        grid.shared_bytes,
     )
 
 

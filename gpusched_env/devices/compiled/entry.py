@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
-from numba import cfunc, njit, types
+from numba import types
 
+from gpusched_env.compiling import cached, cached_callback
 from gpusched_env.devices.compiled.access import contexts, env_at, problem
 from gpusched_env.devices.compiled.commands import carry_out
 from gpusched_env.devices.compiled.context import bring_to_present
 from gpusched_env.devices.compiled.dispatch import hand_out
 from gpusched_env.devices.compiled.ends import end_all
 from gpusched_env.devices.compiled.intrinsics import call
-from gpusched_env.devices.compiled.jit import cached_by_source, notice_compilation
+from gpusched_env.devices.compiled.jit import notice_compilation
 from gpusched_env.devices.compiled.layout import OVER
 from gpusched_env.devices.compiled.loop import run
 from gpusched_env.devices.compiled.views import (
@@ -67,13 +67,12 @@ def compile_units() -> dict[str, int]:
     environment, then run it if the second argument is 1; gives why the event loop stopped (:data:`.layout.OVER`
     ...).
     """
-    compiler: Any = cfunc(types.int64(types.int64, types.int64), cache=True)
+    compile_ = cached_callback(types.int64(types.int64, types.int64))
     with notice_compilation("the simulated GPU"):
-        return {name: int(compiler(cached_by_source(function)).address) for name, function in UNITS.items()}
+        return {name: int(compile_(function).address) for name, function in UNITS.items()}
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
+@cached(_nrt=False, nogil=True)
 def begin_hosts(address):
     """Set the first timers of an environment that was reset."""
     w = env_at(address, 0)
@@ -81,8 +80,7 @@ def begin_hosts(address):
         begin(w, tenant)
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
+@cached(_nrt=False, nogil=True)
 def command(address, function, code, target, choice, stream, first, sms, until_us, running):
     """Give an environment a command (:class:`gpusched_env.scheduling.commands.Numbers`), and call ``drive`` of
     :func:`compile_units` at ``function``.
@@ -101,36 +99,31 @@ def command(address, function, code, target, choice, stream, first, sms, until_u
     return call(function, address, running)
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
+@cached(_nrt=False, nogil=True)
 def look_pending(address, lookahead, out):
     """Fill the table of pending launches of an environment, at most ``lookahead`` a tenant; gives their number."""
     return list_pending(env_at(address, 0), lookahead, out)
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
+@cached(_nrt=False, nogil=True)
 def look_dependencies(address, lookahead, out):
     """Fill the table of what pending launches wait for, as far as there is room; gives the number of pairs."""
     return list_dependencies(env_at(address, 0), lookahead, out)
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
+@cached(_nrt=False, nogil=True)
 def look_running(address, out):
     """Fill the table of launched kernels and graphs."""
     list_running(env_at(address, 0), out)
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
+@cached(_nrt=False, nogil=True)
 def look_jobs(address, out):
     """Fill the table of jobs in the system, as far as there is room; gives their number."""
     return list_jobs(env_at(address, 0), out)
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
+@cached(_nrt=False, nogil=True)
 def look_tenants(address, out):
     """Fill the table of tenants; gives the occupancy."""
     w = env_at(address, 0)

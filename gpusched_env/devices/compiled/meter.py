@@ -5,9 +5,16 @@ from __future__ import annotations
 from gpusched_env.devices.compiled.access import problem
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.record import log_sms
+from gpusched_env.hardware.power import power_w
 
 CHANGE = 1e-9
 """Relative changes of traffic below this are rounding (as in the reference device's contexts)."""
+
+
+@inlined
+def board_power_w(gpu, busy_sms, traffic):
+    """Board power of the GPU of a problem."""
+    return power_w(busy_sms, traffic, gpu.idle_w, gpu.sm_w, gpu.dram_w, gpu.nominal_bytes_per_us)
 
 
 @called
@@ -20,11 +27,5 @@ def gpu_changed(w, busy_sms, traffic):
     w.gpu_since_ps = w.now_ps
     w.busy_sms = busy_sms
     w.traffic = traffic
-    w.power_w = power_w(problem(w), busy_sms, traffic)
+    w.power_w = board_power_w(problem(w), busy_sms, traffic)
     log_sms(w)
-
-
-@inlined
-def power_w(problem, busy_sms, traffic):
-    """Board power, see :func:`gpusched_env.hardware.power.power_w`."""
-    return problem.idle_w + problem.sm_w * busy_sms + problem.dram_w * traffic / problem.nominal_bytes_per_us

@@ -11,6 +11,7 @@ from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PREEMPTION, R
 from gpusched_env.devices.compiled.timing import arm_launch, arm_preemption, launch_s, timers
 from gpusched_env.devices.compiled.timing import stop as stop_timer
 from gpusched_env.hardware.clock import to_ps
+from gpusched_env.hardware.timing import save_us
 from gpusched_env.scheduling.commands import MODES
 
 DRAIN = MODES.index("drain")
@@ -39,7 +40,7 @@ def begin_preemption(w, slot):
     launch.dead_ps = problem(w).reset_ps
     if launch.mode == SAVE:
         kernel = kernels(w, ops(w, launch.op).identity)
-        launch.dead_ps = to_ps(stopped * kernel.state_bytes / problem(w).nominal_bytes_per_us)
+        launch.dead_ps = to_ps(save_us(stopped * kernel.state_bytes, problem(w).nominal_bytes_per_us))
     arm_preemption(w, slot, w.now_ps + launch.dead_ps, PREEMPTION)
 
 

@@ -22,7 +22,7 @@ from gpusched_env.devices.compiled.layout import (
 )
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.placement import sm_order
-from gpusched_env.hardware.power import power_w
+from gpusched_env.hardware.power import board_power_w
 from gpusched_env.hardware.records import BLOCK_DTYPE, GPU_DTYPE, gpu_record
 from gpusched_env.hardware.timing import state_bytes
 from gpusched_env.scenarios.problem import GraphProfile, Problem, TenantProgram
@@ -185,7 +185,7 @@ def _problem(problem: Problem) -> Record:
     row["launch_depth"] = scenario.launch_depth
     row["nominal_bytes_per_us"] = gpu.dram_bytes_per_us
     row["idle_w"], row["sm_w"], row["dram_w"] = gpu.power.idle_w, gpu.power.sm_w, gpu.power.dram_w
-    row["peak_w"] = power_w(gpu, gpu.sms, gpu.dram_bytes_per_us)
+    row["peak_w"] = board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us)
     row["horizon_us"] = scenario.horizon_us
     row["horizon_ps"] = to_ps(scenario.horizon_us)
     row["decision_ps"] = to_ps(scenario.decision_us)

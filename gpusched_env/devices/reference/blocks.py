@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gpusched_env.compiling import cached
 from gpusched_env.devices.reference.dispatcher import dispatch_all, dispatch_to, head_for, occupy, overlap
 from gpusched_env.devices.reference.rates import set_next, set_rates
 from gpusched_env.devices.reference.state import (
@@ -50,7 +51,7 @@ WHOLE = 2.0**40
 """Work is summed in this part of a block, in whole numbers: so the sum does not hang on the order."""
 
 
-@njit(cache=True, _nrt=False)
+@cached(_nrt=False)
 def step(limits, physics, sms, memory, rows, held, grids, work, lists, counts, clock, ended, jumping, full, now):
     """Advance to ``now``: progress, block ends, dispatch, new rates, next event.
 
@@ -83,7 +84,7 @@ def step(limits, physics, sms, memory, rows, held, grids, work, lists, counts, c
     return clock[NEXT], clock[TRAFFIC], counts[BUSY_SMS], counts[STARTED], counts[DISPATCHED], counts[FINISHED]
 
 
-@njit(cache=True, _nrt=False)
+@cached(_nrt=False)
 def progress(now, sms, rows, held, grids, counts, clock):
     """Carry all rows to ``now`` and give waves that have not begun back to their grids."""
     dt = now - clock[NOW]
@@ -104,13 +105,13 @@ def progress(now, sms, rows, held, grids, counts, clock):
                 grids[held[GRID, r, rank], WAITING] += waves * held[COUNT, r, rank]
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def waves_ahead(left):
     """Waves in a row's ``left`` that have not begun."""
     return int(np.ceil(left - DONE)) - 1 if left > 1.0 + DONE else 0
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def end_row(rank, r, now, limits, sms, rows, held, grids, work, lists, counts, ended):
     """End the blocks of one row, as if one at a time; the dispatcher runs after each."""
     slot = held[GRID, r, rank]
@@ -139,7 +140,7 @@ def end_row(rank, r, now, limits, sms, rows, held, grids, work, lists, counts, e
         counts[FINISHED] += 1
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def remove_row(rank, r, sms, rows, held):
     """Take a row off an SM's list; what it holds of the SM stays taken."""
     last = sms[ROWS, rank] - 1
@@ -154,7 +155,7 @@ def remove_row(rank, r, sms, rows, held):
     sms[ROWS, rank] = last
 
 
-@njit(cache=True, _nrt=False)
+@njit(_nrt=False)
 def jump(sms, rows, held, grids, work, lists, counts):
     """Let rows of the head grid run several waves in one event, as far as its waiting blocks surely last.
 
@@ -193,7 +194,7 @@ def jump(sms, rows, held, grids, work, lists, counts):
                 counts[AHEAD] = 1
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def youngest_alone(slot, rank, sms, held):
     """The row of a grid on an SM if it is the youngest there and the grid's only one, else -1.
 
@@ -209,7 +210,7 @@ def youngest_alone(slot, rank, sms, held):
     return last
 
 
-@njit(cache=True, _nrt=False)
+@cached(_nrt=False)
 def stop(slot, first, count, sms, rows, held):
     """Stop the blocks of a grid on ``count`` SMs from rank ``first`` on; returns their number."""
     blocks = 0
@@ -224,7 +225,7 @@ def stop(slot, first, count, sms, rows, held):
     return blocks
 
 
-@njit(cache=True, _nrt=False)
+@cached(_nrt=False)
 def evict(slot, sms, rows, held, grids, work, counts):
     """Take the stopped blocks of a grid off the SMs; they wait again, as saved ones with the mean of what is left.
 
@@ -252,7 +253,7 @@ def evict(slot, sms, rows, held, grids, work, counts):
     return blocks
 
 
-@njit(cache=True, _nrt=False)
+@cached(_nrt=False)
 def waiting_blocks(slot, now, sms, rows, held, grids, clock):
     """Blocks of a grid not handed out at ``now``, waves jumped over included."""
     waiting = grids[slot, WAITING]

@@ -11,8 +11,6 @@ The arrays are those of :mod:`~gpusched_env.devices.reference.state`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from numba import njit
 
 from gpusched_env.devices.reference.state import (
@@ -51,16 +49,7 @@ from gpusched_env.devices.reference.state import (
 from gpusched_env.hardware.placement import block_noise, fit, within
 
 
-class BlockNeeds(NamedTuple):
-    """What :func:`~gpusched_env.hardware.placement.fit` reads of a block."""
-
-    threads: int
-    warps: int
-    registers: int
-    shared_bytes: int
-
-
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def overlap(a, b, grids, sms):
     """Whether the partitions of the grids in slots ``a`` and ``b`` share an SM."""
     return within(grids[b, FIRST], grids[a, FIRST], grids[a, PARTITION], sms) or within(
@@ -68,7 +57,7 @@ def overlap(a, b, grids, sms):
     )
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def blocked(position, lists, grids, sms):
     """Whether a grid earlier in the queue holds this one up."""
     for p in range(position):
@@ -77,7 +66,7 @@ def blocked(position, lists, grids, sms):
     return False
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def room(slot, rank, limits, sms, grids):
     """Blocks of a grid that an SM can still take."""
     carveout = grids[slot, CARVEOUT] if sms[BLOCKS, rank] == 0 else sms[CARVEOUT, rank]
@@ -87,11 +76,14 @@ def room(slot, rank, limits, sms, grids):
         limits[BLOCKS] - sms[BLOCKS, rank],
         limits[REGISTERS] - sms[REGISTERS, rank],
         carveout - sms[SHARED, rank],
-        BlockNeeds(grids[slot, THREADS], grids[slot, WARPS], grids[slot, REGISTERS], grids[slot, SHARED]),
+        grids[slot, THREADS],
+        grids[slot, WARPS],
+        grids[slot, REGISTERS],
+        grids[slot, SHARED],
     )
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def alike(a, b, sms):
     """Whether two SMs have the same resources left."""
     return (
@@ -104,7 +96,7 @@ def alike(a, b, sms):
     )
 
 
-@njit(cache=True, _nrt=False)
+@njit(_nrt=False)
 def measure_room(slot, limits, sms, grids):
     """Fill ``sms[ROOM]`` for a grid; returns the most room on any SM. Equal neighbours share the arithmetic."""
     count = sms.shape[1]
@@ -122,7 +114,7 @@ def measure_room(slot, limits, sms, grids):
     return most
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def occupy(blocks, slot, rank, sms, grids, counts):
     """Take what ``blocks`` blocks of a grid need of an SM; negative: give it back."""
     if sms[BLOCKS, rank] == 0:
@@ -140,7 +132,7 @@ def occupy(blocks, slot, rank, sms, grids, counts):
         counts[BUSY_SMS] -= 1
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def start(blocks, slot, rank, now, sms, rows, held, grids, work, lists, counts):
     """Start waiting blocks of a grid on an SM: only saved ones, as long as there are any (see :func:`share`).
 
@@ -163,7 +155,7 @@ def start(blocks, slot, rank, now, sms, rows, held, grids, work, lists, counts):
     grids[slot, WAITING] -= blocks
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def add_row(blocks, left, slot, rank, now, sms, rows, held):
     """Put blocks with ``left`` of their work to do on an SM, into the row of equal ones or a new one."""
     last = sms[ROWS, rank]
@@ -181,14 +173,14 @@ def add_row(blocks, left, slot, rank, now, sms, rows, held):
     sms[ROWS, rank] = last + 1
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def share(slot, grids):
     """Waiting blocks of a grid that are equal and go next: its saved ones come first."""
     waiting = grids[slot, WAITING]
     return min(grids[slot, SAVED], waiting) if grids[slot, SAVED] > 0 else waiting
 
 
-@njit(cache=True, _nrt=False)
+@njit(_nrt=False)
 def spread(slot, most, now, sms, rows, held, grids, work, lists, counts):
     """Hand out the :func:`share` of a grid as far as there is room, at most ``most`` on an SM.
 
@@ -220,7 +212,7 @@ def spread(slot, most, now, sms, rows, held, grids, work, lists, counts):
     return level
 
 
-@njit(cache=True, _nrt=False)
+@njit(_nrt=False)
 def leave_queue(position, grids, lists, counts):
     """A grid has no waiting blocks any more."""
     slot = lists[QUEUE, position]
@@ -232,7 +224,7 @@ def leave_queue(position, grids, lists, counts):
         lists[QUEUE, p] = lists[QUEUE, p + 1]
 
 
-@njit(cache=True, _nrt=False)
+@njit(_nrt=False)
 def dispatch_all(now, limits, sms, rows, held, grids, work, lists, counts):
     """Hand out blocks to any SM until nothing eligible fits."""
     position = 0
@@ -250,7 +242,7 @@ def dispatch_all(now, limits, sms, rows, held, grids, work, lists, counts):
             position += 1
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def head_for(rank, lists, grids, counts, sms):
     """Queue position of the grid that may hand out blocks to an SM; -1: none."""
     for position in range(counts[QUEUE]):
@@ -260,7 +252,7 @@ def head_for(rank, lists, grids, counts, sms):
     return -1
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def dispatch_to(rank, position, now, limits, sms, rows, held, grids, work, lists, counts):
     """Hand out blocks of a queued grid to one SM that just got room; all others were full before.
 

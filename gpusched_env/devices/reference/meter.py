@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpusched_env.hardware.power import power_w
+from gpusched_env.hardware.power import board_power_w
 from gpusched_env.scheduling.costs import Costs
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Meter:
         self.busy_sms = 0
         self.traffic = 0.0
         """Bytes/us."""
-        self._power_w = power_w(problem.gpu, 0, 0.0)
+        self._power_w = board_power_w(problem.gpu, 0, 0.0)
 
     def job_arrived(self, tenant: int, now: float) -> None:
         self._accrue_jobs(tenant, now)
@@ -55,7 +55,7 @@ class Meter:
         self._gpu_since = now
         self.busy_sms = busy_sms
         self.traffic = traffic
-        self._power_w = power_w(self._gpu, busy_sms, traffic)
+        self._power_w = board_power_w(self._gpu, busy_sms, traffic)
         if self._steps:
             self._timeline.sms.add(now, busy_sms, traffic, self._power_w)
 

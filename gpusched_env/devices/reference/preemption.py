@@ -85,4 +85,6 @@ def save_some(
 def _save_us(device: ReferenceDevice, launch: Launch, blocks: int) -> float:
     """Time to write the state of ``blocks`` resident blocks of a kernel, or to read it back."""
     footprint = device.problem.kernels[launch.op.identity].footprint
-    return save_us(device.problem.gpu, state_bytes(footprint.registers, footprint.shared_bytes, blocks))
+    return save_us(
+        state_bytes(footprint.registers, footprint.shared_bytes, blocks), device.problem.gpu.dram_bytes_per_us
+    )

@@ -44,41 +44,44 @@ from gpusched_env.devices.reference.state import (
     WARPS,
 )
 from gpusched_env.hardware.contention import (
-    NEGLIGIBLE,
-    block_stretch,
-    fair_level,
-    granted,
-    mean_stretch,
-    served_traffic,
-    tilt,
+    NO_TRAFFIC,
+    NO_WARPS,
+    block_rate,
+    share_bandwidth,
+    share_slots,
+    slot_stretch,
+    throttle,
+    warps_on,
+    with_traffic,
+    with_warps,
 )
 
 
-@njit(cache=True, _nrt=False)
+@njit(_nrt=False)
 def set_rates(physics, sms, memory, rows, held, grids, work, counts, clock):
     """Rates of all rows, and the DRAM traffic."""
     kinds = issue(physics, sms, memory, rows, held, grids, work)
-    level, clock[TRAFFIC] = share_bandwidth(kinds, physics, memory)
+    shared = share_bandwidth(
+        memory[KIND_DEMAND], memory[KIND_LOADING], memory[KIND_SMS], kinds, physics[DRAM_RATE], physics[DRAM_NORM]
+    )
+    clock[TRAFFIC] = shared.traffic
     counts[DEPTH] = 0
     for rank in range(sms.shape[1]):
         depth = sms[ROWS, rank]
         counts[DEPTH] = max(counts[DEPTH], depth)
-        demand = memory[DEMAND, rank]
-        slow = granted(demand, level * memory[LOADING, rank]) / demand if level > 0.0 and demand > 0.0 else 1.0
+        slow = throttle(memory[DEMAND, rank], memory[LOADING, rank], shared.level)
         if depth > 0 and (sms[DIRTY, rank] == 1 or slow != memory[THROTTLE, rank]):
             memory[THROTTLE, rank] = slow
             for r in range(depth):
-                slot = held[GRID, r, rank]
                 if held[STOPPED, r, rank] == 1:
                     rows[RATE, r, rank] = 0.0
-                elif work[slot, DRAM_BYTES] > 0.0:
-                    rows[RATE, r, rank] = slow / rows[TIME_US, r, rank]
                 else:
-                    rows[RATE, r, rank] = 1.0 / rows[TIME_US, r, rank]
+                    bytes_ = work[held[GRID, r, rank], DRAM_BYTES]
+                    rows[RATE, r, rank] = block_rate(rows[TIME_US, r, rank], bytes_, slow)
         sms[DIRTY, rank] = 0
 
 
-@njit(cache=True, _nrt=False)
+@njit(_nrt=False)
 def issue(physics, sms, memory, rows, held, grids, work):
     """Block durations and DRAM demands from issue-slot sharing, on SMs whose residents changed.
 
@@ -102,7 +105,7 @@ def issue(physics, sms, memory, rows, held, grids, work):
     return kinds
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def count_in(demand, loading, kinds, memory):
     """Add an SM to its kind; returns the number of kinds.
 
@@ -127,7 +130,7 @@ def count_in(demand, loading, kinds, memory):
     return kinds + 1
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@njit(_nrt=False, forceinline=True)
 def same_residents(a, b, sms, held):
     """Whether the rows of two SMs are of the same grids, with as many blocks, which run or do not."""
     if sms[ROWS, a] != sms[ROWS, b]:
@@ -139,69 +142,32 @@ def same_residents(a, b, sms, held):
     return True
 
 
-@njit(cache=True, _nrt=False)
+@njit(_nrt=False)
 def issue_on(rank, physics, sms, memory, rows, held, grids, work):
     """Block durations on one SM, and the SM's DRAM demand at that pace. Rows are in order of age."""
-    demand = 0.0
-    squared = 0.0
-    log_idle = 0.0
+    running = NO_WARPS
     for r in range(sms[ROWS, rank]):
         slot = held[GRID, r, rank]
         if held[STOPPED, r, rank] == 0:
-            warps = held[COUNT, r, rank] * grids[slot, WARPS] / physics[SUB_PARTITIONS]
-            demand += warps * work[slot, RHO]
-            squared += warps * work[slot, RHO] * work[slot, RHO]
-            log_idle += warps * work[slot, LOG_IDLE]
-    mean = mean_stretch(demand, log_idle)
-    leaning = tilt(demand) * physics[OLDEST_FIRST]
-    before = 0.0
-    log_idle_older = 0.0
-    traffic = 0.0
-    loading = 0.0
+            warps = warps_on(held[COUNT, r, rank], grids[slot, WARPS], physics[SUB_PARTITIONS])
+            running = with_warps(running, warps, work[slot, RHO], work[slot, LOG_IDLE])
+    sharing = share_slots(running, physics[ISSUE], physics[OLDEST_FIRST], physics[LIGHT_WAIT])
+    older = NO_WARPS
+    asked = NO_TRAFFIC
     for r in range(sms[ROWS, rank]):
         slot = held[GRID, r, rank]
         time_us = work[slot, LATENCY_US]
-        warps = held[COUNT, r, rank] * grids[slot, WARPS] / physics[SUB_PARTITIONS]
-        if physics[ISSUE] > 0.0 and demand > 0.0 and held[STOPPED, r, rank] == 0:
-            own = warps * work[slot, RHO]
-            log_idle_own = warps * work[slot, LOG_IDLE]
-            middle = (before + 0.5 * own) / demand
-            wait = work[slot, WAIT] if physics[LIGHT_WAIT] > 0.0 else 0.0
-            time_us *= block_stretch(
-                work[slot, RHO],
-                wait,
-                squared / demand,
-                mean,
-                leaning,
-                middle,
-                log_idle_older,
-                log_idle - log_idle_older - log_idle_own,
-            )
-            before += own
-            log_idle_older += log_idle_own
+        if held[STOPPED, r, rank] == 0:
+            warps = warps_on(held[COUNT, r, rank], grids[slot, WARPS], physics[SUB_PARTITIONS])
+            time_us *= slot_stretch(sharing, older, warps, work[slot, RHO], work[slot, WAIT], work[slot, LOG_IDLE])
+            older = with_warps(older, warps, work[slot, RHO], work[slot, LOG_IDLE])
+            asked = with_traffic(asked, held[COUNT, r, rank], warps, work[slot, DRAM_BYTES], time_us)
         rows[TIME_US, r, rank] = time_us
-        if held[STOPPED, r, rank] == 0 and work[slot, DRAM_BYTES] > 0.0:
-            traffic += held[COUNT, r, rank] * work[slot, DRAM_BYTES] / time_us
-            loading += warps
-    memory[DEMAND, rank] = traffic
-    memory[LOADING, rank] = loading
+    memory[DEMAND, rank] = asked.demand
+    memory[LOADING, rank] = asked.loading
 
 
-@njit(cache=True, _nrt=False)
-def share_bandwidth(kinds, physics, memory):
-    """The fair level of DRAM traffic for a weight of 1 (bytes/us; 0: nobody is held up), and the traffic served."""
-    total = 0.0
-    for kind in range(kinds):
-        total += memory[KIND_DEMAND, kind] * memory[KIND_SMS, kind]
-    if total <= 0.0:
-        return 0.0, 0.0
-    served = served_traffic(total, physics[DRAM_RATE], physics[DRAM_NORM])
-    if served >= NEGLIGIBLE * total:
-        return 0.0, total
-    return fair_level(memory[KIND_DEMAND], memory[KIND_LOADING], memory[KIND_SMS], kinds, served), served
-
-
-@njit(cache=True, _nrt=False)
+@njit(_nrt=False)
 def set_next(sms, rows, counts, clock):
     """The time of the next block end."""
     soonest = np.inf
