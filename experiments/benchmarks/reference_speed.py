@@ -28,6 +28,7 @@ from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command, Launch
+from gpusched_env.scheduling.session import begin
 
 ROUNDS = 5
 GRIDS = (10**3, 10**4, 10**5, 10**6)
@@ -68,7 +69,7 @@ class Episode:
 def record_episode(problem: Problem, scheduler: str = "pass-through", seed: int = 0) -> Episode:
     """Run ``scheduler`` on a reference device and keep its commands."""
     chosen = make_scheduler(scheduler)
-    chosen.reset(problem, np.random.default_rng(seed))
+    begin(chosen, problem, seed)
     device = ReferenceDevice()
     commands: list[Command] = []
     began = time.process_time()

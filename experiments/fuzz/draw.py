@@ -19,6 +19,7 @@ from gpusched_env.experiments.fuzz.tenants import draw_tenants
 from gpusched_env.experiments.fuzz.workloads import SOURCE, draw_workload, fits, waves
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.problem import load_workload
+from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Reward, Scenario
 from gpusched_env.scheduling.commands import PreemptionMode
 from gpusched_env.scheduling.timeline import Detail
@@ -61,6 +62,7 @@ def draw_case(seed: int, episode: int) -> Case:
         launch_depth=1024 if dice.chance(0.5) else dice.log_integer(1, 16),
         variation=dice.chance(0.5),
         reward=_reward(dice),
+        profiles=_profiles(dice),
     )
     total_waves = kernels * max(waves(w, spec) / _kernels(w) for w in workloads.values())
     own = {name: workload for name, workload in workloads.items() if workload.source == SOURCE}
@@ -139,6 +141,18 @@ def _contexts(dice: Dice, player: Player) -> Contexts:
 
 def _reward(dice: Dice) -> Reward:
     return Reward(**{name: 0.0 if dice.chance(0.4) else dice.number(0.1, 10.0) for name in Reward.__struct_fields__})
+
+
+def _profiles(dice: Dice) -> ProfileError:
+    if dice.chance(0.7):
+        return ProfileError()
+    return ProfileError(
+        durations=dice.number(0.3, 3.0),
+        gaps=dice.pick((0.0, 1.0, 2.0)),
+        scatter=dice.number(1.0, 4.0),
+        forget=dice.pick((0.0, 0.3, 1.0)),
+        seed=dice.integer(0, 1000),
+    )
 
 
 def _env(dice: Dice, tenants: int) -> EnvOptions:

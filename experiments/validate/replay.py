@@ -18,6 +18,7 @@ from gpusched_env.experiments.validate.dataset import ModelPair, RecordedScenari
 from gpusched_env.experiments.validate.scoring import Prediction
 from gpusched_env.experiments.validate.synthetic import profile, timer_kernel
 from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import HostOp, Problem, TenantProgram, load_workload
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
@@ -63,7 +64,7 @@ class Priorities:
     def __init__(self, priorities: list[int]) -> None:
         self._priorities = priorities
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Nothing to forget."""
 
     def decide(self, view: View) -> Command:

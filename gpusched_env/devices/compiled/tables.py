@@ -15,6 +15,7 @@ from gpusched_env.devices.compiled.layout import KERNEL, NUMBER, OP, PROBLEM, PR
 from gpusched_env.hardware.placement import sm_order
 from gpusched_env.hardware.records import BLOCK_DTYPE, GPU_DTYPE, gpu_record
 from gpusched_env.hardware.timing import state_bytes
+from gpusched_env.scenarios.knowledge import KernelKnowledge
 from gpusched_env.scenarios.problem import HostOp, Problem, TenantProgram
 from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson
 from gpusched_env.workload.profile import KernelProfile
@@ -50,8 +51,8 @@ _KNOWN: dict[int, ProblemTables] = {}
 
 def _tabulate(problem: Problem) -> ProblemTables:
     kernels = np.zeros(len(problem.kernels), KERNEL)
-    for row, (profile, gap_us) in enumerate(zip(problem.kernels, problem.gaps_us, strict=True)):
-        _fill_kernel(kernels[row], profile, float(gap_us))
+    for row, (profile, known) in enumerate(zip(problem.kernels, problem.knowledge.kernels, strict=True)):
+        _fill_kernel(kernels[row], profile, known)
     programs = np.zeros(len(problem.programs), PROGRAM)
     ops: list[tuple[Any, ...]] = []
     variants: list[tuple[int, int, int]] = []
@@ -104,7 +105,7 @@ def _problem(problem: Problem) -> Record:
     return record
 
 
-def _fill_kernel(row: np.void, profile: KernelProfile, gap_us: float) -> None:
+def _fill_kernel(row: np.void, profile: KernelProfile, known: KernelKnowledge) -> None:
     block = profile.block[0]
     for name in BLOCK_DTYPE.names or ():
         row[name] = block[name]
@@ -115,10 +116,11 @@ def _fill_kernel(row: np.void, profile: KernelProfile, gap_us: float) -> None:
     row["idempotent"] = profile.kernel.idempotent
     row["state_bytes"] = state_bytes(profile.footprint.registers, profile.footprint.shared_bytes, 1)
     row["log_idle"] = math.log1p(-float(block["rho"]))
-    row["profiled_us"] = profile.duration_us
+    # 0 stands for a kernel that was never measured: these are summed.
+    row["profiled_us"] = 0.0 if math.isnan(known.duration_us) else known.duration_us
     row["issue"] = profile.issue
     row["dram"] = profile.dram
-    row["gap_us"] = gap_us
+    row["gap_us"] = known.gap_us
 
 
 def _op(op: HostOp) -> tuple[Any, ...]:

@@ -63,7 +63,7 @@ def fill_pending(w, tenant, number, launchable, row):
     row[PendingColumn.THREADS] = kernel.block_threads
     row[PendingColumn.BLOCKS_PER_SM] = kernel.blocks_per_sm
     row[PendingColumn.SMS] = kernel.uses_sms
-    row[PendingColumn.PROFILED_US] = kernel.profiled_us
+    row[PendingColumn.PROFILED_US] = kernel.profiled_us if kernel.profiled_us > 0.0 else np.nan
     row[PendingColumn.PROFILED_GAP_US] = kernel.gap_us
     row[PendingColumn.PROFILED_ISSUE] = kernel.issue
     row[PendingColumn.PROFILED_DRAM] = kernel.dram
@@ -104,7 +104,7 @@ def fill_running(w, tenant, number, row):
         x = context_of(w, tenant)
         row[RunningColumn.BLOCKS_WAITING] = waiting_blocks(w, x, tenant, now)
         row[RunningColumn.BLOCKS_RESIDENT] = grids(x, tenant).resident
-    row[RunningColumn.PROFILED_US] = kernel.profiled_us
+    row[RunningColumn.PROFILED_US] = kernel.profiled_us if kernel.profiled_us > 0.0 else np.nan
     row[RunningColumn.PROFILED_ISSUE] = kernel.issue
     row[RunningColumn.PROFILED_DRAM] = kernel.dram
     row[RunningColumn.DEADLINE_US] = jobs(w, tenant, launch.job).deadline_us
