@@ -114,8 +114,8 @@ def _fields(title: str, struct: type) -> list[str]:
 
 def _as_yaml(source: str) -> str:
     """A default as it would stand in a file."""
-    plain = {"None": "null", "True": "true", "False": "false", "Reward(turnaround=1.0)": "{turnaround: 1.0}"}
-    plain["ProfileError()"] = "{}"
+    plain = {"None": "null", "True": "true", "False": "false"}
+    plain |= {"Reward(turnaround=1.0)": "{turnaround: 1.0}", "ProfileError()": "{}"}
     if source.startswith("("):
         items = ast.literal_eval(source)
         return f"[{', '.join(str(item) for item in items)}]"
