@@ -92,7 +92,7 @@ class Comparison:
     def tables(self, kind: str, where: str, expected: Floats, found: Floats, columns: type[enum.IntEnum]) -> None:
         """Two tables of a view, column by column."""
         self.equal(kind, f"shape of {where}", expected.shape, found.shape)
-        if not np.array_equal(expected, found):
+        if not np.array_equal(expected, found, equal_nan=True):
             tolerance = [_tolerance(column.name) for column in columns]
             self.rows(kind, where, expected, found, [column.name.lower() for column in columns], tolerance)
 

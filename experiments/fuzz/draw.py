@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.data import recorded_names
 from gpusched_env.experiments.fuzz.case import (
@@ -62,11 +64,10 @@ def draw_case(seed: int, episode: int) -> Case:
         launch_depth=1024 if dice.chance(0.5) else dice.log_integer(1, 16),
         variation=dice.chance(0.5),
         reward=_reward(dice),
-        profiles=_profiles(dice),
     )
     total_waves = kernels * max(waves(w, spec) / _kernels(w) for w in workloads.values())
     own = {name: workload for name, workload in workloads.items() if workload.source == SOURCE}
-    return Case(
+    case = Case(
         scenario=scenario,
         gpu=gpu,
         workloads=own,
@@ -78,6 +79,7 @@ def draw_case(seed: int, episode: int) -> Case:
         before=dice.log_integer(1, 60) if dice.chance(0.1) else 0,
         snapshot=SnapshotPlan(step=dice.log_integer(1, 100) - 1, fresh=dice.chance(0.5)) if dice.chance(0.15) else None,
     )
+    return msgspec.structs.replace(case, scenario=msgspec.structs.replace(scenario, profiles=_profiles(dice)))
 
 
 def _recorded_gpu(dice: Dice) -> tuple[str, GpuSpec | None]:
