@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices import make_device
 from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem, TenantProgram
 from gpusched_env.scenarios.problem import Stream as ProgramStream
 from gpusched_env.scenarios.program import HostOp, JobProgram
@@ -87,7 +88,7 @@ def run_streams(
 class _InOrder:
     """Passes kernels on, oldest first, each into its own stream."""
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Nothing to forget."""
 
     def decide(self, view: View) -> Command:

@@ -103,7 +103,8 @@ def _copy_row(source: Floats, row: int, target: Floats, to: int) -> None:
 
 @njit()
 def _log_us(us: float) -> float:
-    return min(1.0, math.log1p(max(us, 0.0)) / LOG_SCALE)
+    """0 for NaN: a kernel that was never measured."""
+    return min(1.0, math.log1p(us) / LOG_SCALE) if us > 0.0 else 0.0
 
 
 @njit()
@@ -189,7 +190,7 @@ def encode_running(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots
         out[slot, RunningFeature.PROFILED] = _log_us(profiled_us)
         out[slot, RunningFeature.ELAPSED] = _log_us(elapsed_us)
         out[slot, RunningFeature.LEFT] = _log_us(profiled_us - elapsed_us)
-        out[slot, RunningFeature.OVERDUE] = _saturate(elapsed_us, profiled_us)
+        out[slot, RunningFeature.OVERDUE] = _saturate(elapsed_us, profiled_us) if profiled_us > 0.0 else 0.0
         out[slot, RunningFeature.WAITING] = _clip(shown[slot, RunningColumn.BLOCKS_WAITING] / blocks)
         out[slot, RunningFeature.RESIDENT] = _clip(shown[slot, RunningColumn.BLOCKS_RESIDENT] / blocks)
         out[slot, RunningFeature.ISSUE] = _clip(shown[slot, RunningColumn.PROFILED_ISSUE])

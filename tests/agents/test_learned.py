@@ -137,7 +137,7 @@ def test_other_commands_are_refused(changes: dict[str, Any], message: str) -> No
     scheduler = LearnedScheduler(made_up("ThreeTenants"))
     problem = build_problem(load_scenario("ThreeTenants", **changes))
     with pytest.raises(InputError, match=message):
-        scheduler.reset(problem, np.random.default_rng(0))
+        scheduler.reset(problem.knowledge, np.random.default_rng(0))
 
 
 def test_it_can_be_sent_to_another_process_and_described() -> None:

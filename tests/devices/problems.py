@@ -13,6 +13,7 @@ import numpy as np
 
 from gpusched_env.devices import make_device
 from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
@@ -104,7 +105,7 @@ class Script:
         if contexts is not None:
             self.contexts = contexts
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         pass
 
     def decide(self, view: View) -> Command:

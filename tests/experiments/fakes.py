@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from gpusched_env.errors import DeadlockError
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.costs import Costs
@@ -26,7 +27,7 @@ PERIOD_US = 100.0
 class Patient:
     """Waits, always."""
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         pass
 
     def decide(self, view: View) -> Command:
@@ -36,7 +37,7 @@ class Patient:
 class Eager(Patient):
     """Launches once, then waits."""
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         self._launched = False
 
     def decide(self, view: View) -> Command:

@@ -218,7 +218,8 @@ def test_wrong_profiles_cost_little(tmp_path: Path) -> None:
     assert right.low_share > 0.03, "the low-priority service lives on the gaps"
     assert all(wrong.high_us / right.high_us < 1.02 for wrong in found.values())
     assert found["nothing measured"].low_share == 0.0
-    assert found["a tenth never measured"].low_share == pytest.approx(right.low_share, rel=0.15)
+    lost = found["a tenth never measured"].low_share / right.low_share
+    assert 0.5 < lost < 1.05, "the gaps behind those kernels, long or short, stay empty"
 
 
 def test_losses_are_relative_to_right_profiles() -> None:

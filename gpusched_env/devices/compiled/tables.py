@@ -25,7 +25,8 @@ from gpusched_env.hardware.placement import sm_order
 from gpusched_env.hardware.power import board_power_w
 from gpusched_env.hardware.records import BLOCK_DTYPE, GPU_DTYPE, gpu_record
 from gpusched_env.hardware.timing import state_bytes
-from gpusched_env.scenarios.problem import GraphProfile, Problem, TenantProgram
+from gpusched_env.scenarios.knowledge import KernelKnowledge
+from gpusched_env.scenarios.problem import Problem, TenantProgram
 from gpusched_env.scenarios.program import HostOp, JobProgram, NodeOp
 from gpusched_env.workload.host import arrival_numbers
 from gpusched_env.workload.profile import KernelProfile
@@ -78,10 +79,10 @@ class _Tabulation:
     def tables(self) -> ProblemTables:
         problem = self._problem
         kernels = np.zeros(len(problem.kernels) + len(problem.graphs), KERNEL)
-        for row, profile in enumerate(problem.kernels):
-            _fill_kernel(kernels[row], profile, float(problem.gaps_us[row]))
-        for row, graph in enumerate(problem.graphs, len(problem.kernels)):
-            _fill_graph(kernels[row], graph, float(problem.gaps_us[row]))
+        for row, known in enumerate(problem.knowledge.kernels):
+            _fill_profile(kernels[row], known)
+            if row < len(problem.kernels):
+                _fill_blocks(kernels[row], problem.kernels[row])
         programs = np.zeros(len(problem.programs), PROGRAM)
         factors: list[float] = []
         threads = marks = 0
@@ -192,34 +193,28 @@ def _problem(problem: Problem) -> Record:
     return record
 
 
-def _fill_kernel(row: np.void, profile: KernelProfile, gap_us: float) -> None:
+def _fill_blocks(row: np.void, profile: KernelProfile) -> None:
+    """What a kernel's blocks need."""
     block = profile.block[0]
     for name in BLOCK_DTYPE.names or ():
         row[name] = block[name]
-    row["grid_blocks"] = profile.kernel.blocks
-    row["block_threads"] = profile.kernel.threads
-    row["blocks_per_sm"] = profile.footprint.blocks_per_sm
-    row["uses_sms"] = profile.sms
-    row["idempotent"] = profile.kernel.idempotent
     row["state_bytes"] = state_bytes(profile.footprint.registers, profile.footprint.shared_bytes, 1)
-    row["nodes"] = 1
     row["log_idle"] = math.log1p(-float(block["rho"]))
-    row["profiled_us"] = profile.duration_us
-    row["issue"] = profile.issue
-    row["dram"] = profile.dram
-    row["gap_us"] = gap_us
 
 
-def _fill_graph(row: np.void, graph: GraphProfile, gap_us: float) -> None:
-    row["grid_blocks"] = graph.blocks
-    row["block_threads"] = graph.threads
-    row["blocks_per_sm"] = graph.blocks_per_sm
-    row["uses_sms"] = graph.sms
-    row["nodes"] = graph.kernels
-    row["profiled_us"] = graph.duration_us
-    row["issue"] = graph.issue
-    row["dram"] = graph.dram
-    row["gap_us"] = gap_us
+def _fill_profile(row: np.void, known: KernelKnowledge) -> None:
+    """What everybody is told of a kernel or graph."""
+    row["grid_blocks"] = known.blocks
+    row["block_threads"] = known.threads
+    row["blocks_per_sm"] = known.blocks_per_sm
+    row["uses_sms"] = known.sms
+    row["idempotent"] = known.idempotent
+    row["nodes"] = known.nodes
+    # 0 stands for a kernel that was never measured: these are summed.
+    row["profiled_us"] = 0.0 if math.isnan(known.duration_us) else known.duration_us
+    row["issue"] = known.issue
+    row["dram"] = known.dram
+    row["gap_us"] = known.gap_us
 
 
 def _fill_program(row: np.void, program: TenantProgram) -> None:

@@ -116,7 +116,7 @@ def fill_pending(w, slot, row):
     row[PendingColumn.THREADS] = kernel.block_threads
     row[PendingColumn.BLOCKS_PER_SM] = kernel.blocks_per_sm
     row[PendingColumn.SMS] = kernel.uses_sms
-    row[PendingColumn.PROFILED_US] = kernel.profiled_us
+    row[PendingColumn.PROFILED_US] = kernel.profiled_us if kernel.profiled_us > 0.0 else np.nan
     row[PendingColumn.PROFILED_GAP_US] = kernel.gap_us
     row[PendingColumn.PROFILED_ISSUE] = kernel.issue
     row[PendingColumn.PROFILED_DRAM] = kernel.dram
@@ -162,7 +162,7 @@ def fill_running(w, slot, row):
         on_sms = grids(x, launch.grid).resident
     row[RunningColumn.BLOCKS_WAITING] = waiting
     row[RunningColumn.BLOCKS_RESIDENT] = on_sms
-    row[RunningColumn.PROFILED_US] = kernel.profiled_us
+    row[RunningColumn.PROFILED_US] = kernel.profiled_us if kernel.profiled_us > 0.0 else np.nan
     row[RunningColumn.PROFILED_ISSUE] = kernel.issue
     row[RunningColumn.PROFILED_DRAM] = kernel.dram
     row[RunningColumn.DEADLINE_US] = deadline_us(w, launch)

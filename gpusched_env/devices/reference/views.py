@@ -38,6 +38,7 @@ def _pending(device: ReferenceDevice, host: Host) -> list[tuple[float, ...]]:
         if launch.op.kind is not OpKind.KERNEL:
             continue
         profile = problem.kernels[launch.op.identity]
+        known = problem.knowledge.kernels[launch.op.identity]
         job = launch.job
         rows.append(
             (
@@ -51,8 +52,8 @@ def _pending(device: ReferenceDevice, host: Host) -> list[tuple[float, ...]]:
                 profile.kernel.threads,
                 profile.footprint.blocks_per_sm,
                 profile.sms,
-                profile.duration_us,
-                problem.gaps_us[launch.op.identity],
+                known.duration_us,
+                known.gap_us,
                 profile.issue,
                 profile.dram,
                 launch.issued_us,
@@ -94,7 +95,7 @@ def _running(device: ReferenceDevice) -> list[tuple[float, ...]]:
                 profile.kernel.blocks,
                 waiting,
                 resident,
-                profile.duration_us,
+                device.problem.knowledge.kernels[launch.op.identity].duration_us,
                 profile.issue,
                 profile.dram,
                 launch.job.deadline_us,
@@ -110,7 +111,8 @@ def _tenants(device: ReferenceDevice) -> list[tuple[float, ...]]:
     launched_left = [0.0] * len(device.hosts)
     running_left = [math.inf] * len(device.hosts)
     for launch in device.launched.values():
-        left = max(0.0, device.problem.kernels[launch.op.identity].duration_us - launch.elapsed_us(now))
+        # Never measured: NaN, which is no more than 0.
+        left = max(0.0, device.problem.knowledge.kernels[launch.op.identity].duration_us - launch.elapsed_us(now))
         launched_left[launch.tenant] += left
         if launch.running:
             running_left[launch.tenant] = left
