@@ -81,7 +81,7 @@ test-slow: install-dev
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
 
 bench: install-dev
-	$(BIN)/python -m pytest --benchmark-enable --benchmark-only
+	$(BIN)/gpusched bench
 
 results: install-dev
 	$(BIN)/gpusched results $(wildcard docs/results/*.json) \
@@ -89,5 +89,5 @@ results: install-dev
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
-		.benchmarks .coverage results/demo
+		.coverage results/demo
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,7 +16,7 @@ from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
 from gpusched_env.envs.observations import Observation
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.knowledge import Offer
 
 
 class ExportedPolicy:
@@ -38,7 +38,7 @@ class ExportedPolicy:
         """
         return cls(*read_policy(path))
 
-    def layout_for(self, scenario: Scenario, slots: int | None = None) -> ActionLayout:
+    def layout_for(self, scenario: Offer, slots: int | None = None) -> ActionLayout:
         """The actions with which it decides in ``scenario``.
 
         Args:

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar
-
 from numba import boolean, float32, float64, int64, njit, types
 
-from gpusched_env.agents import network, rule
 from gpusched_env.agents.network import Ints, Singles, numbers_of
-from gpusched_env.agents.policies import rule as rule_terms
-from gpusched_env.agents.policies import sizes as sizes_module
-from gpusched_env.devices.compiled.jit import cached_by_source
+from gpusched_env.compiling import cached
 from gpusched_env.envs.encoding import Bools, Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.masking import fill_mask
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def cached(function: F) -> F:
-    """Make Numba's cache of a function depend on the encoder's and the networks' sources too."""
-    states = [Path(str(module.__file__)).stat() for module in (network, rule, rule_terms, sizes_module)]
-    stamp = "-".join(f"{state.st_mtime_ns}-{state.st_size}" for state in states)
-    function.__qualname__ = f"{function.__qualname__}-{stamp}"
-    return cached_by_source(function)
 
 
 @njit()
@@ -42,8 +25,7 @@ _matrix, _vector = float32[:, ::1], float32[::1]
 _table = types.Array(float64, 2, "C", readonly=True)
 
 
-@njit(cache=True, nogil=True)
-@cached
+@cached(nogil=True)
 def act_batch(
     sizes: Ints,
     weights: Singles,
@@ -77,15 +59,13 @@ def act_batch(
             actions[e] = _best(numbers[e], masks[e], masked)
 
 
-@njit(
+@cached(
     int64(
         int64[::1], _vector, boolean, _table, _table, _table, float64[::1], int64, int64[::1], int64[::1],
         float64[:, ::1], float64[:, ::1], boolean[::1], _matrix, _matrix, _matrix, _vector, boolean[::1], _vector,
         _vector,
-    ),
-    cache=True,
+    )
 )  # fmt: skip
-@cached
 def act_on_view(
     sizes: Ints,
     weights: Singles,

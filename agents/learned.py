@@ -14,8 +14,7 @@ from gpusched_env.envs.actions import MODE_CODES, ActionLayout
 from gpusched_env.envs.features import TABLES, Scalar
 from gpusched_env.envs.observations import Shown
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.knowledge import Knowledge, Offer
 from gpusched_env.scheduling.commands import Command, Wait
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
@@ -24,7 +23,7 @@ class LearnedScheduler:
     """A trained policy, from the file that export_policy wrote; decides as it does in the environment."""
 
     def __init__(self, policy: str | Path | ExportedPolicy | None = None) -> None:
-        """``policy``: a file's path, a policy, or ``None``: what is shipped for each problem's scenario.
+        """``policy``: a file's path, a policy, or ``None``: what is shipped for the scenario of each episode.
 
         Raises:
             InputError: the file cannot be read, or was made for other observations.
@@ -38,7 +37,7 @@ class LearnedScheduler:
             return "The trained agent that is shipped for the scenario."
         return f"Trained agent: {self._given.info.summary()}."
 
-    def prepare(self, scenario: Scenario) -> None:
+    def prepare(self, scenario: Offer) -> None:
         """Compile what is needed for ``scenario``, once after an installation.
 
         Raises:
@@ -50,12 +49,12 @@ class LearnedScheduler:
         if before is None or before.policy is not policy or before.layout != layout:
             self._workspace = _Workspace(policy, layout)
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
-        self.prepare(problem.scenario)
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        self.prepare(knowledge)
 
     def decide(self, view: View) -> Command:
         if self._workspace is None:
-            raise InputError("the scheduler has no problem yet: call reset(problem, rng) first")
+            raise InputError("the scheduler knows of no episode yet: call reset(knowledge, rng) first")
         return self._workspace.decide(view)
 
 

@@ -16,8 +16,7 @@ from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import ObservationEncoder, select
 from gpusched_env.envs.setup import lay_out
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.knowledge import Knowledge, Offer
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.view import View
 
@@ -47,7 +46,7 @@ class ModelScheduler:
         """One line about the model."""
         return f"Trained agent: {self._config.algo}, {self._config.policy}, on {self._config.scenario.name}."
 
-    def prepare(self, scenario: Scenario) -> None:
+    def prepare(self, scenario: Offer) -> None:
         """Find out whether the model fits ``scenario``.
 
         Raises:
@@ -64,9 +63,9 @@ class ModelScheduler:
                 f"than {self._config.scenario.name}, which the model was trained on"
             )
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """A new episode; a recurrent model forgets the last one."""
-        self.prepare(problem.scenario)
+        self.prepare(knowledge)
         self._state: Any = None
         self._first = True
 

@@ -1,9 +1,7 @@
 """The networks of exported policies in compiled code: from an observation to one number an action.
 
 Weights are one flat array in the order of :mod:`gpusched_env.agents.policies.sizes`, matrices transposed:
-``(in, out)``. What is computed is said in torch in :mod:`gpusched_env.agents.policies.slot_network`. Numba does not
-see that a file changed whose functions another file's cached functions contain:
-:mod:`gpusched_env.agents.forward`, which has those, takes care of it.
+``(in, out)``. What is computed is said in torch in :mod:`gpusched_env.agents.policies.slot_network`.
 """
 
 from __future__ import annotations

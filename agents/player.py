@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gpusched_env.agents.exported import ExportedPolicy
-from gpusched_env.agents.forward import act_batch, cached
+from gpusched_env.agents.forward import act_batch
 from gpusched_env.agents.network import Ints
+from gpusched_env.compiling import cached
 from gpusched_env.devices.compiled.layout import DEADLOCK, DECIDE, OVER
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.encoding import Bools
@@ -64,8 +64,7 @@ class Player:
             self.batch.go_on()
 
 
-@njit(cache=True, nogil=True)
-@cached
+@cached(nogil=True)
 def _play(
     weights: Any,
     to_the_end: bool,

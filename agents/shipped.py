@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.knowledge import Offer
 
 if TYPE_CHECKING:
     from gpusched_env.agents.exported import ExportedPolicy
@@ -24,8 +24,8 @@ def shipped_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.npz"))
 
 
-def shipped_policy(scenario: Scenario) -> ExportedPolicy:
-    """The agent shipped for ``scenario``, for one with fields replaced, or for a variant of it.
+def shipped_policy(scenario: Offer) -> ExportedPolicy:
+    """The agent shipped for ``scenario``, for one with fields replaced, or for a variant of it; its name decides.
 
     Raises:
         InputError: there is none.
@@ -33,7 +33,7 @@ def shipped_policy(scenario: Scenario) -> ExportedPolicy:
     return _load(shipped_file(scenario))
 
 
-def shipped_file(scenario: Scenario) -> Path:
+def shipped_file(scenario: Offer) -> Path:
     """The file of :func:`shipped_policy`.
 
     Raises:
@@ -49,7 +49,7 @@ def shipped_file(scenario: Scenario) -> Path:
     return FOLDER / f"{name}.npz"
 
 
-def is_shipped_for(scenario: Scenario) -> bool:
+def is_shipped_for(scenario: Offer) -> bool:
     """Whether there is an agent for ``scenario`` that has the actions that it offers."""
     try:
         shipped_policy(scenario).layout_for(scenario)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import TenantColumn, View
 
@@ -26,7 +26,7 @@ class Exclusive:
         self._holder: int | None = None
         self._job = 0
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """The GPU is free."""
         self._holder = None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpusched_env.baselines.pending import ID, oldest_row
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import View
 
@@ -17,7 +17,7 @@ from gpusched_env.scheduling.view import View
 class Fifo:
     """One kernel at a time over all tenants, first issued first run."""
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Nothing to remember."""
 
     def decide(self, view: View) -> Command:

@@ -2,7 +2,8 @@
 
 W. Wu, *FIKIT: Priority-Based Real-time GPU Multi-tasking Scheduling with Kernel Identification* (arXiv
 2311.10359v5, 2024). Launches are intercepted and identified by kernel name, grid and block. A measurement stage
-gives each identity its mean duration and the mean gap that follows it. In the sharing stage the most urgent
+gives each identity its mean duration and the mean gap that follows it (here what is known beforehand;
+:func:`~gpusched_env.baselines.profiles.measure_profiles` runs such a stage). In the sharing stage the most urgent
 tenant with work holds the GPU: its kernels go at once. When it leaves a gap, *BestPrioFit* takes from the highest
 waiting priority the longest kernel that fits into the predicted rest of the gap, and again, until the holder's next
 kernel arrives. Running kernels are never preempted.
@@ -21,10 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.baselines.pending import launchable_rows
-from gpusched_env.baselines.profiles import Profiles, given_profiles, measure_profiles
-from gpusched_env.devices import make_device
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.scenario import Contexts
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
@@ -41,7 +40,6 @@ class Fikit:
         queues: int = 10,
         in_flight: int = 2,
         interception_us: float = 1.0,
-        runs: int = 0,
         contexts: Contexts | None = None,
     ) -> None:
         """All but ``queues`` are assumptions, to be swept.
@@ -55,8 +53,6 @@ class Fikit:
                 latency between two of them.
             interception_us: host time of a decision on top of the scenario's: a launch reaches the scheduler's
                 process and its release comes back.
-            runs: the measurement stage runs each tenant alone so many times on the reference device, at every
-                reset; 0 takes the problem's own profiles.
             contexts: ``per-tenant``, services are processes that the GPU switches between; ``shared``, they run
                 under MPS; ``None``, as the scenario says.
 
@@ -65,23 +61,19 @@ class Fikit:
         """
         if not (epsilon_us >= 0.0 and interception_us >= 0.0):
             raise InputError(f"fikit: epsilon_us {epsilon_us}, interception_us {interception_us}; must not be negative")
-        if queues < 1 or in_flight < 1 or runs < 0:
-            raise InputError(f"fikit: queues {queues}, in_flight {in_flight}, runs {runs}; at least 1, 1 and 0")
+        if queues < 1 or in_flight < 1:
+            raise InputError(f"fikit: queues {queues}, in_flight {in_flight}; must be at least 1")
         if contexts not in (None, "shared", "per-tenant"):
             raise InputError(f"fikit: contexts is {contexts!r}; shared, per-tenant or None")
         self.contexts = contexts
         self.interception_us = interception_us
-        self._epsilon_us, self._queues, self._in_flight, self._runs = epsilon_us, queues, in_flight, runs
+        self._epsilon_us, self._queues, self._in_flight = epsilon_us, queues, in_flight
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
-        """The measurement stage; then nobody holds the GPU."""
-        if self._runs:
-            profiles = measure_profiles(problem, make_device("reference"), self._runs, int(rng.integers(2**31)))
-        else:
-            profiles = given_profiles(problem)
-        self._duration_us = _estimates(problem, profiles).tolist()
-        self._gap_us: list[float] = profiles.gap_us.tolist()
-        urgencies = [tenant.priority for tenant in problem.scenario.tenants]
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        """Take the profiles of the measurement stage; nobody holds the GPU."""
+        self._duration_us = _estimates(knowledge).tolist()
+        self._gap_us: list[float] = knowledge.gap_us.tolist()
+        urgencies = [tenant.priority for tenant in knowledge.tenants]
         ranks = {urgency: rank for rank, urgency in enumerate(sorted(set(urgencies)))}
         self._queue = [min(ranks[urgency], self._queues - 1) for urgency in urgencies]
         """By tenant."""
@@ -152,12 +144,13 @@ class Fikit:
         return Launch(int(kernel[P.ID]))
 
 
-def _estimates(problem: Problem, profiles: Profiles) -> NDArray[np.float64]:
+def _estimates(knowledge: Knowledge) -> NDArray[np.float64]:
     """Durations by identity, with the mean of the tenant's measured kernels for those that are missing."""
-    durations = profiles.duration_us.copy()
-    for program in problem.programs:
-        own = np.array(sorted({op.identity for ops in program.variants for op in ops if op.identity >= 0}))
-        unknown = np.isnan(profiles.duration_us[own])
+    told_us = knowledge.duration_us
+    durations_us = told_us.copy()
+    for tenant in knowledge.tenants:
+        own = np.array(tenant.kernels, np.int64)
+        unknown = np.isnan(told_us[own])
         if not unknown.all():
-            durations[own[unknown]] = profiles.duration_us[own[~unknown]].mean()
-    return durations
+            durations_us[own[unknown]] = told_us[own[~unknown]].mean()
+    return durations_us

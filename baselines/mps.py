@@ -12,7 +12,7 @@ import numpy as np
 
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command, Partition, SetPartition
 from gpusched_env.scheduling.view import View
 
@@ -42,10 +42,10 @@ class Mps(PassThrough):
         self._share = share
         self._caps: list[SetPartition] = []
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Prepare one cap a tenant, to be set before the first launch."""
-        tenants = len(problem.scenario.tenants)
-        sms = problem.gpu.sms
+        tenants = len(knowledge.tenants)
+        sms = knowledge.gpu.sms
         cap = sm_cap(sms, 100.0 / tenants if self._share is None else self._share)
         self._caps = []
         if cap < sms:

@@ -19,7 +19,7 @@ import numpy as np
 
 from gpusched_env.baselines.two_classes import TwoClasses
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
@@ -51,12 +51,12 @@ class Orion:
             raise InputError(f"orion: got {given}; shares are above 0 and at most 1, the duration above 0")
         self._sm_share, self._duration_share, self._bound = sm_threshold, duration_threshold, bound
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Nothing is in flight."""
-        self._classes = TwoClasses(problem)
-        alone = [p.alone_us for p, urgent in zip(problem.programs, self._classes.urgent, strict=True) if urgent]
+        self._classes = TwoClasses(knowledge)
+        alone = [t.alone_us for t, urgent in zip(knowledge.tenants, self._classes.urgent, strict=True) if urgent]
         self._limit_us = self._duration_share * min(alone, default=math.inf)
-        self._sms = self._sm_share * problem.gpu.sms
+        self._sms = self._sm_share * knowledge.gpu.sms
         self._in_flight_us = 0.0
         self._urgent_bound: Resource = "neither"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpusched_env.baselines.pending import ID, oldest_row
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import View
 
@@ -18,7 +18,7 @@ from gpusched_env.scheduling.view import View
 class PassThrough:
     """Every kernel goes straight to its tenant's stream, all with the same priority."""
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Nothing to remember."""
 
     def decide(self, view: View) -> Command:

@@ -24,7 +24,7 @@ from gpusched_env.baselines.pending import ID, TENANT, launchable_rows
 from gpusched_env.baselines.priority_streams import stream_priorities
 from gpusched_env.baselines.room import RoomMaker
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, PreemptionMode, Wait
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
@@ -56,12 +56,12 @@ class PreemptivePriority:
         self._keep_open_us, self._depth = keep_open_us, depth
         self._fine = fine and mode == "save" and keep_open_us == 0.0
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Give each tenant a stream priority."""
-        self._problem = problem
-        urgencies = [tenant.priority for tenant in problem.scenario.tenants]
-        self._priorities = stream_priorities(urgencies, problem.gpu.priorities)
-        self._room = RoomMaker(problem)
+        self._knowledge = knowledge
+        urgencies = [tenant.priority for tenant in knowledge.tenants]
+        self._priorities = stream_priorities(urgencies, knowledge.gpu.priorities)
+        self._room = RoomMaker(knowledge)
 
     def decide(self, view: View) -> Command:
         """Launch the most urgent kernel whose turn it is; make room for launched ones that lack it."""
@@ -81,7 +81,7 @@ class PreemptivePriority:
             return Wait(min(room.until_us, free_us)) if isinstance(room, Wait) else room
         urgency = self._most_urgent_without_room(view)
         victims = np.flatnonzero(view.running.array[:, R.PRIORITY] > urgency).tolist()
-        eviction = evict(view, victims, self._mode, self._problem.gpu)
+        eviction = evict(view, victims, self._mode, self._knowledge.gpu)
         return eviction or (Wait(free_us) if free_us < math.inf else WAIT)
 
     def _free_us(self, view: View, urgency: float) -> float:
@@ -94,7 +94,7 @@ class PreemptivePriority:
                 if self._keep_open_us > 0.0:
                     return math.inf
                 if kernel[R.BLOCKS_WAITING]:
-                    free_us = max(free_us, may_start_us(view, kernel, self._problem.gpu))
+                    free_us = max(free_us, may_start_us(view, kernel, self._knowledge.gpu))
         for tenant in view.tenants.array[view.tenants.array[:, T.PRIORITY] < urgency]:
             if tenant[T.JOBS_WAITING]:
                 free_us = max(free_us, float(tenant[T.LAST_END_US]) + self._keep_open_us)
@@ -104,7 +104,7 @@ class PreemptivePriority:
         """Urgency of the most urgent kernel that is next in its stream and does not fit on idle SMs."""
         most = math.inf
         for kernel in self._next_in_streams(view):
-            sms = self._problem.kernels[int(kernel[R.IDENTITY])].sms
+            sms = self._knowledge.kernels[int(kernel[R.IDENTITY])].sms
             if kernel[R.BLOCKS_WAITING] and sms > view.sms - view.busy_sms:
                 most = min(most, float(kernel[R.PRIORITY]))
         return most

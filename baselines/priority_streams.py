@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpusched_env.baselines.pending import ID, TENANT, oldest_row
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import View
 
@@ -36,10 +36,10 @@ class PriorityStreams:
     def __init__(self) -> None:
         self._priorities: list[int] = []
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Give each tenant a stream priority."""
-        urgencies = [tenant.priority for tenant in problem.scenario.tenants]
-        self._priorities = stream_priorities(urgencies, problem.gpu.priorities)
+        urgencies = [tenant.priority for tenant in knowledge.tenants]
+        self._priorities = stream_priorities(urgencies, knowledge.gpu.priorities)
 
     def decide(self, view: View) -> Command:
         """Launch the oldest pending kernel at its tenant's priority."""

@@ -1,14 +1,15 @@
-"""What a scheduler knows of kernels beforehand: durations and the gaps that follow them, by identity.
+"""A measurement stage: durations of kernels and the gaps that follow them, by identity.
 
 FIKIT's measurement stage (arXiv 2311.10359): a service runs alone some times, and each kernel identity (name,
-grid, block) gets the mean duration of its occurrences and the mean idle time until the service's next kernel.
+grid, block) gets the mean duration of its occurrences and the mean idle time until the service's next kernel. It needs
+the device, and comes before any scheduler: ``problem.with_profiles(measure_profiles(problem, device, runs=3))`` is the
+problem of which that is known.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -16,24 +17,10 @@ from numpy.typing import NDArray
 
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.profile_error import Profiles
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.session import run_episode
 from gpusched_env.workload.arrivals import ClosedLoop
-
-
-@dataclass(frozen=True, slots=True)
-class Profiles:
-    """Means by kernel identity (row of ``Problem.kernels``), microseconds; NaN for a kernel never measured."""
-
-    duration_us: NDArray[np.float64]
-    gap_us: NDArray[np.float64]
-    """From a kernel's end to the start of its tenant's next kernel, alone on the GPU."""
-
-
-def given_profiles(problem: Problem) -> Profiles:
-    """The profiles that come with the problem, from the recordings themselves."""
-    durations = np.array([kernel.duration_us for kernel in problem.kernels], np.float64)
-    return Profiles(duration_us=durations, gap_us=np.asarray(problem.gaps_us, np.float64))
 
 
 def measure_profiles(problem: Problem, device: Device, runs: int, seed: int = 0) -> Profiles:

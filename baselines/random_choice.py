@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpusched_env.baselines.pending import ID, launchable_rows
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Wait
 from gpusched_env.scheduling.view import View
 
@@ -20,10 +20,10 @@ class RandomChoice:
         self._rng = np.random.default_rng(0)
         self._priorities: tuple[int, ...] = (0,)
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Take the episode's random numbers, and the priorities that the scenario offers."""
         self._rng = rng
-        self._priorities = problem.scenario.stream_priorities
+        self._priorities = knowledge.stream_priorities
 
     def decide(self, view: View) -> Command:
         """Wait for an event only if nothing can be launched; otherwise never for ever."""

@@ -22,7 +22,7 @@ from gpusched_env.baselines.evict import evict
 from gpusched_env.baselines.pending import ID
 from gpusched_env.baselines.two_classes import TwoClasses
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
@@ -46,10 +46,10 @@ class Reef:
             raise InputError(f"reef: depth is {depth}, must be at least 1")
         self._reset, self._padding, self._depth = reset, padding, depth
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No request is served."""
-        self._problem = problem
-        self._classes = TwoClasses(problem)
+        self._knowledge = knowledge
+        self._classes = TwoClasses(knowledge)
         self._padded: set[int] = set()
 
     def decide(self, view: View) -> Command:
@@ -75,7 +75,7 @@ class Reef:
     def _kill(self, view: View) -> Command | None:
         best_effort = self._classes.running(view, urgent=False)
         rows = [row for row in best_effort if int(view.running.array[row, R.ID]) not in self._padded]
-        return evict(view, rows, "reset", self._problem.gpu)
+        return evict(view, rows, "reset", self._knowledge.gpu)
 
     def _pad(self, view: View) -> Command | None:
         """A best-effort kernel for the SMs that the real-time kernel now running leaves, one at a time."""
@@ -83,18 +83,18 @@ class Reef:
         if not urgent or self._padded.intersection(view.running.id.astype(int).tolist()):
             return None
         real_time = view.running.array[urgent[0]]
-        profile = self._problem.kernels[int(real_time[R.IDENTITY])]
-        left = self._problem.gpu.sms - profile.sms
+        profile = self._knowledge.kernels[int(real_time[R.IDENTITY])]
+        left = self._knowledge.gpu.sms - profile.sms
         for row in self._classes.best_effort_rows(view) if left > 0 else ():
             kernel = view.pending.array[row]
             if view.tenants.array[int(kernel[P.TENANT]), TenantColumn.KERNELS_LAUNCHED]:
                 continue
             slots = kernel[P.BLOCKS_PER_SM]
             waves = math.ceil(kernel[P.BLOCKS] / (left * slots))
-            alone = math.ceil(kernel[P.BLOCKS] / (self._problem.gpu.sms * slots))
+            alone = math.ceil(kernel[P.BLOCKS] / (self._knowledge.gpu.sms * slots))
             shorter = kernel[P.PROFILED_US] * waves / alone <= real_time[R.PROFILED_US] - real_time[R.ELAPSED_US]
-            if shorter and slots * kernel[P.THREADS] >= profile.footprint.blocks_per_sm * profile.kernel.threads:
+            if shorter and slots * kernel[P.THREADS] >= profile.blocks_per_sm * profile.threads:
                 self._padded.add(int(kernel[ID]))
                 launch = self._classes.launch(view, row)
-                return Launch(launch.kernel, launch.priority, Partition(profile.sms, left))
+                return Launch(launch.launch, launch.priority, Partition(profile.sms, left))
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 from gpusched_env.baselines.exclusive import Exclusive
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.baselines.fikit import Fikit
-from gpusched_env.baselines.misinformed import Misinformed, distorted
 from gpusched_env.baselines.mps import Mps
 from gpusched_env.baselines.orion import Orion
 from gpusched_env.baselines.pass_through import PassThrough
@@ -19,34 +17,13 @@ from gpusched_env.baselines.priority_streams import PriorityStreams
 from gpusched_env.baselines.random_choice import RandomChoice
 from gpusched_env.baselines.reef import Reef
 from gpusched_env.baselines.sjf import ShortestJobFirst
+from gpusched_env.baselines.sjf_clairvoyant import ShortestJobFirstClairvoyant
 from gpusched_env.baselines.spec import options_of, parse_spec, with_options
 from gpusched_env.baselines.tally import Tally
 from gpusched_env.baselines.time_slicing import TimeSlicing
 from gpusched_env.baselines.xsched import XSched
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scheduling.scheduler import Scheduler
-
-
-def misinformed(
-    scheduler: str, durations: float = 1.0, gaps: float = 1.0, scatter: float = 1.0, forget: float = 0.0
-) -> Misinformed:
-    """Another scheduler that was told wrong profiles.
-
-    Args:
-        scheduler: its name.
-        durations, gaps: by what factors all are off.
-        scatter: each is off by a factor of its own besides, log-uniform from ``1 / scatter`` to ``scatter``.
-        forget: share of the kernels that were never measured.
-
-    Raises:
-        InputError: no such scheduler, or a value is out of range.
-    """
-    if not (durations > 0.0 and gaps >= 0.0 and scatter >= 1.0 and 0.0 <= forget <= 1.0):
-        given = f"durations {durations}, gaps {gaps}, scatter {scatter}, forget {forget}"
-        raise InputError(f"misinformed: {given}; factors are positive, scatter is at least 1, forget a share")
-    wrong = functools.partial(distorted, durations=durations, gaps=gaps, scatter=scatter, forget=forget)
-    return Misinformed(make_scheduler(scheduler), wrong)
-
 
 _SCHEDULERS: dict[str, Callable[..., Scheduler]] = {
     "pass-through": PassThrough,
@@ -56,6 +33,7 @@ _SCHEDULERS: dict[str, Callable[..., Scheduler]] = {
     "exclusive": Exclusive,
     "fifo": Fifo,
     "sjf": ShortestJobFirst,
+    "sjf-clairvoyant": ShortestJobFirstClairvoyant,
     "preemptive-priority": PreemptivePriority,
     "orion": Orion,
     "reef": Reef,
@@ -64,8 +42,6 @@ _SCHEDULERS: dict[str, Callable[..., Scheduler]] = {
     "fikit": Fikit,
     "random": RandomChoice,
 }
-_OF_OTHERS: dict[str, Callable[..., Scheduler]] = {"misinformed": misinformed}
-"""Made of another scheduler, which has to be named."""
 
 
 def scheduler_names() -> list[str]:
@@ -73,9 +49,9 @@ def scheduler_names() -> list[str]:
     return list(_SCHEDULERS)
 
 
-def all_names() -> list[str]:
-    """Besides :func:`scheduler_names`, those that are made of another scheduler: ``misinformed(scheduler=fikit)``."""
-    return [*_SCHEDULERS, *_OF_OTHERS]
+def honest_names() -> list[str]:
+    """Those of :func:`scheduler_names` that know no more than a scheduler can."""
+    return [name for name, make in _SCHEDULERS.items() if not getattr(make, "clairvoyant", False)]
 
 
 def describe(name: str) -> str:
@@ -111,7 +87,6 @@ def make_scheduler(spec: str, **options: Any) -> Scheduler:
 
 
 def _find(name: str) -> Callable[..., Scheduler]:
-    known = {**_SCHEDULERS, **_OF_OTHERS}
-    if name not in known:
-        raise InputError(f"unknown scheduler {name!r}; {did_you_mean(name, known)}")
-    return known[name]
+    if name not in _SCHEDULERS:
+        raise InputError(f"unknown scheduler {name!r}; {did_you_mean(name, _SCHEDULERS)}")
+    return _SCHEDULERS[name]

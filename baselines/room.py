@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.baselines.evict import SETTLED_US, reaches_us
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Partition, Preempt, Wait
 from gpusched_env.scheduling.view import RunningColumn, View
 
@@ -26,8 +26,8 @@ class RoomMaker:
     wrong and the kernel still lacks room, the SMs behind are freed, once round the GPU.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._knowledge = knowledge
         self._kernel = -1
         """For which room is made."""
         self._range = Partition(0, 1)
@@ -51,7 +51,7 @@ class RoomMaker:
             if kernel[R.PRIORITY] == least or not kernel[R.BLOCKS_WAITING]:
                 continue
             # Only when it is there does a view tell which of its blocks do not fit beside others.
-            arrived_us = reaches_us(view, kernel, self._problem.gpu) + SETTLED_US
+            arrived_us = reaches_us(view, kernel, self._knowledge.gpu) + SETTLED_US
             if arrived_us > view.time_us:
                 looks_us = min(looks_us, arrived_us)
             elif self._lacking_sms(view, kernel) > 0:
@@ -86,13 +86,13 @@ class RoomMaker:
 
     def _lacking_sms(self, view: View, kernel: Row) -> int:
         """SMs that a launched kernel needs for its waiting blocks, one each, beyond those that are idle."""
-        sms = min(int(kernel[R.BLOCKS_WAITING]), self._problem.kernels[int(kernel[R.IDENTITY])].sms)
+        sms = min(int(kernel[R.BLOCKS_WAITING]), self._knowledge.kernels[int(kernel[R.IDENTITY])].sms)
         return max(0, sms - (view.sms - view.busy_sms))
 
     def _held_sms(self, view: View, urgent: Row) -> int:
         """SMs that kernels at least as urgent hold, if each has as many as it would use on an empty GPU."""
         return sum(
-            min(int(row[R.BLOCKS_RESIDENT]), self._problem.kernels[int(row[R.IDENTITY])].sms)
+            min(int(row[R.BLOCKS_RESIDENT]), self._knowledge.kernels[int(row[R.IDENTITY])].sms)
             for row in view.running.array
             if row[R.PRIORITY] <= urgent[R.PRIORITY]
         )

@@ -20,7 +20,7 @@ import numpy as np
 from gpusched_env.baselines.evict import evict
 from gpusched_env.baselines.two_classes import TwoClasses
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
@@ -42,10 +42,10 @@ class Tally:
             raise InputError(f"tally: turnaround_us is {turnaround_us}, must be above 0")
         self._bound_us = turnaround_us
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Nothing is in flight."""
-        self._classes = TwoClasses(problem)
-        self._gpu = problem.gpu
+        self._classes = TwoClasses(knowledge)
+        self._gpu = knowledge.gpu
         self._turnaround_us: dict[int, float] = {}
 
     def decide(self, view: View) -> Command:
@@ -64,7 +64,7 @@ class Tally:
             preempted = view.pending.array[row, P.PREEMPTED]
             if preempted or not best_effort or in_flight_us + own_us <= self._bound_us:
                 launch = self._classes.launch(view, row)
-                self._turnaround_us[launch.kernel] = own_us
+                self._turnaround_us[launch.launch] = own_us
                 return launch
         return WAIT
 

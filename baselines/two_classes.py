@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
 from gpusched_env.baselines.priority_streams import stream_priorities
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Launch
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
@@ -21,11 +21,11 @@ class TwoClasses:
     completion, the gaps between its kernels included.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        urgencies = [tenant.priority for tenant in problem.scenario.tenants]
+    def __init__(self, knowledge: Knowledge) -> None:
+        urgencies = [tenant.priority for tenant in knowledge.tenants]
         self.urgent = [urgency == min(urgencies) for urgency in urgencies]
         """By tenant."""
-        self.priorities = stream_priorities(urgencies, problem.gpu.priorities)
+        self.priorities = stream_priorities(urgencies, knowledge.gpu.priorities)
         """Stream priority of each tenant."""
         self._begun = [-1] * len(urgencies)
         """By tenant: the last job of which a kernel was launched."""

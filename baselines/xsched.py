@@ -18,7 +18,7 @@ import numpy as np
 from gpusched_env.baselines.evict import evict
 from gpusched_env.baselines.pending import ID, TENANT, launchable_rows
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Preempt
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
@@ -41,11 +41,11 @@ class XSched:
             raise InputError(f"xsched: threshold {threshold}, level {level}; at least 1, and level 1 or 3")
         self._threshold, self._level = threshold, level
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """All queues are empty."""
-        self._gpu = problem.gpu
-        self._most_urgent = min(tenant.priority for tenant in problem.scenario.tenants)
-        self._full = [False] * len(problem.scenario.tenants)
+        self._gpu = knowledge.gpu
+        self._most_urgent = min(tenant.priority for tenant in knowledge.tenants)
+        self._full = [False] * len(knowledge.tenants)
 
     def decide(self, view: View) -> Command:
         """Launch from the queues of the highest priority that has work; hold back, or interrupt, the others."""

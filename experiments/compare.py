@@ -18,6 +18,7 @@ from gpusched_env.experiments.plugins import (
     check_scheduler,
     describe_scheduler,
     new_device,
+    sees_truth,
 )
 from gpusched_env.experiments.window import interesting_window, same_start
 from gpusched_env.experiments.workers import run_tasks
@@ -107,6 +108,7 @@ def compare(
         command=command,
         window_us=window_us if block_runs else None,
         block_runs=block_runs,
+        clairvoyant=frozenset(name for name, source in sources.items() if sees_truth(source)),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from gpusched_env.experiments.bootstrap import Interval, PairedDifference, mean_interval, paired_difference
 from gpusched_env.experiments.episodes import Run
 from gpusched_env.experiments.figures import GLOBAL_FIGURES, TENANT_FIGURES, Figure, figure_value
+from gpusched_env.experiments.marks import legend, marked
 from gpusched_env.scenarios.problem import Problem
 
 
@@ -35,12 +36,23 @@ class Comparison:
     """The stretch of the first seed that was also run at block detail."""
     block_runs: dict[str, Run] = field(default_factory=dict)
     """By scheduler: the first seed up to the end of the window, at block detail."""
+    clairvoyant: frozenset[str] = frozenset()
+    """Schedulers that were told the truth."""
 
     @property
     def schedulers(self) -> list[str]:
         """Schedulers with at least one finished episode, in the order asked for."""
         finished = {run.scheduler for run in self.runs}
         return [name for name in self.descriptions if name in finished]
+
+    def label(self, scheduler: str) -> str:
+        """A scheduler's name as it is shown: marked if it was told the truth."""
+        return marked(scheduler, self.clairvoyant)
+
+    @property
+    def legend(self) -> str:
+        """What marks of schedulers mean; empty if there are none."""
+        return legend(self.schedulers, self.clairvoyant)
 
     @property
     def tenants(self) -> list[str]:
@@ -89,13 +101,22 @@ class Comparison:
     def rows(self) -> Iterator[dict[str, Any]]:
         """Flat records, one a scheduler, seed and tenant, as a data frame takes them.
 
-        Columns: ``scheduler``, ``seed``, the figures of the whole GPU, ``tenant`` and its figures.
+        Columns: ``scheduler``, ``clairvoyant`` (told the truth), ``seed``, the figures of the whole GPU, ``tenant``
+        and its figures.
         """
         for run in self.runs:
             whole = {f.key: figure_value(run.metrics, f) for f in GLOBAL_FIGURES}
             for tenant in run.metrics.tenants:
                 own = {f.key: figure_value(tenant, f) for f in TENANT_FIGURES}
-                yield {"scheduler": run.scheduler, "seed": run.seed, **whole, "tenant": tenant.name, **own}
+                told = run.scheduler in self.clairvoyant
+                yield {
+                    "scheduler": run.scheduler,
+                    "clairvoyant": told,
+                    "seed": run.seed,
+                    **whole,
+                    "tenant": tenant.name,
+                    **own,
+                }
 
     def __rich__(self) -> Any:
         from gpusched_env.experiments.tables import comparison_tables

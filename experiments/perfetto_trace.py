@@ -66,7 +66,7 @@ class _Writer:
         # A kernel that starts after the cut would overlap nothing that is shown: end every track there.
         self._until_us = float(kernels[MAX_KERNELS, 6]) if len(kernels) > MAX_KERNELS else np.inf
         scenario = self._comparison.problem.scenario.name
-        title = f"{scenario}, {self._run.scheduler}, seed {self._run.seed}"
+        title = f"{scenario}, {self._comparison.label(self._run.scheduler)}, seed {self._run.seed}"
         if np.isfinite(self._until_us):
             title += f" (first {self._until_us / 1e3:.1f} ms of {self._run.metrics.end_us / 1e3:.1f} ms)"
         start = self._descriptor(_ROOT, title, parent=0)

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from gpusched_env.baselines.registry import all_names, describe, make_scheduler, scheduler_names
+from gpusched_env.baselines.registry import describe, honest_names, make_scheduler, scheduler_names
 from gpusched_env.baselines.spec import parse_spec, with_options
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
 
 if TYPE_CHECKING:
     from gpusched_env.agents.learned import LearnedScheduler
@@ -34,10 +34,13 @@ LEARNED = "learned"
 
 
 def default_schedulers(scenario: Scenario) -> list[str]:
-    """Names to compare where none are given: all hand-written ones, and the shipped agent where there is one."""
+    """Names to compare where none are given: all hand-written ones, and the shipped agent where there is one.
+
+    Clairvoyant ones have to be named.
+    """
     from gpusched_env.agents.shipped import is_shipped_for
 
-    return [*scheduler_names(), *([LEARNED] if is_shipped_for(scenario) else [])]
+    return [*honest_names(), *([LEARNED] if is_shipped_for(scenario) else [])]
 
 
 def check_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -> None:
@@ -51,7 +54,7 @@ def check_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -
     """
     if isinstance(source, str) and not is_learned(source):
         name, _ = parse_spec(source)
-        if ":" not in name and name not in (known := all_names()):
+        if ":" not in name and name not in (known := scheduler_names()):
             raise InputError(
                 f"unknown scheduler {name!r}; {did_you_mean(name, [*known, LEARNED])} "
                 "(one's own: package.module:Name or path/to/file.py:Name)"
@@ -76,7 +79,7 @@ def new_scheduler(source: SchedulerSource) -> Scheduler:
     if isinstance(made, type) or (callable(made) and not isinstance(made, Scheduler)):
         made = made()
     if not isinstance(made, Scheduler):
-        raise InputError(f"{source!r} is no scheduler: it must have the methods reset(problem, rng) and decide(view)")
+        raise InputError(f"{source!r} is no scheduler: it must have the methods reset(knowledge, rng) and decide(view)")
     return made
 
 
@@ -93,6 +96,11 @@ def describe_scheduler(source: SchedulerSource) -> str:
     documented = target if isinstance(target, type) or not isinstance(target, Scheduler) else type(target)
     lines = (documented.__doc__ or "").strip().splitlines()
     return lines[0] if lines else ""
+
+
+def sees_truth(source: SchedulerSource) -> bool:
+    """Whether a scheduler is told the truth; its name is marked wherever results are shown."""
+    return not is_learned(source) and is_clairvoyant(new_scheduler(source))
 
 
 def new_device(source: DeviceSource) -> Device:

@@ -76,7 +76,8 @@ def _table_note(comparison: Comparison) -> str:
     text = "Means over seeds; the best of each column is bold and green. "
     if len(comparison.seeds) > 1:
         text += "Below them 95 % percentile-bootstrap intervals over seeds. "
-    return text + "Turnaround: arrival to completion, of completed jobs. Hover a heading for its definition."
+    text += "Turnaround: arrival to completion, of completed jobs. Hover a heading for its definition."
+    return f"{text} {comparison.legend}".rstrip()
 
 
 def _timeline_note(comparison: Comparison, timeline: dict[str, Any]) -> str:
@@ -93,7 +94,7 @@ def _timeline_note(comparison: Comparison, timeline: dict[str, Any]) -> str:
 
 
 def _descriptions(comparison: Comparison) -> str:
-    rows = ((name, comparison.descriptions[name]) for name in comparison.schedulers)
+    rows = ((comparison.label(name), comparison.descriptions[name]) for name in comparison.schedulers)
     return "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
 
 

@@ -33,8 +33,9 @@ def cost_chart(comparison: Comparison) -> dict[str, Any]:
     for i, name in enumerate(comparison.schedulers):
         values = comparison.values(name, cost)
         interval = comparison.interval(name, cost)
-        data.append(_trace(values, [name] * len(values), name, {"color": _colour(i), "size": 7, "opacity": 0.35}))
-        mean = _trace([interval.mean], [name], name, {"color": _colour(i), "size": 13, "symbol": "line-ns-open"})
+        label = comparison.label(name)
+        data.append(_trace(values, [label] * len(values), label, {"color": _colour(i), "size": 7, "opacity": 0.35}))
+        mean = _trace([interval.mean], [label], label, {"color": _colour(i), "size": 13, "symbol": "line-ns-open"})
         mean["marker"]["line"] = {"width": 3, "color": _colour(i)}
         if interval.low is not None and interval.high is not None:
             up, down = interval.high - interval.mean, interval.mean - interval.low
@@ -66,8 +67,14 @@ def turnaround_chart(comparison: Comparison) -> dict[str, Any]:
             x, y = _cdf(comparison, name, row)
             if len(x):
                 smallest, largest = min(smallest, float(x[0])), max(largest, float(x[-1]))
-            curve = {"type": "scatter", "mode": "lines", "name": name, "legendgroup": name, "showlegend": row == 0}
-            curve |= {"x": _short(x), "y": _short(y), "xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
+            curve: dict[str, Any] = {"type": "scatter", "mode": "lines", "legendgroup": name}
+            curve |= {
+                "showlegend": row == 0,
+                "x": _short(x),
+                "y": _short(y),
+                "xaxis": f"x{suffix}",
+                "yaxis": f"y{suffix}",
+            }
             curve |= {"line": {"shape": "hv", "width": 2, "color": _colour(i)}}
             curve["hovertemplate"] = "%{x:.3g} ms: %{y:.1%}<extra>%{fullData.name}</extra>"
             data.append(curve)
@@ -114,14 +121,15 @@ def utilisation_chart(comparison: Comparison) -> dict[str, Any]:
         ):
             means = binned_mean(steps[:, 0], steps[:, column] / full, edges, run.metrics.end_us)
             curve: dict[str, Any] = {"type": "scatter", "mode": "lines", "name": label, "legendgroup": label}
-            curve |= {"showlegend": row == 0, "x": _short(centres_ms), "y": _short(means), "yaxis": f"y{suffix}"}
+            curve |= {"name": comparison.label(name), "showlegend": row == 0}
+            curve |= {"x": _short(centres_ms), "y": _short(means), "yaxis": f"y{suffix}"}
             curve["hovertemplate"] = f"%{{x:.4g}} ms: %{{y:.0%}} {label}<extra></extra>"
             data.append(curve | style)
         top = 1.0 - row / len(runs)
         layout[f"yaxis{suffix}"] = _axis("", range=[0, 1.02], tickformat=".0%", nticks=3) | {
             "domain": [top - 0.74 / len(runs), top - 0.02]
         }
-        heading = {"text": name, "xref": "paper", "yref": f"y{suffix} domain", "x": 0.0, "y": 1.0}
+        heading = {"text": comparison.label(name), "xref": "paper", "yref": f"y{suffix} domain", "x": 0.0, "y": 1.0}
         layout["annotations"].append(heading | _HEADING)
     layout["xaxis"] = _axis("time, ms", anchor=f"y{len(runs)}" if len(runs) > 1 else "y", range=[0, end_us / 1e3])
     return {"data": data, "layout": layout}

@@ -28,7 +28,7 @@ def tenant_table(comparison: Comparison) -> str:
         columns = {f.key: [comparison.interval(s, f, row) for s in comparison.schedulers] for f in figures}
         for i, scheduler in enumerate(comparison.schedulers):
             cells = (_cell(columns[f.key][i], columns[f.key], f) for f in figures)
-            body.append(f'<tr><th scope="row">{escape(scheduler)}</th>{"".join(cells)}</tr>')
+            body.append(f'<tr><th scope="row">{escape(comparison.label(scheduler))}</th>{"".join(cells)}</tr>')
     return _table(figures, "".join(body))
 
 
@@ -40,8 +40,8 @@ def global_table(comparison: Comparison) -> str:
     for i, scheduler in enumerate(comparison.schedulers):
         cells = "".join(_cell(columns[f.key][i], columns[f.key], f) for f in figures)
         cells += _relative_cell(comparison, scheduler)
-        body.append(f'<tr><th scope="row">{escape(scheduler)}</th>{cells}</tr>')
-    versus = f"cost vs {comparison.schedulers[0]}"
+        body.append(f'<tr><th scope="row">{escape(comparison.label(scheduler))}</th>{cells}</tr>')
+    versus = f"cost vs {comparison.label(comparison.schedulers[0])}"
     help_ = "relative difference of the mean cost, paired by seed"
     return _table(figures, "".join(body), f'<th scope="col" title="{help_}">{escape(versus)}</th>')
 

@@ -47,7 +47,7 @@ def timeline_data(comparison: Comparison) -> dict[str, Any]:
         blocks = comparison.block_runs.get(run.scheduler)
         bars = [] if blocks is None else _bars(blocks, run, ranks, name_of, window)
         data["truncated"] |= len(kernels) > MAX_KERNELS or len(bars) > MAX_BARS
-        data["schedulers"].append({"name": run.scheduler, "streams": streams, "sms": bars[:MAX_BARS]})
+        data["schedulers"].append({"name": comparison.label(run.scheduler), "streams": streams, "sms": bars[:MAX_BARS]})
     return data | {
         "window_us": list(window),
         "tenants": comparison.tenants,

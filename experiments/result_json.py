@@ -60,6 +60,7 @@ def _scheduler(comparison: Comparison, name: str) -> dict[str, Any]:
     paired = comparison.against_first(name, cost)
     return {
         "description": comparison.descriptions[name],
+        "clairvoyant": name in comparison.clairvoyant,
         "seeds": [run.seed for run in runs],
         "figures": figures,
         "cost_difference": {

@@ -37,6 +37,8 @@ def comparison_tables(comparison: Comparison) -> Group:
     tenants = _Fitted(lambda layout: _tenant_table(comparison, layout))
     whole = _Fitted(lambda layout: _global_table(comparison, layout))
     notes = [Text("Best of a column in bold green. SM, DRAM: utilisation. "), Text(_interval_note(comparison))]
+    if comparison.legend:
+        notes.append(Text(f" {comparison.legend}"))
     return Group(tenants, whole, Text.assemble(*notes, style="dim"))
 
 
@@ -89,7 +91,7 @@ def _tenant_table(comparison: Comparison, layout: _Layout) -> Table:
                 own = comparison.interval(scheduler, figure, row)
                 cells.append(_cell(own, column, figure, layout))
             last = row == len(comparison.tenants) - 1
-            table.add_row(_name(scheduler) if row == 0 else "", tenant, *cells, end_section=last)
+            table.add_row(_name(comparison.label(scheduler)) if row == 0 else "", tenant, *cells, end_section=last)
     return table
 
 
@@ -103,7 +105,7 @@ def _global_table(comparison: Comparison, layout: _Layout) -> Table:
     cost = next(f for f in GLOBAL_FIGURES if f.key == "cost")
     several = len(comparison.schedulers) > 1
     if several:
-        table.add_column(f"vs {_name(first)}", justify="right", overflow="fold")
+        table.add_column(f"vs {_name(comparison.label(first))}", justify="right", overflow="fold")
     for scheduler in comparison.schedulers:
         cells = []
         for figure in figures:
@@ -112,7 +114,7 @@ def _global_table(comparison: Comparison, layout: _Layout) -> Table:
         if several:
             relative = comparison.against_first(scheduler, cost).relative
             cells.append(Text("") if scheduler == first else _relative_cell(relative, layout))
-        table.add_row(_name(scheduler), *cells)
+        table.add_row(_name(comparison.label(scheduler)), *cells)
     return table
 
 

@@ -9,10 +9,11 @@ import msgspec
 
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_scenarios, validation_seeds
-from gpusched_env.baselines.registry import scheduler_names
+from gpusched_env.baselines.registry import honest_names
 from gpusched_env.baselines.spec import split_specs
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
+from gpusched_env.experiments.plugins import sees_truth
 from gpusched_env.experiments.terminal import progress_bar
 
 STORED = "baselines.json"
@@ -33,15 +34,18 @@ def baseline_costs(config: TrainingConfig, schedulers: str, out: Path) -> dict[s
 
     Args:
         config: has the scenario, its variants, and the number of validation seeds.
-        schedulers: names, separated by commas; ``all`` that are registered, or ``none``.
+        schedulers: names, separated by commas; ``all`` that are registered (but clairvoyant ones), or ``none``.
         out: folder of the training.
 
     Raises:
-        InputError: unknown scheduler.
+        InputError: unknown scheduler, or a clairvoyant one.
     """
     if schedulers == "none":
         return {}
-    names = scheduler_names() if schedulers == "all" else split_specs(schedulers)
+    names = honest_names() if schedulers == "all" else split_specs(schedulers)
+    bounds = [name for name in names if sees_truth(name)]
+    if bounds:
+        raise InputError(f"{', '.join(bounds)}: is told the truth, and no baseline for an agent that is not")
     scenarios, seeds = training_scenarios(config), validation_seeds(config)
     described = [msgspec.json.encode(scenario, order="sorted").decode() for scenario in scenarios]
     path = out / STORED

@@ -30,7 +30,7 @@ class Randomise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     gpus: tuple[str, ...] = ()
     """The GPU, one of these."""
     profiles: Annotated[float, Meta(ge=1)] = 1.0
-    """Profiled durations and gaps are off by up to this factor (the scenario's ``profile_error``)."""
+    """Profiled durations and gaps are off by up to this factor each (``scatter`` of the scenario's ``profiles``)."""
 
 
 def randomise_of(text: str) -> Randomise:
@@ -80,7 +80,7 @@ def sampler(scenario: Scenario, changes: Sequence[Mapping[str, Any]], randomise:
         if randomise.gpus:
             fields["gpu"] = randomise.gpus[int(rng.integers(len(randomise.gpus)))]
         if randomise.profiles > 1.0:
-            fields |= {"profile_error": randomise.profiles, "profile_seed": int(rng.integers(PROFILE_SEEDS))}
+            fields["profiles"] = {"scatter": randomise.profiles, "seed": int(rng.integers(PROFILE_SEEDS))}
         return fields
 
     return sample

@@ -16,6 +16,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.commands import Command, Launch
 from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.session import begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def _episode(
     observation, _ = env.reset(seed=seed)
     progress = ProgressShaping(env.scenario.reward)
     progress.begin(_batch_of_one(observation))
-    scheduler.reset(env.problem, np.random.default_rng(seed))
+    begin(scheduler, env.problem, seed)
     over = False
     while not over:
         action = env.layout.action_of(_on_offer(scheduler.decide(env.view), env.layout), env.view)

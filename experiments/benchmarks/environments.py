@@ -110,21 +110,6 @@ def single_cartpole(steps: int) -> Measurement:
     return measure
 
 
-def reference_decisions(steps: int) -> Measurement:
-    """The first steps of the same episode on the reference device."""
-    env, actions = random_episode("reference", steps)
-
-    def measure() -> Timing:
-        env.reset(seed=0)
-        watch = Stopwatch()
-        with watch:
-            for action in actions:
-                env.step(action)
-        return watch.timing(len(actions))
-
-    return measure
-
-
 def autoresets(copies: int = 16) -> Measurement:
     """Ends and beginnings of episodes in the vector environment: the metrics, and the way to the first decision."""
     env = GpuSchedulingVectorEnv(num_envs=copies, autoreset_mode="SAME_STEP")

@@ -18,6 +18,7 @@ from gpusched_env.experiments.benchmarks.timing import Measurement, Stopwatch, T
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.session import begin
 from gpusched_env.scheduling.view import LazyView, View
 
 Kind = Literal["slots", "rule"]
@@ -95,7 +96,7 @@ def _policy(kind: Kind, tenants: int) -> ExportedPolicy:
 def _views(scheduler: LearnedScheduler, device: Device, tenants: int, count: int) -> list[View]:
     """The first views that the scheduler decides on."""
     problem = build_problem(load_scenario(SCENARIOS[tenants]))
-    scheduler.reset(problem, np.random.default_rng(0))
+    begin(scheduler, problem, 0)
     view = device.reset(problem, 0)
     views: list[View] = []
     while view is not None and len(views) < count:

@@ -14,7 +14,6 @@ from typing import Any, Literal
 from gpusched_env.experiments.benchmarks.environments import (
     autoresets,
     random_episode,
-    reference_decisions,
     single_cartpole,
     single_decisions,
     vector_cartpole,
@@ -52,7 +51,6 @@ class Sizes:
     warm_up: int = 2000
     cartpole_steps: int = 50
     single_steps: int = 20_000
-    reference_steps: int = 500
     learners: int = 64
     kernels: int = 800
     policy_states: int = 1000
@@ -101,7 +99,6 @@ def _environments(sizes: Sizes) -> dict[str, Measurement]:
         "vector_cartpole": vector_cartpole(sizes.copies, sizes.cartpole_steps),
         "single": single_decisions(actions),
         "single_cartpole": single_cartpole(len(actions)),
-        "reference": reference_decisions(sizes.reference_steps),
         "autoreset": autoresets(),
     }
 
@@ -182,12 +179,9 @@ def rows_of(timings: Timings, basis: Basis) -> list[Row]:
     rows = [
         Row("vector environment, 256 copies, 2 threads", rate("vector"), "decisions/s", 3e5, aim=1e6),
         Row("... over CartPole in a SyncVectorEnv of 256", speed("vector", "vector_cartpole"), "x", 1.5),
-        Row("... over the reference device", speed("vector", "reference"), "x", 100.0),
         Row("... share of autoresets, not counted above", 100.0 * reset_share, "%"),
         Row("single environment through gym.make", rate("single"), "decisions/s", 6e4, aim=2e5),
         Row("... over CartPole through gym.make", speed("single", "single_cartpole"), "x"),
-        Row("... over the reference device", speed("single", "reference"), "x", 100.0),
-        Row("reference device", rate("reference"), "decisions/s"),
     ]
     if "ppo" in timings:
         null, large = "null environment's frames/s", "the same, batches of 1024, 4 epochs"

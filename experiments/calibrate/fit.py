@@ -2,7 +2,7 @@
 
 Each kernel is predicted from its shape and its work per block only: nothing is scaled to its own solo
 profile. Steps between candidate constants use the closed form
-:func:`~gpusched_env.hardware.contention.solo_duration_us`, in which blocks of a wave end together. In the
+:func:`~gpusched_env.hardware.solo.solo_duration_us`, in which blocks of a wave end together. In the
 simulator they do not, and a last wave starts earlier: each sample therefore has a factor, simulated over
 closed form, that is renewed between rounds until the constants no longer move. The loss is robust
 (soft L1), since some kernels saturate below what the laws say. Standard errors count all grids of one
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.calibrate.recordings import Sample
-from gpusched_env.experiments.validate.synthetic import block_of, demands, solo_us
-from gpusched_env.hardware.contention import solo_duration_us
+from gpusched_env.experiments.validate.synthetic import demands, profile_of, solo_us
 from gpusched_env.hardware.occupancy import BlockFootprint, footprint
 from gpusched_env.hardware.records import block_record, gpu_record
+from gpusched_env.hardware.solo import solo_duration_us
 from gpusched_env.hardware.specs import GpuSpec, Instructions
 
 FloatArray = NDArray[np.float64]
@@ -120,8 +120,8 @@ def closed_form_us(samples: Sequence[Sample], gpu: GpuSpec, shapes: Sequence[Blo
 
 
 def simulated_us(samples: Sequence[Sample], gpu: GpuSpec) -> FloatArray:
-    """Durations alone on the simulated SMs with the recorded spread between blocks, shape ``(samples,)``."""
-    return np.array([solo_us(sample.kernel, block_of(sample.kernel, gpu), gpu) for sample in samples])
+    """Durations alone on the simulated GPU with the recorded spread between blocks, shape ``(samples,)``."""
+    return np.array([solo_us(profile_of(sample.kernel, gpu), gpu) for sample in samples])
 
 
 def footprints(samples: Sequence[Sample], gpu: GpuSpec) -> list[BlockFootprint]:

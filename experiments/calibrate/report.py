@@ -203,7 +203,7 @@ def markdown(result: Calibration) -> str:
         "",
         f"Written by `gpusched calibrate DIR --gpu {result.gpu} --docs PATH`.",
         "",
-        method.replace(":func:", "").replace("~gpusched_env.hardware.contention.", "").strip(),
+        method.replace(":func:", "").replace("~gpusched_env.hardware.solo.", "").strip(),
         "",
         "Rows: " + ", ".join(f"{number} of {name}" for name, number in result.rows.items()) + ".",
         "",

@@ -39,14 +39,14 @@ def evaluate_command(
     The same as compare with learned:MODEL as first scheduler: differences are taken against it.
     """
     from gpusched_env.agents.training.results import policy_file
-    from gpusched_env.baselines.registry import scheduler_names
+    from gpusched_env.baselines.registry import honest_names
     from gpusched_env.baselines.spec import split_specs
     from gpusched_env.experiments.settings import apply_settings
     from gpusched_env.scenarios.scenario import load_scenario
 
     compare_and_write(
         apply_settings(load_scenario(scenario), settings or []),
-        [f"learned:{policy_file(model)}", *(split_specs(schedulers) or scheduler_names())],
+        [f"learned:{policy_file(model)}", *(split_specs(schedulers) or honest_names())],
         range(seed, seed + seeds),
         device=device,
         json=json,

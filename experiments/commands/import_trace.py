@@ -31,7 +31,7 @@ def import_trace(
 ) -> None:
     """Turn a recording into a workload file.
 
-    Prints what the workload holds: kernels, idle gaps, residency, copies.
+    Prints what the workload holds: kernels, idle gaps, residency, copies, streams.
     """
     import msgspec
 
@@ -62,6 +62,7 @@ def _summary_table(summary: WorkloadSummary) -> object:
     classes = ", ".join(f"{kind} {share:.0%}" for kind, share in summary.class_shares.items() if share > 0)
     copies = f"{summary.copies:g} ({summary.copy_bytes / 1e6:.3g} MB), memsets {summary.memsets:g}"
     gaps = f"{summary.gaps:.0f}, median {summary.gap_median_us:.1f} us, 95th percentile {summary.gap_p95_us:.1f} us"
+    streams = f"{summary.streams}, {summary.event_waits:g} waits for events, {summary.overlap:.0%} of busy time shared"
     rows = {
         "workload": summary.name,
         "GPU": summary.gpu,
@@ -74,6 +75,9 @@ def _summary_table(summary: WorkloadSummary) -> object:
         "residency": f"{summary.sm_share:.0%} of SMs, {summary.occupancy:.0%} of possible blocks",
         "copies": copies,
         "synchronisations": f"{summary.syncs:g}",
+        "streams": streams,
+        "CUDA graphs": f"{summary.graphs:g} launches",
+        "host threads": f"{summary.threads}",
     }
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)

@@ -26,9 +26,11 @@ def list_schedulers() -> None:
     """List the registered schedulers, with their options and defaults.
 
     Options follow the name in parentheses: compare --schedulers "mps(share=50),fifo".
+    A * marks those that are told the truth, which have to be named.
     """
     from gpusched_env.agents.shipped import shipped_names
-    from gpusched_env.baselines.registry import default_options, describe, scheduler_names
+    from gpusched_env.baselines.registry import default_options, describe, honest_names, scheduler_names
+    from gpusched_env.experiments.marks import LEGEND, marked
     from gpusched_env.experiments.plugins import LEARNED
 
     def about(name: str) -> str:
@@ -37,7 +39,9 @@ def list_schedulers() -> None:
 
     shipped = f"The trained agent that is shipped for the scenario ({', '.join(shipped_names()) or 'none yet'})"
     learned = [(LEARNED, shipped), (f"{LEARNED}:PATH", "The trained agent of a file, see docs/policies.md")]
-    _print([*((name, about(name)) for name in scheduler_names()), *learned])
+    bounds = set(scheduler_names()) - set(honest_names())
+    _print([*((marked(name, bounds), about(name)) for name in scheduler_names()), *learned])
+    typer.echo(LEGEND)
 
 
 def list_gpus() -> None:
@@ -53,7 +57,7 @@ def list_workloads() -> None:
 
     def about(name: str) -> str:
         workload = read_recorded(name)
-        size = f"{len(workload.variants)} × {len(workload.variants[0].ops)} operations, {workload.gpu}"
+        size = f"{len(workload.variants)} × {len(list(workload.variants[0].all_ops))} operations, {workload.gpu}"
         return f"{workload.summary} ({size})" if workload.summary else size
 
     _print((name, about(name)) for name in recorded_names())

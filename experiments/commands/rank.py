@@ -30,6 +30,10 @@ def rank(
     gpu: Annotated[str | None, typer.Option(help="Another GPU (gpusched gpus).")] = None,
     devices: Annotated[str, typer.Option(metavar="A,B", help="The first decides, others must agree.")] = "compiled",
     workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one a CPU core.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="As for gpusched compare, of every scenario; may be repeated."),
+    ] = None,
     resume: Annotated[bool, typer.Option(help="Keep the episodes that the result file has.")] = False,
 ) -> None:
     """Rank schedulers by cost over seeds and workload variants, with intervals.
@@ -55,6 +59,7 @@ def rank(
             gpu=gpu,
             devices=[device.strip() for device in devices.split(",")],
             workers=workers,
+            settings=settings or (),
             resume=resume,
             on_progress=on_progress,
             command=shlex.join(["gpusched", *sys.argv[1:]]),

@@ -92,7 +92,7 @@ class Comparison:
     def tables(self, kind: str, where: str, expected: Floats, found: Floats, columns: type[enum.IntEnum]) -> None:
         """Two tables of a view, column by column."""
         self.equal(kind, f"shape of {where}", expected.shape, found.shape)
-        if not np.array_equal(expected, found):
+        if not np.array_equal(expected, found, equal_nan=True):
             tolerance = [_tolerance(column.name) for column in columns]
             self.rows(kind, where, expected, found, [column.name.lower() for column in columns], tolerance)
 
@@ -108,7 +108,9 @@ class Comparison:
         """Two arrays of equal shape ``(rows, columns)``; ``tolerance`` is absolute and relative, by column."""
         absolute, relative = np.array(tolerance).reshape(-1, 2).T
         with np.errstate(invalid="ignore"):
-            gap = np.where(expected == found, 0.0, np.abs(expected - found))
+            # NaN: a kernel that was never measured.
+            same = (expected == found) | (np.isnan(expected) & np.isnan(found))
+            gap = np.where(same, 0.0, np.abs(expected - found))
             wrong = ~(gap <= absolute + relative * np.where(np.isfinite(expected), np.abs(expected), 0.0))
         if wrong.any():
             row, column = (int(i) for i in np.argwhere(wrong)[0])

@@ -114,7 +114,7 @@ class DeviceDuel(Duel):
         for was, now in zip(before, after, strict=True):
             for field in fields(View):
                 kept, value = getattr(was, field.name), getattr(now, field.name)
-                if not np.array_equal(getattr(kept, "array", kept), getattr(value, "array", value)):
+                if not np.array_equal(getattr(kept, "array", kept), getattr(value, "array", value), equal_nan=True):
                     self.comparison.differ("refusal", f"view.{field.name} after the refused {command}", kept, value)
 
     def _play_again(self, deadlock: bool) -> None:

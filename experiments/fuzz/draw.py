@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.data import recorded_names
 from gpusched_env.experiments.fuzz.case import (
@@ -19,6 +21,7 @@ from gpusched_env.experiments.fuzz.tenants import draw_tenants
 from gpusched_env.experiments.fuzz.workloads import SOURCE, draw_workload, fits, waves
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.problem import load_workload
+from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Reward, Scenario
 from gpusched_env.scheduling.commands import PreemptionMode
 from gpusched_env.scheduling.timeline import Detail
@@ -64,7 +67,7 @@ def draw_case(seed: int, episode: int) -> Case:
     )
     total_waves = kernels * max(waves(w, spec) / _kernels(w) for w in workloads.values())
     own = {name: workload for name, workload in workloads.items() if workload.source == SOURCE}
-    return Case(
+    case = Case(
         scenario=scenario,
         gpu=gpu,
         workloads=own,
@@ -76,6 +79,7 @@ def draw_case(seed: int, episode: int) -> Case:
         before=dice.log_integer(1, 60) if dice.chance(0.1) else 0,
         snapshot=SnapshotPlan(step=dice.log_integer(1, 100) - 1, fresh=dice.chance(0.5)) if dice.chance(0.15) else None,
     )
+    return msgspec.structs.replace(case, scenario=msgspec.structs.replace(scenario, profiles=_profiles(dice)))
 
 
 def _recorded_gpu(dice: Dice) -> tuple[str, GpuSpec | None]:
@@ -139,6 +143,18 @@ def _contexts(dice: Dice, player: Player) -> Contexts:
 
 def _reward(dice: Dice) -> Reward:
     return Reward(**{name: 0.0 if dice.chance(0.4) else dice.number(0.1, 10.0) for name in Reward.__struct_fields__})
+
+
+def _profiles(dice: Dice) -> ProfileError:
+    if dice.chance(0.7):
+        return ProfileError()
+    return ProfileError(
+        durations=dice.number(0.3, 3.0),
+        gaps=dice.pick((0.0, 1.0, 2.0)),
+        scatter=dice.number(1.0, 4.0),
+        forget=dice.pick((0.0, 0.3, 1.0)),
+        seed=dice.integer(0, 1000),
+    )
 
 
 def _env(dice: Dice, tenants: int) -> EnvOptions:

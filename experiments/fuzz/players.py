@@ -28,7 +28,7 @@ from gpusched_env.experiments.fuzz.moves import (
 )
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import PreemptionMode
-from gpusched_env.scheduling.session import SCHEDULER_STREAM
+from gpusched_env.scheduling.session import begin
 from gpusched_env.scheduling.view import View
 
 MODES: tuple[PreemptionMode, ...] = ("drain", "save", "reset")
@@ -140,7 +140,7 @@ class SchedulerPlayer:
 
     def __init__(self, name: str, problem: Problem, seed: int) -> None:
         self._scheduler = make_scheduler(name)
-        self._scheduler.reset(problem, np.random.default_rng([SCHEDULER_STREAM, seed]))
+        begin(self._scheduler, problem, seed)
 
     def next(self, view: View) -> Move:
         return move_of(self._scheduler.decide(view), view)

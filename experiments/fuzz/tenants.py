@@ -52,7 +52,7 @@ def _tenant(dice: Dice, name: str, workload: str, recorded: Workload, horizon_us
     expected = max(1, round(horizon_us / job_us))
     jobs = dice.log_integer(1, min(200, 2 * expected)) if finite or arrivals.needs_job_count else None
     stretched = any(op.host_us > 0.0 for variant in recorded.variants for op in variant.ops)
-    return Tenant(
+    tenant = Tenant(
         name=name,
         workload=workload,
         arrivals=arrivals,
@@ -63,6 +63,8 @@ def _tenant(dice: Dice, name: str, workload: str, recorded: Workload, horizon_us
         launch="graph" if dice.chance(0.25) else "eager",
         iteration_us=job_us * dice.uniform(0.5, 3.0) if stretched and _every_variant(recorded) else None,
     )
+    # A graph has no host times to scale.
+    return tenant if tenant.launch == "eager" else msgspec.structs.replace(tenant, iteration_us=None)
 
 
 def _every_variant(workload: Workload) -> bool:

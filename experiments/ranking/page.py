@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpusched_env.experiments.bootstrap import Interval
+from gpusched_env.experiments.marks import legend, marked
 from gpusched_env.experiments.plugins import is_learned
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.result import Ranking, device_difference
@@ -29,9 +30,9 @@ to itself, with the same arrivals and durations. Nobody waits for anybody then, 
 
 
 def reference_of(ranking: Ranking, scenario: str) -> str:
-    """The hand-written scheduler of lowest mean cost."""
+    """The hand-written scheduler of lowest mean cost, of those that were not told the truth if there is one."""
     costs = ranking.costs(scenario, ranking.devices[0])
-    hand_written = [name for name in costs if not is_learned(name)]
+    hand_written = [name for name in costs if not is_learned(name) and name not in ranking.clairvoyant]
     return min(hand_written or costs, key=lambda name: float(costs[name].mean()))
 
 
@@ -46,7 +47,7 @@ def table(ranking: Ranking, scenario: str) -> Plain:
     rows = [] if bound is None else [(BOUND, *_costs(bound), NONE, number(bound.against, DIFFERENCE), NONE)]
     rows += [
         (
-            standing.scheduler,
+            marked(standing.scheduler, ranking.clairvoyant),
             *_costs(standing),
             number(standing.rank, "{:.0f}"),
             number(standing.against, DIFFERENCE),
@@ -59,8 +60,8 @@ def table(ranking: Ranking, scenario: str) -> Plain:
 
 
 def workloads_of(ranking: Ranking) -> str:
-    """Which workloads, and the GPU if it is not the scenario's own."""
-    return SETS[ranking.workloads] + (f", {ranking.gpu}" if ranking.gpu else "")
+    """Which workloads, and the GPU and fields that are not the scenario's own."""
+    return ", ".join([SETS[ranking.workloads], *([ranking.gpu] if ranking.gpu else []), *ranking.settings])
 
 
 def bound_standing(ranking: Ranking, scenario: str) -> Standing | None:
@@ -96,6 +97,7 @@ def repeat(ranking: Ranking, file: str = "ranking.json") -> str:
     parts += ["--seeds", str(len(ranking.seeds)), "--seed", str(min(ranking.seeds))]
     parts += ["--workloads", ranking.workloads, "--devices", ",".join(ranking.devices)]
     parts += ["--gpu", ranking.gpu] if ranking.gpu else []
+    parts += [part for setting in ranking.settings for part in ("--set", setting)]
     return shlex.join([*parts, "--json", file])
 
 
@@ -103,7 +105,8 @@ def episodes_of(ranking: Ranking, scenario: str) -> str:
     """Which episodes a table is about, and how the devices compare."""
     variants = ranking.variants[scenario]
     of = "the scenario" if variants == [scenario] else f"{len(variants)} variants"
-    return f"{len(ranking.seeds)} seeds (from {min(ranking.seeds)}) of {of}. {_devices(ranking, scenario)}"
+    about = f"{len(ranking.seeds)} seeds (from {min(ranking.seeds)}) of {of}. {_devices(ranking, scenario)}"
+    return f"{about} {legend(ranking.schedulers, ranking.clairvoyant)}".rstrip()
 
 
 def _devices(ranking: Ranking, scenario: str) -> str:

@@ -33,6 +33,10 @@ class Ranking(msgspec.Struct, kw_only=True):
     """By scenario: names of the problems that were run."""
     bounded: list[str] = []
     """Scenarios whose cost with every tenant alone is among the episodes, on the first device."""
+    settings: list[str] = []
+    """Fields of the scenarios that were replaced, as ``--set`` takes them."""
+    clairvoyant: list[str] = []
+    """Schedulers that were told the truth."""
     policies: dict[str, dict[str, str]] = {}
     """By scenario and trained scheduler: SHA-256 of its policy's file."""
     episodes: list[EpisodeCost]

@@ -12,10 +12,11 @@ from gpusched_env.agents.manifest import file_hash
 from gpusched_env.agents.shipped import shipped_file
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.output import result_file
-from gpusched_env.experiments.plugins import LEARNED, check_scheduler, is_learned, new_device
+from gpusched_env.experiments.plugins import LEARNED, check_scheduler, is_learned, new_device, sees_truth
 from gpusched_env.experiments.ranking.bound import has_bound
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell, Workloads, cells_of, variants_of
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking
+from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.experiments.workers import run_tasks
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.versions import versions
@@ -33,6 +34,7 @@ def run_ranking(
     gpu: str | None = None,
     devices: Sequence[str] = ("compiled",),
     workers: int | None = None,
+    settings: Sequence[str] = (),
     resume: bool = False,
     on_progress: Callable[[int, float], None] | None = None,
     command: str = "",
@@ -49,6 +51,8 @@ def run_ranking(
         workloads: ``own``, ``train`` or ``held_out``.
         gpu: instead of the scenarios' own.
         workers: processes (default: one a CPU core).
+        settings: fields of the scenarios to replace, as ``path=value``
+            (:func:`~gpusched_env.experiments.settings.apply_settings`).
         resume: keep the episodes of ``path``, which must be of the same version of the package; those of trained
             agents only if their policies are the same.
         on_progress: called with the number of finished episodes and their share.
@@ -63,7 +67,7 @@ def run_ranking(
         new_device(device)
     problems: dict[tuple[str, str], Scenario] = {}
     for name in scenarios:
-        for variant in variants_of(load_scenario(name), kind, gpu):
+        for variant in variants_of(apply_settings(load_scenario(name), settings), kind, gpu):
             problems[name, variant.name] = variant
             for scheduler in schedulers:
                 check_scheduler(scheduler, variant)
@@ -76,7 +80,9 @@ def run_ranking(
         devices=list(devices),
         seeds=list(seeds),
         variants={name: [variant for scenario, variant in problems if scenario == name] for name in scenarios},
-        bounded=[name for name in scenarios if has_bound(load_scenario(name))],
+        settings=list(settings),
+        clairvoyant=[scheduler for scheduler in schedulers if sees_truth(scheduler)],
+        bounded=[name for name in scenarios if has_bound(apply_settings(load_scenario(name), settings))],
         policies=_policies(scenarios, schedulers),
         episodes=[],
     )
@@ -124,7 +130,8 @@ def _kept(path: Path, ranking: Ranking, cells: list[Cell]) -> list[EpisodeCost]:
     ours, theirs = ranking.versions.get("gpusched-env"), before.versions.get("gpusched-env")
     if ours != theirs:
         raise InputError(f"--resume: {path} is of version {theirs}, this is {ours}; run it anew")
-    wanted = set(cells) if (before.workloads, before.gpu) == (ranking.workloads, ranking.gpu) else set()
+    same = all(getattr(before, name) == getattr(ranking, name) for name in ("workloads", "gpu", "settings"))
+    wanted = set(cells) if same else set()
     return [e for e in before.episodes if e.cell in wanted and _policy(before, e.cell) == _policy(ranking, e.cell)]
 
 

@@ -7,16 +7,15 @@ One number a kernel, a scale on latency and traffic, makes the simulator reprodu
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.reference.sms import SmArray
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.validate.dataset import SyntheticKernel
+from gpusched_env.experiments.validate.streams import Stream, run_streams
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.records import block_record
 from gpusched_env.hardware.specs import GpuSpec, Instructions
@@ -71,10 +70,19 @@ def profile(kernel: SyntheticKernel, gpu: GpuSpec, *, spread: bool = True, calib
     """
     scale = 1.0
     for _ in range(8 if calibrate else 0):
-        duration = solo_us(kernel, block_of(kernel, gpu, scale=scale, spread=spread), gpu)
+        duration = solo_us(profile_of(kernel, gpu, scale=scale, spread=spread), gpu)
         if abs(duration / kernel.solo.duration_us - 1.0) < SOLVED:
             break
         scale *= kernel.solo.duration_us / duration
+    return profile_of(kernel, gpu, scale=scale, spread=spread)
+
+
+def profile_of(kernel: SyntheticKernel, gpu: GpuSpec, *, scale: float = 1.0, spread: bool = True) -> KernelProfile:
+    """The kernel with latency and traffic of its blocks ``scale`` times what its work says.
+
+    Raises:
+        InputError: as :func:`profile`.
+    """
     block = block_of(kernel, gpu, scale=scale, spread=spread)
     return KernelProfile(
         kernel=Kernel(
@@ -117,16 +125,10 @@ def block_of(kernel: SyntheticKernel, gpu: GpuSpec, *, scale: float = 1.0, sprea
     )
 
 
-def solo_us(kernel: SyntheticKernel, block: NDArray[np.void], gpu: GpuSpec) -> float:
-    """Duration of the kernel alone on the simulated SMs."""
-    sms = SmArray(gpu)
-    sms.add(block, 1.0, kernel.grid, 0, (0, gpu.sms))
-    sms.step(0.0)
-    now = 0.0
-    while sms.next_us < math.inf:
-        now = sms.next_us
-        sms.step(now)
-    return now
+def solo_us(kernel: KernelProfile, gpu: GpuSpec) -> float:
+    """Duration of the kernel alone on the simulated GPU."""
+    ((start_us, end_us),) = run_streams("alone", [Stream(kernel.kernel.name, [kernel])], gpu)[0].tolist()
+    return float(end_us - start_us)
 
 
 def timer_kernel(duration_us: float, gpu: GpuSpec) -> KernelProfile:

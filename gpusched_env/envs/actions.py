@@ -13,7 +13,7 @@ from gpusched_env.envs.encoding import ID, NO_KERNEL, Floats
 from gpusched_env.envs.masking import DRAIN, RESET, SAVE, fill_mask, partition_first, partition_sms
 from gpusched_env.envs.observations import Shown, select
 from gpusched_env.errors import IllegalCommand, InputError
-from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.knowledge import Offer
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, PreemptionMode, SetPartition, Wait
 from gpusched_env.scheduling.view import View
 
@@ -45,7 +45,7 @@ class ActionLayout:
     """Partition sizes in quarters of the GPU; empty without partitions."""
 
     @classmethod
-    def of(cls, scenario: Scenario, slots: int, running_slots: int) -> ActionLayout:
+    def of(cls, scenario: Offer, slots: int, running_slots: int) -> ActionLayout:
         """The actions that ``scenario`` offers.
 
         Raises:

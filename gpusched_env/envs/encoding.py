@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from gpusched_env.compiling import cached
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, RunningFeature, Scalar, TenantFeature
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 
@@ -32,7 +33,7 @@ NO_KERNEL = -1.0
 """The ``ID`` of an empty row of a shown table; its other columns mean nothing."""
 
 
-@njit(cache=True)
+@cached()
 def gather_pending(pending: Floats, shown: Floats) -> None:
     """Write what pending slots show: of each tenant the launchable kernel, else the oldest.
 
@@ -49,7 +50,7 @@ def gather_pending(pending: Floats, shown: Floats) -> None:
             _copy_row(pending, row, shown, tenant)
 
 
-@njit(cache=True)
+@cached()
 def gather_running(running: Floats, seen: Bools, shown: Floats) -> None:
     """Write what running slots show.
 
@@ -87,37 +88,38 @@ def gather_running(running: Floats, seen: Bools, shown: Floats) -> None:
             filled = min(filled + 1, slots)
 
 
-@njit(cache=True)
+@njit()
 def _clear(shown: Floats) -> None:
     shown[:] = 0.0
     for slot in range(shown.shape[0]):
         shown[slot, ID] = NO_KERNEL
 
 
-@njit(cache=True)
+@njit()
 def _copy_row(source: Floats, row: int, target: Floats, to: int) -> None:
     for column in range(source.shape[1]):
         target[to, column] = source[row, column]
 
 
-@njit(cache=True)
+@njit()
 def _log_us(us: float) -> float:
-    return min(1.0, math.log1p(max(us, 0.0)) / LOG_SCALE)
+    """0 for NaN: a kernel that was never measured."""
+    return min(1.0, math.log1p(us) / LOG_SCALE) if us > 0.0 else 0.0
 
 
-@njit(cache=True)
+@njit()
 def _saturate(x: float, half: float) -> float:
     if x <= 0.0:
         return 0.0
     return x / (x + half) if x < math.inf else 1.0
 
 
-@njit(cache=True)
+@njit()
 def _clip(x: float) -> float:
     return min(1.0, max(-1.0, x))
 
 
-@njit(cache=True)
+@njit()
 def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, out: Features) -> None:
     """Write the ``pending`` table, shape ``(slots, len(PendingFeature))``."""
     now = scalars[Scalar.TIME_US]
@@ -162,12 +164,12 @@ def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, out: Feature
         out[slot, PendingFeature.MORE_URGENT_ACTIVE] = 1.0 if active < priority else 0.0
 
 
-@njit(cache=True)
+@njit()
 def _slack(left_us: float, slo_us: float) -> float:
     return _clip(left_us / slo_us) if slo_us < math.inf else 1.0
 
 
-@njit(cache=True)
+@njit()
 def encode_running(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots: int, out: Features) -> None:
     """Write the ``running`` table, shape ``(running_slots, len(RunningFeature))``."""
     out[:] = 0.0
@@ -188,7 +190,7 @@ def encode_running(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots
         out[slot, RunningFeature.PROFILED] = _log_us(profiled_us)
         out[slot, RunningFeature.ELAPSED] = _log_us(elapsed_us)
         out[slot, RunningFeature.LEFT] = _log_us(profiled_us - elapsed_us)
-        out[slot, RunningFeature.OVERDUE] = _saturate(elapsed_us, profiled_us)
+        out[slot, RunningFeature.OVERDUE] = _saturate(elapsed_us, profiled_us) if profiled_us > 0.0 else 0.0
         out[slot, RunningFeature.WAITING] = _clip(shown[slot, RunningColumn.BLOCKS_WAITING] / blocks)
         out[slot, RunningFeature.RESIDENT] = _clip(shown[slot, RunningColumn.BLOCKS_RESIDENT] / blocks)
         out[slot, RunningFeature.ISSUE] = _clip(shown[slot, RunningColumn.PROFILED_ISSUE])
@@ -198,7 +200,7 @@ def encode_running(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots
         )
 
 
-@njit(cache=True)
+@njit()
 def encode_tenants(tenants: Floats, scalars: Floats, out: Features) -> None:
     """Write the ``tenants`` table, ``out`` ``(slots, len(TenantFeature))``."""
     now = scalars[Scalar.TIME_US]
@@ -233,7 +235,7 @@ def encode_tenants(tenants: Floats, scalars: Floats, out: Features) -> None:
         out[tenant, TenantFeature.PARTITION_SMS] = _clip(tenants[tenant, TenantColumn.PARTITION_SMS] / sms)
 
 
-@njit(cache=True)
+@njit()
 def encode_device(pending_shown: Floats, tenants: Floats, scalars: Floats, running_slots: int, out: Features) -> None:
     """Write the ``device`` vector, ``out`` ``(len(DeviceFeature),)``."""
     launchable = 0.0
@@ -260,7 +262,7 @@ def encode_device(pending_shown: Floats, tenants: Floats, scalars: Floats, runni
     out[DeviceFeature.LONGEST_LEFT] = _log_us(longest)
 
 
-@njit(cache=True)
+@cached()
 def encode(
     pending_shown: Floats,
     running_shown: Floats,

@@ -44,8 +44,8 @@ class PendingFeature(Feature):
     PRESENT = ("1 if the tenant has a pending kernel; otherwise the row is 0", FLAG, 0, 1, "pending.tenant")
     LAUNCHABLE = ("1 if it can be launched now", FLAG, 0, 1, "pending.launchable")
     URGENCY = ("1 / (1 + the tenant's priority): 1 for the most urgent", "-", 0, 1, "pending.priority")
-    PROFILED = ("profiled duration alone", LOG_US, 0, 1, "pending.profiled_us")
-    GAP = ("profiled idle time of the device after it", LOG_US, 0, 1, "pending.profiled_gap_us")
+    PROFILED = ("profiled duration alone; 0 if never measured", LOG_US, 0, 1, "pending.profiled_us")
+    GAP = ("profiled idle time of the device after it; 0 if never measured", LOG_US, 0, 1, "pending.profiled_gap_us")
     WAVES = ("blocks still to run over the blocks that the empty GPU holds", RATIO, 0, 1, "pending.blocks")
     SMS = ("SMs it would use on the empty GPU, of all", SHARE, 0, 1, "pending.sms")
     BLOCK_SHARE = ("share of an SM that one block takes", SHARE, 0, 1, "pending.blocks_per_sm")
@@ -100,11 +100,11 @@ class RunningFeature(Feature):
     STARTED = ("1 once one of its blocks was dispatched", FLAG, 0, 1, "running.started")
     PREEMPTING = ("1 while a preemption of it is under way", FLAG, 0, 1, "running.preempting")
     IDEMPOTENT = ("1 if it may be reset", FLAG, 0, 1, "running.idempotent")
-    PROFILED = ("profiled duration alone", LOG_US, 0, 1, "running.profiled_us")
+    PROFILED = ("profiled duration alone; 0 if never measured", LOG_US, 0, 1, "running.profiled_us")
     ELAPSED = ("time since its first block started", LOG_US, 0, 1, "running.elapsed_us")
     LEFT = ("predicted time left: profiled duration - elapsed, at least 0", LOG_US, 0, 1, "running.profiled_us")
     OVERDUE = (
-        "elapsed over profiled duration; above 1/2 it runs longer than alone",
+        "elapsed over profiled duration; above 1/2 it runs longer than alone; 0 if never measured",
         RATIO,
         0,
         1,

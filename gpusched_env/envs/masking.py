@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from gpusched_env.compiling import cached
 from gpusched_env.envs.encoding import ID, NO_KERNEL, Bools, Floats
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 
@@ -15,19 +15,19 @@ RESET = 2
 """Codes of the preemption modes in :func:`fill_mask`."""
 
 
-@njit(cache=True)
+@cached()
 def partition_sms(sms: int, quarters: int) -> int:
     """SMs of ``quarters`` quarters of a GPU with ``sms`` SMs, rounded down, at least one."""
     return max(1, sms * quarters // 4)
 
 
-@njit(cache=True)
+@cached()
 def partition_first(sms: int, quarters: int, tenant: int) -> int:
     """First SM of a tenant's partition: even rows are counted from rank 0, odd rows from the other end."""
     return sms - partition_sms(sms, quarters) if tenant % 2 == 1 else 0
 
 
-@njit(cache=True)
+@cached()
 def fill_mask(
     pending_shown: Floats,
     running_shown: Floats,

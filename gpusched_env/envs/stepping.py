@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gpusched_env.compiling import cached
 from gpusched_env.devices.compiled.access import clients, env_at, problem, programs
 from gpusched_env.devices.compiled.commands import LAUNCH, PREEMPT, SET_PARTITION, WAIT
 from gpusched_env.devices.compiled.intrinsics import call
-from gpusched_env.devices.compiled.jit import cached_by_source
 from gpusched_env.devices.compiled.layout import CLOSED_LOOP, DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
-from gpusched_env.devices.compiled.meter import power_w
+from gpusched_env.devices.compiled.meter import board_power_w
 from gpusched_env.devices.compiled.views import fill_tenant, occupancy, show_pending, show_running
 from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import Scalar
@@ -23,8 +23,7 @@ from gpusched_env.scheduling.reward import jobs_left, weigh
 from gpusched_env.scheduling.view import RunningColumn
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
+@cached(_nrt=False, nogil=True)
 def step_range(
     first,
     last,
@@ -170,7 +169,7 @@ def cost(w, scratch, slots, tenants, reward_weights, over):
     alone_us = scratch[3 * slots : 3 * slots + tenants]
     energy_j = w.energy_j + w.power_w * (w.now_us - w.gpu_since_us) * 1e-6
     makespan_us = min(w.now_us, w.done_us)
-    peak_w = power_w(problem(w), problem(w).sms, problem(w).nominal_bytes_per_us)
+    peak_w = board_power_w(problem(w), problem(w).sms, problem(w).nominal_bytes_per_us)
     for tenant in range(tenants):
         client = clients(w, tenant)
         in_system = client.arrived - client.completed

@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from numba.extending import register_jitable
+from gpusched_env.compiling import law
 
 PS_PER_US: Final = 1_000_000
 NEVER: Final = 1 << 62
 """The time of what will not happen (146 years)."""
 
 
-@register_jitable
+@law
 def to_ps(us):  # type: ignore[no-untyped-def]
     """Microseconds (>= 0, ``inf``: :data:`NEVER`) as the nearest number of picoseconds."""
     if us >= 4.0e12:
@@ -26,7 +26,7 @@ def to_ps(us):  # type: ignore[no-untyped-def]
     return int(math.floor(us * 1e6 + 0.5))
 
 
-@register_jitable
+@law
 def to_us(ps):  # type: ignore[no-untyped-def]
     """Picoseconds as microseconds; :data:`NEVER` is ``inf``."""
     if ps >= NEVER:

@@ -14,15 +14,22 @@ what each mechanism is worth):
 * *DRAM.* What is served of the total demand saturates softly towards the reachable bandwidth, and is shared
   softly max-min between SMs in proportion to their loading warps.
 
-All functions are compiled by Numba and callable from Python.
+A device goes over the cohorts of an SM (equal blocks of one grid that started together) twice: :func:`with_warps` sums
+up those that run, :func:`share_slots` says how they share; then, oldest first, :func:`slot_stretch` gives the stretch
+of each, and :func:`with_traffic` sums up what the SM asks of DRAM. Over the kinds of SMs, :func:`share_bandwidth` gives
+the fair level, from which :func:`throttle` and :func:`block_rate` follow.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
+
+from gpusched_env.compiling import law
 
 TILT_FULL = 4.83
 """Demand of a sub-partition at which its youngest warp gets no slots (64 warps of arithmetic, waves.jsonl)."""
@@ -37,9 +44,101 @@ LEAST_WEIGHT = 0.05
 NEGLIGIBLE = 0.9995
 """If more than this share of the demand for DRAM traffic is served, nobody is held up."""
 
+Numbers = Sequence[float] | NDArray[np.float64]
 
-@njit(cache=True, inline="always")
-def mean_stretch(demand, log_idle):
+# ---- issue slots within an SM ------------------------------------------------------------------------
+
+
+class Warps(NamedTuple):
+    """Sums over the running warps on a sub-partition (see :func:`with_warps`)."""
+
+    demand: float
+    """Of ``rho``: how much of the slot they need."""
+    squared: float
+    """Of the square of ``rho``."""
+    log_idle: float
+    """Of ``log(1 - rho)``: the logarithm of the probability that none of them is ready."""
+
+
+NO_WARPS = Warps(0.0, 0.0, 0.0)
+
+
+class Sharing(NamedTuple):
+    """How the running warps on a sub-partition share its issue slots (see :func:`share_slots`)."""
+
+    demand: float
+    """Their demand; 0: nobody stretches."""
+    log_idle: float
+    mean_rho: float
+    """Demand-weighted mean of ``rho``."""
+    mean: float
+    """:func:`mean_stretch`."""
+    leaning: float
+    """:func:`tilt`; 0 if that mechanism is off."""
+    light_wait: float
+    """Above 0 if light warps wait."""
+
+
+@law
+def warps_on(blocks: int, warps: int, sub_partitions: float) -> float:
+    """Warps on each sub-partition of an SM that holds ``blocks`` blocks of ``warps`` warps."""
+    return blocks * warps / sub_partitions
+
+
+@law
+def with_warps(sums: Warps, warps: float, rho: float, log_idle: float) -> Warps:
+    """The sums with those over a cohort added.
+
+    Args:
+        sums: over the cohorts before.
+        warps: of the cohort on a sub-partition (:func:`warps_on`).
+        rho: share of time that one of them needs the slot, alone.
+        log_idle: ``log1p(-rho)``.
+    """
+    return Warps(sums.demand + warps * rho, sums.squared + warps * rho * rho, sums.log_idle + warps * log_idle)
+
+
+@law
+def share_slots(running: Warps, issue: float, oldest_first: float, light_wait: float) -> Sharing:
+    """How the ``running`` warps of an SM share issue slots; the other arguments are 1 where a mechanism is on."""
+    if issue <= 0.0 or running.demand <= 0.0:
+        return Sharing(0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+    return Sharing(
+        running.demand,
+        running.log_idle,
+        running.squared / running.demand,
+        mean_stretch(running.demand, running.log_idle),
+        tilt(running.demand) * oldest_first,
+        light_wait,
+    )
+
+
+@law
+def slot_stretch(sharing: Sharing, older: Warps, warps: float, rho: float, wait: float, log_idle: float) -> float:
+    """Factor (>= 1) on the latency of a running cohort's blocks from sharing issue slots, memory aside.
+
+    Args:
+        sharing: of all running cohorts of the SM.
+        older: sums over those that are older than this one.
+        warps, rho, log_idle: of the cohort, as for :func:`with_warps`.
+        wait: share of its latency that heavier co-residents can stretch.
+    """
+    if sharing.demand <= 0.0:
+        return 1.0
+    return block_stretch(
+        rho,
+        wait if sharing.light_wait > 0.0 else 0.0,
+        sharing.mean_rho,
+        sharing.mean,
+        sharing.leaning,
+        (older.demand + 0.5 * (warps * rho)) / sharing.demand,
+        older.log_idle,
+        sharing.log_idle - older.log_idle - warps * log_idle,
+    )
+
+
+@law
+def mean_stretch(demand: float, log_idle: float) -> float:
     """Mean stretch (>= 1) of the warps on a sub-partition.
 
     Args:
@@ -51,16 +150,25 @@ def mean_stretch(demand, log_idle):
     return max(1.0, demand / -math.expm1(log_idle))
 
 
-@njit(cache=True, inline="always")
-def tilt(demand):
+@law
+def tilt(demand: float) -> float:
     """How much older warps go first under a ``demand``: 0 (all equal) to 1 (the youngest gets nothing)."""
     if demand <= 1.0:
         return 0.0
-    return min(1.0, ((demand - 1.0) / (TILT_FULL - 1.0)) ** TILT_POWER)
+    return min(1.0, math.pow((demand - 1.0) / (TILT_FULL - 1.0), TILT_POWER))
 
 
-@njit(cache=True, inline="always")
-def block_stretch(rho, wait, mean_rho, mean, leaning, rank, log_idle_older, log_idle_younger):
+@law
+def block_stretch(
+    rho: float,
+    wait: float,
+    mean_rho: float,
+    mean: float,
+    leaning: float,
+    rank: float,
+    log_idle_older: float,
+    log_idle_younger: float,
+) -> float:
     """Factor on the latency of a block from sharing issue slots, memory aside.
 
     Args:
@@ -81,157 +189,126 @@ def block_stretch(rho, wait, mean_rho, mean, leaning, rank, log_idle_older, log_
     return 1.0 + extra
 
 
-@njit(cache=True, inline="always")
-def served_traffic(demand, bandwidth, norm):
+# ---- DRAM bandwidth across SMs -----------------------------------------------------------------------
+
+
+class Traffic(NamedTuple):
+    """What an SM asks of DRAM (see :func:`with_traffic`)."""
+
+    demand: float
+    """Bytes/us at the pace of its blocks without throttling."""
+    loading: float
+    """Its weight in the sharing: loading warps on a sub-partition."""
+
+
+NO_TRAFFIC = Traffic(0.0, 0.0)
+
+
+class Bandwidth(NamedTuple):
+    """How SMs share DRAM (see :func:`share_bandwidth`)."""
+
+    traffic: float
+    """Bytes/us served."""
+    level: float
+    """What is fair for a weight of 1 (bytes/us); 0: nobody is held up."""
+
+
+@law
+def with_traffic(sums: Traffic, blocks: int, warps: float, dram_bytes: float, time_us: float) -> Traffic:
+    """The sums with what a running cohort asks for.
+
+    Args:
+        sums: of the SM's cohorts before.
+        blocks, warps: of the cohort; the latter on a sub-partition.
+        dram_bytes: traffic of one block.
+        time_us: duration of a block, stretched by the sharing of issue slots.
+    """
+    if dram_bytes <= 0.0:
+        return sums
+    return Traffic(sums.demand + blocks * dram_bytes / time_us, sums.loading + warps)
+
+
+@law
+def share_bandwidth(
+    demands: Numbers, loadings: Numbers, sms: Numbers, kinds: int, bandwidth: float, norm: float
+) -> Bandwidth:
+    """How the SMs that ask for traffic share DRAM; sums run in the order of the kinds.
+
+    Args:
+        demands, loadings: at least ``kinds`` of each, :class:`Traffic` of an SM of each kind (> 0).
+        sms: how many such SMs there are.
+        kinds: their number.
+        bandwidth: reachable (bytes/us).
+        norm: exponent of the soft saturation.
+    """
+    total = 0.0
+    for i in range(kinds):
+        total += demands[i] * sms[i]
+    if total <= 0.0:
+        return Bandwidth(0.0, 0.0)
+    served = served_traffic(total, bandwidth, norm)
+    if served >= NEGLIGIBLE * total:
+        return Bandwidth(total, 0.0)
+    return Bandwidth(served, fair_level(demands, loadings, sms, kinds, served))
+
+
+@law
+def throttle(demand: float, loading: float, level: float) -> float:
+    """Factor (0, 1] on the progress of the memory-using blocks of an SM (its :class:`Traffic`) at a fair level."""
+    if level <= 0.0 or demand <= 0.0:
+        return 1.0
+    return granted(demand, level * loading) / demand
+
+
+@law
+def block_rate(time_us: float, dram_bytes: float, throttled: float) -> float:
+    """Progress (shares of a block a us) of blocks of duration ``time_us`` on an SM of that :func:`throttle`."""
+    return throttled / time_us if dram_bytes > 0.0 else 1.0 / time_us
+
+
+@law
+def served_traffic(demand: float, bandwidth: float, norm: float) -> float:
     """Traffic served (bytes/us) of a total ``demand`` by a memory of ``bandwidth``: soft saturation."""
-    return demand / (1.0 + (demand / bandwidth) ** norm) ** (1.0 / norm)
+    return demand / math.pow(1.0 + math.pow(demand / bandwidth, norm), 1.0 / norm)
 
 
-@njit(cache=True, inline="always")
-def granted(demand, level):
+@law
+def granted(demand: float, level: float) -> float:
     """Traffic (bytes/us) of an SM that asks for ``demand`` where its fair share is ``level``: soft minimum."""
     ratio = demand / level
     return demand / math.sqrt(1.0 + ratio * ratio)
 
 
-@njit(cache=True, inline="always")
-def first_level(demand, weight, capacity):
-    """The fair level if all SMs asked for the same in proportion to their weights: where Newton's method starts.
+@law
+def fair_level(demands: Numbers, loadings: Numbers, sms: Numbers, kinds: int, capacity: float) -> float:
+    """The level at which softly max-min shares add up to ``capacity``: Newton's method on its logarithm.
 
     Args:
-        demand: what all SMs ask for (bytes/us).
-        weight: sum of their weights.
-        capacity: what there is, less than ``demand``.
-    """
-    ratio = demand / capacity
-    return demand / (weight * math.sqrt(ratio * ratio - 1.0))
-
-
-@njit(cache=True, inline="always")
-def newton_gap(capacity, shared, slope):
-    """Newton's step on the logarithm of the level at which ``shared`` is given out; bounded, as shares flatten out."""
-    gap = (capacity - shared) / max(slope, 1e-9 * capacity)
-    return min(0.7, max(-0.7, gap))
-
-
-@njit(cache=True)
-def fair_level(demands, weights, counts, members, capacity):
-    """The level at which softly max-min shares add up to ``capacity``.
-
-    Args:
-        demands: shape ``(>= members,)``, what an SM of each kind asks for (bytes/us, >= 0).
-        weights: its weight in the sharing (loading warps, > 0 where it asks for anything).
-        counts: how many such SMs there are.
-        members: number of kinds.
-        capacity: what there is to share, less than the total demand.
+        demands, loadings, sms, kinds: as for :func:`share_bandwidth`.
+        capacity: what there is to share (bytes/us), less than the total demand.
 
     Returns:
         the traffic (bytes/us) that is fair for a weight of 1, to a relative 1e-12.
     """
     total = 0.0
-    total_weight = 0.0
-    for i in range(members):
-        if demands[i] > 0.0:
-            total += demands[i] * counts[i]
-            total_weight += weights[i] * counts[i]
-    level = first_level(total, total_weight, capacity)
+    weight = 0.0
+    for i in range(kinds):
+        total += demands[i] * sms[i]
+        weight += loadings[i] * sms[i]
+    # Where all SMs ask for the same in proportion to their weights, this is the solution.
+    ratio = total / capacity
+    level = total / (weight * math.sqrt(ratio * ratio - 1.0))
     for _ in range(60):
         shared = 0.0
         slope = 0.0
-        for i in range(members):
-            if demands[i] > 0.0:
-                traffic = granted(demands[i], level * weights[i])
-                served = traffic / demands[i]
-                shared += traffic * counts[i]
-                slope += traffic * (1.0 - served * served) * counts[i]
-        gap = newton_gap(capacity, shared, slope)
+        for i in range(kinds):
+            traffic = granted(demands[i], level * loadings[i])
+            served = traffic / demands[i]
+            shared += traffic * sms[i]
+            slope += traffic * (1.0 - served * served) * sms[i]
+        # Bounded, as shares flatten out.
+        gap = min(0.7, max(-0.7, (capacity - shared) / max(slope, 1e-9 * capacity)))
         level *= math.exp(gap)
         if abs(gap) < 1e-12:
             break
     return level
-
-
-@njit(cache=True, inline="always")
-def equal_blocks_us(gpu, block, residents):
-    """Duration of a block among ``residents`` equal blocks on an SM, memory aside."""
-    if gpu.issue == 0.0:
-        return block.latency_us
-    warps = residents * block.warps / gpu.sub_partitions
-    return block.latency_us * mean_stretch(warps * block.rho, warps * math.log1p(-block.rho))
-
-
-@njit(cache=True)
-def wave_us(gpu, block, residents, sms, fewer, fewer_sms):
-    """Duration of one wave: ``sms`` SMs hold ``residents`` equal blocks, ``fewer_sms`` only ``fewer``.
-
-    The SMs with fewer blocks end no later and leave their bandwidth to the others.
-
-    Args:
-        gpu: :data:`~gpusched_env.hardware.records.GPU_DTYPE` record.
-        block: :data:`~gpusched_env.hardware.records.BLOCK_DTYPE` record.
-        residents: blocks on each of the fuller SMs (>= 1).
-        sms: fuller SMs (>= 1).
-        fewer: blocks on each of the emptier SMs (< ``residents``).
-        fewer_sms: emptier SMs.
-    """
-    times = np.array([equal_blocks_us(gpu, block, residents), equal_blocks_us(gpu, block, max(fewer, 1))])
-    if block.dram_bytes <= 0.0:
-        return times[0]
-    weights = np.array([float(residents * block.warps), float(fewer * block.warps)])
-    demands = np.array([residents, fewer]) * block.dram_bytes / times
-    counts = np.array([float(sms), float(fewer_sms)])
-    if fewer == 0:
-        counts[1] = 0.0
-    done = 0.0
-    elapsed = 0.0
-    while True:
-        kinds = 2 if counts[1] > 0.0 else 1
-        slow = throttles(demands, weights, counts, kinds, gpu)
-        fuller = times[0] / slow[0]
-        if kinds == 1:
-            return elapsed + (1.0 - done) * fuller
-        elapsed = times[1] / slow[1]
-        if elapsed >= fuller:
-            return fuller
-        done = elapsed / fuller
-        counts[1] = 0.0
-
-
-@njit(cache=True)
-def throttles(demands, weights, counts, members, gpu):
-    """Factors (0, 1] on the progress of memory-using blocks of SMs of each kind (see :func:`fair_level`)."""
-    total = 0.0
-    for i in range(members):
-        total += demands[i] * counts[i]
-    factors = np.ones(members)
-    served = served_traffic(total, gpu.dram_bytes_per_us, gpu.dram_norm)
-    if served < NEGLIGIBLE * total:
-        level = fair_level(demands, weights, counts, members, served)
-        for i in range(members):
-            if demands[i] > 0.0:
-                factors[i] = granted(demands[i], level * weights[i]) / demands[i]
-    return factors
-
-
-@njit(cache=True)
-def solo_duration_us(gpu, block, blocks, blocks_per_sm):
-    """Duration of a kernel of ``blocks`` blocks alone on an idle GPU.
-
-    Full waves keep every SM at ``blocks_per_sm`` residents; blocks of a last, partial wave pack into
-    the SMs that free first. A kernel smaller than one wave spreads over all SMs (most-room placement).
-    """
-    wave = blocks_per_sm * gpu.sms
-    full = blocks // wave
-    rest = blocks - full * wave
-    if full > 0:
-        duration = full * wave_us(gpu, block, blocks_per_sm, gpu.sms, 0, 0)
-        if rest > 0:
-            packed = min(rest, blocks_per_sm)
-            odd = rest % packed
-            duration += wave_us(gpu, block, packed, rest // packed, odd, 1 if odd > 0 else 0)
-        return duration
-    least = rest // gpu.sms
-    crowded = rest - least * gpu.sms
-    if crowded == 0:
-        return wave_us(gpu, block, least, gpu.sms, 0, 0)
-    return wave_us(gpu, block, least + 1, crowded, least, gpu.sms - crowded)

@@ -8,9 +8,9 @@ current kernel at that moment; ties follow a device-specific order of SMs; conte
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from gpusched_env.compiling import law
 from gpusched_env.hardware.specs import GpuSpec
 
 
@@ -24,25 +24,41 @@ def sm_order(spec: GpuSpec) -> NDArray[np.int64]:
     return ids
 
 
-@njit(cache=True, inline="always")
-def fit(free_threads, free_warps, free_blocks, free_registers, free_shared, block):
-    """Blocks like ``block`` (:data:`BLOCK_DTYPE` record) that the free resources of an SM hold (>= 0)."""
-    room = min(free_threads // block.threads, free_warps // block.warps, free_blocks)
-    room = min(room, free_registers // block.registers)
-    if block.shared_bytes > 0:
-        room = min(room, free_shared // block.shared_bytes)
+@law
+def fit(
+    free_threads: int,
+    free_warps: int,
+    free_blocks: int,
+    free_registers: int,
+    free_shared: int,
+    threads: int,
+    warps: int,
+    registers: int,
+    shared_bytes: int,
+) -> int:
+    """Blocks that the free resources of an SM hold (>= 0).
+
+    Args:
+        free_threads, free_warps, free_blocks, free_registers, free_shared: what the SM has left.
+        threads, warps, registers, shared_bytes: allocated amounts of one block
+            (:class:`~gpusched_env.hardware.occupancy.BlockFootprint`).
+    """
+    room = min(free_threads // threads, free_warps // warps, free_blocks)
+    room = min(room, free_registers // registers)
+    if shared_bytes > 0:
+        room = min(room, free_shared // shared_bytes)
     return room
 
 
-@njit(cache=True, inline="always")
-def within(rank, first, count, sms):
+@law
+def within(rank: int, first: int, count: int, sms: int) -> bool:
     """Whether an SM is among the ``count`` ones from rank ``first`` on, wrapping around at ``sms``."""
     offset = rank - first
     return (offset if offset >= 0 else offset + sms) < count
 
 
-@njit(cache=True)
-def block_noise(rank, serial, block):
+@law
+def block_noise(rank: int, serial: int, block: int) -> float:
     """A reproducible number of mean 0 and deviation 1, uniform, for a block of a grid on an SM (a hash).
 
     Args:

@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import Reward, Scenario, load_scenario, scenario_names
 from gpusched_env.scenarios.variants import variant_changes
 from gpusched_env.scenarios.workload_sets import SetName
@@ -47,6 +48,7 @@ workload_sets:
 Training draws a variant for each episode; evaluation runs each held-out one:
 
 ```python
+from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scenarios.variants import scenario_variants, variant_changes
 
@@ -75,6 +77,7 @@ def document() -> str:
     parts += ["**Arrivals**, by `kind`, each with `start_us`, the earliest first arrival (default 0):", ""]
     parts += [f"- {_kind(process)}" for process in (ClosedLoop, Poisson, Periodic, Bursts, Backlog)]
     parts += ["", *_fields("The reward: weights of the cost terms", Reward)]
+    parts += _fields("The profiles that schedulers and agents are told", ProfileError)
     parts += ["## Workload sets", "", WORKLOAD_SETS]
     for scenario in scenarios:
         if scenario.workload_sets is not None:
@@ -111,7 +114,8 @@ def _fields(title: str, struct: type) -> list[str]:
 
 def _as_yaml(source: str) -> str:
     """A default as it would stand in a file."""
-    plain = {"None": "null", "True": "true", "False": "false", "Reward(turnaround=1.0)": "{turnaround: 1.0}"}
+    plain = {"None": "null", "True": "true", "False": "false"}
+    plain |= {"Reward(turnaround=1.0)": "{turnaround: 1.0}", "ProfileError()": "{}"}
     if source.startswith("("):
         items = ast.literal_eval(source)
         return f"[{', '.join(str(item) for item in items)}]"

@@ -7,7 +7,7 @@ import itertools
 import os
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from gpusched_env.data import read_recorded
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.scenarios.profile_error import with_profile_error
+from gpusched_env.scenarios.knowledge import Knowledge, knowledge_of
+from gpusched_env.scenarios.profile_error import ProfileError, Profiles, told_program
 from gpusched_env.scenarios.program import Compiler, JobProgram, NodeOp, as_graph, critical_path_us
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
 from gpusched_env.workload.alone import run_threads_alone
@@ -73,16 +74,29 @@ class TenantProgram:
     """Profiled turnaround of one job alone on the GPU (mean over variants)."""
 
 
+class _Made:
+    """What has been made of a problem; not copied or sent with it."""
+
+    __slots__ = ("adapted", "knowledge")
+
+    def __init__(self) -> None:
+        self.knowledge: Knowledge | None = None
+        self.adapted: dict[tuple[Contexts, tuple[CommandName, ...], float], Problem] = {}
+
+    def __reduce__(self) -> tuple[type[_Made], tuple[()]]:
+        return _Made, ()
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Problem:
-    """Everything a device needs to run a scenario, and everything a scheduler may know beforehand."""
+    """The truth: everything that a device needs to run a scenario. Schedulers get its :attr:`knowledge`."""
 
     scenario: Scenario
     gpu: GpuSpec
     kernels: tuple[KernelProfile, ...]
-    """Profiles by identity: equal name, grid, block, registers and shared memory of one workload."""
+    """True profiles by identity: equal name, grid, block, registers and shared memory of one workload."""
     gaps_us: NDArray[np.float64]
-    """Per identity, kernels and then graphs: profiled mean time from its end to the start of its tenant's next kernel in
+    """Per identity, kernels and then graphs: true profiled mean time from its end to the start of its tenant's next kernel in
     the iteration, alone on the GPU (copies between the two leave the SMs idle too); 0 for the last one."""
     graphs: tuple[GraphProfile, ...]
     """CUDA graphs; their identities follow those of the kernels."""
@@ -91,10 +105,43 @@ class Problem:
     the GPU's channels."""
     programs: tuple[TenantProgram, ...]
     """One a tenant, in the scenario's order."""
+    profiles: Profiles | None = None
+    """Durations and gaps that everybody is told; ``None``: the true ones."""
+    _made: _Made = field(default_factory=_Made, init=False, repr=False, compare=False)
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What a scheduler may know; made once."""
+        made = self._made
+        if made.knowledge is None:
+            made.knowledge = knowledge_of(self)
+        return made.knowledge
+
+    @property
+    def told(self) -> Profiles:
+        """Durations and gaps that everybody is told."""
+        return self.true_profiles if self.profiles is None else self.profiles
+
+    @property
+    def true_profiles(self) -> Profiles:
+        """Those of the recordings."""
+        durations = np.array([profile.duration_us for profile in (*self.kernels, *self.graphs)], np.float64)
+        return Profiles(duration_us=durations, gap_us=np.asarray(self.gaps_us, np.float64))
+
+    def with_profiles(self, profiles: Profiles) -> Problem:
+        """The same problem with other profiles told, those of a measurement stage for example."""
+        true_us = self.true_profiles.duration_us.tolist()
+        programs = tuple(told_program(program, true_us, profiles.duration_us) for program in self.programs)
+        return replace(self, profiles=profiles, programs=programs)
+
+    def with_profile_error(self, error: ProfileError) -> Problem:
+        """The same problem with this error in the true profiles, as if the scenario said so."""
+        told = self.with_profiles(self.true_profiles.distorted(error))
+        return replace(told, scenario=msgspec.structs.replace(self.scenario, profiles=error))
 
     def with_contexts(self, contexts: Contexts) -> Problem:
         """The same problem with tenants sharing a context, or each in its own."""
-        return replace(self, scenario=msgspec.structs.replace(self.scenario, contexts=contexts))
+        return self._with(contexts, self.scenario.commands, self.scenario.decision_us)
 
     def with_interception(self, interception_us: float) -> Problem:
         """The same problem with decisions that take ``interception_us`` more of the host's time.
@@ -104,14 +151,26 @@ class Problem:
         """
         if not interception_us >= 0.0:
             raise InputError(f"interception_us is {interception_us}, must be at least 0: deciding takes host time")
-        decision_us = self.scenario.decision_us + interception_us
-        return replace(self, scenario=msgspec.structs.replace(self.scenario, decision_us=decision_us))
+        scenario = self.scenario
+        return self._with(scenario.contexts, scenario.commands, scenario.decision_us + interception_us)
 
     def with_commands(self, commands: Sequence[CommandName]) -> Problem:
         """The same problem offering ``commands`` besides its own: what can be decided sets the decision epochs."""
-        own = self.scenario.commands
-        more = tuple(command for command in commands if command not in own)
-        return replace(self, scenario=msgspec.structs.replace(self.scenario, commands=(*own, *more)))
+        scenario = self.scenario
+        more = tuple(command for command in commands if command not in scenario.commands)
+        return self._with(scenario.contexts, (*scenario.commands, *more), scenario.decision_us)
+
+    def _with(self, contexts: Contexts, commands: tuple[CommandName, ...], decision_us: float) -> Problem:
+        """This problem if nothing differs, else always the same other one: devices keep what they make of a problem."""
+        scenario = self.scenario
+        if (contexts, commands, decision_us) == (scenario.contexts, scenario.commands, scenario.decision_us):
+            return self
+        known = self._made.adapted
+        found = known.get((contexts, commands, decision_us))
+        if found is None:
+            changed = msgspec.structs.replace(scenario, contexts=contexts, commands=commands, decision_us=decision_us)
+            found = known[contexts, commands, decision_us] = replace(self, scenario=changed)
+        return found
 
 
 def build_problem(
@@ -128,7 +187,7 @@ def build_problem(
     Raises:
         InputError: an unknown GPU or workload, a kernel that cannot fit on the GPU, tenants that need
             more memory than it has, stream priorities that it does not have, or an ``iteration_us`` that
-            no host speed gives.
+            no host speed gives or that is given for a graph.
     """
     profile = functools.partial(_shipped_profile, scenario.gpu) if gpu is None else functools.partial(_profile, gpu)
     gpu = gpu or load_gpu(scenario.gpu)
@@ -181,7 +240,7 @@ def build_problem(
         streams=tuple(streams),
         programs=programs,
     )
-    return with_profile_error(problem)
+    return problem if scenario.profiles == ProfileError() else problem.with_profile_error(scenario.profiles)
 
 
 def _workload_of(tenant: Tenant, workloads: Mapping[str, Workload], gpu: GpuSpec) -> Workload:
@@ -236,7 +295,12 @@ def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variat
     alone = []
     for variant in workload.variants if variation else workload.variants[:1]:
         job = compiler.job(variant)
-        if tenant.iteration_us is not None and tenant.launch == "eager":
+        if tenant.iteration_us is not None:
+            if tenant.launch == "graph":
+                raise InputError(
+                    f"tenant {tenant.name}: iteration_us is {tenant.iteration_us:g}, but launch is graph, which has no "
+                    "host times to scale; leave iteration_us out, or set launch to eager"
+                )
             job = job.with_host_times(_host_scale(job, tenant, compiler.gpu))
         _, spans = run_threads_alone(job.by_thread(), timing)
         placed = zip(job.ops, (span for thread in spans for span in thread), strict=True)

@@ -14,6 +14,8 @@ import msgspec
 
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.hardware.timing import host_copy_us
+from gpusched_env.workload.alone import chain_ends_us
+from gpusched_env.workload.events import Marks, Ref
 from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.workload import DEVICE_OPS, GraphNode, Op, OpKind, Segment, Variant, Workload
 
@@ -131,7 +133,7 @@ class Compiler:
 
     def job(self, variant: Variant) -> JobProgram:
         """The program of a variant."""
-        marks = _Marks(variant)
+        marks = Marks(variant)
         threads = [self._thread(ops, t, marks) for t, ops in enumerate(variant.all_threads)]
         return JobProgram(
             ops=tuple(op for ops in threads for op in ops),
@@ -139,7 +141,7 @@ class Compiler:
             marks=marks.count,
         )
 
-    def _thread(self, ops: tuple[Op, ...], thread: int, marks: _Marks) -> list[HostOp]:
+    def _thread(self, ops: tuple[Op, ...], thread: int, marks: Marks) -> list[HostOp]:
         left_us = sum(self._profiled_us(op) for op in ops)
         found: list[HostOp] = []
         spent_us = 0.0
@@ -147,7 +149,7 @@ class Compiler:
             spent_us += op.host_us
             if op.kind in (OpKind.RECORD, OpKind.WAIT):
                 continue
-            after = tuple(sorted({mark for ref in marks.awaited(thread, place) for mark in (marks.of(ref),)}))
+            after = marks.awaited_marks(thread, place)
             found.append(
                 HostOp(
                     kind=op.kind,
@@ -199,7 +201,7 @@ class Compiler:
     def _copy_us(self, op: Op | GraphNode) -> float:
         # A recorded copy keeps its time on the GPU of the recording; elsewhere the engine's speed decides.
         between = op.kind in (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST) and self.workload.gpu != self.gpu.name
-        return host_copy_us(self.gpu, op.bytes) if between else op.duration_us
+        return host_copy_us(op.bytes, self.gpu.copies.latency_us, self.gpu.copies.bytes_per_us) if between else op.duration_us
 
     def nodes(self, nodes: Sequence[GraphNode]) -> tuple[NodeOp, ...]:
         """A graph's nodes. Each goes on with the branch of a node that it waits for, if no other did, else on its own."""
@@ -221,72 +223,14 @@ class Compiler:
 
 def critical_path_us(nodes: Sequence[NodeOp], gap_us: float) -> float:
     """The time of a graph's longest chain of nodes, with ``gap_us`` between two."""
-    ends: list[float] = []
-    for node in nodes:
-        ends.append(max((ends[before] + gap_us for before in node.after), default=0.0) + node.device_us)
-    return max(ends)
-
-
-Ref = tuple[int, int]
-"""An operation of a variant: thread and place."""
-
-
-class _Marks:
-    """What the events of a variant stand for, and the marks of the operations that are waited for."""
-
-    def __init__(self, variant: Variant) -> None:
-        self._awaited: dict[Ref, tuple[Ref, ...]] = {}
-        self._events: dict[int, tuple[Ref, ...]] = {}
-        for thread, ops in enumerate(variant.all_threads):
-            self._resolve_records(thread, ops)
-        for thread, ops in enumerate(variant.all_threads):
-            self._resolve_waits(thread, ops)
-        tiles = [ref for op in variant.all_ops if op.tiles >= 0 for ref in self._events.get(op.tiles, ())[:1]]
-        used = sorted({ref for refs in self._awaited.values() for ref in refs} | set(tiles))
-        self._numbers = {ref: number for number, ref in enumerate(used)}
-        self.count = len(used)
-
-    def _resolve_records(self, thread: int, ops: tuple[Op, ...]) -> None:
-        frontier: dict[int, tuple[Ref, ...]] = {}
-        for place, op in enumerate(ops):
-            if op.kind in DEVICE_OPS:
-                frontier[op.stream] = ((thread, place),)
-            elif op.kind is OpKind.RECORD:
-                self._events[op.index] = frontier.get(op.stream, ())
-            elif op.kind is OpKind.WAIT:
-                known = self._events.get(op.index, ())
-                frontier[op.stream] = (*frontier.get(op.stream, ()), *known)
-
-    def _resolve_waits(self, thread: int, ops: tuple[Op, ...]) -> None:
-        waits: dict[int, list[Ref]] = {}
-        for place, op in enumerate(ops):
-            if op.kind is OpKind.WAIT:
-                waits.setdefault(op.stream, []).extend(self._events.get(op.index, ()))
-            elif op.kind is OpKind.SYNC_EVENT:
-                self._awaited[thread, place] = self._events.get(op.index, ())
-            elif op.kind in DEVICE_OPS:
-                before = dict.fromkeys(waits.pop(op.stream, ()))
-                self._awaited[thread, place] = tuple(ref for ref in before if ref != (thread, place))
-
-    def awaited(self, thread: int, place: int) -> tuple[Ref, ...]:
-        """The operations that one waits for by events."""
-        return self._awaited.get((thread, place), ())
-
-    def of(self, ref: Ref) -> int:
-        """The mark of an operation; -1: none waits for it."""
-        return self._numbers.get(ref, -1)
-
-    def tiles(self, op: Op) -> int:
-        """The mark of the kernel whose tiles a kernel waits for; -1: none."""
-        producers = self._events.get(op.tiles, ())[:1] if op.tiles >= 0 else ()
-        return self.of(producers[0]) if producers else -1
+    return max(chain_ends_us(((node.after, node.device_us) for node in nodes), gap_us))
 
 
 def as_graph(workload: Workload, gpu: GpuSpec) -> Workload:
     """The workload with each iteration as one graph: what followed in a stream, or waited for an event, still does."""
     graphs, variants = [], []
     for variant in workload.variants:
-        marks = _Marks(variant)
+        marks = Marks(variant)
         places: dict[Ref, int] = {}
         tails: dict[int, int] = {}
         nodes: list[GraphNode] = []
@@ -347,5 +291,3 @@ def with_graphs_opened(job: JobProgram, gpu: GpuSpec, spare: Sequence[int]) -> J
 def branches(job: JobProgram) -> int:
     """Most branches of a graph in a program."""
     return max((node.branch + 1 for op in job.ops for node in op.nodes), default=0)
-
-

@@ -15,11 +15,12 @@ import yaml
 from msgspec import Meta
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.workload_sets import WorkloadSets, problem_with_sets
 from gpusched_env.workload.tenant import Tenant
 
 CommandName = Literal["launch", "preempt", "partition", "reject"]
-PreemptionChoice = Literal["drain", "save", "reset", "save-part"]
+PreemptionName = Literal["drain", "save", "reset", "save-part"]
 Contexts = Literal["shared", "per-tenant"]
 
 
@@ -61,7 +62,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Stream priorities that an agent can choose for a launch."""
     streams: Annotated[int, Meta(ge=0)] = 0
     """Streams of the scheduler's own, into which it can launch any tenant's kernels."""
-    preemption: Annotated[tuple[PreemptionChoice, ...], Meta(min_length=1)] = ("drain", "save", "reset")
+    preemption: Annotated[tuple[PreemptionName, ...], Meta(min_length=1)] = ("drain", "save", "reset")
     """Ways of preempting that an agent can choose, if ``preempt`` is among the commands; ``save-part``: only the blocks
     on a quarter, half or three quarters of the SMs are saved."""
     contexts: Contexts = "shared"
@@ -72,11 +73,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Kernels that a host may have issued and unfinished before its next launch call blocks (CUDA's queue)."""
     variation: bool = True
     """Jobs vary as the recorded iterations did; off: every job repeats the first recorded iteration."""
-    profile_error: Annotated[float, Meta(ge=1)] = 1.0
-    """Profiled durations and gaps of kernels are off by a factor each, log-uniform from one over this to this; what the
-    device runs is not. 1: they are right."""
-    profile_seed: Annotated[int, Meta(ge=0)] = 0
-    """Which such factors."""
+    profiles: ProfileError = ProfileError()
+    """How the profiles are off that schedulers and agents are told, while the device runs the true kernels."""
     reward: Reward = Reward(turnaround=1.0)
     workload_sets: WorkloadSets | None = None
     """Variants to train on and to evaluate on; see :mod:`gpusched_env.scenarios.variants`."""

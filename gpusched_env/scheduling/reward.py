@@ -22,10 +22,10 @@ import math
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from gpusched_env.hardware.power import power_w
+from gpusched_env.compiling import cached
+from gpusched_env.hardware.power import board_power_w
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.workload.arrivals import ClosedLoop
@@ -67,7 +67,7 @@ def _with_what_is_left(problem: Problem, costs: Costs) -> Costs:
     charged = Costs(len(problem.programs))
     charged.jobs_us[:], charged.slo_misses[:] = costs.jobs_us, costs.slo_misses
     charged.energy_j, charged.makespan_us = costs.energy_j, costs.makespan_us
-    peak_w = power_w(problem.gpu, problem.gpu.sms, problem.gpu.dram_bytes_per_us)
+    peak_w = board_power_w(problem.gpu, problem.gpu.sms, problem.gpu.dram_bytes_per_us)
     for row, program in enumerate(problem.programs):
         tenant, alone_us = program.tenant, program.alone_us
         loop = tenant.arrivals if isinstance(tenant.arrivals, ClosedLoop) else None
@@ -100,7 +100,7 @@ def reward_weights(problem: Problem) -> Floats:
     return np.array([getattr(reward, name) for name in COST_TERMS], np.float64)
 
 
-@njit(cache=True)
+@cached()
 def jobs_left(
     arrived: float,
     completed: float,
@@ -131,7 +131,7 @@ def jobs_left(
     return arrived - completed, unsent
 
 
-@njit(cache=True)
+@cached()
 def weigh(
     jobs_us: Floats,
     slo_misses: Floats,
@@ -171,7 +171,7 @@ def weigh(
     return weighted_sum(terms_out, reward_weights)
 
 
-@njit(cache=True)
+@cached()
 def weighted_sum(terms: Floats, reward_weights: Floats) -> float:
     """The sum of ``terms`` times their weights, in order."""
     total = 0.0

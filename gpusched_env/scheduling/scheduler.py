@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.view import View
@@ -20,11 +21,29 @@ class Scheduler(Protocol):
     session then sets the device up that way. One that needs to be asked also where only a preemption or a
     partition is left to decide names those commands in the class attribute ``commands``, for example
     ``("preempt",)``; the session offers them besides the scenario's. One whose way of intercepting launches costs
-    host time says how much, a decision, in the attribute ``interception_us``; it adds to the scenario's.
+    host time says how much, a decision, in the attribute ``interception_us``; it adds to the scenario's. One that
+    is to know what no scheduler can know is :class:`Clairvoyant`.
     """
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
-        """A new episode of ``problem`` begins (GPU, tenants, kernel profiles); forget the last one."""
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        """A new episode begins, of which this is known beforehand; forget the last one."""
 
     def decide(self, view: View) -> Command:
         """The next command. ``Wait`` ends the epoch; it is always legal."""
+
+
+class Clairvoyant(Scheduler, Protocol):
+    """A scheduler that is told the truth: a bound for others, marked in every table.
+
+    It sets the class attribute ``clairvoyant = True``.
+    """
+
+    clairvoyant: bool
+
+    def see(self, truth: Problem, seed: int) -> None:
+        """What the device is given for the next episode; called before ``reset``."""
+
+
+def is_clairvoyant(scheduler: Scheduler) -> TypeGuard[Clairvoyant]:
+    """Whether ``scheduler`` asks for the truth."""
+    return bool(getattr(scheduler, "clairvoyant", False))

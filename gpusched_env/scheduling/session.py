@@ -12,7 +12,7 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
 from gpusched_env.scheduling.timeline import Detail, Timeline
 
 SCHEDULER_STREAM = 0x5C4ED
@@ -36,6 +36,31 @@ class Episode:
     wall_s: float
 
 
+def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
+    """``problem`` with the contexts, commands and host time that ``scheduler`` asks for; the same one each time."""
+    contexts = getattr(scheduler, "contexts", None)
+    if contexts is not None:
+        problem = problem.with_contexts(contexts)
+    problem = problem.with_commands(getattr(scheduler, "commands", ()))
+    return problem.with_interception(getattr(scheduler, "interception_us", 0.0))
+
+
+def begin(scheduler: Scheduler, problem: Problem, seed: int) -> None:
+    """Tell ``scheduler`` what it may know of the next episode; the truth only if it asks for that."""
+    if is_clairvoyant(scheduler):
+        scheduler.see(problem, seed)
+    scheduler.reset(problem.knowledge, scheduler_rng(seed))
+
+
+def scheduler_rng(seed: int) -> np.random.Generator:
+    """A scheduler's random numbers in the episode of ``seed``; nothing in the generator tells the seed."""
+    sequence = np.random.SeedSequence([SCHEDULER_STREAM, seed])
+    # A generator keeps what it was made of: not the seed, but numbers drawn from it.
+    bits = np.random.PCG64(np.random.SeedSequence(sequence.generate_state(4).tolist()))
+    bits.state = np.random.PCG64(sequence).state
+    return np.random.Generator(bits)
+
+
 def run_episode(
     scheduler: Scheduler,
     problem: Problem,
@@ -55,12 +80,8 @@ def run_episode(
         DeadlockError: work is left but nothing can happen any more.
     """
     began = time.perf_counter()
-    contexts = getattr(scheduler, "contexts", None)
-    if contexts is not None:
-        problem = problem.with_contexts(contexts)
-    problem = problem.with_commands(getattr(scheduler, "commands", ()))
-    problem = problem.with_interception(getattr(scheduler, "interception_us", 0.0))
-    scheduler.reset(problem, np.random.default_rng([SCHEDULER_STREAM, seed]))
+    problem = problem_for(scheduler, problem)
+    begin(scheduler, problem, seed)
     view = device.reset(problem, seed, record=record)
     steps = decisions = 0
     while view is not None:

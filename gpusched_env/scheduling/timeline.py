@@ -54,7 +54,7 @@ class Columns:
         whole = exact.astype(np.float64)
         whole[:, self._is_time] /= PS_PER_US
         whole[exact >= NEVER] = np.inf
-        return np.hstack([whole, np.array(self._floats, np.float64).reshape(len(exact), self.floats)])
+        return np.hstack([whole, np.array(self._floats, np.float64).reshape(len(self), self.floats)])
 
     def column(self, name: str) -> NDArray[np.float64]:
         """A copy of one column."""

@@ -12,6 +12,8 @@ stored as floats. Unknown times are ``inf``.
 from __future__ import annotations
 
 import enum
+import itertools
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -51,9 +53,10 @@ class PendingColumn(enum.IntEnum):
     SMS = enum.auto()
     """SMs that the kernel would use on an empty GPU."""
     PROFILED_US = enum.auto()
-    """Profiled mean duration alone (of the whole kernel)."""
+    """Profiled mean duration alone (of the whole kernel); NaN if it was never measured."""
     PROFILED_GAP_US = enum.auto()
-    """Profiled mean time from its end to the start of its tenant's next kernel, alone on the GPU."""
+    """Profiled mean time from its end to the start of its tenant's next kernel, alone on the GPU; NaN if it was never
+    measured."""
     PROFILED_ISSUE = enum.auto()
     """Profiled share of issue slots it uses alone, 0 to 1."""
     PROFILED_DRAM = enum.auto()
@@ -67,7 +70,8 @@ class PendingColumn(enum.IntEnum):
     DEADLINE_US = enum.auto()
     """When its job exceeds the tenant's SLO; ``inf`` without one."""
     JOB_LEFT_US = enum.auto()
-    """Profiled device time of what is left of its job, this kernel included."""
+    """Profiled device time of what is left of its job, this kernel included: the job's, which its service knows, spread
+    over its kernels as their profiles say."""
     PREEMPTED = enum.auto()
     """1 if it ran before and was preempted."""
     STREAM = enum.auto()
@@ -107,6 +111,7 @@ class RunningColumn(enum.IntEnum):
     BLOCKS_RESIDENT = enum.auto()
     """Blocks on SMs now, those included that are being saved."""
     PROFILED_US = enum.auto()
+    """NaN if it was never measured."""
     PROFILED_ISSUE = enum.auto()
     PROFILED_DRAM = enum.auto()
     DEADLINE_US = enum.auto()
@@ -150,7 +155,8 @@ class TenantColumn(enum.IntEnum):
     LAST_END_US = enum.auto()
     """When the tenant's last kernel or copy to finish did so; 0 before."""
     LAUNCHED_LEFT_US = enum.auto()
-    """Predicted time left of its launched, unfinished kernels, summed: of each ``max(0, PROFILED_US - ELAPSED_US)``."""
+    """Predicted time left of its launched, unfinished kernels, summed: of each ``max(0, PROFILED_US - ELAPSED_US)``, 0
+    if it was never measured."""
     RUNNING_LEFT_US = enum.auto()
     """The least of its kernels that have started (``STARTED``); ``inf`` without one."""
     PARTITIONABLE = enum.auto()
@@ -245,13 +251,27 @@ class Source(Protocol):
 S = TypeVar("S", bound=Source)
 
 
+_NUMBERS: weakref.WeakKeyDictionary[Source, int] = weakref.WeakKeyDictionary()
+_SOURCES: weakref.WeakValueDictionary[int, Source] = weakref.WeakValueDictionary()
+_NEXT = itertools.count()
+
+
+def _number(source: Source) -> int:
+    """What stands for a device in its views: they must not hold the device itself, which holds the truth."""
+    found = _NUMBERS.get(source)
+    if found is None:
+        found = _NUMBERS[source] = next(_NEXT)
+        _SOURCES[found] = source
+    return found
+
+
 class LazyView(View):
     """A view whose fields are made when they are first read: most schedulers read few of them."""
 
     def __init__(self, source: S, time_us: float, builders: Mapping[str, Callable[[S], Any]]) -> None:
         """``builders``: what makes each field but ``time_us``."""
         fields = self.__dict__
-        fields["_source"] = source
+        fields["_source"] = _number(source)
         fields["_builders"] = builders
         fields["_epoch"] = source.epoch
         fields["time_us"] = time_us
@@ -260,8 +280,8 @@ class LazyView(View):
         builder = self.__dict__["_builders"].get(name)
         if builder is None:
             raise AttributeError(name)
-        source = self.__dict__["_source"]
-        if source.epoch != self.__dict__["_epoch"]:
+        source = _SOURCES.get(self.__dict__["_source"])
+        if source is None or source.epoch != self.__dict__["_epoch"]:
             raise GpuschedError("a view must be read before the next command is applied")
         value = self.__dict__[name] = builder(source)
         return value

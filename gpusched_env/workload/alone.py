@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from gpusched_env.hardware.specs import Timing
-from gpusched_env.workload.workload import DEVICE_OPS, OpKind
+from gpusched_env.workload.events import Marks
+from gpusched_env.workload.workload import DEVICE_OPS, GraphNode, OpKind, Variant
 
 
 class AloneOp(NamedTuple):
@@ -45,6 +46,50 @@ class _Op(Protocol):
     def after(self) -> tuple[int, ...]: ...
     @property
     def mark(self) -> int: ...
+
+
+def chain_ends_us(nodes: Iterable[tuple[Sequence[int], float]], gap_us: float) -> list[float]:
+    """When each node of a CUDA graph ends that runs by itself, since the graph's start.
+
+    Args:
+        nodes: the earlier nodes that it waits for, and its duration.
+        gap_us: time between two nodes that follow each other.
+    """
+    ends: list[float] = []
+    for after, duration_us in nodes:
+        ends.append(max((ends[before] + gap_us for before in after), default=0.0) + duration_us)
+    return ends
+
+
+def graph_ends_us(nodes: Sequence[GraphNode], timing: Timing) -> list[float]:
+    """The same of a recorded graph on the GPU of its recording."""
+    return chain_ends_us(((node.after, node.duration_us) for node in nodes), timing.graph_gap_us)
+
+
+def recorded_threads(
+    variant: Variant, graphs: Sequence[Sequence[GraphNode]], timing: Timing
+) -> list[list[tuple[int, AloneOp]]]:
+    """What :func:`run_threads_alone` takes, of a variant on the GPU of its recording, with the operations' places.
+
+    Records and waits are not among them: their host time is the next operation's.
+    """
+    marks = Marks(variant)
+    threads = []
+    for thread, ops in enumerate(variant.all_threads):
+        found: list[tuple[int, AloneOp]] = []
+        spent_us = 0.0
+        for place, op in enumerate(ops):
+            spent_us += op.host_us
+            if op.kind in (OpKind.RECORD, OpKind.WAIT):
+                continue
+            device_us = max(graph_ends_us(graphs[op.index], timing)) if op.kind is OpKind.GRAPH else op.duration_us
+            after, mark = marks.awaited_marks(thread, place), marks.of((thread, place))
+            found.append((place, AloneOp(op.kind, spent_us, device_us, op.stream, after=after, mark=mark)))
+            spent_us = 0.0
+        if spent_us > 0.0:
+            found.append((len(ops), AloneOp(OpKind.HOST, spent_us, 0.0)))
+        threads.append(found)
+    return threads
 
 
 def run_alone(

@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from numba.extending import register_jitable as shared
-
+from gpusched_env.compiling import procedure
 from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson
 from gpusched_env.workload.workload import OpKind
 
 # Timers of this module.
@@ -36,6 +36,27 @@ POISSON: Final = 1
 PERIODIC: Final = 2
 BURSTS: Final = 3
 BACKLOG: Final = 4
+
+
+
+def arrival_numbers(process: ArrivalProcess) -> dict[str, float]:
+    """An arrival process as the numbers that :func:`program` has."""
+    numbers = {
+        "arrivals": 0, "start_us": process.start_us, "think_us": 0.0, "rate_per_s": 0.0, "period_us": 0.0, "burst_go": 0.0,
+    }  # fmt: skip
+    match process:
+        case ClosedLoop():
+            return numbers | {"arrivals": CLOSED_LOOP, "think_us": process.think_us}
+        case Poisson():
+            return numbers | {"arrivals": POISSON, "rate_per_s": process.rate_per_s}
+        case Periodic():
+            return numbers | {"arrivals": PERIODIC, "period_us": process.period_us}
+        case Bursts():
+            burst_go = 1.0 - 1.0 / process.mean_size
+            return numbers | {"arrivals": BURSTS, "rate_per_s": process.rate_per_s, "burst_go": burst_go}
+        case Backlog():
+            return numbers | {"arrivals": BACKLOG}
+
 
 # States of a job.
 WAITING: Final = 0
@@ -168,13 +189,13 @@ def log_rejection(w: Any, tenant: int, number: int) -> None:
 # ---- arrivals ---------------------------------------------------------------------------------------------------------
 
 
-@shared
+@procedure
 def exponential_us(u, rate_per_s):
     """A random gap of mean ``1e6 / rate_per_s``: the quantile function at the draw ``u``."""
     return -math.log1p(-u) * 1e6 / rate_per_s
 
 
-@shared
+@procedure
 def begin(w, tenant):
     """The first timer of a tenant."""
     p = program(w, tenant)
@@ -185,7 +206,7 @@ def begin(w, tenant):
     set_timer(w, ARRIVAL, tenant, first_ps)
 
 
-@shared
+@procedure
 def gap_us(w, tenant):
     """From the arrival of a job to the next one (in a closed loop: from its completion)."""
     p = program(w, tenant)
@@ -201,7 +222,7 @@ def gap_us(w, tenant):
     return 0.0
 
 
-@shared
+@procedure
 def arrival_due(w, tenant):
     """A job arrives; which recorded iteration it repeats, and how fast the host is, is drawn."""
     p = program(w, tenant)
@@ -227,7 +248,7 @@ def arrival_due(w, tenant):
 # ---- host threads -------------------------------------------------------------------------------------------------------
 
 
-@shared
+@procedure
 def take_job(w, tenant):
     """An idle host takes up the oldest job that waits."""
     c = client(w, tenant)
@@ -255,7 +276,7 @@ def take_job(w, tenant):
         return
 
 
-@shared
+@procedure
 def go_on(w, k):
     """A thread turns to its next operation, or is done with the job."""
     t = thread(w, k)
@@ -271,7 +292,7 @@ def go_on(w, k):
         set_timer(w, HOST, c.first_thread, w.now_ps)
 
 
-@shared
+@procedure
 def thread_due(w, k):
     """A host thread takes its next step."""
     t = thread(w, k)
@@ -296,7 +317,7 @@ def thread_due(w, k):
     go_on(w, k)
 
 
-@shared
+@procedure
 def may_pass(w, tenant, place, kind):
     """Whether nothing keeps a host thread at an operation."""
     c = client(w, tenant)
@@ -319,7 +340,7 @@ def may_pass(w, tenant, place, kind):
     return c.outstanding < rules(w).launch_depth
 
 
-@shared
+@procedure
 def awaited_end_ps(w, tenant, place, kind):
     """When the last operation ended that a synchronisation waits for; far in the past if there was none."""
     if kind == SYNC:
@@ -332,7 +353,7 @@ def awaited_end_ps(w, tenant, place, kind):
     return latest
 
 
-@shared
+@procedure
 def wake_threads(w, tenant):
     """Something that a tenant's threads may wait for has happened: they look again."""
     c = client(w, tenant)
@@ -343,7 +364,7 @@ def wake_threads(w, tenant):
             set_timer(w, HOST, k, w.now_ps)
 
 
-@shared
+@procedure
 def operation_issued(w, tenant, number, row, m, launch):
     """A device operation of a job was issued: into a stream, with a mark (-1: none), as ``launch``."""
     client(w, tenant).outstanding += 1
@@ -353,7 +374,7 @@ def operation_issued(w, tenant, number, row, m, launch):
         wake_threads(w, tenant)
 
 
-@shared
+@procedure
 def operation_finished(w, tenant, number, row, m, launch):
     """A device operation has ended, or has vanished with its job; arguments as for :func:`operation_issued`."""
     c = client(w, tenant)
@@ -377,7 +398,7 @@ def operation_finished(w, tenant, number, row, m, launch):
 # ---- jobs ---------------------------------------------------------------------------------------------------------------
 
 
-@shared
+@procedure
 def accrue_jobs(w, tenant):
     """Count the time that the jobs in the system have spent up to now."""
     c = client(w, tenant)
@@ -385,7 +406,7 @@ def accrue_jobs(w, tenant):
     c.jobs_since_ps = w.now_ps
 
 
-@shared
+@procedure
 def complete_job(w, tenant, number):
     """All operations of a job have finished."""
     c = client(w, tenant)
@@ -400,7 +421,7 @@ def complete_job(w, tenant, number):
     job_leaves(w, tenant, number)
 
 
-@shared
+@procedure
 def job_leaves(w, tenant, number):
     """A job has completed or was rejected."""
     p = program(w, tenant)
@@ -419,7 +440,7 @@ def job_leaves(w, tenant, number):
         set_timer(w, ARRIVAL, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
 
 
-@shared
+@procedure
 def arm_deadline(w, tenant):
     """Set the timer to the earliest deadline that is not past (deadlines come in order of arrival)."""
     c = client(w, tenant)
@@ -433,7 +454,7 @@ def arm_deadline(w, tenant):
     set_timer(w, DEADLINE, tenant, NEVER)
 
 
-@shared
+@procedure
 def deadline_due(w, tenant):
     """A job in the system has exceeded its SLO."""
     c = client(w, tenant)
@@ -442,7 +463,7 @@ def deadline_due(w, tenant):
     arm_deadline(w, tenant)
 
 
-@shared
+@procedure
 def rejectable(w, tenant, number):
     """Whether a job in the system may be rejected now: an end to charge it up to, and no loop at one instant."""
     c = client(w, tenant)
@@ -450,7 +471,7 @@ def rejectable(w, tenant, number):
     return rules(w).horizon_us < math.inf and not again
 
 
-@shared
+@procedure
 def reject(w, tenant, number):
     """A job is given up: charged as if it stayed until the horizon and were then done alone, and the host goes on.
 

@@ -28,6 +28,6 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     launch: Literal["eager", "graph"] = "eager"
     """``eager``: kernel by kernel, as recorded; ``graph``: an iteration is one CUDA-graph launch."""
     iteration_us: Annotated[float, Meta(gt=0)] | None = None
-    """Host speed: scale the recorded host times so that an iteration alone takes this long."""
+    """Host speed: scale the recorded host times so that an iteration alone takes this long (``eager`` only)."""
     memory_bytes: Annotated[int, Meta(ge=0)] = 0
     """Device memory that the tenant holds throughout."""

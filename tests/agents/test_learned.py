@@ -27,6 +27,10 @@ from gpusched_env.scheduling.session import run_episode
 from tests.agents.made_up import made_up, written
 
 BRIEF = {"horizon_us": 6000.0}
+SMALL: dict[str, Any] = {
+    "tenants": {"batch": {"arrivals": {"kind": "closed-loop"}, "jobs": 6}, "urgent": {"jobs": 6}},
+    "stream_priorities": (0, -1),
+}
 EVERYTHING: dict[str, Any] = {
     "commands": ("launch", "preempt", "partition"),
     "preemption": ("drain", "reset"),
@@ -55,9 +59,15 @@ def scheduled(scheduler: Scheduler, scenario: Scenario, seed: int, device: str =
     return episode_metrics(run_episode(scheduler, build_problem(scenario), make_device(device), seed))
 
 
-@pytest.mark.parametrize("device", ["compiled", "reference"])
 @pytest.mark.parametrize("kind", ["slots", "mlp", "rule"])
-@pytest.mark.parametrize(("name", "changes"), [("InferenceBesideTraining", BRIEF), ("ThreeTenants", EVERYTHING)])
+@pytest.mark.parametrize(
+    ("device", "name", "changes"),
+    [
+        ("compiled", "InferenceBesideTraining", BRIEF),
+        ("compiled", "ThreeTenants", EVERYTHING),
+        ("reference", "Toy", {**EVERYTHING, **SMALL}),
+    ],
+)
 def test_it_costs_what_the_policy_costs_in_the_environment(
     device: str, kind: str, name: str, changes: dict[str, Any]
 ) -> None:
@@ -127,7 +137,7 @@ def test_other_commands_are_refused(changes: dict[str, Any], message: str) -> No
     scheduler = LearnedScheduler(made_up("ThreeTenants"))
     problem = build_problem(load_scenario("ThreeTenants", **changes))
     with pytest.raises(InputError, match=message):
-        scheduler.reset(problem, np.random.default_rng(0))
+        scheduler.reset(problem.knowledge, np.random.default_rng(0))
 
 
 def test_it_can_be_sent_to_another_process_and_described() -> None:

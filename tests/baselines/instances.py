@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.session import Episode, run_episode
@@ -32,6 +32,6 @@ def launches(scheduler: Scheduler, problem: Problem, tenant: int) -> list[float]
 
 
 def episode(scheduler: Scheduler, problem: Problem) -> Episode:
-    done = run_episode(scheduler, problem, ReferenceDevice(), 0, record="kernels")
+    done = run_episode(scheduler, problem, CompiledDevice(), 0, record="kernels")
     assert done.done
     return done

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpusched_env.baselines.fikit import Fikit
-from gpusched_env.baselines.misinformed import Misinformed, forgotten, scaled
-from gpusched_env.baselines.profiles import Profiles
-from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.baselines.profiles import measure_profiles
+from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.profile_error import ProfileError, Profiles
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.session import run_episode
@@ -85,8 +83,7 @@ def test_a_rest_up_to_epsilon_is_left_idle(tmp_path: Path, epsilon_us: float, fi
 def test_filling_stops_when_the_holder_is_back_early(tmp_path: Path) -> None:
     """Told gaps of 200 us, it goes on filling; the holder's kernel, there at 60 us, waits for the running one only."""
     built = problem(tmp_path, {"ops": GAP}, of(20.0, kernels=5))
-    told = Misinformed(fikit(), functools.partial(scaled, gap=4.0))
-    assert times(told, built) == [
+    assert times(fikit(), built.with_profile_error(ProfileError(gaps=4.0))) == [
         (0, 0.0, 10.0), (1, 10.0, 30.0), (1, 30.0, 50.0), (1, 50.0, 70.0), (0, 70.0, 80.0),
         (1, 80.0, 100.0), (1, 100.0, 120.0),
     ]  # fmt: skip
@@ -150,39 +147,36 @@ def test_interception_costs_host_time(tmp_path: Path) -> None:
 def test_the_measurement_stage_finds_the_profiles_of_a_program_without_surprises(tmp_path: Path) -> None:
     """Gaps come out of runs on a device as they are worked out beforehand; and wrong profiles do not matter then."""
     built = problem(tmp_path, {"ops": GAP}, of(20.0), of(40.0))
-    told = functools.partial(Misinformed, distortion=functools.partial(scaled, duration=9.0, gap=0.1))
-    assert (1, 10.0, 50.0) not in times(told(fikit()), built)
-    assert times(told(fikit(runs=2)), built) == times(fikit(), built)
+    wrong = built.with_profile_error(ProfileError(durations=9.0, gaps=0.1))
+    assert (2, 10.0, 50.0) not in times(fikit(), wrong)
+    measured = wrong.with_profiles(measure_profiles(wrong, CompiledDevice(), runs=2))
+    assert (2, 10.0, 50.0) in times(fikit(), measured)
+    assert times(fikit(), measured) == times(fikit(), built)
 
 
 def test_without_any_profile_the_order_of_urgency_remains(tmp_path: Path) -> None:
     built = problem(tmp_path, {"ops": GAP}, of(20.0))
-    unknown = Misinformed(fikit(), functools.partial(forgotten, share=1.0))
-    assert times(unknown, built) == [(0, 0.0, 10.0), (0, 60.0, 70.0), (1, 70.0, 90.0)]
+    unknown = built.with_profile_error(ProfileError(forget=1.0))
+    assert times(fikit(), unknown) == [(0, 0.0, 10.0), (0, 60.0, 70.0), (1, 70.0, 90.0)]
+
+
+def without_the_long_one(built: Problem) -> Problem:
+    """Kernels of 40 us were never measured."""
+    known = np.where(built.told.duration_us == 40.0, np.nan, 1.0)
+    return built.with_profiles(Profiles(built.told.duration_us * known, built.told.gap_us * known))
 
 
 def test_a_kernel_never_measured_counts_as_the_mean_of_its_tenants_others(tmp_path: Path) -> None:
     """Of the second tenant's kernels (8, 40 and 8 us) the middle one is unknown: 8 us, so both go into the gap."""
     built = problem(tmp_path, {"ops": GAP}, {"ops": [K(4, 8.0), K(4, 40.0), K(4, 8.0)], "priority": 1})
-
-    def forget_the_long_one(profiles: Profiles, rng: np.random.Generator) -> Profiles:
-        known = np.where(profiles.duration_us == 40.0, np.nan, 1.0)
-        return Profiles(profiles.duration_us * known, profiles.gap_us * known)
-
-    assert times(Misinformed(fikit(), forget_the_long_one), built)[:3] == [
+    assert times(fikit(), without_the_long_one(built))[:3] == [
         (0, 0.0, 10.0), (1, 10.0, 18.0), (1, 18.0, 58.0),
     ]  # fmt: skip
 
 
 def test_a_tenant_never_measured_waits_while_others_fill(tmp_path: Path) -> None:
     built = problem(tmp_path, {"ops": GAP}, of(20.0), of(40.0))
-
-    def forget_the_long_one(profiles: Any, rng: np.random.Generator) -> Any:
-        return dataclasses.replace(
-            profiles, duration_us=np.where(profiles.duration_us == 40.0, np.nan, profiles.duration_us)
-        )
-
-    assert times(Misinformed(fikit(), forget_the_long_one), built) == [
+    assert times(fikit(), without_the_long_one(built)) == [
         (0, 0.0, 10.0), (1, 10.0, 30.0), (0, 60.0, 70.0), (2, 70.0, 110.0),
     ]  # fmt: skip
 
@@ -190,9 +184,9 @@ def test_a_tenant_never_measured_waits_while_others_fill(tmp_path: Path) -> None
 def test_contexts_are_an_option() -> None:
     built = build_problem(load_scenario("Toy"))
     for contexts in ("per-tenant", "shared"):
-        episode = run_episode(Fikit(contexts=contexts), built, ReferenceDevice(), 0)  # type: ignore[arg-type]
+        episode = run_episode(Fikit(contexts=contexts), built, CompiledDevice(), 0)  # type: ignore[arg-type]
         assert episode.problem.scenario.contexts == contexts
-    assert run_episode(Fikit(), built, ReferenceDevice(), 0).problem.scenario.contexts == built.scenario.contexts
+    assert run_episode(Fikit(), built, CompiledDevice(), 0).problem.scenario.contexts == built.scenario.contexts
 
 
 KERNELS = st.lists(
@@ -202,7 +196,7 @@ KERNELS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(urgent=KERNELS, others=st.lists(KERNELS, min_size=1, max_size=3), in_flight=st.integers(1, 4))
 def test_exact_profiles_never_delay_the_most_urgent(
     tmp_path: Path, urgent: list[K], others: list[list[K]], in_flight: int
@@ -210,7 +204,7 @@ def test_exact_profiles_never_delay_the_most_urgent(
     """Whatever fills the gaps fits; and everybody's work gets done."""
     rows = [{"ops": ops, "priority": priority} for priority, ops in enumerate([urgent, *others])]
     built = problem(tmp_path, *rows)
-    episode = run_episode(fikit(in_flight=in_flight), built, ReferenceDevice(), 0)
+    episode = run_episode(fikit(in_flight=in_flight), built, CompiledDevice(), 0)
     assert episode.done
     turnaround_us = episode.timeline.jobs.array[episode.timeline.jobs.column("tenant") == 0, 4]
     assert turnaround_us == pytest.approx([built.programs[0].alone_us])
@@ -223,7 +217,6 @@ def test_exact_profiles_never_delay_the_most_urgent(
         ({"interception_us": float("nan")}, "interception_us nan"),
         ({"queues": 0}, "queues 0"),
         ({"in_flight": 0}, "in_flight 0"),
-        ({"runs": -1}, "runs -1"),
         ({"contexts": "mps"}, "contexts is 'mps'; shared, per-tenant or None"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -18,7 +19,7 @@ from gpusched_env.baselines.sjf import ShortestJobFirst
 from gpusched_env.baselines.time_slicing import TimeSlicing
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import WAIT, Launch, Partition, SetPartition, Wait
 from gpusched_env.scheduling.scheduler import Scheduler
@@ -28,8 +29,7 @@ P, T = PendingColumn, TenantColumn
 
 
 def problem(scenario: str = "Toy", gpu: str = "toy-4sm") -> Problem:
-    """A problem without kernels: what schedulers read at the reset."""
-    return Problem(scenario=load_scenario(scenario), gpu=load_gpu(gpu), kernels=(), gaps_us=np.zeros(0), programs=())
+    return build_problem(load_scenario(scenario), gpu=load_gpu(gpu))
 
 
 def kernel(
@@ -68,7 +68,7 @@ def view(*pending: dict[int, float], tenants: tuple[dict[int, float], ...] = (),
 
 
 def started(scheduler: Scheduler, problem_: Problem | None = None) -> Scheduler:
-    scheduler.reset(problem_ or problem(), np.random.default_rng(0))
+    scheduler.reset((problem_ or problem()).knowledge, np.random.default_rng(0))
     return scheduler
 
 
@@ -228,15 +228,9 @@ def test_sjf_skips_what_may_not_be_launched() -> None:
 
 
 def test_random_is_uniform_over_launches_and_short_waits() -> None:
-    setting = problem()
-    setting = Problem(
-        scenario=msgspec.structs.replace(setting.scenario, stream_priorities=(0, -1)),
-        gpu=setting.gpu,
-        kernels=(),
-        gaps_us=np.zeros(0),
-        programs=(),
-    )
-    scheduler = started(RandomChoice(), setting)
+    toy = problem()
+    setting = msgspec.structs.replace(toy.scenario, stream_priorities=(0, -1))
+    scheduler = started(RandomChoice(), replace(toy, scenario=setting))
     now = view(kernel(3, 0), kernel(5, 1))
     counts: dict[object, int] = {}
     for _ in range(5000):
@@ -252,7 +246,7 @@ def test_random_is_uniform_over_launches_and_short_waits() -> None:
 def test_random_follows_its_seed() -> None:
     def commands(seed: int) -> list[object]:
         scheduler = RandomChoice()
-        scheduler.reset(problem(), np.random.default_rng(seed))
+        scheduler.reset(problem().knowledge, np.random.default_rng(seed))
         return [scheduler.decide(view(kernel(3, 0), kernel(5, 1))) for _ in range(20)]
 
     assert commands(1) == commands(1)

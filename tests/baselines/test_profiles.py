@@ -1,25 +1,22 @@
-"""The measurement stage, and schedulers that were told something else."""
+"""The measurement stage, and schedulers that are told something else."""
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gpusched_env.baselines.misinformed import Misinformed, forgotten, scaled, scattered
-from gpusched_env.baselines.profiles import Profiles, given_profiles, measure_profiles
-from gpusched_env.devices.reference.device import ReferenceDevice
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.baselines.profiles import measure_profiles
+from gpusched_env.devices import make_device
+from gpusched_env.devices.compiled.device import CompiledDevice
+from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import OpKind
 from tests.devices.problems import SYNC, Copy, K, problem
-
-RIGHT = Profiles(duration_us=np.array([10.0, 20.0, 40.0, 80.0]), gap_us=np.array([1.0, 2.0, 0.0, 4.0]))
-RNG = np.random.default_rng(0)
 
 
 def test_measured_profiles_are_the_given_ones_where_nothing_varies(tmp_path: Path) -> None:
@@ -28,7 +25,7 @@ def test_measured_profiles_are_the_given_ones_where_nothing_varies(tmp_path: Pat
     built = problem(
         tmp_path, {"ops": program, "arrivals": {"kind": "poisson", "rate_per_s": 1.0}}, {"ops": [K(4, 7.0)]}
     )
-    given, measured = given_profiles(built), measure_profiles(built, ReferenceDevice(), runs=3)
+    given, measured = built.told, measure_profiles(built, CompiledDevice(), runs=3)
     assert given.duration_us.tolist() == [10.0, 30.0, 5.0, 7.0]
     assert given.gap_us.tolist() == [50.0, 0.0, 0.0, 0.0]
     assert measured.duration_us == pytest.approx(given.duration_us)
@@ -40,22 +37,7 @@ def test_a_gap_reaches_to_the_next_kernel_over_copies_and_waits(tmp_path: Path) 
     program = [K(4, 10.0), Copy(OpKind.COPY_TO_HOST, 8.0), SYNC, K(4, 5.0, host_us=20.0)]
     built = problem(tmp_path, {"ops": program})
     assert built.gaps_us.tolist() == [28.0, 0.0]
-    assert measure_profiles(built, ReferenceDevice(), runs=1).gap_us[0] == pytest.approx(28.0)
-
-
-def test_distortions() -> None:
-    doubled = scaled(RIGHT, RNG, duration=2.0, gap=0.5)
-    assert doubled.duration_us.tolist() == [20.0, 40.0, 80.0, 160.0]
-    assert doubled.gap_us.tolist() == [0.5, 1.0, 0.0, 2.0]
-    off = scattered(RIGHT, RNG, factor=2.0).duration_us / RIGHT.duration_us
-    assert np.all((off >= 0.5) & (off <= 2.0))
-    assert len(set(off.tolist())) == 4
-    many = Profiles(np.ones(1000), np.ones(1000))
-    partly = forgotten(many, RNG, share=0.2)
-    lost = np.isnan(partly.duration_us)
-    assert 150 < lost.sum() < 250
-    assert np.isnan(partly.gap_us).tolist() == lost.tolist()
-    assert np.isnan(forgotten(RIGHT, RNG, share=1.0).gap_us).all()
+    assert measure_profiles(built, CompiledDevice(), runs=1).gap_us[0] == pytest.approx(28.0)
 
 
 class Witness:
@@ -63,8 +45,8 @@ class Witness:
 
     interception_us = 0.5
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
-        self.told = [kernel.duration_us for kernel in problem.kernels], problem.gaps_us.tolist()
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        self.told = [kernel.duration_us for kernel in knowledge.kernels], knowledge.gap_us.tolist()
         self.pending: list[tuple[float, float, float]] = []
         self.running: list[float] = []
 
@@ -77,11 +59,12 @@ class Witness:
         return WAIT
 
 
-def test_the_scheduler_sees_wrong_profiles_and_the_device_runs_the_right_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", ["reference", "compiled"])
+def test_the_scheduler_sees_wrong_profiles_and_the_device_runs_the_right_ones(tmp_path: Path, device: str) -> None:
     built = problem(tmp_path, {"ops": [K(4, 10.0), K(4, 30.0, host_us=15.0)]}, {"ops": [K(4, 7.0, host_us=5.0)]})
     witness = Witness()
-    told = Misinformed(witness, functools.partial(scaled, duration=3.0, gap=2.0))
-    episode = run_episode(told, built, ReferenceDevice(), 0, record="kernels")
+    told = built.with_profile_error(ProfileError(durations=3.0, gaps=2.0))
+    episode = run_episode(witness, told, make_device(device), 0, record="kernels")
     assert witness.told == ([30.0, 90.0, 21.0], [10.0, 0.0, 0.0])
     assert witness.pending == [(30.0, 10.0, 40.0), (21.0, 0.0, 7.0), (90.0, 0.0, 30.0)]
     assert witness.running == [30.0, 21.0]

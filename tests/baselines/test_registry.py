@@ -6,9 +6,9 @@ import pytest
 
 from gpusched_env.baselines.fikit import Fikit
 from gpusched_env.baselines.mps import Mps
-from gpusched_env.baselines.registry import default_options, describe, make_scheduler, scheduler_names
+from gpusched_env.baselines.registry import default_options, describe, honest_names, make_scheduler, scheduler_names
 from gpusched_env.errors import InputError
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
 
 
 def test_names() -> None:
@@ -20,6 +20,7 @@ def test_names() -> None:
         "exclusive",
         "fifo",
         "sjf",
+        "sjf-clairvoyant",
         "preemptive-priority",
         "orion",
         "reef",
@@ -28,6 +29,11 @@ def test_names() -> None:
         "fikit",
         "random",
     ]
+
+
+def test_those_that_are_told_the_truth_are_set_apart() -> None:
+    assert set(scheduler_names()) - set(honest_names()) == {"sjf-clairvoyant"}
+    assert [name for name in scheduler_names() if is_clairvoyant(make_scheduler(name))] == ["sjf-clairvoyant"]
 
 
 def test_every_scheduler_can_be_made_and_is_described_in_a_line() -> None:

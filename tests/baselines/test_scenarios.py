@@ -18,7 +18,7 @@ KINDS = ["InferenceBesideTraining", "InferenceBesideTrainingPoisson", "ThreeTena
 
 def run(scenario: str, scheduler: str, **changes: object) -> Episode:
     problem = build_problem(override(load_scenario(scenario), **changes))
-    return run_episode(make_scheduler(scheduler), problem, make_device("reference"), 0)
+    return run_episode(make_scheduler(scheduler), problem, make_device("compiled"), 0)
 
 
 def cost(episode: Episode) -> float:

@@ -24,6 +24,7 @@ FIXED = {
     "mps": 1.230,
     "exclusive": 1.140,
     "sjf": 1.140,
+    "sjf-clairvoyant": 1.140,
     "time-slicing": 1.830,
     "fifo": 1.830,
     # 400 us and 210 us: batch_long stops 0.1 us after the wide kernel has come, which has two of its SMs at once and
@@ -44,7 +45,7 @@ def problem() -> Problem:
 
 def replay(problem: Problem, plan: tuple[Command, ...]) -> tuple[Device, View | None]:
     """The device after ``plan``, from the start of an episode."""
-    device = make_device("reference")
+    device = make_device("compiled")
     view = device.reset(problem, 0, record="kernels")
     for command in plan:
         assert view is not None, f"the episode ended before {command}"
@@ -106,7 +107,7 @@ def test_launching_at_once_makes_the_wide_kernel_wait(problem: Problem) -> None:
 
 @pytest.mark.parametrize(("name", "expected"), FIXED.items())
 def test_fixed_rules_cost_what_the_hand_says(problem: Problem, name: str, expected: float) -> None:
-    episode = run_episode(make_scheduler(name), problem, make_device("reference"), 0)
+    episode = run_episode(make_scheduler(name), problem, make_device("compiled"), 0)
     assert episode.done
     assert total_cost(episode.problem, cost_terms(episode.problem, episode.costs)) == pytest.approx(expected, rel=1e-9)
 
@@ -144,6 +145,6 @@ def test_exhaustive_search_finds_nothing_better(problem: Problem) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_never_beats_the_optimum_and_always_ends(problem: Problem, seed: int) -> None:
-    episode = run_episode(make_scheduler("random"), problem, make_device("reference"), seed)
+    episode = run_episode(make_scheduler("random"), problem, make_device("compiled"), seed)
     assert episode.done
     assert total_cost(problem, cost_terms(problem, episode.costs)) >= OPTIMUM * (1 - 1e-9)

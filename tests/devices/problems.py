@@ -13,6 +13,7 @@ import numpy as np
 
 from gpusched_env.devices import make_device
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem, TenantProgram, build_problem
 from gpusched_env.scenarios.program import JobProgram
 from gpusched_env.scenarios.scenario import make_scenario
@@ -113,7 +114,7 @@ class Script:
         if contexts is not None:
             self.contexts = contexts
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         pass
 
     def decide(self, view: View) -> Command:

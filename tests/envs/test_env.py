@@ -18,7 +18,7 @@ from gpusched_env.devices import make_device
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.registration import env_ids
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.session import run_episode
@@ -53,7 +53,7 @@ def play(env: GpuSchedulingEnv, seed: int, limit: int = 10**6) -> list[Step]:
 class LaunchFirst:
     """A scheduler that launches whatever is pending."""
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Nothing to forget."""
 
     def decide(self, view: View) -> Command:
@@ -216,7 +216,7 @@ def test_seed_is_the_episodes_seed_of_every_scheduler() -> None:
     env = GpuSchedulingEnv("InferenceBesideTrainingPoisson", **changes)
     env.reset(seed=7)
     play(env, seed=0)
-    episode = run_episode(LaunchFirst(), env.problem, make_device("reference"), seed=7)
+    episode = run_episode(LaunchFirst(), env.problem, make_device("compiled"), seed=7)
     arrivals = [jobs[jobs[:, 0] == 0, 2] for jobs in (env.device.timeline.jobs.array, episode.timeline.jobs.array)]
     both = min(len(jobs) for jobs in arrivals)
     assert both >= 3

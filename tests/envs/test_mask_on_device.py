@@ -64,7 +64,7 @@ def walk(env: GpuSchedulingEnv, seed: int, steps: int, checked: int) -> set[str]
     ids=["launch", "all", "few-rows", "slow-decisions", "sliced"],
 )
 @pytest.mark.parametrize("device", ["compiled", "reference"])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**20))
 def test_toy(setting: dict[str, Any], device: str, seed: int) -> None:
     walk(GpuSchedulingEnv("Toy", device=device, **setting), seed, steps=25, checked=25)
@@ -75,7 +75,7 @@ def three_tenants() -> GpuSchedulingEnv:
     return GpuSchedulingEnv("ThreeTenants", commands=ALL)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(seed=st.integers(0, 2**20), steps=st.integers(1, 80))
 def test_recorded_workloads(seed: int, steps: int) -> None:
     walk(three_tenants(), seed, steps, checked=2)

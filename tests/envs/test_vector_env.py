@@ -196,12 +196,12 @@ class TestEqualsSingleEnvironments:
         assert compare(*pair, steps=200) >= 3
 
     def test_on_the_reference_device(self, mode: AutoresetMode) -> None:
-        pair = both(3, mode, device="reference", scenario="Toy", threads=1)
-        assert_same(*(env.reset(seed=0) for env in pair), 1e-6)
-        assert compare(*pair, steps=40, tolerance=1e-6) >= 6
-        pair = both(2, mode, device="reference", scenario="InferenceBesideTraining", horizon_us=200.0)
-        assert_same(*(env.reset(seed=5) for env in pair), 1e-6)
-        assert compare(*pair, steps=150, tolerance=1e-6) >= 2
+        jobs = {"batch": {"arrivals": {"kind": "closed-loop"}, "jobs": 4}, "urgent": {"jobs": 4}}
+        everything = {"commands": ["launch", "preempt", "partition"], "stream_priorities": [0, -1]}
+        for count, more in ((3, {}), (2, {"tenants": jobs, "horizon_us": 200.0, "decision_us": 2.0, **everything})):
+            pair = both(count, mode, device="reference", scenario="Toy", threads=1, **more)
+            assert_same(*(env.reset(seed=5) for env in pair), 1e-6)
+            assert compare(*pair, steps=150, tolerance=1e-6) >= 2
 
 
 @pytest.mark.slow

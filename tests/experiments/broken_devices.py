@@ -136,9 +136,9 @@ class Dying(ReferenceDevice):
 
 
 class Slow(ReferenceDevice):
-    """Takes a minute for every reset; leaves a file ``started`` in the working folder."""
+    """Never ends a reset; leaves a file ``started`` in the working folder."""
 
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         Path("started").touch()
-        time.sleep(60.0)
+        time.sleep(3600.0)
         return super().reset(problem, seed, record=record, snapshots=snapshots)

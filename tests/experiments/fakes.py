@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from gpusched_env.errors import DeadlockError
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.costs import Costs
@@ -26,7 +27,7 @@ PERIOD_US = 100.0
 class Patient:
     """Waits, always."""
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         pass
 
     def decide(self, view: View) -> Command:
@@ -36,7 +37,7 @@ class Patient:
 class Eager(Patient):
     """Launches once, then waits."""
 
-    def reset(self, problem: Problem, rng: np.random.Generator) -> None:
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         self._launched = False
 
     def decide(self, view: View) -> Command:
@@ -130,11 +131,11 @@ class StuckDevice(FakeDevice):
 
 
 class SlowDevice(FakeDevice):
-    """Takes a minute in every seed but 0; leaves a file ``started-SEED`` in the working folder."""
+    """Never ends in any seed but 0; leaves a file ``started-SEED`` in the working folder."""
 
     def advance(self) -> View | None:
         Path(f"started-{self._seed}").touch()
-        time.sleep(0.0 if self._seed == 0 else 15.0)
+        time.sleep(0.0 if self._seed == 0 else 3600.0)
         return super().advance()
 
 

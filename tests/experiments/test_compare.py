@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from gpusched_env.errors import DeadlockError, GpuschedError, InputError
 from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.figures import GLOBAL_FIGURES, TENANT_FIGURES
+from gpusched_env.experiments.report import write_report
+from gpusched_env.experiments.result_json import result_dict
 
 RunFake = Callable[..., Comparison]
 COST = next(f for f in GLOBAL_FIGURES if f.key == "cost")
@@ -146,3 +151,27 @@ def test_wrong_input_is_refused_before_anything_runs(arguments: dict[str, object
     usable: dict[str, object] = {"scenario": "Toy", "schedulers": ["fifo"], "seeds": 1}
     with pytest.raises(InputError, match=message):
         compare(**(usable | arguments))  # type: ignore[arg-type]
+
+
+def test_who_is_told_the_truth_is_marked_everywhere(tmp_path: Path) -> None:
+    found = compare("Toy", ["sjf", "sjf-clairvoyant"], seeds=1, workers=1, record="kernels")
+    assert found.clairvoyant == {"sjf-clairvoyant"}
+    assert [found.label(name) for name in found.schedulers] == ["sjf", "sjf-clairvoyant*"]
+    assert {row["scheduler"]: row["clairvoyant"] for row in found.rows()} == {"sjf": False, "sjf-clairvoyant": True}
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(found)
+    text = console.export_text()
+    assert text.count("sjf-clairvoyant*") == 2, "in both tables"
+    assert "* clairvoyant: is told the truth" in text
+    result = result_dict(found)
+    assert {name: about["clairvoyant"] for name, about in result["schedulers"].items()} == {
+        "sjf": False,
+        "sjf-clairvoyant": True,
+    }
+    write_report(found, result, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert '<th scope="row">sjf-clairvoyant*</th>' in page
+    assert "<dt>sjf-clairvoyant*</dt>" in page
+    assert "* clairvoyant: is told the truth" in page
+    others = compare("Toy", ["sjf"], seeds=1, workers=1)
+    assert others.legend == ""

@@ -208,7 +208,7 @@ def test_causes_are_told_apart_by_what_was_recorded() -> None:
 
 def test_a_short_run_gives_every_figure(tmp_path: Path) -> None:
     write_workloads(tmp_path)
-    simulate = Simulate(tmp_path, 40_000.0, "reference")
+    simulate = Simulate(tmp_path, 40_000.0, "compiled")
     sliced = simulate(Cell("rtx-3090", "AlexNet", "sequential", "preemptive"), lambda share: None)
     assert sliced.requests > 5
     assert all(math.isfinite(value) for value in dataclasses.astuple(sliced))
@@ -268,7 +268,7 @@ def test_the_page_shows_failures_as_failures() -> None:
 @pytest.mark.slow
 def test_what_comes_out_in_the_papers_own_setting(tmp_path: Path) -> None:
     write_workloads(tmp_path)
-    simulate = Simulate(tmp_path, 300_000.0, "reference")
+    simulate = Simulate(tmp_path, 300_000.0, "compiled")
     cells = [c for c in all_cells() if (c.gpu, c.pair, c.arrivals) == (PAPERS.gpu, PAPERS.pair, PAPERS.arrivals)]
     runs = Runs({cell: simulate(cell, lambda share: None) for cell in cells})
     # Time slicing and priority streams are close, and which comes first depends on the length of the run.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -64,7 +65,7 @@ def test_equal_devices_do_not_differ() -> None:
 def test_a_counterexample_is_small() -> None:
     """Two equal tenants whose kernels meet in the queue are all that it takes to see the order."""
     tally = fuzz(broken.Misordered, episodes=60, enough=1)
-    example = counterexample(tally, *tally.differences, broken.Misordered, "reference", seconds=20.0)
+    example = counterexample(tally, *tally.differences, broken.Misordered, "reference", seconds=math.inf)
     case = example.case
     assert len(case.scenario.tenants) <= 3
     assert isinstance(case.player, Script)
@@ -77,7 +78,7 @@ def test_a_counterexample_is_small() -> None:
 def test_what_a_difference_needs_is_kept() -> None:
     """No wake-up after a preemption shows only where there is one."""
     tally = fuzz(broken.Asleep, episodes=60, enough=1)
-    example = counterexample(tally, *tally.differences, broken.Asleep, "reference", seconds=20.0)
+    example = counterexample(tally, *tally.differences, broken.Asleep, "reference", seconds=math.inf)
     assert isinstance(example.case.player, Script)
     assert sum(isinstance(move, PreemptMove) for move in example.case.player.moves) == 1
     assert (example.difference.kind, example.repeats) == ("time", True)
@@ -86,7 +87,7 @@ def test_what_a_difference_needs_is_kept() -> None:
 def test_a_difference_that_does_not_repeat_is_stored_as_seen() -> None:
     tally = fuzz(broken.Wasteful, episodes=60, enough=1)
     (episode,) = tally.differences
-    example = counterexample(tally, episode, ReferenceDevice, "reference", seconds=20.0)
+    example = counterexample(tally, episode, ReferenceDevice, "reference", seconds=math.inf)
     assert not example.repeats
     assert example.difference == tally.differences[episode]
     assert example.case == draw_case(0, episode).self_contained()
@@ -125,12 +126,11 @@ def test_an_interrupt_keeps_what_was_done(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
 
     def interrupt() -> None:
-        deadline = time.monotonic() + 30
-        while not (tmp_path / "started").exists() and time.monotonic() < deadline:
+        while not (tmp_path / "started").exists():
             time.sleep(0.02)
         os.kill(os.getpid(), signal.SIGINT)
 
-    thread = threading.Thread(target=interrupt)
+    thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()
     tally = fuzz(broken.Slow, episodes=10, first=3)
     thread.join()
@@ -186,7 +186,6 @@ if "compiled" in device_names():
         assert tally.worst_ns < 1.0
 
     @pytest.mark.slow
-    @pytest.mark.timeout(1800)
     def test_compiled_does_as_the_reference_for_long() -> None:
         tally = fuzz("compiled", "reference", episodes=2000, seed=1, workers=2)
         assert tally.differences == {}

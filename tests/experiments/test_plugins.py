@@ -10,7 +10,7 @@ import pytest
 from gpusched_env.agents import shipped
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.baselines.mps import Mps
-from gpusched_env.baselines.registry import scheduler_names
+from gpusched_env.baselines.registry import honest_names
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.plugins import (
@@ -90,8 +90,8 @@ def test_trained_agents_by_path_and_by_scenario(tmp_path: Path, monkeypatch: pyt
         check_scheduler("learned", other)
     with pytest.raises(InputError, match=r"stream priorities \(0,\); scenario ThreeTenants offers \(0, -1, -2\)"):
         check_scheduler(named, other)
-    assert default_schedulers(toy) == [*scheduler_names(), "learned"]
-    assert default_schedulers(other) == scheduler_names()
+    assert default_schedulers(toy) == [*honest_names(), "learned"]
+    assert default_schedulers(other) == honest_names()
     found = compare(toy, ["fifo", "learned", named], seeds=2, workers=1)
     costs = {name: [run.metrics.cost for run in found.runs if run.scheduler == name] for name in found.schedulers}
     assert costs["learned"] == costs[named]

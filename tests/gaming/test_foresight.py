@@ -70,5 +70,5 @@ def test_wrong_profiles_change_neither_the_device_nor_the_cost() -> None:
     tenants = {"inference": {"jobs": 3}, "training": {"jobs": 1}}
     right = play(GpuSchedulingEnv("InferenceBesideTraining", tenants=tenants), honest)
     for seed in range(3):
-        env = GpuSchedulingEnv("InferenceBesideTraining", tenants=tenants, profile_error=4.0, profile_seed=seed)
+        env = GpuSchedulingEnv("InferenceBesideTraining", tenants=tenants, profiles={"scatter": 4.0, "seed": seed})
         assert play(env, honest).cost == pytest.approx(right.cost, rel=1e-12)

@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 
 from gpusched_env.hardware.contention import (
     block_stretch,
-    equal_blocks_us,
     fair_level,
     granted,
     mean_stretch,
     served_traffic,
-    solo_duration_us,
     tilt,
 )
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.records import block_record, gpu_record
+from gpusched_env.hardware.solo import equal_blocks_us, solo_duration_us
 from gpusched_env.hardware.specs import load_gpu
 
 H100 = load_gpu("h100-sxm")

@@ -10,11 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpusched_env.devices.reference.sms import SmArray
+from gpusched_env.devices import make_device
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.placement import fit, sm_order
 from gpusched_env.hardware.records import BLOCK_DTYPE
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.scenario import make_scenario
+from gpusched_env.scheduling.commands import Launch, Partition
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
 
 def pascal() -> GpuSpec:
@@ -29,15 +34,25 @@ def turing() -> GpuSpec:
     return msgspec.structs.replace(base, name="rtx-2080-ti", sms=68, limits=limits)
 
 
-def block(gpu: GpuSpec, threads: int, latency_us: float = 1.0) -> NDArray[np.void]:
-    """What a block of ``threads`` threads with 16 registers each takes, shape ``(1,)``; no contention."""
+def block(gpu: GpuSpec, threads: int) -> NDArray[np.void]:
+    """What a block of ``threads`` threads with 16 registers each takes, shape ``(1,)``."""
     shape = footprint(gpu, threads, 16, 0)
     record = np.zeros(1, BLOCK_DTYPE)
     for field in ("threads", "warps", "registers", "shared_bytes", "carveout_bytes"):
         record[field] = getattr(shape, field)
-    record["latency_us"] = latency_us
-    record["rho"] = 0.0
     return record
+
+
+def workload(gpu: GpuSpec, blocks: int, threads: int, duration_us: float) -> Workload:
+    """One kernel of such blocks, without contention."""
+    kernel = Kernel(
+        name="k", grid=(blocks, 1, 1), block=(threads, 1, 1), registers=16, duration_us=duration_us, kind="latency",
+        issue_fraction=0.0, dram_bytes=0.0,
+    )  # fmt: skip
+    ops = (Op(OpKind.KERNEL, 0.0, 0, duration_us), Op(OpKind.SYNC))
+    return Workload(
+        name="w", gpu=gpu.name, source="test", kernels=(kernel,), variants=(Variant(ops=ops),), iteration_us=(1.0,)
+    )
 
 
 @dataclass(frozen=True)
@@ -76,31 +91,42 @@ def test_most_room_over_fit_gives_the_published_placements(case: Case) -> None:
     for sm in set(range(gpu.sms)) - {case.empty}:
         put(sm, block(gpu, case.resident_threads)[0])
     new = block(gpu, case.threads)[0]
+    needs = [int(new[field]) for field in ("threads", "warps", "registers", "shared_bytes")]
     chosen = []
     for _ in range(case.blocks):
-        sm = max(sm_order(gpu).tolist(), key=lambda sm: int(fit(*free[sm], new)))
-        assert fit(*free[sm], new) > 0
+        sm = max(sm_order(gpu).tolist(), key=lambda sm: int(fit(*free[sm], *needs)))
+        assert fit(*free[sm], *needs) > 0
         put(sm, new)
         chosen.append(sm)
     assert tuple(chosen) == case.expected
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_dispatcher_gives_the_published_placements(case: Case) -> None:
-    """The same through the reference device's dispatcher."""
+def test_a_device_gives_the_published_placements(case: Case) -> None:
     gpu = case.gpu
-    order = sm_order(gpu).tolist()
-    array = SmArray(gpu, each_wave=True)
+    workloads = {
+        "resident": workload(gpu, gpu.sms - 1, case.resident_threads, 1000.0),
+        "new": workload(gpu, case.blocks, case.threads, 1.0),
+    }
+    tenants = [{"name": name, "workload": name, "arrivals": {"kind": "backlog"}, "jobs": 1} for name in workloads]
+    scenario = make_scenario(
+        {"name": "s", "summary": "", "gpu": gpu.name, "tenants": tenants, "horizon_us": 1e4, "stream_priorities": [0]}
+    )
+    device = make_device("compiled")
+    view = device.reset(build_problem(scenario, gpu=gpu, workloads=workloads), 0, record="blocks")
+    assert view is not None
+    resident, new = (int(id_) for id_ in view.pending.id)
     # One resident block on each SM but the empty one, which is the first or the last in tie order.
-    first = (order.index(case.empty) + 1) % gpu.sms
-    array.add(block(gpu, case.resident_threads, latency_us=1000.0), 1.0, gpu.sms - 1, 0, (first, gpu.sms - 1))
-    array.step(0.0)
-    new = array.add(block(gpu, case.threads), 1.0, case.blocks, 0, (0, gpu.sms))
-    array.step(0.0)
-    array.step(array.next_us)
-    assert array.finished == [new]
-    placed = Counter({int(sm): int(count) for sm, slot, count, _ in array.ended_rows().tolist() if slot == new})
-    assert placed == Counter(case.expected)
+    first = (sm_order(gpu).tolist().index(case.empty) + 1) % gpu.sms
+    device.apply(Launch(resident, partition=Partition(first, gpu.sms - 1)))
+    device.advance()
+    device.apply(Launch(new))
+    while device.advance() is not None:
+        pass
+    blocks = device.timeline.blocks.dict()
+    rows = list(zip(blocks["kernel"].tolist(), blocks["sm"].tolist(), blocks["blocks"].tolist(), strict=True))
+    assert {sm for kernel, sm, _ in rows if kernel == resident} == set(range(gpu.sms)) - {case.empty}
+    assert Counter({int(sm): int(count) for kernel, sm, count in rows if kernel == new}) == Counter(case.expected)
 
 
 def test_tie_orders() -> None:
@@ -113,12 +139,9 @@ def test_tie_orders() -> None:
 
 
 def test_fit_takes_the_scarcest_resource() -> None:
-    needs = np.zeros(1, BLOCK_DTYPE)
-    needs[0]["threads"], needs[0]["warps"], needs[0]["registers"], needs[0]["shared_bytes"] = 64, 2, 2048, 1000
-    assert fit(640, 100, 100, 10**6, 10**6, needs[0]) == 10
-    assert fit(640, 7, 100, 10**6, 10**6, needs[0]) == 3
-    assert fit(640, 100, 2, 10**6, 10**6, needs[0]) == 2
-    assert fit(640, 100, 100, 4095, 10**6, needs[0]) == 1
-    assert fit(640, 100, 100, 10**6, 999, needs[0]) == 0
-    needs[0]["shared_bytes"] = 0
-    assert fit(640, 100, 100, 10**6, 0, needs[0]) == 10
+    assert fit(640, 100, 100, 10**6, 10**6, 64, 2, 2048, 1000) == 10
+    assert fit(640, 7, 100, 10**6, 10**6, 64, 2, 2048, 1000) == 3
+    assert fit(640, 100, 2, 10**6, 10**6, 64, 2, 2048, 1000) == 2
+    assert fit(640, 100, 100, 4095, 10**6, 64, 2, 2048, 1000) == 1
+    assert fit(640, 100, 100, 10**6, 999, 64, 2, 2048, 1000) == 0
+    assert fit(640, 100, 100, 10**6, 0, 64, 2, 2048, 0) == 10

@@ -10,7 +10,7 @@ import yaml
 
 from gpusched_env.errors import InputError
 from gpusched_env.hardware import specs
-from gpusched_env.hardware.power import power_w
+from gpusched_env.hardware.power import board_power_w
 from gpusched_env.hardware.specs import GpuSpec, gpu_names, load_gpu
 
 NOT_CONSTANTS = {"name", "summary", "sources"}
@@ -60,8 +60,8 @@ def test_data_sheet_values(name: str, sms: int, gb_per_s: float, board_w: float)
     gpu = load_gpu(name)
     assert gpu.sms == sms
     assert gpu.dram_bytes_per_us == gb_per_s * 1e9 / 1e6
-    assert power_w(gpu, gpu.sms, gpu.dram_bytes_per_us) == pytest.approx(board_w)
-    assert power_w(gpu, 0, 0.0) == gpu.power.idle_w
+    assert board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us) == pytest.approx(board_w)
+    assert board_power_w(gpu, 0, 0.0) == gpu.power.idle_w
 
 
 def test_priorities_and_queues_of_the_published_systems() -> None:

@@ -63,3 +63,9 @@ def test_an_iteration_without_host_time_cannot_be_stretched() -> None:
     slow = build_problem(scenario(iteration_us=50.0), workloads={"mine": workload(host_us=1.0)})
     assert slow.programs[0].alone_us == pytest.approx(50.0)
     assert build_problem(scenario(iteration_us=10.0), workloads={"mine": workload()}).programs[0].alone_us == 20.0
+
+
+def test_a_graph_has_no_iteration_time_to_set() -> None:
+    with pytest.raises(InputError, match="tenant a: iteration_us is 50, but launch is graph, which has no host times"):
+        build_problem(scenario(iteration_us=50.0, launch="graph"), workloads={"mine": workload(host_us=1.0)})
+    assert build_problem(scenario(launch="graph"), workloads={"mine": workload(host_us=1.0)}).programs

@@ -4,13 +4,13 @@ import statistics
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.workload.alone import run_alone
 from gpusched_env.workload.importers.build import LEAST_FACTOR, build_workload
-from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, Recording, Shape
+from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, OrderCall, Recording, Shape
 from gpusched_env.workload.workload import OpKind, Variant
 
 GPU = load_gpu("h100-sxm")
@@ -43,7 +43,7 @@ def record(program: list[Step], unprofiled_us: tuple[float, ...] = (), gpu: GpuS
         if kind is OpKind.SYNC:
             called = clock
             clock = max(clock, last_end + latencies.sync_latency_us)
-            syncs.append(HostCall("cudaStreamSynchronize", called, clock - called))
+            syncs.append(OrderCall(HostCall("cudaStreamSynchronize", called, clock - called), OpKind.SYNC_STREAM))
         else:
             start, end = (1000.0 + time for time in next(launches))
             last_end = end
@@ -56,7 +56,7 @@ def record(program: list[Step], unprofiled_us: tuple[float, ...] = (), gpu: GpuS
         recorder="test",
         device="",
         events=tuple(events),
-        syncs=tuple(syncs),
+        orders=tuple(syncs),
         iterations=(HostCall("iteration", 1000.0, clock - 1000.0 + 1.0),),
         unprofiled_us=unprofiled_us,
     )
@@ -66,7 +66,6 @@ def replay(variant: Variant, gpu: GpuSpec = GPU) -> tuple[float, list[float], li
     return run_alone([(op.kind, op.host_us, op.duration_us) for op in variant.ops], gpu.timing)
 
 
-@settings(deadline=None)
 @given(programs)
 def test_a_recorded_program_replays_with_the_same_times(program: list[Step]) -> None:
     workload = build_workload(record(program), GPU)
@@ -82,7 +81,6 @@ def test_a_recorded_program_replays_with_the_same_times(program: list[Step]) -> 
     assert workload.iteration_us[0] == pytest.approx(length, abs=rounding)
 
 
-@settings(deadline=None)
 @given(programs, st.floats(LEAST_FACTOR, 2.0))
 def test_host_times_are_scaled_to_the_wall_time_without_profiler(program: list[Step], factor: float) -> None:
     target = run_alone(program, GPU.timing, factor)[0]

@@ -5,20 +5,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.workload.importers.build import build_workload
 from gpusched_env.workload.importers.digest import convert_folder, describe, read_digest
 from gpusched_env.workload.workload import Op, OpKind, read_workload
-
-
-@pytest.fixture
-def gpu() -> GpuSpec:
-    spec = load_gpu("h100-sxm")
-    timing = msgspec.structs.replace(spec.timing, launch_latency_us=2.0, stream_gap_us=1.0, sync_latency_us=3.0)
-    return msgspec.structs.replace(spec, timing=timing)
 
 
 def event(ts: float, dur: float, launch: float | None, **changes: Any) -> dict[str, Any]:
@@ -87,6 +80,21 @@ def test_a_folder_becomes_workloads_scaled_to_the_wall_time(tmp_path: Path, gpu:
     assert workload.summary == "net inference, batch 2"
     assert workload.gpu == "h100-sxm"
     assert "host times x 0.54 to 0.54" in workload.source
+
+
+def test_streams_are_kept(tmp_path: Path, gpu: GpuSpec) -> None:
+    syncs = [[126.0, 34.0, "cudaStreamSynchronize"], [161.0, 9.0, "cudaStreamSynchronize"]]
+    events = [event(112.0, 2.0, 106.0), event(122.0, 31.0, 116.0, stream=20), event(125.0, 40.0, 120.0)]
+    workload = build_workload(read_digest(write(tmp_path, digest(events=events, syncs=syncs, wall_us_each=[]))), gpu)
+    assert workload.stream_priorities == (0, 0)
+    assert workload.variants[0].ops == (
+        Op(OpKind.KERNEL, 10.0, 0, 2.0),
+        Op(OpKind.KERNEL, 10.0, 0, 31.0, stream=1),
+        Op(OpKind.KERNEL, 4.0, 0, 40.0),
+        # The first returned when the stream of the launch before it was still busy.
+        Op(OpKind.SYNC_STREAM, 2.0, stream=1),
+        Op(OpKind.SYNC_STREAM, 5.0),
+    )
 
 
 @pytest.mark.parametrize(

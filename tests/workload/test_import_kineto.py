@@ -2,56 +2,17 @@
 
 import copy
 import gzip
-import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers import import_kineto
 from gpusched_env.workload.importers.kineto import match_gpu
-from gpusched_env.workload.workload import Op, OpKind, Workload, decode_workload, encode_workload
-
-Event = dict[str, Any]
-ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float> >(int, float*)"
-GEMM = "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x64x32_cublas"
-
-
-@pytest.fixture
-def gpu() -> GpuSpec:
-    """An H100 with latencies that are easy to add up."""
-    spec = load_gpu("h100-sxm")
-    timing = msgspec.structs.replace(spec.timing, launch_latency_us=2.0, stream_gap_us=1.0, sync_latency_us=3.0)
-    return msgspec.structs.replace(spec, timing=timing)
-
-
-def call(name: str, ts: float, dur: float, correlation: int, cat: str = "cuda_runtime") -> Event:
-    return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "args": {"correlation": correlation}}
-
-
-def kernel(ts: float, dur: float, correlation: int, name: str = ELEMENTWISE, **args: Any) -> Event:
-    details = {
-        "device": 0,
-        "stream": 7,
-        "correlation": correlation,
-        "registers per thread": 32,
-        "shared memory": 0,
-        "grid": [264, 1, 1],
-        "block": [128, 1, 1],
-    }
-    return {"ph": "X", "cat": "kernel", "name": name, "ts": ts, "dur": dur, "args": details | args}
-
-
-def memcpy(name: str, ts: float, dur: float, correlation: int, size: int = 64) -> Event:
-    args = {"device": 0, "stream": 7, "correlation": correlation, "bytes": size}
-    return {"ph": "X", "cat": "gpu_memcpy", "name": name, "ts": ts, "dur": dur, "args": args}
-
-
-def mark(ts: float, dur: float, name: str = "ProfilerStep#3") -> Event:
-    return {"ph": "X", "cat": "user_annotation", "name": name, "ts": ts, "dur": dur}
+from gpusched_env.workload.workload import GraphNode, Op, OpKind, decode_workload, encode_workload
+from tests.workload.kineto_traces import GEMM, Event, call, imported, kernel, mark, memcpy, write
 
 
 def three_kernels() -> list[Event]:
@@ -70,16 +31,6 @@ def three_kernels() -> list[Event]:
         kernel(1058.0, 4.0, 5),
         call("cudaDeviceSynchronize", 1070.0, 4.0, 6),
     ]
-
-
-def write(path: Path, events: list[Event], device: str = "NVIDIA H100 80GB HBM3") -> Path:
-    document = {"deviceProperties": [{"id": 0, "name": device}], "traceEvents": events}
-    path.write_bytes(json.dumps(document).encode())
-    return path
-
-
-def imported(tmp_path: Path, events: list[Event], gpu: GpuSpec, iteration: str | None = None) -> Workload:
-    return import_kineto(write(tmp_path / "net.pt.trace.json", events), gpu, iteration)
 
 
 def test_three_kernels_give_the_literal_program(tmp_path: Path, gpu: GpuSpec) -> None:
@@ -179,21 +130,23 @@ def test_a_synchronisation_closes_an_open_iteration(tmp_path: Path, gpu: GpuSpec
     assert "closing synchronisation added to 1 of 1 iterations" in workload.source
 
 
-def test_streams_and_threads_become_one_program_in_order_of_launch(tmp_path: Path, gpu: GpuSpec) -> None:
+def test_threads_that_overlap_are_host_threads(tmp_path: Path, gpu: GpuSpec) -> None:
     events = [
         mark(0.0, 100.0),
         call("cudaLaunchKernel", 10.0, 5.0, 1),
-        call("cudaLaunchKernel", 12.0, 8.0, 2) | {"tid": 2},
+        call("cudaLaunchKernel", 12.0, 8.0, 2, tid=2),
         call("cudaLaunchKernel", 16.0, 2.0, 3),
         kernel(30.0, 5.0, 3, stream=7),
         kernel(22.0, 6.0, 2, stream=13),
         kernel(17.0, 7.0, 1, stream=7),
         call("cudaDeviceSynchronize", 25.0, 20.0, 4),
     ]
-    ops = imported(tmp_path, events, gpu).variants[0].ops
-    assert [op.duration_us for op in ops] == [7.0, 6.0, 5.0, 0.0]
-    # The third call returned at 18 while the second of another thread was still busy until 20.
-    assert [op.host_us for op in ops] == [15.0, 5.0, 0.0, 5.0]
+    workload = imported(tmp_path, events, gpu)
+    (variant,) = workload.variants
+    assert variant.ops == (Op(OpKind.KERNEL, 15.0, 0, 7.0), Op(OpKind.KERNEL, 3.0, 0, 5.0), Op(OpKind.SYNC, 7.0))
+    # From the beginning of the iteration on.
+    assert variant.threads == ((Op(OpKind.KERNEL, 20.0, 0, 6.0, stream=1),),)
+    assert workload.stream_priorities == (0, 0)
 
 
 def test_kernels_of_a_graph_share_one_launch(tmp_path: Path, gpu: GpuSpec) -> None:
@@ -204,8 +157,9 @@ def test_kernels_of_a_graph_share_one_launch(tmp_path: Path, gpu: GpuSpec) -> No
         kernel(20.0, 4.0, 1),
         call("cudaDeviceSynchronize", 20.0, 15.0, 2),
     ]
-    ops = imported(tmp_path, events, gpu).variants[0].ops
-    assert [(op.host_us, op.duration_us) for op in ops] == [(18.0, 4.0), (0.0, 5.0), (2.0, 0.0)]
+    workload = imported(tmp_path, events, gpu)
+    assert workload.variants[0].ops == (Op(OpKind.GRAPH, 18.0, 0), Op(OpKind.SYNC, 2.0))
+    assert workload.graphs == ((GraphNode(OpKind.KERNEL, 0, 4.0), GraphNode(OpKind.KERNEL, 0, 5.0, after=(0,))),)
 
 
 def test_profiler_overhead_is_not_host_time(tmp_path: Path, gpu: GpuSpec) -> None:
@@ -213,6 +167,11 @@ def test_profiler_overhead_is_not_host_time(tmp_path: Path, gpu: GpuSpec) -> Non
     workload = imported(tmp_path, [*three_kernels(), overhead], gpu)
     assert workload.variants[0].ops[0].host_us == 9.0
     assert workload.iteration_us == (68.0,)
+
+
+def test_overhead_during_a_threads_calls_is_not_its_own(tmp_path: Path, gpu: GpuSpec) -> None:
+    overhead = {"ph": "X", "cat": "overhead", "name": "Activity Buffer Request", "ts": 1002.0, "dur": 30.0, "tid": 0}
+    assert imported(tmp_path, [*three_kernels(), overhead], gpu) == imported(tmp_path, three_kernels(), gpu)
 
 
 def test_the_first_iteration_does_not_pay_for_the_profilers_set_up(tmp_path: Path, gpu: GpuSpec) -> None:
@@ -286,6 +245,7 @@ def broken(change: Event | None = None, event: int = 3, **args: Any) -> list[Eve
         (broken({"dur": -1.0}, event=2), r"traceEvents\[2\]: field 'dur' is -1\.0"),
         (broken({"name": 5}, event=2), r"traceEvents\[2\]: field 'name' is 5, expected a string"),
         (broken(event=7, bytes=None), r"traceEvents\[7\]\.args: field 'bytes' is None"),
+        (broken({"tid": "main"}, event=2), r"traceEvents\[2\]: field 'tid' is 'main', expected an integer"),
         (broken(stream="x"), r"traceEvents\[3\]\.args: field 'stream' is 'x'"),
         (broken(device=1), r"work of GPUs \[0, 1\]; a workload is one process on one GPU"),
         (broken(**{"shared memory": 300_000}), r"kernel vectorized_elementwise_kernel.*shared memory per block"),

@@ -6,7 +6,7 @@ import pytest
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.importers import summarise
 from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
+from gpusched_env.workload.workload import GraphNode, Op, OpKind, Variant, Workload
 
 SPEC = load_gpu("h100-sxm")
 GPU = msgspec.structs.replace(
@@ -60,3 +60,36 @@ def test_means_over_iterations() -> None:
     assert (figures.kernels, figures.syncs, figures.busy_us) == (1.5, 1.5, 40.0)
     # The gap of the second: from the kernel's end to the synchronisation's return, the host, the launch.
     assert (figures.gaps, figures.gap_median_us) == (0.5, 10.0)
+
+
+def test_streams_graphs_and_threads_by_hand() -> None:
+    ops = (
+        Op(OpKind.KERNEL, 5.0, 0, 30.0),  # 7 to 37
+        Op(OpKind.RECORD, 1.0, 0),
+        Op(OpKind.KERNEL, 11.0, 1, 10.0, stream=1),  # 19 to 29, beside it
+        Op(OpKind.WAIT, 0.0, 0, stream=1),
+        Op(OpKind.GRAPH, 1.0, 0, stream=1),  # behind the first: 37 and 3 to 60, a gap of 2 in it
+        Op(OpKind.SYNC, 0.0),
+    )
+    nodes = (
+        GraphNode(OpKind.KERNEL, 1, 10.0),
+        GraphNode(OpKind.MEMSET, -1, 5.0, 8, after=(0,)),
+        GraphNode(OpKind.COPY_TO_HOST, -1, 8.0, 100, after=(0,)),
+    )
+    other = (Op(OpKind.HOST, 70.0),)
+    timing = msgspec.structs.replace(GPU.timing, event_latency_us=3.0, graph_gap_us=2.0)
+    streams = msgspec.structs.replace(
+        workload(ops[:1]),
+        graphs=(nodes,),
+        stream_priorities=(0, 0),
+        variants=(Variant(ops=ops, threads=(other,)),),
+    )
+    figures = summarise(streams, msgspec.structs.replace(GPU, timing=timing))
+    assert figures.alone_us == 70.0
+    assert (figures.streams, figures.threads, figures.event_waits, figures.graphs) == (2, 2, 1.0, 1.0)
+    assert (figures.kernels, figures.copies, figures.copy_bytes, figures.memsets, figures.syncs) == (3, 1, 100, 1, 1)
+    assert figures.busy_us == 30.0 + 10.0 + 10.0 + 5.0 + 8.0
+    # 7 to 37, 40 to 50, 52 to 60; two at a time from 19 to 29 and from 52 to 57.
+    assert figures.idle_share == pytest.approx(1.0 - 48.0 / 70.0)
+    assert figures.overlap == pytest.approx(15.0 / 48.0)
+    assert (figures.gaps, figures.gap_median_us) == (2, 2.5)

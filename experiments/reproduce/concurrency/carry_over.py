@@ -6,12 +6,14 @@ Both are extrapolations and say so in the workload's ``source``; host times stay
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
+from gpusched_env.workload.workload import GraphNode, Op, OpKind, Variant, Workload
 
 BLOCKS_WORK_LONGER = re.compile(
     r"batch_norm_(backward|collect)|wgrad|reduce|gammabeta|embedding_backward", re.IGNORECASE
@@ -22,6 +24,8 @@ BATCH_LEAVES_ALONE = re.compile(r"multi_tensor_apply|fillfunctor", re.IGNORECASE
 TENSOR_FLOP = {"h100-sxm": 4096.0, "rtx-3090": 512.0}
 """Dense bfloat16 operations of the tensor cores of one SM in a clock, with 32-bit accumulation (NVIDIA's white papers
 of Hopper and GA102; TF32 is half of it on both)."""
+_Timed = TypeVar("_Timed", Op, GraphNode)
+
 FEWEST_BLOCKS = 8
 """Smaller grids work on scalars and small vectors, not on the batch."""
 
@@ -35,17 +39,15 @@ def at_batch(workload: Workload, factor: int) -> Workload:
     kernels = tuple(_grown(kernel, factor) for kernel in workload.kernels)
     grows = [new is not old for new, old in zip(kernels, workload.kernels, strict=True)]
 
-    def longer(op: Op) -> Op:
-        if op.kind is OpKind.KERNEL and grows[op.index]:
-            return msgspec.structs.replace(op, duration_us=op.duration_us * factor)
-        return op
+    def factor_of(kernel: int) -> float:
+        return factor if grows[kernel] else 1.0
 
     return msgspec.structs.replace(
         workload,
         name=f"{workload.name}_x{factor}",
         source=f"{workload.source}; extrapolated to {factor} times the batch",
         kernels=kernels,
-        variants=tuple(Variant(ops=tuple(longer(op) for op in variant.ops)) for variant in workload.variants),
+        **_times(workload, factor_of),
     )
 
 
@@ -84,17 +86,30 @@ def for_gpu(workload: Workload, gpu: GpuSpec) -> Workload:
             duration_us=kernel.duration_us * (slower if _throughput_bound(kernel, recorded_on) else 1.0),
         )
 
-    def longer(op: Op) -> Op:
-        if op.kind is OpKind.KERNEL and _throughput_bound(workload.kernels[op.index], recorded_on):
-            return msgspec.structs.replace(op, duration_us=op.duration_us * slower)
-        return op
+    def factor_of(kernel: int) -> float:
+        return slower if _throughput_bound(workload.kernels[kernel], recorded_on) else 1.0
 
     return msgspec.structs.replace(
         workload,
         source=f"{workload.source}; carried over to {gpu.name}",
         kernels=tuple(carried(kernel) for kernel in workload.kernels),
-        variants=tuple(Variant(ops=tuple(longer(op) for op in variant.ops)) for variant in workload.variants),
+        **_times(workload, factor_of),
     )
+
+
+def _times(workload: Workload, factor_of: Callable[[int], float]) -> dict[str, Any]:
+    """Its variants and graphs, the kernel in each row taking ``factor_of`` it as long."""
+
+    def longer(op: _Timed) -> _Timed:
+        if op.kind is OpKind.KERNEL:
+            return msgspec.structs.replace(op, duration_us=op.duration_us * factor_of(op.index))
+        return op
+
+    variants = tuple(
+        Variant(ops=tuple(map(longer, v.ops)), threads=tuple(tuple(map(longer, ops)) for ops in v.threads))
+        for v in workload.variants
+    )
+    return {"variants": variants, "graphs": tuple(tuple(map(longer, nodes)) for nodes in workload.graphs)}
 
 
 def _throughput_bound(kernel: Kernel, gpu: GpuSpec) -> bool:

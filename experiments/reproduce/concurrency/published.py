@@ -63,7 +63,11 @@ def compared(runs: Runs, folder: Path, horizon_us: float) -> list[Compared]:
             "ResNet-50 training: time in kernels above 1 ms", "%", LONG_SHARE, share, "the batch was chosen for it"
         ),
         Compared(
-            "saving what an SM holds", "us", SM_SAVE_US, save_us(gpu, SM_STATE_BYTES * gpu.sms), "all SMs at once"
+            "saving what an SM holds",
+            "us",
+            SM_SAVE_US,
+            save_us(SM_STATE_BYTES * gpu.sms, gpu.dram_bytes_per_us),
+            "all SMs at once",
         ),
     ]
 

@@ -15,6 +15,7 @@ from gpusched_env.experiments.workers import Report
 from gpusched_env.hardware.timing import save_us, state_bytes
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.session import Episode, run_episode
+from gpusched_env.workload.workload import OpKind
 
 SEED = 0
 PREEMPT = 1
@@ -101,7 +102,7 @@ def figures(episode: Episode, cell: Cell) -> Figures:
 def _delays(episode: Episode, tenant: int) -> tuple[float, float, float]:
     """Waiting and lengthening of an urgent tenant's kernels, and their number, per completed request."""
     table, profiled_us = _kernels(episode, tenant)
-    gap_us = episode.problem.programs[tenant].gap_us
+    gap_us = episode.problem.gpu.timing.stream_gap_us
     reached_us = table["launched_us"] + episode.problem.gpu.timing.launch_latency_us
     after_us = np.concatenate(([-np.inf], table["ended_us"][:-1] + gap_us))
     waited = np.maximum(0.0, table["started_us"] - np.maximum(reached_us, after_us))
@@ -133,11 +134,12 @@ def _full_save_us(problem: Problem, tenant: int) -> float:
     """Mean time to save a kernel of the tenant, weighted by duration, if it is caught with all blocks that fit."""
     total = weight = 0.0
     for op in problem.programs[tenant].variants[0]:
-        if op.identity < 0:
+        if op.kind is not OpKind.KERNEL:
             continue
         profile = problem.kernels[op.identity]
         blocks = min(profile.kernel.blocks, problem.gpu.sms * profile.footprint.blocks_per_sm)
         shape = profile.footprint
-        total += op.device_us * save_us(problem.gpu, state_bytes(shape.registers, shape.shared_bytes, blocks))
+        bytes_ = state_bytes(shape.registers, shape.shared_bytes, blocks)
+        total += op.device_us * save_us(bytes_, problem.gpu.dram_bytes_per_us)
         weight += op.device_us
     return total / weight

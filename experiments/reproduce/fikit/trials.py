@@ -6,18 +6,18 @@ lives on the gaps alone.
 
 from __future__ import annotations
 
-import functools
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpusched_env.baselines.misinformed import Distortion, Misinformed, forgotten, scaled, scattered
+from gpusched_env.baselines.profiles import measure_profiles
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.experiments.plugins import new_device
 from gpusched_env.experiments.reproduce.fikit.setting import CONTINUOUS, RECORDED_ON, UNDER_MPS, Cell, problem_of
 from gpusched_env.experiments.reproduce.fikit.simulate import SEED, Outcome, outcome
 from gpusched_env.experiments.workers import Report
+from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import Contexts
 from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.session import run_episode
@@ -27,28 +27,25 @@ PAIRS = (("RetinaNet", "FCN-50"), ("FCOS", "ResNet-50"), ("Faster R-CNN", "FCN-1
 RIGHT = "right profiles"
 
 
-def fikit(**options: int) -> Scheduler:
-    """FIKIT as in :data:`~gpusched_env.experiments.reproduce.fikit.setting.UNDER_MPS`, with further options."""
-    name, own = CONTINUOUS[UNDER_MPS]
-    return make_scheduler(name, **own, **options)
+def fikit() -> Scheduler:
+    """FIKIT as in :data:`~gpusched_env.experiments.reproduce.fikit.setting.UNDER_MPS`."""
+    name, options = CONTINUOUS[UNDER_MPS]
+    return make_scheduler(name, **options)
 
 
-def _told(distortion: Distortion) -> Callable[[], Scheduler]:
-    return lambda: Misinformed(fikit(), distortion)
-
-
-CASES: dict[str, Callable[[], Scheduler]] = {
-    RIGHT: fikit,
-    "measured in 3 runs": functools.partial(fikit, runs=3),
-    "durations doubled": _told(functools.partial(scaled, duration=2.0)),
-    "durations halved": _told(functools.partial(scaled, duration=0.5)),
-    "gaps doubled": _told(functools.partial(scaled, gap=2.0)),
-    "gaps halved": _told(functools.partial(scaled, gap=0.5)),
-    "each off by up to 2": _told(scattered),
-    "a tenth never measured": _told(functools.partial(forgotten, share=0.1)),
-    "nothing measured": _told(functools.partial(forgotten, share=1.0)),
+MEASURED, RUNS = "measured in 3 runs", 3
+CASES: dict[str, ProfileError] = {
+    RIGHT: ProfileError(),
+    MEASURED: ProfileError(),
+    "durations doubled": ProfileError(durations=2.0),
+    "durations halved": ProfileError(durations=0.5),
+    "gaps doubled": ProfileError(gaps=2.0),
+    "gaps halved": ProfileError(gaps=0.5),
+    "each off by up to 2": ProfileError(scatter=2.0),
+    "a tenth never measured": ProfileError(forget=0.1),
+    "nothing measured": ProfileError(forget=1.0),
 }
-"""Schedulers by what is wrong with their profiles."""
+"""What is wrong with the profiles that FIKIT is told."""
 
 
 EPSILONS_US = (20.0, 50.0, 100.0, 200.0)
@@ -105,8 +102,12 @@ class RunTrial:
 
     def __call__(self, trial: Trial, report: Report) -> Outcome:
         problem = problem_of(Cell(RECORDED_ON, trial.high, trial.low, UNDER_MPS), self.folder)
-        scheduler = _scheduler_of(trial.case)
-        return outcome(run_episode(scheduler, problem, new_device(self.device), SEED, record="kernels"))
+        device = new_device(self.device)
+        if trial.case == MEASURED:
+            problem = problem.with_profiles(measure_profiles(problem, device, RUNS))
+        elif trial.case in CASES:
+            problem = problem.with_profile_error(CASES[trial.case])
+        return outcome(run_episode(_scheduler_of(trial.case), problem, device, SEED, record="kernels"))
 
 
 def losses(outcomes: Mapping[Trial, Outcome]) -> list[Loss]:
@@ -140,4 +141,4 @@ def _scheduler_of(case: str) -> Scheduler:
     for (contexts, epsilon_us), name in SWEEP.items():
         if name == case:
             return make_scheduler("fikit", contexts=contexts, epsilon_us=epsilon_us)
-    return CASES[case]()
+    return fikit()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.jit import inlined
-from gpusched_env.devices.compiled.memory import records
+from gpusched_env.devices.compiled.memory import columns, records
 
 env_at = records(layout.ENV)
 _problem = records(layout.PROBLEM)
@@ -14,16 +14,26 @@ _op = records(layout.OP)
 _variant = records(layout.VARIANT)
 _number = records(layout.NUMBER)
 _real = records(layout.REAL)
+_stream_row = records(layout.STREAM_ROW)
 _client = records(layout.CLIENT)
+_thread = records(layout.THREAD)
+_mark = records(layout.MARK)
+_stream = records(layout.STREAM)
+_queue = records(layout.QUEUE)
 _random = records(layout.RANDOM)
 _job = records(layout.JOB)
 _launch = records(layout.LAUNCH)
-_event = records(layout.EVENT)
+_edge = records(layout.EDGE)
+_timer = records(layout.TIMER)
 _context = records(layout.CONTEXT)
 _channel = records(layout.CHANNEL)
 _grid = records(layout.GRID)
 _class = records(layout.SM_CLASS)
 _kind = records(layout.KIND)
+kind_demands = columns(layout.KIND, "demand")
+kind_loadings = columns(layout.KIND, "loading")
+kind_sms = columns(layout.KIND, "sms")
+"""Fields of the kinds of SMs, by a context's ``kinds_at``."""
 _row = records(layout.ROW)
 _log = records(layout.LOG)
 word = records(layout.WORD)
@@ -57,6 +67,16 @@ def variants(w, number):
 
 
 @inlined
+def thread_ops(w, number):
+    return _number(problem(w).thread_ops_at, number).value
+
+
+@inlined
+def afters(w, number):
+    return _number(problem(w).afters_at, number).value
+
+
+@inlined
 def factors(w, number):
     return _real(problem(w).factors_at, number).value
 
@@ -67,8 +87,35 @@ def sm_ids(w, rank):
 
 
 @inlined
+def stream_rows(w, row):
+    """What the problem says of a stream."""
+    return _stream_row(problem(w).stream_rows_at, row)
+
+
+@inlined
 def clients(w, tenant):
     return _client(w.clients_at, tenant)
+
+
+@inlined
+def threads(w, k):
+    return _thread(w.threads_at, k)
+
+
+@inlined
+def marks(w, tenant, m):
+    return _mark(w.marks_at, programs(w, tenant).first_mark + m)
+
+
+@inlined
+def streams(w, row):
+    return _stream(w.streams_at, row)
+
+
+@inlined
+def queues(w, row, priority):
+    """A stream at a priority (0 or below)."""
+    return _queue(w.queues_at, row * problem(w).priorities - priority)
 
 
 @inlined
@@ -79,37 +126,30 @@ def randoms(w, tenant, stream):
 
 @inlined
 def jobs(w, tenant, number):
-    """A job in the system."""
+    """A job that is not gone."""
     return _job(w.jobs_at, tenant * (w.job_mask + 1) + (number & w.job_mask))
 
 
 @inlined
-def launches(w, tenant, number):
-    """An issued, unfinished operation."""
-    return _launch(w.launches_at, tenant * (w.launch_mask + 1) + (number & w.launch_mask))
+def launches(w, slot):
+    """An unfinished launch."""
+    return _launch(w.launches_at, slot)
 
 
 @inlined
-def timers(w, number):
-    """Timers in the order of events at equal times; ``value`` is ``inf`` where none is set."""
-    return _real(w.due_at, number)
+def edges(w, slot):
+    return _edge(w.edges_at, slot)
 
 
 @inlined
-def due(w, phase, tenant):
-    """The timer of a phase and a tenant (a context)."""
-    return _real(w.due_at, phase * w.tenants + tenant)
+def timers(w, owner):
+    return _timer(w.timers_at, owner)
 
 
 @inlined
-def chain(w, place):
-    return _event(w.chain_at, place)
-
-
-@inlined
-def engine_queue(w, engine, place):
-    """Tenants that wait for a copy engine."""
-    return _number(w.engine_queue_at, engine * (w.tenants + 1) + place)
+def heap(w, place):
+    """Owners of timers that are set."""
+    return _number(w.heap_at, place)
 
 
 @inlined
@@ -135,19 +175,31 @@ def channels(x, number):
 
 @inlined
 def heads(x, place):
-    """Heads of hardware queues that wait for a slot, first come, first served."""
+    """Launches at the heads of hardware queues that wait for a slot, first come, first served."""
     return _number(x.heads_at, place)
 
 
 @inlined
 def queue(x, position):
-    """Tenants whose grids hand out blocks, in that order."""
+    """Slots of grids that hand out blocks, in that order."""
     return _number(x.queue_at, position)
 
 
 @inlined
-def grids(x, tenant):
-    return _grid(x.grids_at, tenant)
+def grids(x, slot):
+    return _grid(x.grids_at, slot)
+
+
+@inlined
+def used(x, place):
+    """Slots of resident grids, then free ones."""
+    return _number(x.used_at, place)
+
+
+@inlined
+def resident(x, place):
+    """A resident grid, by its place in the list of them."""
+    return grids(x, used(x, place).value)
 
 
 @inlined

@@ -1,7 +1,7 @@
 """The memory of one environment: allocation, resets, growth, snapshots, and what Python reads of it.
 
-All its records lie in one block, the first of them holds the addresses of the others. Rings and the log grow on
-demand: an environment that finds one full stops and says so, and goes on when it has grown.
+All its records lie in one block, the first of them holds the addresses of the others. Tables and the log grow on
+demand: an environment that finds one too small stops and says so, and goes on when it has grown.
 """
 
 from __future__ import annotations
@@ -15,28 +15,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.devices.compiled import layout
-from gpusched_env.devices.compiled.commands import NOTHING
-from gpusched_env.devices.compiled.entry import compile_units
+from gpusched_env.devices.compiled.entry import begin_hosts, compile_units
 from gpusched_env.devices.compiled.members import BITS, words_for
 from gpusched_env.devices.compiled.randomness import generator_state
 from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
+from gpusched_env.hardware.clock import NEVER
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.commands import NOTHING
 from gpusched_env.scheduling.costs import Costs
-from gpusched_env.scheduling.timeline import Columns, Detail, Timeline
+from gpusched_env.scheduling.timeline import DETAILS, Columns, Detail, Timeline
 
 ARRIVAL_STREAM, VARIATION_STREAM = 1, 2
 """Spawn keys of a tenant's random number generators, as in the reference device."""
-DETAILS: Final[dict[Detail, int]] = {"jobs": layout.JOBS_ONLY, "kernels": layout.KERNELS, "blocks": layout.BLOCKS}
 RING: Final = 16
-"""First length of the rings of jobs and launches."""
-RINGS: Final = {"jobs": ("completed", "arrived"), "launches": ("finished", "issued")}
-"""Rings of a tenant, and the client's counters of their first and one past their last entry."""
+"""First length of the rings of jobs, and first number of slots for launches beyond what one event makes."""
+EDGES: Final = 3
+"""Edges for each slot of a launch."""
 LOG_ROWS: Final = 64
 """Rows of the log beyond what one event may write."""
 LINE: Final = 64
 """Sections begin at multiples of a cache line, bytes."""
-IN_ENV: Final = ("clients", "randoms", "jobs", "launches", "due", "chain", "engine_queue", "contexts", "sets", "log")
-IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "classes", "kinds", "members", "rows")
+IN_ENV: Final = (
+    "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "edges", "timers", "heap",
+    "contexts", "sets", "log",
+)  # fmt: skip
+IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "used", "classes", "kinds", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
 SCRATCH: Final = ("sets", "kinds")
 """Sections whose contents last for one call."""
@@ -47,16 +50,27 @@ class Sizes:
     """What the memory of an environment has room for."""
 
     tenants: int
+    threads: int
+    marks: int
+    streams: int
+    queues: int
     contexts: int
     channels: int
+    grids: int
     sms: int
     rows: int
     """Rows of residents on an SM."""
     jobs: int
     """In the system, of a tenant; a power of two."""
     launches: int
-    """Issued, unfinished operations of a tenant; a power of two."""
+    """Unfinished ones of all tenants."""
+    edges: int
     log: int
+
+    @property
+    def timers(self) -> int:
+        """One an owner, see :mod:`~gpusched_env.devices.compiled.timing`."""
+        return 1 + 2 * self.tenants + self.threads + 2 * self.launches
 
     def with_room_for(self, other: Sizes) -> Sizes:
         """The larger of both, field by field."""
@@ -98,33 +112,22 @@ class Arena:
         """The tenants at run time (:data:`~gpusched_env.devices.compiled.layout.CLIENT`), live."""
         return self._sections["clients"][: len(self.problem.programs)]
 
-    def launch(self, tenant: int, number: int) -> np.void:
-        """An issued, unfinished operation of a tenant."""
-        ring = self._sizes_now.launches
-        record: np.void = self._sections["launches"][tenant * ring + number % ring]
-        return record
-
-    def identity(self, launch: np.void) -> int:
-        """Kernel identity of an operation."""
-        return int(self._tables.ops["identity"][launch["op"]])
-
     def costs(self) -> Costs:
         """The time integrals up to the present. A copy: reading leaves no trace."""
         env, clients = self.env, self.clients
-        now = float(env["now_us"])
-        elapsed = now - float(env["gpu_since_us"])
+        now_us = int(env["now_ps"]) / 1e6
+        elapsed_us = (int(env["now_ps"]) - int(env["gpu_since_ps"])) / 1e6
         costs = Costs(len(clients))
-        costs.time_us = now
+        costs.time_us = now_us
         costs.over = bool(env["over"])
-        costs.arrived[:] = clients["arrived"]
-        costs.completed[:] = clients["completed"]
-        costs.slo_misses[:] = clients["slo_misses"]
-        in_system = clients["arrived"] - clients["completed"]
-        costs.jobs_us[:] = clients["jobs_us"] + in_system * (now - clients["jobs_since_us"])
-        costs.busy_sm_us = float(env["busy_sm_us"] + env["busy_sms"] * elapsed)
-        costs.dram_bytes = float(env["dram_bytes"] + env["traffic"] * elapsed)
-        costs.energy_j = float(env["energy_j"] + env["power_w"] * elapsed * 1e-6)
-        costs.makespan_us = min(now, float(env["done_us"]))
+        for name in ("arrived", "completed", "rejected", "slo_misses"):
+            getattr(costs, name)[:] = clients[name]
+        in_system = clients["arrived"] - clients["completed"] - clients["rejected"]
+        costs.jobs_us[:] = clients["jobs_us"] + in_system * ((env["now_ps"] - clients["jobs_since_ps"]) / 1e6)
+        costs.busy_sm_us = float(env["busy_sm_us"] + env["busy_sms"] * elapsed_us)
+        costs.dram_bytes = float(env["dram_bytes"] + env["traffic"] * elapsed_us)
+        costs.energy_j = float(env["energy_j"] + env["power_w"] * elapsed_us * 1e-6 + env["charged_energy_j"])
+        costs.makespan_us = min(now_us, int(env["done_ps"]) / 1e6) + float(env["charged_makespan_us"])
         return costs
 
     # ---- resets ----------------------------------------------------------------------------------
@@ -132,54 +135,79 @@ class Arena:
     def reset(self, problem: Problem, seed: int, detail: Detail) -> None:
         """The start of an episode: time 0, and nothing has happened yet."""
         self._take(problem)
-        self._make_room(_needed(problem, detail))
+        self._make_room(_needed(problem, self._tables, detail))
         tenants = len(problem.programs)
         sliced = problem.scenario.contexts == "per-tenant"
         sections = self._sections
         for name, section in sections.items():
-            if name.split(".")[0] not in (*SCRATCH, "log", "classes", "members", "rows"):
+            if name.split(".")[0] not in (*SCRATCH, "log", "classes", "members", "rows", "grids", "launches", "edges"):
                 section[:] = 0
         env = sections["env"]
         env["to_complete"] = sum(program.tenant.jobs or 0 for program in problem.programs)
-        env["stalled"] = layout.NO_TENANT
         env["command"] = NOTHING
-        env["detail"] = DETAILS[detail]
-        env["done_us"] = env["timer_us"] = math.inf
+        env["detail"] = DETAILS.index(detail)
+        env["done_ps"] = env["timer_ps"] = NEVER
         env["power_w"] = problem.gpu.power.idle_w
+        env["running_first"] = env["running_last"] = layout.NONE
+        for engine in ("engine_first_0", "engine_first_1", "engine_last_0", "engine_last_1"):
+            env[engine] = layout.NONE
         clients = sections["clients"]
-        clients["behind"] = layout.NO_TENANT
-        clients["blocks"] = -1
-        clients["saved_left"] = 1.0
-        clients["started_us"] = math.inf
-        clients["last_end_us"] = clients["stream_ended_us"] = -math.inf
+        clients["host_job"] = layout.NONE
+        for name in ("pending_first", "pending_last", "running_first", "running_last"):
+            clients[name] = layout.NONE
+        clients["last_end_ps"] = -NEVER
         clients["partition_sms"] = problem.gpu.sms
-        clients["partitioned_us"] = clients["preempted_us"] = -math.inf
-        for tenant in range(tenants):
+        clients["partitioned_ps"] = clients["rejected_ps"] = -1
+        sections["streams"]["last_slot"] = sections["queues"]["last_slot"] = layout.NONE
+        sections["streams"]["last_end_ps"] = -NEVER
+        sections["timers"]["place"] = layout.NONE
+        programs = self._tables.programs
+        clients["first_thread"][:tenants] = programs["first_thread"]
+        clients["threads"][:tenants] = programs["threads"]
+        for tenant, program in enumerate(programs):
+            first = program["first_thread"]
+            sections["threads"]["tenant"][first : first + program["threads"]] = tenant
             for stream, key in enumerate((ARRIVAL_STREAM, VARIATION_STREAM)):
                 sections["randoms"][2 * tenant + stream] = generator_state([seed, tenant, key])
-        sections["due"]["value"] = math.inf
+        self._chain_free("launches", "after", 0)
+        self._chain_free("edges", "next_in", 0)
         self._reset_contexts(sliced, each_wave=detail == "blocks")
-        # The processes begin at time 0: the slicer, then every tenant's arrivals and host thread.
-        events = [(layout.SLICER_BEGINS, 0)] if sliced else []
-        for tenant in range(tenants):
-            events += [(layout.ARRIVALS_BEGIN, tenant), (layout.HOST_WAKES, tenant)]
-        sections["chain"][: len(events)] = events
-        env["chain_length"] = len(events)
+        if sliced:
+            env["slice_end_ps"] = int(self._tables.problem["slice_ps"][0])
+            env["slicer_asleep"] = env["slicer_lonely"] = 1
         self._set_addresses()
         self._set_log_room(detail)
         self.timeline = Timeline(detail)
+        begin_hosts(self.address)
+
+    def _chain_free(self, name: str, link: str, first: int) -> None:
+        """Make the slots of a table from ``first`` on free, in front of those that are."""
+        section, env = self._sections[name], self._sections["env"]
+        kind = "launch" if name == "launches" else "edge"
+        if first == 0:
+            section[:] = 0
+        if name == "launches":
+            section["id"][first:] = layout.NONE
+            self._sections["timers"]["place"][len(self._sections["timers"]) - 2 * (len(section) - first) :] = layout.NONE
+        section[link][first:] = np.arange(first + 1, len(section) + 1)
+        section[link][-1] = env[f"free_{kind}"][0] if first else layout.NONE
+        if first and env[f"free_{name}"][0] == 0:
+            section[link][-1] = layout.NONE
+        env[f"free_{kind}"] = first
+        env[f"free_{name}"] += len(section) - first
 
     def _reset_contexts(self, sliced: bool, each_wave: bool) -> None:
         sms = self.problem.gpu.sms
         contexts = self._sections["contexts"]
-        contexts["active"][0] = not sliced
+        contexts["active"][0] = 1
         contexts["classes"] = 1
-        contexts["next_us"] = math.inf
+        contexts["next_ps"] = NEVER
         contexts["jumping"] = not each_wave
         words = [(1 << max(0, min(BITS, sms - k * BITS))) - 1 for k in range(words_for(self._sizes_now.sms))]
         for number in range(len(contexts)):
-            self._sections[f"channels.{number}"]["first"] = layout.NO_TENANT
-            self._sections[f"channels.{number}"]["last"] = layout.NO_TENANT
+            self._sections[f"channels.{number}"]["first"] = layout.NONE
+            self._sections[f"channels.{number}"]["last"] = layout.NONE
+            self._sections[f"used.{number}"]["value"] = np.arange(self._sizes_now.grids)
             idle = self._sections[f"classes.{number}"][:1]
             idle[:] = 0
             idle["sms"] = sms
@@ -211,24 +239,30 @@ class Arena:
         """Copy sections of smaller or equal sizes into the arena's."""
         for name, section in sections.items():
             kind = name.split(".")[0]
-            if kind not in (*RINGS, *SCRATCH, "due", "members", "rows", "engine_queue"):
+            if kind not in ("jobs", *SCRATCH, "members", "rows", "timers", "heap"):
                 self._sections[name][: len(section)] = section
-        now, tenants = self._sizes_now, sizes.tenants
-        _copy_table(sections["due"], tenants, self._sections["due"], now.tenants)
-        _copy_table(sections["engine_queue"], tenants + 1, self._sections["engine_queue"], now.tenants + 1)
+        now = self._sizes_now
         for number in range(sizes.contexts):
             for name, old, new in (
                 ("members", words_for(sizes.sms), words_for(now.sms)),
                 ("rows", sizes.rows, now.rows),
             ):
                 _copy_table(sections[f"{name}.{number}"], old, self._sections[f"{name}.{number}"], new)
-        for name, (first, end) in RINGS.items():
-            old, new = getattr(sizes, name), getattr(now, name)
-            for tenant, client in enumerate(sections["clients"]):
-                numbers = np.arange(client[first], client[end])
-                target = self._sections[name][tenant * new : (tenant + 1) * new]
-                target[numbers % new] = sections[name][tenant * old + numbers % old]
+        self._fill_timers(sections, sizes)
+        for tenant, client in enumerate(sections["clients"]):
+            numbers = np.arange(client["first"], client["arrived"])
+            target = self._sections["jobs"][tenant * now.jobs : (tenant + 1) * now.jobs]
+            target[numbers % now.jobs] = sections["jobs"][tenant * sizes.jobs + numbers % sizes.jobs]
+        for name, link in (("launches", "after"), ("edges", "next_in")):
+            if getattr(now, name) > getattr(sizes, name):
+                self._chain_free(name, link, getattr(sizes, name))
         self._set_addresses()
+
+    def _fill_timers(self, sections: dict[str, NDArray[Any]], sizes: Sizes) -> None:
+        """Copy the timers, whose owners are numbered for the problem, and the heap."""
+        self._sections["timers"]["place"] = layout.NONE
+        self._sections["timers"][: len(sections["timers"])] = sections["timers"]
+        self._sections["heap"][: len(sections["heap"])] = sections["heap"]
 
     def _set_addresses(self) -> None:
         """Write down where everything is."""
@@ -239,23 +273,11 @@ class Arena:
         for name in ("settle", "end", "dispatch"):
             env[f"{name}_at"] = compile_units()[name]
         env["problem_at"] = _address(self._tables.problem)
-        for name in (
-            "clients",
-            "randoms",
-            "jobs",
-            "launches",
-            "due",
-            "chain",
-            "engine_queue",
-            "contexts",
-            "sets",
-            "log",
-        ):
+        for name in IN_ENV:
             env[f"{name}_at"] = _address(sections[name])
-        env["tenants"] = sizes.tenants
         env["job_mask"] = sizes.jobs - 1
-        env["launch_mask"] = sizes.launches - 1
-        env["chain_ring"] = len(sections["chain"])
+        env["launch_room"] = sizes.launches
+        env["edge_room"] = sizes.edges
         env["words"] = words_for(sizes.sms)
         contexts = sections["contexts"]
         for number in range(sizes.contexts):
@@ -272,27 +294,35 @@ class Arena:
     # ---- what compiled code asks for -------------------------------------------------------------
 
     def serve(self, reason: int) -> None:
-        """Do what the event loop stopped for: grow a ring, or empty the log."""
-        sizes = self._sizes_now
+        """Do what the event loop stopped for: enlarge a table, or empty the log."""
         if reason == layout.FLUSH:
             self.flush()
             return
-        ring = "jobs" if reason == layout.GROW_JOBS else "launches"
-        larger = {name: getattr(sizes, name) for name in sizes.__slots__} | {ring: 2 * getattr(sizes, ring)}
-        self._make_room(Sizes(**larger))
+        names = ("jobs",) if reason == layout.GROW_JOBS else ("launches", "edges")
+        sizes = {name: getattr(self._sizes_now, name) for name in Sizes.__slots__}
+        self._make_room(Sizes(**sizes | {name: 2 * sizes[name] for name in names}))
 
     def flush(self) -> None:
         """Move what the log holds to the timeline."""
         env = self.env
-        rows = self._sections["log"][: int(env["log_rows"])].tolist()
+        count = int(env["log_rows"])
+        if count == 0:
+            return
         env["log_rows"] = 0
+        rows = self._sections["log"][:count]
         timeline = self.timeline
         tables: tuple[Columns, ...] = (
-            timeline.jobs, timeline.kernels, timeline.sms, timeline.decisions, timeline.copies, timeline.blocks,
+            timeline.jobs, timeline.rejections, timeline.kernels, timeline.sms, timeline.decisions, timeline.copies,
+            timeline.blocks,
         )  # fmt: skip
-        for table, *row in rows:
-            columns = tables[int(table)]
-            columns.add(*row[: len(columns.names)])
+        whole = rows.view(np.int64).reshape(count, -1)
+        floats = rows.view(np.float64).reshape(count, -1)
+        kinds = whole[:, 0]
+        for number, columns in enumerate(tables):
+            mine = kinds == number
+            if mine.any():
+                first = 1 + layout.LOG_WHOLE
+                columns.extend(whole[mine, 1 : 1 + columns.whole], floats[mine, first : first + columns.floats])
 
     # ---- snapshots -------------------------------------------------------------------------------
 
@@ -323,22 +353,29 @@ class Arena:
 def log_margin(problem: Problem, detail: Detail) -> int:
     """Most rows that one event may write to the log."""
     tenants = len(problem.programs)
-    if detail == "jobs":
+    if detail in ("none", "jobs"):
         return tenants
-    margin = 4 * tenants + 16
+    margin = 4 * tenants + 4 * problem.gpu.resident_grids + 16
     return margin + problem.gpu.sms * problem.gpu.limits.blocks if detail == "blocks" else margin
 
 
-def _needed(problem: Problem, detail: Detail) -> Sizes:
+def _needed(problem: Problem, tables: ProblemTables, detail: Detail) -> Sizes:
     gpu, tenants = problem.gpu, len(problem.programs)
+    margin, edge_margin = (int(tables.problem[name][0]) for name in ("margin", "edge_margin"))
     return Sizes(
         tenants=tenants,
+        threads=int(tables.problem["host_threads"][0]),
+        marks=tables.marks + 1,
+        streams=len(problem.streams),
+        queues=len(problem.streams) * gpu.priorities,
         contexts=tenants if problem.scenario.contexts == "per-tenant" else 1,
         channels=gpu.channels,
+        grids=gpu.resident_grids,
         sms=gpu.sms,
         rows=gpu.limits.blocks + 1,
         jobs=RING,
-        launches=RING,
+        launches=RING * tenants + margin,
+        edges=EDGES * (RING * tenants + margin) + edge_margin,
         log=LOG_ROWS + log_margin(problem, detail),
     )
 
@@ -350,27 +387,32 @@ def _class_count(sizes: Sizes) -> int:
 
 def _allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
     """Sections of one block of memory, all zero; what is used most lies in front."""
-    tenants, words, count = sizes.tenants, words_for(sizes.sms), _class_count(sizes)
+    words, count = words_for(sizes.sms), _class_count(sizes)
     shapes: dict[str, tuple[np.dtype[Any], int]] = {
         "env": (layout.ENV, 1),
-        "due": (layout.REAL, layout.PHASES * tenants),
-        "clients": (layout.CLIENT, tenants),
         "contexts": (layout.CONTEXT, sizes.contexts),
-        "randoms": (layout.RANDOM, 2 * tenants),
-        "chain": (layout.EVENT, 8 * tenants + 8),
-        "engine_queue": (layout.NUMBER, 2 * (tenants + 1)),
+        "clients": (layout.CLIENT, sizes.tenants),
+        "threads": (layout.THREAD, sizes.threads),
+        "streams": (layout.STREAM, sizes.streams),
+        "queues": (layout.QUEUE, sizes.queues),
+        "randoms": (layout.RANDOM, 2 * sizes.tenants),
+        "marks": (layout.MARK, sizes.marks),
         "sets": (layout.WORD, layout.SETS * words),
+        "heap": (layout.NUMBER, sizes.timers),
+        "timers": (layout.TIMER, sizes.timers),
     }
     for number in range(sizes.contexts):
         shapes |= {
             f"channels.{number}": (layout.CHANNEL, sizes.channels),
-            f"heads.{number}": (layout.NUMBER, tenants + 1),
-            f"queue.{number}": (layout.NUMBER, tenants + 1),
-            f"grids.{number}": (layout.GRID, tenants),
+            f"heads.{number}": (layout.NUMBER, sizes.channels + 1),
+            f"queue.{number}": (layout.NUMBER, sizes.grids + 1),
+            f"used.{number}": (layout.NUMBER, sizes.grids),
+            f"grids.{number}": (layout.GRID, sizes.grids),
         }
     shapes |= {
-        "jobs": (layout.JOB, tenants * sizes.jobs),
-        "launches": (layout.LAUNCH, tenants * sizes.launches),
+        "jobs": (layout.JOB, sizes.tenants * sizes.jobs),
+        "launches": (layout.LAUNCH, sizes.launches),
+        "edges": (layout.EDGE, sizes.edges),
         "log": (layout.LOG, sizes.log),
     }
     for number in range(sizes.contexts):

@@ -1,55 +1,54 @@
 """Progress of resident blocks: rates are constant between events, so every step is exact.
 
-As :mod:`gpusched_env.devices.reference.blocks`, by classes of equal SMs.
+A row knows when it ends at its present rate; nothing is computed anew unless the rate changes.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from gpusched_env.devices.compiled import members as sets
-from gpusched_env.devices.compiled.access import classes, grids, members, problem, queue, rows, scratch
+from gpusched_env.devices.compiled.access import classes, grids, launches, members, problem, queue, rows, scratch
 from gpusched_env.devices.compiled.classes import join, merge, occupy, remove_row, split
-from gpusched_env.devices.compiled.dispatch import dispatch_all, overlap
-from gpusched_env.devices.compiled.ends import DONE, end_blocks
+from gpusched_env.devices.compiled.dispatch import overlap
+from gpusched_env.devices.compiled.ends import end_blocks
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.layout import PARTITION, PICK
-from gpusched_env.devices.compiled.rates import set_next, set_rates
+from gpusched_env.devices.compiled.layout import NONE, PARTITION, PICK
+from gpusched_env.devices.compiled.lists import holds
+from gpusched_env.devices.compiled.rates import period_ps, set_next, set_rate, set_rates
 
 WHOLE = 2.0**40
 """Work is summed in this part of a block, in whole numbers: so the sum does not hang on the order."""
 
 
 @called
-def step(w, x, now, jumping):
-    """Advance to ``now``: progress, block ends, dispatch, new rates, next event.
-
-    Args:
-        jumping: whether steady states may be jumped over (see :func:`jump`).
-        now: simulated time (us), not before the context's; no block may end earlier than that.
-    """
-    progress(w, x, now)
-    if mark_ended(w, x):
+def end_due(w, x, now_ps):
+    """Advance to ``now_ps``, not before the context's time nor behind a block end; end the blocks that end there."""
+    x.now_ps = now_ps
+    catch_up(x)
+    if x.next_ps <= now_ps and mark_ended(x, now_ps):
         end_blocks(w, x)
-    if x.changed == 1:
-        x.changed = 0
-        dispatch_all(w, x)
+
+
+@called
+def rate(w, x, jumping):
+    """New rates, and the next block end; ``jumping``: whether steady states may be jumped over (see :func:`jump`)."""
+    if x.tiles > 0:
+        wake_tiles(w, x)
     merge(x)
     set_rates(w, x)
     if jumping and x.queued > 0:
         jump(w, x)
-    set_next(w, x)
+    set_next(x)
 
 
 @inlined
-def mark_ended(w, x):
-    """Mark the classes that have a row without work left; whether there is one."""
+def mark_ended(x, now_ps):
+    """Mark the classes that have a row that ends now; whether there is one."""
     some = False
     for c in range(1, x.classes):
         sm = classes(x, c)
         sm.ended = 0
         for r in range(sm.rows):
-            if rows(x, c, r).left <= DONE:
+            if rows(x, c, r).end_ps <= now_ps:
                 sm.ended = 1
                 some = True
                 break
@@ -57,32 +56,34 @@ def mark_ended(w, x):
 
 
 @called
-def progress(w, x, now):
-    """Carry all rows to ``now`` and give waves that have not begun back to their grids."""
-    dt = now - x.now_us
-    x.now_us = now
+def catch_up(x):
+    """Give waves that have not begun back to their grids."""
+    if x.ahead == 0:
+        return
+    x.ahead = 0
     for c in range(1, x.classes):
         for r in range(classes(x, c).rows):
             row = rows(x, c, r)
-            row.left -= row.rate * dt
-    if x.ahead == 1:
-        x.ahead = 0
-        for c in range(1, x.classes):
-            for r in range(classes(x, c).rows):
-                row = rows(x, c, r)
-                waves = waves_ahead(row.left)
-                progressed = (now - row.since_us) * row.rate > 2.0 * DONE
-                if progressed and row.left > waves + 1.0 - DONE:
-                    # A wave ends at this very moment: its blocks leave the SM like all others that end now.
-                    waves += 1
-                row.left -= waves
-                grids(x, row.grid).waiting += waves * row.blocks * classes(x, c).sms
+            if row.waves == 0:
+                continue
+            wave_ps = period_ps(row.rate)
+            first_end_ps = row.end_ps - row.waves * wave_ps
+            begun = waves_begun(x.now_ps, first_end_ps, wave_ps, row.waves)
+            if begun > 0:
+                row.since_ps = first_end_ps + (begun - 1) * wave_ps
+                row.at_ps = row.since_ps
+                row.left = 1.0
+            row.end_ps = first_end_ps + begun * wave_ps
+            grids(x, row.grid).waiting += (row.waves - begun) * row.blocks * classes(x, c).sms
+            row.waves = 0
 
 
 @inlined
-def waves_ahead(left):
-    """Waves in a row's ``left`` that have not begun."""
-    return int(np.ceil(left - DONE)) - 1 if left > 1.0 + DONE else 0
+def waves_begun(now_ps, first_end_ps, wave_ps, waves):
+    """Of ``waves`` that follow each other from ``first_end_ps`` on, how many have begun before ``now_ps``."""
+    if now_ps <= first_end_ps:
+        return 0
+    return min(waves, (now_ps - first_end_ps + wave_ps - 1) // wave_ps)
 
 
 @called
@@ -91,46 +92,48 @@ def jump(w, x):
 
     While a grid waits at the head of the queue, every slot that its blocks free is taken by its next
     blocks, so nothing changes from wave to wave. Rows get whole waves in advance; what is left over
-    is dispatched block by block. Any other event gives unbegun waves back first (:func:`progress`).
+    is dispatched block by block. Any other event gives unbegun waves back first (:func:`catch_up`).
     """
     slot = queue(x, 0).value
     grid = grids(x, slot)
-    if grid.saved > 0 or grid.spread > 0.0:
+    if grid.saved > 0 or grid.spread > 0.0 or x.tiles > 0:
         return
     for position in range(1, x.queued):
         if not overlap(w, x, slot, queue(x, position).value):
             return
-    resident = 0
-    fastest = 0.0
+    blocks = 0
+    shortest_ps = 0
     for c in range(1, x.classes):
         sms = classes(x, c).sms
         for r in range(classes(x, c).rows):
             row = rows(x, c, r)
             if row.grid == slot:
-                resident += row.blocks * sms
-                fastest = max(fastest, row.rate)
-    spare = grid.waiting - 2 * resident
-    if spare <= resident or fastest <= 0.0:
+                blocks += row.blocks * sms
+                if row.rate > 0.0:
+                    wave_ps = period_ps(row.rate)
+                    shortest_ps = wave_ps if shortest_ps == 0 else min(shortest_ps, wave_ps)
+    spare = grid.waiting - 2 * blocks
+    if spare <= blocks or shortest_ps == 0:
         return
-    until = spare / (resident * fastest)
+    until_ps = x.now_ps + spare * shortest_ps // blocks
     for c in range(1, x.classes):
         sm = classes(x, c)
         if sm.carveout != grid.carveout:
             # When this wave ends the SM may be idle, and then takes the grid's own carve-out: no steady state.
             continue
-        r = youngest_alone(w, x, c, slot)
-        if r >= 0 and rows(x, c, r).rate > 0.0:
+        r = youngest_alone(x, c, slot)
+        if r >= 0 and rows(x, c, r).rate > 0.0 and rows(x, c, r).end_ps <= until_ps:
             row = rows(x, c, r)
-            # Waves that begin within ``until``: the first when the present block ends.
-            waves = int(np.floor(until * row.rate - row.left)) + 1
-            if waves > 0:
-                row.left += waves
-                grid.waiting -= waves * row.blocks * sm.sms
-                x.ahead = 1
+            wave_ps = period_ps(row.rate)
+            # Waves that begin by then: the first when the present block ends.
+            row.waves = (until_ps - row.end_ps) // wave_ps + 1
+            row.end_ps += row.waves * wave_ps
+            grid.waiting -= row.waves * row.blocks * sm.sms
+            x.ahead = 1
 
 
 @inlined
-def youngest_alone(w, x, c, slot):
+def youngest_alone(x, c, slot):
     """The row of a grid in a class if it is the youngest there and the grid's only one, else -1.
 
     Rows are in order of age, which decides their rates: a wave takes the place of the one before it only if
@@ -146,16 +149,36 @@ def youngest_alone(w, x, c, slot):
 
 
 @called
+def wake_tiles(w, x):
+    """Blocks whose tiles are there begin."""
+    for c in range(1, x.classes):
+        for r in range(classes(x, c).rows):
+            row = rows(x, c, r)
+            if row.waits == 1 and row.need <= finished_blocks(w, x, grids(x, row.grid)):
+                row.waits = 0
+                classes(x, c).dirty = 1
+
+
+@inlined
+def finished_blocks(w, x, grid):
+    """How many blocks of its producer have ended, of a grid that waits for tiles."""
+    if not holds(w, grid.producer, grid.producer_id):
+        return grid.producer_blocks
+    producer = launches(w, grid.producer)
+    return producer.done_blocks if producer.grid == NONE else grids(x, producer.grid).done
+
+
+@called
 def stop(w, x, slot, first, sms):
     """Stop the blocks of a grid that are resident on ``sms`` SMs from rank ``first`` on; returns their number."""
-    progress(w, x, x.now_us)
+    catch_up(x)
     x.changed = 1
     where = scratch(w, PARTITION)
     sets.ring(where, x.words, first, sms, problem(w).sms)
     stopped = 0
     for c in range(1, x.classes):
         inside = sets.common(members(x, c), where, x.words)
-        if inside == 0 or not holds(x, c, slot):
+        if inside == 0 or not holds_grid(x, c, slot):
             continue
         d = c
         if inside < classes(x, c).sms:
@@ -168,12 +191,13 @@ def stop(w, x, slot, first, sms):
             row = rows(x, d, r)
             if row.grid == slot:
                 row.stopped = 1
+                set_rate(x, row, 0.0)
                 stopped += row.blocks * inside
     return stopped
 
 
 @inlined
-def holds(x, c, slot):
+def holds_grid(x, c, slot):
     """Whether the SMs of a class hold blocks of a grid."""
     for r in range(classes(x, c).rows):  # noqa: SIM110 (Numba has no any() over generators)
         if rows(x, c, r).grid == slot:
@@ -217,14 +241,16 @@ def evict(x, slot):
 
 
 @called
-def waiting_blocks(w, x, slot, now):
-    """Blocks of a grid not handed out at ``now``, waves jumped over included."""
+def waiting_blocks(x, slot, now_ps):
+    """Blocks of a grid not handed out at ``now_ps``, waves jumped over included."""
     waiting = grids(x, slot).waiting
     if x.ahead == 1:
-        elapsed = now - x.now_us if x.active == 1 else 0.0
+        local_ps = now_ps if x.active == 1 else x.now_ps
         for c in range(1, x.classes):
             for r in range(classes(x, c).rows):
                 row = rows(x, c, r)
-                if row.grid == slot:
-                    waiting += waves_ahead(row.left - row.rate * elapsed) * row.blocks * classes(x, c).sms
+                if row.grid == slot and row.waves > 0:
+                    wave_ps = period_ps(row.rate)
+                    begun = waves_begun(local_ps, row.end_ps - row.waves * wave_ps, wave_ps, row.waves)
+                    waiting += (row.waves - begun) * row.blocks * classes(x, c).sms
     return waiting

@@ -8,6 +8,7 @@ from __future__ import annotations
 from gpusched_env.devices.compiled import members as sets
 from gpusched_env.devices.compiled.access import classes, grids, members, rows
 from gpusched_env.devices.compiled.jit import called, inlined
+from gpusched_env.hardware.clock import NEVER
 
 IDLE = 0
 
@@ -27,10 +28,15 @@ def copy_row(source, target):
     target.grid = source.grid
     target.blocks = source.blocks
     target.stopped = source.stopped
+    target.need = source.need
+    target.waits = source.waits
+    target.since_ps = source.since_ps
+    target.at_ps = source.at_ps
+    target.end_ps = source.end_ps
+    target.waves = source.waves
     target.left = source.left
     target.rate = source.rate
     target.time_us = source.time_us
-    target.since_us = source.since_us
 
 
 @called
@@ -101,9 +107,11 @@ def alike(x, a, b):
     for r in range(one.rows):
         p = rows(x, a, r)
         q = rows(x, b, r)
-        if p.left != q.left or p.grid != q.grid or p.blocks != q.blocks or p.since_us != q.since_us:
+        if p.left != q.left or p.grid != q.grid or p.blocks != q.blocks or p.since_ps != q.since_ps:
             return False
-        if p.stopped != q.stopped:
+        if p.stopped != q.stopped or p.need != q.need or p.at_ps != q.at_ps or p.end_ps != q.end_ps:
+            return False
+        if p.waves != q.waves or p.rate != q.rate or p.waits != q.waits:
             return False
     return True
 
@@ -144,22 +152,27 @@ def occupy(x, c, blocks, slot, sms):
 
 
 @inlined
-def add_row(x, c, blocks, left, slot, now):
+def add_row(x, c, blocks, left, need, slot, now_ps):
     """Put blocks with ``left`` of their work to do on the SMs of a class, into the row of equal ones or a new one."""
     sm = classes(x, c)
     for r in range(sm.rows):
         row = rows(x, c, r)
-        if row.grid == slot and row.left == left and row.since_us == now and row.stopped == 0:
+        if row.grid == slot and row.left == left and row.since_ps == now_ps and row.stopped == 0 and row.need == need:
             row.blocks += blocks
             return
     row = rows(x, c, sm.rows)
     row.grid = slot
     row.blocks = blocks
     row.stopped = 0
+    row.need = need
+    row.waits = 1 if need > 0 else 0
+    row.since_ps = now_ps
+    row.at_ps = now_ps
+    row.end_ps = NEVER
+    row.waves = 0
     row.left = left
     row.rate = 0.0
     row.time_us = 0.0
-    row.since_us = now
     sm.rows += 1
 
 

@@ -1,30 +1,25 @@
-"""Carrying out a scheduler's commands. Whether they are legal is checked before (:mod:`.device`, masks).
-
-As :mod:`gpusched_env.devices.reference.decisions`.
-"""
+"""Carrying out a scheduler's commands. Whether they are legal is checked before (masks, scheduling.legality)."""
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import clients, due, launches, problem
-from gpusched_env.devices.compiled.handover import hand_over, oldest_pending
+from gpusched_env.devices.compiled.access import clients, launches, problem, stream_rows
+from gpusched_env.devices.compiled.context import context_of, settle
+from gpusched_env.devices.compiled.finishing import vanish
+from gpusched_env.devices.compiled.issuing import launch_at
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.layout import NO_TENANT, PREEMPTION_BEGINS
+from gpusched_env.devices.compiled.layout import NONE, PREEMPTION_BEGINS
 from gpusched_env.devices.compiled.preemption import begin_preemption
 from gpusched_env.devices.compiled.record import log_decision
-
-LAUNCH = 0
-PREEMPT = 1
-SET_PARTITION = 2
-WAIT = 3
-NOTHING = -1
-"""Codes of commands; the first three are those of the timeline."""
+from gpusched_env.devices.compiled.timing import arm_preemption
+from gpusched_env.scheduling.commands import LAUNCH, NOTHING, PREEMPT, REJECT, SET_PARTITION, STREAM_S_OWN
+from gpusched_env.workload.host import reject as reject_job
 
 
 @inlined
 def charge(w):
     """Charge the host time of one decision; returns when its command takes effect."""
-    w.busy_until_us = max(w.busy_until_us, w.now_us) + problem(w).decision_us
-    return w.busy_until_us
+    w.busy_until_ps = max(w.busy_until_ps, w.now_ps) + problem(w).decision_ps
+    return w.busy_until_ps
 
 
 @called
@@ -35,58 +30,103 @@ def carry_out(w):
     w.awake = 1
     w.commands += 1
     if kind == LAUNCH:
-        launch(w, w.command_tenant, w.command_choice, w.command_first, w.command_sms)
+        launch(w)
     elif kind == PREEMPT:
-        preempt(w, w.command_tenant, w.command_choice, w.command_first, w.command_sms)
+        preempt(w)
     elif kind == SET_PARTITION:
-        set_partition(w, w.command_tenant, w.command_first, w.command_sms)
+        set_partition(w, w.command_target, w.command_first, w.command_sms)
+    elif kind == REJECT:
+        reject(w, w.command_target, w.command_choice)
     else:
         w.awake = 0
-        w.timer_us = w.command_until_us
+        w.timer_ps = w.command_until_ps
         charge(w)
 
 
 @called
-def launch(w, tenant, priority, first, sms):
-    """Hand a tenant's oldest pending kernel to its stream."""
-    client = clients(w, tenant)
-    kernel = launches(w, tenant, oldest_pending(w, tenant))
-    client.kernels_pending -= 1
-    kernel.priority = priority
-    kernel.partition_first = first if sms > 0 else client.partition_first
-    kernel.partition_sms = sms if sms > 0 else client.partition_sms
-    w.begun = 1
-    log_decision(w, LAUNCH, kernel.id)
-    hand_over(w, tenant, charge(w))
+def pending_slot(w, id_):
+    """Slot of a pending launch."""
+    for tenant in range(problem(w).tenants):
+        slot = clients(w, tenant).pending_first
+        while slot != NONE and launches(w, slot).id <= id_:
+            if launches(w, slot).id == id_:
+                return slot
+            slot = launches(w, slot).after
+    return NONE
 
 
 @called
-def preempt(w, tenant, mode, first, sms):
-    """Take a tenant's running kernel off the GPU, or off some SMs."""
-    client = clients(w, tenant)
-    client.preempting = 1
-    client.mode = mode
-    client.save_first = first
-    client.save_sms = sms
-    if sms == 0:
-        client.preempted_us = w.now_us
-    log_decision(w, PREEMPT, launches(w, tenant, client.finished).id)
-    effect_us = charge(w)
-    if effect_us > w.now_us:
-        due(w, PREEMPTION_BEGINS, tenant).value = effect_us
+def running_slot(w, id_):
+    """Slot of a launched kernel."""
+    slot = w.running_first
+    while launches(w, slot).id != id_:
+        slot = launches(w, slot).running_after
+    return slot
+
+
+@called
+def launch(w):
+    """Hand a pending launch to its stream."""
+    slot = pending_slot(w, w.command_target)
+    kernel = launches(w, slot)
+    client = clients(w, kernel.tenant)
+    if kernel.returned == 0:
+        kernel.stream = w.command_stream if w.command_stream != NONE else kernel.row
+    own = stream_rows(w, kernel.stream).priority if kernel.stream != NONE else 0
+    kernel.priority = own if w.command_choice == STREAM_S_OWN else w.command_choice
+    kernel.partition_first = client.partition_first
+    kernel.partition_sms = client.partition_sms
+    if w.command_sms > 0:
+        whole = w.command_sms == problem(w).sms
+        first = 0 if whole else w.command_first
+        if w.begun == 1 and (first != client.partition_first or w.command_sms != client.partition_sms):
+            w.busy_until_ps = max(w.busy_until_ps, w.now_ps) + problem(w).partition_change_ps
+        kernel.partition_first = first
+        kernel.partition_sms = w.command_sms
+    w.begun = 1
+    log_decision(w, LAUNCH, kernel.id)
+    launch_at(w, slot, charge(w))
+
+
+@called
+def preempt(w):
+    """Take a running kernel off the GPU, or off some SMs."""
+    slot = running_slot(w, w.command_target)
+    kernel = launches(w, slot)
+    kernel.preempting = 1
+    kernel.mode = w.command_choice
+    kernel.save_first = w.command_first
+    kernel.save_sms = w.command_sms
+    kernel.preempted_ps = w.now_ps
+    log_decision(w, PREEMPT, kernel.id)
+    effect_ps = charge(w)
+    if effect_ps > w.now_ps:
+        arm_preemption(w, slot, effect_ps, PREEMPTION_BEGINS)
     else:
-        begin_preemption(w, tenant)
+        begin_preemption(w, slot)
 
 
 @called
 def set_partition(w, tenant, first, sms):
-    """Confine a tenant's later launches to some SMs; all of them are no confinement."""
+    """Confine a tenant's later launches to some SMs (0: all of them, which are no confinement)."""
     client = clients(w, tenant)
-    log_decision(w, SET_PARTITION, NO_TENANT)
-    client.partition_first = first if sms < problem(w).sms else 0
-    client.partition_sms = sms
-    client.partitioned_us = w.now_us
+    log_decision(w, SET_PARTITION, NONE)
+    whole = sms == 0 or sms == problem(w).sms
+    client.partition_first = 0 if whole else first
+    client.partition_sms = problem(w).sms if whole else sms
+    client.partitioned_ps = w.now_ps
     charge(w)
     if w.begun == 1:
         # Partitions made before the first launch are set-up; later ones keep the scheduler's host busy.
-        w.busy_until_us += problem(w).partition_change_us
+        w.busy_until_ps += problem(w).partition_change_ps
+
+
+@called
+def reject(w, tenant, number):
+    """Give a job up."""
+    log_decision(w, REJECT, NONE)
+    charge(w)
+    reject_job(w, tenant, number)
+    vanish(w, tenant, number)
+    # Blocks may have waited for the tiles of a launch that vanished.
+    settle(w, context_of(w, tenant))

@@ -1,18 +1,11 @@
-"""Contexts: hardware queues in front of the SMs, and the clock of their block ends.
-
-As :mod:`gpusched_env.devices.reference.context`. A grid's slot is its tenant: a stream executes one kernel at a
-time.
-"""
+"""Contexts: hardware queues in front of the SMs, and the clock of their block ends."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from gpusched_env.devices.compiled.access import (
     channels,
-    clients,
+    classes,
     contexts,
-    due,
     grids,
     heads,
     kernels,
@@ -20,13 +13,19 @@ from gpusched_env.devices.compiled.access import (
     ops,
     problem,
     queue,
+    resident,
+    rows,
+    used,
 )
-from gpusched_env.devices.compiled.blocks import step
+from gpusched_env.devices.compiled.blocks import end_due, rate
+from gpusched_env.devices.compiled.dispatch import dispatch_all
+from gpusched_env.devices.compiled.finishing import kernel_finished, kernel_preempted
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.layout import COMPLETION, IN_QUEUE, NO_TENANT
+from gpusched_env.devices.compiled.layout import IN_QUEUE, NONE, READY
+from gpusched_env.devices.compiled.lists import holds
 from gpusched_env.devices.compiled.meter import CHANGE, gpu_changed
-from gpusched_env.devices.compiled.queueing import kernel_finished, kernel_preempted
+from gpusched_env.hardware.clock import NEVER
 
 
 @inlined
@@ -35,59 +34,60 @@ def context_of(w, tenant):
     return contexts(w, tenant if problem(w).sliced == 1 else 0)
 
 
+@inlined
+def channel_of(w, x, launch):
+    """The hardware queue of a launch: its stream's, beside it for a graph's branches, its own for a child."""
+    row = launch.id if launch.stream == NONE else launch.stream + ops(w, launch.op).branch
+    return channels(x, row % problem(w).channels)
+
+
 @called
-def submit(w, tenant):
-    """A kernel has reached the head of its stream: it enters the stream's hardware queue (channel)."""
-    x = context_of(w, tenant)
-    client = clients(w, tenant)
-    client.on_device = 1
-    client.behind = NO_TENANT
-    channel = channels(x, tenant % problem(w).channels)
-    if channel.first == NO_TENANT:
-        channel.first = tenant
-        channel.last = tenant
-        wait_at_head(w, x, tenant)
+def submit(w, slot):
+    """A kernel is ready: it enters its hardware queue (channel)."""
+    launch = launches(w, slot)
+    launch.state = READY
+    launch.behind = NONE
+    x = context_of(w, launch.tenant)
+    channel = channel_of(w, x, launch)
+    if channel.first == NONE:
+        channel.first = slot
+        channel.last = slot
+        wait_at_head(x, slot)
         settle(w, x)
     else:
-        clients(w, channel.last).behind = tenant
-        channel.last = tenant
+        launches(w, channel.last).behind = slot
+        channel.last = slot
 
 
 @inlined
-def wait_at_head(w, x, tenant):
+def wait_at_head(x, slot):
     """A kernel at the head of its hardware queue waits for a slot among the resident grids."""
-    heads(x, x.waiting).value = tenant
+    heads(x, x.waiting).value = slot
     x.waiting += 1
 
 
 @called
-def leave_channel(w, x, tenant):
+def leave_channel(w, x, slot):
     """A grid is fully dispatched (or withdrawn): the kernel behind it in its hardware queue moves up.
 
     One whose saved blocks came back may have left its hardware queue before.
     """
-    channel = channels(x, tenant % problem(w).channels)
-    if channel.first != tenant:
+    channel = channel_of(w, x, launches(w, slot))
+    if channel.first != slot:
         return
-    follower = clients(w, tenant).behind
+    follower = launches(w, slot).behind
     channel.first = follower
-    if follower == NO_TENANT:
-        channel.last = NO_TENANT
+    if follower == NONE:
+        channel.last = NONE
     else:
-        wait_at_head(w, x, follower)
-
-
-@inlined
-def has_slot(w, x):
-    """Whether a further grid can be resident."""
-    return x.grids < problem(w).resident_grids
+        wait_at_head(x, follower)
 
 
 @called
 def enter(w, x):
     """Let heads of hardware queues become resident grids, as far as slots are free."""
     entered = 0
-    while entered < x.waiting and has_slot(w, x):
+    while entered < x.waiting and x.grids < problem(w).resident_grids:
         add_grid(w, x, heads(x, entered).value)
         entered += 1
     x.waiting -= entered
@@ -96,14 +96,17 @@ def enter(w, x):
 
 
 @called
-def add_grid(w, x, tenant):
-    """Make a tenant's kernel a resident grid; it starts in the next step."""
-    client = clients(w, tenant)
-    launch = launches(w, tenant, client.finished)
+def add_grid(w, x, slot):
+    """Make a kernel a resident grid; it starts when blocks are handed out next."""
+    launch = launches(w, slot)
     op = ops(w, launch.op)
     kernel = kernels(w, op.identity)
-    grid = grids(x, tenant)
-    client.placed = 1
+    number = used(x, x.grids).value
+    grid = grids(x, number)
+    grid.place = x.grids
+    x.grids += 1
+    launch.grid = number
+    grid.slot = slot
     grid.launch = launch.id
     grid.threads = kernel.threads
     grid.warps = kernel.warps
@@ -111,9 +114,11 @@ def add_grid(w, x, tenant):
     grid.shared_bytes = kernel.shared_bytes
     grid.carveout = kernel.carveout_bytes
     grid.fit = kernel.blocks_per_sm
-    grid.waiting = client.blocks if client.blocks >= 0 else kernel.grid_blocks
+    grid.total = kernel.grid_blocks
+    grid.waiting = launch.blocks if launch.blocks >= 0 else kernel.grid_blocks
     grid.resident = 0
-    grid.saved = client.saved
+    grid.done = launch.done_blocks
+    grid.saved = launch.saved
     grid.priority = launch.priority
     grid.first = launch.partition_first
     grid.sms = launch.partition_sms
@@ -127,16 +132,21 @@ def add_grid(w, x, tenant):
     grid.wait = kernel.wait
     grid.dram_bytes = kernel.dram_bytes * op.scale
     grid.spread = kernel.spread
-    grid.saved_left = client.saved_left
+    grid.saved_left = launch.saved_left
+    grid.producer = NONE
+    if holds(w, launch.tile_slot, launch.tile_id):
+        grid.producer = launch.tile_slot
+        grid.producer_id = launch.tile_id
+        grid.producer_blocks = kernels(w, ops(w, launches(w, launch.tile_slot).op).identity).grid_blocks
+        x.tiles += 1
     x.serial += 1
-    x.grids += 1
-    enqueue(x, tenant)
+    enqueue(x, number)
 
 
 @called
-def enqueue(x, tenant):
+def enqueue(x, number):
     """Let a grid hand out blocks: the queue is in order of priority, then of arrival."""
-    grid = grids(x, tenant)
+    grid = grids(x, number)
     position = x.queued
     x.queued += 1
     while position > 0:
@@ -145,16 +155,24 @@ def enqueue(x, tenant):
             break
         queue(x, position).value = queue(x, position - 1).value
         position -= 1
-    queue(x, position).value = tenant
+    queue(x, position).value = number
     grid.queued = IN_QUEUE
     x.changed = 1
 
 
-@inlined
-def remove_grid(w, x, tenant):
+@called
+def remove_grid(w, x, grid):
     """Free the slot of a grid that has neither queued nor resident blocks."""
+    launches(w, grid.slot).done_blocks = grid.done
+    launches(w, grid.slot).grid = NONE
+    if grid.producer != NONE:
+        x.tiles -= 1
     x.grids -= 1
-    clients(w, tenant).placed = 0
+    number = used(x, grid.place).value
+    last = used(x, x.grids).value
+    used(x, grid.place).value = last
+    grids(x, last).place = grid.place
+    used(x, x.grids).value = number
 
 
 @inlined
@@ -166,69 +184,88 @@ def settle(w, x):
 @called
 def bring_to_present(w, x):
     """Bring the SMs to the present and handle what happened; set the clock for the next block end."""
-    now = w.now_us
     if x.active == 0:
-        stay(w, x)
         return
-    jumping = x.jumping == 1
-    catching_up = x.waiting > 0 and x.ahead == 1
+    end_due(w, x, w.now_ps)
     while True:
-        if not catching_up:
-            enter(w, x)
-        # Blocks that end at this very moment leave, and are replaced, before a grid arrives.
-        step(w, x, now, jumping and not catching_up)
+        if x.changed == 1:
+            x.changed = 0
+            dispatch_all(w, x)
         handle(w, x)
-        if not catching_up and (x.waiting == 0 or not has_slot(w, x)):
+        if x.waiting == 0 or x.grids == problem(w).resident_grids:
             break
-        catching_up = not catching_up and x.waiting > 0 and x.ahead == 1
+        enter(w, x)
+    rate(w, x, x.jumping == 1)
     if x.busy_sms != w.busy_sms or abs(x.traffic - w.traffic) > CHANGE * x.traffic:
         gpu_changed(w, x.busy_sms, x.traffic)
-    due(w, COMPLETION, x.number).value = x.next_us
 
 
 @called
 def handle(w, x):
-    """Pass on what happened in the last step, by tenant."""
-    if x.dispatched > 0:
-        x.dispatched = 0
-        for tenant in range(problem(w).tenants):
-            if grids(x, tenant).dispatched == 1:
-                grids(x, tenant).dispatched = 0
-                leave_channel(w, x, tenant)
-    if x.ended > 0:
-        x.ended = 0
-        for tenant in range(problem(w).tenants):
-            if grids(x, tenant).ended == 1:
-                end_grid(w, x, tenant)
-
-
-@called
-def end_grid(w, x, tenant):
-    """All resident blocks of a grid have ended: it is finished, or drained."""
-    client = clients(w, tenant)
-    grid = grids(x, tenant)
-    grid.ended = 0
-    remove_grid(w, x, tenant)
-    if grid.waiting > 0:
-        client.blocks = grid.waiting
-        client.saved = grid.saved
-        client.saved_left = grid.saved_left
-        kernel_preempted(w, tenant)
-    else:
-        kernel_finished(w, tenant)
+    """Pass on what happened: grids that are fully dispatched, then those that have ended, in order of launch."""
+    while x.dispatched > 0:
+        grid = earliest_dispatched(x)
+        grid.dispatched = 0
+        x.dispatched -= 1
+        leave_channel(w, x, grid.slot)
+    while x.ended > 0:
+        grid = earliest_ended(x)
+        grid.ended = 0
+        x.ended -= 1
+        end_grid(w, x, grid)
 
 
 @inlined
-def stay(w, x):
-    """Let time pass without progress (the context was switched out)."""
-    x.next_us += w.now_us - x.now_us
-    x.now_us = w.now_us
+def earliest_dispatched(x):
+    """The marked grid of the lowest launch id."""
+    best = 0
+    for place in range(x.grids):
+        if resident(x, place).dispatched == 1:
+            if resident(x, best).dispatched == 0 or resident(x, place).launch < resident(x, best).launch:
+                best = place
+    return resident(x, best)
+
+
+@inlined
+def earliest_ended(x):
+    """The marked grid of the lowest launch id."""
+    best = 0
+    for place in range(x.grids):
+        if resident(x, place).ended == 1:
+            if resident(x, best).ended == 0 or resident(x, place).launch < resident(x, best).launch:
+                best = place
+    return resident(x, best)
+
+
+@called
+def end_grid(w, x, grid):
+    """All resident blocks of a grid have ended: it is finished, or drained."""
+    slot = grid.slot
+    launch = launches(w, slot)
+    waiting = grid.waiting
+    if waiting > 0:
+        launch.blocks = waiting
+        launch.saved = grid.saved
+        launch.saved_left = grid.saved_left
+    remove_grid(w, x, grid)
+    if waiting > 0:
+        kernel_preempted(w, slot, True)
+    else:
+        kernel_finished(w, slot)
 
 
 @called
 def activate(w, x):
-    """The context gets the GPU."""
-    stay(w, x)
+    """The context gets the GPU: its blocks go on where they were."""
+    away_ps = w.now_ps - x.now_ps
+    for c in range(1, x.classes):
+        for r in range(classes(x, c).rows):
+            row = rows(x, c, r)
+            row.at_ps += away_ps
+            if row.end_ps < NEVER:
+                row.end_ps += away_ps
+    x.next_ps = x.next_ps + away_ps if x.next_ps < NEVER else NEVER
+    x.now_ps = w.now_ps
     x.active = 1
     settle(w, x)
 
@@ -238,6 +275,5 @@ def deactivate(w, x):
     """The context loses the GPU; its blocks stop where they are."""
     settle(w, x)
     x.active = 0
-    due(w, COMPLETION, x.number).value = np.inf
     if w.busy_sms > 0:
         gpu_changed(w, 0, 0.0)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import clients, due, engine_queue, launches, ops, problem
+from gpusched_env.devices.compiled.access import launches, ops, problem
+from gpusched_env.devices.compiled.finishing import complete
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.layout import COPY_STARTS, ENGINE
-from gpusched_env.devices.compiled.queueing import complete, then
+from gpusched_env.devices.compiled.layout import ENGINE, NONE, READY
 from gpusched_env.devices.compiled.record import log_copy
+from gpusched_env.devices.compiled.timing import arm_launch
 from gpusched_env.workload.workload import OpKind
 
 TO_DEVICE = 0
@@ -19,9 +20,9 @@ COPY_TO_HOST = int(OpKind.COPY_TO_HOST)
 
 
 @inlined
-def direction(w, tenant):
-    """Where the copy at the head of a tenant's stream goes."""
-    kind = ops(w, launches(w, tenant, clients(w, tenant).finished).op).kind
+def direction(w, launch):
+    """Where a copy goes."""
+    kind = ops(w, launch.op).kind
     if kind == COPY_TO_DEVICE:
         return TO_DEVICE
     return TO_HOST if kind == COPY_TO_HOST else ON_DEVICE
@@ -34,63 +35,62 @@ def engine_for(w, way):
 
 
 @called
-def request_copy(w, tenant):
-    """The copy at the head of a tenant's stream waits for its engine, if it needs one."""
-    way = direction(w, tenant)
+def request_copy(w, slot):
+    """A copy is ready: it waits for its engine, if it needs one."""
+    launch = launches(w, slot)
+    launch.state = READY
+    launch.behind = NONE
+    way = direction(w, launch)
     if way == ON_DEVICE:
-        start_copy(w, tenant)
+        start_copy(w, slot)
     elif engine_for(w, way) == 0:
-        if w.engine_busy_0 == 1:
-            engine_queue(w, 0, w.engine_queue_0).value = tenant
-            w.engine_queue_0 += 1
-        else:
+        if w.engine_busy_0 == 0:
             w.engine_busy_0 = 1
-            then(w, COPY_STARTS, tenant)
-    elif w.engine_busy_1 == 1:
-        engine_queue(w, 1, w.engine_queue_1).value = tenant
-        w.engine_queue_1 += 1
-    else:
+            start_copy(w, slot)
+        elif w.engine_first_0 == NONE:
+            w.engine_first_0 = slot
+            w.engine_last_0 = slot
+        else:
+            launches(w, w.engine_last_0).behind = slot
+            w.engine_last_0 = slot
+    elif w.engine_busy_1 == 0:
         w.engine_busy_1 = 1
-        then(w, COPY_STARTS, tenant)
+        start_copy(w, slot)
+    elif w.engine_first_1 == NONE:
+        w.engine_first_1 = slot
+        w.engine_last_1 = slot
+    else:
+        launches(w, w.engine_last_1).behind = slot
+        w.engine_last_1 = slot
 
 
 @inlined
-def start_copy(w, tenant):
-    """The copy at the head of a tenant's stream starts."""
-    client = clients(w, tenant)
-    client.copy_started_us = w.now_us
-    op = ops(w, launches(w, tenant, client.finished).op)
-    due(w, ENGINE, tenant).value = w.now_us + op.device_us
+def start_copy(w, slot):
+    """A copy starts."""
+    launch = launches(w, slot)
+    launch.started_ps = w.now_ps
+    arm_launch(w, slot, w.now_ps + ops(w, launch.op).device_ps, ENGINE)
 
 
 @called
-def end_copy(w, tenant):
-    """The copy at the head of a tenant's stream has ended; the next one for its engine starts."""
-    client = clients(w, tenant)
-    launch = launches(w, tenant, client.finished)
-    op = ops(w, launch.op)
-    way = direction(w, tenant)
+def end_copy(w, slot):
+    """A copy has ended; the next one for its engine starts."""
+    launch = launches(w, slot)
+    way = direction(w, launch)
     if way != ON_DEVICE:
         if engine_for(w, way) == 0:
             w.engine_busy_0 = 0
-            if w.engine_queue_0 > 0:
+            if w.engine_first_0 != NONE:
                 w.engine_busy_0 = 1
-                w.engine_queue_0 -= 1
-                then(w, COPY_STARTS, next_in_line(w, 0, w.engine_queue_0))
+                follower = w.engine_first_0
+                w.engine_first_0 = launches(w, follower).behind
+                start_copy(w, follower)
         else:
             w.engine_busy_1 = 0
-            if w.engine_queue_1 > 0:
+            if w.engine_first_1 != NONE:
                 w.engine_busy_1 = 1
-                w.engine_queue_1 -= 1
-                then(w, COPY_STARTS, next_in_line(w, 1, w.engine_queue_1))
-    log_copy(w, way, tenant, op.bytes, client.copy_started_us)
-    complete(w, tenant, launch, op)
-
-
-@called
-def next_in_line(w, engine, left):
-    """Take the first tenant off the queue of an engine, in which ``left`` remain."""
-    tenant = engine_queue(w, engine, 0).value
-    for i in range(left):
-        engine_queue(w, engine, i).value = engine_queue(w, engine, i + 1).value
-    return tenant
+                follower = w.engine_first_1
+                w.engine_first_1 = launches(w, follower).behind
+                start_copy(w, follower)
+    log_copy(w, way, launch)
+    complete(w, slot)

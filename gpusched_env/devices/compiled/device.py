@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled import commands, layout
+from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena, Saved
 from gpusched_env.devices.compiled.entry import command as give_command
 from gpusched_env.devices.compiled.entry import compile_units
-from gpusched_env.devices.compiled.legality import Checked, check
 from gpusched_env.devices.compiled.snapshot_view import lazy_view
 from gpusched_env.errors import DeadlockError
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.commands import NOTHING, Command, Numbers, numbers_of
 from gpusched_env.scheduling.costs import Costs
+from gpusched_env.scheduling.legality import check
 from gpusched_env.scheduling.timeline import Detail, Timeline
-from gpusched_env.scheduling.view import View
+from gpusched_env.scheduling.view import LazyView, View
 
-NO_COMMAND = Checked(commands.NOTHING)
+NO_COMMAND = Numbers(NOTHING)
 
 
 class CompiledDevice:
@@ -26,10 +26,12 @@ class CompiledDevice:
         self._drive_at = compile_units()["drive"]
         self.arena: Arena = Arena()
         self.epoch = 0
-        """Commands applied; a view is valid within one epoch."""
+        """Commands applied and resets; a view is valid within one epoch."""
+        self._view: LazyView | None = None
 
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch (``None``: it ended before one)."""
+        self._next_epoch()
         self.arena.reset(problem, seed, record)
         return self.advance()
 
@@ -47,7 +49,7 @@ class CompiledDevice:
     @property
     def time_us(self) -> float:
         """Simulated time."""
-        return float(self.arena.env["now_us"])
+        return int(self.arena.env["now_ps"]) / 1e6
 
     @property
     def costs(self) -> Costs:
@@ -60,17 +62,29 @@ class CompiledDevice:
         Raises:
             IllegalCommand: names the command and why it is not legal now.
         """
-        self._drive(check(self.arena, command), running=False)
-        self.epoch += 1
+        check(command, self._look(), self.arena.problem)
+        self._drive(numbers_of(command), running=False)
+        self._next_epoch()
 
     def advance(self) -> View | None:
         """The view for the next decision, or ``None`` at the end of the episode."""
         reason = self._drive(NO_COMMAND, running=True)
+        self._view = None
         if reason == layout.DEADLOCK:
             raise self.deadlock()
-        return lazy_view(self) if reason == layout.DECIDE else None
+        return self._look() if reason == layout.DECIDE else None
 
-    def _drive(self, command: Checked, *, running: bool) -> int:
+    def _next_epoch(self) -> None:
+        self.epoch += 1
+        self._view = None
+
+    def _look(self) -> LazyView:
+        """The view of the present epoch, shared by the scheduler and the check of its command."""
+        if self._view is None:
+            self._view = lazy_view(self)
+        return self._view
+
+    def _drive(self, command: Numbers, *, running: bool) -> int:
         while True:
             reason = int(give_command(self.arena.address, self._drive_at, *command, running))
             if reason in (layout.OVER, layout.DECIDE, layout.DEADLOCK):
@@ -84,17 +98,21 @@ class CompiledDevice:
 
     def deadlock(self) -> DeadlockError:
         """The error that says what waits for what."""
-        pending = self.view().pending
+        pending, running = self.view().pending, self.view().running
         waiting = []
         for tenant, (program, client) in enumerate(zip(self.arena.problem.programs, self.arena.clients, strict=True)):
-            unfinished = int(client["issued"] - client["finished"])
-            if unfinished:
+            if client["outstanding"]:
                 kernels = pending.id[pending.tenant == tenant].astype(int).tolist()[:3]
                 waiting.append(
-                    f"tenant {program.tenant.name}: {unfinished} operations unfinished, "
+                    f"tenant {program.tenant.name}: {client['outstanding']} operations unfinished, "
                     + (f"kernels {kernels} wait for a launch" if kernels else "none waits for the scheduler")
                 )
-        return DeadlockError(f"nothing can happen any more at {self.time_us:.3f} us: " + "; ".join(waiting))
+        blocked = running.id.astype(int).tolist()[:5]
+        return DeadlockError(
+            f"nothing can happen any more at {self.time_us:.3f} us: "
+            + "; ".join(waiting)
+            + (f"; launched but unfinished: {blocked}" if blocked else "")
+        )
 
     # ---- snapshots -------------------------------------------------------------------------------
 
@@ -105,5 +123,5 @@ class CompiledDevice:
     def restore(self, snapshot: Saved) -> View | None:
         """Return to a snapshot exactly."""
         self.arena.load(snapshot)
-        self.epoch += 1
-        return None if self.arena.env["over"] else lazy_view(self)
+        self._next_epoch()
+        return None if self.arena.env["over"] else self._look()

@@ -7,11 +7,15 @@ The rules are those of :mod:`gpusched_env.devices.reference.dispatcher`. Where t
 from __future__ import annotations
 
 from gpusched_env.devices.compiled import members as sets
-from gpusched_env.devices.compiled.access import classes, clients, grids, members, problem, queue, scratch
-from gpusched_env.devices.compiled.classes import IDLE, add_row, occupy, split
+from gpusched_env.devices.compiled.access import classes, grids, launches, members, ops, problem, queue, scratch
+from gpusched_env.devices.compiled.classes import IDLE, add_row, class_of, occupy, split
+from gpusched_env.devices.compiled.graphs import launch_children
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.layout import NOT_QUEUED, PARTITION, PICK, PLUS, SINGLE
+from gpusched_env.devices.compiled.finishing import is_node
+from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PARTITION, PICK, PLUS, SINGLE
+from gpusched_env.devices.compiled.lists import holds, note_start
+from gpusched_env.hardware.clock import NEVER
 from gpusched_env.hardware.placement import block_noise, fit, within
 
 
@@ -56,7 +60,10 @@ def room(w, x, c, slot):
         limits.blocks - sm.blocks,
         limits.registers - sm.registers,
         carveout - sm.shared,
-        grid,
+        grid.threads,
+        grid.warps,
+        grid.registers,
+        grid.shared_bytes,
     )
 
 
@@ -84,26 +91,59 @@ def share(grid):
 
 
 @called
-def start(w, x, c, blocks, slot, sms, rank, now):
+def start(w, x, c, blocks, slot, sms, rank, now_ps):
     """Start waiting blocks of a grid on each of the ``sms`` SMs of a class: only saved ones while there are any.
 
-    ``rank``: of the SM, where blocks differ in their work; such classes have one SM.
+    ``rank``: of the SM, where blocks differ in their work or needs; such classes have one SM.
     """
     grid = grids(x, slot)
     if grid.begun == 0:
         grid.begun = 1
-        clients(w, slot).started_us = min(clients(w, slot).started_us, now)
+        begin_grid(w, grid)
     occupy(x, c, blocks, slot, sms)
     if grid.saved > 0:
         grid.saved -= blocks * sms
-        add_row(x, c, blocks, grid.saved_left, slot, now)
-    elif grid.spread > 0.0:
+        for b in range(blocks if singly(grid) else 1):
+            add_row(x, c, 1 if singly(grid) else blocks, grid.saved_left, need(w, grid, b), slot, now_ps)
+    elif singly(grid):
         for b in range(blocks):
-            draw = block_noise(rank, grid.serial, grid.waiting - b)
-            add_row(x, c, 1, 1.0 + grid.spread * draw, slot, now)
+            work = 1.0
+            if grid.spread > 0.0:
+                work += grid.spread * block_noise(rank, grid.serial, grid.waiting - b)
+            add_row(x, c, 1, work, need(w, grid, b), slot, now_ps)
     else:
-        add_row(x, c, blocks, 1.0, slot, now)
+        add_row(x, c, blocks, 1.0, 0, slot, now_ps)
     grid.waiting -= blocks * sms
+
+
+@inlined
+def singly(grid):
+    """Whether the blocks of a grid differ, in their work or in the tiles that they need."""
+    return grid.spread > 0.0 or grid.producer != NONE
+
+
+@inlined
+def need(w, grid, b):
+    """How many blocks of its producer the block waits for that is handed out after ``b`` others now; 0: none."""
+    if grid.producer == NONE or not holds(w, grid.producer, grid.producer_id):
+        return 0
+    number = grid.total - grid.waiting + b
+    return ((number + 1) * grid.producer_blocks + grid.total - 1) // grid.total
+
+
+@inlined
+def begin_grid(w, grid):
+    """The first block of a grid starts."""
+    launch = launches(w, grid.slot)
+    first = launch.first_started_ps == NEVER
+    if first:
+        launch.first_started_ps = w.now_ps
+    if is_node(w, launch):
+        note_start(w, launches(w, launch.parent))
+    else:
+        note_start(w, launch)
+        if first and ops(w, launch.op).children > 0:
+            launch_children(w, grid.slot)
 
 
 @inlined
@@ -122,9 +162,6 @@ def leave_queue(w, x, position):
 @called
 def start_on(w, x, c, picked, sms, blocks, slot, now):
     """Start blocks on the ``sms`` SMs of a class that are in a set; splits the class if they are not all of it."""
-    if grids(x, slot).spread > 0.0:
-        start_one_by_one(w, x, c, picked, blocks, slot, now)
-        return
     d = c
     if c == IDLE or sms < classes(x, c).sms:
         d = split(x, c, picked)
@@ -132,18 +169,15 @@ def start_on(w, x, c, picked, sms, blocks, slot, now):
 
 
 @called
-def start_one_by_one(w, x, c, picked, blocks, slot, now):
-    """:func:`start_on` for blocks that differ in their work."""
+def start_on_one(w, x, rank, blocks, slot, now):
+    """:func:`start_on` for one SM, of a grid whose blocks differ."""
     single = scratch(w, SINGLE)
-    rank = sets.first(picked, x.words)
-    while rank >= 0:
-        sets.only(single, x.words, rank)
-        sets.drop(picked, single, x.words)
-        d = c
-        if c == IDLE or classes(x, c).sms > 1:
-            d = split(x, c, single)
-        start(w, x, d, blocks, slot, 1, rank, now)
-        rank = sets.first(picked, x.words)
+    sets.only(single, x.words, rank)
+    c = class_of(x, rank)
+    d = c
+    if c == IDLE or classes(x, c).sms > 1:
+        d = split(x, c, single)
+    start(w, x, d, blocks, slot, 1, rank, now)
 
 
 @called
@@ -151,7 +185,8 @@ def spread(w, x, slot, most, now):
     """Hand out the :func:`share` of a grid as far as there is room, at most ``most`` on an SM.
 
     One block goes to each SM with the most room, in placement order, before the level sinks: a block placed
-    takes one off its SM's room. So all levels down to some are filled, and the next one in part.
+    takes one off its SM's room. So all levels down to some are filled, and the next one in part. The blocks are
+    numbered SM after SM, in placement order.
     """
     count = x.classes
     words = x.words
@@ -178,6 +213,16 @@ def spread(w, x, slot, most, now):
         if confined:
             sets.keep(plus, partition, words)
         sets.keep_first(plus, words, blocks)
+    if singly(grids(x, slot)):
+        for rank in range(problem(w).sms):
+            if confined and not sets.contains(partition, rank):
+                continue
+            given = max(0, classes(x, class_of(x, rank)).room - level)
+            if partial and sets.contains(plus, rank):
+                given += 1
+            if given > 0:
+                start_on_one(w, x, rank, given, slot, now)
+        return
     picked = scratch(w, PICK)
     for c in range(count):
         sm = classes(x, c)
@@ -210,7 +255,7 @@ def dispatch_all(w, x):
 @called
 def hand_out(w, x):
     """Hand out blocks to any SM until nothing eligible fits."""
-    now = x.now_us
+    now = x.now_ps
     position = 0
     while position < x.queued:
         if blocked(w, x, position):

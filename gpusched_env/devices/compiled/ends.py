@@ -7,17 +7,23 @@ carried through it, and as many others as surely fare alike follow it.
 from __future__ import annotations
 
 from gpusched_env.devices.compiled import members as sets
-from gpusched_env.devices.compiled.access import classes, grids, members, problem, queue, rows, scratch, word
+from gpusched_env.devices.compiled.access import (
+    classes,
+    grids,
+    members,
+    problem,
+    queue,
+    resident,
+    rows,
+    scratch,
+    word,
+)
 from gpusched_env.devices.compiled.classes import IDLE, class_of, join, occupy, remove_class, remove_row, split
-from gpusched_env.devices.compiled.dispatch import dispatch_all, dispatch_to, head_for
+from gpusched_env.devices.compiled.dispatch import dispatch_all, dispatch_to, head_for, singly
 from gpusched_env.devices.compiled.intrinsics import call, lowest
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import BLOCKS, NOT_QUEUED, RUN, SINGLE, TODO
 from gpusched_env.devices.compiled.record import log_residency
-
-DONE = 1e-9
-"""A block with less than this share of its work left has ended (absorbs rounding of products)."""
-
 
 @inlined
 def end_blocks(w, x):
@@ -28,7 +34,7 @@ def end_blocks(w, x):
 @called
 def end_all(w, x):
     """End all rows without work left; the dispatcher runs after each block."""
-    now = x.now_us
+    now = x.now_ps
     ended = 0
     for c in range(1, x.classes):
         if classes(x, c).ended == 1:
@@ -51,7 +57,7 @@ def plenty(w, x, sms):
     for position in range(x.queued):
         grid = grids(x, queue(x, position).value)
         waiting = grid.saved if grid.saved > 0 else grid.waiting
-        if grid.sms < problem(w).sms or grid.spread > 0.0 or waiting <= sms * grid.fit:
+        if grid.sms < problem(w).sms or singly(grid) or waiting <= sms * grid.fit:
             return False
     return True
 
@@ -108,7 +114,7 @@ def find_run(w, x, c, rank):
     sets.copy(members(x, c), run, x.words)
     for position in range(x.queued):
         grid = grids(x, queue(x, position).value)
-        if grid.spread > 0.0:
+        if singly(grid):
             return 0
         if grid.sms < problem(w).sms:
             sets.ring(seen, x.words, grid.first, grid.sms, problem(w).sms)
@@ -130,11 +136,12 @@ def find_run(w, x, c, rank):
 @inlined
 def remember(w, x):
     """Note what all grids hold."""
-    for slot in range(problem(w).tenants):
-        grid = grids(x, slot)
+    for place in range(x.grids):
+        grid = resident(x, place)
         grid.waiting_was = grid.waiting
         grid.resident_was = grid.resident
         grid.saved_was = grid.saved
+        grid.done_was = grid.done
 
 
 @inlined
@@ -144,8 +151,8 @@ def follow(w, x, c, d, most):
     A grid must keep a block after that, so that it stays at the head of the queue throughout.
     """
     count = most
-    for slot in range(problem(w).tenants):
-        grid = grids(x, slot)
+    for place in range(x.grids):
+        grid = resident(x, place)
         used = grid.waiting_was - grid.waiting
         saved = grid.saved_was - grid.saved
         if saved > 0:
@@ -161,14 +168,15 @@ def follow(w, x, c, d, most):
     sets.drop(scratch(w, TODO), run, x.words)
     classes(x, c).sms -= count
     classes(x, d).sms += count
-    for slot in range(problem(w).tenants):
-        grid = grids(x, slot)
+    for place in range(x.grids):
+        grid = resident(x, place)
         gained = grid.resident - grid.resident_was
         grid.waiting -= count * (grid.waiting_was - grid.waiting)
         grid.saved -= count * (grid.saved_was - grid.saved)
+        grid.done += count * (grid.done - grid.done_was)
         grid.resident += count * gained
         if gained < 0:
-            note_end(x, slot)
+            note_end(x, grid)
     return count
 
 
@@ -179,7 +187,7 @@ def change(w, x, c, sms, rank, now):
     sm.ended = 0
     r = 0
     while r < sm.rows:
-        if rows(x, c, r).left > DONE:
+        if rows(x, c, r).end_ps > now:
             r += 1
         else:
             end_row(w, x, c, r, sms, rank, now)
@@ -204,16 +212,16 @@ def end_row(w, x, c, r, sms, rank, now):
             # The last block leaves an idle SM, whose carve-out is open, only if none has started by then.
             leaving = blocks - 1
         occupy(x, c, -leaving, slot, sms)
+        grids(x, slot).done += leaving * sms
         blocks -= leaving
         if position >= 0 and dispatch_to(w, x, c, sms, rank, position, now):
             dispatch_all(w, x)
-    note_end(x, slot)
+    note_end(x, grids(x, slot))
 
 
 @inlined
-def note_end(x, slot):
+def note_end(x, grid):
     """Mark a grid whose blocks have all ended (or been drained)."""
-    grid = grids(x, slot)
     if grid.resident == 0 and grid.ended == 0 and (grid.waiting == 0 or grid.queued == NOT_QUEUED):
         grid.ended = 1
         x.ended += 1

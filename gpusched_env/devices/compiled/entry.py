@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
-from numba import cfunc, njit, types
+from numba import types
 
+from gpusched_env.compiling import cached, cached_callback
 from gpusched_env.devices.compiled.access import contexts, env_at, problem
-from gpusched_env.devices.compiled.commands import NOTHING, carry_out
+from gpusched_env.devices.compiled.commands import carry_out
 from gpusched_env.devices.compiled.context import bring_to_present
 from gpusched_env.devices.compiled.dispatch import hand_out
 from gpusched_env.devices.compiled.ends import end_all
 from gpusched_env.devices.compiled.intrinsics import call
-from gpusched_env.devices.compiled.jit import cached_by_source, notice_compilation
+from gpusched_env.devices.compiled.jit import notice_compilation
 from gpusched_env.devices.compiled.layout import OVER
 from gpusched_env.devices.compiled.loop import run
-from gpusched_env.devices.compiled.views import fill_tenant, list_pending, list_running, occupancy
+from gpusched_env.devices.compiled.views import (
+    fill_tenants,
+    list_dependencies,
+    list_jobs,
+    list_pending,
+    list_running,
+    occupancy,
+)
+from gpusched_env.hardware.clock import to_ps
+from gpusched_env.scheduling.commands import NOTHING
+from gpusched_env.workload.host import begin
 
 
 def _settle(address, number):
@@ -57,49 +67,65 @@ def compile_units() -> dict[str, int]:
     environment, then run it if the second argument is 1; gives why the event loop stopped (:data:`.layout.OVER`
     ...).
     """
-    compiler: Any = cfunc(types.int64(types.int64, types.int64), cache=True)
+    compile_ = cached_callback(types.int64(types.int64, types.int64))
     with notice_compilation("the simulated GPU"):
-        return {name: int(compiler(cached_by_source(function)).address) for name, function in UNITS.items()}
+        return {name: int(compile_(function).address) for name, function in UNITS.items()}
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
-def command(address, function, kind, tenant, choice, first, sms, until_us, running):
-    """Give an environment a command (:data:`.layout.ENV` says what the numbers are), and call ``drive`` of
+@cached(_nrt=False, nogil=True)
+def begin_hosts(address):
+    """Set the first timers of an environment that was reset."""
+    w = env_at(address, 0)
+    for tenant in range(problem(w).tenants):
+        begin(w, tenant)
+
+
+@cached(_nrt=False, nogil=True)
+def command(address, function, code, target, choice, stream, first, sms, until_us, running):
+    """Give an environment a command (:class:`gpusched_env.scheduling.commands.Numbers`), and call ``drive`` of
     :func:`compile_units` at ``function``.
 
     Returns:
         why the event loop stopped.
     """
     w = env_at(address, 0)
-    w.command = kind
-    w.command_tenant = tenant
+    w.command = code
+    w.command_target = target
     w.command_choice = choice
+    w.command_stream = stream
     w.command_first = first
     w.command_sms = sms
-    w.command_until_us = until_us
+    w.command_until_ps = max(w.now_ps, to_ps(until_us))
     return call(function, address, running)
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
-def look_pending(address, lookahead, pending):
-    """Fill the table of pending kernels of an environment, at most ``lookahead`` a tenant; gives their number."""
-    return list_pending(env_at(address, 0), lookahead, pending)
+@cached(_nrt=False, nogil=True)
+def look_pending(address, lookahead, out):
+    """Fill the table of pending launches of an environment, at most ``lookahead`` a tenant; gives their number."""
+    return list_pending(env_at(address, 0), lookahead, out)
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
-def look_running(address, orders, running):
-    """Fill the table of launched kernels, by tenant, and ``orders`` (int64) of their launches; gives their number."""
-    return list_running(env_at(address, 0), orders, running)
+@cached(_nrt=False, nogil=True)
+def look_dependencies(address, lookahead, out):
+    """Fill the table of what pending launches wait for, as far as there is room; gives the number of pairs."""
+    return list_dependencies(env_at(address, 0), lookahead, out)
 
 
-@njit(cache=True, _nrt=False, nogil=True)
-@cached_by_source
-def look_tenants(address, tenants):
+@cached(_nrt=False, nogil=True)
+def look_running(address, out):
+    """Fill the table of launched kernels and graphs."""
+    list_running(env_at(address, 0), out)
+
+
+@cached(_nrt=False, nogil=True)
+def look_jobs(address, out):
+    """Fill the table of jobs in the system, as far as there is room; gives their number."""
+    return list_jobs(env_at(address, 0), out)
+
+
+@cached(_nrt=False, nogil=True)
+def look_tenants(address, out):
     """Fill the table of tenants; gives the occupancy."""
     w = env_at(address, 0)
-    for tenant in range(problem(w).tenants):
-        fill_tenant(w, tenant, tenants[tenant])
+    fill_tenants(w, out)
     return occupancy(w)

@@ -9,41 +9,14 @@ judgement. Neither can be called from Python, nor is cached: only the functions 
 from __future__ import annotations
 
 import contextlib
-import functools
-import hashlib
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Iterator
 
 from numba import njit
 
 inlined = njit(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 called = njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-
-F = TypeVar("F", bound=Callable[..., object])
-
-SOURCES = ("devices/compiled", "envs", "hardware", "scheduling", "workload")
-"""Folders whose files end up in compiled functions."""
-
-
-def cached_by_source(function: F) -> F:
-    """Make Numba's cache of a function depend on all sources, not only on the file that the function is in.
-
-    The name of the cache file is made of the function's qualified name.
-    """
-    function.__qualname__ = f"{function.__qualname__}-{_stamp()}"
-    return function
-
-
-@functools.cache
-def _stamp() -> str:
-    """A hash that changes when a source file does."""
-    root = Path(__file__).parents[2]
-    files = sorted(path for folder in SOURCES for path in (root / folder).glob("*.py"))
-    states = [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files]
-    return hashlib.sha256(repr(states).encode()).hexdigest()[:12]
 
 
 @contextlib.contextmanager

@@ -3,7 +3,8 @@
 Static tables describe a problem (:mod:`~gpusched_env.devices.compiled.tables`); the rest is the state of one
 environment (:mod:`~gpusched_env.devices.compiled.arena`). Compiled functions get the record ``ENV`` of an
 environment, here called ``w`` for world, and reach the others by :mod:`~gpusched_env.devices.compiled.access`.
-Ring buffers are indexed by running numbers modulo their length, a power of two.
+Entities that come and go (launches, edges, grids) have slots, and lists of them are linked by slot numbers. Times are
+whole picoseconds, names say so (``_ps``).
 """
 
 from __future__ import annotations
@@ -31,126 +32,157 @@ def _record(*groups: tuple[type, str], base: np.dtype[Any] | None = None) -> np.
 # ---- static ------------------------------------------------------------------------------------------
 
 PROBLEM = _record(
-    (I8, "tenants channels resident_grids copy_engines sliced preempts partitions launch_depth"),
-    (I8, "programs_at kernels_at ops_at variants_at factors_at sm_ids_at"),
-    (F8, "launch_latency_us event_latency_us sync_latency_us slice_us switch_us partition_change_us"),
-    (F8, "drain_ack_us reset_us nominal_bytes_per_us idle_w sm_w dram_w horizon_us decision_us"),
+    (I8, "tenants host_threads streams priorities channels resident_grids copy_engines sliced lookahead launch_depth"),
+    (I8, "preempts partitions rejects margin edge_margin"),
+    (I8, "programs_at kernels_at ops_at variants_at thread_ops_at factors_at afters_at sm_ids_at stream_rows_at"),
+    (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
+    (I8, "reset_ps child_launch_ps horizon_ps decision_ps"),
+    (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us"),
     base=GPU_DTYPE,
 )
 """A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``preempts``,
-``partitions``: 0 or 1; ``dram_bytes_per_us`` is the reachable bandwidth, ``nominal_bytes_per_us`` the data
-sheet's."""
+``partitions``, ``rejects``: 0 or 1; ``margin``, ``edge_margin``: most launches and edges that one event makes; ``dram_bytes_per_us`` is the
+reachable bandwidth, ``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load."""
 
 KERNEL = _record(
-    (I8, "grid_blocks block_threads blocks_per_sm uses_sms idempotent state_bytes"),
+    (I8, "grid_blocks block_threads blocks_per_sm uses_sms idempotent state_bytes nodes"),
     (F8, "log_idle profiled_us issue dram gap_us"),
     base=BLOCK_DTYPE,
 )
-"""A kernel: what one block needs, and its profile. ``state_bytes``: registers and shared memory of a block."""
+"""A kernel: what one block needs, and its profile; graphs follow the kernels. ``state_bytes``: registers and shared
+memory of a block; ``nodes``: kernels in it."""
 
-OP = _record((I8, "kind identity bytes"), (F8, "host_us scale device_us left_us"))
-"""A host operation. ``identity``: row of the kernel table, -1: none."""
+OP = _record(
+    (I8, "kind identity bytes stream mark tiles first_after afters first_node nodes children branch gap_ps device_ps"),
+    (F8, "host_us scale left_us"),
+)
+"""An operation: a host's, or a graph's node or a kernel's child, which lie behind those in the same table.
+``identity``: row of the kernel table, -1: none; ``stream``: row of the problem's streams; ``after``: marks that it
+waits for (of nodes: numbers of nodes); ``first_node``, ``nodes``: of a graph; ``first_node``, ``children``: of a
+kernel; ``branch``: of a node; ``gap_ps``: from the end of what it waits for in its queue."""
 
-VARIANT = _record((I8, "first_op ops device_ops"))
+VARIANT = _record((I8, "first_op device_ops marks first_thread_ops"))
 
 PROGRAM = _record(
-    (I8, "priority arrivals jobs first_variant variants first_factor factors"),
-    (F8, "weight slo_us alone_us gap_us event_gap_us start_us think_us rate_per_s period_us burst_go"),
+    (I8, "priority arrivals jobs first_variant variants first_factor factors first_thread threads first_mark"),
+    (F8, "weight slo_us alone_us start_us think_us rate_per_s period_us burst_go"),
 )
-"""A tenant. ``arrivals``: a code below; ``jobs``: -1 without a limit; ``slo_us``: ``inf`` without one;
-``event_gap_us``: what takes the gap's place where the stream priority changes."""
+"""A tenant. ``arrivals``: a code of :mod:`gpusched_env.workload.host`; ``jobs``: -1 without a limit; ``slo_us``:
+``inf`` without one; then where its threads and marks begin among those of all tenants."""
+
+STREAM_ROW = _record((I8, "tenant priority"))
 
 NUMBER = _record((I8, "value"))
 REAL = _record((F8, "value"))
 
-CLOSED_LOOP: Final = 0
-POISSON: Final = 1
-PERIODIC: Final = 2
-BURSTS: Final = 3
-BACKLOG: Final = 4
-
 # ---- an environment's state --------------------------------------------------------------------------
 
 ENV = _record(
-    (I8, "address settle_at end_at dispatch_at problem_at clients_at randoms_at jobs_at launches_at due_at chain_at"),
-    (I8, "engine_queue_at contexts_at sets_at log_at tenants job_mask launch_mask chain_ring words log_room"),
-    (I8, "command command_tenant command_choice command_first command_sms"),
-    (I8, "over done awake begun ids launch_count to_complete commands illegal"),
-    (I8, "chain_first chain_length stalled stall log_rows detail"),
-    (I8, "slicer_context slicer_asleep slicer_switching slicer_lonely"),
-    (I8, "engine_busy_0 engine_busy_1 engine_queue_0 engine_queue_1 busy_sms"),
-    (F8, "command_until_us now_us done_us timer_us busy_until_us slice_end_us gpu_since_us traffic power_w"),
-    (F8, "busy_sm_us dram_bytes energy_j"),
+    (I8, "address settle_at end_at dispatch_at problem_at clients_at threads_at marks_at streams_at queues_at"),
+    (I8, "randoms_at jobs_at launches_at edges_at timers_at heap_at contexts_at sets_at log_at"),
+    (I8, "job_mask launch_room edge_room words log_room"),
+    (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
+    (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
+    (I8, "heap_length free_launch free_launches free_edge free_edges pending started running_first running_last"),
+    (I8, "log_rows detail slicer_context slicer_asleep slicer_switching slicer_lonely"),
+    (I8, "engine_busy_0 engine_busy_1 engine_first_0 engine_first_1 engine_last_0 engine_last_1 busy_sms"),
+    (I8, "now_ps done_ps timer_ps busy_until_ps slice_end_ps gpu_since_ps"),
+    (F8, "traffic power_w busy_sm_us dram_bytes energy_j charged_energy_j charged_makespan_us"),
 )
 """What there is one of, and where the rest is.
 
-* ``*_at``: addresses, the first ones of compiled functions; then for how many tenants there is room, lengths of
-  rings (the masks are one less), words of a set of SMs, rows of the log beyond what one event may write.
-* ``command``: code of the one to carry out; the tenant whose kernel or partition it is about; ``choice``: stream
-  priority of a launch or mode of a preemption; ``first``, ``sms``: partition of a launch (0 SMs: the tenant's),
-  of a preemption (0 SMs: the whole kernel) or of the tenant; ``until_us``: end of a wait.
+* ``*_at``: addresses, the first ones of compiled functions; then lengths of tables, words of a set of SMs, rows of
+  the log beyond what one event may write.
+* ``command``: code of the one to carry out, and its numbers (:class:`gpusched_env.scheduling.commands.Numbers`).
 * ``awake``: something happened that a scheduler could react to; ``begun``: a kernel has been launched;
-  ``launch_count`` numbers launches in their order.
-* ``stalled``: tenant whose process waits for larger buffers (-1: none), and ``stall``: which.
+  ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none).
+* ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``started``: launched
+  ones that have; ``running_*``: ends of the list of launched, unfinished kernels and graphs, in order of launch.
 * ``slicer_*``: the context that has the GPU, and what the slicer waits for; ``engine_*``: copy engines and the
-  lengths of their queues; ``traffic``, ``power_w``, ``busy_sms``: the meter's rates.
+  launches that wait for them; ``traffic``, ``power_w``, ``busy_sms``: the meter's rates.
 """
 
 CLIENT = _record(
-    (I8, "arrived taken completed awaiting host_state host_op host_end host_job host_asleep"),
-    (I8, "issued handed finished kernels_pending kernels_launched overdue slo_misses"),
-    (I8, "stream_state stream_priority ended_kernel ended_priority"),
-    (I8, "on_device placed preempting preemptions returned mode blocks saved behind"),
-    (I8, "partition_first partition_sms save_first save_sms"),
-    (F8, "arrives_us host_factor last_end_us last_turnaround_us mean_turnaround_us launched_profiled_us"),
-    (F8, "stream_ended_us started_us saved_left dead_us restore_us copy_started_us jobs_us jobs_since_us"),
-    (F8, "partitioned_us preempted_us"),
+    (I8, "arrived first taken completed rejected due_job host_job busy first_thread threads outstanding slo_misses"),
+    (I8, "kernels_pending kernels_launched started pending_first pending_last running_first running_last"),
+    (I8, "partition_first partition_sms"),
+    (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps"),
+    (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
 )
 """A tenant at run time.
 
-Jobs are numbered in order of arrival: ``completed`` have left, ``taken`` were taken up by the host, ``arrived``
-have arrived; ``overdue`` of those in the system are past their deadline. Operations are numbered in order of
-issue: ``finished`` is the oldest unfinished one, ``handed`` the first that waits for the scheduler, ``issued``
-the next. Only the oldest can be on the device; what concerns it alone stands here: ``placed`` (among the
-resident grids), ``returned`` (1: preempted, pending again), ``mode`` of its preemption and
-``dead_us``, how long that takes, ``save_first``, ``save_sms``: where its blocks are saved (0 SMs: all of them),
-``blocks`` to run when it is next put on the device. ``behind``: the next tenant in its hardware queue (-1: none).
-``partition_sms``: all of the GPU's without a partition. ``partitioned_us``, ``preempted_us``: when the partition was
-last set, a whole kernel last told to make way (``-inf``: never)."""
+Jobs are numbered in order of arrival: ``first`` is the oldest that is not gone, ``taken`` the next for the host,
+``arrived`` the next to arrive; ``host_job`` is in service (-1: none), ``busy`` of its threads have not done with it.
+``outstanding``: operations of its hosts that have not finished. ``pending_*``, ``running_*``: ends of the lists of its
+launches that wait for the scheduler (in order of id), and of launched ones (in order of launch).
+``partition_sms``: all of the GPU's without a partition."""
 
-JOB = _record((I8, "first_op ops unfinished"), (F8, "arrived_us started_us deadline_us factor"))
-"""A job in the system, by number."""
+THREAD = _record((I8, "tenant op end state"))
+MARK = _record((I8, "launch slot finished ended_ps"))
+"""What others of its job wait for: id of the launch (-1: not issued), its slot, and its end."""
+STREAM = _record((I8, "outstanding last_slot last_id priority last_end_ps"))
+"""A stream: the operation issued into it last, and the priority of the last kernel handed to it."""
+QUEUE = _record((I8, "last_slot last_id"))
+"""A stream at a priority: what was handed to it last."""
+
+JOB = _record((I8, "state overdue unfinished marks first_op first_thread_ops arrived_ps started_ps deadline_ps"), (F8, "factor"))
+"""A job that is not gone, by number."""
 
 LAUNCH = _record(
-    (I8, "id order op job priority partition_first partition_sms"), (F8, "issued_us launched_us arrives_us")
+    (I8, "id op tenant job state order parent parent_id row stream priority partition_first partition_sms"),
+    (I8, "upstream unlaunched edges_out edges_out_last edges_in queue_slot queue_id tile_slot tile_id behind"),
+    (I8, "before after running_before running_after mine_before mine_after"),
+    (I8, "grid blocks saved preempting mode save_first save_sms preemptions returned offspring done_blocks"),
+    (I8, "issued_ps launched_ps ready_ps started_ps first_started_ps ran_ps restore_ps dead_ps preempted_ps"),
+    (F8, "saved_left"),
 )
-"""An issued, unfinished operation, by number. ``order``: number of its launch."""
+"""An unfinished launch, by slot.
+
+* ``parent``: slot of the graph that it is a node of, or of the kernel that launched it; -1: none. ``row``: its
+  program's stream (-1: none), ``stream``: the one that it was launched into.
+* ``upstream``: unfinished launches that it waits for, ``unlaunched`` those of them that are pending; ``edges_*``: first
+  edges to what waits for it and to what it waits for; ``queue_*``: what was before it in its program's stream.
+* ``behind``: the next in its hardware queue, or at its engine. ``before``, ``after``: in its tenant's list of pending
+  ones; ``running_*`` among all launched ones, ``mine_*`` among its tenant's.
+* ``grid``: slot among the resident grids (-1: none); ``blocks`` to run when it is next put on the device (-1: all);
+  ``returned``: 1 while it is pending after a preemption; ``offspring``: nodes or children that have not finished;
+  ``done_blocks``: blocks that had ended when it left the SMs; ``tile_*``: the launch whose tiles its
+  blocks wait for.
+* ``ready_ps``: earliest start; ``started_ps``: of its first block since it was launched last; ``ran_ps``: what it ran
+  before that.
+"""
+
+EDGE = _record((I8, "source source_id target target_id next_out next_in"))
+"""``target`` waits for ``source``: slots, with ids to tell whether they still hold these launches."""
+
+TIMER = _record((I8, "at_ps order place"))
+"""A timer: when, in which order among events at that time, and where it is in the heap (-1: it is not set)."""
 
 RANDOM = _record((np.uint64, "high low increment_high increment_low"))
 """A generator, see :mod:`~gpusched_env.devices.compiled.randomness`."""
 
-EVENT = _record((I8, "code tenant"))
-"""What happens next at the present time."""
-
 CHANNEL = _record((I8, "first last"))
-"""First and last tenant in a hardware queue; -1: empty."""
+"""First and last launch in a hardware queue; -1: empty."""
 
 WORD = _record((np.uint64, "bits"))
 """Part of a set of SMs."""
 
-LOG = _record((F8, "table c1 c2 c3 c4 c5 c6 c7 c8 c9 c10"))
+LOG_WHOLE: Final = 12
+"""Whole numbers of a row of the log."""
+LOG = _record((I8, "table c1 c2 c3 c4 c5 c6 c7 c8 c9 c10 c11 c12"), (F8, "f1 f2"))
 """A row of a table of the timeline."""
 
 CONTEXT = _record(
-    (I8, "channels_at heads_at queue_at grids_at classes_at kinds_at members_at rows_at number words depth"),
+    (I8, "channels_at heads_at queue_at grids_at used_at classes_at kinds_at members_at rows_at number words depth"),
     (I8, "active classes queued waiting grids serial busy_sms resident_threads ahead changed turn"),
-    (I8, "started dispatched ended jumping"),
-    (F8, "now_us next_us traffic"),
+    (I8, "dispatched ended tiles jumping now_ps next_ps"),
+    (F8, "traffic"),
 )
 """The SMs as tenants that share them see them. ``depth``: most rows of a class; ``classes``: in use; ``queued``:
-grids with waiting blocks; ``waiting``: heads of hardware queues without a slot; ``ahead``: waves that have not
-begun are accounted for; ``turn``: counts changes of the queue; ``dispatched``, ``ended``: grids with that mark
-after a step."""
+grids with waiting blocks; ``waiting``: heads of hardware queues without a slot; ``grids``: resident, their slots come
+first in ``used`` and free ones behind them; ``ahead``: waves that have not begun are accounted for; ``turn``: counts
+changes of the queue; ``dispatched``, ``ended``: grids with that mark after a step; ``tiles``: resident grids whose
+blocks wait for another's; ``now_ps``: up to when it is simulated (when it was switched out)."""
 
 SM_CLASS = _record(
     (I8, "sms rows threads warps blocks registers shared carveout dirty ended room eligible"),
@@ -161,54 +193,48 @@ SM_CLASS = _record(
 KIND = _record((I8, "sms"), (F8, "demand loading"))
 """SMs of equal DRAM demand and weight, in the sharing of the bandwidth."""
 
-ROW = _record((I8, "grid blocks stopped"), (F8, "left rate time_us since_us"))
-"""Equal blocks of one grid on an SM that started together. ``left``: share of their work, whole numbers on top
-are waves to follow on the same slots; ``time_us``: duration of a block before memory throttling; ``stopped``: 1 if
-they make no progress, for a preemption."""
+ROW = _record((I8, "grid blocks stopped need waits since_ps at_ps end_ps waves"), (F8, "left rate time_us"))
+"""Equal blocks of one grid on an SM that started together, at ``since_ps``. ``left``: share of their work at
+``at_ps``, when their ``rate`` (blocks/us) last changed; ``end_ps``: when they end at that rate, after ``waves`` more
+waves on the same slots; ``time_us``: duration of a block before memory throttling; ``stopped``: 1 if they make no
+progress, for a preemption; ``need``: blocks of the producer that must have ended before they begin, 0: none; while
+these have not, ``waits`` is 1."""
 
 GRID = _record(
-    (I8, "launch threads warps registers shared_bytes carveout fit waiting resident saved priority first sms"),
-    (I8, "queued begun started serial dispatched ended waiting_was resident_was saved_was"),
+    (I8, "slot launch threads warps registers shared_bytes carveout fit waiting resident saved priority first sms"),
+    (I8, "queued begun serial dispatched ended waiting_was resident_was saved_was done_was place"),
+    (I8, "total done producer producer_id producer_blocks"),
     (F8, "latency_us rho log_idle wait dram_bytes spread saved_left"),
 )
-"""A resident grid, by tenant: a stream executes one kernel at a time. ``first``, ``sms``: its partition;
-``fit``: most blocks on an SM; ``queued``: a state below; ``*_was``: scratch of
-:mod:`~gpusched_env.devices.compiled.ends`."""
+"""A resident grid. ``slot``, ``launch``: slot and id of its launch; ``first``, ``sms``: its partition; ``fit``: most
+blocks on an SM; ``queued``: a state below; ``*_was``: scratch of :mod:`~gpusched_env.devices.compiled.ends`; ``place``
+in the list of used slots; ``total``: blocks of the kernel, ``done`` of them have ended; ``producer``: slot of the
+launch whose tiles its blocks wait for (-1: none)."""
 
 
-# Phases of events at equal times, see devices.reference.phases; in the order of timers.
-COMPLETION: Final = 0
+# Phases of events at equal times, in their order (docs/devices.md); block ends come before all of them.
+SLICER: Final = 0
 PREEMPTION: Final = 1
-SLICER: Final = 2
-ENGINE: Final = 3
-STREAM: Final = 4
-ARRIVAL: Final = 5
-HOST: Final = 6
-DEADLINE: Final = 7
-PREEMPTION_BEGINS: Final = 8
-PHASES: Final = 9
+ENGINE: Final = 2
+STREAMS: Final = 3
+ARRIVALS: Final = 4
+HOSTS: Final = 5
+DEADLINES: Final = 6
+PREEMPTION_BEGINS: Final = 7
+PHASE: Final = 1 << 48
+"""Factor on the phase in a timer's order, beyond all ids."""
 
-# Codes of chained events.
-SLICER_BEGINS: Final = 0
-SLICER_WAKES: Final = 7
-STREAM_WAKES: Final = 1
-STREAM_GOES_ON: Final = 2
-HOST_WAKES: Final = 3
-ARRIVALS_BEGIN: Final = 4
-ARRIVALS_GO_ON: Final = 5
-COPY_STARTS: Final = 6
-
-# States of a stream.
-ASLEEP: Final = 0
-"""Nothing is in it."""
-AWAKE: Final = 1
-"""It goes on at the present time."""
-READYING: Final = 2
-"""The timer runs to the start of its oldest operation."""
-EXECUTING: Final = 3
-"""The timer runs where saved blocks of its kernel, which stays launched, are read back."""
-RESUMING: Final = 4
-"""The timer runs to the return of a preempted kernel."""
+# States of a launch.
+FREE: Final = 0
+HIDDEN: Final = 1
+"""A child that is on its way to be issued."""
+PENDING: Final = 2
+LAUNCHED: Final = 3
+"""In a stream."""
+READY: Final = 4
+"""In a hardware queue or resident; at its engine; a graph with nodes that run."""
+EMPTIED: Final = 5
+"""Its blocks have ended, its children have not."""
 
 # States of a grid.
 NOT_QUEUED: Final = 0
@@ -226,17 +252,19 @@ PLUS: Final = 4
 SINGLE: Final = 5
 SETS: Final = 6
 
-# Tables of the timeline in the log, and details that it keeps.
+# Tables of the timeline in the log, and details that it keeps (places in scheduling.timeline.DETAILS).
 LOG_JOB: Final = 0
-LOG_KERNEL: Final = 1
-LOG_SMS: Final = 2
-LOG_DECISION: Final = 3
-LOG_COPY: Final = 4
-LOG_BLOCKS: Final = 5
+LOG_REJECTION: Final = 1
+LOG_KERNEL: Final = 2
+LOG_SMS: Final = 3
+LOG_DECISION: Final = 4
+LOG_COPY: Final = 5
+LOG_BLOCKS: Final = 6
 
-JOBS_ONLY: Final = 0
-KERNELS: Final = 1
-BLOCKS: Final = 2
+NOTHING_KEPT: Final = 0
+JOBS_ONLY: Final = 1
+KERNELS: Final = 2
+BLOCKS: Final = 3
 
 # Why the event loop returned.
 OVER: Final = 0
@@ -247,7 +275,9 @@ DEADLOCK: Final = 2
 GROW_JOBS: Final = 3
 """The ring of jobs is full."""
 GROW_LAUNCHES: Final = 4
+"""There are too few slots for launches or edges."""
 FLUSH: Final = 5
 """The log is full."""
 
-NO_TENANT: Final = -1
+NONE: Final = -1
+"""No slot, row, id or number."""

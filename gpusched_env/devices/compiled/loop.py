@@ -1,172 +1,156 @@
 """The event loop: what happens, in the order that all simulated devices keep, up to the next decision.
 
-The order at equal times is that of :mod:`gpusched_env.devices.reference.phases`; chained events (one thing
-causes another at the same time) come before any timer, first in, first out.
+The order at equal times is that of docs/devices.md.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from gpusched_env.devices.compiled.access import chain, clients, contexts, problem, timers
+from gpusched_env.devices.compiled import hosting  # noqa: F401 (what the host interpreter reads)
+from gpusched_env.devices.compiled.access import clients, contexts, heap, launches, ops, problem, resident, timers
 from gpusched_env.devices.compiled.context import settle, submit
-from gpusched_env.devices.compiled.copies import end_copy, start_copy
-from gpusched_env.devices.compiled.handover import pending
-from gpusched_env.devices.compiled.host import begin_arrivals, go_on_arriving, next_arrival, run_host
+from gpusched_env.devices.compiled.copies import end_copy, request_copy
+from gpusched_env.devices.compiled.graphs import begin_graph, issue_child
+from gpusched_env.devices.compiled.issuing import GRAPH, KERNEL
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import (
-    ARRIVAL,
-    ARRIVALS_BEGIN,
-    ARRIVALS_GO_ON,
-    COMPLETION,
-    COPY_STARTS,
-    DEADLINE,
     DEADLOCK,
     DECIDE,
-    ENGINE,
-    EXECUTING,
     FLUSH,
     GROW_JOBS,
-    HOST,
-    HOST_WAKES,
-    NO_TENANT,
+    GROW_LAUNCHES,
+    HIDDEN,
+    LAUNCHED,
     OVER,
-    PHASES,
+    PHASE,
     PREEMPTION,
-    RESUMING,
-    SLICER,
-    SLICER_WAKES,
-    STREAM,
-    STREAM_GOES_ON,
-    STREAM_WAKES,
 )
 from gpusched_env.devices.compiled.preemption import begin_preemption, end_preemption, requeue
-from gpusched_env.devices.compiled.queueing import miss_deadline, wake_slicer
-from gpusched_env.devices.compiled.slicer import give_gpu, slicer_wakes
-from gpusched_env.devices.compiled.stream import end_operation, execute, go_on
-from gpusched_env.devices.compiled.views import may_preempt, may_set_partition
+from gpusched_env.devices.compiled.slicer import slicer_due
+from gpusched_env.devices.compiled.timing import stop
+from gpusched_env.devices.compiled.views import any_rejectable, may_preempt, may_set_partition
+from gpusched_env.hardware.clock import NEVER
+from gpusched_env.workload.host import arrival_due, deadline_due, thread_due
 
 
 @called
 def run(w):
     """Process events up to the next decision or the end of the episode; returns why it stopped."""
-    horizon_us = problem(w).horizon_us
-    count = PHASES * w.tenants
+    horizon_ps = problem(w).horizon_ps
     while w.over == 0:
         if w.log_rows > w.log_room:
             return FLUSH
-        if w.stalled != NO_TENANT:
-            tenant = w.stalled
-            w.stalled = NO_TENANT
-            if w.stall == GROW_JOBS:
-                go_on_arriving(w, tenant)
-            else:
-                run_host(w, tenant)
-        elif w.chain_length > 0:
-            chained_event(w)
-        else:
-            upcoming_us = np.inf
-            upcoming = 0
-            for i in range(count):
-                due_us = timers(w, i).value
-                if due_us < upcoming_us:
-                    upcoming_us = due_us
-                    upcoming = i
-            if upcoming_us > w.now_us:
-                if w.done == 1 or w.now_us >= horizon_us:
-                    w.over = 1
-                    break
-                limit_us = min(w.timer_us, horizon_us)
-                if w.awake == 1:
-                    if w.busy_until_us > w.now_us:
-                        limit_us = min(limit_us, w.busy_until_us)
-                    elif has_choice(w):
-                        return DECIDE
-                if upcoming_us > limit_us:
-                    if upcoming_us == np.inf and w.timer_us == np.inf and w.awake == 0:
-                        return DEADLOCK
-                    if limit_us >= w.timer_us:
-                        w.timer_us = np.inf
-                        w.awake = 1
-                    w.now_us = limit_us
-                    continue
-                w.now_us = upcoming_us
-            timers(w, upcoming).value = np.inf
-            timer_event(w, upcoming // w.tenants, upcoming % w.tenants)
-        if w.stalled != NO_TENANT:
-            return w.stall
+        if w.free_launches < problem(w).margin or w.free_edges < problem(w).edge_margin:
+            return GROW_LAUNCHES
+        x = contexts(w, w.slicer_context)
+        upcoming_ps = x.next_ps if x.active == 1 else NEVER
+        ends = True
+        if w.heap_length > 0 and timers(w, heap(w, 0).value).at_ps < upcoming_ps:
+            upcoming_ps = timers(w, heap(w, 0).value).at_ps
+            ends = False
+        if upcoming_ps > w.now_ps:
+            if w.done == 1 or w.now_ps >= horizon_ps:
+                w.over = 1
+                break
+            limit_ps = min(w.timer_ps, horizon_ps)
+            if w.awake == 1:
+                if w.busy_until_ps > w.now_ps:
+                    limit_ps = min(limit_ps, w.busy_until_ps)
+                elif has_choice(w):
+                    return DECIDE
+            if upcoming_ps > limit_ps:
+                if upcoming_ps == NEVER and w.timer_ps == NEVER and w.awake == 0:
+                    return DEADLOCK
+                if limit_ps >= w.timer_ps:
+                    w.timer_ps = NEVER
+                    w.awake = 1
+                w.now_ps = limit_ps
+                continue
+            w.now_ps = upcoming_ps
+        if ends:
+            settle(w, x)
+            continue
+        owner = heap(w, 0).value
+        order = timers(w, owner).order
+        if is_arrival(w, owner) and not has_room_for_job(w, owner - 1):
+            return GROW_JOBS
+        stop(w, owner)
+        timer_event(w, owner, order // PHASE)
     return OVER
 
 
 @inlined
+def is_arrival(w, owner):
+    return 1 <= owner <= problem(w).tenants
+
+
+@inlined
+def has_room_for_job(w, tenant):
+    """Whether a tenant's ring of jobs has room for one more."""
+    client = clients(w, tenant)
+    return client.arrived - client.first <= w.job_mask
+
+
+@called
 def has_choice(w):
     """Whether a command other than waiting is legal (of those that the scenario offers)."""
-    for tenant in range(problem(w).tenants):
-        client = clients(w, tenant)
-        if pending(client) > 0 or (problem(w).preempts == 1 and may_preempt(w, client)):
-            return True
-        if problem(w).partitions == 1 and may_set_partition(w, client):
-            return True
+    if w.pending > 0:
+        return True
+    if problem(w).partitions == 1:
+        for tenant in range(problem(w).tenants):
+            if may_set_partition(w, tenant):
+                return True
+    if problem(w).rejects == 1:
+        for tenant in range(problem(w).tenants):
+            if any_rejectable(w, tenant):
+                return True
+    if problem(w).preempts == 1:
+        for number in range(problem(w).tenants if problem(w).sliced == 1 else 1):
+            x = contexts(w, number)
+            for place in range(x.grids):
+                if may_preempt(w, launches(w, resident(x, place).slot)):
+                    return True
     return False
 
 
 @called
-def chained_event(w):
-    """The next event at the present time."""
-    code = chain(w, w.chain_first).code
-    tenant = chain(w, w.chain_first).tenant
-    w.chain_length -= 1
-    w.chain_first += 1
-    if w.chain_first == w.chain_ring:
-        w.chain_first = 0
-    if code == HOST_WAKES:
-        run_host(w, tenant)
-    elif code == STREAM_WAKES:
-        go_on(w, tenant)
-    elif code == STREAM_GOES_ON:
-        end_operation(w, tenant)
-        go_on(w, tenant)
-    elif code == ARRIVALS_GO_ON:
-        next_arrival(w, tenant)
-        go_on_arriving(w, tenant)
-    elif code == ARRIVALS_BEGIN:
-        begin_arrivals(w, tenant)
-        go_on_arriving(w, tenant)
-    elif code == COPY_STARTS:
-        start_copy(w, tenant)
-    elif code == SLICER_WAKES:
-        slicer_wakes(w)
+def timer_event(w, owner, phase):
+    """A timer has fired."""
+    tenants = problem(w).tenants
+    first = 1 + 2 * tenants + problem(w).host_threads
+    if owner == 0:
+        slicer_due(w)
+    elif owner <= tenants:
+        arrival_due(w, owner - 1)
+    elif owner <= 2 * tenants:
+        deadline_due(w, owner - 1 - tenants)
+    elif owner < first:
+        thread_due(w, owner - 1 - 2 * tenants)
     else:
-        give_gpu(w)
+        slot = (owner - first) >> 1
+        if (owner - first) & 1:
+            if phase == PREEMPTION:
+                end_preemption(w, slot)
+            else:
+                begin_preemption(w, slot)
+        else:
+            launch_due(w, slot)
 
 
 @called
-def timer_event(w, phase, tenant):
-    """A timer has fired."""
-    if phase == COMPLETION:
-        settle(w, contexts(w, tenant))
-    elif phase == STREAM:
-        if clients(w, tenant).stream_state == RESUMING:
-            clients(w, tenant).stream_state = EXECUTING
-            submit(w, tenant)
-        elif clients(w, tenant).stream_state == EXECUTING:
-            requeue(w, tenant)
+def launch_due(w, slot):
+    """What a launch waited for has happened."""
+    launch = launches(w, slot)
+    kind = ops(w, launch.op).kind
+    if launch.state == HIDDEN:
+        issue_child(w, slot)
+    elif launch.state == LAUNCHED:
+        if kind == KERNEL:
+            submit(w, slot)
+        elif kind == GRAPH:
+            begin_graph(w, slot)
         else:
-            execute(w, tenant)
-    elif phase == HOST:
-        run_host(w, tenant)
-    elif phase == ARRIVAL:
-        go_on_arriving(w, tenant)
-    elif phase == ENGINE:
-        end_copy(w, tenant)
-    elif phase == DEADLINE:
-        miss_deadline(w, tenant)
-    elif phase == PREEMPTION:
-        end_preemption(w, tenant)
-    elif phase == SLICER:
-        if w.slicer_switching == 1:
-            give_gpu(w)
-        else:
-            wake_slicer(w)
+            request_copy(w, slot)
+    elif kind == KERNEL:
+        requeue(w, slot)
     else:
-        begin_preemption(w, tenant)
+        end_copy(w, slot)

@@ -14,6 +14,7 @@ import numpy as np
 from llvmlite import ir
 from numba import from_dtype, types
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array, populate_array
 
 
 def records(dtype: np.dtype[Any]) -> Any:
@@ -30,3 +31,30 @@ def records(dtype: np.dtype[Any]) -> Any:
         return record(types.int64, types.int64), codegen
 
     return at
+
+
+def columns(dtype: np.dtype[Any], field: str) -> Any:
+    """A compiled function ``(address, count)`` that gives a field of ``count`` records at an address, as an array."""
+    assert dtype.fields is not None
+    kind, offset = dtype.fields[field][:2]
+    array = types.Array(from_dtype(kind), 1, "A")
+
+    @intrinsic
+    def of(typingctx: Any, address: Any, count: Any) -> Any:
+        def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+            word = ir.IntType(64)
+            made = make_array(array)(context, builder)
+            place = builder.add(args[0], ir.Constant(word, offset))
+            populate_array(
+                made,
+                data=builder.inttoptr(place, context.get_data_type(array.dtype).as_pointer()),
+                shape=[args[1]],
+                strides=[ir.Constant(word, dtype.itemsize)],
+                itemsize=ir.Constant(word, kind.itemsize),
+                meminfo=None,
+            )
+            return made._getvalue()
+
+        return array(types.int64, types.int64), codegen
+
+    return of

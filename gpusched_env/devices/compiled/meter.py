@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import clients, problem
+from gpusched_env.devices.compiled.access import problem
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.record import log_sms
+from gpusched_env.hardware.power import power_w
 
 CHANGE = 1e-9
 """Relative changes of traffic below this are rounding (as in the reference device's contexts)."""
 
 
 @inlined
-def accrue_jobs(w, tenant):
-    """Count the jobs in the system up to now."""
-    client = clients(w, tenant)
-    client.jobs_us += (client.arrived - client.completed) * (w.now_us - client.jobs_since_us)
-    client.jobs_since_us = w.now_us
+def board_power_w(gpu, busy_sms, traffic):
+    """Board power of the GPU of a problem."""
+    return power_w(busy_sms, traffic, gpu.idle_w, gpu.sm_w, gpu.dram_w, gpu.nominal_bytes_per_us)
 
 
 @called
 def gpu_changed(w, busy_sms, traffic):
     """From now on, ``busy_sms`` SMs hold blocks and ``traffic`` bytes/us go to DRAM."""
-    elapsed = w.now_us - w.gpu_since_us
-    w.busy_sm_us += w.busy_sms * elapsed
-    w.dram_bytes += w.traffic * elapsed
-    w.energy_j += w.power_w * elapsed * 1e-6
-    w.gpu_since_us = w.now_us
+    elapsed_us = (w.now_ps - w.gpu_since_ps) / 1e6
+    w.busy_sm_us += w.busy_sms * elapsed_us
+    w.dram_bytes += w.traffic * elapsed_us
+    w.energy_j += w.power_w * elapsed_us * 1e-6
+    w.gpu_since_ps = w.now_ps
     w.busy_sms = busy_sms
     w.traffic = traffic
-    w.power_w = power_w(problem(w), busy_sms, traffic)
+    w.power_w = board_power_w(problem(w), busy_sms, traffic)
     log_sms(w)
-
-
-@inlined
-def power_w(problem, busy_sms, traffic):
-    """Board power, see :func:`gpusched_env.hardware.power.power_w`."""
-    return problem.idle_w + problem.sm_w * busy_sms + problem.dram_w * traffic / problem.nominal_bytes_per_us

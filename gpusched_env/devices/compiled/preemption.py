@@ -1,148 +1,153 @@
-"""Taking a running kernel off the GPU: drain, save, reset; or only some of its blocks.
-
-As :mod:`gpusched_env.devices.reference.preemption`, and what contexts do for it.
-"""
+"""Taking a running kernel off the GPU: drain, save, reset; or only some of its blocks."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from gpusched_env.devices.compiled.access import clients, due, grids, kernels, launches, ops, problem, queue
-from gpusched_env.devices.compiled.blocks import evict, progress, stop
+from gpusched_env.devices.compiled.access import grids, kernels, launches, ops, problem, queue
+from gpusched_env.devices.compiled.blocks import catch_up, evict, stop
 from gpusched_env.devices.compiled.context import context_of, end_grid, enqueue, leave_channel, remove_grid, settle
+from gpusched_env.devices.compiled.finishing import kernel_preempted
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.layout import NOT_QUEUED, PREEMPTION, RETURNS, STREAM
-from gpusched_env.devices.compiled.queueing import kernel_preempted
+from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PREEMPTION, RETURNS, STREAMS
+from gpusched_env.devices.compiled.timing import arm_launch, arm_preemption, launch_s, timers
+from gpusched_env.devices.compiled.timing import stop as stop_timer
+from gpusched_env.hardware.clock import to_ps
+from gpusched_env.hardware.timing import save_us
+from gpusched_env.scheduling.commands import MODES
 
-DRAIN = 0
-SAVE = 1
-RESET = 2
+DRAIN = MODES.index("drain")
+SAVE = MODES.index("save")
+RESET = MODES.index("reset")
 
 
 @called
-def begin_preemption(w, tenant):
-    """A preemption of a tenant's kernel takes effect, unless the kernel has ended."""
-    client = clients(w, tenant)
-    if client.mode == DRAIN:
-        due(w, PREEMPTION, tenant).value = w.now_us + problem(w).drain_ack_us
+def begin_preemption(w, slot):
+    """A preemption of a kernel takes effect."""
+    launch = launches(w, slot)
+    if launch.mode == DRAIN:
+        arm_preemption(w, slot, w.now_ps + problem(w).drain_ack_ps, PREEMPTION)
         return
-    x = context_of(w, tenant)
+    x = context_of(w, launch.tenant)
     settle(w, x)
-    if client.preempting == 0:
-        return
-    if client.save_sms > 0:
-        stopped = stop(w, x, tenant, client.save_first, client.save_sms)
+    if launch.save_sms > 0:
+        stopped = stop(w, x, launch.grid, launch.save_first, launch.save_sms)
     else:
-        leave_queue(w, x, tenant)
-        stopped = stop(w, x, tenant, 0, problem(w).sms)
+        leave_queue(w, x, slot)
+        stopped = stop(w, x, launch.grid, 0, problem(w).sms)
     settle(w, x)
-    if stopped == 0 and client.save_sms > 0:
-        end_partial_save(w, client)
+    if stopped == 0 and launch.save_sms > 0:
+        end_partial_save(w, launch)
         return
-    client.dead_us = problem(w).reset_us
-    if client.mode == SAVE:
-        kernel = kernels(w, ops(w, launches(w, tenant, client.finished).op).identity)
-        client.dead_us = stopped * kernel.state_bytes / problem(w).nominal_bytes_per_us
-    due(w, PREEMPTION, tenant).value = w.now_us + client.dead_us
+    launch.dead_ps = problem(w).reset_ps
+    if launch.mode == SAVE:
+        kernel = kernels(w, ops(w, launch.op).identity)
+        launch.dead_ps = to_ps(save_us(stopped * kernel.state_bytes, problem(w).nominal_bytes_per_us))
+    arm_preemption(w, slot, w.now_ps + launch.dead_ps, PREEMPTION)
 
 
 @called
-def end_preemption(w, tenant):
+def end_preemption(w, slot):
     """The dispatcher has acknowledged a drain; a kernel's stopped blocks are saved or killed."""
-    client = clients(w, tenant)
-    if client.mode == DRAIN:
-        withdraw(w, tenant)
-    elif client.save_sms > 0:
-        put_back(w, tenant)
-        end_partial_save(w, client)
+    launch = launches(w, slot)
+    if launch.mode == DRAIN:
+        withdraw(w, slot)
+    elif launch.save_sms > 0:
+        put_back(w, slot)
+        end_partial_save(w, launch)
     else:
         # What an earlier save left to be read back comes on top.
-        client.restore_us = client.restore_us + client.dead_us if client.mode == SAVE else 0.0
-        take_off(w, tenant, client.mode == SAVE)
+        launch.restore_ps = launch.restore_ps + launch.dead_ps if launch.mode == SAVE else 0
+        take_off(w, slot, launch.mode == SAVE)
 
 
 @inlined
-def end_partial_save(w, client):
-    """Some of a tenant's blocks are saved; its kernel may be preempted again."""
-    client.preempting = 0
+def end_partial_save(w, launch):
+    """Some blocks of a kernel are saved; it may be preempted again."""
+    launch.preempting = 0
     w.awake = 1
 
 
 @called
-def withdraw(w, tenant):
+def withdraw(w, slot):
     """Hand out no further blocks of a kernel."""
-    x = context_of(w, tenant)
+    launch = launches(w, slot)
+    x = context_of(w, launch.tenant)
     settle(w, x)
-    if clients(w, tenant).placed == 1:
-        leave_queue(w, x, tenant)
-        if grids(x, tenant).resident == 0:
-            end_grid(w, x, tenant)
+    leave_queue(w, x, slot)
+    if grids(x, launch.grid).resident == 0:
+        end_grid(w, x, grids(x, launch.grid))
     settle(w, x)
 
 
 @called
-def take_off(w, tenant, keep_progress):
+def take_off(w, slot, keeps_progress):
     """Remove a kernel's stopped blocks, which are all; it becomes pending with what is left of it."""
-    x = context_of(w, tenant)
-    client = clients(w, tenant)
-    grid = grids(x, tenant)
+    launch = launches(w, slot)
+    x = context_of(w, launch.tenant)
+    grid = grids(x, launch.grid)
     settle(w, x)
-    evict(x, tenant)
-    client.blocks = grid.waiting if keep_progress else -1
-    client.saved = grid.saved if keep_progress else 0
-    client.saved_left = grid.saved_left if keep_progress else 1.0
-    remove_grid(w, x, tenant)
-    kernel_preempted(w, tenant)
+    evict(x, launch.grid)
+    launch.blocks = grid.waiting if keeps_progress else NONE
+    launch.saved = grid.saved if keeps_progress else 0
+    launch.saved_left = grid.saved_left if keeps_progress else 1.0
+    remove_grid(w, x, grid)
+    if not keeps_progress:
+        launch.done_blocks = 0
+    kernel_preempted(w, slot, keeps_progress)
     settle(w, x)
 
 
 @called
-def put_back(w, tenant):
+def put_back(w, slot):
     """Take a kernel's stopped blocks off the SMs and the kernel off the queue, until they are read back.
 
-    That takes as long as saving them, after those of earlier saves. There may be none: a context that was switched
-    out may find that they had just ended.
+    That takes as long as saving them, after those of earlier saves.
     """
-    x = context_of(w, tenant)
-    client = clients(w, tenant)
+    launch = launches(w, slot)
+    x = context_of(w, launch.tenant)
     settle(w, x)
-    if evict(x, tenant) > 0:
-        suspend(w, x, tenant, RETURNS)
-        client.preemptions += 1
-        timer = due(w, STREAM, tenant)
-        timer.value = (timer.value if timer.value < np.inf else w.now_us) + client.dead_us
+    evict(x, launch.grid)
+    suspend(x, launch.grid, RETURNS)
+    launch.preemptions += 1
+    arm_launch(w, slot, max(w.now_ps, readback_ps(w, slot)) + launch.dead_ps, STREAMS)
     settle(w, x)
+
+
+@inlined
+def readback_ps(w, slot):
+    """When the blocks that were saved earlier are read back; 0: none are being."""
+    timer = timers(w, launch_s(w, slot))
+    return timer.at_ps if timer.place != NONE else 0
 
 
 @called
-def requeue(w, tenant):
+def requeue(w, slot):
     """The saved blocks of a kernel are read back: it hands out blocks again."""
-    x = context_of(w, tenant)
-    settle(w, x)
-    enqueue(x, tenant)
+    launch = launches(w, slot)
+    x = context_of(w, launch.tenant)
+    enqueue(x, launch.grid)
     settle(w, x)
 
 
 @called
-def leave_queue(w, x, tenant):
+def leave_queue(w, x, slot):
     """Queue a grid no more; what is left of reading saved blocks back is done when it is launched again."""
-    suspend(w, x, tenant, NOT_QUEUED)
-    leave_channel(w, x, tenant)
-    timer = due(w, STREAM, tenant)
-    clients(w, tenant).restore_us = timer.value - w.now_us if timer.value < np.inf else 0.0
-    timer.value = np.inf
+    launch = launches(w, slot)
+    suspend(x, launch.grid, NOT_QUEUED)
+    leave_channel(w, x, slot)
+    launch.restore_ps = max(0, readback_ps(w, slot) - w.now_ps)
+    stop_timer(w, launch_s(w, slot))
 
 
 @called
-def suspend(w, x, tenant, queued):
+def suspend(x, number, queued):
     """Take a grid off the queue, if it is there, with waves that have not begun given back to it."""
-    grids(x, tenant).queued = queued
+    grids(x, number).queued = queued
     kept = 0
     for position in range(x.queued):
-        if queue(x, position).value != tenant:
+        if queue(x, position).value != number:
             queue(x, kept).value = queue(x, position).value
             kept += 1
     if kept < x.queued:
         x.queued = kept
-        progress(w, x, x.now_us)
+        catch_up(x)
         x.changed = 1

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
-from gpusched_env.devices.compiled.access import classes, grids, kinds, problem, rows
-from gpusched_env.devices.compiled.jit import called
+from gpusched_env.devices.compiled.access import (
+    classes,
+    grids,
+    kind_demands,
+    kind_loadings,
+    kind_sms,
+    kinds,
+    problem,
+    rows,
+)
+from gpusched_env.devices.compiled.jit import called, inlined
+from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.hardware.contention import (
-    NEGLIGIBLE,
-    block_stretch,
-    first_level,
-    granted,
-    mean_stretch,
-    newton_gap,
-    served_traffic,
-    tilt,
+    NO_TRAFFIC,
+    NO_WARPS,
+    block_rate,
+    share_bandwidth,
+    share_slots,
+    slot_stretch,
+    throttle,
+    warps_on,
+    with_traffic,
+    with_warps,
 )
 
 
@@ -26,24 +34,46 @@ def set_rates(w, x):
     for c in range(1, x.classes):
         if classes(x, c).dirty == 1:
             issue_on(w, x, c)
-    level = share_bandwidth(w, x)
+    at = x.kinds_at
+    count = find_kinds(x)
+    memory = share_bandwidth(
+        kind_demands(at, count), kind_loadings(at, count), kind_sms(at, count), count, problem(w).dram_bytes_per_us,
+        problem(w).dram_norm,
+    )  # fmt: skip
+    x.traffic = memory.traffic
     for c in range(1, x.classes):
         sm = classes(x, c)
-        slow = 1.0
-        if level > 0.0 and sm.demand > 0.0:
-            slow = granted(sm.demand, level * sm.loading) / sm.demand
+        slow = throttle(sm.demand, sm.loading, memory.level)
         if sm.dirty == 1 or slow != sm.throttle:
             sm.throttle = slow
             for r in range(sm.rows):
                 row = rows(x, c, r)
-                grid = grids(x, row.grid)
-                if row.stopped == 1:
-                    row.rate = 0.0
-                elif grid.dram_bytes > 0.0:
-                    row.rate = slow / row.time_us
-                else:
-                    row.rate = 1.0 / row.time_us
+                progress = 0.0 if stands(row) else block_rate(row.time_us, grids(x, row.grid).dram_bytes, slow)
+                set_rate(x, row, progress)
         sm.dirty = 0
+
+
+@inlined
+def stands(row):
+    """Whether the blocks of a row make no progress: for a preemption, or without their tiles."""
+    return row.stopped == 1 or row.waits == 1
+
+
+@inlined
+def period_ps(rate):
+    """How long a whole block takes at a rate (> 0, blocks/us)."""
+    return max(1, to_ps(1.0 / rate))
+
+
+@inlined
+def set_rate(x, row, rate):
+    """From now on, a row makes progress at a rate; nothing changes if that is its rate to the last bit."""
+    if rate == row.rate:
+        return
+    row.left -= row.rate * ((x.now_ps - row.at_ps) / 1e6)
+    row.at_ps = x.now_ps
+    row.rate = rate
+    row.end_ps = x.now_ps + max(1, to_ps(row.left / rate)) if rate > 0.0 else NEVER
 
 
 @called
@@ -51,69 +81,28 @@ def issue_on(w, x, c):
     """Block durations on the SMs of a class, and an SM's DRAM demand at that pace. Rows are in order of age."""
     physics = problem(w)
     sm = classes(x, c)
-    demand = 0.0
-    squared = 0.0
-    log_idle = 0.0
+    running = NO_WARPS
     for r in range(sm.rows):
         row = rows(x, c, r)
         grid = grids(x, row.grid)
-        if row.stopped == 0:
-            warps = row.blocks * grid.warps / physics.sub_partitions
-            demand += warps * grid.rho
-            squared += warps * grid.rho * grid.rho
-            log_idle += warps * grid.log_idle
-    mean = mean_stretch(demand, log_idle)
-    leaning = tilt(demand) * physics.oldest_first
-    before = 0.0
-    log_idle_older = 0.0
-    traffic = 0.0
-    loading = 0.0
-    for r in range(sm.rows):
-        row = rows(x, c, r)
-        grid = grids(x, row.grid)
-        time_us = grid.latency_us
-        warps = row.blocks * grid.warps / physics.sub_partitions
-        if physics.issue > 0.0 and demand > 0.0 and row.stopped == 0:
-            own = warps * grid.rho
-            log_idle_own = warps * grid.log_idle
-            middle = (before + 0.5 * own) / demand
-            wait = grid.wait if physics.light_wait > 0.0 else 0.0
-            time_us *= block_stretch(
-                grid.rho,
-                wait,
-                squared / demand,
-                mean,
-                leaning,
-                middle,
-                log_idle_older,
-                log_idle - log_idle_older - log_idle_own,
+        if not stands(row):
+            running = with_warps(
+                running, warps_on(row.blocks, grid.warps, physics.sub_partitions), grid.rho, grid.log_idle
             )
-            before += own
-            log_idle_older += log_idle_own
-        row.time_us = time_us
-        if row.stopped == 0 and grid.dram_bytes > 0.0:
-            traffic += row.blocks * grid.dram_bytes / time_us
-            loading += warps
-    sm.demand = traffic
-    sm.loading = loading
-
-
-@called
-def share_bandwidth(w, x):
-    """The fair level of DRAM traffic for a weight of 1 (bytes/us; 0: nobody is held up); sets the traffic served."""
-    count = find_kinds(x)
-    total = 0.0
-    for i in range(count):
-        total += kinds(x, i).demand * kinds(x, i).sms
-    x.traffic = total
-    if total <= 0.0:
-        x.traffic = 0.0
-        return 0.0
-    served = served_traffic(total, problem(w).dram_bytes_per_us, problem(w).dram_norm)
-    if served >= NEGLIGIBLE * total:
-        return 0.0
-    x.traffic = served
-    return fair_level(x, count, total, served)
+    sharing = share_slots(running, physics.issue, physics.oldest_first, physics.light_wait)
+    older = NO_WARPS
+    asked = NO_TRAFFIC
+    for r in range(sm.rows):
+        row = rows(x, c, r)
+        grid = grids(x, row.grid)
+        row.time_us = grid.latency_us
+        if not stands(row):
+            warps = warps_on(row.blocks, grid.warps, physics.sub_partitions)
+            row.time_us *= slot_stretch(sharing, older, warps, grid.rho, grid.wait, grid.log_idle)
+            older = with_warps(older, warps, grid.rho, grid.log_idle)
+            asked = with_traffic(asked, row.blocks, warps, grid.dram_bytes, row.time_us)
+    sm.demand = asked.demand
+    sm.loading = asked.loading
 
 
 @called
@@ -145,35 +134,10 @@ def find_kinds(x):
 
 
 @called
-def fair_level(x, count, total, capacity):
-    """:func:`~gpusched_env.hardware.contention.fair_level` over the kinds."""
-    weight = 0.0
-    for i in range(count):
-        weight += kinds(x, i).loading * kinds(x, i).sms
-    level = first_level(total, weight, capacity)
-    for _ in range(60):
-        shared = 0.0
-        slope = 0.0
-        for i in range(count):
-            kind = kinds(x, i)
-            traffic = granted(kind.demand, level * kind.loading)
-            served = traffic / kind.demand
-            shared += traffic * kind.sms
-            slope += traffic * (1.0 - served * served) * kind.sms
-        gap = newton_gap(capacity, shared, slope)
-        level *= math.exp(gap)
-        if abs(gap) < 1e-12:
-            break
-    return level
-
-
-@called
-def set_next(w, x):
+def set_next(x):
     """The time of the next block end."""
-    soonest = np.inf
+    soonest_ps = NEVER
     for c in range(1, x.classes):
         for r in range(classes(x, c).rows):
-            row = rows(x, c, r)
-            if row.rate > 0.0:
-                soonest = min(soonest, row.left / row.rate)
-    x.next_us = x.now_us + soonest
+            soonest_ps = min(soonest_ps, rows(x, c, r).end_ps)
+    x.next_ps = soonest_ps

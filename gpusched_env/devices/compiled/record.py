@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import clients, grids, log, members, rows, sm_ids, word
+from gpusched_env.devices.compiled.access import grids, log, members, ops, rows, sm_ids, word
 from gpusched_env.devices.compiled.intrinsics import lowest
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import (
     JOBS_ONLY,
+    KERNELS,
     LOG_BLOCKS,
     LOG_COPY,
     LOG_DECISION,
     LOG_JOB,
     LOG_KERNEL,
+    LOG_REJECTION,
     LOG_SMS,
 )
 from gpusched_env.devices.compiled.members import BITS, NONE, ONE
@@ -29,71 +31,86 @@ def next_row(w, table):
 @inlined
 def log_job(w, tenant, number, job):
     """A job has completed."""
+    if w.detail < JOBS_ONLY:
+        return
     row = next_row(w, LOG_JOB)
     row.c1 = tenant
     row.c2 = number
-    row.c3 = job.arrived_us
-    row.c4 = job.started_us
-    row.c5 = w.now_us
+    row.c3 = job.arrived_ps
+    row.c4 = job.started_ps
+    row.c5 = w.now_ps
+
+
+@inlined
+def log_rejection(w, tenant, number, job):
+    """A job was rejected."""
+    if w.detail < JOBS_ONLY:
+        return
+    row = next_row(w, LOG_REJECTION)
+    row.c1 = tenant
+    row.c2 = number
+    row.c3 = job.arrived_ps
+    row.c4 = w.now_ps
 
 
 @called
-def log_kernel(w, tenant, launch, op):
-    """A kernel has finished."""
-    if w.detail == JOBS_ONLY:
+def log_kernel(w, launch):
+    """All blocks of a kernel have ended."""
+    if w.detail < KERNELS:
         return
-    client = clients(w, tenant)
     row = next_row(w, LOG_KERNEL)
     row.c1 = launch.id
-    row.c2 = tenant
+    row.c2 = launch.tenant
     row.c3 = launch.job
-    row.c4 = op.identity
-    row.c5 = launch.issued_us
-    row.c6 = launch.launched_us
-    row.c7 = client.started_us
-    row.c8 = w.now_us
+    row.c4 = ops(w, launch.op).identity
+    row.c5 = launch.issued_ps
+    row.c6 = launch.launched_ps
+    row.c7 = launch.first_started_ps
+    row.c8 = w.now_ps
     row.c9 = launch.priority
-    row.c10 = client.preemptions
+    row.c10 = launch.preemptions
+    row.c11 = launch.stream
+    row.c12 = launch.parent_id
 
 
 @inlined
 def log_sms(w):
     """The meter's rates have changed."""
-    if w.detail == JOBS_ONLY:
+    if w.detail < KERNELS:
         return
     row = next_row(w, LOG_SMS)
-    row.c1 = w.now_us
+    row.c1 = w.now_ps
     row.c2 = w.busy_sms
-    row.c3 = w.traffic
-    row.c4 = w.power_w
+    row.f1 = w.traffic
+    row.f2 = w.power_w
 
 
 @inlined
-def log_decision(w, command, kernel):
+def log_decision(w, command, launch):
     """A command was given."""
-    if w.detail == JOBS_ONLY:
+    if w.detail < KERNELS:
         return
     row = next_row(w, LOG_DECISION)
-    row.c1 = w.now_us
+    row.c1 = w.now_ps
     row.c2 = command
-    row.c3 = kernel
+    row.c3 = launch
 
 
 @inlined
-def log_copy(w, engine, tenant, bytes_, started_us):
+def log_copy(w, engine, launch):
     """A copy has ended."""
-    if w.detail == JOBS_ONLY:
+    if w.detail < KERNELS:
         return
     row = next_row(w, LOG_COPY)
     row.c1 = engine
-    row.c2 = tenant
-    row.c3 = bytes_
-    row.c4 = started_us
-    row.c5 = w.now_us
+    row.c2 = launch.tenant
+    row.c3 = ops(w, launch.op).bytes
+    row.c4 = launch.started_ps
+    row.c5 = w.now_ps
 
 
 @called
-def log_residency(w, x, c, r, now):
+def log_residency(w, x, c, r, now_ps):
     """The blocks of a row have ended, on all SMs of its class."""
     ended = rows(x, c, r)
     for k in range(x.words):
@@ -103,6 +120,6 @@ def log_residency(w, x, c, r, now):
             row.c1 = sm_ids(w, k * BITS + lowest(bits))
             row.c2 = grids(x, ended.grid).launch
             row.c3 = ended.blocks
-            row.c4 = ended.since_us
-            row.c5 = now
+            row.c4 = ended.since_ps
+            row.c5 = now_ps
             bits &= bits - ONE

@@ -8,8 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.compiled.entry import look_pending, look_running, look_tenants
-from gpusched_env.scheduling.view import LazyView, PendingColumn, RunningColumn, Table, TenantColumn
+from gpusched_env.devices.compiled.entry import (
+    look_dependencies,
+    look_jobs,
+    look_pending,
+    look_running,
+    look_tenants,
+)
+from gpusched_env.scheduling.view import (
+    DependencyColumn,
+    JobColumn,
+    LazyView,
+    PendingColumn,
+    RunningColumn,
+    Table,
+    TenantColumn,
+)
 
 if TYPE_CHECKING:
     from gpusched_env.devices.compiled.device import CompiledDevice
@@ -34,12 +48,25 @@ def _pending(device: CompiledDevice) -> Table:
     return _table(pending, PendingColumn)
 
 
+def _dependencies(device: CompiledDevice) -> Table:
+    arena = device.arena
+    lookahead = arena.problem.scenario.lookahead
+    pairs = np.empty((16, len(DependencyColumn)))
+    count = look_dependencies(arena.address, lookahead, pairs)
+    if count > len(pairs):
+        pairs = np.empty((count, len(DependencyColumn)))
+        look_dependencies(arena.address, lookahead, pairs)
+    # A launch's own are found newest first.
+    order = {launch: place for place, launch in enumerate(device._look().pending.id.tolist())}
+    rows = sorted(pairs[:count].tolist(), key=lambda row: (order[row[0]], row[1]))
+    return _table(np.array(rows).reshape(-1, len(DependencyColumn)), DependencyColumn)
+
+
 def _running(device: CompiledDevice) -> Table:
     arena = device.arena
-    rows = sum(arena.clients["kernels_launched"].tolist())
-    running, orders = np.empty((rows, len(RunningColumn))), np.empty(rows, np.int64)
-    look_running(arena.address, orders, running)
-    return _table(running[np.argsort(orders)], RunningColumn)
+    running = np.empty((sum(arena.clients["kernels_launched"].tolist()), len(RunningColumn)))
+    look_running(arena.address, running)
+    return _table(running, RunningColumn)
 
 
 def _tenants(device: CompiledDevice) -> Table:
@@ -47,6 +74,14 @@ def _tenants(device: CompiledDevice) -> Table:
     tenants = np.empty((len(arena.problem.programs), len(TenantColumn)))
     look_tenants(arena.address, tenants)
     return _table(tenants, TenantColumn)
+
+
+def _jobs(device: CompiledDevice) -> Table:
+    arena = device.arena
+    clients = arena.clients
+    jobs = np.empty((int((clients["arrived"] - clients["completed"] - clients["rejected"]).sum()), len(JobColumn)))
+    look_jobs(arena.address, jobs)
+    return _table(jobs, JobColumn)
 
 
 def _occupancy(device: CompiledDevice) -> float:
@@ -58,6 +93,8 @@ _BUILDERS: dict[str, Callable[[CompiledDevice], Any]] = {
     "pending": _pending,
     "running": _running,
     "tenants": _tenants,
+    "jobs": _jobs,
+    "dependencies": _dependencies,
     "sms": lambda d: d.arena.problem.gpu.sms,
     "busy_sms": lambda d: int(d.arena.env["busy_sms"]),
     "occupancy": _occupancy,

@@ -10,15 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.compiled import layout
-from gpusched_env.devices.compiled.layout import KERNEL, NUMBER, OP, PROBLEM, PROGRAM, REAL, VARIANT
+from gpusched_env.devices.compiled.layout import (
+    KERNEL,
+    NUMBER,
+    OP,
+    PROBLEM,
+    PROGRAM,
+    REAL,
+    STREAM_ROW,
+    VARIANT,
+)
+from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.placement import sm_order
+from gpusched_env.hardware.power import board_power_w
 from gpusched_env.hardware.records import BLOCK_DTYPE, GPU_DTYPE, gpu_record
 from gpusched_env.hardware.timing import state_bytes
-from gpusched_env.scenarios.problem import HostOp, Problem, TenantProgram
-from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson
+from gpusched_env.scenarios.knowledge import KernelKnowledge
+from gpusched_env.scenarios.problem import Problem, TenantProgram
+from gpusched_env.scenarios.program import HostOp, JobProgram, NodeOp
+from gpusched_env.workload.host import arrival_numbers
 from gpusched_env.workload.profile import KernelProfile
-from gpusched_env.workload.workload import OpKind
+from gpusched_env.workload.workload import DEVICE_OPS, OpKind
 
 Record = NDArray[np.void]
 
@@ -32,15 +44,20 @@ class ProblemTables:
     kernels: Record
     ops: Record
     variants: Record
+    thread_ops: Record
     factors: Record
+    afters: Record
     sm_ids: Record
+    stream_rows: Record
+    marks: int
+    """Marks of all tenants."""
 
 
 def tabulate(problem: Problem) -> ProblemTables:
     """The tables of a problem; made once, shared by all environments that run it."""
     tables = _KNOWN.get(id(problem))
     if tables is None:
-        tables = _KNOWN[id(problem)] = _tabulate(problem)
+        tables = _KNOWN[id(problem)] = _Tabulation(problem).tables()
         weakref.finalize(problem, _KNOWN.pop, id(problem), None)
     return tables
 
@@ -48,33 +65,100 @@ def tabulate(problem: Problem) -> ProblemTables:
 _KNOWN: dict[int, ProblemTables] = {}
 
 
-def _tabulate(problem: Problem) -> ProblemTables:
-    kernels = np.zeros(len(problem.kernels), KERNEL)
-    for row, (profile, gap_us) in enumerate(zip(problem.kernels, problem.gaps_us, strict=True)):
-        _fill_kernel(kernels[row], profile, float(gap_us))
-    programs = np.zeros(len(problem.programs), PROGRAM)
-    ops: list[tuple[Any, ...]] = []
-    variants: list[tuple[int, int, int]] = []
-    factors: list[tuple[float]] = []
-    for row, program in enumerate(problem.programs):
-        _fill_program(programs[row], program, problem, len(variants), len(factors))
-        factors += [(factor,) for factor in program.host_spread]
-        for variant in program.variants:
-            device_ops = sum(op.kind is not OpKind.SYNC for op in variant)
-            variants.append((len(ops), len(variant), device_ops))
-            ops += [_op(op) for op in variant]
-    tables = {
-        "programs": programs,
-        "kernels": kernels,
-        "ops": np.array(ops, OP),
-        "variants": np.array(variants, VARIANT),
-        "factors": np.array(factors, REAL),
-        "sm_ids": np.array([(sm,) for sm in sm_order(problem.gpu).tolist()], NUMBER),
-    }
-    record = _problem(problem)
-    for name, table in tables.items():
-        record[f"{name}_at"] = table.ctypes.data
-    return ProblemTables(problem=record, **tables)
+class _Tabulation:
+    """The tables of one problem while they are made."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._ops: list[tuple[Any, ...]] = []
+        self._variants: list[tuple[int, ...]] = []
+        self._thread_ops: list[int] = []
+        self._afters: list[int] = []
+        self._most_offspring = self._most_edges = 0
+
+    def tables(self) -> ProblemTables:
+        problem = self._problem
+        kernels = np.zeros(len(problem.kernels) + len(problem.graphs), KERNEL)
+        for row, known in enumerate(problem.knowledge.kernels):
+            _fill_profile(kernels[row], known)
+            if row < len(problem.kernels):
+                _fill_blocks(kernels[row], problem.kernels[row])
+        programs = np.zeros(len(problem.programs), PROGRAM)
+        factors: list[float] = []
+        threads = marks = 0
+        for row, program in enumerate(problem.programs):
+            _fill_program(programs[row], program)
+            record = programs[row]
+            record["first_variant"], record["first_factor"] = len(self._variants), len(factors)
+            record["first_thread"], record["first_mark"] = threads, marks
+            record["threads"] = max(len(job.threads) for job in program.variants)
+            factors += program.host_spread
+            threads += int(record["threads"])
+            marks += max(job.marks for job in program.variants)
+            for job in program.variants:
+                self._add_variant(job, int(record["threads"]))
+        tables = {
+            "programs": programs,
+            "kernels": kernels,
+            "ops": np.array(self._ops, OP),
+            "variants": np.array(self._variants, VARIANT),
+            "thread_ops": _numbers(self._thread_ops),
+            "factors": np.array([(factor,) for factor in factors], REAL),
+            "afters": _numbers(self._afters or [0]),
+            "sm_ids": _numbers(sm_order(problem.gpu).tolist()),
+            "stream_rows": np.array([(s.tenant, s.priority) for s in problem.streams], STREAM_ROW),
+        }
+        record = _problem(problem)
+        record["host_threads"] = threads
+        record["margin"] = 2 + self._most_offspring
+        record["edge_margin"] = 8 + self._most_edges
+        for name, table in tables.items():
+            record[f"{name}_at"] = table.ctypes.data
+        return ProblemTables(problem=record, marks=marks, **tables)
+
+    def _add_variant(self, job: JobProgram, threads: int) -> None:
+        """A job's operations; the nodes and children of one lie behind all of them."""
+        first = len(self._ops)
+        device_ops = sum(op.kind in DEVICE_OPS for op in job.ops)
+        self._variants.append((first, device_ops, job.marks, len(self._thread_ops)))
+        self._thread_ops += [*job.threads, *[0] * (threads - len(job.threads))]
+        next_node = first + len(job.ops)
+        for op in job.ops:
+            self._ops.append(self._op(op, next_node))
+            next_node += len(op.nodes) + len(op.children)
+            self._most_edges = max(self._most_edges, 2 + len(op.after))
+        for op in job.ops:
+            for node in op.nodes:
+                self._ops.append(self._node(op, node))
+            for child in op.children:
+                self._ops.append(
+                    (OpKind.KERNEL, child.identity, 0, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, child.scale, 0.0)
+                )
+            grids = self._problem.gpu.resident_grids
+            self._most_offspring = max(self._most_offspring, len(op.nodes), grids * len(op.children))
+            self._most_edges = max(self._most_edges, sum(len(node.after) for node in op.nodes))
+
+    def _op(self, op: HostOp, first_node: int) -> tuple[Any, ...]:
+        return (
+            op.kind, op.identity, op.bytes, op.stream, op.mark, op.tiles, *self._after(op.after), first_node,
+            len(op.nodes), len(op.children), 0, to_ps(op.gap_us), to_ps(op.device_us), op.host_us, op.scale, op.left_us,
+        )  # fmt: skip
+
+    def _node(self, graph: HostOp, node: NodeOp) -> tuple[Any, ...]:
+        gap_ps = to_ps(self._problem.gpu.timing.graph_gap_us)
+        return (
+            node.kind, node.identity, node.bytes, graph.stream, -1, -1, *self._after(node.after), 0, 0, 0, node.branch,
+            gap_ps, to_ps(node.device_us), 0.0, node.scale, 0.0,
+        )  # fmt: skip
+
+    def _after(self, after: tuple[int, ...]) -> tuple[int, int]:
+        first = len(self._afters)
+        self._afters += after
+        return first, len(after)
+
+
+def _numbers(values: list[int]) -> Record:
+    return np.array([(value,) for value in values], NUMBER)
 
 
 def _problem(problem: Problem) -> Record:
@@ -85,71 +169,61 @@ def _problem(problem: Problem) -> Record:
     for name in GPU_DTYPE.names or ():
         row[name] = gpu_record(gpu)[0][name]
     for name in (
-        "launch_latency_us", "event_latency_us", "sync_latency_us", "slice_us", "switch_us", "partition_change_us",
-        "drain_ack_us", "reset_us",
+        "launch_latency", "event_latency", "sync_latency", "slice", "switch", "partition_change", "drain_ack", "reset",
+        "child_launch",
     ):  # fmt: skip
-        row[name] = getattr(timing, name)
-    row["tenants"] = len(problem.programs)
+        row[f"{name}_ps"] = to_ps(getattr(timing, f"{name}_us"))
+    row["tenants"], row["streams"] = len(problem.programs), len(problem.streams)
+    row["priorities"] = gpu.priorities
     row["channels"] = gpu.channels
     row["resident_grids"] = gpu.resident_grids
     row["copy_engines"] = gpu.copies.engines
     row["sliced"] = scenario.contexts == "per-tenant"
     row["preempts"] = "preempt" in scenario.commands
     row["partitions"] = "partition" in scenario.commands
+    row["rejects"] = "reject" in scenario.commands
+    row["lookahead"] = scenario.lookahead
     row["launch_depth"] = scenario.launch_depth
     row["nominal_bytes_per_us"] = gpu.dram_bytes_per_us
     row["idle_w"], row["sm_w"], row["dram_w"] = gpu.power.idle_w, gpu.power.sm_w, gpu.power.dram_w
+    row["peak_w"] = board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us)
     row["horizon_us"] = scenario.horizon_us
-    row["decision_us"] = scenario.decision_us
+    row["horizon_ps"] = to_ps(scenario.horizon_us)
+    row["decision_ps"] = to_ps(scenario.decision_us)
     return record
 
 
-def _fill_kernel(row: np.void, profile: KernelProfile, gap_us: float) -> None:
+def _fill_blocks(row: np.void, profile: KernelProfile) -> None:
+    """What a kernel's blocks need."""
     block = profile.block[0]
     for name in BLOCK_DTYPE.names or ():
         row[name] = block[name]
-    row["grid_blocks"] = profile.kernel.blocks
-    row["block_threads"] = profile.kernel.threads
-    row["blocks_per_sm"] = profile.footprint.blocks_per_sm
-    row["uses_sms"] = profile.sms
-    row["idempotent"] = profile.kernel.idempotent
     row["state_bytes"] = state_bytes(profile.footprint.registers, profile.footprint.shared_bytes, 1)
     row["log_idle"] = math.log1p(-float(block["rho"]))
-    row["profiled_us"] = profile.duration_us
-    row["issue"] = profile.issue
-    row["dram"] = profile.dram
-    row["gap_us"] = gap_us
 
 
-def _op(op: HostOp) -> tuple[Any, ...]:
-    return (op.kind, op.identity, op.bytes, op.host_us, op.scale, op.device_us, op.left_us)
+def _fill_profile(row: np.void, known: KernelKnowledge) -> None:
+    """What everybody is told of a kernel or graph."""
+    row["grid_blocks"] = known.blocks
+    row["block_threads"] = known.threads
+    row["blocks_per_sm"] = known.blocks_per_sm
+    row["uses_sms"] = known.sms
+    row["idempotent"] = known.idempotent
+    row["nodes"] = known.nodes
+    # 0 stands for a kernel that was never measured: these are summed.
+    row["profiled_us"] = 0.0 if math.isnan(known.duration_us) else known.duration_us
+    row["issue"] = known.issue
+    row["dram"] = known.dram
+    row["gap_us"] = known.gap_us
 
 
-def _fill_program(row: np.void, program: TenantProgram, problem: Problem, variants: int, factors: int) -> None:
+def _fill_program(row: np.void, program: TenantProgram) -> None:
     tenant = program.tenant
     row["priority"] = tenant.priority
     row["jobs"] = -1 if tenant.jobs is None else tenant.jobs
-    row["first_variant"], row["variants"] = variants, len(program.variants)
-    row["first_factor"], row["factors"] = factors, len(program.host_spread)
+    row["variants"], row["factors"] = len(program.variants), len(program.host_spread)
     row["weight"] = tenant.weight
     row["slo_us"] = math.inf if tenant.slo_us is None else tenant.slo_us
     row["alone_us"] = program.alone_us
-    row["gap_us"] = program.gap_us
-    row["event_gap_us"] = max(program.gap_us, problem.gpu.timing.event_latency_us)
-    _fill_arrivals(row, tenant.arrivals)
-
-
-def _fill_arrivals(row: np.void, arrivals: ArrivalProcess) -> None:
-    row["start_us"] = arrivals.start_us
-    match arrivals:
-        case ClosedLoop():
-            row["arrivals"], row["think_us"] = layout.CLOSED_LOOP, arrivals.think_us
-        case Poisson():
-            row["arrivals"], row["rate_per_s"] = layout.POISSON, arrivals.rate_per_s
-        case Periodic():
-            row["arrivals"], row["period_us"] = layout.PERIODIC, arrivals.period_us
-        case Bursts():
-            row["arrivals"], row["rate_per_s"] = layout.BURSTS, arrivals.rate_per_s
-            row["burst_go"] = 1.0 - 1.0 / arrivals.mean_size
-        case Backlog():
-            row["arrivals"] = layout.BACKLOG
+    for name, value in arrival_numbers(tenant.arrivals).items():
+        row[name] = value

@@ -7,6 +7,7 @@ import numpy as np
 from gpusched_env.devices.compiled.access import (
     clients,
     contexts,
+    edges,
     grids,
     jobs,
     kernels,
@@ -14,266 +15,371 @@ from gpusched_env.devices.compiled.access import (
     ops,
     problem,
     programs,
+    resident,
 )
 from gpusched_env.devices.compiled.blocks import waiting_blocks
 from gpusched_env.devices.compiled.context import context_of
-from gpusched_env.devices.compiled.handover import pending
+from gpusched_env.devices.compiled.finishing import is_node
+from gpusched_env.devices.compiled.issuing import GRAPH
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.queueing import KERNEL
-from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
+from gpusched_env.devices.compiled.layout import EMPTIED, NONE
+from gpusched_env.devices.compiled.lists import holds
+from gpusched_env.hardware.clock import NEVER, to_us
+from gpusched_env.scheduling.view import DependencyColumn, JobColumn, PendingColumn, RunningColumn, TenantColumn
+from gpusched_env.workload.host import GONE, rejectable
 
 EMPTY = -1.0
-"""Id in rows that show no kernel."""
+"""Id in rows that show no launch."""
 
 
 @inlined
-def runs(client):
-    """Whether a tenant's oldest operation is a kernel that has started and is on the device."""
-    return client.placed == 1 and client.started_us < np.inf
+def runs(launch):
+    """Whether a launched kernel or graph has started."""
+    return launch.started_ps < NEVER
 
 
 @inlined
-def may_preempt(w, client):
-    """Whether all of a tenant's oldest operation, a kernel, may be preempted now."""
-    return runs(client) and client.preempting == 0 and client.preempted_us < w.now_us
+def may_preempt(w, launch):
+    """Whether a launched kernel may be preempted now."""
+    return (
+        runs(launch)
+        and launch.grid != NONE
+        and launch.preempting == 0
+        and launch.preempted_ps < w.now_ps
+        and not is_node(w, launch)
+    )
 
 
 @inlined
-def may_set_partition(w, client):
+def may_set_partition(w, tenant):
     """Whether a tenant's partition may be changed now."""
-    return client.partitioned_us < w.now_us
+    return clients(w, tenant).partitioned_ps < w.now_ps
+
+
+@inlined
+def any_rejectable(w, tenant):
+    """Whether a job of a tenant may be rejected now."""
+    return oldest_rejectable(w, tenant) != NONE
 
 
 @called
-def fill_pending(w, tenant, number, launchable, row):
-    """The row of a pending kernel."""
+def oldest_rejectable(w, tenant):
+    """Number of a tenant's oldest job that may be rejected now; -1: none."""
     client = clients(w, tenant)
-    launch = launches(w, tenant, number)
+    for number in range(client.first, client.arrived):
+        if jobs(w, tenant, number).state != GONE and rejectable(w, tenant, number):
+            return number
+    return NONE
+
+
+@called
+def newest_rejectable(w, tenant):
+    """Number of a tenant's newest job that may be rejected now; -1: none."""
+    client = clients(w, tenant)
+    number = client.arrived - 1
+    while number >= client.first:
+        if jobs(w, tenant, number).state != GONE and rejectable(w, tenant, number):
+            return number
+        number -= 1
+    return NONE
+
+
+@inlined
+def elapsed_us(w, launch):
+    """How long a launch has run: since its start, and before a preemption that kept its progress."""
+    since_ps = w.now_ps - launch.started_ps if launch.started_ps < NEVER else 0
+    return (since_ps + launch.ran_ps) / 1e6
+
+
+@inlined
+def deadline_us(w, launch):
+    """Deadline of a launch's job; ``inf``: it has none, or is gone."""
+    if launch.job < clients(w, launch.tenant).first:
+        return np.inf
+    return to_us(jobs(w, launch.tenant, launch.job).deadline_ps)
+
+
+@called
+def fill_pending(w, slot, row):
+    """The row of a pending launch."""
+    launch = launches(w, slot)
     op = ops(w, launch.op)
     kernel = kernels(w, op.identity)
-    job = jobs(w, tenant, launch.job)
-    returned = client.returned == 1 and number == client.finished
+    there = launch.job >= clients(w, launch.tenant).first
     row[PendingColumn.ID] = launch.id
-    row[PendingColumn.TENANT] = tenant
+    row[PendingColumn.TENANT] = launch.tenant
     row[PendingColumn.JOB] = launch.job
     row[PendingColumn.IDENTITY] = op.identity
-    row[PendingColumn.LAUNCHABLE] = launchable
-    row[PendingColumn.PRIORITY] = programs(w, tenant).priority
-    row[PendingColumn.BLOCKS] = client.blocks if returned and client.blocks >= 0 else kernel.grid_blocks
+    row[PendingColumn.LAUNCHABLE] = 1.0 if launch.unlaunched == 0 else 0.0
+    row[PendingColumn.PRIORITY] = programs(w, launch.tenant).priority
+    row[PendingColumn.BLOCKS] = launch.blocks if launch.blocks >= 0 else kernel.grid_blocks
     row[PendingColumn.THREADS] = kernel.block_threads
     row[PendingColumn.BLOCKS_PER_SM] = kernel.blocks_per_sm
     row[PendingColumn.SMS] = kernel.uses_sms
-    row[PendingColumn.PROFILED_US] = kernel.profiled_us
+    row[PendingColumn.PROFILED_US] = kernel.profiled_us if kernel.profiled_us > 0.0 else np.nan
     row[PendingColumn.PROFILED_GAP_US] = kernel.gap_us
     row[PendingColumn.PROFILED_ISSUE] = kernel.issue
     row[PendingColumn.PROFILED_DRAM] = kernel.dram
-    row[PendingColumn.ISSUED_US] = launch.issued_us
-    row[PendingColumn.WAITED_US] = w.now_us - launch.issued_us
-    row[PendingColumn.JOB_ARRIVED_US] = job.arrived_us
-    row[PendingColumn.DEADLINE_US] = job.deadline_us
+    row[PendingColumn.ISSUED_US] = to_us(launch.issued_ps)
+    row[PendingColumn.WAITED_US] = (w.now_ps - launch.issued_ps) / 1e6
+    row[PendingColumn.JOB_ARRIVED_US] = to_us(jobs(w, launch.tenant, launch.job).arrived_ps) if there else 0.0
+    row[PendingColumn.DEADLINE_US] = deadline_us(w, launch)
     row[PendingColumn.JOB_LEFT_US] = op.left_us
-    row[PendingColumn.PREEMPTED] = 1.0 if returned and client.preemptions > 0 else 0.0
+    row[PendingColumn.PREEMPTED] = launch.returned
+    row[PendingColumn.STREAM] = launch.row
+    row[PendingColumn.UPSTREAM] = launch.upstream
+    row[PendingColumn.NODES] = kernel.nodes
+    row[PendingColumn.PARENT] = launch.parent_id
 
 
 @called
-def fill_running(w, tenant, number, row):
-    """The row of a launched, unfinished kernel."""
-    client = clients(w, tenant)
-    now = w.now_us
-    launch = launches(w, tenant, number)
+def fill_running(w, slot, row):
+    """The row of a launched, unfinished kernel or graph."""
+    launch = launches(w, slot)
     op = ops(w, launch.op)
     kernel = kernels(w, op.identity)
-    oldest = number == client.finished
-    started = oldest and client.started_us < np.inf
-    placed = oldest and client.placed == 1
+    x = context_of(w, launch.tenant)
     row[RunningColumn.ID] = launch.id
-    row[RunningColumn.TENANT] = tenant
+    row[RunningColumn.TENANT] = launch.tenant
     row[RunningColumn.JOB] = launch.job
     row[RunningColumn.IDENTITY] = op.identity
-    row[RunningColumn.PRIORITY] = programs(w, tenant).priority
+    row[RunningColumn.PRIORITY] = programs(w, launch.tenant).priority
     row[RunningColumn.STREAM_PRIORITY] = launch.priority
-    row[RunningColumn.STARTED] = 1.0 if started and placed else 0.0
-    row[RunningColumn.PREEMPTING] = 1.0 if oldest and client.preempting == 1 else 0.0
-    row[RunningColumn.LAUNCHED_US] = launch.launched_us
-    row[RunningColumn.STARTED_US] = client.started_us if started else np.inf
-    row[RunningColumn.ELAPSED_US] = now - client.started_us if started else 0.0
+    row[RunningColumn.STARTED] = 1.0 if runs(launch) else 0.0
+    row[RunningColumn.PREEMPTING] = launch.preempting
+    row[RunningColumn.LAUNCHED_US] = to_us(launch.launched_ps)
+    row[RunningColumn.STARTED_US] = to_us(launch.started_ps)
+    row[RunningColumn.ELAPSED_US] = elapsed_us(w, launch)
     row[RunningColumn.BLOCKS] = kernel.grid_blocks
-    row[RunningColumn.BLOCKS_WAITING] = client.blocks if oldest and client.blocks >= 0 else kernel.grid_blocks
-    row[RunningColumn.BLOCKS_RESIDENT] = 0.0
-    if placed:
-        x = context_of(w, tenant)
-        row[RunningColumn.BLOCKS_WAITING] = waiting_blocks(w, x, tenant, now)
-        row[RunningColumn.BLOCKS_RESIDENT] = grids(x, tenant).resident
-    row[RunningColumn.PROFILED_US] = kernel.profiled_us
+    waiting = launch.blocks if launch.blocks >= 0 else kernel.grid_blocks
+    on_sms = 0
+    if launch.state == EMPTIED:
+        waiting = 0
+    elif op.kind == GRAPH:
+        waiting, on_sms = graph_blocks(w, x, slot, kernel.grid_blocks)
+    elif launch.grid != NONE:
+        waiting = waiting_blocks(x, launch.grid, w.now_ps)
+        on_sms = grids(x, launch.grid).resident
+    row[RunningColumn.BLOCKS_WAITING] = waiting
+    row[RunningColumn.BLOCKS_RESIDENT] = on_sms
+    row[RunningColumn.PROFILED_US] = kernel.profiled_us if kernel.profiled_us > 0.0 else np.nan
     row[RunningColumn.PROFILED_ISSUE] = kernel.issue
     row[RunningColumn.PROFILED_DRAM] = kernel.dram
-    row[RunningColumn.DEADLINE_US] = jobs(w, tenant, launch.job).deadline_us
+    row[RunningColumn.DEADLINE_US] = deadline_us(w, launch)
     row[RunningColumn.IDEMPOTENT] = kernel.idempotent
-    row[RunningColumn.PREEMPTIBLE] = 1.0 if oldest and may_preempt(w, client) else 0.0
+    row[RunningColumn.PREEMPTIBLE] = 1.0 if may_preempt(w, launch) else 0.0
+    row[RunningColumn.STREAM] = launch.stream
+    row[RunningColumn.NODES] = kernel.nodes
+    row[RunningColumn.PARENT] = launch.parent_id
 
 
 @called
-def fill_tenant(w, tenant, row):
-    """The row of a tenant."""
-    client = clients(w, tenant)
-    program = programs(w, tenant)
-    now = w.now_us
-    row[TenantColumn.PRIORITY] = program.priority
-    row[TenantColumn.WEIGHT] = program.weight
-    row[TenantColumn.SLO_US] = program.slo_us
-    row[TenantColumn.ALONE_US] = program.alone_us
-    row[TenantColumn.JOBS_WAITING] = client.arrived - client.completed
-    row[TenantColumn.JOBS_DONE] = client.completed
-    row[TenantColumn.KERNELS_PENDING] = client.kernels_pending
-    row[TenantColumn.KERNELS_LAUNCHED] = client.kernels_launched
-    row[TenantColumn.OLDEST_ARRIVED_US] = (
-        jobs(w, tenant, client.completed).arrived_us if client.arrived > client.completed else np.inf
-    )
-    row[TenantColumn.LAST_TURNAROUND_US] = client.last_turnaround_us
-    row[TenantColumn.MEAN_TURNAROUND_US] = client.mean_turnaround_us
-    row[TenantColumn.PARTITION_FIRST] = client.partition_first
-    row[TenantColumn.PARTITION_SMS] = client.partition_sms
-    row[TenantColumn.LAST_END_US] = max(0.0, client.last_end_us)
-    left_us = client.launched_profiled_us
-    running_us = np.inf
-    if client.kernels_launched > 0 and client.returned == 0 and client.started_us < np.inf:
-        profiled_us = kernels(w, ops(w, launches(w, tenant, client.finished).op).identity).profiled_us
-        elapsed_us = now - client.started_us
-        left_us -= min(profiled_us, elapsed_us)
-        if client.placed == 1:
-            running_us = max(0.0, profiled_us - elapsed_us)
-    row[TenantColumn.LAUNCHED_LEFT_US] = left_us
-    row[TenantColumn.RUNNING_LEFT_US] = running_us
-    row[TenantColumn.PARTITIONABLE] = 1.0 if may_set_partition(w, client) else 0.0
+def graph_blocks(w, x, slot, blocks):
+    """Blocks of a launched graph that wait, and those on SMs."""
+    graph = launches(w, slot)
+    waiting = blocks - graph.done_blocks
+    on_sms = 0
+    for place in range(x.grids):
+        grid = resident(x, place)
+        if launches(w, grid.slot).parent == slot:
+            left = waiting_blocks(x, launches(w, grid.slot).grid, w.now_ps)
+            waiting -= grid.total - left
+            on_sms += grid.resident
+    return waiting, on_sms
+
+
+@called
+def fill_tenants(w, out):
+    """The rows of all tenants, shape ``(tenants, columns)``."""
+    for tenant in range(problem(w).tenants):
+        client = clients(w, tenant)
+        program = programs(w, tenant)
+        row = out[tenant]
+        row[TenantColumn.PRIORITY] = program.priority
+        row[TenantColumn.WEIGHT] = program.weight
+        row[TenantColumn.SLO_US] = program.slo_us
+        row[TenantColumn.ALONE_US] = program.alone_us
+        row[TenantColumn.JOBS_WAITING] = client.arrived - client.completed - client.rejected
+        row[TenantColumn.JOBS_DONE] = client.completed
+        row[TenantColumn.KERNELS_PENDING] = client.kernels_pending
+        row[TenantColumn.KERNELS_LAUNCHED] = client.kernels_launched
+        row[TenantColumn.OLDEST_ARRIVED_US] = (
+            to_us(jobs(w, tenant, client.first).arrived_ps) if client.arrived > client.first else np.inf
+        )
+        row[TenantColumn.LAST_TURNAROUND_US] = client.last_turnaround_us
+        row[TenantColumn.MEAN_TURNAROUND_US] = client.mean_turnaround_us
+        row[TenantColumn.PARTITION_FIRST] = client.partition_first
+        row[TenantColumn.PARTITION_SMS] = client.partition_sms
+        row[TenantColumn.LAST_END_US] = to_us(client.last_end_ps) if client.last_end_ps > 0 else 0.0
+        row[TenantColumn.LAUNCHED_LEFT_US] = client.launched_profiled_us
+        row[TenantColumn.RUNNING_LEFT_US] = np.inf
+        row[TenantColumn.PARTITIONABLE] = 1.0 if may_set_partition(w, tenant) else 0.0
+        row[TenantColumn.OLDEST_REJECTABLE] = NONE
+        row[TenantColumn.NEWEST_REJECTABLE] = NONE
+        if problem(w).rejects == 1:
+            row[TenantColumn.OLDEST_REJECTABLE] = oldest_rejectable(w, tenant)
+            row[TenantColumn.NEWEST_REJECTABLE] = newest_rejectable(w, tenant)
+        fill_left(w, client, row)
+
+
+@inlined
+def fill_left(w, client, row):
+    """What started kernels of a tenant have done since, and the least that one of them has left."""
+    slot = client.running_first
+    seen = 0
+    while seen < client.started:
+        launch = launches(w, slot)
+        if runs(launch):
+            profiled_us = kernels(w, ops(w, launch.op).identity).profiled_us
+            spent_us = elapsed_us(w, launch)
+            row[TenantColumn.LAUNCHED_LEFT_US] -= min(profiled_us, spent_us) - min(profiled_us, launch.ran_ps / 1e6)
+            row[TenantColumn.RUNNING_LEFT_US] = min(row[TenantColumn.RUNNING_LEFT_US], max(0.0, profiled_us - spent_us))
+            seen += 1
+        slot = launch.mine_after
 
 
 @called
 def occupancy(w):
     """Resident threads over the GPU's maximum, 0 to 1."""
-    threads = 0
-    for number in range(problem(w).tenants if problem(w).sliced == 1 else 1):
-        x = contexts(w, number)
-        if x.active == 1:
-            threads += x.resident_threads
+    x = contexts(w, w.slicer_context)
+    threads = x.resident_threads if x.active == 1 else 0
     return threads / (problem(w).sms * problem(w).threads)
 
 
 @called
-def show_pending(w, out):
-    """For each tenant the row of its oldest pending kernel; copies are not shown.
-
-    The oldest pending operation is a kernel, and may be launched.
-    """
-    for tenant in range(out.shape[0]):
-        out[tenant, PendingColumn.ID] = EMPTY
-        if tenant < problem(w).tenants and pending(clients(w, tenant)) > 0:
-            client = clients(w, tenant)
-            fill_pending(w, tenant, client.finished if client.returned == 1 else client.handed, 1.0, out[tenant])
-
-
-@inlined
-def oldest_launched(w, tenant, number):
-    """The number of a tenant's first launched kernel from ``number`` on; ``handed``: none."""
-    client = clients(w, tenant)
-    while number < client.handed and ops(w, launches(w, tenant, number).op).kind != KERNEL:
-        number += 1
-    return number
-
-
-@inlined
-def first_in_order(w, tenant):
-    """Number of a tenant's launched kernel that was launched first (there is one).
-
-    The oldest, unless that one was preempted and launched again.
-    """
-    client = clients(w, tenant)
-    number = oldest_launched(w, tenant, client.finished + client.returned)
-    if number == client.finished:
-        other = oldest_launched(w, tenant, number + 1)
-        if other < client.handed and launches(w, tenant, other).order < launches(w, tenant, number).order:
-            return other
-    return number
+def show_pending(w, lookahead, out):
+    """For each tenant the rows of its ``lookahead`` oldest pending launches; ``out``: ``(slots * lookahead, columns)``."""
+    slots = out.shape[0] // lookahead
+    for tenant in range(slots):
+        place = tenant * lookahead
+        end = place + lookahead
+        if tenant < problem(w).tenants:
+            slot = clients(w, tenant).pending_first
+            while slot != NONE and place < end:
+                fill_pending(w, slot, out[place])
+                place += 1
+                slot = launches(w, slot).after
+        while place < end:
+            out[place, PendingColumn.ID] = EMPTY
+            place += 1
 
 
 @called
-def show_running(w, scratch, out):
-    """Launched kernels: those that run, then the first of every other tenant, then the rest, in order of launch.
+def show_running(w, out):
+    """Launched ones: those that have started, then the first of every other tenant, then the rest, in order of launch.
 
-    Args:
-        scratch: int64 ``(3, tenants)``.
-        out: shape ``(running slots, columns)``.
+    ``out``: shape ``(running slots, columns)``.
     """
-    shown, cursors, firsts = scratch[0], scratch[1], scratch[2]
-    launched = 0
-    for tenant in range(problem(w).tenants):
-        client = clients(w, tenant)
-        launched += client.kernels_launched
-        number = oldest_launched(w, tenant, client.finished + client.returned)
-        # The oldest is a candidate of its own: launched again after a preemption, it comes after others.
-        shown[tenant] = number != client.finished or number == client.handed
-        cursors[tenant] = number if shown[tenant] == 1 else oldest_launched(w, tenant, number + 1)
-        firsts[tenant] = first_in_order(w, tenant)
-    slots = min(out.shape[0], launched)
-    for slot in range(slots, out.shape[0]):
-        out[slot, RunningColumn.ID] = EMPTY
+    room = out.shape[0]
     filled = 0
-    for group in range(3):
-        while filled < slots:
-            best = -1
-            best_number = 0
-            order = 0
-            for tenant in range(problem(w).tenants):
-                client = clients(w, tenant)
-                for candidate in range(2):
-                    number = client.finished if candidate == 0 else cursors[tenant]
-                    if (candidate == 0 and shown[tenant] == 1) or number >= client.handed:
-                        continue
-                    if group == 0 and not (candidate == 0 and runs(client)):
-                        continue
-                    if group == 1 and number != firsts[tenant]:
-                        continue
-                    launch_order = launches(w, tenant, number).order
-                    if best < 0 or launch_order < order:
-                        best = tenant
-                        best_number = number
-                        order = launch_order
-            if best < 0:
-                break
-            fill_running(w, best, best_number, out[filled])
+    seen = 0
+    slot = w.running_first
+    while seen < w.started and filled < room:
+        if runs(launches(w, slot)):
+            fill_running(w, slot, out[filled])
             filled += 1
-            if best_number == clients(w, best).finished:
-                shown[best] = 1
-            else:
-                cursors[best] = oldest_launched(w, best, best_number + 1)
+            seen += 1
+        slot = launches(w, slot).running_after
+    filled = show_first_ones(w, filled, out)
+    slot = w.running_first
+    while slot != NONE and filled < room:
+        launch = launches(w, slot)
+        if not runs(launch) and clients(w, launch.tenant).running_first != slot:
+            fill_running(w, slot, out[filled])
+            filled += 1
+        slot = launch.running_after
+    for place in range(filled, room):
+        out[place, RunningColumn.ID] = EMPTY
+
+
+@called
+def show_first_ones(w, filled, out):
+    """The first launched one of each tenant, if it does not run, in order of launch; see :func:`show_running`."""
+    tenants = problem(w).tenants
+    last = -1
+    while filled < out.shape[0]:
+        best = NONE
+        for tenant in range(tenants):
+            slot = clients(w, tenant).running_first
+            if slot == NONE or runs(launches(w, slot)) or launches(w, slot).order <= last:
+                continue
+            if best == NONE or launches(w, slot).order < launches(w, best).order:
+                best = slot
+        if best == NONE:
+            break
+        fill_running(w, best, out[filled])
+        last = launches(w, best).order
+        filled += 1
+    return filled
 
 
 @called
 def list_pending(w, lookahead, out):
-    """Rows of pending kernels, at most ``lookahead`` a tenant; returns their number."""
+    """Rows of pending launches, at most ``lookahead`` a tenant; returns their number."""
     rows = 0
     for tenant in range(problem(w).tenants):
-        client = clients(w, tenant)
-        number = client.finished if client.returned == 1 else client.handed
+        slot = clients(w, tenant).pending_first
         listed = 0
-        while number < client.issued and listed < lookahead:
-            if ops(w, launches(w, tenant, number).op).kind == KERNEL:
-                fill_pending(w, tenant, number, 1.0 if listed == 0 else 0.0, out[rows])
-                rows += 1
-                listed += 1
-            number = client.handed if number == client.finished and client.returned == 1 else number + 1
+        while slot != NONE and listed < lookahead:
+            fill_pending(w, slot, out[rows])
+            rows += 1
+            listed += 1
+            slot = launches(w, slot).after
     return rows
 
 
 @called
-def list_running(w, orders, out):
-    """Rows of launched, unfinished kernels, by tenant, and the order of their launches; returns their number."""
+def list_dependencies(w, lookahead, out):
+    """Pairs of a pending launch of the window and an unfinished one that it waits for; returns their number.
+
+    As many as fit are written.
+    """
+    rows = 0
+    for tenant in range(problem(w).tenants):
+        slot = clients(w, tenant).pending_first
+        listed = 0
+        while slot != NONE and listed < lookahead:
+            number = launches(w, slot).edges_in
+            while number != NONE:
+                edge = edges(w, number)
+                if holds(w, edge.source, edge.source_id):
+                    if rows < out.shape[0]:
+                        out[rows, DependencyColumn.LAUNCH] = launches(w, slot).id
+                        out[rows, DependencyColumn.WAITS_FOR] = edge.source_id
+                    rows += 1
+                number = edge.next_in
+            listed += 1
+            slot = launches(w, slot).after
+    return rows
+
+
+@called
+def list_running(w, out):
+    """Rows of launched, unfinished kernels and graphs, in order of launch."""
+    slot = w.running_first
+    rows = 0
+    while slot != NONE:
+        fill_running(w, slot, out[rows])
+        rows += 1
+        slot = launches(w, slot).running_after
+
+
+@called
+def list_jobs(w, out):
+    """Rows of the jobs in the system; returns their number. As many as fit are written."""
     rows = 0
     for tenant in range(problem(w).tenants):
         client = clients(w, tenant)
-        for number in range(client.finished + client.returned, client.handed):
-            launch = launches(w, tenant, number)
-            if ops(w, launch.op).kind == KERNEL:
-                fill_running(w, tenant, number, out[rows])
-                orders[rows] = launch.order
-                rows += 1
+        for number in range(client.first, client.arrived):
+            job = jobs(w, tenant, number)
+            if job.state == GONE:
+                continue
+            if rows < out.shape[0]:
+                out[rows, JobColumn.TENANT] = tenant
+                out[rows, JobColumn.JOB] = number
+                out[rows, JobColumn.ARRIVED_US] = to_us(job.arrived_ps)
+                out[rows, JobColumn.DEADLINE_US] = to_us(job.deadline_ps)
+                out[rows, JobColumn.STARTED_US] = to_us(job.started_ps)
+                out[rows, JobColumn.REJECTABLE] = 1.0 if rejectable(w, tenant, number) else 0.0
+            rows += 1
     return rows

@@ -76,22 +76,21 @@ class Sm:
         """Shared memory that it is configured to; the first block on an idle SM chooses it."""
         self.changed = False
         """Whether its residents have changed since their rates were computed."""
-        self.demand = self.loading = 0.0
-        """DRAM traffic that they ask for (bytes/us); warps of those that do: its weight in sharing the bandwidth."""
 
     def room(self, grid: Grid) -> int:
         """How many more blocks of a grid it can take."""
         limits, needs = self._limits, grid.needs
         carveout = self.carveout_bytes if self.blocks else needs.carveout_bytes
-        return int(
-            fit(
-                limits.threads - self.threads,
-                limits.warps - self.warps,
-                limits.blocks - len(self.blocks),
-                limits.registers - self.registers,
-                carveout - self.shared_bytes,
-                needs,
-            )
+        return fit(
+            limits.threads - self.threads,
+            limits.warps - self.warps,
+            limits.blocks - len(self.blocks),
+            limits.registers - self.registers,
+            carveout - self.shared_bytes,
+            needs.threads,
+            needs.warps,
+            needs.registers,
+            needs.shared_bytes,
         )
 
     def place(self, block: Block) -> None:

@@ -121,8 +121,9 @@ class Decisions:
         for tenant, client in enumerate(device.world.clients):
             if client.outstanding:
                 mine = [id_ for id_, launch in device.streams.pending.items() if launch.tenant == tenant]
+                name = device.problem.programs[tenant].tenant.name
                 found.append(
-                    f"tenant {device.problem.programs[tenant].tenant.name}: {client.outstanding} operations unfinished, "
+                    f"tenant {name}: {client.outstanding} operations unfinished, "
                     + (f"kernels {sorted(mine)[:3]} wait for a launch" if mine else "none waits for the scheduler")
                 )
         left = [launch for launch in device.streams.launched.values() if launch.state is not State.DONE]

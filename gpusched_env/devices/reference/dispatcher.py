@@ -63,7 +63,7 @@ class Dispatcher:
                 before.append(grid)
 
     def _may_hold(self, sm: Sm, grid: Grid) -> bool:
-        return bool(within(sm.rank, grid.first, grid.sms, len(self.sms)))
+        return within(sm.rank, grid.first, grid.sms, len(self.sms))
 
     def dispatch(self, now: int) -> None:
         """Hand out blocks to any SM until nothing fits that may go."""

@@ -110,7 +110,7 @@ class Grid:
 
     def share_sms(self, other: Grid, sms: int) -> bool:
         """Whether the partitions of two grids have an SM in common."""
-        return bool(within(other.first, self.first, self.sms, sms) or within(self.first, other.first, other.sms, sms))
+        return within(other.first, self.first, self.sms, sms) or within(self.first, other.first, other.sms, sms)
 
     def need_of_next(self) -> int:
         """How many of its producer's blocks the next one that it hands out needs; 0: it waits for none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpusched_env.hardware.clock import PS_PER_US, to_us
-from gpusched_env.hardware.power import power_w
+from gpusched_env.hardware.power import board_power_w
 from gpusched_env.scheduling.costs import Costs
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Meter:
         self.busy_sms = 0
         self.traffic = 0.0
         """Bytes/us."""
-        self._power_w = power_w(device.problem.gpu, 0, 0.0)
+        self._power_w = board_power_w(device.problem.gpu, 0, 0.0)
 
     def gpu_changed(self, now: int, busy_sms: int, traffic: float) -> None:
         """From ``now`` on, ``busy_sms`` SMs hold blocks and ``traffic`` bytes/us go to DRAM."""
@@ -38,7 +38,7 @@ class Meter:
         self._since_ps = now
         self.busy_sms = busy_sms
         self.traffic = traffic
-        self._power_w = power_w(self._device.problem.gpu, busy_sms, traffic)
+        self._power_w = board_power_w(self._device.problem.gpu, busy_sms, traffic)
         if self._device.keeps_kernels:
             self._device.timeline.sms.add(now, busy_sms, traffic, self._power_w)
 

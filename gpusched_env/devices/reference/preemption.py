@@ -76,7 +76,8 @@ class Preemption:
     def _save_us(self, blocks: int) -> float:
         """Time to write the state of some blocks, or to read it back."""
         footprint = self._device.problem.kernels[self._launch.op.identity].footprint
-        return save_us(self._device.problem.gpu, state_bytes(footprint.registers, footprint.shared_bytes, blocks))
+        state = state_bytes(footprint.registers, footprint.shared_bytes, blocks)
+        return save_us(state, self._device.problem.gpu.dram_bytes_per_us)
 
     def _leave_queue(self, state: Queueing) -> None:
         """Hand out no blocks; what is left of reading saved ones back is done when the kernel is launched again."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import numpy as np
-
 from gpusched_env.devices.reference.blocks import Sm
 from gpusched_env.hardware.contention import (
-    NEGLIGIBLE,
-    block_stretch,
-    fair_level,
-    granted,
-    mean_stretch,
-    served_traffic,
-    tilt,
+    NO_TRAFFIC,
+    NO_WARPS,
+    block_rate,
+    share_bandwidth,
+    share_slots,
+    slot_stretch,
+    throttle,
+    warps_on,
+    with_traffic,
+    with_warps,
 )
 
 
@@ -32,6 +33,8 @@ class Rates:
         self._physics = physics
         self._times_us: list[list[float]] = [[] for _ in sms]
         """By SM, durations of its cohorts before memory throttling."""
+        self._asked = [NO_TRAFFIC for _ in sms]
+        """By SM, what it asks of DRAM at that pace."""
         self.traffic = 0.0
         """DRAM traffic, bytes/us."""
 
@@ -39,69 +42,52 @@ class Rates:
         """New rates, where something has changed."""
         for sm in self._sms:
             if sm.changed or any(block.need and block.rate == 0.0 and block.progresses for block in sm.blocks):
-                self._times_us[sm.rank] = self._share_slots(sm)
+                self._share_slots(sm)
         level = self._share_bandwidth()
         for sm in self._sms:
-            slow = 1.0
-            if level > 0.0 and sm.demand > 0.0:
-                slow = float(granted(sm.demand, level * sm.loading)) / sm.demand
+            throttled = throttle(*self._asked[sm.rank], level)
             for cohort, time_us in zip(sm.cohorts(), self._times_us[sm.rank], strict=True):
-                rate = (slow if cohort[0].grid.dram_bytes > 0.0 else 1.0) / time_us
+                rate = block_rate(time_us, cohort[0].grid.dram_bytes, throttled)
                 for block in cohort:
                     block.change_rate(rate if block.progresses else 0.0, now)
             sm.changed = False
 
-    def _share_slots(self, sm: Sm) -> list[float]:
-        """Durations of an SM's cohorts that share its issue slots; sets the SM's traffic at that pace."""
+    def _share_slots(self, sm: Sm) -> None:
+        """Durations of an SM's cohorts that share its issue slots, and its traffic at that pace."""
         physics = self._physics
-        cohorts = [(cohort[0].grid, len(cohort), cohort[0].progresses) for cohort in sm.cohorts()]
-        demand = squared = log_idle = 0.0
-        for grid, count, progresses in cohorts:
-            if progresses:
-                warps, rho = count * grid.needs.warps / physics.sub_partitions, grid.needs.rho
-                demand += warps * rho
-                squared += warps * rho * rho
-                log_idle += warps * grid.log_idle
-        mean = mean_stretch(demand, log_idle)
-        leaning = tilt(demand) * physics.oldest_first
-        before = log_idle_older = 0.0
-        sm.demand = sm.loading = 0.0
-        times_us = []
-        for grid, count, progresses in cohorts:
-            time_us = grid.latency_us
-            warps, rho = count * grid.needs.warps / physics.sub_partitions, grid.needs.rho
-            if physics.issue > 0.0 and demand > 0.0 and progresses:
-                own, log_idle_own = warps * rho, warps * grid.log_idle
-                time_us *= block_stretch(
-                    rho,
-                    grid.needs.wait if physics.light_wait > 0.0 else 0.0,
-                    squared / demand,
-                    mean,
-                    leaning,
-                    (before + 0.5 * own) / demand,
-                    log_idle_older,
-                    log_idle - log_idle_older - log_idle_own,
-                )
-                before += own
-                log_idle_older += log_idle_own
-            times_us.append(time_us)
-            if progresses and grid.dram_bytes > 0.0:
-                sm.demand += count * grid.dram_bytes / time_us
-                sm.loading += warps
-        return times_us
+        cohorts = [
+            (cohort[0].grid, len(cohort), warps_on(len(cohort), cohort[0].grid.needs.warps, physics.sub_partitions))
+            for cohort in sm.cohorts()
+            if cohort[0].progresses
+        ]
+        running = NO_WARPS
+        for grid, _, warps in cohorts:
+            running = with_warps(running, warps, grid.needs.rho, grid.log_idle)
+        sharing = share_slots(running, physics.issue, physics.oldest_first, physics.light_wait)
+        older, asked = NO_WARPS, NO_TRAFFIC
+        running_us = []
+        for grid, count, warps in cohorts:
+            rho, wait = grid.needs.rho, grid.needs.wait
+            time_us = grid.latency_us * slot_stretch(sharing, older, warps, rho, wait, grid.log_idle)
+            running_us.append(time_us)
+            older = with_warps(older, warps, rho, grid.log_idle)
+            asked = with_traffic(asked, count, warps, grid.dram_bytes, time_us)
+        self._asked[sm.rank] = asked
+        durations = iter(running_us)
+        self._times_us[sm.rank] = [
+            next(durations) if cohort[0].progresses else cohort[0].grid.latency_us for cohort in sm.cohorts()
+        ]
 
     def _share_bandwidth(self) -> float:
         """The fair level of DRAM traffic for a weight of 1 (bytes/us; 0: nobody is held up); sets the traffic."""
-        kinds = Counter((sm.demand, sm.loading) for sm in self._sms if sm.demand > 0.0)
-        total = 0.0
-        for demand, loading in sorted(kinds):
-            total += demand * kinds[demand, loading]
-        self.traffic = total
-        if total <= 0.0:
-            return 0.0
-        served = float(served_traffic(total, self._physics.dram_bytes_per_us, self._physics.dram_norm))
-        if served >= NEGLIGIBLE * total:
-            return 0.0
-        self.traffic = served
-        rows = np.array([(*kind, kinds[kind]) for kind in sorted(kinds)], np.float64)
-        return float(fair_level(rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy(), len(rows), served))
+        asking = Counter(asked for asked in self._asked if asked.demand > 0.0)
+        kinds = sorted(asking)
+        self.traffic, level = share_bandwidth(
+            [kind.demand for kind in kinds],
+            [kind.loading for kind in kinds],
+            [float(asking[kind]) for kind in kinds],
+            len(kinds),
+            self._physics.dram_bytes_per_us,
+            self._physics.dram_norm,
+        )
+        return level

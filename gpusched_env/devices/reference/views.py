@@ -5,13 +5,12 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpusched_env.devices.reference.launch import Launch, State, in_order
 from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_us
-from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.view import (
     DependencyColumn,
@@ -41,31 +40,6 @@ def _table(rows: Iterable[Row], columns: type[enum.IntEnum]) -> Table:
     return Table(array, columns)
 
 
-class Profile(NamedTuple):
-    """What is known beforehand of a kernel or graph."""
-
-    blocks: int
-    threads: int
-    blocks_per_sm: int
-    sms: int
-    duration_us: float
-    issue: float
-    dram: float
-    idempotent: bool
-    nodes: int
-
-
-def profile(problem: Problem, identity: int) -> Profile:
-    """Of the kernel or graph of an identity."""
-    kernels = len(problem.kernels)
-    if identity >= kernels:
-        g = problem.graphs[identity - kernels]
-        return Profile(g.blocks, g.threads, g.blocks_per_sm, g.sms, g.duration_us, g.issue, g.dram, False, g.kernels)
-    k = problem.kernels[identity]
-    kernel, per_sm = k.kernel, k.footprint.blocks_per_sm
-    return Profile(kernel.blocks, kernel.threads, per_sm, k.sms, k.duration_us, k.issue, k.dram, kernel.idempotent, 1)
-
-
 def _shown(device: ReferenceDevice) -> list[Launch]:
     """Pending launches within the look-ahead, tenant after tenant, oldest first."""
     lookahead = device.problem.scenario.lookahead
@@ -78,7 +52,7 @@ def _shown(device: ReferenceDevice) -> list[Launch]:
 
 def _pending(device: ReferenceDevice, launch: Launch) -> Row:
     problem, op, job, now = device.problem, launch.op, launch.job, device.clock.now
-    known = profile(problem, op.identity)
+    known = problem.knowledge.kernels[op.identity]
     return (
         launch.id,
         launch.tenant,
@@ -91,7 +65,7 @@ def _pending(device: ReferenceDevice, launch: Launch) -> Row:
         known.blocks_per_sm,
         known.sms,
         known.duration_us,
-        problem.gaps_us[op.identity],
+        known.gap_us,
         known.issue,
         known.dram,
         to_us(launch.issued_ps),
@@ -109,7 +83,7 @@ def _pending(device: ReferenceDevice, launch: Launch) -> Row:
 
 def _running(device: ReferenceDevice, launch: Launch) -> Row:
     problem, job = device.problem, launch.job
-    known = profile(problem, launch.op.identity)
+    known = problem.knowledge.kernels[launch.op.identity]
     waiting, resident = _blocks(device, launch)
     return (
         launch.id,
@@ -142,7 +116,7 @@ def _blocks(device: ReferenceDevice, launch: Launch) -> tuple[int, int]:
     """Blocks of a launch that wait and that are resident; of a graph summed over its nodes."""
     if isinstance(launch.op, HostOp) and launch.op.nodes:
         if launch.state is State.LAUNCHED:
-            return profile(device.problem, launch.op.identity).blocks, 0
+            return device.problem.knowledge.kernels[launch.op.identity].blocks, 0
         nodes = [_blocks(device, node) for node in device.streams.unfinished.values() if node.parent is launch]
         return sum(waiting for waiting, _ in nodes), sum(resident for _, resident in nodes)
     if launch.grid is not None:
@@ -160,7 +134,8 @@ def _tenants(device: ReferenceDevice) -> list[Row]:
     running_left = [math.inf] * len(programs)
     for launch in device.streams.launched.values():
         elapsed_us = launch.elapsed_ps(now) / PS_PER_US
-        left = max(0.0, profile(device.problem, launch.op.identity).duration_us - elapsed_us)
+        # Never measured: NaN, which is no more than 0.
+        left = max(0.0, device.problem.knowledge.kernels[launch.op.identity].duration_us - elapsed_us)
         launched_left[launch.tenant] += left
         if launch.started_ps < NEVER:
             running_left[launch.tenant] = min(running_left[launch.tenant], left)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpusched_env.devices.reference.clock import Alarm, Phase
 from gpusched_env.hardware.clock import NEVER, to_ps
-from gpusched_env.hardware.power import power_w
+from gpusched_env.hardware.power import board_power_w
 from gpusched_env.scenarios.problem import TenantProgram
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.workload import host
-from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson
 from gpusched_env.workload.workload import DEVICE_OPS
 
 if TYPE_CHECKING:
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 
 ARRIVAL_STREAM, VARIATION_STREAM = 1, 2
 """Spawn keys of a tenant's random number generators."""
-PROCESSES = {
-    ClosedLoop: host.CLOSED_LOOP,
-    Poisson: host.POISSON,
-    Periodic: host.PERIODIC,
-    Bursts: host.BURSTS,
-    Backlog: host.BACKLOG,
-}
 
 
 @dataclass(frozen=True)
@@ -39,20 +32,15 @@ class Rules:
     peak_w: float
 
 
-class Program:
+def program_of(program: TenantProgram) -> SimpleNamespace:
     """A tenant's arrivals and objective in numbers."""
-
-    def __init__(self, program: TenantProgram) -> None:
-        tenant, arrivals = program.tenant, program.tenant.arrivals
-        self.arrivals = PROCESSES[type(arrivals)]
-        self.start_us = arrivals.start_us
-        self.rate_per_s = getattr(arrivals, "rate_per_s", 0.0)
-        self.think_us = getattr(arrivals, "think_us", 0.0)
-        self.period_us = getattr(arrivals, "period_us", 0.0)
-        self.burst_go = 1.0 - 1.0 / getattr(arrivals, "mean_size", 1.0)
-        self.jobs = -1 if tenant.jobs is None else tenant.jobs
-        self.slo_us = math.inf if tenant.slo_us is None else tenant.slo_us
-        self.alone_us = program.alone_us
+    tenant = program.tenant
+    return SimpleNamespace(
+        **host.arrival_numbers(tenant.arrivals),
+        jobs=-1 if tenant.jobs is None else tenant.jobs,
+        slo_us=math.inf if tenant.slo_us is None else tenant.slo_us,
+        alone_us=program.alone_us,
+    )
 
 
 @dataclass(frozen=True)
@@ -140,14 +128,14 @@ class World:
             problem.scenario.launch_depth,
             to_ps(gpu.timing.sync_latency_us),
             problem.scenario.horizon_us,
-            power_w(gpu, gpu.sms, gpu.dram_bytes_per_us),
+            board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us),
         )
         self.awake = 0
         """Whether something has happened that a scheduler could react to."""
         self.done = 0
         self.done_ps = NEVER
         self.charged_energy_j = self.charged_makespan_us = 0.0
-        self.programs = [Program(program) for program in problem.programs]
+        self.programs = [program_of(program) for program in problem.programs]
         self.to_complete = sum(max(0, program.jobs) for program in self.programs)
         self.ops: list[HostOp] = []
         self.variants: list[list[Variant]] = []

@@ -1,19 +1,29 @@
-"""From a recording to a workload: kernel table, operations, and host times without the profiler."""
+"""From a recording to a workload: kernels, graphs, streams, operations, and host times without the profiler.
+
+Streams are numbered in order of first use, all of priority 0 (profilers do not record priorities); the streams of
+graphs' branches are no streams of the program.
+"""
 
 from __future__ import annotations
 
 import statistics
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
 
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import GpuSpec, Timing
-from gpusched_env.workload.alone import run_alone
+from gpusched_env.workload.alone import recorded_threads, run_threads_alone
 from gpusched_env.workload.classify import classify
+from gpusched_env.workload.importers.graphs import Node, graphs_of
 from gpusched_env.workload.importers.names import short_name, with_digest
-from gpusched_env.workload.importers.program import Iteration, iterations
+from gpusched_env.workload.importers.ordering import Action
+from gpusched_env.workload.importers.program import HostOp, Iteration, iterations
 from gpusched_env.workload.importers.recording import DeviceEvent, Recording, Shape
 from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
+from gpusched_env.workload.workload import EVENT_OPS, GraphNode, Op, OpKind, Variant, Workload
 
 DECIMALS = 3
 """Times are kept to 1 ns: what profilers resolve."""
@@ -27,7 +37,11 @@ _Identity = tuple[str, Shape]
 def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Workload:
     """The workload of ``recording``, which was made on ``gpu``.
 
-    One variant an iteration, each ended by a synchronisation. If the recording knows wall times without
+    One variant an iteration, each ended by a synchronisation. Streams, records of events and waits for them stay
+    (:mod:`~gpusched_env.workload.importers.ordering`), as do CUDA graphs
+    (:mod:`~gpusched_env.workload.importers.graphs`) and host threads that run side by side
+    (:mod:`~gpusched_env.workload.importers.threads`). Durations are the recorded ones: what ran beside other work of
+    the recording is as slow as it was there. If the recording knows wall times without
     the profiler, the host times of each variant are scaled such that it takes their median alone; if not,
     they stay, and ``iteration_us`` holds the recorded lengths of the iterations.
 
@@ -37,11 +51,15 @@ def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Wor
     """
     found = iterations(recording, gpu.timing)
     kernels, rows = _kernel_table(recording.origin, found, gpu)
+    graphs, launches = graphs_of([op.action for op in _in_order(found) if op.action and op.kind is OpKind.GRAPH])
+    tables = _Tables(rows, launches, _streams(found))
+    nodes = tuple(tuple(tables.node(node) for node in graph) for graph in graphs)
+    variants = [tables.variant(iteration) for iteration in found]
     factors = [1.0] * len(found)
     notes = [f"{recording.recorder} on {recording.device or gpu.name}"]
     if recording.unprofiled_us:
         target = statistics.median(recording.unprofiled_us)
-        factors = [host_factor(iteration, target, gpu.timing) for iteration in found]
+        factors = [host_factor(variant, nodes, target, gpu.timing) for variant in variants]
         notes.append(f"host times x {min(factors):.2f} to {max(factors):.2f} to the wall time without profiler")
     added = sum(not iteration.closed for iteration in found)
     if added:
@@ -49,29 +67,37 @@ def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Wor
     lost = sum(event.call is None for event in recording.events)
     if lost:
         notes.append(f"{lost} launches without a host call, inferred from their starts")
+    paired = sum(op.action is not None and op.action.inferred for iteration in found for op in iteration.ops)
+    if paired:
+        notes.append(f"{paired} waits for events paired with the record before them")
+    left_out = sum(iteration.left_out for iteration in found)
+    if left_out:
+        notes.append(f"{left_out} waits for events left out: no record in their iteration fits")
     return Workload(
         name=recording.name,
         summary=summary,
         gpu=gpu.name,
         source="; ".join(notes),
         kernels=kernels,
-        variants=tuple(_variant(iteration, rows, factor) for iteration, factor in zip(found, factors, strict=True)),
+        graphs=nodes,
+        stream_priorities=(0,) * len(tables.streams),
+        variants=tuple(_rounded(variant, factor) for variant, factor in zip(variants, factors, strict=True)),
         iteration_us=tuple(
             round(us, DECIMALS) for us in recording.unprofiled_us or [iteration.recorded_us for iteration in found]
         ),
     )
 
 
-def host_factor(iteration: Iteration, target_us: float, timing: Timing) -> float:
-    """The factor on host times with which ``iteration`` takes ``target_us`` alone, at least :data:`LEAST_FACTOR`.
+def host_factor(variant: Variant, graphs: Sequence[Sequence[GraphNode]], target_us: float, timing: Timing) -> float:
+    """The factor on host times with which ``variant`` takes ``target_us`` alone, at least :data:`LEAST_FACTOR`.
 
     Where the device bounds the iteration its length says little of the host: it then takes a little more
     than ``target_us`` (profilers also slow the device by a percent or so).
     """
-    ops = [(op.kind, op.host_us, op.device_us) for op in iteration.ops]
+    threads = [[op for _, op in thread] for thread in recorded_threads(variant, graphs, timing)]
 
     def alone_us(factor: float) -> float:
-        return run_alone(ops, timing, factor)[0]
+        return run_threads_alone(threads, timing, factor)[0]
 
     low = LEAST_FACTOR
     if alone_us(low) >= target_us:
@@ -88,10 +114,10 @@ def host_factor(iteration: Iteration, target_us: float, timing: Timing) -> float
 def _kernel_table(origin: str, found: list[Iteration], gpu: GpuSpec) -> tuple[tuple[Kernel, ...], dict[_Identity, int]]:
     """Kernels in order of first launch, and their rows by full name and shape."""
     durations: dict[_Identity, list[float]] = defaultdict(list)
-    for iteration in found:
-        for op in iteration.ops:
-            if op.event is not None and op.event.shape is not None:
-                durations[op.event.name, op.event.shape].append(op.event.duration_us)
+    for op in _in_order(found):
+        for event in op.action.events if op.action else ():
+            if event.shape is not None:
+                durations[event.name, event.shape].append(event.duration_us)
     full_names: dict[str, set[str]] = defaultdict(set)
     for name, _ in durations:
         full_names[short_name(name)].add(name)
@@ -113,19 +139,77 @@ def _kernel_table(origin: str, found: list[Iteration], gpu: GpuSpec) -> tuple[tu
     return tuple(kernels), {identity: row for row, identity in enumerate(durations)}
 
 
-def _variant(iteration: Iteration, rows: dict[_Identity, int], factor: float) -> Variant:
-    def row(event: DeviceEvent | None) -> int:
-        return -1 if event is None or event.shape is None else rows[event.name, event.shape]
+def _in_order(found: Sequence[Iteration]) -> Iterator[HostOp]:
+    """Recorded operations of all iterations, one iteration after the other, in order of their calls."""
+    for iteration in found:
+        recorded = [(op.action.call.start_us, k, op) for k, op in enumerate(iteration.ops) if op.action is not None]
+        yield from (op for *_, op in sorted(recorded, key=lambda entry: entry[:2]))
+
+
+def _streams(found: Sequence[Iteration]) -> dict[int, int]:
+    """The program's streams by their recorded numbers."""
+    used = dict.fromkeys(
+        op.stream for op in _in_order(found) if op.action and op.action.events and op.stream is not None
+    )
+    return {stream: row for row, stream in enumerate(used)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Where a workload's operations find what they name."""
+
+    kernels: dict[_Identity, int]
+    graphs: dict[Action, int]
+    """By launch."""
+    streams: dict[int, int]
+    """By recorded number."""
+
+    def variant(self, iteration: Iteration) -> Variant:
+        """An iteration, with times as recorded."""
+        records = [op.action for op in _in_order([iteration]) if op.action and op.kind is OpKind.RECORD]
+        events = {record: number for number, record in enumerate(records)}
+        main, *others = (tuple(self._op(op, events) for op in thread) for thread in iteration.threads)
+        return Variant(ops=main, threads=tuple(others))
+
+    def _op(self, op: HostOp, events: dict[Action, int]) -> Op:
+        stream = 0 if op.stream is None or op.kind is OpKind.SYNC else self.streams[op.stream]
+        # With one stream, waiting for it is waiting for everything.
+        kind = OpKind.SYNC if op.kind is OpKind.SYNC_STREAM and len(self.streams) == 1 else op.kind
+        action = op.action
+        if action is None or kind in (OpKind.SYNC, OpKind.SYNC_STREAM):
+            return Op(kind, op.host_us, stream=stream)
+        if kind in EVENT_OPS:
+            record = action if kind is OpKind.RECORD else action.record
+            assert record is not None, "kept with its record"
+            return Op(kind, op.host_us, events[record], stream=0 if kind is OpKind.SYNC_EVENT else stream)
+        if kind is OpKind.GRAPH:
+            return Op(kind, op.host_us, self.graphs[action], stream=stream)
+        (event,) = action.events
+        return Op(kind, op.host_us, self._row(event), event.duration_us, event.bytes, stream)
+
+    def node(self, node: Node) -> GraphNode:
+        """A node of a graph."""
+        event = node.event
+        return GraphNode(
+            event.kind, self._row(event), _device_us(event.kind, node.duration_us), event.bytes, node.after
+        )
+
+    def _row(self, event: DeviceEvent) -> int:
+        return -1 if event.shape is None else self.kernels[event.name, event.shape]
+
+
+def _rounded(variant: Variant, factor: float) -> Variant:
+    """The variant with host times that are ``factor`` times as long, all times in whole nanoseconds."""
+
+    def rounded(op: Op) -> Op:
+        host_us = round(op.host_us * factor, DECIMALS)
+        return msgspec.structs.replace(op, host_us=host_us, duration_us=_device_us(op.kind, op.duration_us))
 
     return Variant(
-        ops=tuple(
-            Op(
-                kind=op.kind,
-                host_us=round(op.host_us * factor, DECIMALS),
-                index=row(op.event),
-                duration_us=max(_SHORTEST_US if op.kind is OpKind.KERNEL else 0.0, round(op.device_us, DECIMALS)),
-                bytes=0 if op.event is None else op.event.bytes,
-            )
-            for op in iteration.ops
-        )
+        ops=tuple(rounded(op) for op in variant.ops),
+        threads=tuple(tuple(rounded(op) for op in thread) for thread in variant.threads),
     )
+
+
+def _device_us(kind: OpKind, duration_us: float) -> float:
+    return max(_SHORTEST_US if kind is OpKind.KERNEL else 0.0, round(duration_us, DECIMALS))

@@ -1,8 +1,8 @@
 """Reader of digests: the compact JSON that the shipped models were recorded in.
 
-A digest holds ``events`` (device work with its launch calls), ``syncs``, ``iteration_marks_us`` and the
-wall times of iterations without the profiler. ``python -m gpusched_env.workload.importers.digest SOURCE
-TARGET`` converts a folder of them.
+A digest holds ``events`` (device work with its launch calls and stream), ``syncs``, ``iteration_marks_us`` and the
+wall times of iterations without the profiler. Calls for events were not kept, and all calls are of one host thread.
+``python -m gpusched_env.workload.importers.digest SOURCE TARGET`` converts a folder of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers.build import build_workload
 from gpusched_env.workload.importers.fields import Fields, load_json
 from gpusched_env.workload.importers.kineto import copy_kind, match_gpu
-from gpusched_env.workload.importers.recording import SYNC_CALLS, DeviceEvent, HostCall, Recording, Shape
+from gpusched_env.workload.importers.recording import (
+    DeviceEvent,
+    HostCall,
+    OrderCall,
+    Recording,
+    Shape,
+    ordering,
+)
 from gpusched_env.workload.workload import OpKind, Workload, encode_workload
 
 LARGEST_BYTES = 250_000
@@ -34,15 +41,16 @@ def read_digest(path: Path) -> Recording:
     events = tuple(_event(value, f"{path}: events[{i}]") for i, value in enumerate(digest.array("events")))
     if not any(event.kind is OpKind.KERNEL for event in events):
         raise InputError(f"{path}: no kernel among its events")
+    calls = [_call(value, f"{path}: syncs[{i}]") for i, value in enumerate(digest.array("syncs"))]
     # Copies are listed among the synchronisations whether they block or not; the copies themselves tell.
-    syncs = [_call(value, f"{path}: syncs[{i}]") for i, value in enumerate(digest.array("syncs"))]
+    orders = [OrderCall(call, kind) for call in calls for kind in (ordering(call.name),) if kind is not None]
     return Recording(
         name=digest.text("workload"),
         origin=str(path),
         recorder=f"PyTorch {digest.text('torch')} profiler, CUDA {digest.text('cuda')}",
         device=digest.text("gpu"),
         events=events,
-        syncs=tuple(call for call in syncs if call.name in SYNC_CALLS),
+        orders=tuple(orders),
         iterations=tuple(
             _call([*_list(value), "iteration"], f"{path}: iteration_marks_us[{i}]")
             for i, value in enumerate(digest.array("iteration_marks_us"))

@@ -1,12 +1,27 @@
 """Reader of PyTorch profiler (Kineto) exports: ``torch.profiler.profile(...).export_chrome_trace(path)``.
 
-Needs the activities CPU and CUDA. Host calls and device work are joined by Kineto's correlation id.
+Needs the activities CPU and CUDA. Host calls and device work are joined by Kineto's correlation id
+(``args.correlation``); ``args.stream`` of kernels, copies and memsets is the stream's number in CUPTI (7: PyTorch's
+default, the legacy stream), ``tid`` of a call its host thread. All nodes of a CUDA graph have the correlation of its
+``cudaGraphLaunch``. See ``libkineto/src/CuptiActivity.h``.
+
+Of events Kineto records the calls: ``cudaStreamWaitEvent``, ``cudaEventSynchronize`` and ``cudaEventRecord`` (PyTorch
+2.11 calls ``cudaEventRecordWithFlags``), without stream or event. With ``enable_cuda_sync_events`` (an experimental
+option of ``torch.profiler``) it adds, in category ``cuda_sync`` and with the call's correlation, the waiting
+``stream``, the event (``wait_on_cuda_event_id``) and, as far as known, the record
+(``wait_on_cuda_event_record_corr_id``, -1 for ``cudaEventRecordWithFlags``) and its stream (``wait_on_stream``); newer
+versions also write records of events, as category ``cuda_event``. What is missing is inferred
+(:mod:`~gpusched_env.workload.importers.ordering`).
+
+Stream priorities are not recorded, nor which streams synchronise implicitly with the legacy stream: PyTorch's own do
+not, so no program does.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +29,14 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, gpu_names, load_gpu
 from gpusched_env.workload.importers.build import build_workload
 from gpusched_env.workload.importers.fields import Fields, load_json
-from gpusched_env.workload.importers.recording import SYNC_CALLS, DeviceEvent, HostCall, Recording, Shape
+from gpusched_env.workload.importers.recording import (
+    DeviceEvent,
+    HostCall,
+    OrderCall,
+    Recording,
+    Shape,
+    ordering,
+)
 from gpusched_env.workload.workload import OpKind, Workload
 
 _DEVICE = {"kernel", "gpu_memcpy", "gpu_memset"}
@@ -27,7 +49,8 @@ _SUFFIX = re.compile(r"(\.pt\.trace|\.kineto)?\.json(\.gz)?$")
 def import_kineto(path: Path | str, gpu: GpuSpec | None = None, iteration: str | None = None) -> Workload:
     """The workload in a Kineto export, plain or gzipped.
 
-    All host threads of the trace become one host program and all streams one stream, in order of launch.
+    Streams, events, CUDA graphs and host threads are kept
+    (:func:`~gpusched_env.workload.importers.build.build_workload`).
 
     Args:
         path: the exported file.
@@ -75,40 +98,94 @@ def read_kineto(path: Path, iteration: str | None = None) -> Recording:
     document = load_json(path)
     if not isinstance(document, dict) or not isinstance(document.get("traceEvents"), list):
         raise InputError(f"{origin}: no list 'traceEvents'; expected a PyTorch profiler (Kineto) export")
-    calls: dict[int, HostCall] = {}
-    syncs: list[HostCall] = []
-    overheads: list[HostCall] = []
-    annotations: list[HostCall] = []
-    device_events: list[Fields] = []
+    parts = _Parts()
     for event in _complete_events(document["traceEvents"], origin):
-        category = event.values.get("cat")
-        if category in _DEVICE:
-            device_events.append(event)
-        elif category in _HOST:
-            call = _call(event)
-            if call.name in SYNC_CALLS:
-                syncs.append(call)
-            arguments = event.values.get("args")
-            if isinstance(arguments, dict) and isinstance(arguments.get("correlation"), int):
-                calls.setdefault(arguments["correlation"], call)
-        elif category == "overhead":
-            overheads.append(_call(event))
-        elif category == "user_annotation":
-            annotations.append(_call(event))
-    events = tuple(_device_event(event, calls) for event in device_events)
+        parts.take(event)
+    events = tuple(_device_event(event, parts.calls) for event in parts.device_events)
     if not any(event.kind is OpKind.KERNEL for event in events):
         raise InputError(f"{origin}: no GPU kernel in the trace; profile with ProfilerActivity.CUDA")
-    _check_one_device(device_events, origin)
+    _check_one_device(parts.device_events, origin)
     return Recording(
         name=_SUFFIX.sub("", path.name),
         origin=origin,
         recorder="PyTorch profiler (Kineto)",
         device=_device_name(document),
         events=events,
-        syncs=tuple(syncs),
-        iterations=tuple(_iterations(annotations, iteration, origin)),
-        overheads=tuple(overheads),
+        orders=tuple(_order_calls(parts)),
+        iterations=tuple(_iterations(parts.annotations, iteration, origin)),
+        overheads=tuple(parts.overheads),
+        host_work=tuple(_call(event) for event in parts.operators) if _threads(parts) > 1 else (),
     )
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The events of a trace by category."""
+
+    calls: dict[int, HostCall] = field(default_factory=dict)
+    """Launches and other calls by correlation."""
+    orders: list[tuple[int, HostCall]] = field(default_factory=list)
+    """Calls that order device work, with their correlations (-1: none)."""
+    overheads: list[HostCall] = field(default_factory=list)
+    annotations: list[HostCall] = field(default_factory=list)
+    device_events: list[Fields] = field(default_factory=list)
+    operators: list[Fields] = field(default_factory=list)
+    details: list[Fields] = field(default_factory=list)
+    """What the profiler says of synchronisations and events."""
+
+    def take(self, event: Fields) -> None:
+        """Sort an event in."""
+        category = event.values.get("cat")
+        if category in _DEVICE:
+            self.device_events.append(event)
+        elif category in _HOST:
+            call = _call(event)
+            correlation = _correlation(event)
+            if ordering(call.name) is not None:
+                self.orders.append((correlation, call))
+            if correlation >= 0:
+                self.calls.setdefault(correlation, call)
+        elif category == "overhead":
+            self.overheads.append(_call(event))
+        elif category == "user_annotation":
+            self.annotations.append(_call(event))
+        elif category == "cpu_op":
+            self.operators.append(event)
+        elif category in ("cuda_sync", "cuda_event"):
+            self.details.append(event)
+
+
+def _correlation(event: Fields) -> int:
+    arguments = event.values.get("args")
+    value = arguments.get("correlation") if isinstance(arguments, dict) else None
+    return value if isinstance(value, int) else -1
+
+
+def _threads(parts: _Parts) -> int:
+    return len({call.thread for call in (*parts.calls.values(), *(call for _, call in parts.orders))})
+
+
+def _order_calls(parts: _Parts) -> Iterator[OrderCall]:
+    """Calls that order device work, with what the trace says of their streams and events."""
+    streams: dict[int, int] = {}
+    waits: dict[int, tuple[int | None, int | None]] = {}
+    for detail in parts.details:
+        arguments = detail.inside("args")
+        correlation = arguments.integer("correlation", -1)
+        if arguments.integer("stream", -1) >= 0:
+            streams[correlation] = arguments.values["stream"]
+        if "wait_on_cuda_event_id" not in arguments.values:
+            continue
+        event_id = arguments.integer("wait_on_cuda_event_id", -1)
+        record = arguments.integer("wait_on_cuda_event_record_corr_id", -1)
+        waits[correlation] = (event_id if event_id >= 0 else None, record if record >= 0 else None)
+        if record >= 0 and arguments.integer("wait_on_stream", -1) >= 0:
+            streams[record] = arguments.values["wait_on_stream"]
+    for correlation, call in parts.orders:
+        kind = ordering(call.name)
+        assert kind is not None, "sorted in as one"
+        waited, named = waits.get(correlation, (None, None))
+        yield OrderCall(call, kind, correlation, streams.get(correlation), waited, named)
 
 
 def _complete_events(trace_events: list[Any], origin: str) -> Iterator[Fields]:
@@ -119,7 +196,8 @@ def _complete_events(trace_events: list[Any], origin: str) -> Iterator[Fields]:
 
 
 def _call(event: Fields) -> HostCall:
-    return HostCall(event.text("name"), event.microseconds("ts"), event.microseconds("dur"))
+    thread = event.integer("tid", least=-(2**63)) if "tid" in event.values else 0
+    return HostCall(event.text("name"), event.microseconds("ts"), event.microseconds("dur"), thread)
 
 
 def _device_event(event: Fields, calls: dict[int, HostCall]) -> DeviceEvent:
@@ -160,7 +238,7 @@ def copy_kind(name: str) -> OpKind:
     return OpKind.COPY_ON_DEVICE
 
 
-def _check_one_device(device_events: list[Fields], origin: str) -> None:
+def _check_one_device(device_events: Sequence[Fields], origin: str) -> None:
     devices = {event.values["args"].get("device", 0) for event in device_events}
     if len(devices) > 1:
         raise InputError(f"{origin}: work of GPUs {sorted(devices, key=str)}; a workload is one process on one GPU")
@@ -173,7 +251,7 @@ def _device_name(document: dict[str, Any]) -> str:
     return ""
 
 
-def _iterations(annotations: list[HostCall], name: str | None, origin: str) -> list[HostCall]:
+def _iterations(annotations: Sequence[HostCall], name: str | None, origin: str) -> list[HostCall]:
     if name is not None:
         marks = [mark for mark in annotations if mark.name == name]
         if not marks:

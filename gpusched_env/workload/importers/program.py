@@ -8,12 +8,15 @@ longer than the GPU's synchronisation latency counts as host time of the next op
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import Timing
+from gpusched_env.workload.importers.ordering import Action, resolve, usual_threads
 from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, Recording
+from gpusched_env.workload.importers.threads import host_programs
 from gpusched_env.workload.workload import OpKind
 
 _COPIES = (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST, OpKind.COPY_ON_DEVICE)
@@ -24,33 +27,38 @@ SET_UP_US = 150.0
 """A host interval that is longer than in all other iterations by more than this holds profiler set-up."""
 
 
+_SYNCS = (OpKind.SYNC, OpKind.SYNC_STREAM, OpKind.SYNC_EVENT)
+
+
 @dataclass(slots=True)
 class HostOp:
-    """One operation of an iteration; ``event`` is ``None`` for synchronisations."""
+    """One operation of an iteration."""
 
+    kind: OpKind
     host_us: float
-    event: DeviceEvent | None
-
-    @property
-    def kind(self) -> OpKind:
-        """What it is."""
-        return OpKind.SYNC if self.event is None else self.event.kind
-
-    @property
-    def device_us(self) -> float:
-        """Recorded device time."""
-        return 0.0 if self.event is None else self.event.duration_us
+    stream: int | None
+    """As recorded; ``None`` for what concerns no stream."""
+    action: Action | None
+    """What was recorded of it; ``None`` for synchronisations that no call of their own made."""
 
 
 @dataclass(slots=True)
 class Iteration:
     """The operations of one iteration and how long it took under the profiler."""
 
-    ops: list[HostOp]
+    threads: list[list[HostOp]]
+    """By host program, the main one first."""
     recorded_us: float
     """From the iteration's start to the return of the synchronisation that closes it."""
     closed: bool
     """Whether the host itself synchronised at the end; if not, a synchronisation was added."""
+    left_out: int
+    """Waits for events that nothing of the iteration records, or no record whose times fit."""
+
+    @property
+    def ops(self) -> Iterator[HostOp]:
+        """Operations of all host programs."""
+        return (op for thread in self.threads for op in thread)
 
 
 def iterations(recording: Recording, timing: Timing) -> list[Iteration]:
@@ -63,10 +71,11 @@ def iterations(recording: Recording, timing: Timing) -> list[Iteration]:
     Raises:
         InputError: too many launches are missing, or no iteration launches a kernel.
     """
-    launched = _launched(recording, timing)
+    actions = resolve(recording, _launched(recording, timing))
+    programs = host_programs(recording, actions)
     found = []
-    for mark in recording.iterations or (_whole(launched, recording.syncs),):
-        iteration = _iteration(mark, launched, recording, timing)
+    for mark in recording.iterations or (_whole(actions),):
+        iteration = _iteration(mark, actions, programs, recording, timing)
         if iteration is not None:
             found.append(iteration)
     if not found:
@@ -79,7 +88,7 @@ def _launched(recording: Recording, timing: Timing) -> list[tuple[HostCall, Devi
     """Device events with their launch calls, in order of launch.
 
     A lost launch is taken to have returned as late as possible: just in time for the start on the device,
-    but before the next launch in its stream.
+    but before the next launch in its stream, and to be of the thread that launches most there.
     """
     lost = sum(event.call is None for event in recording.events)
     if lost > LOST_LAUNCHES * len(recording.events):
@@ -87,61 +96,100 @@ def _launched(recording: Recording, timing: Timing) -> list[tuple[HostCall, Devi
             f"{recording.origin}: {lost} of {len(recording.events)} kernels, copies and memsets have no launch call;"
             " profile with ProfilerActivity.CPU and ProfilerActivity.CUDA"
         )
+    threads = usual_threads(recording)
     next_in_stream: dict[int, float] = {}
     launched = []
     for event in sorted(recording.events, key=lambda event: event.start_us, reverse=True):
         call = event.call
         if call is None:
             at = min(event.start_us - timing.launch_latency_us, next_in_stream.get(event.stream, math.inf))
-            call = HostCall("lost", at, 0.0)
+            call = HostCall("lost", at, 0.0, threads.get(event.stream, 0))
         next_in_stream[event.stream] = call.start_us
         launched.append((call, event))
     return sorted(launched, key=lambda pair: (pair[0].start_us, pair[1].start_us))
 
 
-def _whole(launched: Sequence[tuple[HostCall, DeviceEvent]], syncs: Sequence[HostCall]) -> HostCall:
-    start = min(call.start_us for call in [*(call for call, _ in launched), *syncs])
+def _whole(actions: Sequence[Action]) -> HostCall:
+    start = min(action.call.start_us for action in actions if action.events or action.kind in _SYNCS)
     return HostCall("trace", start, math.inf)
 
 
 def _iteration(
-    mark: HostCall, launched: Sequence[tuple[HostCall, DeviceEvent]], recording: Recording, timing: Timing
+    mark: HostCall, actions: Sequence[Action], programs: Mapping[int, int], recording: Recording, timing: Timing
 ) -> Iteration | None:
-    def inside(call: HostCall) -> bool:
-        return mark.start_us <= call.start_us < mark.end_us
-
-    actions: list[tuple[HostCall, DeviceEvent | None]] = [pair for pair in launched if inside(pair[0])]
-    if not any(event is not None and event.kind is OpKind.KERNEL for _, event in actions):
+    own = [action for action in actions if mark.start_us <= action.call.start_us < mark.end_us]
+    if not any(event.kind is OpKind.KERNEL for action in own for event in action.events):
         return None
-    actions += [(call, None) for call in recording.syncs if inside(call)]
-    actions.sort(key=lambda action: (action[0].start_us, action[1].start_us if action[1] else math.inf))
-    before = (event.end_us for call, event in launched if call.start_us < mark.start_us)
-    walk = _Walk(recording.overheads, timing, mark.start_us, max(before, default=-math.inf))
-    for call, event in actions:
-        if event is None:
-            walk.synchronise(call)
+    kept, left_out = _kept(own)
+    walks = []
+    for row in range(1 + max(programs.values())):
+        calls_us = sorted(action.call.start_us for action in own if programs[action.call.thread] == row)
+        walks.append(_Walk(_paid(recording.overheads, calls_us), timing, mark.start_us))
+    for action in own:
+        walk = walks[programs[action.call.thread]]
+        if action.kind is OpKind.RECORD or action.kind is OpKind.WAIT:
+            if action in kept:
+                walk.order(action)
+        elif action.events:
+            walk.launch(action)
         else:
-            walk.launch(call, event)
-    closed = walk.ops[-1].event is None
+            walk.synchronise(action, kept=action in kept)
+    main = walks[0]
+    device_end_us = max(action.end_us for action in own if action.events)
+    # Alone in its stream, whatever the host synchronises with is all there is.
+    closed = bool(main.ops) and main.ops[-1].kind in _SYNCS
+    closed = closed and (main.ops[-1].kind is OpKind.SYNC or device_end_us <= main.closed_us)
     if not closed:
         # A whole trace ends with its last call.
-        end_us = max(mark.end_us, walk.returned_us) if math.isfinite(mark.end_us) else walk.returned_us
-        walk.synchronise(HostCall("end", end_us, 0.0))
-        walk.closed_us = max(end_us, walk.device_end_us + timing.sync_latency_us)
-    return Iteration(walk.ops, walk.elapsed(mark.start_us, walk.closed_us), closed)
+        end_us = max(mark.end_us, main.returned_us) if math.isfinite(mark.end_us) else main.returned_us
+        main.close(end_us)
+        main.closed_us = max(end_us, device_end_us + timing.sync_latency_us)
+    ended_us = max(main.closed_us, *(walk.returned_us for walk in walks))
+    threads = [main.ops, *(walk.ops for walk in walks[1:] if walk.ops)]
+    return Iteration(threads, main.elapsed(mark.start_us, ended_us), closed, left_out)
+
+
+def _paid(overheads: Sequence[HostCall], calls_us: Sequence[float]) -> list[HostCall]:
+    """The profiler's own work that a host program paid for: it made no call meanwhile."""
+    return [o for o in overheads if bisect_right(calls_us, o.start_us) == bisect_left(calls_us, o.end_us)]
+
+
+def _kept(own: Sequence[Action]) -> tuple[set[Action], int]:
+    """Of an iteration's records, waits and synchronisations those that mean something in it.
+
+    A wait means something if the iteration records what it waits for, in another stream that it uses; a record if
+    something waits for it.
+
+    Returns:
+        them, and how many waits there were for events that nothing in the iteration records.
+    """
+    streams = {action.stream for action in own if action.events}
+    records = {action for action in own if action.kind is OpKind.RECORD and action.stream in streams}
+    kept: set[Action] = set()
+    left_out = 0
+    for action in own:
+        if action.kind is OpKind.SYNC or (action.kind is OpKind.SYNC_STREAM and action.stream in streams):
+            kept.add(action)
+        elif action.kind in (OpKind.WAIT, OpKind.SYNC_EVENT):
+            record = action.record
+            if record is None or record not in records:
+                left_out += 1
+            elif action.kind is OpKind.SYNC_EVENT or (action.stream in streams and action.stream != record.stream):
+                kept |= {action, record}
+    return kept, left_out
 
 
 class _Walk:
     """Follows the host through its calls."""
 
-    def __init__(self, overheads: Sequence[HostCall], timing: Timing, start_us: float, device_end_us: float) -> None:
+    def __init__(self, overheads: Sequence[HostCall], timing: Timing, start_us: float) -> None:
         self.ops: list[HostOp] = []
         self.returned_us = start_us
         """When the previous operation returned."""
         self.closed_us = start_us
         """When the last synchronisation returned, as recorded."""
-        self.device_end_us = device_end_us
-        """When the device has finished everything launched so far."""
+        self._carried_us = 0.0
+        """Host time of calls that are no operation, for the next one."""
         self._overheads = [(o.start_us, o.end_us) for o in overheads]
         self._timing = timing
 
@@ -150,35 +198,55 @@ class _Walk:
         lost = sum(max(0.0, min(end_us, end) - max(start_us, start)) for start, end in self._overheads)
         return max(0.0, end_us - start_us - lost)
 
-    def launch(self, call: HostCall, event: DeviceEvent) -> None:
+    def launch(self, action: Action) -> None:
         """A launch; a copy that the call saw through to its end is followed by a synchronisation."""
-        if event.kind in _COPIES and call.end_us >= event.end_us:
+        call = action.call
+        if action.kind in _COPIES and call.end_us >= action.end_us:
             issued = call.start_us
-            if self.device_end_us <= call.start_us:
-                issued = max(issued, event.start_us - self._timing.launch_latency_us)
-            self._append(event, issued, issued)
-            self.device_end_us = max(self.device_end_us, event.end_us)
-            self._append(None, issued, self._seen(call))
+            if action.before_us <= call.start_us:
+                issued = max(issued, action.start_us - self._timing.launch_latency_us)
+            self._append(action.kind, action.stream, action, issued, issued)
+            seen = self._seen(call, max(action.before_us, action.end_us))
+            self._append(OpKind.SYNC_STREAM, action.stream, None, issued, seen)
             self.closed_us = call.end_us
         else:
-            self._append(event, call.end_us, call.end_us)
-            self.device_end_us = max(self.device_end_us, event.end_us)
+            self._append(action.kind, action.stream, action, call.end_us, call.end_us)
 
-    def synchronise(self, call: HostCall) -> None:
-        """A synchronisation: it waits if the host could not know yet, when it called, that the device was done."""
-        seen = self._seen(call)
-        if seen > call.start_us:
-            self._append(None, call.start_us, seen)
+    def order(self, action: Action) -> None:
+        """A record of an event, or a stream's wait for one."""
+        self._append(action.kind, action.stream, action, action.call.end_us, action.call.end_us)
+
+    def synchronise(self, action: Action, kept: bool) -> None:
+        """A synchronisation: it waits if the host could not know yet, when it called, that the device was done.
+
+        One that is not ``kept`` waited for something of before the iteration: that takes no time.
+        """
+        call = action.call
+        seen = self._seen(call, action.before_us)
+        until, returned = (call.start_us, seen) if seen > call.start_us else (call.end_us, call.end_us)
+        if kept:
+            self._append(action.kind, action.stream, action, until, returned)
+            self.closed_us = call.end_us
         else:
-            self._append(None, call.end_us, call.end_us)
-        self.closed_us = call.end_us
+            self._pass(until, returned)
 
-    def _seen(self, call: HostCall) -> float:
-        """When a waiting call had seen the device finish."""
-        return min(call.end_us, self.device_end_us + self._timing.sync_latency_us)
+    def close(self, end_us: float) -> None:
+        """A synchronisation with everything at ``end_us``."""
+        self._append(OpKind.SYNC, None, None, end_us, end_us)
 
-    def _append(self, event: DeviceEvent | None, until_us: float, returned_us: float) -> None:
-        self.ops.append(HostOp(self.elapsed(self.returned_us, until_us), event))
+    def _seen(self, call: HostCall, done_us: float) -> float:
+        """When a waiting call had seen that the device was done."""
+        return min(call.end_us, done_us + self._timing.sync_latency_us)
+
+    def _append(
+        self, kind: OpKind, stream: int | None, action: Action | None, until_us: float, returned_us: float
+    ) -> None:
+        self._pass(until_us, returned_us)
+        self.ops.append(HostOp(kind, self._carried_us, stream, action))
+        self._carried_us = 0.0
+
+    def _pass(self, until_us: float, returned_us: float) -> None:
+        self._carried_us += self.elapsed(self.returned_us, until_us)
         # Calls of different threads may overlap: the host program's clock never runs back.
         self.returned_us = max(self.returned_us, returned_us)
 
@@ -194,12 +262,16 @@ def _forget_set_up(found: list[Iteration]) -> None:
         return
     first, *others = found
     same = all(_sequence(other) == _sequence(first) for other in others)
-    for k in range(len(first.ops) if same else 1):
-        excess = first.ops[k].host_us - max(other.ops[k].host_us for other in others)
-        if excess > SET_UP_US:
-            first.ops[k].host_us -= excess
-            first.recorded_us -= excess
+    for t, ops in enumerate(first.threads if same else first.threads[:1]):
+        for k, op in enumerate(ops if same else ops[:1]):
+            excess = op.host_us - max(other.threads[t][k].host_us for other in others)
+            if excess > SET_UP_US:
+                op.host_us -= excess
+                first.recorded_us -= excess if t == 0 else 0.0
 
 
-def _sequence(iteration: Iteration) -> list[tuple[OpKind, str]]:
-    return [(op.kind, op.event.name if op.event else "") for op in iteration.ops]
+def _sequence(iteration: Iteration) -> list[list[tuple[OpKind, str]]]:
+    return [
+        [(op.kind, op.action.events[0].name if op.action and op.action.events else "") for op in thread]
+        for thread in iteration.threads
+    ]

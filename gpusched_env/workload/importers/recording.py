@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from gpusched_env.workload.workload import OpKind
 
-SYNC_CALLS = frozenset(
-    f"{prefix}{what}Synchronize"
-    for prefix, whats in (
-        ("cuda", ("Device", "Stream", "Event", "Thread")),
-        ("cu", ("Ctx", "Stream", "Event")),
-        ("hip", ("Device", "Stream", "Event")),
-    )
-    for what in whats
-)
-"""Runtime and driver calls that block the host until device work has finished."""
+_ORDERING = {
+    re.compile(r"(cuda|cu|hip)(Device|Ctx|Thread)Synchronize(_\w+)?"): OpKind.SYNC,
+    re.compile(r"(cuda|cu|hip)StreamSynchronize(_\w+)?"): OpKind.SYNC_STREAM,
+    re.compile(r"(cuda|cu|hip)EventSynchronize(_\w+)?"): OpKind.SYNC_EVENT,
+    re.compile(r"(cuda|cu|hip)EventRecord(WithFlags)?(_\w+)?"): OpKind.RECORD,
+    re.compile(r"(cuda|cu|hip)StreamWaitEvent(_\w+)?"): OpKind.WAIT,
+}
+_GRAPH_LAUNCH = re.compile(r"(cuda|cu|hip)GraphLaunch(_\w+)?")
+
+
+def ordering(name: str) -> OpKind | None:
+    """What a runtime or driver call orders: a synchronisation, an event's record or a wait for one; else ``None``."""
+    return next((kind for pattern, kind in _ORDERING.items() if pattern.fullmatch(name)), None)
+
+
+def launches_graph(name: str) -> bool:
+    """Whether a runtime or driver call launches a CUDA graph."""
+    return _GRAPH_LAUNCH.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +34,30 @@ class HostCall:
     name: str
     start_us: float
     duration_us: float
+    thread: int = 0
+    """Host thread, any number."""
 
     @property
     def end_us(self) -> float:
         """When the call returned."""
         return self.start_us + self.duration_us
+
+
+@dataclass(frozen=True, slots=True)
+class OrderCall:
+    """A call of the host that orders device work, and what the recording says of its operands."""
+
+    call: HostCall
+    kind: OpKind
+    """``SYNC``, ``SYNC_STREAM``, ``SYNC_EVENT``, ``RECORD`` or ``WAIT``."""
+    number: int = -1
+    """By which waits name a record; -1: they do not."""
+    stream: int | None = None
+    """Stream that records, waits or is waited for; ``None``: unknown."""
+    event: int | None = None
+    """The CUDA event that is waited for, any number; ``None``: unknown."""
+    record: int | None = None
+    """``number`` of the record that is waited for; ``None``: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +74,9 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class DeviceEvent:
-    """A kernel, copy or memset as it ran on the device."""
+    """A kernel, copy or memset as it ran on the device.
+
+    All device work of one CUDA graph launch has that call."""
 
     kind: OpKind
     name: str
@@ -82,11 +112,14 @@ class Recording:
     """Name of the GPU as its driver reports it, empty if unknown."""
     events: tuple[DeviceEvent, ...]
     """In any order."""
-    syncs: tuple[HostCall, ...]
-    """Host synchronisations (:data:`SYNC_CALLS`), in any order."""
+    orders: tuple[OrderCall, ...]
+    """Synchronisations, records of events and waits for them, in any order."""
     iterations: tuple[HostCall, ...]
     """Host intervals, one an iteration; empty: the whole recording is one iteration."""
     overheads: tuple[HostCall, ...] = ()
     """Intervals that the profiler took for itself on the host."""
     unprofiled_us: tuple[float, ...] = ()
     """Wall times of iterations timed without a profiler; empty if unknown."""
+    host_work: tuple[HostCall, ...] = ()
+    """What else the host threads did (operators of the framework), in any order: it tells threads that run side by
+    side from those that take turns."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.workload.alone import run_alone
+from gpusched_env.workload.alone import graph_ends_us, recorded_threads, run_threads_alone
 from gpusched_env.workload.kernel import KernelClass
-from gpusched_env.workload.workload import Op, OpKind, Workload
+from gpusched_env.workload.workload import DEVICE_OPS, Op, OpKind, Variant, Workload
 
 _CLASSES: tuple[KernelClass, ...] = ("compute", "memory", "mixed", "latency")
 
@@ -36,11 +39,13 @@ class WorkloadSummary:
     identities: int
     """Distinct kernels (name, grid, block, registers, shared memory) in the whole workload."""
     busy_us: float
-    """Device time of kernels, copies and memsets."""
+    """Device time of kernels, copies and memsets, those in graphs included."""
     idle_share: float
     """Share of ``alone_us`` in which the device does nothing, 0 to 1."""
+    overlap: float
+    """Share of the rest in which it does more than one thing, 0 to 1."""
     gaps: float
-    """Idle gaps between device operations, longer than between queued ones (the device waits for the host)."""
+    """Idle gaps of the whole device, longer than between queued ones (the device waits for the host)."""
     gap_median_us: float
     """Median length of those gaps; 0 without any."""
     gap_p95_us: float
@@ -56,6 +61,14 @@ class WorkloadSummary:
     memsets: float
     syncs: float
     """Host synchronisations."""
+    streams: int
+    """Streams that the program uses."""
+    threads: int
+    """Host threads that run side by side, at most."""
+    event_waits: float
+    """Waits of streams for events."""
+    graphs: float
+    """CUDA graphs launched."""
     class_shares: dict[KernelClass, float]
     """Share of the kernels' device time by class; sums to 1."""
 
@@ -71,14 +84,13 @@ def summarise(workload: Workload, gpu: GpuSpec | None = None) -> WorkloadSummary
         InputError: no such specification, or a kernel does not fit on ``gpu``.
     """
     spec = gpu if gpu is not None else load_gpu(workload.gpu)
-    variants = [variant.ops for variant in workload.variants]
-    runs = [run_alone([(op.kind, op.host_us, op.duration_us) for op in ops], spec.timing) for ops in variants]
+    runs = [_run(workload, variant, spec) for variant in workload.variants]
     # Starts and ends are sums of times in microseconds: a nanosecond above the queued gap is no wait.
     longest_queued = spec.timing.stream_gap_us + 1e-3
-    idle = [np.subtract(starts[1:], ends[:-1]) for _, starts, ends in runs]
-    gaps = np.concatenate([gap[gap > longest_queued] for gap in idle])
-    alone_us = statistics.fmean(end for end, _, _ in runs)
-    busy_us = _mean(variants, lambda op: op.duration_us)
+    gaps = np.concatenate([run.gaps_us[run.gaps_us > longest_queued] for run in runs])
+    alone_us = statistics.fmean(run.length_us for run in runs)
+    covered_us = statistics.fmean(run.covered_us for run in runs)
+    variants = [_flat(workload, variant) for variant in workload.variants]
     occupancy, sm_share, class_shares = _residency(workload, spec)
     return WorkloadSummary(
         name=workload.name,
@@ -89,8 +101,9 @@ def summarise(workload: Workload, gpu: GpuSpec | None = None) -> WorkloadSummary
         alone_us=alone_us,
         kernels=_mean(variants, lambda op: op.kind is OpKind.KERNEL),
         identities=len(workload.kernels),
-        busy_us=busy_us,
-        idle_share=max(0.0, 1.0 - busy_us / alone_us),
+        busy_us=_mean(variants, lambda op: op.duration_us),
+        idle_share=max(0.0, 1.0 - covered_us / alone_us),
+        overlap=statistics.fmean(run.shared_us for run in runs) / covered_us,
         gaps=len(gaps) / len(variants),
         gap_median_us=float(np.median(gaps)) if len(gaps) else 0.0,
         gap_p95_us=float(np.percentile(gaps, 95)) if len(gaps) else 0.0,
@@ -99,9 +112,69 @@ def summarise(workload: Workload, gpu: GpuSpec | None = None) -> WorkloadSummary
         copies=_mean(variants, _is_copy),
         copy_bytes=_mean(variants, lambda op: op.bytes if _is_copy(op) else 0),
         memsets=_mean(variants, lambda op: op.kind is OpKind.MEMSET),
-        syncs=_mean(variants, lambda op: op.kind is OpKind.SYNC),
+        syncs=_mean(variants, lambda op: op.kind in (OpKind.SYNC, OpKind.SYNC_STREAM, OpKind.SYNC_EVENT)),
+        streams=len({op.stream for ops in variants for op in ops if op.kind in DEVICE_OPS}),
+        threads=max(len(variant.all_threads) for variant in workload.variants),
+        event_waits=_mean(variants, lambda op: op.kind is OpKind.WAIT),
+        graphs=_mean(variants, lambda op: op.kind is OpKind.GRAPH),
         class_shares=class_shares,
     )
+
+
+class _Run(NamedTuple):
+    """An iteration alone."""
+
+    length_us: float
+    covered_us: float
+    """In which the device does something."""
+    shared_us: float
+    """In which it does more than one thing."""
+    gaps_us: NDArray[np.float64]
+    """Between them."""
+
+
+def _run(workload: Workload, variant: Variant, spec: GpuSpec) -> _Run:
+    threads = recorded_threads(variant, workload.graphs, spec.timing)
+    length_us, spans = run_threads_alone([[op for _, op in thread] for thread in threads], spec.timing)
+    found: list[tuple[float, float]] = []
+    for ops, thread, placed in zip(variant.all_threads, threads, spans, strict=True):
+        for (place, alone), span in zip(thread, placed, strict=True):
+            if span is None:
+                continue
+            if alone.kind is not OpKind.GRAPH:
+                found.append(span)
+                continue
+            nodes = workload.graphs[ops[place].index]
+            ends = (span[0] + end_us for end_us in graph_ends_us(nodes, spec.timing))
+            found += [(end_us - node.duration_us, end_us) for node, end_us in zip(nodes, ends, strict=True)]
+    found.sort()
+    starts, ends_us = np.array(found).T
+    # The latest end of everything that started before.
+    until = np.maximum.accumulate(ends_us)[:-1]
+    gaps_us = np.maximum(0.0, starts[1:] - until)
+    covered_us = float(np.max(ends_us) - starts[0] - gaps_us.sum())
+    return _Run(length_us, covered_us, _shared_us(found), gaps_us)
+
+
+def _shared_us(spans: Sequence[tuple[float, float]]) -> float:
+    """Time that more than one of ``spans`` covers."""
+    edges = sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans])
+    depth, shared_us = 0, 0.0
+    for (at, step), (following, _) in itertools.pairwise(edges):
+        depth += step
+        shared_us += following - at if depth > 1 else 0.0
+    return shared_us
+
+
+def _flat(workload: Workload, variant: Variant) -> list[Op]:
+    """Operations of all host threads, with the nodes of graphs after their launches."""
+    found = []
+    for op in variant.all_ops:
+        found.append(op)
+        if op.kind is OpKind.GRAPH:
+            nodes = workload.graphs[op.index]
+            found += [Op(n.kind, 0.0, n.index, n.duration_us, n.bytes, op.stream) for n in nodes]
+    return found
 
 
 def _mean(variants: Sequence[Sequence[Op]], amount: Callable[[Op], float]) -> float:
@@ -116,7 +189,7 @@ def _residency(workload: Workload, spec: GpuSpec) -> tuple[float, float, dict[Ke
     """Occupancy, share of SMs in use, and shares of classes, weighted by recorded kernel durations."""
     time_us = np.zeros(len(workload.kernels))
     for variant in workload.variants:
-        for op in variant.ops:
+        for op in _flat(workload, variant):
             if op.kind is OpKind.KERNEL:
                 time_us[op.index] += op.duration_us
     weights = time_us / time_us.sum()

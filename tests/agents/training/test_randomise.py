@@ -42,9 +42,9 @@ def test_draws_stay_within_what_was_asked_for() -> None:
         # "answers" has 100 a second in the scenario, and 80 or 100 in variants that give arrivals of their own.
         rates.append(drawn.tenants[1].arrivals.rate_per_s / 100.0)  # type: ignore[union-attr]
         gpus.add(drawn.gpu)
-        seeds.add(drawn.profile_seed)
+        seeds.add(drawn.profiles.seed)
         workloads.add(drawn.tenants[0].workload)
-        assert drawn.profile_error == 3.0
+        assert drawn.profiles.scatter == 3.0
     assert 0.5 <= min(rates) < 0.6
     assert 1.8 < max(rates) <= 2.0
     assert abs(np.mean([math.log(rate) for rate in rates])) < 0.1

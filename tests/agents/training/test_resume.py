@@ -118,9 +118,7 @@ def test_a_killed_process_is_resumed_by_the_same_command(tmp_path: Path) -> None
 
     killed = subprocess.Popen([*command, "--out", "killed"], cwd=tmp_path, env=environment)
     kept = Checkpoints(tmp_path / "killed" / "checkpoints")
-    deadline = time.monotonic() + 200
     while not any(kept.steps()):
-        assert time.monotonic() < deadline
         assert killed.poll() is None
         time.sleep(0.02)
     killed.send_signal(signal.SIGKILL)

@@ -178,13 +178,12 @@ def test_a_browser_shows_it(trained: tuple[Trained, Path], tmp_path: Path) -> No
     server = subprocess.Popen([*board, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         address = f"http://127.0.0.1:{port}/"
-        deadline = time.monotonic() + 60
         while True:
             try:
                 urllib.request.urlopen(address, timeout=5).close()
                 break
             except OSError:
-                assert time.monotonic() < deadline
+                assert server.poll() is None
                 time.sleep(0.5)
         shot = tmp_path / "board.png"
         browser = [
@@ -193,7 +192,7 @@ def test_a_browser_shows_it(trained: tuple[Trained, Path], tmp_path: Path) -> No
         ]
         for output in (f"--screenshot={shot}", "--dump-dom"):
             page = subprocess.run(
-                [*browser, output, f"{address}#timeseries"], check=True, timeout=120, capture_output=True, text=True
+                [*browser, output, f"{address}#timeseries"], check=True, capture_output=True, text=True
             )
         for shown in ("actions/illegal", "actions/launch/batch", "HParams", "Images"):
             assert shown.lower() in page.stdout.lower()

@@ -1,0 +1,110 @@
+"""How functions of this package are compiled, and when what Numba has kept on disk is used again.
+
+* :func:`law` marks arithmetic that plain Python and compiled functions share, :func:`procedure` larger pieces.
+* :func:`cached` and :func:`cached_callback` are for compiled functions that Python calls. Functions that only other
+  compiled functions call end up in these: they need no cache of their own (plain ``numba.njit``).
+
+Numba by itself looks at the file that a function is in. Here the name of a cache file holds a hash of the contents of
+all sources that can end up in the function, so that an edit to any of them is seen by the next process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numba import cfunc, njit
+from numba.extending import register_jitable
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ROOT = Path(__file__).parent
+LAYERS = ("hardware", "workload", "data", "scenarios", "scheduling", "devices", "envs", "agents")
+"""Folders of the package with what compiled functions are built from, as the contract on imports in ``pyproject.toml``
+orders them: each imports from those before it only."""
+
+
+def law(function: F) -> F:
+    """A function of plain numbers that stays one of Python, and becomes part of compiled functions that call it.
+
+    Both compute the same, bit by bit, as long as Python raises no ``OverflowError``. It gets numbers, sequences of
+    numbers (or arrays) and named tuples of numbers, and gives numbers or named tuples.
+    """
+    register_jitable(_nrt=False, forceinline=True)(function)
+    return function
+
+
+def procedure(function: F) -> F:
+    """A function on records or objects that stays one of Python, and is compiled where compiled functions call it.
+
+    For what both kinds of devices do step by step (:mod:`gpusched_env.workload.host`); the compiler decides whether it
+    becomes part of its callers.
+    """
+    register_jitable(_nrt=False)(function)
+    return function
+
+
+def cached(signature: Any = None, **options: Any) -> Callable[[F], F]:
+    """Compile a function with Numba's ``njit`` and keep the result on disk.
+
+    Args:
+        signature: the only one to compile, at once; none: those that are called.
+        options: of ``njit``, without ``cache``.
+    """
+    compiler: Any = njit  # Its option _nrt is not among its declared ones.
+    return functools.partial(_keep, compiler(signature, cache=True, **options))
+
+
+def cached_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function, at once, with Numba's ``cfunc`` and keep the result on disk, with its ``address``."""
+    return functools.partial(_keep, cfunc(signature, cache=True))
+
+
+def _keep(compiler: Callable[[Any], Any], function: Any) -> Any:
+    name, key = f"{function.__module__.split('.')[-1]}.{function.__qualname__}", sources_key(function.__module__)
+    # Numba makes the names of its files of this one.
+    function.__qualname__ = f"{function.__qualname__}-{key}"
+    compiled = compiler(function)
+    kept = getattr(compiled, "_cache", None)
+    if kept is not None:  # None: Numba is told to compile nothing (NUMBA_DISABLE_JIT).
+        _remove_outdated(Path(kept.cache_path), name, key)
+    return compiled
+
+
+def _remove_outdated(folder: Path, name: str, key: str) -> None:
+    """Remove what was compiled of other sources. A process that runs on those compiles anew, at worst."""
+    for path in folder.glob(f"{name}-*.nb[ci]"):
+        if not path.name.startswith(f"{name}-{key}-"):
+            with contextlib.suppress(OSError):  # Another process was faster, or the folder is read-only.
+                path.unlink()
+
+
+@functools.cache
+def sources_key(module: str) -> str:
+    """A hash of all that compiled functions of a module (``gpusched_env.layer...``) can be built from.
+
+    These are the sources in its folder and in all layers below its own.
+    """
+    layer, *inner = [*module.split(".")[1:-1], ""]
+    below = LAYERS[: LAYERS.index(layer)] if layer in LAYERS else LAYERS
+    digest = _digest(sorted(ROOT.glob("*.py")))
+    for folder in (*below, "/".join([layer, *inner])):
+        digest += _folder_digest(folder)
+    return hashlib.sha256(digest).hexdigest()[:12]
+
+
+@functools.cache
+def _folder_digest(folder: str) -> bytes:
+    return _digest(sorted((ROOT / folder).rglob("*.py"))) if folder else b""
+
+
+def _digest(files: list[Path]) -> bytes:
+    digest = hashlib.sha256()
+    for path in files:
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
+    return digest.digest()

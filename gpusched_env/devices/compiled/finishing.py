@@ -1,0 +1,171 @@
+"""Launches that end, come back to the scheduler or vanish, and what that tells those that wait for them."""
+
+from __future__ import annotations
+
+from gpusched_env.devices.compiled.access import edges, launches, ops, problem
+from gpusched_env.devices.compiled.issuing import GRAPH, hand_over_copies, is_scheduled, tell_pending, wake_slicer
+from gpusched_env.devices.compiled.jit import called, inlined
+from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING, STREAMS
+from gpusched_env.devices.compiled.lists import (
+    add_pending,
+    drop_edges_in,
+    free_launch,
+    holds,
+    remove_pending,
+    remove_running,
+)
+from gpusched_env.devices.compiled.record import log_kernel
+from gpusched_env.devices.compiled.timing import arm_launch, launch_s, stop
+from gpusched_env.hardware.clock import NEVER
+from gpusched_env.workload.host import operation_finished
+
+
+@inlined
+def is_node(w, launch):
+    """Whether a launch is a node of a graph."""
+    return launch.parent != NONE and ops(w, launches(w, launch.parent).op).kind == GRAPH
+
+
+@inlined
+def leaves_gpu(w, slot):
+    """A kernel has left the SMs; a preemption of it that is under way has nothing left to do."""
+    launch = launches(w, slot)
+    launch.grid = NONE
+    launch.preempting = 0
+    stop(w, launch_s(w, slot) + 1)
+
+
+@called
+def kernel_finished(w, slot):
+    """All blocks of a kernel have ended."""
+    launch = launches(w, slot)
+    leaves_gpu(w, slot)
+    log_kernel(w, launch)
+    if is_node(w, launch):
+        launches(w, launch.parent).done_blocks += launch.done_blocks
+    if launch.offspring > 0:
+        launch.state = EMPTIED
+    else:
+        complete(w, slot)
+
+
+@called
+def complete(w, slot):
+    """A launch has finished."""
+    launch = launches(w, slot)
+    if is_scheduled(ops(w, launch.op).kind) and not is_node(w, launch):
+        remove_running(w, slot)
+        wake_slicer(w)
+        w.awake = 1
+    release(w, slot)
+    go(w, slot)
+
+
+@called
+def go(w, slot):
+    """A launch is no more; and with it those whose last node or child it was have finished."""
+    while slot != NONE:
+        launch = launches(w, slot)
+        parent = launch.parent
+        if launch.row != NONE:
+            operation_finished(w, launch.tenant, launch.job, launch.row, ops(w, launch.op).mark, launch.id)
+        stop(w, launch_s(w, slot))
+        stop(w, launch_s(w, slot) + 1)
+        free_launch(w, slot)
+        slot = NONE
+        if parent != NONE:
+            above = launches(w, parent)
+            above.offspring -= 1
+            if above.offspring == 0 and (ops(w, above.op).kind == GRAPH or above.state == EMPTIED):
+                slot = parent
+                if is_scheduled(ops(w, above.op).kind):
+                    remove_running(w, slot)
+                    wake_slicer(w)
+                    w.awake = 1
+                release(w, slot)
+
+
+@called
+def release(w, slot):
+    """What waits for a launch learns that it has ended, or has vanished."""
+    source = launches(w, slot)
+    node = is_node(w, source)
+    number = source.edges_out
+    while number != NONE:
+        edge = edges(w, number)
+        if holds(w, edge.target, edge.target_id):
+            launch = launches(w, edge.target)
+            launch.upstream -= 1
+            if launch.state == LAUNCHED:
+                gap_ps = ops(w, launch.op).gap_ps
+                same = launch.stream == source.stream and launch.priority == source.priority
+                if not same and not node:
+                    gap_ps = max(gap_ps, problem(w).event_latency_ps)
+                launch.ready_ps = max(launch.ready_ps, w.now_ps + gap_ps)
+                if launch.upstream == 0:
+                    arm_launch(w, edge.target, launch.ready_ps, STREAMS)
+        number = edge.next_out
+
+
+@called
+def kernel_preempted(w, slot, keeps_progress):
+    """A kernel has left the GPU unfinished; it is pending again, at its place in the order of ids."""
+    launch = launches(w, slot)
+    leaves_gpu(w, slot)
+    remove_running(w, slot)
+    wake_slicer(w)
+    launch.preemptions += 1
+    launch.ran_ps = launch.ran_ps + w.now_ps - launch.started_ps if keeps_progress else 0
+    launch.started_ps = NEVER
+    launch.returned = 1
+    launch.state = PENDING
+    add_pending(w, slot)
+    tell_pending(w, slot)
+    w.awake = 1
+
+
+@called
+def vanish(w, tenant, number):
+    """The pending launches of a job that was rejected are gone, in order of id."""
+    last = NONE
+    while True:
+        found = NONE
+        for slot in range(w.launch_room):
+            launch = launches(w, slot)
+            if launch.state == PENDING and launch.tenant == tenant and launch.job == number and launch.id > last:
+                if found == NONE or launch.id < launches(w, found).id:
+                    found = slot
+        if found == NONE:
+            return
+        last = launches(w, found).id
+        if is_scheduled(ops(w, launches(w, found).op).kind):
+            remove_pending(w, found)
+        let_go_on(w, found)
+        release(w, found)
+        drop_edges_in(w, found)
+        go(w, found)
+
+
+@called
+def let_go_on(w, slot):
+    """What waits for a launch that vanishes is not held up by it; copies of other jobs are launched."""
+    gone = launches(w, slot)
+    first = NONE
+    last = NONE
+    number = gone.edges_out
+    while number != NONE:
+        edge = edges(w, number)
+        if holds(w, edge.target, edge.target_id):
+            target = launches(w, edge.target)
+            if target.state == PENDING:
+                target.unlaunched -= 1
+                mine = target.job == gone.job and target.tenant == gone.tenant
+                if target.unlaunched == 0 and not mine and not is_scheduled(ops(w, target.op).kind):
+                    target.after = NONE
+                    if first == NONE:
+                        first = edge.target
+                    else:
+                        launches(w, last).after = edge.target
+                    last = edge.target
+        number = edge.next_out
+    hand_over_copies(w, first, w.now_ps, last)

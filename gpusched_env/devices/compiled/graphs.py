@@ -1,0 +1,70 @@
+"""Launches that come from launches: the nodes of a graph, and children launched from the device."""
+
+from __future__ import annotations
+
+from gpusched_env.devices.compiled.access import afters, launches, ops, problem
+from gpusched_env.devices.compiled.jit import called
+from gpusched_env.devices.compiled.layout import HIDDEN, LAUNCHED, PENDING, READY, STREAMS
+from gpusched_env.devices.compiled.lists import add_edge, add_pending, new_launch
+from gpusched_env.devices.compiled.timing import arm_launch
+
+
+@called
+def begin_graph(w, slot):
+    """A graph is ready: its nodes become launches, and those that wait for none are ready at once."""
+    graph = launches(w, slot)
+    op = ops(w, graph.op)
+    graph.state = READY
+    graph.offspring = op.nodes
+    first = w.ids
+    newest = slot
+    for i in range(op.nodes):
+        number = new_launch(w, op.first_node + i, graph.tenant, graph.job)
+        node = launches(w, number)
+        node.state = LAUNCHED
+        node.parent = slot
+        node.parent_id = graph.id
+        node.stream = graph.stream
+        node.priority = graph.priority
+        node.partition_first = graph.partition_first
+        node.partition_sms = graph.partition_sms
+        node.issued_ps = graph.issued_ps
+        node.launched_ps = graph.launched_ps
+        node.ready_ps = w.now_ps
+        # The nodes before it, newest first: found by their ids.
+        node.before = newest
+        own = ops(w, node.op)
+        for k in range(own.afters):
+            id_ = first + afters(w, own.first_after + k)
+            other = newest
+            while launches(w, other).id != id_:
+                other = launches(w, other).before
+            add_edge(w, other, number)
+        if node.upstream == 0:
+            arm_launch(w, number, w.now_ps, STREAMS)
+        newest = number
+
+
+@called
+def launch_children(w, slot):
+    """A kernel has started: its children are on their way."""
+    kernel = launches(w, slot)
+    op = ops(w, kernel.op)
+    kernel.offspring = op.children
+    for i in range(op.children):
+        number = new_launch(w, op.first_node + i, kernel.tenant, kernel.job)
+        child = launches(w, number)
+        child.state = HIDDEN
+        child.parent = slot
+        child.parent_id = kernel.id
+        arm_launch(w, number, w.now_ps + problem(w).child_launch_ps, STREAMS)
+
+
+@called
+def issue_child(w, slot):
+    """A child is issued: it waits for the scheduler, and for nothing else."""
+    child = launches(w, slot)
+    child.state = PENDING
+    child.issued_ps = w.now_ps
+    add_pending(w, slot)
+    w.awake = 1

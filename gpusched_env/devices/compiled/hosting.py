@@ -1,0 +1,159 @@
+"""The world that :mod:`gpusched_env.workload.host` runs on in compiled code: its access functions on records.
+
+Importing this module lets Numba compile the host interpreter for an ``ENV`` record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba.extending import overload
+
+from gpusched_env.devices.compiled import timing
+from gpusched_env.devices.compiled.access import (
+    afters,
+    clients,
+    factors,
+    jobs,
+    marks,
+    ops,
+    problem,
+    programs,
+    randoms,
+    streams,
+    thread_ops,
+    threads,
+    variants,
+)
+from gpusched_env.devices.compiled.issuing import issue_operation
+from gpusched_env.devices.compiled.randomness import uniform
+from gpusched_env.devices.compiled.record import log_job, log_rejection
+from gpusched_env.hardware.clock import NEVER
+from gpusched_env.workload import host
+from gpusched_env.workload.host import ARRIVAL, DEADLINE
+
+
+def _on_records(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile calls of an access function of :mod:`~gpusched_env.workload.host` as calls of the decorated one."""
+
+    def decorate(implementation: Callable[..., Any]) -> Callable[..., Any]:
+        names = implementation.__code__.co_varnames[: implementation.__code__.co_argcount]
+        arguments = ", ".join(names)
+        chosen = eval(f"lambda {arguments}: implementation", {"implementation": implementation})
+        overload(function, jit_options={"_nrt": False, "forceinline": True})(chosen)
+        return implementation
+
+    return decorate
+
+
+@_on_records(host.rules)
+def _rules(w):
+    return problem(w)
+
+
+@_on_records(host.program)
+def _program(w, tenant):
+    return programs(w, tenant)
+
+
+@_on_records(host.client)
+def _client(w, tenant):
+    return clients(w, tenant)
+
+
+@_on_records(host.job)
+def _job(w, tenant, number):
+    return jobs(w, tenant, number)
+
+
+@_on_records(host.thread)
+def _thread(w, k):
+    return threads(w, k)
+
+
+@_on_records(host.stream)
+def _stream(w, row):
+    return streams(w, row)
+
+
+@_on_records(host.mark)
+def _mark(w, tenant, m):
+    return marks(w, tenant, m)
+
+
+@_on_records(host.op)
+def _op(w, place):
+    return ops(w, place)
+
+
+@_on_records(host.awaits)
+def _awaits(w, place):
+    return ops(w, place).afters
+
+
+@_on_records(host.awaited)
+def _awaited(w, place, i):
+    return afters(w, ops(w, place).first_after + i)
+
+
+@_on_records(host.draw_variant)
+def _draw_variant(w, tenant, u):
+    p = programs(w, tenant)
+    return variants(w, p.first_variant + int(u * p.variants))
+
+
+@_on_records(host.draw_factor)
+def _draw_factor(w, tenant, u):
+    p = programs(w, tenant)
+    return factors(w, p.first_factor + int(u * p.factors))
+
+
+@_on_records(host.thread_ops)
+def _thread_ops(w, tenant, number, i):
+    return thread_ops(w, jobs(w, tenant, number).first_thread_ops + i)
+
+
+@_on_records(host.uniform)
+def _uniform(w, tenant, which):
+    return uniform(randoms(w, tenant, which))
+
+
+@_on_records(host.new_job)
+def _new_job(w, tenant, number, variant):
+    job = jobs(w, tenant, number)
+    job.unfinished = variant.device_ops
+    job.marks = variant.marks
+    job.first_op = variant.first_op
+    job.first_thread_ops = variant.first_thread_ops
+    return job
+
+
+@_on_records(host.set_timer)
+def _set_timer(w, kind, number, at_ps):
+    if kind == ARRIVAL:
+        timing.arm_arrival(w, number, at_ps)
+    elif kind == DEADLINE:
+        if at_ps == NEVER:
+            timing.stop(w, timing.deadlines_of(w, number))
+        else:
+            timing.arm_deadline(w, number, at_ps)
+    elif at_ps == NEVER:
+        timing.stop(w, timing.thread_s(w, number))
+    else:
+        timing.arm_thread(w, number, at_ps)
+
+
+@_on_records(host.issue)
+def _issue(w, k):
+    issue_operation(w, k)
+
+
+@_on_records(host.log_job)
+def _log_job(w, tenant, number):
+    log_job(w, tenant, number, jobs(w, tenant, number))
+
+
+@_on_records(host.log_rejection)
+def _log_rejection(w, tenant, number):
+    log_rejection(w, tenant, number, jobs(w, tenant, number))

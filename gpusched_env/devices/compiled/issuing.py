@@ -1,0 +1,189 @@
+"""Launches from their issue to their streams: what they wait for, and handing them over.
+
+The rules are in docs/devices.md (entities).
+"""
+
+from __future__ import annotations
+
+from gpusched_env.devices.compiled.access import (
+    afters,
+    clients,
+    edges,
+    launches,
+    marks,
+    ops,
+    problem,
+    queues,
+    streams,
+    threads,
+)
+from gpusched_env.devices.compiled.jit import called, inlined
+from gpusched_env.devices.compiled.layout import LAUNCHED, NONE, PENDING, STREAMS
+from gpusched_env.devices.compiled.lists import add_edge, add_pending, add_running, holds, new_launch, remove_pending
+from gpusched_env.devices.compiled.timing import arm_launch, arm_slicer
+from gpusched_env.workload.host import operation_issued
+from gpusched_env.workload.workload import OpKind
+
+KERNEL = int(OpKind.KERNEL)
+GRAPH = int(OpKind.GRAPH)
+
+
+@inlined
+def is_scheduled(kind):
+    """Whether launches of a kind are the scheduler's: kernels and graphs, not copies."""
+    return kind == KERNEL or kind == GRAPH
+
+
+@inlined
+def wake_slicer(w):
+    """A kernel was launched or has left, or a slice has ended."""
+    if w.slicer_asleep == 1:
+        w.slicer_asleep = 0
+        arm_slicer(w, w.now_ps)
+
+
+@called
+def issue_operation(w, k):
+    """A host thread issues the operation that it stands at."""
+    thread = threads(w, k)
+    tenant = thread.tenant
+    number = clients(w, tenant).host_job
+    op = ops(w, thread.op)
+    slot = new_launch(w, thread.op, tenant, number)
+    launch = launches(w, slot)
+    launch.row = op.stream
+    stream = streams(w, op.stream)
+    if holds(w, stream.last_slot, stream.last_id):
+        launch.queue_slot = stream.last_slot
+        launch.queue_id = stream.last_id
+        wait_for(w, slot, stream.last_slot)
+    for i in range(op.afters):
+        mark = marks(w, tenant, afters(w, op.first_after + i))
+        if mark.finished == 0 and mark.launch != launch.queue_id:
+            wait_for(w, slot, mark.slot)
+    if op.tiles >= 0:
+        mark = marks(w, tenant, op.tiles)
+        if mark.finished == 0:
+            launch.tile_slot = mark.slot
+            launch.tile_id = mark.launch
+    stream.last_slot = slot
+    stream.last_id = launch.id
+    operation_issued(w, tenant, number, op.stream, op.mark, launch.id)
+    if op.mark >= 0:
+        marks(w, tenant, op.mark).slot = slot
+    settle_issue(w, slot)
+
+
+@inlined
+def wait_for(w, slot, source):
+    """A new launch waits for an unfinished one."""
+    add_edge(w, source, slot)
+    if launches(w, source).state == PENDING:
+        launches(w, slot).unlaunched += 1
+
+
+@called
+def settle_issue(w, slot):
+    """A launch was issued: the scheduler intercepts kernels and graphs, a copy goes on by itself."""
+    launch = launches(w, slot)
+    launch.state = PENDING
+    if is_scheduled(ops(w, launch.op).kind):
+        add_pending(w, slot)
+        if launch.unlaunched == 0:
+            w.awake = 1
+    elif launch.unlaunched == 0:
+        launch.after = NONE
+        hand_over_copies(w, slot, w.now_ps, slot)
+
+
+@called
+def hand_over_copies(w, first, at_ps, last):
+    """Launch copies that wait for nothing pending, a list by ``after`` that ends with ``last``, and what they held up."""
+    while first != NONE:
+        launch = launches(w, first)
+        launch.stream = launch.row
+        launch.priority = streams(w, launch.row).priority
+        last = hand_over(w, first, at_ps, last)
+        first = launch.after
+
+
+@called
+def hand_over(w, slot, at_ps, last):
+    """Pass a launch to the queue that it names; copies that it held up are put behind ``last`` in a list by ``after``.
+
+    Returns:
+        the last of that list.
+    """
+    launch = launches(w, slot)
+    launch.state = LAUNCHED
+    launch.launched_ps = at_ps
+    launch.ready_ps = at_ps + problem(w).launch_latency_ps
+    if launch.stream != NONE:
+        queue = queues(w, launch.stream, launch.priority)
+        if holds(w, queue.last_slot, queue.last_id) and queue.last_id != launch.queue_id:
+            add_edge(w, queue.last_slot, slot)
+        queue.last_slot = slot
+        queue.last_id = launch.id
+    last = tell_launched(w, slot, last)
+    if launch.upstream == 0:
+        arm_launch(w, slot, max(launch.ready_ps, w.now_ps), STREAMS)
+    return last
+
+
+@called
+def tell_launched(w, slot, last):
+    """What waits for a launch learns that it is pending no more; see :func:`hand_over`."""
+    number = launches(w, slot).edges_out
+    while number != NONE:
+        edge = edges(w, number)
+        if holds(w, edge.target, edge.target_id):
+            target = launches(w, edge.target)
+            if target.state == PENDING:
+                target.unlaunched -= 1
+                if target.unlaunched == 0 and not is_scheduled(ops(w, target.op).kind):
+                    launches(w, last).after = edge.target
+                    target.after = NONE
+                    last = edge.target
+        number = edge.next_out
+    return last
+
+
+@called
+def tell_pending(w, slot):
+    """What waits for a launch learns that it is pending again."""
+    number = launches(w, slot).edges_out
+    while number != NONE:
+        edge = edges(w, number)
+        if holds(w, edge.target, edge.target_id) and launches(w, edge.target).state == PENDING:
+            launches(w, edge.target).unlaunched += 1
+        number = edge.next_out
+
+
+@called
+def launch_at(w, slot, at_ps):
+    """Hand a pending kernel or graph, whose stream, priority and partition are set, to its stream."""
+    launch = launches(w, slot)
+    remove_pending(w, slot)
+    add_running(w, slot)
+    wake_slicer(w)
+    launch.after = NONE
+    if launch.returned == 1:
+        last = come_back(w, slot, at_ps)
+    else:
+        if launch.stream != NONE:
+            streams(w, launch.stream).priority = launch.priority
+        last = hand_over(w, slot, at_ps, slot)
+    hand_over_copies(w, launch.after, at_ps, last)
+
+
+@called
+def come_back(w, slot, at_ps):
+    """A preempted kernel goes back to its place, which was kept; what was saved of it is read back first."""
+    launch = launches(w, slot)
+    launch.returned = 0
+    launch.state = LAUNCHED
+    launch.launched_ps = at_ps
+    launch.ready_ps = at_ps + problem(w).launch_latency_ps + launch.restore_ps
+    last = tell_launched(w, slot, slot)
+    arm_launch(w, slot, max(launch.ready_ps, w.now_ps), STREAMS)
+    return last

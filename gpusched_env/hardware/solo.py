@@ -1,0 +1,78 @@
+"""How long a kernel takes alone: in closed form, by waves of equal blocks under the laws of contention."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+from gpusched_env.compiling import cached
+from gpusched_env.hardware.contention import mean_stretch, share_bandwidth, throttle, warps_on
+
+
+@njit(_nrt=False)
+def equal_blocks_us(gpu, block, residents):
+    """Duration of a block among ``residents`` equal blocks on an SM, memory aside."""
+    if gpu.issue == 0.0:
+        return block.latency_us
+    warps = warps_on(residents, block.warps, gpu.sub_partitions)
+    return block.latency_us * mean_stretch(warps * block.rho, warps * math.log1p(-block.rho))
+
+
+@njit(_nrt=False)
+def wave_us(gpu, block, residents, sms, fewer, fewer_sms):
+    """Duration of one wave: ``sms`` SMs hold ``residents`` equal blocks, ``fewer_sms`` only ``fewer``.
+
+    The SMs with fewer blocks end no later and leave their bandwidth to the others.
+
+    Args:
+        gpu: :data:`~gpusched_env.hardware.records.GPU_DTYPE` record.
+        block: :data:`~gpusched_env.hardware.records.BLOCK_DTYPE` record.
+        residents: blocks on each of the fuller SMs (>= 1).
+        sms: fuller SMs (>= 1).
+        fewer: blocks on each of the emptier SMs (< ``residents``).
+        fewer_sms: emptier SMs.
+    """
+    times = (equal_blocks_us(gpu, block, residents), equal_blocks_us(gpu, block, max(fewer, 1)))
+    if block.dram_bytes <= 0.0:
+        return times[0]
+    demands = (residents * block.dram_bytes / times[0], fewer * block.dram_bytes / times[1])
+    loadings = (float(residents * block.warps), float(fewer * block.warps))
+    counts = (float(sms), float(fewer_sms))
+    kinds = 2 if fewer > 0 and fewer_sms > 0 else 1
+    done = 0.0
+    elapsed = 0.0
+    while True:
+        level = share_bandwidth(demands, loadings, counts, kinds, gpu.dram_bytes_per_us, gpu.dram_norm).level
+        fuller = times[0] / throttle(demands[0], loadings[0], level)
+        if kinds == 1:
+            return elapsed + (1.0 - done) * fuller
+        elapsed = times[1] / throttle(demands[1], loadings[1], level)
+        if elapsed >= fuller:
+            return fuller
+        done = elapsed / fuller
+        kinds = 1
+
+
+@cached(_nrt=False)
+def solo_duration_us(gpu, block, blocks, blocks_per_sm):
+    """Duration of a kernel of ``blocks`` blocks alone on an idle GPU (records as for :func:`wave_us`).
+
+    Full waves keep every SM at ``blocks_per_sm`` residents; blocks of a last, partial wave pack into
+    the SMs that free first. A kernel smaller than one wave spreads over all SMs (most-room placement).
+    """
+    wave = blocks_per_sm * gpu.sms
+    full = blocks // wave
+    rest = blocks - full * wave
+    if full > 0:
+        duration = full * wave_us(gpu, block, blocks_per_sm, gpu.sms, 0, 0)
+        if rest > 0:
+            packed = min(rest, blocks_per_sm)
+            odd = rest % packed
+            duration += wave_us(gpu, block, packed, rest // packed, odd, 1 if odd > 0 else 0)
+        return duration
+    least = rest // gpu.sms
+    crowded = rest - least * gpu.sms
+    if crowded == 0:
+        return wave_us(gpu, block, least, gpu.sms, 0, 0)
+    return wave_us(gpu, block, least + 1, crowded, least, gpu.sms - crowded)

@@ -1,0 +1,220 @@
+"""What a scheduler may know before an episode: the GPU, the tenants, kernel profiles, and what it may do.
+
+Never the truth of the episode: no actual durations, no profiles without the scenario's error, no arrivals, no seed.
+A scheduler that is to have those asks for them by name (:class:`gpusched_env.scheduling.scheduler.Clairvoyant`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sized
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName
+from gpusched_env.workload.profile import KernelProfile
+
+if TYPE_CHECKING:
+    from gpusched_env.scenarios.problem import GraphProfile, Problem, TenantProgram
+
+
+class Offer(Protocol):
+    """What decides the actions of an agent; a scenario and the knowledge of it say the same."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def tenants(self) -> Sized: ...
+    @property
+    def commands(self) -> tuple[CommandName, ...]: ...
+    @property
+    def stream_priorities(self) -> tuple[int, ...]: ...
+    @property
+    def preemption(self) -> tuple[PreemptionName, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class KernelKnowledge:
+    """A kernel by identity: what a launch call says of it, and its profile alone on this GPU."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    registers: int
+    """32-bit registers a thread."""
+    shared_bytes: int
+    """Shared memory a block."""
+    blocks: int
+    """Thread blocks of the grid."""
+    threads: int
+    """Threads of a block."""
+    blocks_per_sm: int
+    """Blocks that an empty SM holds."""
+    sms: int
+    """SMs that it uses on an empty GPU."""
+    duration_us: float
+    """Profiled mean duration alone, as it is told; NaN if it was never measured."""
+    gap_us: float
+    """Profiled mean time from its end to the start of its tenant's next kernel, alone, as it is told; or NaN."""
+    issue: float
+    """Profiled share of the issue slots of the SMs it uses, alone, 0 to 1."""
+    dram: float
+    """Profiled share of the GPU's DRAM bandwidth, alone, 0 to 1."""
+    idempotent: bool
+    """Whether it may be reset."""
+    nodes: int = 1
+    """Kernels in it: 1, of a graph all."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamKnowledge:
+    """A stream: what is launched into it starts in order."""
+
+    tenant: int
+    """Row of the tenant whose program uses it; -1: the scheduler's own."""
+    priority: int
+    """Stream priority that the program asks for, CUDA's convention."""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantKnowledge:
+    """A tenant: what it wants, and what it may launch."""
+
+    name: str
+    priority: int
+    """Urgency, 0 is the most urgent."""
+    weight: float
+    """Of its jobs in the cost."""
+    slo_us: float
+    """Service objective for the turnaround of a job; ``inf`` without one."""
+    alone_us: float
+    """Profiled turnaround of one job alone on the GPU."""
+    kernels: tuple[int, ...]
+    """Identities that it may launch, ascending: rows of ``Knowledge.kernels``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What :meth:`gpusched_env.scheduling.scheduler.Scheduler.reset` gets."""
+
+    name: str
+    """Of the scenario, or of a variant of it (``<scenario>-held_out-0``)."""
+    gpu: GpuSpec
+    tenants: tuple[TenantKnowledge, ...]
+    """In the order of a view's table of tenants."""
+    kernels: tuple[KernelKnowledge, ...]
+    """By identity (the column ``IDENTITY`` of views): kernels, then graphs as schedulers that do not look inside them
+    know them (blocks, SMs and shares are those of its kernels together; no grid and registers)."""
+    streams: tuple[StreamKnowledge, ...]
+    """By row (the column ``STREAM`` of views)."""
+    commands: tuple[CommandName, ...]
+    """On offer besides waiting."""
+    stream_priorities: tuple[int, ...]
+    """Stream priorities that an agent can choose for a launch."""
+    preemption: tuple[PreemptionName, ...]
+    """Modes that an agent can choose, if ``preempt`` is among the commands."""
+    contexts: Contexts
+    lookahead: int
+    """Pending kernels of each tenant that a view has."""
+    launch_depth: int
+    """Kernels that a host may have issued and unfinished before its next launch call blocks."""
+    decision_us: float
+    """Host time of one decision."""
+    horizon_us: float
+    """The episode ends here at the latest."""
+
+    @property
+    def duration_us(self) -> NDArray[np.float64]:
+        """Profiled durations by identity, NaN where never measured."""
+        return np.array([kernel.duration_us for kernel in self.kernels], np.float64)
+
+    @property
+    def gap_us(self) -> NDArray[np.float64]:
+        """Profiled gaps by identity, NaN where never measured."""
+        return np.array([kernel.gap_us for kernel in self.kernels], np.float64)
+
+
+def knowledge_of(problem: Problem) -> Knowledge:
+    """What a scheduler may know of ``problem``; :attr:`Problem.knowledge` keeps it."""
+    scenario, told = problem.scenario, problem.told
+    profiles = zip((*problem.kernels, *problem.graphs), told.duration_us.tolist(), told.gap_us.tolist(), strict=True)
+    return Knowledge(
+        name=scenario.name,
+        gpu=problem.gpu,
+        tenants=tuple(_tenant(program) for program in problem.programs),
+        kernels=tuple(_known(profile, duration_us, gap_us) for profile, duration_us, gap_us in profiles),
+        streams=tuple(StreamKnowledge(stream.tenant, stream.priority) for stream in problem.streams),
+        commands=scenario.commands,
+        stream_priorities=scenario.stream_priorities,
+        preemption=scenario.preemption,
+        contexts=scenario.contexts,
+        lookahead=scenario.lookahead,
+        launch_depth=scenario.launch_depth,
+        decision_us=scenario.decision_us,
+        horizon_us=scenario.horizon_us,
+    )
+
+
+def _tenant(program: TenantProgram) -> TenantKnowledge:
+    tenant = program.tenant
+    launched = {op.identity for ops in program.variants for op in ops if op.identity >= 0}
+    return TenantKnowledge(
+        name=tenant.name,
+        priority=tenant.priority,
+        weight=tenant.weight,
+        slo_us=math.inf if tenant.slo_us is None else tenant.slo_us,
+        alone_us=program.alone_us,
+        kernels=tuple(sorted(launched)),
+    )
+
+
+def _known(profile: KernelProfile | GraphProfile, duration_us: float, gap_us: float) -> KernelKnowledge:
+    return (
+        _kernel(profile, duration_us, gap_us)
+        if isinstance(profile, KernelProfile)
+        else _graph(profile, duration_us, gap_us)
+    )
+
+
+def _graph(graph: GraphProfile, duration_us: float, gap_us: float) -> KernelKnowledge:
+    return KernelKnowledge(
+        name=graph.name,
+        grid=(graph.blocks, 1, 1),
+        block=(graph.threads, 1, 1),
+        registers=0,
+        shared_bytes=0,
+        blocks=graph.blocks,
+        threads=graph.threads,
+        blocks_per_sm=graph.blocks_per_sm,
+        sms=graph.sms,
+        duration_us=duration_us,
+        gap_us=gap_us,
+        issue=graph.issue,
+        dram=graph.dram,
+        idempotent=False,
+        nodes=graph.kernels,
+    )
+
+
+def _kernel(profile: KernelProfile, duration_us: float, gap_us: float) -> KernelKnowledge:
+    kernel = profile.kernel
+    return KernelKnowledge(
+        name=kernel.name,
+        grid=kernel.grid,
+        block=kernel.block,
+        registers=kernel.registers,
+        shared_bytes=kernel.shared_bytes,
+        blocks=kernel.blocks,
+        threads=kernel.threads,
+        blocks_per_sm=profile.footprint.blocks_per_sm,
+        sms=profile.sms,
+        duration_us=duration_us,
+        gap_us=gap_us,
+        issue=profile.issue,
+        dram=profile.dram,
+        idempotent=kernel.idempotent,
+    )

@@ -1,0 +1,193 @@
+"""What the calls of a recording did to streams: which stream and which event, inferred where the profiler is silent.
+
+Profilers record that an event was recorded or waited for, seldom which. What they say is taken; for the rest:
+
+* A record is in the stream of the launch before it on its host thread (as Holistic Trace Analysis has it too).
+* A wait is for the record before it on its thread (if it has none: on any), of those that no other event's wait has
+  taken if events are numbered. PyTorch's ``wait_stream`` makes both calls, one after the other.
+* A wait without a stream is in that of the next launch on its thread that goes to another stream than the record's.
+* The host waits for the last record before that had happened when the call returned; ``cudaStreamSynchronize`` for the
+  stream of the launch before it, if that stream was done then, else for the one that was done last.
+
+An inferred wait is left out if the recorded times contradict it: what had to wait began earlier.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, OrderCall, Recording, launches_graph
+from gpusched_env.workload.workload import OpKind
+
+CLOCK_US = 0.01
+"""Device times are compared no finer than this."""
+
+
+@dataclass(slots=True, eq=False)
+class Action:
+    """A host call with what it does on the device."""
+
+    call: HostCall
+    kind: OpKind
+    stream: int | None
+    """As recorded; ``None``: it has none, or it is unknown."""
+    events: tuple[DeviceEvent, ...] = ()
+    """Device work in order of its starts: one piece, or the nodes of a graph."""
+    order: OrderCall | None = None
+    """Of synchronisations, records and waits."""
+    record: Action | None = None
+    """The record that it waits for."""
+    inferred: bool = False
+    """Whether the recording left it open which record that is."""
+    before_us: float = -math.inf
+    """When the device was done with what it follows: earlier work of the stream, or what is waited for."""
+
+    @property
+    def start_us(self) -> float:
+        """Start on the device."""
+        return self.events[0].start_us
+
+    @property
+    def end_us(self) -> float:
+        """End on the device."""
+        return max(event.end_us for event in self.events)
+
+
+def resolve(recording: Recording, launched: Iterable[tuple[HostCall, DeviceEvent]]) -> list[Action]:
+    """Everything that the host had the device do, in order of the calls.
+
+    Args:
+        recording: what the profiler saw.
+        launched: its device work with its launch calls.
+    """
+    device = _device_actions(launched)
+    orders = [Action(order.call, order.kind, order.stream, order=order) for order in recording.orders]
+    if len({action.stream for action in device}) == 1:
+        for action in orders:
+            # The one stream is all there is.
+            action.kind = OpKind.SYNC if action.kind is OpKind.SYNC_STREAM else action.kind
+    actions = sorted((*device, *orders), key=lambda a: (a.call.start_us, a.start_us if a.events else math.inf))
+    resolver = _Resolver(device)
+    for action in actions:
+        resolver.take(action)
+    return actions
+
+
+def _device_actions(launched: Iterable[tuple[HostCall, DeviceEvent]]) -> list[Action]:
+    """Device work by launch. A graph runs in the stream of the node that starts first."""
+    graphs: dict[HostCall, list[DeviceEvent]] = defaultdict(list)
+    found = []
+    for call, event in launched:
+        if launches_graph(call.name):
+            graphs[call].append(event)
+        else:
+            found.append(Action(call, event.kind, event.stream, (event,)))
+    for call, nodes in graphs.items():
+        nodes.sort(key=lambda node: (node.start_us, node.end_us))
+        found.append(Action(call, OpKind.GRAPH, nodes[0].stream, tuple(nodes)))
+    return sorted(found, key=lambda action: (action.call.start_us, action.start_us))
+
+
+class _Resolver:
+    """Follows the calls of all threads in time."""
+
+    def __init__(self, device: list[Action]) -> None:
+        self._launches: dict[int, list[Action]] = defaultdict(list)
+        for action in device:
+            self._launches[action.call.thread].append(action)
+        self._starts = {t: [action.call.start_us for action in own] for t, own in self._launches.items()}
+        self._last_stream: dict[int, int | None] = {}
+        self._stream_end: dict[int | None, float] = {}
+        self._records: list[Action] = []
+        self._own_records: dict[int, list[Action]] = defaultdict(list)
+        """By thread."""
+        self._by_number: dict[int, Action] = {}
+        self._taken: dict[Action, int] = {}
+        """Records by the event that waits name them by."""
+
+    def take(self, action: Action) -> None:
+        """The next call."""
+        thread = action.call.thread
+        if action.events:
+            action.before_us = self._stream_end.get(action.stream, -math.inf)
+            self._stream_end[action.stream] = max(action.before_us, action.end_us)
+            self._last_stream[thread] = action.stream
+        elif action.kind is OpKind.RECORD:
+            if action.stream is None:
+                action.stream = self._last_stream.get(thread)
+            action.before_us = self._stream_end.get(action.stream, -math.inf)
+            self._records.append(action)
+            self._own_records[thread].append(action)
+            if action.order is not None and action.order.number >= 0:
+                self._by_number[action.order.number] = action
+        elif action.kind is OpKind.WAIT:
+            self._wait(action)
+        elif action.kind is OpKind.SYNC_EVENT:
+            self._find_record(action, returned_us=action.call.end_us)
+            action.before_us = action.record.before_us if action.record is not None else -math.inf
+        elif action.kind is OpKind.SYNC_STREAM:
+            if action.stream is None:
+                action.stream = self._synchronised(action)
+            action.before_us = self._stream_end.get(action.stream, -math.inf)
+        else:
+            action.before_us = max(self._stream_end.values(), default=-math.inf)
+
+    def _find_record(self, action: Action, returned_us: float = math.inf) -> None:
+        order = action.order
+        assert order is not None, "of orders alone"
+        if order.record is not None:
+            action.record = self._by_number.get(order.record)
+            return
+        action.inferred = True
+        for record in reversed(self._own_records.get(action.call.thread) or self._records):
+            taken = self._taken.get(record) if order.event is not None else None
+            if taken in (None, order.event) and record.before_us <= returned_us + CLOCK_US:
+                action.record = record
+                if order.event is not None:
+                    self._taken[record] = order.event
+                return
+
+    def _wait(self, action: Action) -> None:
+        self._find_record(action)
+        record = action.record
+        if record is None:
+            return
+        waiting = next(
+            (
+                launch
+                for launch in self._later_launches(action)
+                if (launch.stream == action.stream if action.stream is not None else launch.stream != record.stream)
+            ),
+            None,
+        )
+        if action.stream is None and waiting is not None:
+            action.stream = waiting.stream
+        if action.inferred and waiting is not None and waiting.start_us < record.before_us - CLOCK_US:
+            action.record = None
+
+    def _later_launches(self, action: Action) -> Iterable[Action]:
+        thread = action.call.thread
+        own = self._launches.get(thread, [])
+        first = bisect_right(self._starts.get(thread, []), action.call.start_us)
+        return (own[i] for i in range(first, len(own)))
+
+    def _synchronised(self, action: Action) -> int | None:
+        latest_us = action.call.end_us + CLOCK_US
+        stream = self._last_stream.get(action.call.thread)
+        if self._stream_end.get(stream, math.inf) <= latest_us:
+            return stream
+        done = [(end_us, s) for s, end_us in self._stream_end.items() if s is not None and end_us <= latest_us]
+        return max(done)[1] if done else None
+
+
+def usual_threads(recording: Recording) -> dict[int, int]:
+    """By stream: the host thread that launches most of its work."""
+    counts: dict[int, Counter[int]] = defaultdict(Counter)
+    for event in recording.events:
+        if event.call is not None:
+            counts[event.stream][event.call.thread] += 1
+    return {stream: count.most_common(1)[0][0] for stream, count in counts.items()}

@@ -1,0 +1,135 @@
+"""Every law gives the same in plain Python and in compiled code, bit by bit."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+
+from gpusched_env.hardware import contention, placement, power, timing
+from gpusched_env.hardware.contention import Sharing, Traffic, Warps
+
+NOT_LAWS = {"sm_order", "board_power_w"}
+"""Functions of a whole specification."""
+
+some = st.floats(1e-3, 1e6)
+share = st.floats(0.0, 1.0)
+rho = st.one_of(st.just(0.0), st.floats(1e-4, 0.98))
+idle = rho.map(lambda value: math.log1p(-value))
+warps = st.integers(1, 256).map(lambda count: count / 4)
+amount = st.integers(1, 1 << 18)
+few = st.integers(0, 4096)
+switch = st.sampled_from([0.0, 1.0])
+sums = st.builds(Warps, st.one_of(st.just(0.0), st.floats(1e-3, 64.0)), st.floats(0.0, 64.0), st.floats(-200.0, -1e-3))
+sharing = st.builds(
+    Sharing, st.floats(0.0, 64.0), st.floats(-200.0, 0.0), st.floats(1e-3, 1.0), st.floats(1.0, 64.0), share, switch
+)
+traffic = st.builds(Traffic, st.floats(0.0, 1e6), st.floats(0.0, 64.0))
+
+
+@st.composite
+def kinds(draw: st.DrawFn) -> tuple[list[float], list[float], list[float], int]:
+    """What SMs ask for, their weights and numbers; of more kinds than count."""
+    rows = draw(st.lists(st.tuples(some, st.floats(0.25, 64.0), st.integers(1, 132).map(float)), min_size=2))
+    demands, loadings, sms = (list(column) for column in zip(*rows, strict=True))
+    return demands, loadings, sms, draw(st.integers(1, len(rows)))
+
+
+@st.composite
+def capacity(draw: st.DrawFn) -> tuple[Any, ...]:
+    demands, loadings, sms, count = draw(kinds())
+    total = sum(demand * number for demand, number in zip(demands[:count], sms, strict=False))
+    return demands, loadings, sms, count, draw(st.floats(0.05, 0.999)) * total
+
+
+LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
+    "warps_on": st.tuples(amount, amount, st.sampled_from([1.0, 2.0, 3.0, 4.0])),
+    "with_warps": st.tuples(sums, warps, rho, idle),
+    "share_slots": st.tuples(sums, switch, share, switch),
+    "slot_stretch": st.tuples(sharing, sums, warps, rho, share, idle),
+    "mean_stretch": st.tuples(st.floats(0.0, 64.0), st.floats(-200.0, -1e-6)),
+    "tilt": st.tuples(st.floats(0.0, 10.0)),
+    "block_stretch": st.tuples(
+        share, share, st.floats(1e-3, 1.0), st.floats(1.0, 64.0), share, share, st.floats(-9.0, 0.0), st.floats(-9.0, 0)
+    ),
+    "with_traffic": st.tuples(traffic, few, warps, st.one_of(st.just(0.0), some), some),
+    "share_bandwidth": st.tuples(kinds(), some, st.floats(1.0, 16.0)).map(lambda args: (*args[0], *args[1:])),
+    "throttle": st.tuples(st.one_of(st.just(0.0), some), some, st.one_of(st.just(0.0), some)),
+    "block_rate": st.tuples(some, st.one_of(st.just(0.0), some), share),
+    "served_traffic": st.tuples(some, some, st.floats(1.0, 16.0)),
+    "granted": st.tuples(some, some),
+    "fair_level": capacity(),
+    "fit": st.tuples(few, few, few, few, few, amount, amount, amount, st.one_of(st.just(0), amount)),
+    "within": st.tuples(few, few, few, few),
+    "block_noise": st.tuples(few, amount, amount),
+    "power_w": st.tuples(few, some, some, some, some, some),
+    "state_bytes": st.tuples(amount, amount, amount),
+    "save_us": st.tuples(st.one_of(amount, some), some),
+    "host_copy_us": st.tuples(st.one_of(amount, some), some, some),
+}
+"""Arguments by law."""
+
+
+def laws() -> Iterator[tuple[str, Callable[..., Any]]]:
+    for module in (contention, placement, power, timing):
+        for name, value in inspect.getmembers(module, inspect.isfunction):
+            if value.__module__ == module.__name__ and name not in NOT_LAWS:
+                yield name, value
+
+
+def bits(value: Any) -> list[tuple[str, bytes]]:
+    """A number, or those of a tuple, exactly."""
+    if isinstance(value, tuple):
+        return [number for part in value for number in bits(part)]
+    return [(type(value).__name__, struct.pack("<d", value))]
+
+
+def compiled(law: Callable[..., Any]) -> Callable[..., Any]:
+    @njit
+    def call(*args: Any) -> Any:
+        return law(*args)
+
+    return call
+
+
+def as_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(np.array(value) if isinstance(value, list) else value for value in args)
+
+
+def test_all_laws_have_arguments() -> None:
+    assert {name for name, _ in laws()} == set(LAWS)
+
+
+@pytest.mark.parametrize(("name", "law"), list(laws()))
+def test_plain_and_compiled_are_equal(name: str, law: Callable[..., Any]) -> None:
+    call = compiled(law)
+
+    @settings(deadline=None)
+    @given(LAWS[name])
+    def check(args: tuple[Any, ...]) -> None:
+        assert bits(law(*args)) == bits(call(*as_arrays(args)))
+
+    check()
+
+
+def test_a_cohort_is_a_row_of_the_sum() -> None:
+    """Two cohorts of a warp each a sub-partition, worked out by hand: half the slots each, so hardly a wait."""
+    log_idle = math.log1p(-0.5)
+    running = contention.with_warps(contention.with_warps(contention.NO_WARPS, 1.0, 0.5, log_idle), 1.0, 0.5, log_idle)
+    assert running == (1.0, 0.5, 2.0 * log_idle)
+    shared = contention.share_slots(running, 1.0, 1.0, 1.0)
+    # Of the demand 1, the slot serves 1 - 0.5 * 0.5: instructions stretch by 4/3, of the older and the younger alike.
+    assert shared.mean == pytest.approx(4.0 / 3.0)
+    older = contention.with_warps(contention.NO_WARPS, 1.0, 0.5, log_idle)
+    for before in (contention.NO_WARPS, older):
+        assert contention.slot_stretch(shared, before, 1.0, 0.5, 0.1, log_idle) == pytest.approx(4.0 / 3.0)
+    off = contention.share_slots(running, 0.0, 1.0, 1.0)
+    assert contention.slot_stretch(off, older, 1.0, 0.5, 0.1, log_idle) == 1.0
