@@ -161,11 +161,19 @@ def wake_tiles(w, x):
 
 @inlined
 def finished_blocks(w, x, grid):
-    """How many blocks of its producer have ended, of a grid that waits for tiles."""
+    """How many blocks of its producer have ended, of a grid that waits for tiles; that never goes back."""
     if not holds(w, grid.producer, grid.producer_id):
         return grid.producer_blocks
     producer = launches(w, grid.producer)
-    return producer.done_blocks if producer.grid == NONE else grids(x, producer.grid).done
+    if producer.grid == NONE:
+        return producer.done_blocks
+    return max(producer.done_blocks, ended_blocks(grids(x, producer.grid)))
+
+
+@inlined
+def ended_blocks(grid):
+    """How many blocks of a resident grid have ended."""
+    return grid.total - grid.waiting - grid.resident
 
 
 @called

@@ -17,9 +17,10 @@ from gpusched_env.devices.compiled.access import (
     rows,
     used,
 )
-from gpusched_env.devices.compiled.blocks import end_due, rate
+from gpusched_env.devices.compiled.blocks import end_due, ended_blocks, rate
 from gpusched_env.devices.compiled.dispatch import dispatch_all
 from gpusched_env.devices.compiled.finishing import kernel_finished, kernel_preempted
+from gpusched_env.devices.compiled.graphs import kernel_started
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import IN_QUEUE, NONE, READY
@@ -117,12 +118,12 @@ def add_grid(w, x, slot):
     grid.total = kernel.grid_blocks
     grid.waiting = launch.blocks if launch.blocks >= 0 else kernel.grid_blocks
     grid.resident = 0
-    grid.done = launch.done_blocks
     grid.saved = launch.saved
     grid.priority = launch.priority
     grid.first = launch.partition_first
     grid.sms = launch.partition_sms
     grid.begun = 0
+    grid.told = 0
     grid.serial = x.serial
     grid.dispatched = 0
     grid.ended = 0
@@ -163,7 +164,7 @@ def enqueue(x, number):
 @called
 def remove_grid(w, x, grid):
     """Free the slot of a grid that has neither queued nor resident blocks."""
-    launches(w, grid.slot).done_blocks = grid.done
+    launches(w, grid.slot).done_blocks = max(launches(w, grid.slot).done_blocks, ended_blocks(grid))
     launches(w, grid.slot).grid = NONE
     if grid.producer != NONE:
         x.tiles -= 1
@@ -202,7 +203,12 @@ def bring_to_present(w, x):
 
 @called
 def handle(w, x):
-    """Pass on what happened: grids that are fully dispatched, then those that have ended, in order of launch."""
+    """Pass on what happened: grids that have started, that are fully dispatched, that have ended, in order of launch."""
+    while x.begun > 0:
+        grid = earliest_begun(x)
+        grid.told = 1
+        x.begun -= 1
+        kernel_started(w, grid.slot)
     while x.dispatched > 0:
         grid = earliest_dispatched(x)
         grid.dispatched = 0
@@ -213,6 +219,17 @@ def handle(w, x):
         grid.ended = 0
         x.ended -= 1
         end_grid(w, x, grid)
+
+
+@inlined
+def earliest_begun(x):
+    """The grid of the lowest launch id whose start was not told."""
+    best = 0
+    for place in range(x.grids):
+        if resident(x, place).begun > resident(x, place).told:
+            if resident(x, best).begun == resident(x, best).told or resident(x, place).launch < resident(x, best).launch:
+                best = place
+    return resident(x, best)
 
 
 @inlined

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from gpusched_env.devices.compiled.access import launches, ops, problem
-from gpusched_env.devices.compiled.finishing import complete
+from gpusched_env.devices.compiled.finishing import complete, is_node
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import ENGINE, NONE, READY
+from gpusched_env.devices.compiled.lists import note_start
 from gpusched_env.devices.compiled.record import log_copy
 from gpusched_env.devices.compiled.timing import arm_launch
 from gpusched_env.workload.workload import OpKind
@@ -69,6 +70,8 @@ def start_copy(w, slot):
     """A copy starts."""
     launch = launches(w, slot)
     launch.started_ps = w.now_ps
+    if is_node(w, launch):
+        note_start(w, launches(w, launch.parent))
     arm_launch(w, slot, w.now_ps + ops(w, launch.op).device_ps, ENGINE)
 
 

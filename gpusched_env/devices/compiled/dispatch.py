@@ -7,15 +7,12 @@ The rules are those of :mod:`gpusched_env.devices.reference.dispatcher`. Where t
 from __future__ import annotations
 
 from gpusched_env.devices.compiled import members as sets
-from gpusched_env.devices.compiled.access import classes, grids, launches, members, ops, problem, queue, scratch
+from gpusched_env.devices.compiled.access import classes, grids, members, problem, queue, scratch
 from gpusched_env.devices.compiled.classes import IDLE, add_row, class_of, occupy, split
-from gpusched_env.devices.compiled.graphs import launch_children
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.finishing import is_node
 from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PARTITION, PICK, PLUS, SINGLE
-from gpusched_env.devices.compiled.lists import holds, note_start
-from gpusched_env.hardware.clock import NEVER
+from gpusched_env.devices.compiled.lists import holds
 from gpusched_env.hardware.placement import block_noise, fit, within
 
 
@@ -99,7 +96,7 @@ def start(w, x, c, blocks, slot, sms, rank, now_ps):
     grid = grids(x, slot)
     if grid.begun == 0:
         grid.begun = 1
-        begin_grid(w, grid)
+        x.begun += 1
     occupy(x, c, blocks, slot, sms)
     if grid.saved > 0:
         grid.saved -= blocks * sms
@@ -129,21 +126,6 @@ def need(w, grid, b):
         return 0
     number = grid.total - grid.waiting + b
     return ((number + 1) * grid.producer_blocks + grid.total - 1) // grid.total
-
-
-@inlined
-def begin_grid(w, grid):
-    """The first block of a grid starts."""
-    launch = launches(w, grid.slot)
-    first = launch.first_started_ps == NEVER
-    if first:
-        launch.first_started_ps = w.now_ps
-    if is_node(w, launch):
-        note_start(w, launches(w, launch.parent))
-    else:
-        note_start(w, launch)
-        if first and ops(w, launch.op).children > 0:
-            launch_children(w, grid.slot)
 
 
 @inlined

@@ -141,7 +141,6 @@ def remember(w, x):
         grid.waiting_was = grid.waiting
         grid.resident_was = grid.resident
         grid.saved_was = grid.saved
-        grid.done_was = grid.done
 
 
 @inlined
@@ -173,7 +172,6 @@ def follow(w, x, c, d, most):
         gained = grid.resident - grid.resident_was
         grid.waiting -= count * (grid.waiting_was - grid.waiting)
         grid.saved -= count * (grid.saved_was - grid.saved)
-        grid.done += count * (grid.done - grid.done_was)
         grid.resident += count * gained
         if gained < 0:
             note_end(x, grid)
@@ -212,7 +210,6 @@ def end_row(w, x, c, r, sms, rank, now):
             # The last block leaves an idle SM, whose carve-out is open, only if none has started by then.
             leaving = blocks - 1
         occupy(x, c, -leaving, slot, sms)
-        grids(x, slot).done += leaving * sms
         blocks -= leaving
         if position >= 0 and dispatch_to(w, x, c, sms, rank, position, now):
             dispatch_all(w, x)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from gpusched_env.devices.compiled.access import afters, launches, ops, problem
+from gpusched_env.devices.compiled.finishing import is_node
 from gpusched_env.devices.compiled.jit import called
 from gpusched_env.devices.compiled.layout import HIDDEN, LAUNCHED, PENDING, READY, STREAMS
-from gpusched_env.devices.compiled.lists import add_edge, add_pending, new_launch
+from gpusched_env.devices.compiled.lists import add_edge, add_pending, new_launch, note_start
 from gpusched_env.devices.compiled.timing import arm_launch
+from gpusched_env.hardware.clock import NEVER
 
 
 @called
@@ -28,6 +30,8 @@ def begin_graph(w, slot):
         node.priority = graph.priority
         node.partition_first = graph.partition_first
         node.partition_sms = graph.partition_sms
+        node.arrived_ps = graph.arrived_ps
+        node.deadline_ps = graph.deadline_ps
         node.issued_ps = graph.issued_ps
         node.launched_ps = graph.launched_ps
         node.ready_ps = w.now_ps
@@ -46,6 +50,22 @@ def begin_graph(w, slot):
 
 
 @called
+def kernel_started(w, slot):
+    """The first block of a kernel has started since it was launched."""
+    launch = launches(w, slot)
+    first = launch.first_started_ps == NEVER
+    if first:
+        launch.first_started_ps = w.now_ps
+    if is_node(w, launch):
+        launch.started_ps = min(launch.started_ps, w.now_ps)
+        note_start(w, launches(w, launch.parent))
+        return
+    note_start(w, launch)
+    if first and ops(w, launch.op).children > 0:
+        launch_children(w, slot)
+
+
+@called
 def launch_children(w, slot):
     """A kernel has started: its children are on their way."""
     kernel = launches(w, slot)
@@ -57,6 +77,8 @@ def launch_children(w, slot):
         child.state = HIDDEN
         child.parent = slot
         child.parent_id = kernel.id
+        child.arrived_ps = kernel.arrived_ps
+        child.deadline_ps = kernel.deadline_ps
         arm_launch(w, number, w.now_ps + problem(w).child_launch_ps, STREAMS)
 
 

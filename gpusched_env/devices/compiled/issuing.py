@@ -9,6 +9,7 @@ from gpusched_env.devices.compiled.access import (
     afters,
     clients,
     edges,
+    jobs,
     launches,
     marks,
     ops,
@@ -52,6 +53,8 @@ def issue_operation(w, k):
     slot = new_launch(w, thread.op, tenant, number)
     launch = launches(w, slot)
     launch.row = op.stream
+    launch.arrived_ps = jobs(w, tenant, number).arrived_ps
+    launch.deadline_ps = jobs(w, tenant, number).deadline_ps
     stream = streams(w, op.stream)
     if holds(w, stream.last_slot, stream.last_id):
         launch.queue_slot = stream.last_slot

@@ -33,15 +33,15 @@ def _record(*groups: tuple[type, str], base: np.dtype[Any] | None = None) -> np.
 
 PROBLEM = _record(
     (I8, "tenants host_threads streams priorities channels resident_grids copy_engines sliced lookahead launch_depth"),
-    (I8, "preempts partitions rejects margin edge_margin"),
+    (I8, "schedules preempts partitions rejects margin edge_margin"),
     (I8, "programs_at kernels_at ops_at variants_at thread_ops_at factors_at afters_at sm_ids_at stream_rows_at"),
     (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
     (I8, "reset_ps child_launch_ps horizon_ps decision_ps"),
     (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us"),
     base=GPU_DTYPE,
 )
-"""A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``preempts``,
-``partitions``, ``rejects``: 0 or 1; ``margin``, ``edge_margin``: most launches and edges that one event makes; ``dram_bytes_per_us`` is the
+"""A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``,
+``preempts``, ``partitions``, ``rejects``: 0 or 1; ``margin``, ``edge_margin``: most launches and edges that one event makes; ``dram_bytes_per_us`` is the
 reachable bandwidth, ``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load."""
 
 KERNEL = _record(
@@ -133,7 +133,7 @@ LAUNCH = _record(
     (I8, "upstream unlaunched edges_out edges_out_last edges_in queue_slot queue_id tile_slot tile_id behind"),
     (I8, "before after running_before running_after mine_before mine_after"),
     (I8, "grid blocks saved preempting mode save_first save_sms preemptions returned offspring done_blocks"),
-    (I8, "issued_ps launched_ps ready_ps started_ps first_started_ps ran_ps restore_ps dead_ps preempted_ps"),
+    (I8, "arrived_ps deadline_ps issued_ps launched_ps ready_ps started_ps first_started_ps ran_ps restore_ps dead_ps preempted_ps"),
     (F8, "saved_left"),
 )
 """An unfinished launch, by slot.
@@ -146,9 +146,9 @@ LAUNCH = _record(
   ones; ``running_*`` among all launched ones, ``mine_*`` among its tenant's.
 * ``grid``: slot among the resident grids (-1: none); ``blocks`` to run when it is next put on the device (-1: all);
   ``returned``: 1 while it is pending after a preemption; ``offspring``: nodes or children that have not finished;
-  ``done_blocks``: blocks that had ended when it left the SMs; ``tile_*``: the launch whose tiles its
+  ``done_blocks``: most blocks that had ended when it left the SMs; ``tile_*``: the launch whose tiles its
   blocks wait for.
-* ``ready_ps``: earliest start; ``started_ps``: of its first block since it was launched last; ``ran_ps``: what it ran
+* ``arrived_ps``, ``deadline_ps``: of its job; ``ready_ps``: earliest start; ``started_ps``: of its first block since it was launched last; ``ran_ps``: what it ran
   before that.
 """
 
@@ -175,13 +175,13 @@ LOG = _record((I8, "table c1 c2 c3 c4 c5 c6 c7 c8 c9 c10 c11 c12"), (F8, "f1 f2"
 CONTEXT = _record(
     (I8, "channels_at heads_at queue_at grids_at used_at classes_at kinds_at members_at rows_at number words depth"),
     (I8, "active classes queued waiting grids serial busy_sms resident_threads ahead changed turn"),
-    (I8, "dispatched ended tiles jumping now_ps next_ps"),
+    (I8, "begun dispatched ended tiles jumping now_ps next_ps"),
     (F8, "traffic"),
 )
 """The SMs as tenants that share them see them. ``depth``: most rows of a class; ``classes``: in use; ``queued``:
 grids with waiting blocks; ``waiting``: heads of hardware queues without a slot; ``grids``: resident, their slots come
 first in ``used`` and free ones behind them; ``ahead``: waves that have not begun are accounted for; ``turn``: counts
-changes of the queue; ``dispatched``, ``ended``: grids with that mark after a step; ``tiles``: resident grids whose
+changes of the queue; ``begun``, ``dispatched``, ``ended``: grids with that mark after a step; ``tiles``: resident grids whose
 blocks wait for another's; ``now_ps``: up to when it is simulated (when it was switched out)."""
 
 SM_CLASS = _record(
@@ -202,13 +202,13 @@ these have not, ``waits`` is 1."""
 
 GRID = _record(
     (I8, "slot launch threads warps registers shared_bytes carveout fit waiting resident saved priority first sms"),
-    (I8, "queued begun serial dispatched ended waiting_was resident_was saved_was done_was place"),
-    (I8, "total done producer producer_id producer_blocks"),
+    (I8, "queued begun told serial dispatched ended waiting_was resident_was saved_was place"),
+    (I8, "total producer producer_id producer_blocks"),
     (F8, "latency_us rho log_idle wait dram_bytes spread saved_left"),
 )
 """A resident grid. ``slot``, ``launch``: slot and id of its launch; ``first``, ``sms``: its partition; ``fit``: most
 blocks on an SM; ``queued``: a state below; ``*_was``: scratch of :mod:`~gpusched_env.devices.compiled.ends`; ``place``
-in the list of used slots; ``total``: blocks of the kernel, ``done`` of them have ended; ``producer``: slot of the
+in the list of used slots; ``total``: blocks of the kernel; ``producer``: slot of the
 launch whose tiles its blocks wait for (-1: none)."""
 
 

@@ -93,7 +93,7 @@ def has_room_for_job(w, tenant):
 @called
 def has_choice(w):
     """Whether a command other than waiting is legal (of those that the scenario offers)."""
-    if w.pending > 0:
+    if w.pending > 0 and problem(w).schedules == 1:
         return True
     if problem(w).partitions == 1:
         for tenant in range(problem(w).tenants):

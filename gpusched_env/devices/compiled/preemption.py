@@ -90,8 +90,6 @@ def take_off(w, slot, keeps_progress):
     launch.saved = grid.saved if keeps_progress else 0
     launch.saved_left = grid.saved_left if keeps_progress else 1.0
     remove_grid(w, x, grid)
-    if not keeps_progress:
-        launch.done_blocks = 0
     kernel_preempted(w, slot, keeps_progress)
     settle(w, x)
 

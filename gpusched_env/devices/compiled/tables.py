@@ -132,7 +132,7 @@ class _Tabulation:
                 self._ops.append(self._node(op, node))
             for child in op.children:
                 self._ops.append(
-                    (OpKind.KERNEL, child.identity, 0, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, child.scale, 0.0)
+                    (OpKind.KERNEL, child.identity, 0, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, child.scale, op.left_us)
                 )
             grids = self._problem.gpu.resident_grids
             self._most_offspring = max(self._most_offspring, len(op.nodes), grids * len(op.children))
@@ -179,6 +179,7 @@ def _problem(problem: Problem) -> Record:
     row["resident_grids"] = gpu.resident_grids
     row["copy_engines"] = gpu.copies.engines
     row["sliced"] = scenario.contexts == "per-tenant"
+    row["schedules"] = "launch" in scenario.commands
     row["preempts"] = "preempt" in scenario.commands
     row["partitions"] = "partition" in scenario.commands
     row["rejects"] = "reject" in scenario.commands

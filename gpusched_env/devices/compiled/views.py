@@ -91,21 +91,12 @@ def elapsed_us(w, launch):
     return (since_ps + launch.ran_ps) / 1e6
 
 
-@inlined
-def deadline_us(w, launch):
-    """Deadline of a launch's job; ``inf``: it has none, or is gone."""
-    if launch.job < clients(w, launch.tenant).first:
-        return np.inf
-    return to_us(jobs(w, launch.tenant, launch.job).deadline_ps)
-
-
 @called
 def fill_pending(w, slot, row):
     """The row of a pending launch."""
     launch = launches(w, slot)
     op = ops(w, launch.op)
     kernel = kernels(w, op.identity)
-    there = launch.job >= clients(w, launch.tenant).first
     row[PendingColumn.ID] = launch.id
     row[PendingColumn.TENANT] = launch.tenant
     row[PendingColumn.JOB] = launch.job
@@ -122,8 +113,8 @@ def fill_pending(w, slot, row):
     row[PendingColumn.PROFILED_DRAM] = kernel.dram
     row[PendingColumn.ISSUED_US] = to_us(launch.issued_ps)
     row[PendingColumn.WAITED_US] = (w.now_ps - launch.issued_ps) / 1e6
-    row[PendingColumn.JOB_ARRIVED_US] = to_us(jobs(w, launch.tenant, launch.job).arrived_ps) if there else 0.0
-    row[PendingColumn.DEADLINE_US] = deadline_us(w, launch)
+    row[PendingColumn.JOB_ARRIVED_US] = to_us(launch.arrived_ps)
+    row[PendingColumn.DEADLINE_US] = to_us(launch.deadline_ps)
     row[PendingColumn.JOB_LEFT_US] = op.left_us
     row[PendingColumn.PREEMPTED] = launch.returned
     row[PendingColumn.STREAM] = launch.row
@@ -165,7 +156,7 @@ def fill_running(w, slot, row):
     row[RunningColumn.PROFILED_US] = kernel.profiled_us if kernel.profiled_us > 0.0 else np.nan
     row[RunningColumn.PROFILED_ISSUE] = kernel.issue
     row[RunningColumn.PROFILED_DRAM] = kernel.dram
-    row[RunningColumn.DEADLINE_US] = deadline_us(w, launch)
+    row[RunningColumn.DEADLINE_US] = to_us(launch.deadline_ps)
     row[RunningColumn.IDEMPOTENT] = kernel.idempotent
     row[RunningColumn.PREEMPTIBLE] = 1.0 if may_preempt(w, launch) else 0.0
     row[RunningColumn.STREAM] = launch.stream
