@@ -8,6 +8,7 @@ from gpusched_env.devices.compiled.finishing import vanish
 from gpusched_env.devices.compiled.issuing import launch_at
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE, PREEMPTION_BEGINS
+from gpusched_env.devices.compiled.lists import holds
 from gpusched_env.devices.compiled.preemption import begin_preemption
 from gpusched_env.devices.compiled.record import log_decision
 from gpusched_env.devices.compiled.timing import arm_preemption
@@ -39,7 +40,8 @@ def carry_out(w):
         reject(w, w.command_target, w.command_choice)
     else:
         w.awake = 0
-        w.timer_ps = w.command_until_ps
+        # At least a picosecond: no sequence of commands stops the clock.
+        w.timer_ps = max(w.now_ps + 1, w.command_until_ps)
         charge(w)
 
 
@@ -64,6 +66,14 @@ def running_slot(w, id_):
     return slot
 
 
+@inlined
+def own_priority(w, launch):
+    """The priority of a launch's stream; a child without one has its parent's."""
+    if launch.stream != NONE:
+        return stream_rows(w, launch.stream).priority
+    return launches(w, launch.parent).priority if holds(w, launch.parent, launch.parent_id) else 0
+
+
 @called
 def launch(w):
     """Hand a pending launch to its stream."""
@@ -72,8 +82,7 @@ def launch(w):
     client = clients(w, kernel.tenant)
     if kernel.returned == 0:
         kernel.stream = w.command_stream if w.command_stream != NONE else kernel.row
-    own = stream_rows(w, kernel.stream).priority if kernel.stream != NONE else 0
-    kernel.priority = own if w.command_choice == STREAM_S_OWN else w.command_choice
+    kernel.priority = own_priority(w, kernel) if w.command_choice == STREAM_S_OWN else w.command_choice
     kernel.partition_first = client.partition_first
     kernel.partition_sms = client.partition_sms
     if w.command_sms > 0:

@@ -23,7 +23,7 @@ from gpusched_env.workload.host import operation_finished
 @inlined
 def is_node(w, launch):
     """Whether a launch is a node of a graph."""
-    return launch.parent != NONE and ops(w, launches(w, launch.parent).op).kind == GRAPH
+    return holds(w, launch.parent, launch.parent_id) and ops(w, launches(w, launch.parent).op).kind == GRAPH
 
 
 @inlined
@@ -66,7 +66,7 @@ def go(w, slot):
     """A launch is no more; and with it those whose last node or child it was have finished."""
     while slot != NONE:
         launch = launches(w, slot)
-        parent = launch.parent
+        parent = launch.parent if holds(w, launch.parent, launch.parent_id) else NONE
         if launch.row != NONE:
             operation_finished(w, launch.tenant, launch.job, launch.row, ops(w, launch.op).mark, launch.id)
         stop(w, launch_s(w, slot))

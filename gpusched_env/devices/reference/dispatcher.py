@@ -69,12 +69,22 @@ class Dispatcher:
         """Hand out blocks to any SM until nothing fits that may go."""
         self.changed = False
         for grid in self._unblocked():
-            room = [sm.room(grid) if self._may_hold(sm, grid) else 0 for sm in self.sms]
-            # A block takes one off its SM's room: so one goes to each SM with the most room before the level sinks.
-            for level in range(max(room), 0, -1):
-                for sm in self.sms:
-                    if room[sm.rank] >= level and grid.waiting > 0:
+            for blocks in (grid.saved, grid.waiting - grid.saved):
+                for sm, share in zip(self.sms, self._shares(grid, blocks), strict=True):
+                    for _ in range(share):
                         self._hand_out(grid, sm, now)
+
+    def _shares(self, grid: Grid, blocks: int) -> list[int]:
+        """How many of some blocks of a grid go to each SM; they are numbered SM after SM, in placement order."""
+        room = [sm.room(grid) if self._may_hold(sm, grid) else 0 for sm in self.sms]
+        shares = [0] * len(room)
+        # A block takes one off its SM's room: so one goes to each SM with the most room before the level sinks.
+        for level in range(max(room), 0, -1):
+            for rank, fitting in enumerate(room):
+                if fitting >= level and blocks > 0:
+                    shares[rank] += 1
+                    blocks -= 1
+        return shares
 
     def _dispatch_to(self, sm: Sm, now: int) -> None:
         """Hand out blocks to an SM that just got room; all others were full before."""
