@@ -19,7 +19,7 @@ NEVER: Final = 1 << 62
 
 
 @law
-def to_ps(us):  # type: ignore[no-untyped-def]
+def to_ps(us: float) -> int:
     """Microseconds (>= 0, ``inf``: :data:`NEVER`) as the nearest number of picoseconds."""
     if us >= 4.0e12:
         return NEVER
@@ -27,7 +27,7 @@ def to_ps(us):  # type: ignore[no-untyped-def]
 
 
 @law
-def to_us(ps):  # type: ignore[no-untyped-def]
+def to_us(ps: int) -> float:
     """Picoseconds as microseconds; :data:`NEVER` is ``inf``."""
     if ps >= NEVER:
         return math.inf

@@ -22,7 +22,7 @@ def grids(draw: st.DrawFn) -> Grid:
     latency = draw(st.floats(1.0, 300.0))
     first = draw(st.integers(0, 5))
     return Grid(
-        at_us=draw(st.sampled_from([0, 0, 5, 50])) + draw(st.integers(0, 200_000)) / 1000,
+        at_us=(draw(st.sampled_from([0, 0, 5_000, 50_000])) + draw(st.integers(0, 200_000))) / 1000,
         blocks=draw(st.integers(1, 400)),
         threads=draw(st.sampled_from([32, 64, 96, 128, 256, 512, 1024])),
         latency_us=latency,
