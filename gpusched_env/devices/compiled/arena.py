@@ -130,6 +130,15 @@ class Arena:
         costs.makespan_us = min(now_us, int(env["done_ps"]) / 1e6) + float(env["charged_makespan_us"])
         return costs
 
+    def waiting_for_tiles(self) -> list[int]:
+        """Ids of resident kernels whose blocks may wait for the tiles of another."""
+        found = []
+        for number, context in enumerate(self._sections["contexts"]):
+            used = self._sections[f"used.{number}"]["value"][: int(context["grids"])]
+            grids = self._sections[f"grids.{number}"][used]
+            found += grids["launch"][grids["producer"] != layout.NONE].tolist()
+        return sorted(found)
+
     # ---- resets ----------------------------------------------------------------------------------
 
     def reset(self, problem: Problem, seed: int, detail: Detail) -> None:

@@ -58,7 +58,8 @@ def run(w):
                 elif has_choice(w):
                     return DECIDE
             if upcoming_ps > limit_ps:
-                if upcoming_ps == NEVER and w.timer_ps == NEVER and w.awake == 0:
+                deciding = w.awake == 1 and w.busy_until_ps > w.now_ps
+                if upcoming_ps == NEVER and w.timer_ps == NEVER and not deciding:
                     return DEADLOCK
                 if limit_ps >= w.timer_ps:
                     w.timer_ps = NEVER
