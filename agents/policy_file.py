@@ -146,7 +146,7 @@ def check_columns(info: PolicyInfo, where: str) -> None:
             missing = [name for name in names if name not in columns.get(table, ())]
             if missing:
                 raise InputError(
-                    f"{where}: made for other observations: the rule reads {missing[0]} of {table}; {_AGAIN}"
+                    f"{where}: made for observations without {missing[0]} of {table}, which the rule reads; {_AGAIN}"
                 )
         return
     if columns.keys() != now.keys():

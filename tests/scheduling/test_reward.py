@@ -101,9 +101,8 @@ def test_what_is_left_is_charged_at_the_end_only() -> None:
 
 def test_a_rejected_job_is_not_charged_again_at_the_end() -> None:
     problem = build_problem(load_scenario("Toy"))
-    problem = replace(
-        problem, programs=tuple(replace(program, alone_us=us) for program, us in zip(problem.programs, (300.0, 200.0)))
-    )
+    batch, urgent = problem.programs
+    problem = replace(problem, programs=(replace(batch, alone_us=300.0), replace(urgent, alone_us=200.0)))
     costs = Costs(2)
     # Of two jobs of each that are there from 0 on, one was rejected at 50 us of 2000: its time until then, that until
     # the horizon, and that alone.
