@@ -78,7 +78,6 @@ class EnvBatch:
             np.zeros((count, slots, len(Sum))),
             np.zeros((count, len(Scalar))),
             np.zeros((count, len(COST_TERMS))),
-            np.zeros((count, 3, slots), np.int64),
             self.reasons,
             self.costs,
             self.times_us,

@@ -9,14 +9,14 @@ from __future__ import annotations
 from numba import njit
 
 from gpusched_env.compiling import cached
-from gpusched_env.devices.compiled.access import client, env_at, problem
+from gpusched_env.devices.compiled.access import clients, env_at, problem
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
 from gpusched_env.devices.compiled.views import fill_tenants, occupancy, show_pending, show_running
-from gpusched_env.envs.encoding import ID, NO_KERNEL, encode
+from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import fill_mask, numbers_at
-from gpusched_env.hardware.clock import PS_PER_US, to_ps, to_us
+from gpusched_env.hardware.clock import PS_PER_US, to_ps
 from gpusched_env.scheduling.commands import WAITING
 from gpusched_env.scheduling.reward import Sum, charge
 
@@ -41,7 +41,6 @@ def step_range(
     sums,
     scalars,
     terms,
-    numbers,
     reasons,
     costs,
     times,
@@ -69,7 +68,6 @@ def step_range(
         slices, choices: ``rows`` and ``choices`` of a :class:`~gpusched_env.envs.numbering.Plan`.
         pending_shown, running_shown, tenants_shown: what slots stand for, as in a View, ``(n, slots, columns)``.
         sums, scalars, terms: float64 ``(n, slots, len(Sum))``, ``(n, len(Scalar))`` and ``(n, terms)``, scratch.
-        numbers: int64 ``(n, 3, slots)``, scratch.
         reasons: int64 ``(n,)``: why each stopped (:mod:`~gpusched_env.devices.compiled.layout`).
         costs: float64 ``(n,)``: total so far.
         times: float64 ``(n, 2)``: simulated time of the observation before, and of this one, in microseconds.
@@ -107,11 +105,8 @@ def step_range(
         if to_serve(reason):
             unserved += 1
             continue
-        # There may be fewer tenants than slots.
-        show_pending(w, lookahead, pending_shown[e, : tenants * lookahead])
-        for slot in range(tenants * lookahead, pending_shown.shape[1]):
-            pending_shown[e, slot, ID] = NO_KERNEL
-        show_running(w, numbers[e], running_shown[e])
+        show_pending(w, lookahead, pending_shown[e])
+        show_running(w, running_shown[e])
         fill_tenants(w, tenants_shown[e, :tenants])
         costs[e] = cost(w, sums[e, :tenants], tenant_rates[e], reward_weights[e], terms[e], reason == OVER)
         times[e, 1] = w.now_ps / PS_PER_US
@@ -123,7 +118,7 @@ def step_range(
             for action in range(masks.shape[1]):
                 masks[e, action] = action == 0
         scalars[e, Scalar.TIME_US] = times[e, 1]
-        scalars[e, Scalar.HORIZON_US] = to_us(w.horizon_ps)
+        scalars[e, Scalar.HORIZON_US] = problem(w).horizon_us
         scalars[e, Scalar.SMS] = sms
         scalars[e, Scalar.BUSY_SMS] = w.busy_sms
         scalars[e, Scalar.OCCUPANCY] = occupancy(w)
@@ -153,7 +148,7 @@ def act(w, meaning, wait_us):
 def cost(w, sums, tenant_rates, reward_weights, terms, over):
     """The total cost of an environment so far; ``over``: at the end of its episode."""
     for tenant in range(sums.shape[0]):
-        c = client(w, tenant)
+        c = clients(w, tenant)
         in_system = c.arrived - c.completed - c.rejected
         sums[tenant, Sum.JOBS_US] = c.jobs_us + in_system * ((w.now_ps - c.jobs_since_ps) / PS_PER_US)
         sums[tenant, Sum.SLO_MISSES] = c.slo_misses
