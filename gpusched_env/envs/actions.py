@@ -137,7 +137,7 @@ class ActionLayout:
         name, slot, _ = self.split(action)
         if action == 0:
             return Wait(view.time_us + wait_us)
-        meaning = numbers_at(*self._context(view, shown, streams), action)
+        meaning = numbers_at(*[*self._context(view, shown, streams), action])
         if meaning[1] < 0:
             raise IllegalCommand(f"action {action}: {self._slice(name).slots} slot {slot} has nothing to {name}")
         return command_of(Numbers(*meaning))
@@ -167,7 +167,7 @@ class ActionLayout:
         elif isinstance(command, SetPartition) and whole_or(command.partition, view.sms) == (0, view.sms):
             command = replace(command, partition=None)
         meaning = tuple(numbers_of(command)[:-1])
-        action = action_with(*self._context(view, shown, streams), meaning)
+        action = action_with(*[*self._context(view, shown, streams), meaning])
         return int(action) if action > 0 else None
 
     def describe(self, action: int, tenants: Sequence[str] = ()) -> str:
