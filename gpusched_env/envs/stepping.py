@@ -141,7 +141,8 @@ def act(w, meaning, wait_us):
     """Give an environment a command in numbers, as :func:`~gpusched_env.envs.numbering.numbers_at` has them."""
     w.command, w.command_target, w.command_choice, w.command_stream, w.command_first, w.command_sms = meaning
     if w.command == WAITING:
-        w.command_until_ps = w.now_ps + to_ps(wait_us)
+        # At least a picosecond: waiting may not stop the clock.
+        w.command_until_ps = w.now_ps + max(1, to_ps(wait_us))
 
 
 @njit(_nrt=False, no_cpython_wrapper=True)
