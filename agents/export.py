@@ -60,8 +60,8 @@ def export_policy(
     if wait_us is None:
         wait_us = env.env.wait_us if env is not None else 100.0
     spaces: Any = model.observation_space
-    rows = {name: spaces[name].shape[0] for name in ("pending", "running")}
-    layout = ActionLayout.of(scenario, rows["pending"], rows["running"])
+    rows = {name: spaces[name].shape[0] for name in ("tenants", "running")}
+    layout = ActionLayout.of(scenario, rows["tenants"], rows["running"])
     actions: Any = model.action_space
     if layout.n != actions.n:
         raise InputError(

@@ -45,33 +45,39 @@ class ExportedPolicy:
             slots: tenant rows; ``None``: those of the training for an ``mlp``, as many as tenants for ``slots``.
 
         Raises:
-            InputError: the scenario offers other commands, stream priorities or preemption modes than the policy
-                was trained with, or has too many tenants for it.
+            InputError: the scenario offers other commands, stream priorities, streams or ways of preempting than the
+                policy was trained with, or has too many tenants or another look-ahead than it can have.
         """
         mine = self.info.actions
         fixed = isinstance(self.info.network, MlpSizes)
         if slots is None:
             slots = mine.slots if fixed else len(scenario.tenants)
         theirs = ActionLayout.of(scenario, slots, mine.running_slots)
-        for field in ("stream_priorities", "modes", "quarters"):
+        for field in _NAMES:
             if getattr(theirs, field) != getattr(mine, field):
                 raise InputError(
                     f"the policy, trained on {self.info.scenario}, has {_NAMES[field]} {getattr(mine, field)}; "
                     f"scenario {scenario.name} offers {getattr(theirs, field)}"
                 )
+        if fixed and theirs.lookahead != mine.lookahead:
+            raise InputError(
+                f"the policy is an mlp for a look-ahead of {mine.lookahead}; that of scenario {scenario.name} is "
+                f"{theirs.lookahead}"
+            )
         if fixed and slots != mine.slots:
             raise InputError(f"the policy is an mlp for {mine.slots} tenant rows and cannot have {slots}")
         if len(scenario.tenants) > slots:
             raise InputError(
                 f"the policy has {slots} tenant rows; scenario {scenario.name} has {len(scenario.tenants)} tenants"
             )
-        return replace(mine, slots=slots)
+        return replace(mine, slots=slots, lookahead=theirs.lookahead)
 
     def act(self, observations: Observation, masks: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The best action in each of ``n`` states.
 
         Args:
-            observations: tables with a first axis of ``n``; any number of tenant rows for ``slots``.
+            observations: tables with a first axis of ``n``; but for an ``mlp`` any number of tenant rows, and any
+                look-ahead.
             masks: legal actions, shape ``(n, actions)``.
 
         Raises:
@@ -87,18 +93,19 @@ class ExportedPolicy:
         return numbers
 
     def scratch(self, slots: int) -> NDArray[np.float32]:
-        """Working memory for states with ``slots`` tenant rows."""
+        """Working memory for states with ``slots`` pending rows."""
         return np.zeros(scratch_size(self.sizes, slots), np.float32)
 
     def _layout(self, observations: Observation) -> ActionLayout:
-        return replace(self.info.actions, slots=observations["pending"].shape[1])
+        slots = observations["tenants"].shape[1]
+        return replace(self.info.actions, slots=slots, lookahead=observations["pending"].shape[1] // slots)
 
     def _act(
         self, observations: Observation, masks: NDArray[np.bool_], *, masked: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         from gpusched_env.agents.forward import act_batch
 
-        count, slots = observations["pending"].shape[:2]
+        count, pending_slots = observations["pending"].shape[:2]
         if masks.shape != (count, self._layout(observations).n):
             raise InputError(
                 f"masks have shape {masks.shape}; for these observations it is {(count, self._layout(observations).n)}"
@@ -107,11 +114,18 @@ class ExportedPolicy:
         numbers = np.zeros(masks.shape, np.float32)
         arguments: list[Any] = [self.sizes, self.weights, masked, np.ones(count, np.bool_)]
         arguments += [np.ascontiguousarray(observations[name], np.float32) for name in TABLES]
-        act_batch(*arguments, *[masks, self.scratch(slots), numbers, actions])
+        act_batch(*arguments, *[masks, self.scratch(pending_slots), numbers, actions])
         return actions, numbers
 
 
-_NAMES = {"stream_priorities": "stream priorities", "modes": "preemption modes", "quarters": "partition sizes"}
+_NAMES = {
+    "stream_priorities": "stream priorities",
+    "streams": "streams of the scheduler's own:",
+    "modes": "preemption modes",
+    "quarters": "partition sizes",
+    "rejects": "rejections:",
+}
+"""Fields of a layout that a policy cannot change, in words."""
 
 
 def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
@@ -123,7 +137,9 @@ def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
         inputs = network.shapes(layout)["0.weight"][1]
         found = [MLP, network.activation == "relu", *map(tables.index, network.inputs), inputs, *widths]
     elif isinstance(network, RuleSizes):
-        found = [RULE, network.priorities, network.modes, network.quarters, *layout.stream_priorities]
+        launches = layout.choices("launch")
+        found = [RULE, launches, network.modes, network.quarters, *layout.stream_priorities]
     else:
-        found = [SLOTS, network.priorities, network.modes, network.quarters, network.width, network.heads]
+        found = [SLOTS, network.launches, network.modes, network.quarters, network.rejections]
+        found += [network.width, network.heads]
     return np.array(found, np.int64)

@@ -8,7 +8,7 @@ from gpusched_env.agents.network import Ints, Singles, numbers_of
 from gpusched_env.compiling import cached
 from gpusched_env.envs.encoding import Bools, Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import Scalar
-from gpusched_env.envs.masking import fill_mask
+from gpusched_env.envs.numbering import fill_mask
 
 
 @njit()
@@ -61,7 +61,7 @@ def act_batch(
 
 @cached(
     int64(
-        int64[::1], _vector, boolean, _table, _table, _table, float64[::1], int64, int64[::1], int64[::1],
+        int64[::1], _vector, boolean, _table, _table, _table, float64[::1], int64, int64[:, ::1], int64[:, ::1],
         float64[:, ::1], float64[:, ::1], boolean[::1], _matrix, _matrix, _matrix, _vector, boolean[::1], _vector,
         _vector,
     )
@@ -74,9 +74,9 @@ def act_on_view(
     view_running: Floats,
     view_tenants: Floats,
     scalars: Floats,
-    priorities: int,
-    modes: Ints,
-    quarters: Ints,
+    lookahead: int,
+    slices: Ints,
+    choices: Ints,
     shown_pending: Floats,
     shown_running: Floats,
     seen: Bools,
@@ -88,11 +88,11 @@ def act_on_view(
     scratch: Singles,
     numbers: Singles,
 ) -> int:
-    """Decide on a View: show, encode, mask and act; all arrays after ``quarters`` are written."""
-    gather_pending(view_pending, shown_pending)
+    """Decide on a View: show, encode, mask and act; all arrays after ``choices`` are written."""
+    gather_pending(view_pending, lookahead, shown_pending)
     gather_running(view_running, seen, shown_running)
     encode(shown_pending, shown_running, view_tenants, scalars, pending, running, tenants, device)
     sms = int(scalars[Scalar.SMS])
-    fill_mask(shown_pending, shown_running, view_tenants, sms, priorities, modes, quarters, mask)
+    fill_mask(slices, choices, shown_pending, shown_running, view_tenants, sms, mask)
     numbers_of(sizes, weights, pending, running, tenants, device, scratch, mask, not masked, numbers)
     return _best(numbers, mask, masked)

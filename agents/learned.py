@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy as np
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.shipped import shipped_policy
 from gpusched_env.devices.compiled.jit import notice_compilation
-from gpusched_env.envs.actions import MODE_CODES, ActionLayout
+from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES, Scalar
+from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.observations import Shown
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.knowledge import Knowledge, Offer
+from gpusched_env.scenarios.knowledge import Knowledge, Offer, StreamKnowledge
 from gpusched_env.scheduling.commands import Command, Wait
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
@@ -51,11 +53,12 @@ class LearnedScheduler:
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         self.prepare(knowledge)
+        self._streams = knowledge.streams
 
     def decide(self, view: View) -> Command:
         if self._workspace is None:
             raise InputError("the scheduler knows of no episode yet: call reset(knowledge, rng) first")
-        return self._workspace.decide(view)
+        return self._workspace.decide(view, self._streams)
 
 
 class _Workspace:
@@ -68,15 +71,14 @@ class _Workspace:
         self.policy = policy
         self.layout = layout
         self._act_on_view = act_on_view
-        slots, running_slots = layout.slots, layout.running_slots
+        slots, pending_slots, running_slots = layout.slots, layout.pending_slots, layout.running_slots
+        plan = plan_of(layout)
         self._scalars = np.zeros(len(Scalar))
-        self._choices = (
-            len(layout.stream_priorities),
-            np.array([MODE_CODES[mode] for mode in layout.modes], np.int64),
-            np.array(layout.quarters, np.int64),
+        self._choices = (layout.lookahead, plan.rows, plan.choices)
+        self._shown = Shown(
+            np.zeros((pending_slots, len(PendingColumn))), np.zeros((running_slots, len(RunningColumn)))
         )
-        self._shown = Shown(np.zeros((slots, len(PendingColumn))), np.zeros((running_slots, len(RunningColumn))))
-        rows = {"pending": slots, "running": running_slots, "tenants": slots}
+        rows = {"pending": pending_slots, "running": running_slots, "tenants": slots}
         self._arrays: tuple[Any, ...] = (
             self._shown.pending,
             self._shown.running,
@@ -84,11 +86,11 @@ class _Workspace:
             *(np.zeros((rows[name], len(TABLES[name])), np.float32) for name in rows),
             np.zeros(len(TABLES["device"]), np.float32),
             np.zeros(layout.n, np.bool_),
-            policy.scratch(slots),
+            policy.scratch(pending_slots),
             np.zeros(layout.n, np.float32),
         )
 
-    def decide(self, view: View) -> Command:
+    def decide(self, view: View, streams: Sequence[StreamKnowledge]) -> Command:
         policy = self.policy
         self._scalars[:] = (view.time_us, view.horizon_us, view.sms, view.busy_sms, view.occupancy, view.dram)
         action = self._act_on_view(
@@ -97,4 +99,4 @@ class _Workspace:
         )  # fmt: skip
         if action == 0:
             return Wait(view.time_us + policy.info.wait_us)
-        return self.layout.decode(action, view, wait_us=policy.info.wait_us, shown=self._shown)
+        return self.layout.decode(action, view, wait_us=policy.info.wait_us, streams=streams, shown=self._shown)

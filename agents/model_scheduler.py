@@ -13,7 +13,7 @@ from gpusched_env.agents.training.config import TrainingConfig, read_config
 from gpusched_env.agents.training.deciding import torch_decider
 from gpusched_env.agents.training.results import CONFIG
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.observations import ObservationEncoder, select
+from gpusched_env.envs.observations import ObservationEncoder
 from gpusched_env.envs.setup import lay_out
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge, Offer
@@ -40,7 +40,7 @@ class ModelScheduler:
         self._trained = lay_out(
             self._config.scenario, slots=self._config.slots, running_slots=self._config.running_slots
         )
-        self._encoder = ObservationEncoder(self._trained.slots, self._trained.running_slots)
+        self._encoder = ObservationEncoder(self._trained.slots, self._trained.running_slots, self._trained.lookahead)
 
     def describe(self) -> str:
         """One line about the model."""
@@ -59,19 +59,20 @@ class ModelScheduler:
             )
         if ActionLayout.of(scenario, self._trained.slots, self._trained.running_slots) != self._trained:
             raise InputError(
-                f"{self._path}: scenario {scenario.name} offers other commands, stream priorities or preemption modes "
-                f"than {self._config.scenario.name}, which the model was trained on"
+                f"{self._path}: scenario {scenario.name} offers other commands, stream priorities, streams or ways of "
+                f"preempting, or another look-ahead, than {self._config.scenario.name}, which the model was trained on"
             )
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """A new episode; a recurrent model forgets the last one."""
         self.prepare(knowledge)
+        self._streams = knowledge.streams
         self._state: Any = None
         self._first = True
 
     def decide(self, view: View) -> Command:
         """The model's best action."""
-        shown = select(view, self._encoder.slots, self._encoder.running_slots)
+        shown = self._trained.select(view)
         observation = {name: table[None] for name, table in self._encoder.encode(view, shown).items()}
         mask = self._trained.mask(view, shown)
         actions, self._state = self._decide(observation, self._state, np.array([self._first]), mask[None])
@@ -79,4 +80,5 @@ class ModelScheduler:
         action = int(actions[0])
         wait_us = self._config.wait_us
         # As in the environment, an illegal action is a wait.
-        return self._trained.decode(action if mask[action] else 0, view, wait_us=wait_us, shown=shown)
+        legal = action if mask[action] else 0
+        return self._trained.decode(legal, view, wait_us=wait_us, streams=self._streams, shown=shown)

@@ -18,13 +18,14 @@ from gpusched_env.agents.policies.sizes import (
     KERNEL_FEATURES,
     OWNER,
     PENDING_FEATURES,
+    PENDING_OWNER,
     SLOT_FEATURES,
     TENANT_FEATURES,
 )
 from gpusched_env.agents.rows import owner
 from gpusched_env.agents.rule import rule_numbers
 from gpusched_env.envs.encoding import COUNT_HALF, Bools
-from gpusched_env.envs.features import DeviceFeature, TenantFeature
+from gpusched_env.envs.features import DeviceFeature, PendingFeature, TenantFeature
 
 Singles = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -33,8 +34,9 @@ MLP = 0
 SLOTS = 1
 RULE = 2
 """Kinds of networks, in entry 0 of ``sizes``. The other entries: of :data:`MLP` whether ReLU takes the place of tanh,
-the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` priorities, modes,
-quarters, width and heads; of :data:`RULE` the first three of these, and the stream priorities."""
+the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` launches (actions of a
+pending slot), modes, quarters, rejections, width and heads; of :data:`RULE` the first three of these, and the stream
+priorities."""
 FIRST_WIDTH = 6
 """Entry of ``sizes`` with the first width of an :data:`MLP`."""
 RULE_PRIORITIES = 4
@@ -108,6 +110,13 @@ def _mlp(
         x_at = y_at
 
 
+@njit()
+def _present(pending: Singles, tenants: Singles, slot: int, lookahead: int) -> bool:
+    """Whether a pending slot has a token: a launch stands in it, or it is a tenant's first."""
+    there: bool = tenants[slot // lookahead, TenantFeature.PRESENT] > 0.5
+    return there and (slot % lookahead == 0 or pending[slot, PendingFeature.PRESENT] > 0.5)
+
+
 @njit(fastmath={"contract", "reassoc", "nsz"})
 def _slots(
     sizes: Ints,
@@ -122,7 +131,8 @@ def _slots(
     out: Singles,
 ) -> None:
     slots = pending.shape[0]
-    priorities, modes, quarters, width, heads = sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]
+    lookahead = slots // tenants.shape[0]
+    launches, modes, quarters, rejections, width, heads = sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6]
     zero = np.float32(0.0)
     # Places in scratch.
     rows = 0
@@ -140,20 +150,21 @@ def _slots(
     for slot in range(slots):
         row = rows + slot * SLOT_FEATURES
         for column in range(PENDING_FEATURES):
-            scratch[row + column] = pending[slot, column]
+            scratch[row + column] = pending[slot, column if column < PENDING_OWNER else column + 1]
         for column in range(TENANT_FEATURES):
-            scratch[row + PENDING_FEATURES + column] = tenants[slot, column]
+            scratch[row + PENDING_FEATURES + column] = tenants[slot // lookahead, column]
     for column in range(DEVICE_FEATURES):
         scratch[common + column] = device[column]
     launchable = device[DeviceFeature.LAUNCHABLE] * np.float32(slots)
     scratch[common + DeviceFeature.LAUNCHABLE] = launchable / (launchable + np.float32(COUNT_HALF))
     for kernel in range(running.shape[0]):
-        tenant = owner(running, kernel, slots)
+        tenant = owner(running, kernel, tenants.shape[0])
         if tenant < 0:
             continue
         for column in range(KERNEL_FEATURES):
             value = running[kernel, column if column < OWNER else column + 1]
-            scratch[rows + tenant * SLOT_FEATURES + own + column] += value
+            for slot in range(tenant * lookahead, (tenant + 1) * lookahead):
+                scratch[rows + slot * SLOT_FEATURES + own + column] += value
             scratch[common + DEVICE_FEATURES + column] += value
     # Tokens.
     bias_at = SLOT_FEATURES * width
@@ -161,7 +172,7 @@ def _slots(
     _set(weights, bias_at, scratch, shared, width)
     at = _add(weights, common_at, scratch, common, COMMON_FEATURES, scratch, shared, width)
     for slot in range(slots):
-        if everything or tenants[slot, TenantFeature.PRESENT] > 0.5:
+        if everything or _present(pending, tenants, slot, lookahead):
             token = tokens + slot * width
             for j in range(width):
                 scratch[token + j] = scratch[shared + j]
@@ -172,17 +183,17 @@ def _slots(
     for i in range(scores, pooled + heads * width):
         scratch[i] = zero
     for slot in range(slots):
-        if tenants[slot, TenantFeature.PRESENT] > 0.5:
+        if _present(pending, tenants, slot, lookahead):
             _add(weights, at, scratch, tokens + slot * width, width, scratch, scores + slot * heads, heads)
     at += width * heads
     for head in range(heads):
         highest = np.float32(-np.inf)
         for slot in range(slots):
-            if tenants[slot, TenantFeature.PRESENT] > 0.5:
+            if _present(pending, tenants, slot, lookahead):
                 highest = max(highest, scratch[scores + slot * heads + head])
         total = zero
         for slot in range(slots):
-            if tenants[slot, TenantFeature.PRESENT] > 0.5:
+            if _present(pending, tenants, slot, lookahead):
                 weight = math.exp(scratch[scores + slot * heads + head] - highest)
                 total += weight
                 for j in range(width):
@@ -200,18 +211,25 @@ def _slots(
     for j in range(width):
         out[0] += max(scratch[mixed + j], zero) * weights[at + j]
     launch = at + width + 1
-    join = launch + width * priorities + priorities
+    join = launch + width * launches + launches
     preempt = join + ((KERNEL_FEATURES + width) * width + width if modes > 0 else 0)
     partition = preempt + (width * modes + modes if modes > 0 else 0)
-    first_preemption = 1 + slots * priorities
+    reject = partition + width * quarters + quarters
+    first_preemption = 1 + slots * launches
     first_partition = first_preemption + running.shape[0] * modes
+    first_rejection = first_partition + tenants.shape[0] * quarters
     for slot in range(slots):
-        needed = everything or modes > 0
-        for action in range(1 + slot * priorities, 1 + (slot + 1) * priorities):
+        # A tenant's first token stands for the tenant.
+        tenant = slot // lookahead if slot % lookahead == 0 else -1
+        needed = everything or (modes > 0 and tenant >= 0)
+        for action in range(1 + slot * launches, 1 + (slot + 1) * launches):
             needed = needed or mask[action]
-        for action in range(first_partition + slot * quarters, first_partition + (slot + 1) * quarters):
-            needed = needed or mask[action]
-        if not needed or not (everything or tenants[slot, TenantFeature.PRESENT] > 0.5):
+        if tenant >= 0:
+            for action in range(first_partition + tenant * quarters, first_partition + (tenant + 1) * quarters):
+                needed = needed or mask[action]
+            for action in range(first_rejection + tenant * rejections, first_rejection + (tenant + 1) * rejections):
+                needed = needed or mask[action]
+        if not needed or not (everything or _present(pending, tenants, slot, lookahead)):
             continue
         token = tokens + slot * width
         for j in range(width):
@@ -219,21 +237,24 @@ def _slots(
         _add(weights, mix, scratch, token, width, scratch, mixed, width)
         for j in range(width):
             scratch[token + j] += max(scratch[mixed + j], zero)
-        _set(weights, launch + width * priorities, out, 1 + slot * priorities, priorities)
-        _add(weights, launch, scratch, token, width, out, 1 + slot * priorities, priorities)
-        if quarters > 0:
-            _set(weights, partition + width * quarters, out, first_partition + slot * quarters, quarters)
-            _add(weights, partition, scratch, token, width, out, first_partition + slot * quarters, quarters)
+        _set(weights, launch + width * launches, out, 1 + slot * launches, launches)
+        _add(weights, launch, scratch, token, width, out, 1 + slot * launches, launches)
+        if tenant >= 0 and quarters > 0:
+            _set(weights, partition + width * quarters, out, first_partition + tenant * quarters, quarters)
+            _add(weights, partition, scratch, token, width, out, first_partition + tenant * quarters, quarters)
+        if tenant >= 0 and rejections > 0:
+            _set(weights, reject + width * rejections, out, first_rejection + tenant * rejections, rejections)
+            _add(weights, reject, scratch, token, width, out, first_rejection + tenant * rejections, rejections)
     if modes > 0:
         for kernel in range(running.shape[0]):
-            tenant = owner(running, kernel, slots)
+            tenant = owner(running, kernel, tenants.shape[0])
             # An empty row is a row of zeros that nobody owns.
             _set(weights, join + (KERNEL_FEATURES + width) * width, scratch, mixed, width)
             if tenant >= 0:
                 for column in range(KERNEL_FEATURES):
                     scratch[common + column] = running[kernel, column if column < OWNER else column + 1]
                 after = _add(weights, join, scratch, common, KERNEL_FEATURES, scratch, mixed, width)
-                _add(weights, after, scratch, tokens + tenant * width, width, scratch, mixed, width)
+                _add(weights, after, scratch, tokens + tenant * lookahead * width, width, scratch, mixed, width)
             for j in range(mixed, mixed + width):
                 scratch[j] = max(scratch[j], zero)
             action = first_preemption + kernel * modes
@@ -268,16 +289,18 @@ def numbers_of(
         _mlp(sizes, weights, pending, running, tenants, device, scratch, out)
     elif sizes[0] == RULE:
         first_partition = 1 + pending.shape[0] * sizes[1] + running.shape[0] * sizes[2]
-        rule_numbers(sizes[RULE_PRIORITIES:], sizes[3], first_partition, weights, pending, running, tenants, mask, out)
+        rule_numbers(
+            sizes[RULE_PRIORITIES:], sizes[1], sizes[3], first_partition, weights, pending, running, tenants, mask, out
+        )  # fmt: skip
     else:
         _slots(sizes, weights, pending, running, tenants, device, scratch, mask, everything, out)
 
 
 def scratch_size(sizes: Ints, slots: int) -> int:
-    """Entries of ``scratch`` that a network needs for observations with ``slots`` tenant rows."""
+    """Entries of ``scratch`` that a network needs for observations with ``slots`` pending rows."""
     if sizes[0] == MLP:
         return int(sizes[FIRST_WIDTH:-1].sum())
     if sizes[0] == RULE:
         return 0
-    width, heads = int(sizes[4]), int(sizes[5])
+    width, heads = int(sizes[5]), int(sizes[6])
     return slots * (SLOT_FEATURES + width + heads) + COMMON_FEATURES + (heads + 3) * width

@@ -1,7 +1,8 @@
 """The file of an exported policy: a NumPy archive of float32 arrays, and what they belong to as JSON.
 
 Nothing in it is pickled, so that a file from elsewhere can be read safely. The names of all observation columns and
-the meaning of the actions are in it: where either has changed since, the file is refused.
+the meaning of the actions are in it. Where a network's columns have changed since, the file is refused; the rule
+reads columns by name, and only those that it reads have to be among them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from gpusched_env.agents.policies.sizes import Sizes
+from gpusched_env.agents.policies.rule import READS
+from gpusched_env.agents.policies.sizes import RuleSizes, Sizes
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
 from gpusched_env.errors import InputError
@@ -101,7 +103,7 @@ def read_policy(path: str | Path) -> tuple[PolicyInfo, Weights]:
         info = msgspec.json.decode(members.pop(METADATA).tobytes(), type=PolicyInfo)
     except msgspec.DecodeError as error:
         raise InputError(f"{path}: no exported policy that this version reads ({error})") from error
-    check_columns(info.columns, str(path))
+    check_columns(info, str(path))
     shapes = info.network.shapes(info.actions)
     for name, shape in shapes.items():
         if name not in members:
@@ -132,13 +134,21 @@ def _members(path: Path) -> dict[str, NDArray[np.float32]]:
         raise InputError(f"{path}: no exported policy ({error}); {_HOW}") from error
 
 
-def check_columns(columns: dict[str, tuple[str, ...]], where: str) -> None:
-    """Refuse columns that are not those of observations now.
+def check_columns(info: PolicyInfo, where: str) -> None:
+    """Refuse a policy that was made for other observations than there are now.
 
     Raises:
-        InputError: names the first table and column that differ.
+        InputError: names the first table and column that differ, or that the rule reads and did not have.
     """
-    now = current_columns()
+    columns, now = info.columns, current_columns()
+    if isinstance(info.network, RuleSizes):
+        for table, names in READS.items():
+            missing = [name for name in names if name not in columns.get(table, ())]
+            if missing:
+                raise InputError(
+                    f"{where}: made for observations without {missing[0]} of {table}, which the rule reads; {_AGAIN}"
+                )
+        return
     if columns.keys() != now.keys():
         raise InputError(f"{where}: made for the tables {', '.join(columns)}; observations have {', '.join(now)}")
     for table, names in now.items():
@@ -148,5 +158,8 @@ def check_columns(columns: dict[str, tuple[str, ...]], where: str) -> None:
             if mine != other:
                 raise InputError(
                     f"{where}: made for other observations: column {number} of {table} is {other} there and {mine} "
-                    "now; train and export it again"
+                    f"now; {_AGAIN}"
                 )
+
+
+_AGAIN = "train and export it again"

@@ -64,6 +64,7 @@ def _round(value: float, low: int, high: int) -> int:
 @njit()
 def rule_numbers(
     priorities: Ints,
+    launches: int,
     quarters: int,
     first_partition: int,
     weights: Singles,
@@ -77,6 +78,7 @@ def rule_numbers(
 
     Args:
         priorities: stream priorities on offer.
+        launches: actions of a pending slot; those of its program's stream come first, one a priority.
         quarters: partition sizes on offer, 4 or none.
         first_partition: the first action that sets a partition.
         weights: arrays of :data:`~gpusched_env.agents.policies.rule.SHAPES` one after the other, transposed.
@@ -89,9 +91,11 @@ def rule_numbers(
     level_weights = weights[LEVEL_AT:]
     out[:] = -1.0
     out[0] = 0.0
-    slots = pending.shape[0]
-    for slot in range(slots):
-        row = pending[slot]
+    slots = tenants.shape[0]
+    lookahead = pending.shape[0] // slots
+    for place in range(pending.shape[0]):
+        slot = place // lookahead
+        row = pending[place]
         if row[PendingFeature.LAUNCHABLE] < 0.5:
             continue
         urgency = row[PendingFeature.URGENCY]
@@ -148,10 +152,10 @@ def rule_numbers(
             if mask[action] and abs(tenants[slot, TenantFeature.PARTITION_SMS] - size / quarters) > 0.5 / quarters:
                 out[action] = wanted
                 continue
-        level = _launched_level(priorities, pending.shape[0], slot, running)
+        level = _launched_level(priorities, slots, slot, running)
         if level < 0:
             level = _level(priorities.size, level_weights, duration, block, row, tenants[slot])
-        out[1 + slot * priorities.size + level] = wanted
+        out[1 + place * launches + level] = wanted
 
 
 @njit()

@@ -27,8 +27,8 @@ class ProgressShaping:
     """What to add to the rewards of a batch of environments, which it follows step by step.
 
     Of a job, what is left alone is taken in proportion to the profiled device time left: that of the kernels that
-    were launched, and of those from the pending one on. Where no kernel is pending (the host has not issued the next
-    one), what follows is that behind the last one that was.
+    were launched, and of those from the oldest pending one on. Where no kernel is pending (the host has not issued
+    the next one), what follows is that behind the last one that was.
     """
 
     def __init__(self, reward: Reward) -> None:
@@ -65,7 +65,9 @@ class ProgressShaping:
 
     def _next(self, observations: Observation, new: NDArray[np.bool_]) -> Floats:
         """The potentials now; ``new``: which episodes have just begun."""
-        pending, tenants = observations["pending"], observations["tenants"]
+        tenants = observations["tenants"]
+        # Of each tenant the oldest.
+        pending = observations["pending"][:, :: observations["pending"].shape[1] // tenants.shape[1]]
         self._behind_us[new] = 0.0
         self._total_us[new] = 0.0
         waits = pending[..., P.PRESENT] > 0.5

@@ -4,7 +4,7 @@ A *situation* is how things stand between a tenant and those more urgent than it
 always launched, on the whole GPU. For any other tenant with a launchable kernel, with the weights of its situation:
 
 1. *Launch.* ``1 + launch . terms``: at most 0 means that the kernel is held back. Of those to launch, the most urgent
-   tenant's comes first, and within a class the one with the greatest value.
+   tenant's comes first, within a class the one with the greatest value, and of equals of a tenant the oldest.
 2. *Share.* ``4.4 + share . terms``, rounded, 1 to 4: the quarters of the GPU's SMs that the kernel may use. The
    tenant's partition is set first if it is another (and can be set), where the scenario offers partitions.
 3. *Level.* What its priority class stands for (the most urgent: the last of the scenario's stream priorities)
@@ -84,6 +84,18 @@ class LevelTerm(enum.IntEnum):
     SLACK = enum.auto()
     """``pending.SLACK`` of the observation."""
 
+
+READS: dict[str, tuple[str, ...]] = {
+    "pending": (
+        "LAUNCHABLE", "URGENCY", "PROFILED", "WAVES", "SMS", "DRAM", "JOB_SLOWDOWN", "JOB_LEFT", "SLACK",
+        "MORE_URGENT_LAUNCHED", "MORE_URGENT_ACTIVE",
+    ),
+    "running": ("TENANT", "STREAM_URGENCY"),
+    "tenants": (
+        "PRESENT", "URGENCY", "WEIGHT", "ALONE", "JOBS", "LAUNCHED", "LAUNCHED_LEFT", "MEAN_SLOWDOWN", "PARTITION_SMS",
+    ),
+}  # fmt: skip
+"""Columns of an observation that the rule reads, by name: others may come and go."""
 
 SHAPES: dict[str, tuple[int, ...]] = {
     "launch": (len(Situation), len(LaunchTerm)),

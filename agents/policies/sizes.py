@@ -17,13 +17,15 @@ Shapes = dict[str, tuple[int, ...]]
 """Arrays of weights by name, in the order in which compiled code reads them."""
 
 OWNER = int(RunningFeature.TENANT)
-"""The column of ``running`` that tells whose a kernel is; the others describe it."""
-PENDING_FEATURES = len(PendingFeature)
+PENDING_OWNER = int(PendingFeature.TENANT)
+"""The columns of ``running`` and ``pending`` that tell whose a launch is; the others describe it."""
+PENDING_FEATURES = len(PendingFeature) - 1
 TENANT_FEATURES = len(TenantFeature)
 DEVICE_FEATURES = len(DeviceFeature)
 KERNEL_FEATURES = len(RunningFeature) - 1
 SLOT_FEATURES = PENDING_FEATURES + TENANT_FEATURES + KERNEL_FEATURES
-"""What a tenant's token is made of: its rows of ``pending`` and ``tenants``, and the sum of its rows of ``running``."""
+"""What the token of a pending slot is made of: its row of ``pending``, its tenant's of ``tenants``, and the sum of its
+tenant's rows of ``running``."""
 COMMON_FEATURES = DEVICE_FEATURES + KERNEL_FEATURES
 """What all tokens share: ``device`` and the sum of all rows of ``running``."""
 
@@ -52,19 +54,34 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     priorities: Width
     """Stream priorities that a launch chooses from."""
+    streams: Count = 0
+    """Streams of the scheduler's own that it chooses from, besides its program's."""
     modes: Count = 0
-    """Preemption modes."""
+    """Ways of preempting a kernel."""
     quarters: Count = 0
     """Partition sizes."""
+    rejections: Count = 0
+    """Jobs of a tenant that can be rejected."""
     width: Width = 48
-    """Of a tenant's token."""
+    """Of a token."""
     heads: Width = 2
     """Of the attention."""
 
     @classmethod
     def of(cls, layout: ActionLayout) -> SlotSizes:
         """The sizes that fit a layout's actions."""
-        return cls(priorities=len(layout.stream_priorities), modes=len(layout.modes), quarters=len(layout.quarters))
+        return cls(
+            priorities=len(layout.stream_priorities),
+            streams=layout.streams,
+            modes=layout.choices("preempt"),
+            quarters=layout.choices("partition"),
+            rejections=layout.choices("reject"),
+        )
+
+    @property
+    def launches(self) -> int:
+        """Actions that launch what stands in a pending slot."""
+        return self.priorities * (1 + self.streams)
 
     def as_dict(self) -> dict[str, Any]:
         return msgspec.structs.asdict(self)
@@ -84,8 +101,8 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             "weigh.bias": (width,),
             "wait.weight": (1, width),
             "wait.bias": (1,),
-            "launch.weight": (self.priorities, width),
-            "launch.bias": (self.priorities,),
+            "launch.weight": (self.launches, width),
+            "launch.bias": (self.launches,),
         }
         if self.modes:
             found |= {
@@ -96,6 +113,8 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             }
         if self.quarters:
             found |= {"partition.weight": (self.quarters, width), "partition.bias": (self.quarters,)}
+        if self.rejections:
+            found |= {"reject.weight": (self.rejections, width), "reject.bias": (self.rejections,)}
         return found
 
 
@@ -103,14 +122,20 @@ class RuleSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The rule (:mod:`gpusched_env.agents.policies.rule`)."""
 
     priorities: Width
+    streams: Count = 0
     modes: Count = 0
     quarters: Count = 0
-    """As in :class:`SlotSizes`; the rule preempts nothing."""
+    """As in :class:`SlotSizes`; the rule launches into its program's streams, preempts nothing and rejects nothing."""
 
     @classmethod
     def of(cls, layout: ActionLayout) -> RuleSizes:
         """The sizes that fit a layout's actions."""
-        return cls(priorities=len(layout.stream_priorities), modes=len(layout.modes), quarters=len(layout.quarters))
+        return cls(
+            priorities=len(layout.stream_priorities),
+            streams=layout.streams,
+            modes=layout.choices("preempt"),
+            quarters=layout.choices("partition"),
+        )
 
     def shapes(self, layout: ActionLayout) -> Shapes:
         """The same for every layout."""
@@ -122,5 +147,5 @@ Sizes = MlpSizes | SlotSizes | RuleSizes
 
 def input_width(layout: ActionLayout) -> int:
     """Columns of all tables' rows in a row."""
-    rows = {"pending": layout.slots, "running": layout.running_slots, "tenants": layout.slots, "device": 1}
+    rows = {"pending": layout.pending_slots, "running": layout.running_slots, "tenants": layout.slots, "device": 1}
     return sum(rows[name] * len(features) for name, features in TABLES.items())

@@ -9,21 +9,22 @@ from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor
 
-from gpusched_env.agents.policies.sizes import OWNER
+from gpusched_env.agents.policies.sizes import OWNER, PENDING_OWNER
 from gpusched_env.envs.encoding import COUNT_HALF
-from gpusched_env.envs.features import DeviceFeature, TenantFeature
+from gpusched_env.envs.features import DeviceFeature, PendingFeature, TenantFeature
 
 
 class Tables(NamedTuple):
-    """A batch of observations of ``B`` states, ``S`` tenant slots and ``R`` running slots."""
+    """A batch of observations of ``B`` states, ``S`` tenant slots, ``P`` pending slots (as many of each tenant, in
+    order) and ``R`` running slots."""
 
     slots: Tensor
-    """``(B, S, SLOT_FEATURES)``: of each tenant its rows of ``pending`` and ``tenants``, and the sum of its rows of
-    ``running``."""
+    """``(B, P, SLOT_FEATURES)``: of each pending slot its row of ``pending``, its tenant's row of ``tenants``, and the
+    sum of its tenant's rows of ``running``."""
     common: Tensor
     """``(B, COMMON_FEATURES)``: ``device``, with ``LAUNCHABLE`` as a count, and the sum of all rows of ``running``."""
     present: Tensor
-    """``(B, S)``, bool: whether there is a tenant in the slot."""
+    """``(B, P)``, bool: whether a pending launch stands in the slot, or it is a tenant's first slot."""
     kernels: Tensor
     """``(B, R, KERNEL_FEATURES)``: launched kernels."""
     owners: Tensor
@@ -33,9 +34,9 @@ class Tables(NamedTuple):
 class TablesExtractor(BaseFeaturesExtractor):
     """Brings an observation into the form of :class:`Tables`; it has no weights.
 
-    Two columns depend on the number of tenant rows: ``running.TENANT``, which becomes :attr:`Tables.owners`, and
-    ``device.LAUNCHABLE``, a share of the rows, which becomes the count ``n`` again, written as the other counts
-    are: ``n / (n + 4)``.
+    Some columns depend on the number of rows: ``pending.TENANT``, which the order of the slots says,
+    ``running.TENANT``, which becomes :attr:`Tables.owners`, and ``device.LAUNCHABLE``, a share of the rows, which
+    becomes the count ``n`` again, written as the other counts are: ``n / (n + 4)``.
     """
 
     def __init__(self, observation_space: spaces.Dict) -> None:
@@ -43,18 +44,23 @@ class TablesExtractor(BaseFeaturesExtractor):
 
     def forward(self, observations: dict[str, Tensor]) -> Tables:
         pending, tenants, running = (observations[name] for name in ("pending", "tenants", "running"))
-        rows = pending.shape[1]
+        rows = tenants.shape[1]
+        lookahead = pending.shape[1] // rows
         owner = torch.round(running[..., OWNER] * rows)
         slots = torch.arange(1, rows + 1, dtype=owner.dtype, device=owner.device)
         owners = (owner.unsqueeze(1) == slots.unsqueeze(1)).to(owner.dtype)
         kernels = torch.cat((running[..., :OWNER], running[..., OWNER + 1 :]), dim=2)
         device = observations["device"].clone()
-        launchable = device[:, DeviceFeature.LAUNCHABLE] * rows
+        launchable = device[:, DeviceFeature.LAUNCHABLE] * pending.shape[1]
         device[:, DeviceFeature.LAUNCHABLE] = launchable / (launchable + COUNT_HALF)
+        of_tenants = torch.cat((tenants, torch.bmm(owners, kernels)), dim=2).repeat_interleave(lookahead, dim=1)
+        first = torch.arange(pending.shape[1], device=pending.device) % lookahead == 0
+        own = torch.cat((pending[..., :PENDING_OWNER], pending[..., PENDING_OWNER + 1 :]), dim=2)
+        present = (tenants[..., TenantFeature.PRESENT] > 0.5).repeat_interleave(lookahead, dim=1)
         return Tables(
-            slots=torch.cat((pending, tenants, torch.bmm(owners, kernels)), dim=2),
+            slots=torch.cat((own, of_tenants), dim=2),
             common=torch.cat((device, kernels.sum(dim=1)), dim=1),
-            present=tenants[..., TenantFeature.PRESENT] > 0.5,
+            present=present & (first | (pending[..., PendingFeature.PRESENT] > 0.5)),
             kernels=kernels,
             owners=owners,
         )

@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.agents.shaping import ProgressShaping
-from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.actions import ActionLayout, spelt_out
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.observations import Observation
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.problem import Stream
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.commands import Command, Launch
 from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.session import begin
+from gpusched_env.scheduling.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +107,13 @@ def _episode(
     observation, _ = env.reset(seed=seed)
     progress = ProgressShaping(env.scenario.reward)
     progress.begin(_batch_of_one(observation))
+    streams = env.problem.streams
     begin(scheduler, env.problem, seed)
     over = False
     while not over:
-        action = env.layout.action_of(_on_offer(scheduler.decide(env.view), env.layout), env.view)
+        view = env.view
+        command = _on_offer(scheduler.decide(view), view, streams, env.layout)
+        action = env.layout.action_of(command, view, streams=streams)
         if action is not None:
             kept.append(len(rewards))
             observations.append(observation)
@@ -129,10 +134,11 @@ def _episode(
     )
 
 
-def _on_offer(command: Command, layout: ActionLayout) -> Command:
+def _on_offer(command: Command, view: View, streams: Sequence[Stream], layout: ActionLayout) -> Command:
     """``command`` with the nearest stream priority that agents can choose."""
     if isinstance(command, Launch):
-        wanted = command.priority
+        command = spelt_out(command, view, streams)
+        wanted = command.priority or 0
         return replace(command, priority=min(layout.stream_priorities, key=lambda priority: abs(priority - wanted)))
     return command
 

@@ -90,13 +90,12 @@ def action_labels(layout: ActionLayout, tenants: tuple[str, ...]) -> tuple[list[
 
 
 def _labels(layout: ActionLayout, tenants: tuple[str, ...], action: int) -> list[str]:
-    kind, slot, choice = layout.split(action)
-    if kind == "launch":
-        tenant = [f"launch/{tenants[slot]}"] if slot < len(tenants) else []
-        return ["launch", *tenant, f"launch/priority_{layout.stream_priorities[choice]}"]
-    if kind == "preempt":
-        return ["preempt", f"preempt/{layout.modes[choice]}"]
-    return [kind]
+    name, slot, choice = layout.split(action)
+    if action == 0:
+        return [name]
+    tenant = layout.tenant_of(name, slot)
+    of_tenant = [f"{name}/{tenants[tenant]}"] if tenant is not None and tenant < len(tenants) else []
+    return [name, *of_tenant, f"{name}/{layout.labels(name)[choice]}"]
 
 
 def _flat(config: TrainingConfig) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class EnvDuel(Duel):
         case, moves = self.case, self.outcome.moves
         assert isinstance(case.player, RandomActions | Script)
         layout = self._envs[0].layout
-        player = ActionPlayer(case.player, layout.slots * len(layout.stream_priorities))
+        player = ActionPlayer(case.player, layout.pending_slots * layout.choices("launch"))
         self._look(self.both("env.reset", lambda env: env.reset(seed=case.seed), self._envs))
         over = False
         while not over:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from gpusched_env.envs.encoding import ID, NO_KERNEL, Floats
-from gpusched_env.envs.masking import DRAIN, RESET, SAVE, fill_mask, partition_first, partition_sms
+from gpusched_env.envs.numbering import CHOICES, FIRST, SLOTS, action_with, fill_mask, numbers_at, plan_of
 from gpusched_env.envs.observations import Shown, select
+from gpusched_env.envs.slices import Slice
 from gpusched_env.errors import IllegalCommand, InputError
-from gpusched_env.scenarios.knowledge import Offer
-from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, PreemptionMode, SetPartition, Wait
-from gpusched_env.scheduling.view import View
+from gpusched_env.scenarios.knowledge import Offer, StreamKnowledge
+from gpusched_env.scenarios.problem import Stream
+from gpusched_env.scenarios.scenario import PreemptionName
+from gpusched_env.scheduling.commands import Command, Launch, Numbers, SetPartition, Wait, command_of, numbers_of
+from gpusched_env.scheduling.legality import whole_or
+from gpusched_env.scheduling.view import PendingColumn, View
+
+Streams = Sequence[Stream | StreamKnowledge]
+"""A problem's, or as a scheduler knows them."""
 
 QUARTERS = (1, 2, 3, 4)
 """Partition sizes on offer, in quarters of the GPU's SMs (rounded down, at least one SM).
@@ -24,25 +31,31 @@ Tenants in even rows count their SMs from rank 0, tenants in odd rows from the o
 tenants can be kept apart.
 """
 
-MODE_CODES: dict[PreemptionMode, int] = {"drain": DRAIN, "save": SAVE, "reset": RESET}
-
 
 @dataclass(frozen=True, slots=True)
 class ActionLayout:
     """The meaning of the numbers of a ``Discrete`` action space.
 
-    In this order: wait; launch the kernel of pending slot ``s`` at stream priority ``p``
-    (``1 + s * len(stream_priorities) + p``); preempt the kernel of running slot ``r`` in mode ``m``;
-    confine tenant ``s`` to a share of the SMs. The last two exist only where the scenario offers them.
+    In this order: wait; launch what stands in a pending slot; preempt what stands in a running slot; confine a tenant
+    to a share of the SMs; reject a job of a tenant. What there is to choose for each slot is declared in
+    :mod:`gpusched_env.envs.slices`; what a scenario does not offer has no actions. Pending slot
+    ``tenant * lookahead + k`` has the ``k``-th oldest pending launch of a tenant.
     """
 
     slots: int
+    """Tenant rows."""
     running_slots: int
     stream_priorities: tuple[int, ...]
-    modes: tuple[PreemptionMode, ...] = ()
-    """Preemption modes; empty without preemption."""
+    modes: tuple[PreemptionName, ...] = ()
+    """Ways of preempting; empty without preemption."""
     quarters: tuple[int, ...] = ()
     """Partition sizes in quarters of the GPU; empty without partitions."""
+    lookahead: int = 1
+    """Pending slots of a tenant."""
+    streams: int = 0
+    """Streams of the scheduler's own."""
+    rejects: bool = False
+    """Whether jobs can be rejected."""
 
     @classmethod
     def of(cls, scenario: Offer, slots: int, running_slots: int) -> ActionLayout:
@@ -61,131 +74,191 @@ class ActionLayout:
             stream_priorities=scenario.stream_priorities,
             modes=scenario.preemption if "preempt" in scenario.commands else (),
             quarters=QUARTERS if "partition" in scenario.commands else (),
+            lookahead=scenario.lookahead,
+            streams=scenario.own_streams,
+            rejects="reject" in scenario.commands,
         )
 
     @property
     def n(self) -> int:
         """Number of actions."""
-        return self._first_partition + self.slots * len(self.quarters)
+        return plan_of(self).n
+
+    @property
+    def pending_slots(self) -> int:
+        """Rows of pending launches."""
+        return self.slots * self.lookahead
 
     def space(self) -> spaces.Discrete:
         return spaces.Discrete(self.n)
 
+    def choices(self, name: str) -> int:
+        """How many actions each slot of a command has; ``name``: as in ``Scenario.commands``."""
+        plan = plan_of(self)
+        return next((int(row[CHOICES]) for each, row in zip(plan.slices, plan.rows, strict=True) if _is(each, name)), 0)
+
+    def first(self, name: str) -> int:
+        """The first action of a command, which is on offer."""
+        plan = plan_of(self)
+        return next(int(row[FIRST]) for each, row in zip(plan.slices, plan.rows, strict=True) if _is(each, name))
+
     def mask(self, view: View, shown: Shown | None = None) -> NDArray[np.bool_]:
         """Which actions are legal in ``view``, shape ``(n,)``; waiting (action 0) always is.
 
-        Exactly the actions whose command the device would accept now.
+        Exactly the actions whose command the device would accept now; where a tenant's oldest job is its newest,
+        only the first of the two actions.
         """
-        shown = shown if shown is not None else select(view, self.slots, self.running_slots)
         legal = np.empty(self.n, np.bool_)
-        fill_mask(
-            shown.pending,
-            shown.running,
-            view.tenants.array,
-            view.sms,
-            len(self.stream_priorities),
-            np.array([MODE_CODES[mode] for mode in self.modes], np.int64),
-            np.array(self.quarters, np.int64),
-            legal,
-        )
+        plan = plan_of(self)
+        shown = shown if shown is not None else self.select(view)
+        fill_mask(plan.rows, plan.choices, shown.pending, shown.running, view.tenants.array, view.sms, legal)
         return legal
 
-    def decode(self, action: int, view: View, *, wait_us: float, shown: Shown | None = None) -> Command:
-        """The command that ``action`` stands for in ``view``; a wait ends after ``wait_us`` at the latest.
+    def select(self, view: View) -> Shown:
+        """What the slots show of ``view``."""
+        return select(view, self.slots, self.running_slots, self.lookahead)
+
+    def decode(
+        self, action: int, view: View, *, wait_us: float, streams: Streams = (), shown: Shown | None = None
+    ) -> Command:
+        """The command that ``action`` stands for in ``view``.
+
+        Args:
+            action: its number.
+            view: the state that it is chosen in.
+            wait_us: a wait ends after this at the latest.
+            streams: of the problem; needed where the scheduler has streams of its own.
+            shown: what the slots show of ``view``, if that is known.
 
         Raises:
             IllegalCommand: the action's slot is empty.
             InputError: not an action of this layout.
         """
-        kind, slot, choice = self.split(action)
-        shown = shown if shown is not None else select(view, self.slots, self.running_slots)
-        if kind == "launch":
-            kernel = _kernel(shown.pending[slot], action, f"pending slot {slot}")
-            return Launch(kernel, priority=self.stream_priorities[choice])
-        if kind == "preempt":
-            kernel = _kernel(shown.running[slot], action, f"running slot {slot}")
-            return Preempt(kernel, self.modes[choice])
-        if kind == "partition":
-            if slot >= len(view.tenants):
-                raise IllegalCommand(f"action {action}: tenant slot {slot} is empty")
-            sms = partition_sms(view.sms, self.quarters[choice])
-            first = partition_first(view.sms, self.quarters[choice], slot)
-            return SetPartition(slot, None if sms == view.sms else Partition(first, sms))
-        return Wait(view.time_us + wait_us)
+        name, slot, _ = self.split(action)
+        if action == 0:
+            return Wait(view.time_us + wait_us)
+        meaning = numbers_at(*[*self._context(view, shown, streams), action])
+        if meaning[1] < 0:
+            raise IllegalCommand(f"action {action}: {self._slice(name).slots} slot {slot} has nothing to {name}")
+        return command_of(Numbers(*meaning))
 
-    def action_of(self, command: Command, view: View, shown: Shown | None = None) -> int | None:
+    def action_of(
+        self, command: Command, view: View, *, streams: Streams = (), shown: Shown | None = None
+    ) -> int | None:
         """The action that stands for ``command`` in ``view``: the inverse of :meth:`decode`.
 
-        A wait is action 0, whatever its end.
+        A wait is action 0, whatever its end. A launch at the priority of its stream is one at that priority.
+
+        Args:
+            command: whatever a scheduler may give.
+            view: the state that it is given in.
+            streams: of the problem; needed for launches that leave stream or priority open, and where the scheduler
+                has streams of its own.
+            shown: what the slots show of ``view``, if that is known.
 
         Returns:
-            ``None`` if no action does: a kernel that no slot shows, a stream priority, mode or partition that is not
-            on offer, or a launch with a partition of its own.
+            ``None`` if no action does: a launch that no slot shows, a stream priority, mode, partition or job that is
+            not on offer, or a launch with a partition of its own.
         """
-        shown = shown if shown is not None else select(view, self.slots, self.running_slots)
-        match command:
-            case Wait():
-                return 0
-            case Launch(kernel, priority, partition):
-                found = np.flatnonzero(shown.pending[:, ID] == kernel)
-                if not found.size or partition is not None or priority not in self.stream_priorities:
-                    return None
-                return 1 + int(found[0]) * len(self.stream_priorities) + self.stream_priorities.index(priority)
-            case Preempt(kernel, mode):
-                found = np.flatnonzero(shown.running[:, ID] == kernel)
-                if not found.size or mode not in self.modes:
-                    return None
-                return self._first_preempt + int(found[0]) * len(self.modes) + self.modes.index(mode)
-            case SetPartition(tenant, partition):
-                for choice, quarters in enumerate(self.quarters):
-                    sms = partition_sms(view.sms, quarters)
-                    offered = Partition(partition_first(view.sms, quarters, tenant), sms) if sms != view.sms else None
-                    if partition == offered:
-                        return self._first_partition + tenant * len(self.quarters) + choice
-                return None
+        if isinstance(command, Wait):
+            return 0
+        if isinstance(command, Launch):
+            command = spelt_out(command, view, streams)
+        elif isinstance(command, SetPartition) and whole_or(command.partition, view.sms) == (0, view.sms):
+            command = replace(command, partition=None)
+        meaning = tuple(numbers_of(command)[:-1])
+        action = action_with(*[*self._context(view, shown, streams), meaning])
+        return int(action) if action > 0 else None
 
-    def describe(self, action: int) -> str:
-        """What ``action`` does, in words.
+    def describe(self, action: int, tenants: Sequence[str] = ()) -> str:
+        """What ``action`` does, in words; ``tenants``: names in place of rows.
 
         Raises:
             InputError: not an action of this layout.
         """
-        kind, slot, choice = self.split(action)
-        if kind == "launch":
-            return f"launch the pending kernel of tenant {slot} at stream priority {self.stream_priorities[choice]}"
-        if kind == "preempt":
-            return f"preempt the kernel in running slot {slot}: {self.modes[choice]}"
-        if kind == "partition":
-            return f"confine tenant {slot} to {self.quarters[choice]}/4 of the SMs"
-        return "wait"
-
-    @property
-    def _first_preempt(self) -> int:
-        return 1 + self.slots * len(self.stream_priorities)
-
-    @property
-    def _first_partition(self) -> int:
-        return self._first_preempt + self.running_slots * len(self.modes)
-
-    def split(self, action: int) -> tuple[Literal["wait", "launch", "preempt", "partition"], int, int]:
-        """Kind, slot and choice (which priority, mode or size) of ``action``.
-
-        Raises:
-            InputError: not an action of this layout.
-        """
-        if not 0 <= action < self.n:
-            raise InputError(f"action {action} is not in 0..{self.n - 1}")
+        name, slot, choice = self.split(action)
         if action == 0:
-            return "wait", 0, 0
-        if action < self._first_preempt:
-            return "launch", *divmod(action - 1, len(self.stream_priorities))
-        if action < self._first_partition:
-            return "preempt", *divmod(action - self._first_preempt, len(self.modes))
-        return "partition", *divmod(action - self._first_partition, len(self.quarters))
+            return name
+        return f"{self.subject(name, slot, tenants)}: {self.words(name)[choice]}"
+
+    def subject(self, name: str, slot: int, tenants: Sequence[str] = ()) -> str:
+        """What the actions of a command's slot are about, in words; arguments as for :meth:`describe`."""
+        part = self._slice(name)
+        if part.slots == "running":
+            return part.subject.format(f"the kernel in running slot {slot}")
+        row, k = divmod(slot, self.lookahead) if part.slots == "pending" else (slot, 0)
+        tenant = tenants[row] if row < len(tenants) else f"tenant {row}"
+        which = "the pending kernel" if self.lookahead == 1 else f"pending kernel {k}"
+        return part.subject.format(f"{which} of {tenant}" if part.slots == "pending" else tenant)
+
+    def words(self, name: str) -> list[str]:
+        """What there is to choose for each slot of a command, in words."""
+        part = self._slice(name)
+        return [part.words(a, b) for a, b in part.choices(self)]
+
+    def labels(self, name: str) -> list[str]:
+        """Under which names the choices of a command are counted."""
+        part = self._slice(name)
+        return [part.label(a, b) for a, b in part.choices(self)]
+
+    def tenant_of(self, name: str, slot: int) -> int | None:
+        """Row of the tenant that a slot of a command belongs to; ``None``: whoever's launch stands there."""
+        kind = self._slice(name).slots
+        return None if kind == "running" else slot // self.lookahead if kind == "pending" else slot
+
+    def split(self, action: int) -> tuple[str, int, int]:
+        """Name (``wait``, or as in ``Scenario.commands``), slot and number of the choice of ``action``.
+
+        Raises:
+            InputError: not an action of this layout.
+        """
+        plan = plan_of(self)
+        if not 0 <= action < plan.n:
+            raise InputError(f"action {action} is not in 0..{plan.n - 1}")
+        for part, row in zip(plan.slices, plan.rows.tolist(), strict=True):
+            if 0 <= action - row[FIRST] < row[SLOTS] * row[CHOICES]:
+                return part.command.NAME, *divmod(action - row[FIRST], row[CHOICES])
+        return Wait.NAME, 0, 0
+
+    def parts(self) -> list[tuple[str, int]]:
+        """Commands on offer with the number of their slots, in the order of their actions."""
+        plan = plan_of(self)
+        return [(part.command.NAME, int(row[SLOTS])) for part, row in zip(plan.slices, plan.rows, strict=True)]
+
+    def _slice(self, name: str) -> Slice:
+        return next(part for part in plan_of(self).slices if _is(part, name))
+
+    def _context(self, view: View, shown: Shown | None, streams: Streams) -> Any:
+        plan = plan_of(self)
+        shown = shown if shown is not None else self.select(view)
+        own = self.own_streams_from(streams)
+        return plan.rows, plan.choices, shown.pending, shown.running, view.tenants.array, view.sms, own
+
+    def own_streams_from(self, streams: Streams) -> int:
+        """Row of the first of the scheduler's own streams among a problem's, which are its last ones.
+
+        Raises:
+            InputError: the problem has fewer streams than that.
+        """
+        if len(streams) < self.streams:
+            raise InputError(f"the layout has {self.streams} streams of the scheduler's own; streams are {streams}")
+        return len(streams) - self.streams
 
 
-def _kernel(row: Floats, action: int, where: str) -> int:
-    """The launch id in a row of a shown table."""
-    if row[ID] == NO_KERNEL:
-        raise IllegalCommand(f"action {action}: {where} is empty")
-    return int(row[ID])
+def spelt_out(command: Launch, view: View, streams: Streams) -> Launch:
+    """A launch with its stream priority as a number, and its own stream as ``None``; ``streams``: of the problem."""
+    rows = np.flatnonzero(view.pending.id == command.launch)
+    if not rows.size:
+        return command
+    own = int(view.pending.array[rows[0], PendingColumn.STREAM])
+    stream = None if command.stream == own else command.stream
+    priority = command.priority
+    if priority is None:
+        row = own if stream is None else stream
+        # A kernel that was launched from the device is in no stream.
+        priority = streams[row].priority if 0 <= row < len(streams) else 0
+    return replace(command, priority=priority, stream=stream)
+
+
+def _is(part: Slice, name: str) -> bool:
+    return bool(name == part.command.NAME)

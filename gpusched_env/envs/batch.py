@@ -14,12 +14,13 @@ from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena, Saved
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.devices.compiled.entry import compile_units
-from gpusched_env.envs.actions import MODE_CODES, ActionLayout
+from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES, Scalar
+from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.observations import Observation
 from gpusched_env.envs.stepping import step_range
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.reward import COST_TERMS, reward_weights
+from gpusched_env.scheduling.reward import COST_TERMS, Rate, Sum, rates, reward_weights
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 
@@ -35,20 +36,20 @@ class EnvBatch:
 
     def __init__(self, count: int, layout_: ActionLayout, *, wait_us: float, threads: int = 1) -> None:
         """``threads``: how many run a step together; each takes a part of the environments."""
-        slots, running_slots = layout_.slots, layout_.running_slots
+        slots, pending_slots, running_slots = layout_.slots, layout_.pending_slots, layout_.running_slots
+        plan = plan_of(layout_)
         self.count = count
         self.wait_us = wait_us
         self.devices = [CompiledDevice() for _ in range(count)]
         """The devices behind the environments, for views, timelines and snapshots."""
         pending, running, tenants, device = (len(features) for features in TABLES.values())
         self.observations: Observation = {
-            "pending": np.zeros((count, slots, pending), np.float32),
+            "pending": np.zeros((count, pending_slots, pending), np.float32),
             "running": np.zeros((count, running_slots, running), np.float32),
             "tenants": np.zeros((count, slots, tenants), np.float32),
             "device": np.zeros((count, device), np.float32),
         }
         self.masks: NDArray[np.bool_] = np.zeros((count, layout_.n), np.bool_)
-        self.rewards: NDArray[np.float64] = np.zeros(count)
         self.times_us: NDArray[np.float64] = np.zeros((count, 2))
         """Simulated time of the observation before, and of the present one."""
         self.reasons: NDArray[np.int64] = np.full(count, layout.OVER)
@@ -57,23 +58,27 @@ class EnvBatch:
         self._actions = np.full(count, NO_ACTION)
         self.costs: NDArray[np.float64] = np.zeros(count)
         """Total cost of each episode so far."""
+        self._layout = layout_
+        self._own_streams = np.zeros(count, np.int64)
+        self._rates = np.zeros((count, slots, len(Rate)))
         self._reward_weights = np.zeros((count, len(COST_TERMS)))
         self._arguments: tuple[Any, ...] = (
             compile_units()["drive"],
             wait_us,
             self._addresses,
             self._actions,
+            self._own_streams,
+            self._rates,
             self._reward_weights,
-            np.array(layout_.stream_priorities, np.int64),
-            np.array([MODE_CODES[mode] for mode in layout_.modes], np.int64),
-            np.array(layout_.quarters, np.int64),
-            np.zeros((count, slots, len(PendingColumn))),
+            plan.rows,
+            plan.choices,
+            np.zeros((count, pending_slots, len(PendingColumn))),
             np.zeros((count, running_slots, len(RunningColumn))),
             np.zeros((count, slots, len(TenantColumn))),
-            np.zeros((count, 4 * slots + len(COST_TERMS) + len(Scalar))),
-            np.zeros((count, 3, slots), np.int64),
+            np.zeros((count, slots, len(Sum))),
+            np.zeros((count, len(Scalar))),
+            np.zeros((count, len(COST_TERMS))),
             self.reasons,
-            self.rewards,
             self.costs,
             self.times_us,
             self.masks,
@@ -108,6 +113,8 @@ class EnvBatch:
     def _touch(self, e: int, problem: Problem, cost: float) -> None:
         self._actions[e] = NO_ACTION
         self.costs[e] = cost
+        self._own_streams[e] = self._layout.own_streams_from(problem.streams)
+        self._rates[e, : len(problem.programs)] = rates(problem)
         self._reward_weights[e] = reward_weights(problem)
         self.reasons[e] = layout.FLUSH
         self.times_us[e] = 0.0

@@ -75,7 +75,7 @@ def document() -> str:
 def datasheet(scenario: Scenario) -> str:
     """What is particular to one environment, as Markdown."""
     layout = _layout(scenario)
-    spaces = ObservationEncoder(layout.slots, layout.running_slots).space()
+    spaces = ObservationEncoder(layout.slots, layout.running_slots, layout.lookahead).space()
     shapes = ", ".join(f"`{name}` {box.shape}" for name, box in spaces.items())
     lines = [f"## `{env_id(scenario.name)}`", "", f"{scenario.summary}.", ""]
     lines += [
@@ -117,21 +117,15 @@ def _tenant_row(row: int, tenant: Tenant) -> str:
 
 
 def _action_rows(layout: ActionLayout, names: Sequence[str]) -> list[str]:
-    """One row for the actions of a slot, which differ only in the choice (priority, mode, size)."""
-    priorities = ", ".join(str(priority) for priority in layout.stream_priorities)
-    modes = ", ".join(layout.modes)
-    sizes = ", ".join(f"{quarters}/4" for quarters in layout.quarters)
-    launches = [f"launch the pending kernel of {name} at stream priority {priorities}" for name in names]
-    preempts = [f"preempt the kernel in running slot {slot}: {modes}" for slot in range(layout.running_slots)]
-    partitions = [f"confine {name} to {sizes} of the SMs" for name in names]
-    runs = [("wait", 1)]
-    runs += [(meaning, len(layout.stream_priorities)) for meaning in launches]
-    runs += [(meaning, len(layout.modes)) for meaning in preempts if layout.modes]
-    runs += [(meaning, len(layout.quarters)) for meaning in partitions if layout.quarters]
-    rows, first = [], 0
-    for meaning, size in runs:
-        rows.append(f"| {first} | {meaning} |" if size == 1 else f"| {first} to {first + size - 1} | {meaning} |")
-        first += size
+    """One row for the actions of a slot, which differ only in the choice."""
+    rows, first = ["| 0 | wait |"], 1
+    for name, slots in layout.parts():
+        words = ", ".join(layout.words(name))
+        for slot in range(slots):
+            last = first + layout.choices(name) - 1
+            numbers = f"{first}" if first == last else f"{first} to {last}"
+            rows.append(f"| {numbers} | {layout.subject(name, slot, names)}: {words} |")
+            first = last + 1
     return rows
 
 

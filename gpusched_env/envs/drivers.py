@@ -1,4 +1,4 @@
-"""What runs an environment's episode: any device through views and commands, or the compiled one without Python."""
+"""What runs an environment's episode, and that for any device: through views and commands."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.compiled import layout as compiled
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.batch import EnvBatch
-from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown, select
+from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.device import Device
@@ -64,52 +62,6 @@ class Driver(Protocol):
 
     def restore(self, state: Any) -> None:
         """Go back to a state exactly."""
-
-
-class BatchDriver:
-    """The compiled device: a batch of one environment."""
-
-    def __init__(self, layout: ActionLayout, wait_us: float) -> None:
-        self._batch = EnvBatch(1, layout, wait_us=wait_us)
-        self.device: Device = self._batch.devices[0]
-        self.mask = self._batch.masks[0]
-
-    @property
-    def view(self) -> View:
-        return self.device.view()
-
-    @property
-    def deciding(self) -> bool:
-        return bool(self._batch.reasons[0] == compiled.DECIDE)
-
-    @property
-    def cost(self) -> float:
-        return float(self._batch.costs[0])
-
-    @property
-    def time_us(self) -> float:
-        return float(self._batch.times_us[0, 1])
-
-    @property
-    def illegal(self) -> int:
-        return self._batch.illegal(0)
-
-    def reset(self, problem: Problem, seed: int, record: Detail) -> None:
-        self._batch.begin(0, problem, seed, record)
-        self._batch.run()
-
-    def step(self, action: int) -> None:
-        self._batch.step(action)
-
-    def observe(self) -> Observation:
-        return {name: table[0].copy() for name, table in self._batch.observations.items()}
-
-    def save(self) -> Any:
-        return self._batch.save(0)
-
-    def restore(self, state: Any) -> None:
-        self._batch.load(0, state)
-        self._batch.run()
 
 
 @dataclass(slots=True)
@@ -166,7 +118,10 @@ class DeviceDriver:
         point = self._point
         illegal = point.illegal
         if point.mask[action]:
-            self.device.apply(self._layout.decode(action, point.view, wait_us=self._wait_us, shown=point.shown))
+            command = self._layout.decode(
+                action, point.view, wait_us=self._wait_us, streams=point.problem.streams, shown=point.shown
+            )
+            self.device.apply(command)
         else:
             self.device.apply(Wait(point.view.time_us + self._wait_us))
             illegal += 1
@@ -188,7 +143,7 @@ class DeviceDriver:
 
     def _look(self, problem: Problem, view: View | None, illegal: int = 0) -> Point:
         now = view if view is not None else self.device.view()
-        shown = select(now, self._encoder.slots, self._encoder.running_slots)
+        shown = self._layout.select(now)
         if view is not None:
             mask = self._layout.mask(now, shown)
         else:

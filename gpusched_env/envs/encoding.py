@@ -34,20 +34,23 @@ NO_KERNEL = -1.0
 
 
 @cached()
-def gather_pending(pending: Floats, shown: Floats) -> None:
-    """Write what pending slots show: of each tenant the launchable kernel, else the oldest.
+def gather_pending(pending: Floats, lookahead: int, shown: Floats) -> None:
+    """Write what pending slots show: slot ``tenant * lookahead + k`` the ``k``-th oldest pending launch of a tenant.
 
     Args:
-        pending: shape ``(n, len(PendingColumn))``, oldest first within a tenant.
-        shown: written, shape ``(slots, len(PendingColumn))``, by tenant; ``ID`` is -1 without a kernel.
+        pending: shape ``(n, len(PendingColumn))``, tenant after tenant, oldest first.
+        lookahead: slots of a tenant.
+        shown: written, shape ``(pending slots, len(PendingColumn))``; ``ID`` is -1 of an empty slot.
     """
     _clear(shown)
+    last = -1
+    k = 0
     for row in range(pending.shape[0]):
         tenant = int(pending[row, PendingColumn.TENANT])
-        if shown[tenant, ID] == NO_KERNEL or (
-            pending[row, PendingColumn.LAUNCHABLE] == 1.0 and shown[tenant, PendingColumn.LAUNCHABLE] != 1.0
-        ):
-            _copy_row(pending, row, shown, tenant)
+        k = k + 1 if tenant == last else 0
+        last = tenant
+        if k < lookahead:
+            _copy_row(pending, row, shown, tenant * lookahead + k)
 
 
 @cached()
@@ -120,8 +123,8 @@ def _clip(x: float) -> float:
 
 
 @njit()
-def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, out: Features) -> None:
-    """Write the ``pending`` table, shape ``(slots, len(PendingFeature))``."""
+def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots: int, out: Features) -> None:
+    """Write the ``pending`` table, shape ``(pending slots, len(PendingFeature))``."""
     now = scalars[Scalar.TIME_US]
     sms = scalars[Scalar.SMS]
     launched = math.inf
@@ -132,9 +135,10 @@ def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, out: Feature
         if tenants[tenant, TenantColumn.JOBS_WAITING] > 0.0:
             active = min(active, tenants[tenant, TenantColumn.PRIORITY])
     out[:] = 0.0
-    for slot in range(tenants.shape[0]):
+    for slot in range(shown.shape[0]):
         if shown[slot, ID] == NO_KERNEL:
             continue
+        tenant = int(shown[slot, PendingColumn.TENANT])
         priority = shown[slot, PendingColumn.PRIORITY]
         per_sm = max(1.0, shown[slot, PendingColumn.BLOCKS_PER_SM])
         age_us = now - shown[slot, PendingColumn.JOB_ARRIVED_US]
@@ -153,15 +157,19 @@ def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, out: Feature
         out[slot, PendingFeature.WAITED] = _log_us(shown[slot, PendingColumn.WAITED_US])
         out[slot, PendingFeature.JOB_AGE] = _log_us(age_us)
         out[slot, PendingFeature.JOB_SLOWDOWN] = _saturate(
-            max(age_us, 0.0) + left_us, tenants[slot, TenantColumn.ALONE_US]
+            max(age_us, 0.0) + left_us, tenants[tenant, TenantColumn.ALONE_US]
         )
         out[slot, PendingFeature.JOB_LEFT] = _log_us(left_us)
         out[slot, PendingFeature.SLACK] = _slack(
-            shown[slot, PendingColumn.DEADLINE_US] - now - left_us, tenants[slot, TenantColumn.SLO_US]
+            shown[slot, PendingColumn.DEADLINE_US] - now - left_us, tenants[tenant, TenantColumn.SLO_US]
         )
         out[slot, PendingFeature.PREEMPTED] = shown[slot, PendingColumn.PREEMPTED]
         out[slot, PendingFeature.MORE_URGENT_LAUNCHED] = 1.0 if launched < priority else 0.0
         out[slot, PendingFeature.MORE_URGENT_ACTIVE] = 1.0 if active < priority else 0.0
+        out[slot, PendingFeature.TENANT] = (tenant + 1.0) / tenant_slots
+        out[slot, PendingFeature.UPSTREAM] = _saturate(shown[slot, PendingColumn.UPSTREAM], COUNT_HALF)
+        out[slot, PendingFeature.GRAPH] = 1.0 if shown[slot, PendingColumn.NODES] > 1.0 else 0.0
+        out[slot, PendingFeature.CHILD] = 1.0 if shown[slot, PendingColumn.PARENT] >= 0.0 else 0.0
 
 
 @njit()
@@ -233,6 +241,7 @@ def encode_tenants(tenants: Floats, scalars: Floats, out: Features) -> None:
         out[tenant, TenantFeature.MEAN_SLOWDOWN] = _saturate(tenants[tenant, TenantColumn.MEAN_TURNAROUND_US], alone_us)
         out[tenant, TenantFeature.PARTITION_FIRST] = _clip(tenants[tenant, TenantColumn.PARTITION_FIRST] / sms)
         out[tenant, TenantFeature.PARTITION_SMS] = _clip(tenants[tenant, TenantColumn.PARTITION_SMS] / sms)
+        out[tenant, TenantFeature.REJECTABLE] = 1.0 if tenants[tenant, TenantColumn.NEWEST_REJECTABLE] >= 0.0 else 0.0
 
 
 @njit()
@@ -242,9 +251,10 @@ def encode_device(pending_shown: Floats, tenants: Floats, scalars: Floats, runni
     soonest = math.inf
     longest = 0.0
     launched = 0.0
+    for slot in range(pending_shown.shape[0]):
+        if pending_shown[slot, ID] != NO_KERNEL:
+            launchable += pending_shown[slot, PendingColumn.LAUNCHABLE]
     for tenant in range(tenants.shape[0]):
-        if pending_shown[tenant, ID] != NO_KERNEL:
-            launchable += pending_shown[tenant, PendingColumn.LAUNCHABLE]
         launched += tenants[tenant, TenantColumn.KERNELS_LAUNCHED]
         left_us = tenants[tenant, TenantColumn.RUNNING_LEFT_US]
         if left_us < math.inf:
@@ -273,20 +283,21 @@ def encode(
     out_tenants: Features,
     out_device: Features,
 ) -> None:
-    """Write one observation. The kernels that are not shown count through the tenants' columns.
+    """Write one observation. The launches that are not shown count through the tenants' columns.
 
     Args:
-        pending_shown: float64, shape ``(slots, len(PendingColumn))``, as :func:`gather_pending` writes it;
-            ``slots`` is at least the number of tenants, rows beyond those are not read.
+        pending_shown: float64, shape ``(pending slots, len(PendingColumn))``, as :func:`gather_pending` writes it; a
+            multiple of the tenant slots.
         running_shown: float64, shape ``(running_slots, len(RunningColumn))``, as :func:`gather_running` does.
-        tenants: a View's table, float64, shape ``(tenants, len(TenantColumn))``.
+        tenants: a View's table, float64, shape ``(tenants, len(TenantColumn))``; at most as many as tenant slots.
         scalars: shape ``(len(Scalar),)``.
-        out_pending: shape ``(slots, len(PendingFeature))``.
+        out_pending: shape ``(pending slots, len(PendingFeature))``.
         out_running: shape ``(running_slots, len(RunningFeature))``.
-        out_tenants: shape ``(slots, len(TenantFeature))``.
+        out_tenants: shape ``(tenant slots, len(TenantFeature))``.
         out_device: shape ``(len(DeviceFeature),)``.
     """
-    encode_pending(pending_shown, tenants, scalars, out_pending)
-    encode_running(running_shown, tenants, scalars, pending_shown.shape[0], out_running)
+    tenant_slots = out_tenants.shape[0]
+    encode_pending(pending_shown, tenants, scalars, tenant_slots, out_pending)
+    encode_running(running_shown, tenants, scalars, tenant_slots, out_running)
     encode_tenants(tenants, scalars, out_tenants)
     encode_device(pending_shown, tenants, scalars, running_shown.shape[0], out_device)

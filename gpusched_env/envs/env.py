@@ -13,7 +13,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from gpusched_env.devices import make_device
-from gpusched_env.envs.drivers import BatchDriver, DeviceDriver, Driver
+from gpusched_env.envs.drivers import DeviceDriver, Driver
 from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
 from gpusched_env.envs.options import episode_scenario
 from gpusched_env.envs.render import Renderer, RenderMode
@@ -35,31 +35,40 @@ SEED_LIMIT = 2**31
 class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     """Decide when the kernels of several tenants are launched on one GPU, and what makes way for them.
 
-    Every tenant's host issues kernels; each waits until the agent launches it into the tenant's stream, and
-    then shares the GPU's SMs and memory bandwidth with whatever else runs. The agent is asked at decision
+    Every tenant's host issues kernels (or CUDA graphs, which are one launch each); each waits until the agent launches
+    it, and then shares the GPU's SMs and memory bandwidth with whatever else runs. The agent is asked at decision
     epochs: a job arrived or completed, a kernel became ready or completed, a preemption took effect, or a
     wait ran out, and there is something to choose. It is asked again at the same instant until it waits.
 
     ### Actions
-    `Discrete`. Action 0 waits for the next epoch, but `wait_us` at most. Then, in order: launch the pending
-    kernel of tenant slot s at stream priority p; if the scenario offers `preempt`, preempt the kernel of
-    running slot r in mode m; if it offers `partition`, confine the later launches of tenant s to 1/4, 2/4,
-    3/4 or all SMs (even rows count from SM rank 0, odd rows from the other end). At one instant, a tenant's
-    partition can be set once and a kernel of it preempted once, so that time passes whatever an agent does.
-    `info["action_mask"]` (int8) and `action_masks()` (bool) tell which are legal; waiting always is. An
+    `Discrete`. Action 0 waits for the next epoch, but `wait_us` at most. Then, in order, what the scenario offers:
+
+    - *Launch* what stands in a pending slot, at one of the `stream_priorities`; where the scheduler has `streams` of
+      its own, into its program's stream or into one of them. Pending slot `s * lookahead + k` has the `k`-th oldest
+      pending launch of the tenant in slot `s`.
+    - *Preempt* what stands in running slot `r`, in one of the ways of `preemption`. `save-part` is three actions: save
+      the kernel's blocks on 1/4, 2/4 or 3/4 of the SMs, on the side away from its tenant's own partitions.
+    - *Confine* the later launches of tenant `s` to 1/4, 2/4, 3/4 or all SMs (even rows count from SM rank 0, odd rows
+      from the other end).
+    - *Reject* a job of tenant `s`: the oldest that can be rejected, or the newest (if it is another).
+
+    At one instant, a tenant's partition can be set once and a kernel preempted once, so that time passes whatever an
+    agent does. `info["action_mask"]` (int8) and `action_masks()` (bool) tell which are legal; waiting always is. An
     illegal action counts as a wait.
 
     ### Observation
-    `Dict` of float32 arrays of fixed shape within -1 to 1: tables `pending`, `running` and `tenants`, vector
-    `device`. Empty slots are rows of zeros; a table's first column, `PRESENT`, tells them apart. The columns
-    (`gpusched_env.envs.features`) hold only what a scheduler on a real host can know.
+    `Dict` of float32 arrays of fixed shape within -1 to 1: tables `pending` (a row a pending slot), `running` and
+    `tenants`, vector `device`. Empty slots are rows of zeros; a table's first column, `PRESENT`, tells them apart. The
+    columns (`gpusched_env.envs.features`) hold only what a scheduler on a real host can know.
 
     ### Reward
     Minus the growth of the scenario's cost over the step, so that the return is exactly minus the episode's
     cost: the weighted sum of the terms in `gpusched_env.scenarios.scenario.Reward`. The first step includes
     what accrued before the first decision, and the last one a charge for jobs that were not completed
-    (`gpusched_env.scheduling.reward`). In `Toy`, the cost is the turnaround in ms, batch with weight 1
-    and urgent with weight 3; both jobs are there at time 0:
+    (`gpusched_env.scheduling.reward`). A rejected job costs at once what it would have cost if it had stayed
+    undone until the horizon, and misses its objective: giving up a job never pays by itself, but makes room for
+    others. In `Toy`, the cost is the turnaround in ms, batch with weight 1 and urgent with weight 3; both jobs
+    are there at time 0:
 
     | action | meaning | time after it, us | reward |
     |---|---|---|---|
@@ -73,7 +82,8 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     The return is -1.04: batch took 0.410 ms, urgent 0.210 ms, and 1 x 0.410 + 3 x 0.210 = 1.04.
 
     ### End
-    Terminated when every tenant with a number of jobs has completed them; truncated at the horizon.
+    Terminated when every tenant with a number of jobs has completed them or had them rejected; truncated at the
+    horizon.
 
     ### Info
     `action_mask`, `time_us` (simulated), `elapsed_us` (of this step, for semi-Markov learners) and
@@ -116,7 +126,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
             raise InputError(f"render_mode is {render_mode!r}; {did_you_mean(render_mode, known)}")
         self.scenario = resolve_scenario(scenario, overrides)
         self.layout = lay_out(self.scenario, slots=slots, running_slots=running_slots)
-        self.encoder = ObservationEncoder(self.layout.slots, running_slots)
+        self.encoder = ObservationEncoder(self.layout.slots, running_slots, self.layout.lookahead)
         self.observation_space = self.encoder.space()
         self.action_space = self.layout.space()
         self.render_mode = render_mode
@@ -124,6 +134,9 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         self.problem = build_problem(self.scenario)
         self._driver: Driver
         if device == "compiled":
+            # The other devices need nothing of this one.
+            from gpusched_env.envs.batch_driver import BatchDriver
+
             self._driver = BatchDriver(self.layout, wait_us)
         else:
             behind = make_device(device) if isinstance(device, str) else device

@@ -39,9 +39,13 @@ OF_SLO = "of the SLO"
 
 
 class PendingFeature(Feature):
-    """Table ``pending``: row = tenant, the oldest kernel of it that waits for the scheduler."""
+    """Table ``pending``: launches that wait for the scheduler, kernels and graphs.
 
-    PRESENT = ("1 if the tenant has a pending kernel; otherwise the row is 0", FLAG, 0, 1, "pending.tenant")
+    Row ``tenant * lookahead + k`` has the ``k``-th oldest one of a tenant, with the scenario's look-ahead: with 1, a
+    row is a tenant's oldest.
+    """
+
+    PRESENT = ("1 if a launch stands in this row; otherwise the row is 0", FLAG, 0, 1, "pending.id")
     LAUNCHABLE = ("1 if it can be launched now", FLAG, 0, 1, "pending.launchable")
     URGENCY = ("1 / (1 + the tenant's priority): 1 for the most urgent", "-", 0, 1, "pending.priority")
     PROFILED = ("profiled duration alone; 0 if never measured", LOG_US, 0, 1, "pending.profiled_us")
@@ -84,12 +88,16 @@ class PendingFeature(Feature):
         1,
         "tenants.priority, tenants.jobs_waiting",
     )
+    TENANT = ("(row of its tenant + 1) / tenant rows", SHARE, 0, 1, "pending.tenant")
+    UPSTREAM = ("unfinished operations that it is known to wait for, over 4", RATIO, 0, 1, "pending.upstream")
+    GRAPH = ("1 if it is a graph, which runs as a unit and cannot be preempted", FLAG, 0, 1, "pending.nodes")
+    CHILD = ("1 if a running kernel launched it from the device", FLAG, 0, 1, "pending.parent")
 
 
 class RunningFeature(Feature):
-    """Table ``running``: launched, unfinished kernels.
+    """Table ``running``: launched, unfinished kernels and graphs.
 
-    Kernels that have started come first, then the oldest kernel of every other tenant, then the rest;
+    Those that have started come first, then the oldest one of every other tenant, then the rest;
     oldest launch first within each group. What exceeds the rows is not shown (``device.HIDDEN``).
     """
 
@@ -163,6 +171,7 @@ class TenantFeature(Feature):
     MEAN_SLOWDOWN = ("exponential mean of turnarounds over alone", RATIO, 0, 1, "tenants.mean_turnaround_us")
     PARTITION_FIRST = ("first SM of its partition, of all SMs", SHARE, 0, 1, "tenants.partition_first")
     PARTITION_SMS = ("SMs of its partition, of all SMs", SHARE, 0, 1, "tenants.partition_sms")
+    REJECTABLE = ("1 if a job of it could be rejected now", FLAG, 0, 1, "tenants.newest_rejectable")
 
 
 class DeviceFeature(Feature):
@@ -173,7 +182,13 @@ class DeviceFeature(Feature):
     BUSY_SMS = ("SMs with a resident block, of all", SHARE, 0, 1, "busy_sms")
     OCCUPANCY = ("resident threads, of the GPU's maximum", SHARE, 0, 1, "occupancy")
     DRAM = ("DRAM traffic, of the nominal bandwidth", SHARE, 0, 1, "dram")
-    LAUNCHABLE = ("tenants with a launchable kernel, of the tenant rows", SHARE, 0, 1, "pending.launchable")
+    LAUNCHABLE = (
+        "shown launches that can be launched now, of the pending rows",
+        SHARE,
+        0,
+        1,
+        "pending.launchable",
+    )
     LAUNCHED = ("launched, unfinished kernels, over 4", RATIO, 0, 1, "tenants.kernels_launched")
     HIDDEN = ("launched kernels beyond the rows of `running`, over 4", RATIO, 0, 1, "tenants.kernels_launched")
     SOONEST_LEFT = (

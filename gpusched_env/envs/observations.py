@@ -21,21 +21,21 @@ RUNNING_SLOTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The kernels that the slots of observations and actions stand for: rows of a View's tables, copied.
+    """The launches that the slots of observations and actions stand for: rows of a View's tables, copied.
 
     Column ``ID`` of an empty slot is -1.
     """
 
     pending: Floats
-    """By tenant; shape ``(slots, len(PendingColumn))``."""
+    """By pending slot; shape ``(slots * lookahead, len(PendingColumn))``."""
     running: Floats
     """By running slot, empty ones last; shape ``(running_slots, len(RunningColumn))``."""
 
 
-def select(view: View, slots: int, running_slots: int) -> Shown:
-    """What the slots show of ``view``; ``slots`` is at least the number of its tenants."""
-    shown = Shown(np.empty((slots, len(PendingColumn))), np.empty((running_slots, len(RunningColumn))))
-    gather_pending(view.pending.array, shown.pending)
+def select(view: View, slots: int, running_slots: int, lookahead: int = 1) -> Shown:
+    """What the slots show of ``view``; ``slots`` is at least the number of its tenants, each has ``lookahead``."""
+    shown = Shown(np.empty((slots * lookahead, len(PendingColumn))), np.empty((running_slots, len(RunningColumn))))
+    gather_pending(view.pending.array, lookahead, shown.pending)
     gather_running(view.running.array, np.empty(slots, np.bool_), shown.running)
     return shown
 
@@ -57,18 +57,20 @@ class ObservationEncoder:
     """Tenant rows; at least the number of tenants."""
     running_slots: int
     """Rows for launched kernels."""
+    lookahead: int = 1
+    """Rows for pending launches of each tenant."""
 
     def space(self) -> spaces.Dict:
         """The observation space, bounded column by column."""
-        rows = {"pending": self.slots, "running": self.running_slots, "tenants": self.slots}
+        rows = {"pending": self.slots * self.lookahead, "running": self.running_slots, "tenants": self.slots}
         return spaces.Dict({name: _box(features, rows.get(name)) for name, features in TABLES.items()})
 
     def encode(self, view: View, shown: Shown | None = None) -> Observation:
         """The observation of ``view``, in newly allocated arrays."""
-        shown = shown if shown is not None else select(view, self.slots, self.running_slots)
+        shown = shown if shown is not None else select(view, self.slots, self.running_slots, self.lookahead)
         pending, running, tenants, device = TABLES.values()
         observation: Observation = {
-            "pending": np.empty((self.slots, len(pending)), np.float32),
+            "pending": np.empty((self.slots * self.lookahead, len(pending)), np.float32),
             "running": np.empty((self.running_slots, len(running)), np.float32),
             "tenants": np.empty((self.slots, len(tenants)), np.float32),
             "device": np.empty(len(device), np.float32),

@@ -28,7 +28,7 @@ def episode_scenario(base: Scenario, options: dict[str, Any], layout: ActionLayo
         )
     if ActionLayout.of(scenario, layout.slots, layout.running_slots) != layout:
         raise InputError(
-            "reset option scenario: commands, stream_priorities and preemption shape the action space; "
-            "give them to gym.make instead"
+            "reset option scenario: commands, stream_priorities, streams, preemption and lookahead "
+            "shape the action space; give them to gym.make instead"
         )
     return scenario

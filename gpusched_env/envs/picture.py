@@ -19,7 +19,7 @@ LEFT = 150
 RIGHT = 16
 TOP = 58
 LANE = 46
-"""Height of a tenant's stream."""
+"""Height of a tenant's row of kernels."""
 GRAPH = 52
 """Height of the graph of SM use."""
 SM_PANEL = 264
@@ -57,7 +57,7 @@ def window_us(problem: Problem) -> float:
 def picture(problem: Problem, view: View, timeline: Timeline, span_us: float | None = None) -> NDArray[np.uint8]:
     """The last ``span_us`` of an episode (by default :func:`window_us`), uint8 of shape ``(height, width, 3)``.
 
-    A stream shows its kernels as boxes and, in a strip below, how long they were pending. The SM panel
+    A tenant's row shows its kernels as boxes and, in a strip below, how long they were pending. The SM panel
     colours each SM by the tenants whose blocks it held, the stronger the more of its threads were in use.
     Finished kernels come from the timeline (detail ``kernels``), block residencies from detail ``blocks``.
     """
@@ -121,13 +121,15 @@ class _Picture:
             tick += step
 
     def _streams(self) -> None:
-        view = self.view
+        view, rejections = self.view, self.timeline.rejections.exact
         for row, name in enumerate(self.names):
             top = TOP + row * LANE
             self.pen.line((16, top, WIDTH - RIGHT, top), fill=GRID)
             self.pen.rectangle((16, top + 9, 25, top + 18), fill=_colour(row))
             self.pen.text((32, top + 6), _clip(self.pen, name, LEFT - 40, self.small), fill=INK, font=self.small)
             jobs = f"jobs: {view.tenants.jobs_waiting[row]:.0f} in, {view.tenants.jobs_done[row]:.0f} done"
+            given_up = int((rejections[:, 0] == row).sum())
+            jobs += f", {given_up} rejected" if given_up else ""
             self.pen.text((32, top + 22), jobs, fill=FAINT, font=self.small)
         kernels = self.timeline.kernels.dict()
         recent = np.flatnonzero(kernels["ended_us"] >= self.start_us)
@@ -209,6 +211,9 @@ class _Picture:
         blocks = blocks[(blocks[:, 4] >= self.start_us) & (blocks[:, 3] < self.end_us)]
         kernels, of_kernel = np.unique(blocks[:, 1], return_inverse=True)
         owners = self._owners(kernels)
+        # Of a graph that runs, a view does not show the nodes.
+        known = owners[of_kernel, 0] >= 0
+        blocks, of_kernel = blocks[known], of_kernel[known]
         row, threads = owners[of_kernel, 0].astype(np.int64), owners[of_kernel, 1]
         used = blocks[:, 2] * threads / gpu.limits.threads
         began, ended = (np.clip(blocks[:, column], self.start_us, self.end_us) for column in (3, 4))
@@ -223,15 +228,16 @@ class _Picture:
         return shares
 
     def _owners(self, kernels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Tenant and threads a block of launch ids; shape ``(ids, 2)``."""
+        """Tenant and threads a block of launch ids, -1 where they are not known; shape ``(ids, 2)``."""
         finished = self.timeline.kernels.array
         of = {int(k[0]): (k[1], int(k[3])) for k in finished[np.isin(finished[:, 0], kernels)]}
         for table in (self.view.running, self.view.pending):
             of |= {int(k): (t, int(i)) for k, t, i in zip(table.id, table.tenant, table.identity, strict=True)}
-        owners = np.zeros((len(kernels), 2))
+        owners = np.full((len(kernels), 2), -1.0)
         for position, kernel in enumerate(kernels):
-            tenant, identity = of[int(kernel)]
-            owners[position] = tenant, self.problem.kernels[identity].footprint.threads
+            if int(kernel) in of:
+                tenant, identity = of[int(kernel)]
+                owners[position] = tenant, self.problem.kernels[identity].footprint.threads
         return owners
 
 

@@ -6,21 +6,19 @@ any other device, on tables that the compiled device fills.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from gpusched_env.compiling import cached
-from gpusched_env.devices.compiled.access import clients, env_at, problem, programs
-from gpusched_env.devices.compiled.commands import LAUNCH, PREEMPT, SET_PARTITION, WAIT
+from gpusched_env.devices.compiled.access import clients, env_at, problem
 from gpusched_env.devices.compiled.intrinsics import call
-from gpusched_env.devices.compiled.layout import CLOSED_LOOP, DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
-from gpusched_env.devices.compiled.meter import board_power_w
-from gpusched_env.devices.compiled.views import fill_tenant, occupancy, show_pending, show_running
+from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
+from gpusched_env.devices.compiled.views import fill_tenants, occupancy, show_pending, show_running
 from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import Scalar
-from gpusched_env.envs.masking import fill_mask, partition_first, partition_sms
-from gpusched_env.scheduling.reward import jobs_left, weigh
-from gpusched_env.scheduling.view import RunningColumn
+from gpusched_env.envs.numbering import fill_mask, numbers_at
+from gpusched_env.hardware.clock import PS_PER_US, to_ps
+from gpusched_env.scheduling.commands import WAITING
+from gpusched_env.scheduling.reward import Sum, charge
 
 
 @cached(_nrt=False, nogil=True)
@@ -32,17 +30,18 @@ def step_range(
     wait_us,
     addresses,
     actions,
+    own_streams,
+    tenant_rates,
     reward_weights,
-    stream_priorities,
-    modes,
-    quarters,
+    slices,
+    choices,
     pending_shown,
     running_shown,
     tenants_shown,
-    scratch,
-    numbers,
+    sums,
+    scalars,
+    terms,
     reasons,
-    rewards,
     costs,
     times,
     masks,
@@ -61,15 +60,17 @@ def step_range(
             on that had to be served.
         drive_at: ``drive`` of :func:`~gpusched_env.devices.compiled.entry.compile_units`.
         addresses: int64 ``(n,)``, of the environments.
-        actions: int64 ``(n,)``, in the order of :class:`~gpusched_env.envs.actions.ActionLayout`, whose
-            ``stream_priorities``, ``modes`` and ``quarters`` follow; -1: none, just run (after a reset).
+        actions: int64 ``(n,)``, of the action space that ``slices`` and ``choices`` lay out; -1: none, just run
+            (after a reset).
+        own_streams: int64 ``(n,)``: row of the first of the scheduler's own streams.
+        tenant_rates: float64 ``(n, slots, len(Rate))``, of :func:`~gpusched_env.scheduling.reward.rates`.
         reward_weights: float64 ``(n, terms)``.
+        slices, choices: ``rows`` and ``choices`` of a :class:`~gpusched_env.envs.numbering.Plan`.
         pending_shown, running_shown, tenants_shown: what slots stand for, as in a View, ``(n, slots, columns)``.
-        scratch: float64 ``(n, 4 * slots + terms + scalars)``.
-        numbers: int64 ``(n, 3, slots)``, scratch.
+        sums, scalars, terms: float64 ``(n, slots, len(Sum))``, ``(n, len(Scalar))`` and ``(n, terms)``, scratch.
         reasons: int64 ``(n,)``: why each stopped (:mod:`~gpusched_env.devices.compiled.layout`).
-        rewards, costs: float64 ``(n,)``: of this step; total so far.
-        times: float64 ``(n, 2)``: simulated time of the observation before, and of this one.
+        costs: float64 ``(n,)``: total so far.
+        times: float64 ``(n, 2)``: simulated time of the observation before, and of this one, in microseconds.
         masks: bool ``(n, actions)``: what is legal, read and then written.
         out_pending, out_running, out_tenants, out_device: the observations, float32.
 
@@ -77,14 +78,25 @@ def step_range(
         how many environments have to be served.
     """
     unserved = 0
+    lookahead = out_pending.shape[1] // out_tenants.shape[1]
     for e in range(first, last):
         w = env_at(addresses[e], 0)
+        tenants = problem(w).tenants
+        sms = problem(w).sms
         if fresh:
-            times[e, 0] = w.now_us
+            times[e, 0] = w.now_ps / PS_PER_US
             if reasons[e] == DECIDE and actions[e] >= 0:
+                action = actions[e]
+                if not masks[e, action]:
+                    w.illegal += 1
+                    action = 0
                 act(
-                    w, actions[e], wait_us, stream_priorities, modes, quarters, masks[e], running_shown[e],
-                    out_pending.shape[1],
+                    w,
+                    numbers_at(
+                        slices, choices, pending_shown[e], running_shown[e], tenants_shown[e, :tenants], sms,
+                        own_streams[e], action,
+                    ),
+                    wait_us,
                 )  # fmt: skip
         elif not to_serve(reasons[e]):
             continue
@@ -93,35 +105,27 @@ def step_range(
         if to_serve(reason):
             unserved += 1
             continue
-        show_pending(w, pending_shown[e])
-        show_running(w, numbers[e], running_shown[e])
-        tenants = problem(w).tenants
-        for tenant in range(tenants):
-            fill_tenant(w, tenant, tenants_shown[e, tenant])
-        slots = out_pending.shape[1]
-        total = cost(w, scratch[e], slots, tenants, reward_weights[e], reason == OVER)
-        rewards[e] = costs[e] - total
-        costs[e] = total
-        times[e, 1] = w.now_us
-        sms = problem(w).sms
+        show_pending(w, lookahead, pending_shown[e])
+        show_running(w, running_shown[e])
+        fill_tenants(w, tenants_shown[e, :tenants])
+        costs[e] = cost(w, sums[e, :tenants], tenant_rates[e], reward_weights[e], terms[e], reason == OVER)
+        times[e, 1] = w.now_ps / PS_PER_US
         if reason == DECIDE:
             fill_mask(
-                pending_shown[e], running_shown[e], tenants_shown[e, :tenants], sms, stream_priorities.size, modes,
-                quarters, masks[e],
+                slices, choices, pending_shown[e], running_shown[e], tenants_shown[e, :tenants], sms, masks[e]
             )  # fmt: skip
         else:
             for action in range(masks.shape[1]):
                 masks[e, action] = action == 0
-        scalars = scratch[e, 4 * slots + reward_weights.shape[1] :]
-        scalars[Scalar.TIME_US] = w.now_us
-        scalars[Scalar.HORIZON_US] = problem(w).horizon_us
-        scalars[Scalar.SMS] = sms
-        scalars[Scalar.BUSY_SMS] = w.busy_sms
-        scalars[Scalar.OCCUPANCY] = occupancy(w)
-        scalars[Scalar.DRAM] = w.traffic / problem(w).nominal_bytes_per_us
+        scalars[e, Scalar.TIME_US] = times[e, 1]
+        scalars[e, Scalar.HORIZON_US] = problem(w).horizon_us
+        scalars[e, Scalar.SMS] = sms
+        scalars[e, Scalar.BUSY_SMS] = w.busy_sms
+        scalars[e, Scalar.OCCUPANCY] = occupancy(w)
+        scalars[e, Scalar.DRAM] = w.traffic / problem(w).nominal_bytes_per_us
         encode(
-            pending_shown[e], running_shown[e], tenants_shown[e, :tenants], scalars, out_pending[e], out_running[e],
-            out_tenants[e], out_device[e],
+            pending_shown[e], running_shown[e], tenants_shown[e, :tenants], scalars[e], out_pending[e],
+            out_running[e], out_tenants[e], out_device[e],
         )  # fmt: skip
     return unserved
 
@@ -133,74 +137,27 @@ def to_serve(reason):
 
 
 @njit(_nrt=False, no_cpython_wrapper=True)
-def act(w, action, wait_us, stream_priorities, modes, quarters, mask, running, slots):
-    """Give an environment the command that an action stands for; an illegal one is a wait."""
-    w.command_first = 0
-    w.command_sms = 0
-    preemptions = 1 + slots * stream_priorities.size
-    partitions = preemptions + running.shape[0] * modes.size
-    if not mask[action] or action == 0:
-        w.illegal += action != 0
-        w.command = WAIT
-        w.command_until_us = w.now_us + wait_us
-    elif action < preemptions:
-        w.command = LAUNCH
-        w.command_tenant = (action - 1) // stream_priorities.size
-        w.command_choice = stream_priorities[(action - 1) % stream_priorities.size]
-    elif action < partitions:
-        w.command = PREEMPT
-        w.command_tenant = int(running[(action - preemptions) // modes.size, RunningColumn.TENANT])
-        w.command_choice = modes[(action - preemptions) % modes.size]
-    else:
-        tenant = (action - partitions) // quarters.size
-        size = quarters[(action - partitions) % quarters.size]
-        w.command = SET_PARTITION
-        w.command_tenant = tenant
-        w.command_first = partition_first(problem(w).sms, size, tenant)
-        w.command_sms = partition_sms(problem(w).sms, size)
+def act(w, meaning, wait_us):
+    """Give an environment a command in numbers, as :func:`~gpusched_env.envs.numbering.numbers_at` has them."""
+    w.command, w.command_target, w.command_choice, w.command_stream, w.command_first, w.command_sms = meaning
+    if w.command == WAITING:
+        # At least a picosecond: waiting may not stop the clock.
+        w.command_until_ps = w.now_ps + max(1, to_ps(wait_us))
 
 
 @njit(_nrt=False, no_cpython_wrapper=True)
-def cost(w, scratch, slots, tenants, reward_weights, over):
+def cost(w, sums, tenant_rates, reward_weights, terms, over):
     """The total cost of an environment so far; ``over``: at the end of its episode."""
-    jobs_us = scratch[:tenants]
-    misses = scratch[slots : slots + tenants]
-    weights = scratch[2 * slots : 2 * slots + tenants]
-    alone_us = scratch[3 * slots : 3 * slots + tenants]
-    energy_j = w.energy_j + w.power_w * (w.now_us - w.gpu_since_us) * 1e-6
-    makespan_us = min(w.now_us, w.done_us)
-    peak_w = board_power_w(problem(w), problem(w).sms, problem(w).nominal_bytes_per_us)
-    for tenant in range(tenants):
-        client = clients(w, tenant)
-        in_system = client.arrived - client.completed
-        jobs_us[tenant] = client.jobs_us + in_system * (w.now_us - client.jobs_since_us)
-        misses[tenant] = client.slo_misses
-        program = programs(w, tenant)
-        weights[tenant] = program.weight
-        alone_us[tenant] = program.alone_us
-        if over:
-            waiting, unsent = jobs_left(
-                float(client.arrived),
-                float(client.completed),
-                program.jobs,
-                program.arrivals == CLOSED_LOOP,
-                program.start_us,
-                program.think_us,
-                program.alone_us,
-                w.now_us,
-            )
-            left_us = (waiting + unsent) * program.alone_us
-            jobs_us[tenant] += left_us
-            misses[tenant] += unsent if program.slo_us < np.inf else 0.0
-            energy_j += left_us * peak_w * 1e-6
-            makespan_us += left_us if program.jobs >= 0 else 0.0
-    return weigh(
-        jobs_us,
-        misses,
-        energy_j,
-        makespan_us,
-        weights,
-        alone_us,
-        reward_weights,
-        scratch[4 * slots : 4 * slots + reward_weights.size],
-    )
+    for tenant in range(sums.shape[0]):
+        c = clients(w, tenant)
+        in_system = c.arrived - c.completed - c.rejected
+        sums[tenant, Sum.JOBS_US] = c.jobs_us + in_system * ((w.now_ps - c.jobs_since_ps) / PS_PER_US)
+        sums[tenant, Sum.SLO_MISSES] = c.slo_misses
+        sums[tenant, Sum.ARRIVED] = c.arrived
+        sums[tenant, Sum.COMPLETED] = c.completed
+        sums[tenant, Sum.REJECTED] = c.rejected
+    energy_j = w.energy_j + w.power_w * ((w.now_ps - w.gpu_since_ps) / PS_PER_US) * 1e-6 + w.charged_energy_j
+    makespan_us = min(w.now_ps, w.done_ps) / PS_PER_US + w.charged_makespan_us
+    return charge(
+        sums, energy_j, makespan_us, w.now_ps / PS_PER_US, over, tenant_rates, reward_weights, terms
+    )  # fmt: skip

@@ -78,7 +78,11 @@ def time_text(us: float) -> str:
 
 
 def kernel_name(problem: Problem, identity: int, width: int) -> str:
-    """A kernel's name without return type, namespaces and arguments, at most ``width`` long."""
+    """A kernel's name without return type, namespaces and arguments, or a graph's; at most ``width`` long."""
+    if identity >= len(problem.kernels):
+        # Graphs' names are made up of plain words.
+        name = problem.graphs[identity - len(problem.kernels)].name
+        return name if len(name) <= width else name[: width - 1] + "…"
     name = problem.kernels[identity].kernel.name
     if name.startswith("_Z"):
         # Mangled: identifiers stand behind their lengths (literals behind a type's letter); the longest says most.

@@ -120,7 +120,7 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
         most = max(self._scenarios.bases, key=lambda base: len(base.tenants))
         self.layout = lay_out(most, slots=slots, running_slots=running_slots)
         self._scenarios.check(self.layout)
-        encoder = ObservationEncoder(self.layout.slots, running_slots)
+        encoder = ObservationEncoder(self.layout.slots, running_slots, self.layout.lookahead)
         self.single_observation_space, self.single_action_space = encoder.space(), self.layout.space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)

@@ -35,6 +35,10 @@ class Offer(Protocol):
     def stream_priorities(self) -> tuple[int, ...]: ...
     @property
     def preemption(self) -> tuple[PreemptionName, ...]: ...
+    @property
+    def lookahead(self) -> int: ...
+    @property
+    def own_streams(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,11 @@ class Knowledge:
     """Host time of one decision."""
     horizon_us: float
     """The episode ends here at the latest."""
+
+    @property
+    def own_streams(self) -> int:
+        """Streams of the scheduler's own, the last of :attr:`streams`."""
+        return sum(stream.tenant < 0 for stream in self.streams)
 
     @property
     def duration_us(self) -> NDArray[np.float64]:

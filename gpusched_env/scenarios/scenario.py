@@ -79,6 +79,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     workload_sets: WorkloadSets | None = None
     """Variants to train on and to evaluate on; see :mod:`gpusched_env.scenarios.variants`."""
 
+    @property
+    def own_streams(self) -> int:
+        """:attr:`streams`, as whoever knows of the scenario calls them."""
+        return self.streams
+
 
 def scenario_names() -> list[str]:
     """Names of the shipped scenarios, sorted."""

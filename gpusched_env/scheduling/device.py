@@ -20,7 +20,7 @@ class Device(Protocol):
 
     @property
     def done(self) -> bool:
-        """Every tenant with a finite number of jobs has completed them (and there is one)."""
+        """Every tenant with a finite number of jobs has completed them, or had them rejected (and there is one)."""
 
     @property
     def timeline(self) -> Timeline:

@@ -28,8 +28,10 @@ class TenantMetrics:
 
     name: str
     completed: int
+    rejected: int
+    """Jobs that the scheduler gave up."""
     unfinished: int
-    """Jobs that arrived and had not completed when the episode ended."""
+    """Jobs that arrived and had neither completed nor been rejected when the episode ended."""
     turnaround_mean_us: float
     turnaround_p50_us: float
     turnaround_p95_us: float
@@ -41,8 +43,8 @@ class TenantMetrics:
     """Normalised progress, about 0 to 1: time that the completed jobs need alone over the time that the
     tenant's host was at work on them. 0 if jobs arrived and none completed, NaN if none arrived."""
     slo_attainment: float
-    """Jobs completed within the SLO over jobs with a known outcome: those, and the ones whose deadline passed,
-    completed or not. Jobs that were still within their deadline at the end do not count. NaN without either."""
+    """Jobs completed within the SLO over jobs with a known outcome: those, the ones whose deadline passed, completed or
+    not, and rejected ones. Jobs that were still within their deadline at the end do not count. NaN without any."""
     throughput_per_s: float
     """Completed jobs over the length of the episode."""
 
@@ -68,7 +70,7 @@ class Metrics:
     makespan_us: float
     """Until the workload was done, or until the end of the episode."""
     done: bool
-    """The workload was completed before the horizon."""
+    """The workload was completed (or rejected) before the horizon."""
     decisions: int
     """Commands that the scheduler gave."""
     end_us: float
@@ -98,11 +100,12 @@ def episode_metrics(episode: Episode) -> Metrics:
                 turnaround_us=completed[mine] - arrived[mine],
                 service_us=completed[mine] - started[mine],
                 arrived=int(costs.arrived[row]),
+                rejected=int(costs.rejected[row]),
                 missed=float(costs.slo_misses[row]),
                 end_us=episode.end_us,
             )
         )
-    served = [t for t in tenants if t.completed + t.unfinished > 0]
+    served = [t for t in tenants if t.completed + t.rejected + t.unfinished > 0]
     all_completed = sum(t.completed for t in tenants)
     terms = cost_terms(problem, costs)
     return Metrics(
@@ -128,6 +131,7 @@ def _tenant_metrics(
     turnaround_us: NDArray[np.float64],
     service_us: NDArray[np.float64],
     arrived: int,
+    rejected: int,
     missed: float,
     end_us: float,
 ) -> TenantMetrics:
@@ -146,7 +150,8 @@ def _tenant_metrics(
     return TenantMetrics(
         name=program.tenant.name,
         completed=completed,
-        unfinished=arrived - completed,
+        rejected=rejected,
+        unfinished=arrived - completed - rejected,
         turnaround_mean_us=mean,
         turnaround_p50_us=p50,
         turnaround_p95_us=p95,

@@ -8,9 +8,12 @@ At the end of an episode, what is left undone is charged as if it were done afte
 from its beginning and alone on the GPU:
 
 * Each job in the system adds the time of a job alone to its turnaround. The same goes for jobs of closed loops that
-  were never sent, for want of an answer (:func:`jobs_left`); these also miss their objective.
+  were never sent, for want of an answer (:func:`unsent_jobs`); these also miss their objective.
 * The energy is that of this time at the GPU's full power: no schedule draws more.
 * The makespan grows by that time, of tenants with a number of jobs.
+
+A rejected job has been charged the same when it was rejected, with the time until the horizon
+(:func:`gpusched_env.workload.host.reject`), and is not in the system any more.
 
 Otherwise work that does not complete before the horizon would be worth nothing, a tenant that waits for an answer
 before it asks again would cost least if it never got one, and the cheapest GPU would be an idle one.
@@ -18,6 +21,7 @@ before it asks again would cost least if it never got one, and the cheapest GPU 
 
 from __future__ import annotations
 
+import enum
 import math
 from typing import Final
 
@@ -36,6 +40,34 @@ COST_TERMS: Final = ("turnaround", "slowdown", "slo_miss", "energy", "makespan")
 Floats = NDArray[np.float64]
 
 
+class Sum(enum.IntEnum):
+    """Columns of what :func:`charge` is given of each tenant: of :class:`~gpusched_env.scheduling.costs.Costs`."""
+
+    JOBS_US = 0
+    SLO_MISSES = enum.auto()
+    ARRIVED = enum.auto()
+    COMPLETED = enum.auto()
+    REJECTED = enum.auto()
+
+
+class Rate(enum.IntEnum):
+    """Columns of what does not change during an episode: one row a tenant."""
+
+    WEIGHT = 0
+    """Of its jobs."""
+    ALONE_US = enum.auto()
+    """Profiled turnaround of a job alone."""
+    ALONE_J = enum.auto()
+    """Energy of that time at the GPU's full power."""
+    HAS_SLO = enum.auto()
+    JOBS = enum.auto()
+    """After how many it stops; -1: never."""
+    CLOSED_LOOP = enum.auto()
+    START_US = enum.auto()
+    THINK_US = enum.auto()
+    """Its arrivals; the times only matter in a closed loop."""
+
+
 def cost_terms(problem: Problem, costs: Costs) -> dict[str, float]:
     """Every cost term accumulated since the reset, before the scenario's reward weights.
 
@@ -48,45 +80,18 @@ def cost_terms(problem: Problem, costs: Costs) -> dict[str, float]:
         jobs past their SLO times the weight; ``energy`` in joules; ``makespan`` in milliseconds.
     """
     terms = np.empty(len(COST_TERMS))
-    charged = _with_what_is_left(problem, costs) if costs.over else costs
-    weigh(
-        charged.jobs_us,
-        charged.slo_misses,
-        float(charged.energy_j),
-        float(charged.makespan_us),
-        np.array([program.tenant.weight for program in problem.programs], np.float64),
-        np.array([program.alone_us for program in problem.programs], np.float64),
+    per_tenant = (costs.jobs_us, costs.slo_misses, costs.arrived, costs.completed, costs.rejected)
+    charge(
+        np.stack(per_tenant, axis=1),
+        float(costs.energy_j),
+        float(costs.makespan_us),
+        float(costs.time_us),
+        bool(costs.over),
+        rates(problem),
         reward_weights(problem),
         terms,
     )
     return dict(zip(COST_TERMS, terms.tolist(), strict=True))
-
-
-def _with_what_is_left(problem: Problem, costs: Costs) -> Costs:
-    """``costs`` with what the jobs left undone add to the terms."""
-    charged = Costs(len(problem.programs))
-    charged.jobs_us[:], charged.slo_misses[:] = costs.jobs_us, costs.slo_misses
-    charged.energy_j, charged.makespan_us = costs.energy_j, costs.makespan_us
-    peak_w = board_power_w(problem.gpu, problem.gpu.sms, problem.gpu.dram_bytes_per_us)
-    for row, program in enumerate(problem.programs):
-        tenant, alone_us = program.tenant, program.alone_us
-        loop = tenant.arrivals if isinstance(tenant.arrivals, ClosedLoop) else None
-        waiting, unsent = jobs_left(
-            float(costs.arrived[row]),
-            float(costs.completed[row]),
-            -1 if tenant.jobs is None else tenant.jobs,
-            loop is not None,
-            loop.start_us if loop is not None else 0.0,
-            loop.think_us if loop is not None else 0.0,
-            alone_us,
-            float(costs.time_us),
-        )
-        left_us = (waiting + unsent) * alone_us
-        charged.jobs_us[row] += left_us
-        charged.slo_misses[row] += unsent if tenant.slo_us is not None else 0.0
-        charged.energy_j += left_us * peak_w * 1e-6
-        charged.makespan_us += left_us if tenant.jobs is not None else 0.0
-    return charged
 
 
 def total_cost(problem: Problem, terms: dict[str, float]) -> float:
@@ -100,56 +105,62 @@ def reward_weights(problem: Problem) -> Floats:
     return np.array([getattr(reward, name) for name in COST_TERMS], np.float64)
 
 
+def rates(problem: Problem) -> Floats:
+    """Columns :class:`Rate` of a problem's tenants, shape ``(tenants, len(Rate))``."""
+    peak_w = board_power_w(problem.gpu, problem.gpu.sms, problem.gpu.dram_bytes_per_us)
+    table = np.zeros((len(problem.programs), len(Rate)))
+    for row, program in zip(table, problem.programs, strict=True):
+        tenant, alone_us = program.tenant, program.alone_us
+        row[Rate.WEIGHT] = tenant.weight
+        row[Rate.ALONE_US] = alone_us
+        row[Rate.ALONE_J] = alone_us * peak_w * 1e-6
+        row[Rate.HAS_SLO] = tenant.slo_us is not None and tenant.slo_us < math.inf
+        row[Rate.JOBS] = -1 if tenant.jobs is None else tenant.jobs
+        if isinstance(tenant.arrivals, ClosedLoop):
+            row[Rate.CLOSED_LOOP] = 1.0
+            row[Rate.START_US] = tenant.arrivals.start_us
+            row[Rate.THINK_US] = tenant.arrivals.think_us
+    return table
+
+
 @cached()
-def jobs_left(
-    arrived: float,
-    completed: float,
-    jobs: int,
-    closed_loop: bool,
-    start_us: float,
-    think_us: float,
-    alone_us: float,
-    end_us: float,
-) -> tuple[float, float]:
-    """What a tenant has left undone at the end of an episode.
+def unsent_jobs(rate: Floats, arrived: float, end_us: float) -> float:
+    """Jobs of a closed loop that were never sent, for want of an answer to the one before.
+
+    As many as the tenant alone on the GPU would have sent by then; none of an open process.
 
     Args:
-        arrived, completed: the tenant's of :class:`~gpusched_env.scheduling.costs.Costs`.
-        jobs: after how many it stops; -1: never.
-        closed_loop, start_us, think_us: its arrivals; the times only matter in a closed loop.
-        alone_us: profiled turnaround of a job alone.
+        rate: the tenant's row of :func:`rates`.
+        arrived: jobs that have arrived.
         end_us: the end of the episode.
-
-    Returns:
-        jobs in the system, and jobs of a closed loop that were never sent, for want of an answer to the one before:
-        as many as the tenant alone on the GPU would have sent by then.
     """
-    unsent = 0.0
-    if closed_loop and end_us >= start_us:
-        sent = 1.0 + math.floor((end_us - start_us) / (alone_us + think_us))
-        unsent = max(0.0, (min(sent, float(jobs)) if jobs >= 0 else sent) - arrived)
-    return arrived - completed, unsent
+    if rate[Rate.CLOSED_LOOP] == 0.0 or end_us < rate[Rate.START_US]:
+        return 0.0
+    sent = 1.0 + math.floor((end_us - rate[Rate.START_US]) / (rate[Rate.ALONE_US] + rate[Rate.THINK_US]))
+    most = rate[Rate.JOBS]
+    return max(0.0, float((min(sent, most) if most >= 0.0 else sent) - arrived))
 
 
 @cached()
-def weigh(
-    jobs_us: Floats,
-    slo_misses: Floats,
+def charge(
+    sums: Floats,
     energy_j: float,
     makespan_us: float,
+    end_us: float,
+    over: bool,
+    tenant_rates: Floats,
     weights: Floats,
-    alone_us: Floats,
-    reward_weights: Floats,
     terms_out: Floats,
 ) -> float:
-    """The arithmetic of costs, for Python and for compiled batches; sums run in order of tenants and terms.
+    """The one arithmetic of costs, for Python and for compiled batches; sums run in order of tenants and terms.
 
     Args:
-        jobs_us, slo_misses, energy_j, makespan_us: as in :class:`~gpusched_env.scheduling.costs.Costs`;
-            the first two of shape ``(tenants,)``.
-        weights: of the tenants' jobs, shape ``(tenants,)``.
-        alone_us: profiled turnaround of a job alone, shape ``(tenants,)``.
-        reward_weights: shape ``(len(COST_TERMS),)``.
+        sums: columns :class:`Sum`, shape ``(tenants, len(Sum))``.
+        energy_j, makespan_us: as in :class:`~gpusched_env.scheduling.costs.Costs`.
+        end_us: the present time.
+        over: whether the episode has ended, so that what is left undone is charged.
+        tenant_rates: columns :class:`Rate`, of at least as many rows.
+        weights: of the terms, shape ``(len(COST_TERMS),)``.
         terms_out: written, shape ``(len(COST_TERMS),)``: the terms of :func:`cost_terms`.
 
     Returns:
@@ -158,23 +169,34 @@ def weigh(
     turnaround_us = 0.0
     slowdown = 0.0
     misses = 0.0
-    for tenant in range(weights.size):
-        weighted_us = jobs_us[tenant] * weights[tenant]
+    for tenant in range(sums.shape[0]):
+        rate = tenant_rates[tenant]
+        jobs_us = sums[tenant, Sum.JOBS_US]
+        missed = sums[tenant, Sum.SLO_MISSES]
+        if over:
+            arrived = sums[tenant, Sum.ARRIVED]
+            unsent = unsent_jobs(rate, arrived, end_us)
+            left = arrived - sums[tenant, Sum.COMPLETED] - sums[tenant, Sum.REJECTED] + unsent
+            jobs_us += left * rate[Rate.ALONE_US]
+            missed += unsent * rate[Rate.HAS_SLO]
+            energy_j += left * rate[Rate.ALONE_J]
+            makespan_us += left * rate[Rate.ALONE_US] if rate[Rate.JOBS] >= 0.0 else 0.0
+        weighted_us = jobs_us * rate[Rate.WEIGHT]
         turnaround_us += weighted_us
-        slowdown += weighted_us / alone_us[tenant]
-        misses += slo_misses[tenant] * weights[tenant]
+        slowdown += weighted_us / rate[Rate.ALONE_US]
+        misses += missed * rate[Rate.WEIGHT]
     terms_out[0] = turnaround_us / 1e3
     terms_out[1] = slowdown
     terms_out[2] = misses
     terms_out[3] = energy_j
     terms_out[4] = makespan_us / 1e3
-    return weighted_sum(terms_out, reward_weights)
+    return weighted_sum(terms_out, weights)
 
 
 @cached()
-def weighted_sum(terms: Floats, reward_weights: Floats) -> float:
+def weighted_sum(terms: Floats, weights: Floats) -> float:
     """The sum of ``terms`` times their weights, in order."""
     total = 0.0
     for term in range(terms.size):
-        total += reward_weights[term] * terms[term]
+        total += weights[term] * terms[term]
     return total

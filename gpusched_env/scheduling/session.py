@@ -30,7 +30,7 @@ class Episode:
     end_us: float
     """Simulated time at the end."""
     done: bool
-    """The workload was completed (otherwise the horizon or an interrupt ended the run)."""
+    """The workload was completed or rejected (otherwise the horizon or an interrupt ended the run)."""
     decisions: int
     """Commands other than ``Wait``."""
     wall_s: float

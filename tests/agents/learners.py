@@ -46,7 +46,7 @@ def played(env: Sb3VecEnv, steps: int) -> Observation:
     """Observations after random legal actions, mostly launches."""
     rng = np.random.default_rng(1)
     layout = env.env.layout
-    first_other = 1 + layout.slots * len(layout.stream_priorities)
+    first_other = 1 + layout.pending_slots * layout.choices("launch")
     observations = env.reset()
     for _ in range(steps):
         masks = env.env.action_masks()

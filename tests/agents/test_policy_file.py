@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gpusched_env.agents import rows, rule
 from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.policies.rule import READS
 from gpusched_env.agents.policy_file import METADATA, read_policy
+from gpusched_env.agents.shipped import shipped_names, shipped_policy
+from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.made_up import made_up, written
 
 
@@ -69,6 +77,36 @@ def test_other_columns_are_refused_by_name(path: Path) -> None:
     del columns["device"]
     with pytest.raises(InputError, match="made for the tables pending, running, tenants;"):
         read_policy(described(path, columns=columns))
+
+
+def test_the_rule_needs_only_the_columns_that_it_reads(tmp_path: Path) -> None:
+    path = written(made_up("Toy", "rule"), tmp_path / "rule.npz")
+    info, _ = read_policy(path)
+    columns = {name: list(names) for name, names in info.columns.items()}
+    columns["pending"].remove("TENANT")
+    columns["device"].append("NOISE")
+    read_policy(described(path, columns=columns))
+    columns["tenants"].remove("MEAN_SLOWDOWN")
+    with pytest.raises(InputError, match="without MEAN_SLOWDOWN of tenants, which the rule reads; train and export"):
+        read_policy(described(path, columns=columns))
+
+
+def test_what_the_rule_reads_is_what_its_source_names() -> None:
+    found: dict[str, set[str]] = {name: set() for name in READS}
+    for table, column in re.findall(r"(Pending|Running|Tenant)Feature\.([A-Z_]+)", inspect.getsource(rule)):
+        found["tenants" if table == "Tenant" else table.lower()].add(column)
+    found["running"] |= set(re.findall(r"RunningFeature\.([A-Z_]+)", inspect.getsource(rows)))
+    assert {name: set(names) for name, names in READS.items()} == found
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_shipped_agents_fit_their_scenarios(name: str) -> None:
+    """They were made for observations with fewer columns."""
+    scenario = load_scenario(name)
+    policy = shipped_policy(scenario)
+    layout = policy.layout_for(scenario)
+    assert layout == ActionLayout.of(scenario, len(scenario.tenants), 8)
+    assert policy.layout_for(load_scenario(name, lookahead=3)) == replace(layout, lookahead=3)
 
 
 def test_wrong_weights_are_refused(path: Path) -> None:

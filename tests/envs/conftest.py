@@ -9,16 +9,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpusched_env.scheduling.view import PendingColumn, RunningColumn, Table, TenantColumn, View
+from gpusched_env.scheduling.view import (
+    DependencyColumn,
+    JobColumn,
+    PendingColumn,
+    RunningColumn,
+    Table,
+    TenantColumn,
+    View,
+)
 
 Row = dict[str, float]
 
 PENDING: Row = {"launchable": 1, "blocks": 132, "threads": 256, "blocks_per_sm": 4, "sms": 132, "profiled_us": 10}
+PENDING |= {"nodes": 1, "parent": -1}
 RUNNING: Row = {"started": 1, "blocks": 100, "profiled_us": 100, "deadline_us": math.inf, "idempotent": 1}
+RUNNING |= {"nodes": 1, "parent": -1}
 TENANT: Row = {
     "weight": 1, "slo_us": math.inf, "alone_us": 1000, "oldest_arrived_us": math.inf, "partition_sms": 132,
     "partitionable": 1,
 }  # fmt: skip
+JOB: Row = {"deadline_us": math.inf, "started_us": math.inf, "rejectable": 1}
 
 
 def _table(columns: Any, defaults: Row, rows: Sequence[Row]) -> Table:
@@ -33,11 +44,13 @@ def build_view(
     pending: Sequence[Row] = (),
     running: Sequence[Row] = (),
     tenants: Sequence[Row] = ({}, {}),
+    jobs: Sequence[Row] = (),
     **scalars: float,
 ) -> View:
     """A View from rows of named values; what is not named is a plausible default or 0.
 
-    The tenants' columns on launched kernels follow from ``running``, and what is preemptible from the row.
+    The tenants' columns on launched kernels follow from ``running``, those on rejectable jobs from ``jobs``, and what
+    is preemptible from the row.
     """
     running = [{"preemptible": _preemptible({**RUNNING, **row}), **row} for row in running]
     launched = [[{**RUNNING, **row} for row in running if row.get("tenant", 0) == i] for i in range(len(tenants))]
@@ -54,21 +67,32 @@ def build_view(
         pending=_table(PendingColumn, {**PENDING, "deadline_us": math.inf}, pending),
         running=_table(RunningColumn, RUNNING, running),
         tenants=_table(
-            TenantColumn, TENANT, [{**_launched(mine), **row} for mine, row in zip(launched, tenants, strict=True)]
+            TenantColumn,
+            TENANT,
+            [
+                {**_launched(mine), **_rejectable(i, jobs), **row}
+                for i, (mine, row) in enumerate(zip(launched, tenants, strict=True))
+            ],
         ),
+        jobs=_table(JobColumn, JOB, jobs),
+        dependencies=_table(DependencyColumn, {}, ()),
         **values,
     )
 
 
 def _preemptible(row: Row) -> float:
-    return float(row["started"] == 1 and not row.get("preempting", 0))
+    return float(row["started"] == 1 and not row.get("preempting", 0) and row["nodes"] == 1)
+
+
+def _rejectable(tenant: int, jobs: Sequence[Row]) -> Row:
+    mine = [row["job"] for row in jobs if row["tenant"] == tenant and row.get("rejectable", 1)]
+    return {"oldest_rejectable": min(mine, default=-1), "newest_rejectable": max(mine, default=-1)}
 
 
 def _launched(running: Sequence[Row]) -> Row:
     """What a tenant's row says of its launched kernels."""
     left = [max(0.0, row["profiled_us"] - row.get("elapsed_us", 0.0)) for row in running]
     started = [us for us, row in zip(left, running, strict=True) if row["started"]]
-    assert len(started) <= 1, "a stream runs its kernels in order"
     return {
         "kernels_launched": len(running),
         "launched_left_us": sum(left),
@@ -116,7 +140,7 @@ def build_random_view(seed: int, slots: int) -> View:
                     "id": 100 * tenant + k,
                     "tenant": tenant,
                     "priority": tenants[tenant]["priority"],
-                    "launchable": int(k == 0 and rng.random() < 0.8),
+                    "launchable": int(rng.random() < 0.6),
                     "blocks": int(rng.choice([1, 132, 10**7])),
                     "threads": int(rng.choice([32, 1024])),
                     "blocks_per_sm": int(rng.integers(1, 33)),
@@ -130,14 +154,17 @@ def build_random_view(seed: int, slots: int) -> View:
                     "deadline_us": arrived + slo,
                     "job_left_us": time(),
                     "preempted": int(rng.integers(0, 2)),
+                    "stream": tenant,
+                    "upstream": int(rng.integers(0, 30)),
+                    "nodes": int(rng.choice([1, 1, 40])),
+                    "parent": int(rng.choice([-1, -1, 7])),
                 }
             )
     running: list[Row] = []
     for k in range(int(rng.integers(0, 12))):
         tenant = int(rng.integers(0, len(tenants)))
-        # A preempted kernel that was launched again stands behind kernels that its stream runs after it.
-        others_started = any(row["tenant"] == tenant and row["started"] for row in running)
-        started = int(not others_started and rng.random() < 0.4)
+        started = int(rng.random() < 0.4)
+        nodes = int(rng.choice([1, 1, 40]))
         blocks = int(rng.choice([1, 5, 10**7]))
         waiting = int(rng.integers(0, blocks + 1))
         preempting = int(started and rng.random() < 0.3)
@@ -149,7 +176,7 @@ def build_random_view(seed: int, slots: int) -> View:
                 "stream_priority": -int(rng.integers(0, 6)),
                 "started": started,
                 "preempting": preempting,
-                "preemptible": int(started and not preempting and rng.random() < 0.8),
+                "preemptible": int(started and not preempting and nodes == 1 and rng.random() < 0.8),
                 "elapsed_us": started * time(),
                 "blocks": blocks,
                 "blocks_waiting": waiting,
@@ -159,9 +186,15 @@ def build_random_view(seed: int, slots: int) -> View:
                 "profiled_dram": float(rng.random()),
                 "deadline_us": float(rng.choice([math.inf, max(0.0, now + time() - time())])),
                 "idempotent": int(rng.integers(0, 2)),
+                "nodes": nodes,
             }
         )
-    return build_view(pending, running, tenants, time_us=now, horizon_us=max(now, 1.0))
+    jobs: list[Row] = [
+        {"tenant": tenant, "job": job, "rejectable": int(rng.random() < 0.6)}
+        for tenant in range(len(tenants))
+        for job in range(int(rng.integers(0, 4)))
+    ]
+    return build_view(pending, running, tenants, jobs, time_us=now, horizon_us=max(now, 1.0))
 
 
 @pytest.fixture(scope="session")

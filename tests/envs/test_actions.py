@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusched_env.envs import masking
 from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.numbering import plan_of
+from gpusched_env.envs.slices import SLICES, partition_sms
 from gpusched_env.errors import IllegalCommand, InputError
-from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, SetPartition, Wait
+from gpusched_env.scenarios.problem import Problem, Stream, build_problem
+from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scheduling.commands import (
+    COMMANDS,
+    Command,
+    Launch,
+    Partition,
+    Preempt,
+    Reject,
+    SetPartition,
+    Wait,
+)
+from gpusched_env.scheduling.legality import check
 from gpusched_env.scheduling.view import View
 
 ViewMaker = Callable[..., View]
 
 LAYOUT = ActionLayout(
-    slots=2, running_slots=2, stream_priorities=(0, -1), modes=("drain", "reset"), quarters=(1, 2, 3, 4)
+    slots=2, running_slots=2, stream_priorities=(0, -1), modes=("drain", "reset"), quarters=(1, 2, 3, 4), rejects=True
 )
 
 
@@ -27,15 +43,16 @@ def busy(make_view: ViewMaker) -> View:
     return make_view(
         pending=[{"id": 7, "tenant": 1}, {"id": 9, "tenant": 1, "launchable": 0}],
         running=[{"id": 3, "tenant": 0, "idempotent": 0}, {"id": 4, "tenant": 1, "started": 0}],
+        jobs=[{"tenant": 0, "job": 5}, {"tenant": 1, "job": 2}, {"tenant": 1, "job": 3}, {"tenant": 1, "job": 4}],
     )
 
 
-def decode(view: View, action: int) -> Command:
-    return LAYOUT.decode(action, view, wait_us=50.0)
+def decode(view: View, action: int, layout: ActionLayout = LAYOUT, streams: tuple[Stream, ...] = ()) -> Command:
+    return layout.decode(action, view, wait_us=50.0, streams=streams)
 
 
 def test_numbers_follow_the_documented_order(busy: View) -> None:
-    assert LAYOUT.n == 1 + 2 * 2 + 2 * 2 + 2 * 4
+    assert LAYOUT.n == 1 + 2 * 2 + 2 * 2 + 2 * 4 + 2 * 2
     assert LAYOUT.space().n == LAYOUT.n
     assert decode(busy, 0) == Wait(550.0)
     assert decode(busy, 3) == Launch(7, priority=0)
@@ -47,18 +64,83 @@ def test_numbers_follow_the_documented_order(busy: View) -> None:
     assert decode(busy, 12) == SetPartition(0, None)
     assert decode(busy, 13) == SetPartition(1, Partition(99, 33))
     assert decode(busy, 15) == SetPartition(1, Partition(33, 99))
+    assert decode(busy, 17) == Reject(0, 5)
+    assert decode(busy, 19) == Reject(1, 2)
+    assert decode(busy, 20) == Reject(1, 4)
     assert LAYOUT.describe(0) == "wait"
-    assert LAYOUT.describe(4) == "launch the pending kernel of tenant 1 at stream priority -1"
+    assert LAYOUT.describe(4) == "launch the pending kernel of tenant 1: stream priority -1"
+    assert LAYOUT.describe(4, ("a", "b")) == "launch the pending kernel of b: stream priority -1"
     assert LAYOUT.describe(6) == "preempt the kernel in running slot 0: reset"
-    assert LAYOUT.describe(15) == "confine tenant 1 to 3/4 of the SMs"
+    assert LAYOUT.describe(15) == "confine tenant 1: 3/4 of the SMs"
+    assert LAYOUT.describe(20) == "reject a job of tenant 1: the newest"
+
+
+def test_pending_slots_are_windows_of_the_tenants(make_view: ViewMaker) -> None:
+    layout = ActionLayout(2, 1, (0, -1), lookahead=3)
+    view = make_view(
+        pending=[
+            {"id": 4, "tenant": 0, "launchable": 0},
+            {"id": 6, "tenant": 0},
+            {"id": 5, "tenant": 1},
+        ]
+    )
+    assert layout.n == 1 + 2 * 3 * 2
+    assert layout.select(view).pending[:, 0].tolist() == [4, 6, -1, 5, -1, -1]
+    assert decode(view, 3, layout) == Launch(6, priority=0)
+    assert decode(view, 8, layout) == Launch(5, priority=-1)
+    assert np.flatnonzero(layout.mask(view)).tolist() == [0, 3, 4, 7, 8]
+    assert layout.describe(4) == "launch pending kernel 1 of tenant 0: stream priority -1"
+    assert layout.tenant_of("launch", 2) == 0
+    assert layout.tenant_of("launch", 3) == 1
+    with pytest.raises(IllegalCommand, match="action 5: pending slot 2 has nothing to launch"):
+        decode(view, 5, layout)
+
+
+def test_launches_into_streams_of_the_scheduler_s_own(make_view: ViewMaker) -> None:
+    layout = ActionLayout(2, 1, (0, -1), streams=2)
+    streams = (Stream(0, 0), Stream(1, -3), Stream(1, 0), Stream(-1, 0), Stream(-1, 0))
+    view = make_view(pending=[{"id": 7, "tenant": 0, "stream": 0, "preempted": 1}, {"id": 9, "tenant": 1, "stream": 1}])
+    assert layout.n == 1 + 2 * 6
+    commands = [Launch(9, p, stream=s) for s in (None, 3, 4) for p in (0, -1)]
+    assert [decode(view, action, layout, streams) for action in range(7, 13)] == commands
+    assert [layout.action_of(command, view, streams=streams) for command in commands] == list(range(7, 13))
+    # A preempted kernel goes back to its place.
+    assert np.flatnonzero(layout.mask(view)).tolist() == [0, 1, 2, *range(7, 13)]
+    assert layout.action_of(Launch(9, 0, stream=1), view, streams=streams) == 7, "its own, by name"
+    assert layout.action_of(Launch(7), view, streams=streams) == 1, "at the priority of its stream"
+    assert layout.action_of(Launch(9), view, streams=streams) is None, "-3 is not on offer"
+    assert (
+        layout.describe(12) == "launch the pending kernel of tenant 1: stream priority -1 in the scheduler's stream 1"
+    )
+    with pytest.raises(InputError, match="2 streams of the scheduler's own"):
+        decode(view, 9, layout)
+
+
+def test_partial_saves_free_sms_away_from_the_tenant_s_own_side(make_view: ViewMaker) -> None:
+    layout = ActionLayout(2, 2, (0,), ("save-part", "save"))
+    view = make_view(running=[{"id": 3, "tenant": 0}, {"id": 4, "tenant": 1}])
+    assert layout.n == 1 + 2 + 2 * 4
+    assert [decode(view, action, layout) for action in range(3, 7)] == [
+        Preempt(3, "save", Partition(99, 33)),
+        Preempt(3, "save", Partition(66, 66)),
+        Preempt(3, "save", Partition(33, 99)),
+        Preempt(3, "save"),
+    ]
+    assert decode(view, 7, layout) == Preempt(4, "save", Partition(0, 33))
+    assert layout.describe(8) == "preempt the kernel in running slot 1: save on 2/4 of the SMs"
+    for action in range(3, 11):
+        assert layout.action_of(decode(view, action, layout), view) == action
+    assert layout.action_of(Preempt(3, "save", Partition(0, 33)), view) is None, "the other side is not on offer"
+    whole = replace(layout, modes=("save",))
+    assert whole.action_of(Preempt(3, "save", Partition(99, 33)), view) is None, "not the whole kernel's action"
 
 
 def test_mask_by_hand(busy: View) -> None:
     legal = LAYOUT.mask(busy)
     assert legal.dtype == np.bool_
     # Wait; tenant 1's launches; draining the started kernel (it is not idempotent); any partition
-    # but the whole GPU, which both tenants have.
-    assert list(np.flatnonzero(legal)) == [0, 3, 4, 5, 9, 10, 11, 13, 14, 15]
+    # but the whole GPU, which both tenants have; tenant 0 has one job, which is not offered twice.
+    assert list(np.flatnonzero(legal)) == [0, 3, 4, 5, 9, 10, 11, 13, 14, 15, 17, 19, 20]
 
 
 def test_a_tenant_can_go_back_to_the_whole_gpu(make_view: ViewMaker) -> None:
@@ -68,67 +150,121 @@ def test_a_tenant_can_go_back_to_the_whole_gpu(make_view: ViewMaker) -> None:
     assert list(np.flatnonzero(LAYOUT.mask(view))) == [0, 9, 11, 12, 13, 15, 16]
 
 
-def test_a_kernel_being_preempted_cannot_be_preempted(make_view: ViewMaker) -> None:
+def test_a_kernel_being_preempted_and_a_graph_cannot_be_preempted(make_view: ViewMaker) -> None:
     view = make_view(running=[{"id": 3, "preempting": 1}, {"id": 4, "tenant": 1, "preempting": 0}])
+    assert list(np.flatnonzero(LAYOUT.mask(view)[5:9]) + 5) == [7, 8]
+    view = make_view(running=[{"id": 3, "nodes": 12}, {"id": 4, "tenant": 1}])
     assert list(np.flatnonzero(LAYOUT.mask(view)[5:9]) + 5) == [7, 8]
 
 
-@pytest.mark.parametrize(("action", "slot"), [(1, "pending slot 0"), (7, "running slot 1")])
-def test_an_empty_slot_names_itself(make_view: ViewMaker, action: int, slot: str) -> None:
+@pytest.mark.parametrize(
+    ("action", "what"),
+    [
+        (1, "pending slot 0 has nothing to launch"),
+        (7, "running slot 1 has nothing to preempt"),
+        (19, "tenant slot 1 has nothing to reject"),
+    ],
+)
+def test_an_empty_slot_names_itself(make_view: ViewMaker, action: int, what: str) -> None:
     view = make_view(pending=[{"tenant": 1}], running=[{"id": 3}])
-    with pytest.raises(IllegalCommand, match=slot):
+    with pytest.raises(IllegalCommand, match=f"action {action}: {what}"):
         decode(view, action)
 
 
 @pytest.mark.parametrize("action", [-1, LAYOUT.n])
 def test_numbers_outside_are_refused(busy: View, action: int) -> None:
-    with pytest.raises(InputError, match=f"action {action} is not in 0..16"):
+    with pytest.raises(InputError, match=f"action {action} is not in 0..20"):
         decode(busy, action)
     with pytest.raises(InputError):
         LAYOUT.describe(action)
 
 
-@given(seed=st.integers(0, 2**32), slots=st.integers(3, 5))
-def test_mask_agrees_with_the_rules_on_any_view(random_view: Callable[[int, int], View], seed: int, slots: int) -> None:
-    layout = ActionLayout(slots, 4, (0, -1, -2), ("drain", "save", "reset"), (1, 2, 3, 4))
+@functools.cache
+def problem(lookahead: int, streams: int) -> Problem:
+    """What offers everything; the tenants of a made-up view have a stream each, whatever its own tenants have."""
+    built = build_problem(
+        load_scenario(
+            "Toy",
+            commands=["launch", "preempt", "partition", "reject"],
+            preemption=["drain", "save", "reset", "save-part"],
+            stream_priorities=[0],
+            lookahead=lookahead,
+            streams=streams,
+        )
+    )
+    own = [Stream(-1, 0)] * streams
+    return replace(built, streams=(*(Stream(tenant, 0) for tenant in range(3)), *own))
+
+
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 2**32), slots=st.integers(3, 5), lookahead=st.sampled_from([1, 2, 5]), streams=st.integers(0, 2)
+)
+def test_the_mask_is_what_legality_accepts_on_any_view(
+    random_view: Callable[[int, int], View], seed: int, slots: int, lookahead: int, streams: int
+) -> None:
+    built = problem(lookahead, streams)
+    layout = ActionLayout.of(built.scenario, slots, 4)
     view = random_view(seed, 3)
     legal = layout.mask(view)
     assert legal[0]
     for action in range(layout.n):
         try:
-            command = layout.decode(action, view, wait_us=1.0)
+            command = decode(view, action, layout, built.streams)
         except IllegalCommand:
             assert not legal[action]
-        else:
-            assert legal[action] == allowed(command, view), layout.describe(action)
+            continue
+        before = layout.action_of(command, view, streams=built.streams)
+        if isinstance(command, Reject) and before != action:
+            assert not legal[action], "its oldest job is its newest: not offered twice"
+            continue
+        assert legal[action] == accepted(command, view, built), layout.describe(action)
 
 
-def allowed(command: Command, view: View) -> bool:
-    """The legality rules, in Python and from the command alone."""
-    if isinstance(command, Launch):
-        return bool(view.pending.launchable[list(view.pending.id).index(command.kernel)])
-    if isinstance(command, Preempt):
-        row = list(view.running.id).index(command.kernel)
-        reset_allowed = command.mode != "reset" or view.running.idempotent[row] == 1
-        return bool(view.running.preemptible[row] == 1 and reset_allowed)
-    if isinstance(command, SetPartition):
-        wanted = command.partition or Partition(0, view.sms)
-        now = view.tenants.partition_first[command.tenant], view.tenants.partition_sms[command.tenant]
-        changed = now != (wanted.first, wanted.sms)
-        return changed and bool(view.tenants.partitionable[command.tenant])
+def accepted(command: Command, view: View, built: Problem) -> bool:
+    try:
+        check(command, view, built)
+    except IllegalCommand:
+        return False
     return True
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 2**32), lookahead=st.sampled_from([1, 3]), streams=st.integers(0, 2))
+def test_commands_of_any_view_go_back_to_their_actions(
+    random_view: Callable[[int, int], View], seed: int, lookahead: int, streams: int
+) -> None:
+    built = problem(lookahead, streams)
+    layout = ActionLayout.of(built.scenario, 4, 4)
+    view = random_view(seed, 3)
+    for action in np.flatnonzero(layout.mask(view)).tolist():
+        command = decode(view, action, layout, built.streams)
+        assert layout.action_of(command, view, streams=built.streams) == action
+
+
+def test_every_command_but_the_wait_has_a_slice() -> None:
+    assert {part.command for part in SLICES} | {Wait} == set(COMMANDS)
+
+
+def test_what_a_scenario_does_not_offer_has_no_actions() -> None:
+    layout = ActionLayout.of(load_scenario("Toy"), 2, 8)
+    assert layout.parts() == [("launch", 2)]
+    assert plan_of(layout).n == layout.n == 3
+    assert [layout.choices(name) for name in ("launch", "preempt", "partition", "reject")] == [1, 0, 0, 0]
 
 
 @pytest.mark.parametrize(("sms", "sizes"), [(132, [33, 66, 99, 132]), (10, [2, 5, 7, 10]), (1, [1, 1, 1, 1])])
 def test_partition_sizes_round_down_to_at_least_one(sms: int, sizes: list[int]) -> None:
-    assert [masking.partition_sms(sms, quarters) for quarters in (1, 2, 3, 4)] == sizes
+    assert [partition_sms(sms, quarters) for quarters in (1, 2, 3, 4)] == sizes
 
 
 def test_commands_go_back_to_their_actions(busy: View) -> None:
-    # Waits all count as action 0; 1, 2: tenant 0 has no kernel.
-    for action in set(range(LAYOUT.n)) - {1, 2}:
+    # Waits all count as action 0; 1, 2: tenant 0 has no kernel; 18: its one job has the action before.
+    for action in set(range(LAYOUT.n)) - {1, 2, 18}:
         assert LAYOUT.action_of(decode(busy, action), busy) == action
+    assert LAYOUT.action_of(decode(busy, 18), busy) == 17
     assert LAYOUT.action_of(Wait(), busy) == 0
+    assert LAYOUT.action_of(SetPartition(1, Partition(7, 132)), busy) == 16, "all SMs are no confinement"
 
 
 @pytest.mark.parametrize(
@@ -140,8 +276,10 @@ def test_commands_go_back_to_their_actions(busy: View) -> None:
         Preempt(3, "save"),
         Preempt(7, "drain"),
         SetPartition(0, Partition(1, 33)),
+        Reject(1, 3),
+        Reject(0, -1),
     ],
-    ids=["not shown", "priority", "own partition", "mode", "not running", "partition"],
+    ids=["not shown", "priority", "own partition", "mode", "not running", "partition", "in between", "no job"],
 )
-def test_a_command_that_is_not_on_offer_has_no_action(busy: View, command: Command) -> None:
+def test_a_command_that_is_not_on_offer_has_no_action(busy: View, command: Any) -> None:
     assert LAYOUT.action_of(command, busy) is None

@@ -11,51 +11,72 @@ from numba import njit
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import TABLES
-from gpusched_env.envs.masking import DRAIN, RESET, fill_mask
-from gpusched_env.envs.observations import ObservationEncoder, scalars, select
+from gpusched_env.envs.numbering import fill_mask, numbers_at, plan_of
+from gpusched_env.envs.observations import ObservationEncoder, scalars
+from gpusched_env.scenarios.problem import Stream
+from gpusched_env.scheduling.commands import numbers_of
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
-LAYOUT = ActionLayout(4, 5, (0, -1), ("drain", "reset"), (1, 2))
+LAYOUT = ActionLayout(4, 5, (0, -1), ("drain", "save-part"), (1, 2), lookahead=2, streams=1, rejects=True)
 SMS = 132
 
 
 @njit
 def observe(
-    pending: Any, running: Any, tenants: Any, in_use: Any, values: Any, modes: Any, quarters: Any, out: Any, masks: Any
+    pending: Any,
+    running: Any,
+    tenants: Any,
+    in_use: Any,
+    values: Any,
+    slices: Any,
+    choices: Any,
+    out: Any,
+    masks: Any,
+    meanings: Any,
 ) -> None:
     for e in range(masks.shape[0]):
         table = tenants[e, : in_use[e]]
         encode(pending[e], running[e], table, values[e], out[0][e], out[1][e], out[2][e], out[3][e])
-        fill_mask(pending[e], running[e], table, SMS, 2, modes, quarters, masks[e])
+        fill_mask(slices, choices, pending[e], running[e], table, SMS, masks[e])
+        for action in range(masks.shape[1]):
+            meaning = numbers_at(slices, choices, pending[e], running[e], table, SMS, 7, action)
+            for number in range(6):
+                meanings[e, action, number] = meaning[number]
 
 
 def test_a_batch_gets_what_single_views_get(random_view: Callable[[int, int], View]) -> None:
     views = [random_view(seed, 4) for seed in range(30)]
     count = len(views)
-    encoder = ObservationEncoder(LAYOUT.slots, LAYOUT.running_slots)
+    encoder = ObservationEncoder(LAYOUT.slots, LAYOUT.running_slots, LAYOUT.lookahead)
     # What no function may read is not a number: rows beyond the tenants in use, other columns of empty rows.
-    pending = np.full((count, 4, len(PendingColumn)), np.nan)
+    pending = np.full((count, 8, len(PendingColumn)), np.nan)
     running = np.full((count, 5, len(RunningColumn)), np.nan)
     tenants = np.full((count, 4, len(TenantColumn)), np.nan)
     in_use = np.array([len(view.tenants) for view in views])
     running[:, :, RunningColumn.ID] = -1
+    pending[:, :, PendingColumn.ID] = -1
     for e, view in enumerate(views):
-        shown = select(view, 4, 5)
+        shown = LAYOUT.select(view)
         tenants[e, : in_use[e]] = view.tenants.array
-        pending[e, : in_use[e], PendingColumn.ID] = -1
         for table, rows in ((pending[e], shown.pending), (running[e], shown.running)):
             present = rows[:, 0] >= 0
             table[present] = rows[present]
     out = (
-        np.full((count, 4, len(TABLES["pending"])), np.nan, np.float32),
+        np.full((count, 8, len(TABLES["pending"])), np.nan, np.float32),
         np.full((count, 5, len(TABLES["running"])), np.nan, np.float32),
         np.full((count, 4, len(TABLES["tenants"])), np.nan, np.float32),
         np.full((count, len(TABLES["device"])), np.nan, np.float32),
     )
     masks = np.zeros((count, LAYOUT.n), np.bool_)
     values = np.array([scalars(view) for view in views])
-    observe(pending, running, tenants, in_use, values, np.array([DRAIN, RESET]), np.array([1, 2]), out, masks)
+    plan = plan_of(LAYOUT)
+    meanings = np.zeros((count, LAYOUT.n, 6), np.int64)
+    observe(pending, running, tenants, in_use, values, plan.rows, plan.choices, out, masks, meanings)
+    streams = (*[Stream(0, 0)] * 7, Stream(-1, 0))
     for e, view in enumerate(views):
         np.testing.assert_array_equal(masks[e], LAYOUT.mask(view))
+        for action in np.flatnonzero(masks[e])[1:].tolist():
+            command = LAYOUT.decode(action, view, wait_us=1.0, streams=streams)
+            assert tuple(meanings[e, action].tolist()) == numbers_of(command)[:6]
         for table, (name, expected) in zip(out, encoder.encode(view).items(), strict=True):
             np.testing.assert_array_equal(table[e], expected, err_msg=name)

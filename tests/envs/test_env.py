@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices import make_device
 from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.features import PendingFeature
 from gpusched_env.envs.registration import env_ids
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
@@ -384,7 +385,7 @@ class TestResetOptions:
 def test_vector_environments_of_gymnasium_work() -> None:
     envs = gymnasium.make_vec("gpusched/Toy-v0", num_envs=3, vectorization_mode="sync")
     observation, info = envs.reset(seed=[0, 1, 2])
-    assert observation["pending"].shape == (3, 2, 19)
+    assert observation["pending"].shape == (3, 2, len(PendingFeature))
     assert info["action_mask"].shape == (3, 3)
     for action in TOY_OPTIMUM:
         _, reward, terminated, *_ = envs.step(np.full(3, action))

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.errors import IllegalCommand
+from gpusched_env.scheduling.commands import Command
 
-ALL = ["launch", "preempt", "partition"]
+ALL = ["launch", "preempt", "partition", "reject"]
+WAYS = ["drain", "save", "reset", "save-part"]
 
 
 def check_here(env: GpuSchedulingEnv) -> None:
@@ -22,8 +24,14 @@ def check_here(env: GpuSchedulingEnv) -> None:
     snapshot, view = env.device.snapshot(), env.view
     before = [table.array.copy() for table in (view.pending, view.running, view.tenants)]
     for action in np.flatnonzero(~legal).tolist():
+        try:
+            command = decode(env, action)
+        except IllegalCommand:
+            continue
+        if env.layout.action_of(command, view, streams=env.problem.streams) != action:
+            continue  # The one job of a tenant is not offered twice.
         with pytest.raises(IllegalCommand):
-            env.device.apply(env.layout.decode(action, view, wait_us=env.wait_us))
+            env.device.apply(command)
     now = env.device.view()
     for table, old in zip((now.pending, now.running, now.tenants), before, strict=True):
         np.testing.assert_array_equal(table.array, old)
@@ -31,7 +39,11 @@ def check_here(env: GpuSchedulingEnv) -> None:
     for action in np.flatnonzero(legal).tolist():
         copy = type(env.device)()
         copy.restore(snapshot)
-        copy.apply(env.layout.decode(action, view, wait_us=env.wait_us))
+        copy.apply(decode(env, action))
+
+
+def decode(env: GpuSchedulingEnv, action: int) -> Command:
+    return env.layout.decode(action, env.view, wait_us=env.wait_us, streams=env.problem.streams)
 
 
 def walk(env: GpuSchedulingEnv, seed: int, steps: int, checked: int) -> set[str]:
@@ -44,7 +56,7 @@ def walk(env: GpuSchedulingEnv, seed: int, steps: int, checked: int) -> set[str]
             check_here(env)
         # Launches twice as often as the rest, so that something runs.
         legal = np.flatnonzero(env.action_masks())
-        action = int(rng.choice(legal if rng.random() < 0.5 else legal[: 1 + env.encoder.slots]))
+        action = int(rng.choice(legal if rng.random() < 0.5 else legal[: 1 + env.layout.pending_slots]))
         kinds.add(env.layout.describe(action).split()[0])
         _, _, terminated, truncated, _ = env.step(action)
         if terminated or truncated:
@@ -58,10 +70,11 @@ def walk(env: GpuSchedulingEnv, seed: int, steps: int, checked: int) -> set[str]
         {},
         {"commands": ALL},
         {"commands": ALL, "slots": 4, "running_slots": 1, "stream_priorities": [0, -1]},
+        {"commands": ALL, "preemption": WAYS, "lookahead": 3, "streams": 2},
         {"commands": ALL, "preemption": ["reset"], "decision_us": 7.0},
         {"commands": ALL, "contexts": "per-tenant"},
     ],
-    ids=["launch", "all", "few-rows", "slow-decisions", "sliced"],
+    ids=["launch", "all", "few-rows", "windows", "slow-decisions", "sliced"],
 )
 @pytest.mark.parametrize("device", ["compiled", "reference"])
 @settings(max_examples=8)
@@ -72,7 +85,7 @@ def test_toy(setting: dict[str, Any], device: str, seed: int) -> None:
 
 @functools.cache
 def three_tenants() -> GpuSchedulingEnv:
-    return GpuSchedulingEnv("ThreeTenants", commands=ALL)
+    return GpuSchedulingEnv("ThreeTenants", commands=ALL, preemption=WAYS, lookahead=2)
 
 
 @settings(max_examples=5)
@@ -83,4 +96,4 @@ def test_recorded_workloads(seed: int, steps: int) -> None:
 
 def test_the_walks_above_use_every_kind_of_command() -> None:
     kinds = walk(GpuSchedulingEnv("Toy", commands=ALL), seed=1, steps=25, checked=0)
-    assert kinds == {"wait", "launch", "preempt", "confine"}
+    assert kinds == {"wait", "launch", "preempt", "confine", "reject"}

@@ -27,7 +27,8 @@ def test_pending_slot_shows_the_head_kernel_of_its_tenant(make_view: ViewMaker) 
         pending=[
             {"id": 7, "tenant": 1, "priority": 1, "profiled_us": 40, "blocks": 132 * 4, "job_arrived_us": 100}
             | {"job_left_us": 600, "deadline_us": 1600, "profiled_gap_us": 3, "waited_us": 20, "profiled_issue": 0.5},
-            {"id": 9, "tenant": 1, "priority": 1, "profiled_us": 77, "launchable": 0},
+            {"id": 9, "tenant": 1, "priority": 1, "profiled_us": 77, "launchable": 0, "upstream": 4, "nodes": 12}
+            | {"parent": 3},
         ],
         running=[{"tenant": 0, "priority": 0}],
         tenants=[{"priority": 0}, {"priority": 1, "slo_us": 1500, "alone_us": 1000}],
@@ -56,9 +57,24 @@ def test_pending_slot_shows_the_head_kernel_of_its_tenant(make_view: ViewMaker) 
         "PREEMPTED": 0.0,
         "MORE_URGENT_LAUNCHED": 1.0,
         "MORE_URGENT_ACTIVE": 0.0,
+        "TENANT": 2 / 3,
+        "UPSTREAM": 0.0,
+        "GRAPH": 0.0,
+        "CHILD": 0.0,
     }
     shown = {feature.name: table[1, feature] for feature in PendingFeature}
     assert shown == pytest.approx(expected, rel=1e-6)
+    table = ObservationEncoder(slots=3, running_slots=2, lookahead=2).encode(view)["pending"]
+    assert table.shape == (6, len(PendingFeature))
+    assert not table[[0, 1, 4, 5]].any()
+    assert {feature.name: table[2, feature] for feature in PendingFeature} == pytest.approx(expected, rel=1e-6)
+    second = {feature.name: table[3, feature] for feature in PendingFeature}
+    assert {
+        name: second[name] for name in ("PRESENT", "LAUNCHABLE", "PROFILED", "TENANT", "UPSTREAM")
+    } == pytest.approx(
+        {"PRESENT": 1.0, "LAUNCHABLE": 0.0, "PROFILED": log_us(77), "TENANT": 2 / 3, "UPSTREAM": 0.5}, rel=1e-6
+    )
+    assert (second["GRAPH"], second["CHILD"]) == (1.0, 1.0)
 
 
 def test_running_slots_show_started_then_stream_heads_then_the_rest(make_view: ViewMaker) -> None:
@@ -78,18 +94,18 @@ def test_running_slots_show_started_then_stream_heads_then_the_rest(make_view: V
     assert select(view, slots=3, running_slots=2).running[:, RunningColumn.ID].tolist() == [2, 5]
 
 
-@given(seed=st.integers(0, 2**32), running_slots=st.integers(1, 14))
+@given(seed=st.integers(0, 2**32), running_slots=st.integers(1, 14), lookahead=st.integers(1, 4))
 def test_slots_show_what_their_rules_say(
-    random_view: Callable[[int, int], View], seed: int, running_slots: int
+    random_view: Callable[[int, int], View], seed: int, running_slots: int, lookahead: int
 ) -> None:
     view = random_view(seed, 4)
-    shown = select(view, 4, running_slots)
+    shown = select(view, 4, running_slots, lookahead)
     pending, running = view.pending, view.running
     for tenant in range(4):
         mine = [row for row in range(len(pending)) if pending.tenant[row] == tenant]
-        mine.sort(key=lambda row: -pending.launchable[row])
-        expected = pending.array[mine[0]] if mine else [-1.0, *[0.0] * (len(PendingColumn) - 1)]
-        np.testing.assert_array_equal(shown.pending[tenant], expected)
+        for k in range(lookahead):
+            expected = pending.array[mine[k]] if k < len(mine) else [-1.0, *[0.0] * (len(PendingColumn) - 1)]
+            np.testing.assert_array_equal(shown.pending[tenant * lookahead + k], expected)
     tenants = running.tenant.tolist()
     heads = [tenant not in tenants[:row] for row, tenant in enumerate(tenants)]
     order = sorted(range(len(running)), key=lambda row: 0 if running.started[row] else 1 if heads[row] else 2)
@@ -158,6 +174,7 @@ def test_tenant_row(make_view: ViewMaker) -> None:
             | {"partition_first": 66, "partition_sms": 66},
             {"jobs_waiting": 1, "oldest_arrived_us": 500},
         ],
+        jobs=[{"tenant": 0, "job": 7}, {"tenant": 1, "job": 0, "rejectable": 0}],
     )
     table = ObservationEncoder(slots=2, running_slots=1).encode(view)["tenants"]
     assert {feature.name: table[0, feature] for feature in TenantFeature} == pytest.approx(
@@ -181,25 +198,29 @@ def test_tenant_row(make_view: ViewMaker) -> None:
             "MEAN_SLOWDOWN": 0.5,
             "PARTITION_FIRST": 0.5,
             "PARTITION_SMS": 0.5,
+            "REJECTABLE": 1.0,
         },
         rel=1e-6,
     )
     assert table[1, TenantFeature.HOST_BUSY] == 1.0
+    assert table[1, TenantFeature.REJECTABLE] == 0.0
     assert table[1, TenantFeature.OLDEST_SLACK] == 1.0, "no SLO: nothing is late"
 
 
-@given(seed=st.integers(0, 2**32))
-def test_any_view_is_encoded_within_the_space(random_view: Callable[[int, int], View], seed: int) -> None:
-    encoder = ObservationEncoder(slots=4, running_slots=5)
+@given(seed=st.integers(0, 2**32), lookahead=st.integers(1, 3))
+def test_any_view_is_encoded_within_the_space(
+    random_view: Callable[[int, int], View], seed: int, lookahead: int
+) -> None:
+    encoder = ObservationEncoder(slots=4, running_slots=5, lookahead=lookahead)
     observation = encoder.encode(random_view(seed, 4))
     assert encoder.space().contains(observation)
     assert all(np.isfinite(table).all() for table in observation.values())
 
 
 def test_space_is_bounded_column_by_column() -> None:
-    space = ObservationEncoder(slots=2, running_slots=3).space()
+    space = ObservationEncoder(slots=2, running_slots=3, lookahead=4).space()
     assert {name: box.shape for name, box in space.items()} == {
-        "pending": (2, len(PendingFeature)),
+        "pending": (8, len(PendingFeature)),
         "running": (3, len(RunningFeature)),
         "tenants": (2, len(TenantFeature)),
         "device": (len(DeviceFeature),),
@@ -220,7 +241,7 @@ def test_compiled_encoder_does_what_its_source_says(
             monkeypatch.setattr(encoding, name, function.py_func)
     for view, expected in zip(views, compiled, strict=True):
         pending, running = np.empty((4, len(PendingColumn))), np.empty((5, len(RunningColumn)))
-        encoding.gather_pending(view.pending.array, pending)
+        encoding.gather_pending(view.pending.array, 1, pending)
         encoding.gather_running(view.running.array, np.empty(4, np.bool_), running)
         tables = {name: np.empty_like(table) for name, table in expected.items()}
         encoding.encode(pending, running, view.tenants.array, scalars(view), *tables.values())

@@ -62,7 +62,8 @@ def test_data_sheets_name_every_action_and_column() -> None:
     scenario = load_scenario("Toy", commands=["launch", "preempt", "partition"])
     sheet = datasheet(scenario)
     layout = ActionLayout.of(scenario, 2, 8)
-    assert f"| {layout.n - 4} to {layout.n - 1} | confine urgent to 1/4, 2/4, 3/4, 4/4 of the SMs |" in sheet
+    sizes = ", ".join(f"{quarters}/4 of the SMs" for quarters in (1, 2, 3, 4))
+    assert f"| {layout.n - 4} to {layout.n - 1} | confine urgent: {sizes} |" in sheet
     assert "| 3 to 5 | preempt the kernel in running slot 0: drain, save, reset |" in sheet
     whole = document()
     for table, features in TABLES.items():

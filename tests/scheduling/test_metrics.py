@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import Reward, load_scenario
 from gpusched_env.scheduling.costs import Costs
@@ -33,15 +34,17 @@ def episode(
     *,
     arrived: tuple[int, int],
     missed: tuple[int, int] = (0, 0),
+    rejected: tuple[int, int] = (0, 0),
     end_us: float = 1000.0,
 ) -> Episode:
     """An episode with completed ``jobs``: tenant, arrival, start, completion."""
     timeline = Timeline("jobs")
     for number, (tenant, *times) in enumerate(jobs):
-        timeline.jobs.add(tenant, number, *times)
+        timeline.jobs.add(tenant, number, *(to_ps(us) for us in times))
     costs = Costs(2)
     costs.arrived[:] = arrived
     costs.slo_misses[:] = missed
+    costs.rejected[:] = rejected
     costs.completed[:] = [sum(job[0] == tenant for job in jobs) for tenant in (BATCH, URGENT)]
     costs.jobs_us[:] = (600.0, 400.0)
     costs.makespan_us = end_us
@@ -84,6 +87,18 @@ def test_an_overdue_unfinished_job_is_a_miss_and_one_within_its_deadline_is_not(
     # One within the SLO (exactly), one overdue, one still in time: 1 of 2.
     assert urgent.slo_attainment == 0.5
     assert (urgent.completed, urgent.unfinished) == (1, 2)
+
+
+def test_rejected_jobs_missed_their_objective_and_are_not_left() -> None:
+    # Of five jobs one completed in time, two were rejected (misses, as the device counts them), two are still there.
+    jobs = [(URGENT, 0.0, 0.0, 250.0)]
+    metrics = episode_metrics(episode(toy(), jobs, arrived=(1, 5), missed=(0, 2), rejected=(1, 2)))
+    batch, urgent = metrics.tenants
+    assert (urgent.completed, urgent.rejected, urgent.unfinished) == (1, 2, 2)
+    assert urgent.slo_attainment == pytest.approx(1 / 3)
+    assert (batch.completed, batch.rejected, batch.unfinished) == (0, 1, 0)
+    assert batch.progress == 0.0
+    assert math.isnan(metrics.antt), "giving up all jobs of a tenant must not flatter"
 
 
 def test_a_starved_tenant_costs_progress_and_leaves_antt_undefined() -> None:

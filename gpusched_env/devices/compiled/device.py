@@ -94,6 +94,8 @@ class CompiledDevice:
 
     def view(self) -> View:
         """A snapshot at the present time, whether or not it is a decision epoch."""
+        # A batch takes steps behind this object's back: what it remembers may be of the past.
+        self._view = None
         return lazy_view(self).complete()
 
     def deadlock(self) -> DeadlockError:

@@ -57,7 +57,7 @@ def _dependencies(device: CompiledDevice) -> Table:
         pairs = np.empty((count, len(DependencyColumn)))
         look_dependencies(arena.address, lookahead, pairs)
     # A launch's own are found newest first.
-    order = {launch: place for place, launch in enumerate(device._look().pending.id.tolist())}
+    order = {launch: place for place, launch in enumerate(_pending(device).id.tolist())}
     rows = sorted(pairs[:count].tolist(), key=lambda row: (order[row[0]], row[1]))
     return _table(np.array(rows).reshape(-1, len(DependencyColumn)), DependencyColumn)
 

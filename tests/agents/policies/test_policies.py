@@ -16,7 +16,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from gpusched_env.agents.policies.registry import policy_names, policy_of
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.features import DeviceFeature, RunningFeature
+from gpusched_env.envs.features import DeviceFeature, PendingFeature, RunningFeature
 from gpusched_env.envs.observations import Observation
 from gpusched_env.errors import InputError
 from tests.agents.learners import CLASSES, EVERYTHING, environment, learner, played
@@ -34,7 +34,7 @@ def numbers_and_values(model: BaseAlgorithm, observations: Observation) -> tuple
 
 def with_tenants(observations: Observation, order: Sequence[int], rows: int) -> Observation:
     """The same states with tenant ``order[s]`` in slot ``s`` of ``rows``."""
-    before = observations["pending"].shape[1]
+    before = observations["tenants"].shape[1]
     changed = {name: table.copy() for name, table in observations.items()}
     for name in ("pending", "tenants"):
         table = np.zeros((len(changed[name]), rows, changed[name].shape[2]), np.float32)
@@ -43,6 +43,9 @@ def with_tenants(observations: Observation, order: Sequence[int], rows: int) -> 
     owner = np.rint(observations["running"][..., RunningFeature.TENANT] * before).astype(int)
     slot_of = np.array([0, *(1 + np.argsort(order))])
     changed["running"][..., RunningFeature.TENANT] = (slot_of[owner] / rows).astype(np.float32)
+    there = changed["pending"][..., PendingFeature.PRESENT] > 0.5
+    owners = (np.arange(rows) + 1) / np.float32(rows)
+    changed["pending"][..., PendingFeature.TENANT] = np.where(there, owners, 0.0)
     changed["device"][:, DeviceFeature.LAUNCHABLE] *= np.float32(before / rows)
     return changed
 

@@ -151,7 +151,9 @@ def test_a_resumed_training_shows_nothing_twice(tmp_path: Path, events: EventAcc
 
 
 def test_what_actions_count_as() -> None:
-    layout = ActionLayout(slots=3, running_slots=1, stream_priorities=(0, -1), modes=("drain",), quarters=(2, 4))
+    layout = ActionLayout(
+        slots=3, running_slots=1, stream_priorities=(0, -1), modes=("drain", "save-part"), quarters=(2, 4), lookahead=2
+    )
     labels, belongs = action_labels(layout, ("a", "b"))
     assert belongs.shape == (layout.n, len(labels))
 
@@ -159,11 +161,12 @@ def test_what_actions_count_as() -> None:
         return {label for label, member in zip(labels, belongs[action], strict=True) if member}
 
     assert of(0) == {"wait"}
-    assert of(1) == {"launch", "launch/a", "launch/priority_0"}
-    assert of(4) == {"launch", "launch/b", "launch/priority_-1"}
-    assert of(5) == {"launch", "launch/priority_0"}, "an empty tenant slot"
-    assert of(7) == {"preempt", "preempt/drain"}
-    assert of(8) == {"partition"}
+    assert of(1) == of(3) == {"launch", "launch/a", "launch/priority_0"}
+    assert of(6) == {"launch", "launch/b", "launch/priority_-1"}
+    assert of(9) == {"launch", "launch/priority_0"}, "an empty tenant slot"
+    assert of(13) == {"preempt", "preempt/drain"}
+    assert of(14) == of(16) == {"preempt", "preempt/save-part"}
+    assert of(17) == {"partition", "partition/a", "partition/2_of_4"}
 
 
 @pytest.mark.slow

@@ -1,0 +1,132 @@
+"""From the numbers of a flat action space to what is legal and what is meant: compiled, pure, for any slices."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.compiling import cached
+from gpusched_env.envs.encoding import Bools, Floats
+from gpusched_env.envs.slices import SLICES, Slice, legal, means
+from gpusched_env.scheduling.commands import CODES, WAITING
+
+if TYPE_CHECKING:
+    from gpusched_env.envs.actions import ActionLayout
+
+Ints = NDArray[np.int64]
+
+# Columns of ``Plan.rows``.
+CODE: Final = 0
+FIRST: Final = 1
+SLOTS: Final = 2
+CHOICES: Final = 3
+AT: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where each slice of an action space lies."""
+
+    slices: tuple[Slice, ...]
+    """Those with actions."""
+    rows: Ints
+    """One a slice: code of the command, first action, slots, choices of a slot, row of its first choice."""
+    choices: Ints
+    """Pairs ``a, b``."""
+    n: int
+    """Number of actions."""
+
+
+@functools.cache
+def plan_of(layout: ActionLayout) -> Plan:
+    """The slices of a layout; the arrays are shared and must not be written to."""
+    slots = {"pending": layout.pending_slots, "running": layout.running_slots, "tenant": layout.slots}
+    slices, rows, n = [], [], 1
+    pairs: list[tuple[int, int]] = []
+    for each in SLICES:
+        choices = each.choices(layout)
+        if choices:
+            slices.append(each)
+            rows.append((CODES[each.command], n, slots[each.slots], len(choices), len(pairs)))
+            n += slots[each.slots] * len(choices)
+            pairs += choices
+    return Plan(tuple(slices), np.array(rows, np.int64).reshape(-1, 5), np.array(pairs, np.int64).reshape(-1, 2), n)
+
+
+@cached()
+def fill_mask(
+    rows: Ints, choices: Ints, pending_shown: Floats, running_shown: Floats, tenants: Floats, sms: int, out: Bools
+) -> None:
+    """Write which actions are legal: exactly those whose command a device would accept, no job twice.
+
+    Args:
+        rows, choices: of a :class:`Plan`.
+        pending_shown: float64, shape ``(pending slots, len(PendingColumn))``, as for
+            :func:`~gpusched_env.envs.encoding.encode`.
+        running_shown: float64, shape ``(running_slots, len(RunningColumn))``, likewise.
+        tenants: a View's table, float64; tenant slots beyond its rows are empty.
+        sms: SMs of the GPU.
+        out: written, shape ``(actions,)``.
+    """
+    out[0] = True
+    for s in range(rows.shape[0]):
+        action = rows[s, FIRST]
+        for slot in range(rows[s, SLOTS]):
+            for choice in range(rows[s, AT], rows[s, AT] + rows[s, CHOICES]):
+                a, b = choices[choice, 0], choices[choice, 1]
+                out[action] = legal(rows[s, CODE], pending_shown, running_shown, tenants, sms, slot, a, b)
+                action += 1
+
+
+@cached()
+def numbers_at(
+    rows: Ints,
+    choices: Ints,
+    pending_shown: Floats,
+    running_shown: Floats,
+    tenants: Floats,
+    sms: int,
+    own: int,
+    action: int,
+) -> Any:
+    """What an action means: the command's ``code, target, choice, stream, first, sms``; target -1: an empty slot.
+
+    Args:
+        rows, choices, pending_shown, running_shown, tenants, sms: as for :func:`fill_mask`.
+        own: row of the first of the scheduler's own streams.
+        action: 0 or an action of a slice.
+    """
+    for s in range(rows.shape[0]):
+        behind = action - rows[s, FIRST]
+        if 0 <= behind < rows[s, SLOTS] * rows[s, CHOICES]:
+            choice = rows[s, AT] + behind % rows[s, CHOICES]
+            target, chosen, stream, first, size = means(
+                rows[s, CODE], pending_shown, running_shown, tenants, sms, own, behind // rows[s, CHOICES],
+                choices[choice, 0], choices[choice, 1],
+            )  # fmt: skip
+            return rows[s, CODE], target, chosen, stream, first, size
+    return WAITING, -1, 0, -1, 0, 0
+
+
+@cached()
+def action_with(
+    rows: Ints,
+    choices: Ints,
+    pending_shown: Floats,
+    running_shown: Floats,
+    tenants: Floats,
+    sms: int,
+    own: int,
+    meaning: Any,
+) -> int:
+    """The first action that has a meaning, as :func:`numbers_at` gives it; -1 if none has. Arguments as there."""
+    for s in range(rows.shape[0]):
+        if rows[s, CODE] == meaning[0]:
+            for action in range(rows[s, FIRST], rows[s, FIRST] + rows[s, SLOTS] * rows[s, CHOICES]):
+                if numbers_at(rows, choices, pending_shown, running_shown, tenants, sms, own, action) == meaning:
+                    return action
+    return -1

@@ -1,0 +1,239 @@
+"""The slices of a flat action space, one declaration a command: what its actions are, when legal, and what they mean.
+
+Action 0 waits. Behind it come the slices of the commands that a scenario offers, in the order of :data:`SLICES`. A
+slice has *slots*, which are rows of one of the shown tables, and for each slot the same *choices*: pairs of whole
+numbers ``a, b`` whose meaning is the command's own. Its actions are numbered slot by slot.
+
+Of each command there are, in compiled code, the function that says whether an action is legal and the one that says
+which :class:`~gpusched_env.scheduling.commands.Numbers` it means; masks, Python's commands, those of the compiled
+device and the way back from a command to its action are all made of these two. Both take, in this order, the shown
+tables (as for :func:`~gpusched_env.envs.encoding.encode`), the SMs of the GPU, the row of the first of the scheduler's
+own streams, and the action's slot, ``a`` and ``b``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from numba import njit
+
+from gpusched_env.envs.encoding import ID, NO_KERNEL
+from gpusched_env.scheduling.commands import (
+    LAUNCH,
+    MODES,
+    PREEMPT,
+    REJECT,
+    SET_PARTITION,
+    Command,
+    Launch,
+    Preempt,
+    Reject,
+    SetPartition,
+)
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
+
+if TYPE_CHECKING:
+    from gpusched_env.envs.actions import ActionLayout
+
+Choices = list[tuple[int, int]]
+SlotKind = Literal["pending", "running", "tenant"]
+
+EMPTY: Final = (-1, 0, -1, 0, 0)
+"""What an action means whose slot has nothing that the command could be about. As all meanings of slices:
+``target, choice, stream, first, sms`` of the command's numbers."""
+OWN_STREAM: Final = -1
+"""``b`` of a launch into the stream that the program launches into."""
+SAVE: Final = MODES.index("save")
+RESET: Final = MODES.index("reset")
+WHOLE: Final = 0
+"""``b`` of a preemption of the whole kernel."""
+OLDEST: Final = 0
+NEWEST: Final = 1
+"""``a`` of a rejection."""
+
+
+@njit()
+def partition_sms(sms: int, quarters: int) -> int:
+    """SMs of ``quarters`` quarters of a GPU with ``sms`` SMs, rounded down, at least one."""
+    return max(1, sms * quarters // 4)
+
+
+@njit()
+def partition_first(sms: int, quarters: int, tenant: int) -> int:
+    """First SM of a tenant's partition: even rows are counted from rank 0, odd rows from the other end."""
+    return sms - partition_sms(sms, quarters) if tenant % 2 == 1 else 0
+
+
+# ---- launch: slots are pending launches; a: stream priority, b: number of the scheduler's stream, or its own ---------
+
+
+@njit()
+def _launch_legal(pending, running, tenants, sms, own, slot, a, b):
+    shown = pending[slot, ID] != NO_KERNEL and pending[slot, PendingColumn.LAUNCHABLE] == 1.0
+    # A preempted kernel goes back to its place.
+    return shown and (b == OWN_STREAM or pending[slot, PendingColumn.PREEMPTED] == 0.0)
+
+
+@njit()
+def _launch_means(pending, running, tenants, sms, own, slot, a, b):
+    if pending[slot, ID] == NO_KERNEL:
+        return EMPTY
+    return int(pending[slot, ID]), a, OWN_STREAM if b == OWN_STREAM else own + b, 0, 0
+
+
+def _launch_choices(layout: ActionLayout) -> Choices:
+    return [(a, b) for b in range(OWN_STREAM, layout.streams) for a in layout.stream_priorities]
+
+
+# ---- preempt: slots are running launches; a: mode, b: quarters of the SMs that are saved, or the whole kernel --------
+
+
+@njit()
+def _preempt_legal(pending, running, tenants, sms, own, slot, a, b):
+    open_ = running[slot, ID] != NO_KERNEL and running[slot, RunningColumn.PREEMPTIBLE] == 1.0
+    return open_ and (a != RESET or running[slot, RunningColumn.IDEMPOTENT] == 1.0)
+
+
+@njit()
+def _preempt_means(pending, running, tenants, sms, own, slot, a, b):
+    if running[slot, ID] == NO_KERNEL:
+        return EMPTY
+    kernel = int(running[slot, ID])
+    if b == WHOLE:
+        return kernel, a, -1, 0, 0
+    # The SMs that are freed lie away from those that the kernel's tenant is confined to.
+    other_side = int(running[slot, RunningColumn.TENANT]) + 1
+    return kernel, a, -1, partition_first(sms, b, other_side), partition_sms(sms, b)
+
+
+def _preempt_choices(layout: ActionLayout) -> Choices:
+    found: Choices = []
+    for mode in layout.modes:
+        found += [(SAVE, b) for b in (1, 2, 3)] if mode == "save-part" else [(MODES.index(mode), WHOLE)]
+    return found
+
+
+# ---- partition: slots are tenants; a: quarters of the SMs ------------------------------------------------------------
+
+
+@njit()
+def _partition_legal(pending, running, tenants, sms, own, slot, a, b):
+    return (
+        slot < tenants.shape[0]
+        and tenants[slot, TenantColumn.PARTITIONABLE] == 1.0
+        and (
+            tenants[slot, TenantColumn.PARTITION_FIRST] != partition_first(sms, a, slot)
+            or tenants[slot, TenantColumn.PARTITION_SMS] != partition_sms(sms, a)
+        )
+    )
+
+
+@njit()
+def _partition_means(pending, running, tenants, sms, own, slot, a, b):
+    if slot >= tenants.shape[0]:
+        return EMPTY
+    size = partition_sms(sms, a)
+    return slot, 0, -1, partition_first(sms, a, slot) if size < sms else 0, size if size < sms else 0
+
+
+def _partition_choices(layout: ActionLayout) -> Choices:
+    return [(a, 0) for a in layout.quarters]
+
+
+# ---- reject: slots are tenants; a: which of its jobs -----------------------------------------------------------------
+
+
+@njit()
+def _reject_legal(pending, running, tenants, sms, own, slot, a, b):
+    if slot >= tenants.shape[0]:
+        return False
+    newest = tenants[slot, TenantColumn.NEWEST_REJECTABLE]
+    # One job is not offered twice.
+    return newest >= 0.0 and (a == OLDEST or newest != tenants[slot, TenantColumn.OLDEST_REJECTABLE])
+
+
+@njit()
+def _reject_means(pending, running, tenants, sms, own, slot, a, b):
+    if slot >= tenants.shape[0] or tenants[slot, TenantColumn.NEWEST_REJECTABLE] < 0.0:
+        return EMPTY
+    column = TenantColumn.OLDEST_REJECTABLE if a == OLDEST else TenantColumn.NEWEST_REJECTABLE
+    return slot, int(tenants[slot, column]), -1, 0, 0
+
+
+def _reject_choices(layout: ActionLayout) -> Choices:
+    return [(OLDEST, 0), (NEWEST, 0)] if layout.rejects else []
+
+
+# ---- all of them -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One command's part of an action space."""
+
+    command: type[Command]
+    slots: SlotKind
+    """Whose rows its slots are: pending or running launches, or tenants."""
+    choices: Callable[[ActionLayout], Choices]
+    """What there is to choose for each slot, in order; nothing where the command is not on offer."""
+    subject: str
+    """What its actions do, with the slot as ``{}``."""
+    words: Callable[[int, int], str]
+    """A choice in words."""
+    label: Callable[[int, int], str]
+    """Under which name its actions are counted."""
+
+
+SLICES: Final = (
+    Slice(
+        Launch, "pending", _launch_choices, "launch {}",
+        lambda a, b: f"stream priority {a}" + ("" if b == OWN_STREAM else f" in the scheduler's stream {b}"),
+        lambda a, b: f"priority_{a}",
+    ),
+    Slice(
+        Preempt, "running", _preempt_choices, "preempt {}",
+        lambda a, b: MODES[a] if b == WHOLE else f"{MODES[a]} on {b}/4 of the SMs",
+        lambda a, b: MODES[a] if b == WHOLE else "save-part",
+    ),
+    Slice(
+        SetPartition, "tenant", _partition_choices, "confine {}",
+        lambda a, b: f"{a}/4 of the SMs",
+        lambda a, b: f"{a}_of_4",
+    ),
+    Slice(
+        Reject, "tenant", _reject_choices, "reject a job of {}",
+        lambda a, b: "the oldest" if a == OLDEST else "the newest",
+        lambda a, b: "oldest" if a == OLDEST else "newest",
+    ),
+)  # fmt: skip
+"""In the order of the action numbers."""
+
+
+@njit()
+def legal(code, pending, running, tenants, sms, slot, a, b):
+    """Whether the action of a command's slice is legal."""
+    if code == LAUNCH:
+        return _launch_legal(pending, running, tenants, sms, 0, slot, a, b)
+    if code == PREEMPT:
+        return _preempt_legal(pending, running, tenants, sms, 0, slot, a, b)
+    if code == SET_PARTITION:
+        return _partition_legal(pending, running, tenants, sms, 0, slot, a, b)
+    if code == REJECT:
+        return _reject_legal(pending, running, tenants, sms, 0, slot, a, b)
+    return False
+
+
+@njit()
+def means(code, pending, running, tenants, sms, own, slot, a, b):
+    """What the action of a command's slice means: ``target, choice, stream, first, sms`` of its numbers."""
+    if code == LAUNCH:
+        return _launch_means(pending, running, tenants, sms, own, slot, a, b)
+    if code == PREEMPT:
+        return _preempt_means(pending, running, tenants, sms, own, slot, a, b)
+    if code == SET_PARTITION:
+        return _partition_means(pending, running, tenants, sms, own, slot, a, b)
+    if code == REJECT:
+        return _reject_means(pending, running, tenants, sms, own, slot, a, b)
+    return EMPTY
