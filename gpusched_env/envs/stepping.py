@@ -43,7 +43,6 @@ def step_range(
     scratch,
     numbers,
     reasons,
-    rewards,
     costs,
     times,
     masks,
@@ -69,7 +68,7 @@ def step_range(
         scratch: float64 ``(n, 4 * slots + terms + scalars)``.
         numbers: int64 ``(n, 3, slots)``, scratch.
         reasons: int64 ``(n,)``: why each stopped (:mod:`~gpusched_env.devices.compiled.layout`).
-        rewards, costs: float64 ``(n,)``: of this step; total so far.
+        costs: float64 ``(n,)``: total so far.
         times: float64 ``(n, 2)``: simulated time of the observation before, and of this one.
         masks: bool ``(n, actions)``: what is legal, read and then written.
         out_pending, out_running, out_tenants, out_device: the observations, float32.
@@ -101,7 +100,6 @@ def step_range(
             fill_tenant(w, tenant, tenants_shown[e, tenant])
         slots = out_pending.shape[1]
         total = cost(w, scratch[e], slots, tenants, reward_weights[e], reason == OVER)
-        rewards[e] = costs[e] - total
         costs[e] = total
         times[e, 1] = w.now_us
         sms = problem(w).sms
