@@ -68,7 +68,8 @@ def _pause(typingctx: Any) -> Any:
 def _copy_bytes(typingctx: Any, target: Any, source: Any, count: Any) -> Any:
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
-        cgutils.raw_memcpy(builder, *(builder.inttoptr(a, byte) for a in args[:2]), args[2], 1)
+        target_at, source_at = (builder.inttoptr(at, byte) for at in args[:2])
+        cgutils.raw_memcpy(builder, target_at, source_at, args[2], 1)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), codegen
