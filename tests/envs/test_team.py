@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gpusched_env.devices.compiled import arena
 from gpusched_env.devices.compiled.arena import Arena
 from gpusched_env.envs import batch as batch_module
+from gpusched_env.envs import vector_arguments
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
 
@@ -103,6 +104,15 @@ def test_one_thread_makes_no_other() -> None:
         env.step(np.zeros(env.num_envs, np.int64))
         assert threads_of(env) == []
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(("cores", "count", "threads"), [(1, 1000, 1), (16, 15, 1), (16, 100, 6), (16, 1000, 16)])
+def test_by_default_there_is_a_thread_for_some_environments(
+    monkeypatch: pytest.MonkeyPatch, cores: int, count: int, threads: int
+) -> None:
+    monkeypatch.setattr(vector_arguments, "cores", lambda: cores)
+    assert vector_arguments.thread_count(None, count) == threads
+    assert vector_arguments.thread_count(3, count) == 3
 
 
 def test_threads_are_there_from_the_first_step_until_the_environment_is_closed() -> None:
