@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,10 @@ from numba import njit
 from numpy.typing import NDArray
 from rich.table import Table
 
+from gpusched_env.envs.team import cores
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.experiments.benchmarks.suite import processor
+from gpusched_env.versions import versions
 
 SCHEMA = "gpusched-bench-threads/1"
 SCENARIOS = ("InferenceBesideTraining", "PriorityFill", "MultiTenantBurst")
@@ -107,6 +110,50 @@ def table(speeds: Sequence[Speed]) -> Table:
             end_section=speed.threads == speeds[-1].threads,
         )  # fmt: skip
     return found
+
+
+def results_dict(speeds: Sequence[Speed], rounds: int) -> dict[str, Any]:
+    """Everything as plain values: what was measured on what, and the figures."""
+    return {
+        "schema": SCHEMA,
+        "versions": versions(),
+        "machine": {"processor": processor(), "cores": cores()},
+        "rounds": rounds,
+        "speeds": [asdict(speed) for speed in speeds],
+    }
+
+
+PAGE = """\
+# Threads
+
+Written by `gpusched bench --threads {threads} --copies {copies} --docs`. Decisions a second of \
+[vector environments](vector-environments.md) of {copies}, and how many times those of {first} thread{s}, on \
+{processor}, {cores} cores, by wall time; medians over {rounds} rounds in which the numbers of threads took turns. \
+Actions are random legal ones, the same with any number of threads, and drawn outside the stopwatch; observations are \
+copied (`copy=True`).
+
+{table}
+"""
+
+
+def page(speeds: Sequence[Speed], rounds: int) -> str:
+    """The figures as Markdown, a line a number of threads."""
+    counts = list(dict.fromkeys(speed.threads for speed in speeds))
+    scenarios = list(dict.fromkeys(speed.scenario for speed in speeds))
+    lines = ["| threads | " + " | ".join(scenarios) + " |", "| ---: |" + " ---: |" * len(scenarios)]
+    for count in counts:
+        found = [f"{s.decisions_per_s:,.0f} ({s.speed_up:.2f} x)" for s in speeds if s.threads == count]
+        lines.append(f"| {count} | " + " | ".join(found) + " |")
+    return PAGE.format(
+        threads=",".join(map(str, counts)),
+        copies=speeds[0].copies,
+        first=counts[0],
+        s="" if counts[0] == 1 else "s",
+        processor=processor(),
+        cores=cores(),
+        rounds=rounds,
+        table="\n".join(lines),
+    )
 
 
 @njit(cache=True)

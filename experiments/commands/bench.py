@@ -55,11 +55,8 @@ def bench(
 
 
 def _bench_threads(threads: str, copies: int, rounds: int, json: Path | None, docs: Path | None) -> None:
-    from dataclasses import asdict
-
     from gpusched_env.errors import InputError
-    from gpusched_env.experiments.benchmarks.suite import processor
-    from gpusched_env.experiments.benchmarks.threads import SCENARIOS, SCHEMA, table, thread_speeds
+    from gpusched_env.experiments.benchmarks.threads import SCENARIOS, page, results_dict, table, thread_speeds
     from gpusched_env.experiments.output import result_file
     from gpusched_env.experiments.result_json import encode_result
     from gpusched_env.experiments.terminal import output_console, progress_bar
@@ -70,14 +67,14 @@ def _bench_threads(threads: str, copies: int, rounds: int, json: Path | None, do
         counts = []
     if not counts or min(counts) < 1:
         raise InputError(f"--threads is {threads!r}: give numbers from 1, separated by commas, such as 1,2,4,8")
-    if docs is not None:
-        raise InputError("--docs writes the page of all figures; it does not go with --threads")
     with contextlib.ExitStack() as stack:
         data_file = stack.enter_context(result_file(json, "--json")) if json is not None else None
+        docs_file = stack.enter_context(result_file(docs, "--docs")) if docs is not None else None
         turns = len(SCENARIOS) * len(counts) * rounds
         with progress_bar(turns, "turns", "the figures") as on_progress:
             speeds = thread_speeds(counts, copies, rounds, on_progress=lambda done: on_progress(done, done / turns))
         output_console().print(table(speeds))
         if data_file is not None:
-            data = {"schema": SCHEMA, "processor": processor(), "speeds": [asdict(speed) for speed in speeds]}
-            data_file.write_bytes(encode_result(data))
+            data_file.write_bytes(encode_result(results_dict(speeds, rounds)))
+        if docs_file is not None:
+            docs_file.write_text(page(speeds, rounds), encoding="utf-8")

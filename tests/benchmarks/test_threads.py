@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,21 +49,33 @@ def test_figures_are_medians_of_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "| 2 | 400 (2.00 x) |" in page(speeds, 3)
 
 
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    """The exit status of ``gpusched bench``."""
+    monkeypatch.setattr(sys, "argv", ["gpusched", "bench", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     class Brief(RandomLoop):
         def play(self, steps: int) -> float:
             return super().play(2)
 
     monkeypatch.setattr(threads, "RandomLoop", Brief)
-    files = [tmp_path / name for name in ("threads.json", "threads.md")]
-    arguments = ["--threads", "1,2", "--copies", "4", "--rounds", "1", "--json", str(files[0]), "--docs", str(files[1])]
-    assert main(["bench", *arguments]) == 0
-    data = json.loads(files[0].read_text())
-    assert [(s["scenario"], s["threads"]) for s in data["speeds"]] == [
-        (s, n) for s in threads.SCENARIOS for n in (1, 2)
-    ]
-    assert files[1].read_text().startswith("# Threads")
+    monkeypatch.chdir(tmp_path)
+    files = ("--json", "threads.json", "--docs", "threads.md")
+    assert not command(monkeypatch, "--threads", "1,2", "--copies", "4", "--rounds", "1", *files)
+    data = json.loads((tmp_path / "threads.json").read_text())
+    measured = [(speed["scenario"], speed["threads"]) for speed in data["speeds"]]
+    assert measured == [(scenario, count) for scenario in threads.SCENARIOS for count in (1, 2)]
+    assert (tmp_path / "threads.md").read_text().startswith("# Threads")
     assert "PriorityFill" in capsys.readouterr().out
-    for wrong in ("0", "1,,2", "two"):
-        assert main(["bench", "--threads", wrong]) != 0
-        assert f"--threads is '{wrong}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", ["0", "1,,2", "two"])
+def test_numbers_of_threads_are_checked(
+    wrong: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(monkeypatch, "--threads", wrong) == 2
+    assert f"--threads is '{wrong}'" in capsys.readouterr().err
