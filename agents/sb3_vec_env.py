@@ -24,7 +24,7 @@ class Sb3VecEnv(VecEnv):
     (``episode_metrics``, ``reward_terms``, ...), ``terminal_observation``, ``TimeLimit.truncated`` (always false: what
     is left undone at the horizon is charged in the last reward, so that nothing must be added for what would have
     come after it), and ``episode`` with return ``r``, length ``l`` and time ``t``, so that no monitor is needed.
-    Other infos are empty: :attr:`infos` has those of the whole batch as arrays.
+    Other infos are empty, the same dictionaries in every step: :attr:`infos` has those of the whole batch as arrays.
 
     ``shaping`` adds to the rewards that algorithms see and ``reward_scale`` multiplies them, so that they learn from
     numbers of a convenient size that come soon; ``episode`` has the true return.
@@ -39,13 +39,16 @@ class Sb3VecEnv(VecEnv):
         """Wrap ``env``.
 
         Raises:
-            InputError: ``env`` is not in ``SAME_STEP`` mode.
+            InputError: ``env`` is not in ``SAME_STEP`` mode, or does not copy its observations: algorithms put those
+                from before a step into their buffers after it.
         """
         if env.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise InputError(
                 f"autoreset_mode is {env.autoreset_mode.name}, but stable-baselines3 needs SAME_STEP: "
                 "GpuSchedulingVectorEnv(..., autoreset_mode='SAME_STEP')"
             )
+        if not env.copy:
+            raise InputError("env has copy=False, but algorithms look at observations again after the next step")
         self.env = env
         self.reward_scale = reward_scale
         self._shaping = shaping
@@ -55,6 +58,7 @@ class Sb3VecEnv(VecEnv):
         self._began = time.time()
         self._actions: NDArray[np.int64] = np.zeros(env.num_envs, np.int64)
         self._returns = np.zeros(env.num_envs)
+        self._blank: list[dict[str, Any]] = [{} for _ in range(env.num_envs)]
         self._lengths = np.zeros(env.num_envs, np.int64)
 
     def reset(self) -> VecEnvObs:
@@ -83,7 +87,7 @@ class Sb3VecEnv(VecEnv):
         self._returns += rewards
         self._lengths += 1
         dones = terminations | truncations
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        infos = self._blank.copy()
         for e in np.flatnonzero(dones).tolist():
             infos[e] = self._ending(e)
             self.reset_infos[e] = info_row(self.infos, e)

@@ -10,7 +10,7 @@ BASES = {
     "wall": "Verdicts go by wall time.",
     "cpu": (
         "The machine was busy with other work, so verdicts go by the processor time of the calling thread: with two "
-        "threads, that is the wall time on a free machine as long as both have equally much to do."
+        "threads, which share the work as they come, about the wall time on a free machine."
     ),
 }
 HEADS = ("figure", "by wall time", "by processor time", "target", "")

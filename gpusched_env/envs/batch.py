@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from gpusched_env.envs.features import TABLES, Scalar
 from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.observations import Observation
 from gpusched_env.envs.stepping import step_range
+from gpusched_env.envs.team import Team
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.reward import COST_TERMS, Rate, Sum, rates, reward_weights
 from gpusched_env.scheduling.timeline import Detail
@@ -26,6 +25,8 @@ from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantCol
 
 NO_ACTION = -1
 TO_SERVE = (layout.FLUSH, layout.GROW_JOBS, layout.GROW_LAUNCHES)
+WORTH_A_TEAM = 8
+"""Environments to go on from which the other threads are called: to wake them costs as much as to step a few."""
 
 
 class EnvBatch:
@@ -35,7 +36,7 @@ class EnvBatch:
     """
 
     def __init__(self, count: int, layout_: ActionLayout, *, wait_us: float, threads: int = 1) -> None:
-        """``threads``: how many run a step together; each takes a part of the environments."""
+        """``threads``: how many run a step together; see :class:`~gpusched_env.envs.team.Team`."""
         slots, pending_slots, running_slots = layout_.slots, layout_.pending_slots, layout_.running_slots
         plan = plan_of(layout_)
         self.count = count
@@ -84,8 +85,7 @@ class EnvBatch:
             self.masks,
             *self.observations.values(),
         )
-        self._parts = _parts(count, threads)
-        self._pool = ThreadPoolExecutor(threads - 1) if len(self._parts) > 1 else None
+        self._team = Team(count, threads, self.reasons, self._arguments) if min(threads, count) > 1 else None
 
     def arena(self, e: int) -> Arena:
         """The memory of an environment."""
@@ -111,6 +111,7 @@ class EnvBatch:
         self._touch(e, saved.problem, cost)
 
     def _touch(self, e: int, problem: Problem, cost: float) -> None:
+        self._addresses[e] = self.arena(e).address
         self._actions[e] = NO_ACTION
         self.costs[e] = cost
         self._own_streams[e] = self._layout.own_streams_from(problem.streams)
@@ -121,28 +122,27 @@ class EnvBatch:
 
     def run(self) -> None:
         """Take the environments that :meth:`begin` or :meth:`load` has touched to their present decision."""
-        self._addresses[:] = [device.arena.address for device in self.devices]
         self.go_on()
 
-    def step(self, actions: int | Sequence[int] | NDArray[np.integer[Any]]) -> None:
+    def step(self, actions: int | Sequence[int] | NDArray[np.integer[Any]], into: Observation | None = None) -> None:
         """Carry out one action in each environment and run it to its next decision, or to the end.
+
+        Args:
+            actions: one an environment, or one for all.
+            into: tables like :attr:`observations`, C-contiguous, that are to hold the same afterwards.
 
         Raises:
             DeadlockError: in one of them work is left but nothing can happen any more.
         """
         self._actions[:] = actions
-        if self._pool is None:
-            unserved = step_range(0, self.count, True, *self._arguments)
-        else:
-            futures = [
-                self._pool.submit(step_range, part[0], part[1], True, *self._arguments) for part in self._parts[1:]
-            ]
-            unserved = step_range(*self._parts[0], True, *self._arguments)
-            unserved += sum(future.result() for future in futures)
-        if unserved:
-            self.go_on()
-        elif layout.DEADLOCK in self.reasons:
-            self._raise_deadlock()
+        if self._team is None:
+            if step_range(0, self.count, True, *self._arguments) or layout.DEADLOCK in self.reasons:
+                self.go_on()
+            if into is not None:
+                for name, table in into.items():
+                    np.copyto(table, self.observations[name])
+        elif self._team.run(True, self.observations if into is None else into):
+            self.go_on(into)
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -154,35 +154,34 @@ class EnvBatch:
         """The actions that a compiled caller of ``step_range`` writes, shape ``(count,)``."""
         return self._actions
 
-    def go_on(self) -> None:
+    def go_on(self, into: Observation | None = None) -> None:
         """Serve those that stopped on the way, until none does.
+
+        Args:
+            into: as for :meth:`step`; only rows of environments that were served are written.
 
         Raises:
             DeadlockError: as :meth:`step`.
         """
         while True:
-            waiting = [e for e in range(self.count) if self.reasons[e] in TO_SERVE]
-            if not waiting:
+            waiting = np.flatnonzero(np.isin(self.reasons, TO_SERVE))
+            if not waiting.size:
                 break
-            for e in waiting:
+            for e in waiting.tolist():
                 self.arena(e).serve(int(self.reasons[e]))
                 self._addresses[e] = self.arena(e).address
-            step_range(0, self.count, False, *self._arguments)
-        if layout.DEADLOCK in self.reasons:
-            self._raise_deadlock()
-
-    def _raise_deadlock(self) -> None:
-        stuck = int(np.flatnonzero(self.reasons == layout.DEADLOCK)[0])
-        raise self.devices[stuck].deadlock()
+            if self._team is None or waiting.size < WORTH_A_TEAM:
+                step_range(0, self.count, False, *self._arguments)
+            else:
+                self._team.run(False, self.observations)
+            if into is not None:
+                for name, table in into.items():
+                    table[waiting] = self.observations[name][waiting]
+        stuck = np.flatnonzero(self.reasons == layout.DEADLOCK)
+        if stuck.size:
+            raise self.devices[stuck[0]].deadlock()
 
     def close(self) -> None:
         """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
-
-
-def _parts(count: int, threads: int) -> list[tuple[int, int]]:
-    """Ranges of environments, one a thread, as even as possible."""
-    bounds = np.linspace(0, count, min(threads, count) + 1).astype(int)
-    return [(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
+        if self._team is not None:
+            self._team.close()

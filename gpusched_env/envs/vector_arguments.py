@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.options import episode_scenario
+from gpusched_env.envs.team import cores
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.scenario import Scenario, override
 
@@ -20,8 +20,8 @@ SampleScenario = Callable[[int, np.random.Generator], Mapping[str, Any] | None]
 
 T = TypeVar("T")
 
-THREADED_FROM = 32
-"""Environments a thread from which a second one pays."""
+ENVIRONMENTS_A_THREAD = 16
+"""From which a thread pays: it steps them in some tens of microseconds, and to share out a step takes about ten."""
 
 KNOWN = ("scenario", "scenarios", "reset_mask")
 """Options of ``reset``."""
@@ -119,19 +119,21 @@ def rows_to_reset(mask: Any, count: int) -> NDArray[np.bool_]:
     return mask.copy()
 
 
-def checked_actions(actions: ArrayLike, count: int, n: int) -> NDArray[np.int64]:
-    """``actions`` as an array, one an environment.
+def action_array(actions: ArrayLike, count: int) -> NDArray[np.integer[Any]]:
+    """``actions`` as an array, one an environment, whether or not they are actions of the space.
 
     Raises:
-        InputError: not integers of that number, or one is not below ``n``.
+        InputError: not integers of that number.
     """
     chosen = np.asarray(actions)
     if chosen.shape != (count,) or chosen.dtype.kind not in "iu":
         raise InputError(f"actions must be integers of shape ({count},), got {chosen.dtype} of shape {chosen.shape}")
-    if chosen.min() < 0 or chosen.max() >= n:
-        e = int(np.flatnonzero((chosen < 0) | (chosen >= n))[0])
-        raise InputError(f"action {chosen[e]} of environment {e} is not in 0..{n - 1}")
-    return chosen.astype(np.int64, copy=False)
+    return chosen
+
+
+def no_action(actions: ArrayLike, e: int, n: int) -> InputError:
+    """The error that says that the action of environment ``e`` is none of ``n``."""
+    return InputError(f"action {np.asarray(actions)[e]} of environment {e} is not in 0..{n - 1}")
 
 
 def autoreset_mode_of(mode: AutoresetMode | str) -> AutoresetMode:
@@ -148,14 +150,13 @@ def autoreset_mode_of(mode: AutoresetMode | str) -> AutoresetMode:
 
 
 def thread_count(threads: int | None, count: int) -> int:
-    """How many threads step ``count`` environments: ``threads``, or two where that pays.
+    """How many threads step ``count`` environments: ``threads``, or as many as pay.
 
     Raises:
         InputError: fewer than one.
     """
     if threads is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return 2 if cores > 1 and count >= 2 * THREADED_FROM else 1
+        return max(1, min(cores(), count // ENVIRONMENTS_A_THREAD))
     if threads < 1:
         raise InputError(f"threads is {threads}, must be at least 1")
     return threads

@@ -15,19 +15,20 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from gpusched_env.devices.compiled.layout import DECIDE
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.env import SEED_LIMIT
 from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
 from gpusched_env.envs.setup import check_wait, lay_out, resolve_scenario
 from gpusched_env.envs.state import VectorState
 from gpusched_env.envs.summary import episode_summary
+from gpusched_env.envs.tally import count_actions, count_results
 from gpusched_env.envs.vector_arguments import (
     EpisodeScenarios,
     SampleScenario,
+    action_array,
     autoreset_mode_of,
-    checked_actions,
     for_environment,
+    no_action,
     rows_to_reset,
     seeds_of,
     thread_count,
@@ -39,6 +40,7 @@ from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.session import Episode
 from gpusched_env.scheduling.timeline import Detail
 
+NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 CACHED_PROBLEMS = 64
 """Problems that a vector environment keeps for further episodes, beyond those in use."""
 
@@ -87,8 +89,12 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
                 as the environment with most tenants needs.
             num_envs: number of environments.
             autoreset_mode: when an environment begins its next episode.
-            threads: how many step the environments; default: 2 where there are enough environments and cores.
-            copy: whether observations are copies; otherwise the next step overwrites them.
+            threads: how many step the environments; default: one for every
+                :data:`~gpusched_env.envs.vector_arguments.ENVIRONMENTS_A_THREAD` environments, as far as there are
+                cores. Results do not depend on it.
+            copy: whether observations are copies. Otherwise every step, reset and ``restore_state`` returns the same
+                arrays, and the next one overwrites what they hold: whoever keeps observations, as a rollout or a
+                replay buffer does, has to copy them first. Everything else that is returned is new in any case.
             scenarios: fields of the scenario to replace in each environment, one mapping an environment, for all
                 of its episodes: other GPUs, tenants, rates.
             sample_scenario: asked with the number and the ``np_random`` of an environment for fields to replace in
@@ -129,12 +135,12 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
         for e, base in enumerate(self._scenarios.bases):
             self._problem(e, base)
         self._batch = EnvBatch(num_envs, self.layout, wait_us=wait_us, threads=thread_count(threads, num_envs))
-        self._copy = copy
+        self.copy = copy
         self._record: Detail = record if record is not None else "jobs"
         self._generators: list[np.random.Generator | None] = [None] * num_envs
         self._generator_seeds: list[int | None] = [None] * num_envs
         self._ready = False
-        self._every = np.arange(num_envs)
+        self._chosen = np.zeros(num_envs, np.int64)
         self._seeds = np.zeros(num_envs, np.int64)
         self._costs = np.zeros(num_envs)
         self._decisions = np.zeros(num_envs, np.int64)
@@ -202,36 +208,41 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
         """
         self._check_ready()
         batch, mode = self._batch, self.autoreset_mode
-        chosen = checked_actions(actions, self.num_envs, self.layout.n)
-        again = np.flatnonzero(self._over)
-        if again.size and mode is AutoresetMode.DISABLED:
-            raise ResetNeeded(
-                f"the episode of environment {again[0]} is over: reset it with options={{'reset_mask': ...}}"
-            )
+        self._chosen[:] = action_array(actions, self.num_envs)
+        wrong, over, counted = count_actions(
+            self._chosen, batch.reasons, batch.masks, self._over, mode is not AutoresetMode.DISABLED, self._decisions,
+            self._illegal,
+        )  # fmt: skip
+        if wrong >= 0:
+            raise no_action(actions, wrong, self.layout.n)
+        if not counted:
+            raise ResetNeeded(f"the episode of environment {over} is over: reset it with options={{'reset_mask': ...}}")
         self._ready = False
-        deciding = batch.reasons == DECIDE
-        self._decisions += deciding
-        self._illegal += deciding & ~batch.masks[self._every, chosen]
-        batch.step(chosen)
-        rewards = self._costs - batch.costs
-        self._costs[:] = batch.costs
-        over = batch.reasons != DECIDE
-        over[again] = False
-        self._over = over
-        ended = np.flatnonzero(over).tolist()
+        observations = self._new_tables() if self.copy else batch.observations
+        batch.step(self._chosen, observations)
+        again = np.flatnonzero(self._over) if over >= 0 else NONE
+        rewards, truncations = np.empty(self.num_envs), np.empty(self.num_envs, np.bool_)
         terminations = np.zeros(self.num_envs, np.bool_)
-        if ended:
-            terminations[ended] = [batch.devices[e].done for e in ended]
+        ended: list[int] = []
+        if count_results(batch.reasons, batch.costs, self._costs, self._over, rewards, truncations):
+            ended = np.flatnonzero(truncations).tolist()
+        self._over[:] = truncations
+        for e in ended:
+            terminations[e] = batch.devices[e].done
+            truncations[e] = not terminations[e]
         endings: dict[str, Any] = {}
         if mode is AutoresetMode.SAME_STEP:
             for e in ended:
                 ending = last_info(batch, e, int(self._illegal[e]), self.episode(e))
                 endings = self._add_info(endings, {"final_obs": self._observation(e), "final_info": ending}, e)
             again = np.array(ended, np.int64)
-            self._over = np.zeros(self.num_envs, np.bool_)
+            self._over[:] = False
         if again.size:
             self._begin_next(again.tolist())
-        infos = self._infos(np.ones(self.num_envs, np.bool_)) | endings
+            if self.copy:
+                for name, table in observations.items():
+                    table[again] = batch.observations[name][again]
+        infos = self._infos(None) | endings
         if again.size:
             began = np.zeros(self.num_envs, np.bool_)
             began[again] = True
@@ -240,7 +251,7 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
             for e in ended:
                 infos = self._add_info(infos, episode_summary(self.episode(e)), e)
         self._ready = True
-        return self._observations(), rewards, terminations, over & ~terminations, infos
+        return observations, rewards, terminations, truncations, infos
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(num_envs, actions)``."""
@@ -316,7 +327,7 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
                 self._generator(e).bit_generator.state = rng
         self._began[:] = time.perf_counter()
         self._ready = True
-        return self._observations(), self._infos(np.ones(self.num_envs, np.bool_))
+        return self._observations(), self._infos(None)
 
     def _counters(self) -> dict[str, NDArray[Any]]:
         """What there is one of for each environment, live."""
@@ -362,12 +373,15 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
 
     def _observations(self) -> Observation:
         tables = self._batch.observations
-        return {name: table.copy() for name, table in tables.items()} if self._copy else tables
+        return {name: table.copy() for name, table in tables.items()} if self.copy else tables
+
+    def _new_tables(self) -> Observation:
+        return {name: np.empty(table.shape, np.float32) for name, table in self._batch.observations.items()}
 
     def _observation(self, e: int) -> Observation:
         return {name: table[e].copy() for name, table in self._batch.observations.items()}
 
-    def _infos(self, rows: Rows) -> dict[str, Any]:
+    def _infos(self, rows: Rows | None) -> dict[str, Any]:
         return batched_infos(self._batch, self._illegal, rows)
 
     # ---- refusals --------------------------------------------------------------------------------

@@ -14,21 +14,23 @@ from gpusched_env.scheduling.session import Episode
 Rows = NDArray[np.bool_]
 
 
-def batched_infos(batch: EnvBatch, illegal: NDArray[np.int64], rows: Rows) -> dict[str, Any]:
+def batched_infos(batch: EnvBatch, illegal: NDArray[np.int64], rows: Rows | None) -> dict[str, Any]:
     """Infos of the environments ``rows``; zeros in the others.
 
     Args:
         batch: the environments.
         illegal: illegal actions of each one's episode.
-        rows: shape ``(num_envs,)``; becomes part of the infos.
+        rows: shape ``(num_envs,)``; becomes part of the infos. ``None``: all.
     """
     infos: dict[str, Any] = {
-        "action_mask": batch.masks.astype(np.int8),
+        "action_mask": batch.masks.view(np.int8).copy(),
         "time_us": batch.times_us[:, 1].copy(),
         "elapsed_us": batch.times_us[:, 1] - batch.times_us[:, 0],
         "illegal_actions": illegal.copy(),
     }
-    if not rows.all():
+    if rows is None:
+        rows = np.ones(batch.count, np.bool_)
+    elif not rows.all():
         for values in infos.values():
             values[~rows] = 0
     for name in tuple(infos):

@@ -159,3 +159,14 @@ def test_the_reward_scale_is_for_rewards_alone() -> None:
         returns.append((np.array(rewards), ends))
     np.testing.assert_allclose(returns[1][0], 4.0 * returns[0][0], rtol=1e-6)
     assert returns[1][1] == returns[0][1]
+
+
+def test_observations_in_place_are_refused() -> None:
+    with pytest.raises(InputError, match="env has copy=False"):
+        adapter(2, scenario="Toy", copy=False)
+    # Learners look at those from before a step after it.
+    env = adapter(2, scenario="Toy")
+    before: Any = env.reset()
+    kept = {name: table.copy() for name, table in before.items()}
+    env.step(np.array([1, 1]))
+    np.testing.assert_equal(before, kept)

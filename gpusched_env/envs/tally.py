@@ -1,0 +1,59 @@
+"""What a vector environment counts in every step, over all its environments at once, in compiled code."""
+
+from __future__ import annotations
+
+from gpusched_env.compiling import cached
+from gpusched_env.devices.compiled.layout import DECIDE
+
+
+@cached(_nrt=False, nogil=True)
+def count_actions(actions, reasons, masks, over, restartable, decisions, illegal):
+    """Count the actions of a step before they are carried out, if all of them can be.
+
+    Args:
+        actions: int64 ``(n,)``.
+        reasons, masks: of the batch.
+        over: bool ``(n,)``: whose episode has ended.
+        restartable: whether a step of such an environment begins the next episode.
+        decisions, illegal: int64 ``(n,)``: actions and illegal actions of the episodes; added to.
+
+    Returns:
+        the first environment whose action is not one, the first whose episode is over (-1: none), and whether
+        everything was counted. That is not so if an action is none, or an episode is over and not restartable.
+    """
+    wrong = ended = -1
+    for e in range(actions.size - 1, -1, -1):
+        if actions[e] < 0 or actions[e] >= masks.shape[1]:
+            wrong = e
+        if over[e]:
+            ended = e
+    if wrong >= 0 or (ended >= 0 and not restartable):
+        return wrong, ended, False
+    for e in range(actions.size):
+        if reasons[e] == DECIDE:
+            decisions[e] += 1
+            illegal[e] += not masks[e, actions[e]]
+    return wrong, ended, True
+
+
+@cached(_nrt=False, nogil=True)
+def count_results(reasons, costs, charged, over, rewards, ended):
+    """Count what a step has led to.
+
+    Args:
+        reasons, costs: of the batch.
+        charged: float64 ``(n,)``: total costs that earlier rewards have told; brought up to date.
+        over: bool ``(n,)``: whose episode had ended before the step.
+        rewards: float64 ``(n,)``; written.
+        ended: bool ``(n,)``: whose episode has ended in this step; written.
+
+    Returns:
+        how many episodes have ended.
+    """
+    number = 0
+    for e in range(reasons.size):
+        rewards[e] = charged[e] - costs[e]
+        charged[e] = costs[e]
+        ended[e] = reasons[e] != DECIDE and not over[e]
+        number += ended[e]
+    return number

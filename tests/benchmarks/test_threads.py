@@ -1,0 +1,81 @@
+"""``gpusched bench --threads``: the loop is the same with any number of threads, and figures are medians of rounds."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpusched_env.experiments.benchmarks import threads
+from gpusched_env.experiments.benchmarks.threads import RandomLoop, Speed, page, thread_speeds
+from gpusched_env.experiments.cli import main
+
+
+def test_any_number_of_threads_plays_the_same() -> None:
+    loops = [RandomLoop("MultiTenantBurst", 5, count) for count in (1, 3)]
+    for loop in loops:
+        assert loop.play(200) > 0.0
+    one, three = (loop._env for loop in loops)
+    np.testing.assert_equal(one._infos(None), three._infos(None))
+    assert one._illegal.sum() == 0, "all actions are legal"
+    assert len(np.unique(one._batch.times_us[:, 1])) > 1, "episodes drift apart"
+    for loop in loops:
+        loop.close()
+
+
+def test_figures_are_medians_of_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Three rounds of two numbers of threads, the second round three times as slow.
+    seconds = {1: [4.0, 12.0, 4.0], 2: [2.0, 6.0, 2.5]}
+
+    class Loop:
+        def __init__(self, scenario: str, copies: int, count: int) -> None:
+            self.turns = iter([0.0, *seconds[count]])
+
+        def play(self, steps: int) -> float:
+            return next(self.turns)
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(threads, "RandomLoop", Loop)
+    told: list[int] = []
+    speeds = thread_speeds([1, 2], 10, 3, scenarios=["Toy"], steps=100, on_progress=told.append)
+    assert speeds == [Speed("Toy", 10, 1, 250.0, 1.0), Speed("Toy", 10, 2, 400.0, 2.0)]
+    assert told == [0, 1, 2, 3, 4, 5]
+    assert "| 2 | 400 (2.00 x) |" in page(speeds, 3)
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    """The exit status of ``gpusched bench``."""
+    monkeypatch.setattr(sys, "argv", ["gpusched", "bench", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Brief(RandomLoop):
+        def play(self, steps: int) -> float:
+            return super().play(2)
+
+    monkeypatch.setattr(threads, "RandomLoop", Brief)
+    monkeypatch.chdir(tmp_path)
+    files = ("--json", "threads.json", "--docs", "threads.md")
+    assert not command(monkeypatch, "--threads", "1,2", "--copies", "4", "--rounds", "1", *files)
+    data = json.loads((tmp_path / "threads.json").read_text())
+    measured = [(speed["scenario"], speed["threads"]) for speed in data["speeds"]]
+    assert measured == [(scenario, count) for scenario in threads.SCENARIOS for count in (1, 2)]
+    assert (tmp_path / "threads.md").read_text().startswith("# Threads")
+    assert "PriorityFill" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("wrong", ["0", "1,,2", "two"])
+def test_numbers_of_threads_are_checked(
+    wrong: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(monkeypatch, "--threads", wrong) == 2
+    assert f"--threads is '{wrong}'" in capsys.readouterr().err
