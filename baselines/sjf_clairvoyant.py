@@ -23,15 +23,15 @@ class ShortestJobFirstClairvoyant:
 
     def see(self, truth: Problem, seed: int) -> None:
         """Take the true durations, and the random numbers that choose each job's iteration."""
-        # Brings in SimPy, which a list of schedulers does not need.
-        from gpusched_env.devices.reference.host import VARIATION_STREAM
+        # Brings in Numba, which a list of schedulers does not need.
+        from gpusched_env.workload.host import RANDOM_STREAMS
 
         self._left_us = [
             [_left_us([op.device_us for op in ops if op.identity >= 0]) for ops in program.variants]
             for program in truth.programs
         ]
         """By tenant, iteration and kernel."""
-        self._draws = [np.random.default_rng([seed, row, VARIATION_STREAM]) for row in range(len(truth.programs))]
+        self._draws = [np.random.default_rng([seed, row, RANDOM_STREAMS[1]]) for row in range(len(truth.programs))]
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No job has arrived."""

@@ -23,7 +23,7 @@ def to_ps(us: float) -> int:
     """Microseconds (>= 0, ``inf``: :data:`NEVER`) as the nearest number of picoseconds."""
     if us >= 4.0e12:
         return NEVER
-    return int(math.floor(us * 1e6 + 0.5))
+    return math.floor(us * 1e6 + 0.5)
 
 
 @law

@@ -150,7 +150,7 @@ class Knowledge:
 def knowledge_of(problem: Problem) -> Knowledge:
     """What a scheduler may know of ``problem``; :attr:`Problem.knowledge` keeps it."""
     scenario, told = problem.scenario, problem.told
-    profiles = zip((*problem.kernels, *problem.graphs), told.duration_us.tolist(), told.gap_us.tolist(), strict=True)
+    profiles = zip(problem.profiled, told.duration_us.tolist(), told.gap_us.tolist(), strict=True)
     return Knowledge(
         name=scenario.name,
         gpu=problem.gpu,

@@ -96,8 +96,8 @@ class Problem:
     kernels: tuple[KernelProfile, ...]
     """True profiles by identity: equal name, grid, block, registers and shared memory of one workload."""
     gaps_us: NDArray[np.float64]
-    """Per identity, kernels and then graphs: true profiled mean time from its end to the start of its tenant's next kernel in
-    the iteration, alone on the GPU (copies between the two leave the SMs idle too); 0 for the last one."""
+    """Per identity, kernels and then graphs: true profiled mean time from its end to the start of its tenant's next
+    kernel in the iteration, alone on the GPU (copies between the two leave the SMs idle too); 0 for the last one."""
     graphs: tuple[GraphProfile, ...]
     """CUDA graphs; their identities follow those of the kernels."""
     streams: tuple[Stream, ...]
@@ -123,9 +123,14 @@ class Problem:
         return self.true_profiles if self.profiles is None else self.profiles
 
     @property
+    def profiled(self) -> list[KernelProfile | GraphProfile]:
+        """True profiles by identity: kernels, then graphs."""
+        return [*self.kernels, *self.graphs]
+
+    @property
     def true_profiles(self) -> Profiles:
         """Those of the recordings."""
-        durations = np.array([profile.duration_us for profile in (*self.kernels, *self.graphs)], np.float64)
+        durations = np.array([known.duration_us for known in self.profiled], np.float64)
         return Profiles(duration_us=durations, gap_us=np.asarray(self.gaps_us, np.float64))
 
     def with_profiles(self, profiles: Profiles) -> Problem:
@@ -270,9 +275,7 @@ def _profile(gpu: GpuSpec, recorded_on: str, kernel: Kernel) -> KernelProfile:
     return profile_kernel(kernel, gpu if recorded_on == gpu.name else load_gpu(recorded_on), gpu)
 
 
-def _graph_profile(
-    name: str, nodes: Sequence[NodeOp], profiles: Sequence[KernelProfile], gpu: GpuSpec
-) -> GraphProfile:
+def _graph_profile(name: str, nodes: Sequence[NodeOp], profiles: Sequence[KernelProfile], gpu: GpuSpec) -> GraphProfile:
     kernels = [profiles[node.identity] for node in nodes if node.identity >= 0]
     spent_us = sum(kernel.duration_us for kernel in kernels)
     profiled = [replace(n, device_us=profiles[n.identity].duration_us) if n.identity >= 0 else n for n in nodes]

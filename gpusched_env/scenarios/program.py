@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
@@ -180,7 +181,7 @@ class Compiler:
             return sum(self.profiles[self.first_kernel + n.index].duration_us for n in nodes if n.index >= 0)
         return 0.0
 
-    def _device_part(self, op: Op) -> dict[str, object]:
+    def _device_part(self, op: Op) -> dict[str, Any]:
         """The fields that say what is done on the device."""
         if op.kind is OpKind.KERNEL:
             identity, scale, device_us = self._kernel(op.index, op.duration_us)
@@ -201,10 +202,14 @@ class Compiler:
     def _copy_us(self, op: Op | GraphNode) -> float:
         # A recorded copy keeps its time on the GPU of the recording; elsewhere the engine's speed decides.
         between = op.kind in (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST) and self.workload.gpu != self.gpu.name
-        return host_copy_us(op.bytes, self.gpu.copies.latency_us, self.gpu.copies.bytes_per_us) if between else op.duration_us
+        return (
+            host_copy_us(op.bytes, self.gpu.copies.latency_us, self.gpu.copies.bytes_per_us)
+            if between
+            else op.duration_us
+        )
 
     def nodes(self, nodes: Sequence[GraphNode]) -> tuple[NodeOp, ...]:
-        """A graph's nodes. Each goes on with the branch of a node that it waits for, if no other did, else on its own."""
+        """A graph's nodes. Each goes on with the branch of a node it waits for, if none else did, or on its own."""
         found: list[NodeOp] = []
         tips: dict[int, int] = {}
         branches = 0
@@ -228,7 +233,8 @@ def critical_path_us(nodes: Sequence[NodeOp], gap_us: float) -> float:
 
 def as_graph(workload: Workload, gpu: GpuSpec) -> Workload:
     """The workload with each iteration as one graph: what followed in a stream, or waited for an event, still does."""
-    graphs, variants = [], []
+    graphs: list[tuple[GraphNode, ...]] = []
+    variants = []
     for variant in workload.variants:
         marks = Marks(variant)
         places: dict[Ref, int] = {}

@@ -53,7 +53,9 @@ def _launch(command: Launch, view: View, problem: Problem) -> None:
         if command.stream not in own:
             raise IllegalCommand(f"{command}: the streams of the scheduler's own are {own}")
         if row[PendingColumn.PREEMPTED]:
-            raise IllegalCommand(f"{command}: a preempted kernel goes back to its place in stream {row[PendingColumn.STREAM]:.0f}")
+            raise IllegalCommand(
+                f"{command}: a preempted kernel goes back to its place in stream {row[PendingColumn.STREAM]:.0f}"
+            )
     _partition(command, command.partition, view.sms)
 
 
@@ -102,7 +104,8 @@ def _reject(command: Reject, view: View) -> None:
         mine = (jobs.tenant == command.tenant) & (jobs.rejectable == 1.0)
         legal = jobs.job[mine].astype(int).tolist()
         raise IllegalCommand(
-            f"{command}: tenant {command.tenant} has no job {command.job} that can be rejected now; those are {legal[:10]}"
+            f"{command}: tenant {command.tenant} has no job {command.job} that can be rejected now; "
+            f"those are {legal[:10]}"
         )
 
 

@@ -91,13 +91,9 @@ class Timeline:
         of the kernel that launched it, else -1. A graph's nodes are issued and launched when the graph is."""
         self.blocks = Columns("sm", "kernel", "blocks", "started_us", "ended_us", times=("started_us", "ended_us"))
         """Residencies (detail ``blocks``): ``blocks`` equal blocks of launch id ``kernel`` on one SM."""
-        self.sms = Columns(
-            "time_us", "busy_sms", times=("time_us",), floats=("dram_bytes_per_us", "power_w")
-        )
+        self.sms = Columns("time_us", "busy_sms", times=("time_us",), floats=("dram_bytes_per_us", "power_w"))
         """Steps of the device's state (detail ``kernels``): value from this time to the next row."""
         self.decisions = Columns("time_us", "command", "kernel", times=("time_us",))
         """Commands (detail ``kernels``): code (:data:`~gpusched_env.scheduling.commands.COMMANDS`); launch id or -1."""
-        self.copies = Columns(
-            "engine", "tenant", "bytes", "started_us", "ended_us", times=("started_us", "ended_us")
-        )
+        self.copies = Columns("engine", "tenant", "bytes", "started_us", "ended_us", times=("started_us", "ended_us"))
         """Copies and memsets (detail ``kernels``); engine 0 to device, 1 to host, 2 on device."""

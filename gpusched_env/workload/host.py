@@ -22,6 +22,9 @@ from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson
 from gpusched_env.workload.workload import OpKind
 
+RANDOM_STREAMS: Final = (1, 2)
+"""Spawn keys of a tenant's random number generators: of its arrivals, and of what varies from job to job."""
+
 # Timers of this module.
 ARRIVAL: Final = 0
 """The next job of a tenant."""
@@ -38,11 +41,11 @@ BURSTS: Final = 3
 BACKLOG: Final = 4
 
 
-
 def arrival_numbers(process: ArrivalProcess) -> dict[str, float]:
     """An arrival process as the numbers that :func:`program` has."""
     numbers = {
-        "arrivals": 0, "start_us": process.start_us, "think_us": 0.0, "rate_per_s": 0.0, "period_us": 0.0, "burst_go": 0.0,
+        "arrivals": 0.0, "start_us": process.start_us, "think_us": 0.0, "rate_per_s": 0.0, "period_us": 0.0,
+        "burst_go": 0.0,
     }  # fmt: skip
     match process:
         case ClosedLoop():
@@ -186,7 +189,7 @@ def log_rejection(w: Any, tenant: int, number: int) -> None:
     w.log_rejection(tenant, number)
 
 
-# ---- arrivals ---------------------------------------------------------------------------------------------------------
+# ---- arrivals ------------------------------------------------------------------------------------------------------
 
 
 @procedure
@@ -245,7 +248,7 @@ def arrival_due(w, tenant):
         set_timer(w, ARRIVAL, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
 
 
-# ---- host threads -------------------------------------------------------------------------------------------------------
+# ---- host threads --------------------------------------------------------------------------------------------------
 
 
 @procedure
@@ -305,7 +308,7 @@ def thread_due(w, k):
         if not may_pass(w, t.tenant, t.op, kind):
             t.state = BLOCKED
             return
-        if kind == SYNC or kind == SYNC_STREAM or kind == SYNC_EVENT:
+        if kind in (SYNC, SYNC_STREAM, SYNC_EVENT):
             returns_ps = awaited_end_ps(w, t.tenant, t.op, kind) + rules(w).sync_latency_ps
             if returns_ps > w.now_ps:
                 t.state = RETURNING
@@ -395,7 +398,7 @@ def operation_finished(w, tenant, number, row, m, launch):
     wake_threads(w, tenant)
 
 
-# ---- jobs ---------------------------------------------------------------------------------------------------------------
+# ---- jobs ----------------------------------------------------------------------------------------------------------
 
 
 @procedure

@@ -8,12 +8,12 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from gpusched_env.devices.reference.sms import SmArray
+from gpusched_env.devices.reference.state import PRIORITY, QUEUE
 from simpy.events import Event
 
 from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.devices.reference.launch import Launch
-from gpusched_env.devices.reference.sms import SmArray
-from gpusched_env.devices.reference.state import PRIORITY, QUEUE
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command, Wait

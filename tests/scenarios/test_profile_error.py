@@ -116,13 +116,11 @@ def test_factors_are_within_bounds_and_follow_the_seed() -> None:
     assert 0.5 <= gaps.min() < gaps.max() <= 2.0
 
 
-@DEVICES
+@pytest.mark.parametrize(("device", "name"), [("compiled", "InferenceBesideTraining"), ("reference", "Toy")])
 def test_agents_see_the_wrong_durations(device: str, name: str) -> None:
     shown = []
     for error in (1.0, 4.0):
-        env = GpuSchedulingEnv(
-            "InferenceBesideTraining", device=device, profiles={"scatter": error}, commands=("launch",)
-        )
+        env = GpuSchedulingEnv(name, device=device, profiles={"scatter": error}, commands=("launch",))
         observation, _ = env.reset(seed=0)
         known = env.problem.knowledge.kernels[int(env.view.pending.identity[0])]
         assert env.view.pending.profiled_us[0] == known.duration_us

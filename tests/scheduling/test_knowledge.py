@@ -16,8 +16,9 @@ from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.errors import GpuschedError
 from gpusched_env.hardware.records import BLOCK_DTYPE
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.problem import HostOp, Problem, TenantProgram, build_problem
+from gpusched_env.scenarios.problem import Problem, TenantProgram, build_problem
 from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.session import Episode, run_episode

@@ -7,7 +7,6 @@ demand: an environment that finds one too small stops and says so, and goes on w
 from __future__ import annotations
 
 import copy
-import math
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,9 +23,8 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import NOTHING
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.timeline import DETAILS, Columns, Detail, Timeline
+from gpusched_env.workload.host import RANDOM_STREAMS
 
-ARRIVAL_STREAM, VARIATION_STREAM = 1, 2
-"""Spawn keys of a tenant's random number generators, as in the reference device."""
 RING: Final = 16
 """First length of the rings of jobs, and first number of slots for launches beyond what one event makes."""
 EDGES: Final = 3
@@ -176,7 +174,7 @@ class Arena:
         for tenant, program in enumerate(programs):
             first = program["first_thread"]
             sections["threads"]["tenant"][first : first + program["threads"]] = tenant
-            for stream, key in enumerate((ARRIVAL_STREAM, VARIATION_STREAM)):
+            for stream, key in enumerate(RANDOM_STREAMS):
                 sections["randoms"][2 * tenant + stream] = generator_state([seed, tenant, key])
         self._chain_free("launches", "after", 0)
         self._chain_free("edges", "next_in", 0)
@@ -197,7 +195,9 @@ class Arena:
             section[:] = 0
         if name == "launches":
             section["id"][first:] = layout.NONE
-            self._sections["timers"]["place"][len(self._sections["timers"]) - 2 * (len(section) - first) :] = layout.NONE
+            self._sections["timers"]["place"][len(self._sections["timers"]) - 2 * (len(section) - first) :] = (
+                layout.NONE
+            )
         section[link][first:] = np.arange(first + 1, len(section) + 1)
         section[link][-1] = env[f"free_{kind}"][0] if first else layout.NONE
         if first and env[f"free_{name}"][0] == 0:

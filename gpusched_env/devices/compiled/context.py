@@ -203,7 +203,7 @@ def bring_to_present(w, x):
 
 @called
 def handle(w, x):
-    """Pass on what happened: grids that have started, that are fully dispatched, that have ended, in order of launch."""
+    """Pass on what happened to grids, in order of launch: they have started, are fully dispatched, have ended."""
     while x.begun > 0:
         grid = earliest_begun(x)
         grid.told = 1
@@ -224,33 +224,33 @@ def handle(w, x):
 @inlined
 def earliest_begun(x):
     """The grid of the lowest launch id whose start was not told."""
-    best = 0
+    best = NONE
     for place in range(x.grids):
-        if resident(x, place).begun > resident(x, place).told:
-            if resident(x, best).begun == resident(x, best).told or resident(x, place).launch < resident(x, best).launch:
-                best = place
+        grid = resident(x, place)
+        if grid.begun > grid.told and (best == NONE or grid.launch < resident(x, best).launch):
+            best = place
     return resident(x, best)
 
 
 @inlined
 def earliest_dispatched(x):
     """The marked grid of the lowest launch id."""
-    best = 0
+    best = NONE
     for place in range(x.grids):
-        if resident(x, place).dispatched == 1:
-            if resident(x, best).dispatched == 0 or resident(x, place).launch < resident(x, best).launch:
-                best = place
+        grid = resident(x, place)
+        if grid.dispatched == 1 and (best == NONE or grid.launch < resident(x, best).launch):
+            best = place
     return resident(x, best)
 
 
 @inlined
 def earliest_ended(x):
     """The marked grid of the lowest launch id."""
-    best = 0
+    best = NONE
     for place in range(x.grids):
-        if resident(x, place).ended == 1:
-            if resident(x, best).ended == 0 or resident(x, place).launch < resident(x, best).launch:
-                best = place
+        grid = resident(x, place)
+        if grid.ended == 1 and (best == NONE or grid.launch < resident(x, best).launch):
+            best = place
     return resident(x, best)
 
 

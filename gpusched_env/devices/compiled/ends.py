@@ -25,6 +25,7 @@ from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import BLOCKS, NOT_QUEUED, RUN, SINGLE, TODO
 from gpusched_env.devices.compiled.record import log_residency
 
+
 @inlined
 def end_blocks(w, x):
     """:func:`end_all`, compiled on its own."""

@@ -132,9 +132,9 @@ def vanish(w, tenant, number):
         found = NONE
         for slot in range(w.launch_room):
             launch = launches(w, slot)
-            if launch.state == PENDING and launch.tenant == tenant and launch.job == number and launch.id > last:
-                if found == NONE or launch.id < launches(w, found).id:
-                    found = slot
+            mine = launch.state == PENDING and launch.tenant == tenant and launch.job == number and launch.id > last
+            if mine and (found == NONE or launch.id < launches(w, found).id):
+                found = slot
         if found == NONE:
             return
         last = launches(w, found).id

@@ -41,7 +41,8 @@ def _on_records(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], 
         names = implementation.__code__.co_varnames[: implementation.__code__.co_argcount]
         arguments = ", ".join(names)
         chosen = eval(f"lambda {arguments}: implementation", {"implementation": implementation})
-        overload(function, jit_options={"_nrt": False, "forceinline": True})(chosen)
+        options: Any = {"_nrt": False, "forceinline": True}
+        overload(function, jit_options=options)(chosen)
         return implementation
 
     return decorate

@@ -32,7 +32,7 @@ GRAPH = int(OpKind.GRAPH)
 @inlined
 def is_scheduled(kind):
     """Whether launches of a kind are the scheduler's: kernels and graphs, not copies."""
-    return kind == KERNEL or kind == GRAPH
+    return kind in (KERNEL, GRAPH)
 
 
 @inlined
@@ -101,7 +101,7 @@ def settle_issue(w, slot):
 
 @called
 def hand_over_copies(w, first, at_ps, last):
-    """Launch copies that wait for nothing pending, a list by ``after`` that ends with ``last``, and what they held up."""
+    """Launch copies that wait for nothing pending, a list by ``after`` up to ``last``, and those that they held up."""
     while first != NONE:
         launch = launches(w, first)
         launch.stream = launch.row

@@ -41,8 +41,9 @@ PROBLEM = _record(
     base=GPU_DTYPE,
 )
 """A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``,
-``preempts``, ``partitions``, ``rejects``: 0 or 1; ``margin``, ``edge_margin``: most launches and edges that one event makes; ``dram_bytes_per_us`` is the
-reachable bandwidth, ``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load."""
+``preempts``, ``partitions``, ``rejects``: 0 or 1; ``margin``, ``edge_margin``: most launches and edges that one event
+makes; ``dram_bytes_per_us`` is the reachable bandwidth, ``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power
+at full load."""
 
 KERNEL = _record(
     (I8, "grid_blocks block_threads blocks_per_sm uses_sms idempotent state_bytes nodes"),
@@ -125,7 +126,9 @@ STREAM = _record((I8, "outstanding last_slot last_id priority last_end_ps"))
 QUEUE = _record((I8, "last_slot last_id"))
 """A stream at a priority: what was handed to it last."""
 
-JOB = _record((I8, "state overdue unfinished marks first_op first_thread_ops arrived_ps started_ps deadline_ps"), (F8, "factor"))
+JOB = _record(
+    (I8, "state overdue unfinished marks first_op first_thread_ops arrived_ps started_ps deadline_ps"), (F8, "factor")
+)
 """A job that is not gone, by number."""
 
 LAUNCH = _record(
@@ -133,7 +136,8 @@ LAUNCH = _record(
     (I8, "upstream unlaunched edges_out edges_out_last edges_in queue_slot queue_id tile_slot tile_id behind"),
     (I8, "before after running_before running_after mine_before mine_after"),
     (I8, "grid blocks saved preempting mode save_first save_sms preemptions returned offspring done_blocks"),
-    (I8, "arrived_ps deadline_ps issued_ps launched_ps ready_ps started_ps first_started_ps ran_ps restore_ps dead_ps preempted_ps"),
+    (I8, "arrived_ps deadline_ps issued_ps launched_ps ready_ps started_ps first_started_ps ran_ps restore_ps"),
+    (I8, "dead_ps preempted_ps"),
     (F8, "saved_left"),
 )
 """An unfinished launch, by slot.
@@ -146,10 +150,10 @@ LAUNCH = _record(
   ones; ``running_*`` among all launched ones, ``mine_*`` among its tenant's.
 * ``grid``: slot among the resident grids (-1: none); ``blocks`` to run when it is next put on the device (-1: all);
   ``returned``: 1 while it is pending after a preemption; ``offspring``: nodes or children that have not finished;
-  ``done_blocks``: most blocks that had ended when it left the SMs; ``tile_*``: the launch whose tiles its
-  blocks wait for.
-* ``arrived_ps``, ``deadline_ps``: of its job; ``ready_ps``: earliest start; ``started_ps``: of its first block since it was launched last; ``ran_ps``: what it ran
-  before that.
+  ``done_blocks``: most blocks that had ended when it left the SMs; ``tile_*``: the launch whose tiles its blocks wait
+  for.
+* ``arrived_ps``, ``deadline_ps``: of its job; ``ready_ps``: earliest start; ``started_ps``: of its first block since it
+  was launched last; ``ran_ps``: what it ran before that.
 """
 
 EDGE = _record((I8, "source source_id target target_id next_out next_in"))
@@ -181,8 +185,8 @@ CONTEXT = _record(
 """The SMs as tenants that share them see them. ``depth``: most rows of a class; ``classes``: in use; ``queued``:
 grids with waiting blocks; ``waiting``: heads of hardware queues without a slot; ``grids``: resident, their slots come
 first in ``used`` and free ones behind them; ``ahead``: waves that have not begun are accounted for; ``turn``: counts
-changes of the queue; ``begun``, ``dispatched``, ``ended``: grids with that mark after a step; ``tiles``: resident grids whose
-blocks wait for another's; ``now_ps``: up to when it is simulated (when it was switched out)."""
+changes of the queue; ``begun``, ``dispatched``, ``ended``: grids with that mark after a step; ``tiles``: resident
+grids whose blocks wait for another's; ``now_ps``: up to when it is simulated (when it was switched out)."""
 
 SM_CLASS = _record(
     (I8, "sms rows threads warps blocks registers shared carveout dirty ended room eligible"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import grids, kernels, launches, ops, problem, queue
+from gpusched_env.devices.compiled.access import grids, kernels, launches, ops, problem, queue, timers
 from gpusched_env.devices.compiled.blocks import catch_up, evict, stop
 from gpusched_env.devices.compiled.context import context_of, end_grid, enqueue, leave_channel, remove_grid, settle
 from gpusched_env.devices.compiled.finishing import kernel_preempted
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PREEMPTION, RETURNS, STREAMS
-from gpusched_env.devices.compiled.timing import arm_launch, arm_preemption, launch_s, timers
+from gpusched_env.devices.compiled.timing import arm_launch, arm_preemption, launch_s
 from gpusched_env.devices.compiled.timing import stop as stop_timer
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.timing import save_us

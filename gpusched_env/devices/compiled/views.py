@@ -239,7 +239,7 @@ def occupancy(w):
 
 @called
 def show_pending(w, lookahead, out):
-    """For each tenant the rows of its ``lookahead`` oldest pending launches; ``out``: ``(slots * lookahead, columns)``."""
+    """Rows of each tenant's ``lookahead`` oldest pending launches; ``out``: shape ``(slots * lookahead, columns)``."""
     slots = out.shape[0] // lookahead
     for tenant in range(slots):
         place = tenant * lookahead

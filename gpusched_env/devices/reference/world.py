@@ -20,7 +20,6 @@ from gpusched_env.workload.workload import DEVICE_OPS
 if TYPE_CHECKING:
     from gpusched_env.devices.reference.device import ReferenceDevice
 
-ARRIVAL_STREAM, VARIATION_STREAM = 1, 2
 """Spawn keys of a tenant's random number generators."""
 
 
@@ -157,7 +156,7 @@ class World:
         self.streams = [StreamBooks() for _ in problem.streams]
         self.jobs: list[dict[int, Job]] = [{} for _ in self.clients]
         self.generators = [
-            [np.random.default_rng([seed, tenant, key]) for key in (ARRIVAL_STREAM, VARIATION_STREAM)]
+            [np.random.default_rng([seed, tenant, key]) for key in host.RANDOM_STREAMS]
             for tenant in range(len(self.clients))
         ]
         clock = device.clock
