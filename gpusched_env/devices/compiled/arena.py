@@ -155,7 +155,8 @@ class Arena:
         env["detail"] = DETAILS.index(detail)
         env["done_ps"] = env["timer_ps"] = NEVER
         env["power_w"] = problem.gpu.power.idle_w
-        env["running_first"] = env["running_last"] = layout.NONE
+        for name in ("running_first", "running_last", "started_first", "started_last"):
+            env[name] = layout.NONE
         for engine in ("engine_first_0", "engine_first_1", "engine_last_0", "engine_last_1"):
             env[engine] = layout.NONE
         clients = sections["clients"]

@@ -71,7 +71,7 @@ def start_copy(w, slot):
     launch = launches(w, slot)
     launch.started_ps = w.now_ps
     if is_node(w, launch):
-        note_start(w, launches(w, launch.parent))
+        note_start(w, launch.parent)
     arm_launch(w, slot, w.now_ps + ops(w, launch.op).device_ps, ENGINE)
 
 

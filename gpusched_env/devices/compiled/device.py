@@ -28,6 +28,8 @@ class CompiledDevice:
         self.epoch = 0
         """Commands applied and resets; a view is valid within one epoch."""
         self._view: LazyView | None = None
+        self._place = (0, 0)
+        """Commands and time of that view."""
 
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch (``None``: it ended before one)."""
@@ -80,8 +82,11 @@ class CompiledDevice:
 
     def _look(self) -> LazyView:
         """The view of the present epoch, shared by the scheduler and the check of its command."""
-        if self._view is None:
-            self._view = lazy_view(self)
+        # A batch takes steps behind this object's back.
+        env = self.arena.env
+        place = int(env["commands"]), int(env["now_ps"])
+        if self._view is None or place != self._place:
+            self._view, self._place = lazy_view(self), place
         return self._view
 
     def _drive(self, command: Numbers, *, running: bool) -> int:
@@ -94,8 +99,6 @@ class CompiledDevice:
 
     def view(self) -> View:
         """A snapshot at the present time, whether or not it is a decision epoch."""
-        # A batch takes steps behind this object's back: what it remembers may be of the past.
-        self._view = None
         return lazy_view(self).complete()
 
     def deadlock(self) -> DeadlockError:

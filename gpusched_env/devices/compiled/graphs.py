@@ -58,9 +58,9 @@ def kernel_started(w, slot):
         launch.first_started_ps = w.now_ps
     if is_node(w, launch):
         launch.started_ps = min(launch.started_ps, w.now_ps)
-        note_start(w, launches(w, launch.parent))
+        note_start(w, launch.parent)
         return
-    note_start(w, launch)
+    note_start(w, slot)
     if first and ops(w, launch.op).children > 0:
         launch_children(w, slot)
 

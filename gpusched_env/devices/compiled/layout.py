@@ -84,7 +84,7 @@ ENV = _record(
     (I8, "job_mask launch_room edge_room words log_room"),
     (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
     (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
-    (I8, "heap_length free_launch free_launches free_edge free_edges pending started running_first running_last"),
+    (I8, "heap_length free_launch free_launches free_edge free_edges pending running_first running_last started_first started_last"),
     (I8, "log_rows detail slicer_context slicer_asleep slicer_switching slicer_lonely"),
     (I8, "engine_busy_0 engine_busy_1 engine_first_0 engine_first_1 engine_last_0 engine_last_1 busy_sms"),
     (I8, "now_ps done_ps timer_ps busy_until_ps slice_end_ps gpu_since_ps"),
@@ -97,15 +97,15 @@ ENV = _record(
 * ``command``: code of the one to carry out, and its numbers (:class:`gpusched_env.scheduling.commands.Numbers`).
 * ``awake``: something happened that a scheduler could react to; ``begun``: a kernel has been launched;
   ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none).
-* ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``started``: launched
-  ones that have; ``running_*``: ends of the list of launched, unfinished kernels and graphs, in order of launch.
+* ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``running_*``: ends
+  of the list of launched, unfinished kernels and graphs, in order of launch.
 * ``slicer_*``: the context that has the GPU, and what the slicer waits for; ``engine_*``: copy engines and the
   launches that wait for them; ``traffic``, ``power_w``, ``busy_sms``: the meter's rates.
 """
 
 CLIENT = _record(
     (I8, "arrived first taken completed rejected due_job host_job busy first_thread threads outstanding slo_misses"),
-    (I8, "kernels_pending kernels_launched started pending_first pending_last running_first running_last"),
+    (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
     (I8, "partition_first partition_sms"),
     (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
@@ -134,7 +134,7 @@ JOB = _record(
 LAUNCH = _record(
     (I8, "id op tenant job state order parent parent_id row stream priority partition_first partition_sms"),
     (I8, "upstream unlaunched edges_out edges_out_last edges_in queue_slot queue_id tile_slot tile_id behind"),
-    (I8, "before after running_before running_after mine_before mine_after"),
+    (I8, "before after running_before running_after mine_before mine_after started_before started_after"),
     (I8, "grid blocks saved preempting mode save_first save_sms preemptions returned offspring done_blocks"),
     (I8, "arrived_ps deadline_ps issued_ps launched_ps ready_ps started_ps first_started_ps ran_ps restore_ps"),
     (I8, "dead_ps preempted_ps"),
@@ -147,7 +147,8 @@ LAUNCH = _record(
 * ``upstream``: unfinished launches that it waits for, ``unlaunched`` those of them that are pending; ``edges_*``: first
   edges to what waits for it and to what it waits for; ``queue_*``: what was before it in its program's stream.
 * ``behind``: the next in its hardware queue, or at its engine. ``before``, ``after``: in its tenant's list of pending
-  ones; ``running_*`` among all launched ones, ``mine_*`` among its tenant's.
+  ones; ``running_*`` among all launched ones, ``mine_*`` among its tenant's,
+  ``started_*`` among those that have started, in order of launch too.
 * ``grid``: slot among the resident grids (-1: none); ``blocks`` to run when it is next put on the device (-1: all);
   ``returned``: 1 while it is pending after a preemption; ``offspring``: nodes or children that have not finished;
   ``done_blocks``: most blocks that had ended when it left the SMs; ``tile_*``: the launch whose tiles its blocks wait

@@ -220,8 +220,7 @@ def remove_running(w, slot):
         launches(w, launch.mine_after).mine_before = launch.mine_before
     client.kernels_launched -= 1
     if launch.started_ps < NEVER:
-        client.started -= 1
-        w.started -= 1
+        remove_started(w, slot)
     # The sum starts anew when nothing is launched, so that rounding does not pile up.
     left_us = left_to_run_us(w, launch)
     client.launched_profiled_us = client.launched_profiled_us - left_us if client.kernels_launched else 0.0
@@ -234,10 +233,38 @@ def left_to_run_us(w, launch):
     return profiled_us - min(profiled_us, launch.ran_ps / 1e6)
 
 
-@inlined
-def note_start(w, launch):
-    """The first block of a launch, or of a graph's node, starts."""
-    if launch.started_ps == NEVER:
-        launch.started_ps = w.now_ps
-        clients(w, launch.tenant).started += 1
-        w.started += 1
+@called
+def note_start(w, slot):
+    """The first block of a launch, or of a graph's node, starts: it stands among those that have, in order of launch."""
+    launch = launches(w, slot)
+    if launch.started_ps < NEVER:
+        return
+    launch.started_ps = w.now_ps
+    before = w.started_last
+    while before != NONE and launches(w, before).order > launch.order:
+        before = launches(w, before).started_before
+    launch.started_before = before
+    if before == NONE:
+        launch.started_after = w.started_first
+        w.started_first = slot
+    else:
+        launch.started_after = launches(w, before).started_after
+        launches(w, before).started_after = slot
+    if launch.started_after == NONE:
+        w.started_last = slot
+    else:
+        launches(w, launch.started_after).started_before = slot
+
+
+@called
+def remove_started(w, slot):
+    """A launch that had started has finished, or is pending again."""
+    launch = launches(w, slot)
+    if launch.started_before == NONE:
+        w.started_first = launch.started_after
+    else:
+        launches(w, launch.started_before).started_after = launch.started_after
+    if launch.started_after == NONE:
+        w.started_last = launch.started_before
+    else:
+        launches(w, launch.started_after).started_before = launch.started_before

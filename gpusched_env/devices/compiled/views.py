@@ -210,23 +210,21 @@ def fill_tenants(w, out):
         if problem(w).rejects == 1:
             row[TenantColumn.OLDEST_REJECTABLE] = oldest_rejectable(w, tenant)
             row[TenantColumn.NEWEST_REJECTABLE] = newest_rejectable(w, tenant)
-        fill_left(w, client, row)
+    fill_left(w, out)
 
 
 @inlined
-def fill_left(w, client, row):
-    """What started kernels of a tenant have done since, and the least that one of them has left."""
-    slot = client.running_first
-    seen = 0
-    while seen < client.started:
+def fill_left(w, out):
+    """What started kernels have done since, and the least that one of each tenant's has left."""
+    slot = w.started_first
+    while slot != NONE:
         launch = launches(w, slot)
-        if runs(launch):
-            profiled_us = kernels(w, ops(w, launch.op).identity).profiled_us
-            spent_us = elapsed_us(w, launch)
-            row[TenantColumn.LAUNCHED_LEFT_US] -= min(profiled_us, spent_us) - min(profiled_us, launch.ran_ps / 1e6)
-            row[TenantColumn.RUNNING_LEFT_US] = min(row[TenantColumn.RUNNING_LEFT_US], max(0.0, profiled_us - spent_us))
-            seen += 1
-        slot = launch.mine_after
+        row = out[launch.tenant]
+        profiled_us = kernels(w, ops(w, launch.op).identity).profiled_us
+        spent_us = elapsed_us(w, launch)
+        row[TenantColumn.LAUNCHED_LEFT_US] -= min(profiled_us, spent_us) - min(profiled_us, launch.ran_ps / 1e6)
+        row[TenantColumn.RUNNING_LEFT_US] = min(row[TenantColumn.RUNNING_LEFT_US], max(0.0, profiled_us - spent_us))
+        slot = launch.started_after
 
 
 @called
@@ -263,14 +261,11 @@ def show_running(w, out):
     """
     room = out.shape[0]
     filled = 0
-    seen = 0
-    slot = w.running_first
-    while seen < w.started and filled < room:
-        if runs(launches(w, slot)):
-            fill_running(w, slot, out[filled])
-            filled += 1
-            seen += 1
-        slot = launches(w, slot).running_after
+    slot = w.started_first
+    while slot != NONE and filled < room:
+        fill_running(w, slot, out[filled])
+        filled += 1
+        slot = launches(w, slot).started_after
     filled = show_first_ones(w, filled, out)
     slot = w.running_first
     while slot != NONE and filled < room:
@@ -371,6 +366,6 @@ def list_jobs(w, out):
                 out[rows, JobColumn.ARRIVED_US] = to_us(job.arrived_ps)
                 out[rows, JobColumn.DEADLINE_US] = to_us(job.deadline_ps)
                 out[rows, JobColumn.STARTED_US] = to_us(job.started_ps)
-                out[rows, JobColumn.REJECTABLE] = 1.0 if rejectable(w, tenant, number) else 0.0
+                out[rows, JobColumn.REJECTABLE] = 1.0 if problem(w).rejects == 1 and rejectable(w, tenant, number) else 0.0
             rows += 1
     return rows

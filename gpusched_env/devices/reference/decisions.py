@@ -100,6 +100,8 @@ class Decisions:
     def rejectable(self, tenant: int) -> list[int]:
         """Numbers of a tenant's jobs that may be rejected now, oldest first."""
         world = self._device.world
+        if "reject" not in self._device.problem.scenario.commands:
+            return []
         return [job.number for job in world.in_system(tenant) if host.rejectable(world, tenant, job.number)]
 
     @property
@@ -111,7 +113,7 @@ class Decisions:
             ("launch" in offered and any(launch.launchable for launch in streams.pending.values()))
             or ("partition" in offered and any(self.partitionable(tenant) for tenant in tenants))
             or ("preempt" in offered and any(self.preemptible(launch) for launch in streams.launched.values()))
-            or ("reject" in offered and any(self.rejectable(tenant) for tenant in tenants))
+            or any(self.rejectable(tenant) for tenant in tenants)
         )
 
     def stuck(self) -> str:
