@@ -19,7 +19,15 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.knowledge import Knowledge, knowledge_of
 from gpusched_env.scenarios.profile_error import ProfileError, Profiles, told_program
-from gpusched_env.scenarios.program import Compiler, JobProgram, NodeOp, as_graph, critical_path_us
+from gpusched_env.scenarios.program import (
+    Compiler,
+    JobProgram,
+    NodeOp,
+    as_graph,
+    branches,
+    critical_path_us,
+    with_graphs_opened,
+)
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
 from gpusched_env.workload.alone import run_threads_alone
 from gpusched_env.workload.kernel import Kernel
@@ -77,10 +85,11 @@ class TenantProgram:
 class _Made:
     """What has been made of a problem; not copied or sent with it."""
 
-    __slots__ = ("adapted", "knowledge")
+    __slots__ = ("adapted", "knowledge", "opened")
 
     def __init__(self) -> None:
         self.knowledge: Knowledge | None = None
+        self.opened: Problem | None = None
         self.adapted: dict[tuple[Contexts, tuple[CommandName, ...], float], Problem] = {}
 
     def __reduce__(self) -> tuple[type[_Made], tuple[()]]:
@@ -164,6 +173,26 @@ class Problem:
         scenario = self.scenario
         more = tuple(command for command in commands if command not in scenario.commands)
         return self._with(scenario.contexts, (*scenario.commands, *more), scenario.decision_us)
+
+    def with_opened_graphs(self) -> Problem:
+        """The same problem with the kernels of graphs as launches of their own, for who intercepts inside graphs.
+
+        Tenants get streams for the branches of their graphs, in front of the scheduler's own.
+        """
+        if not any(op.nodes for program in self.programs for job in program.variants for op in job):
+            return self
+        made = self._made
+        if made.opened is None:
+            own = [stream for stream in self.streams if stream.tenant < 0]
+            streams = [stream for stream in self.streams if stream.tenant >= 0]
+            programs = []
+            for row, program in enumerate(self.programs):
+                spare = range(len(streams), len(streams) + max(branches(job) for job in program.variants) - 1)
+                streams += [Stream(row, 0) for _ in spare]
+                variants = tuple(with_graphs_opened(job, self.gpu, spare) for job in program.variants)
+                programs.append(replace(program, variants=variants))
+            made.opened = replace(self, streams=(*streams, *own), programs=tuple(programs))
+        return made.opened
 
     def _with(self, contexts: Contexts, commands: tuple[CommandName, ...], decision_us: float) -> Problem:
         """This problem if nothing differs, else always the same other one: devices keep what they make of a problem."""

@@ -261,37 +261,100 @@ def as_graph(workload: Workload, gpu: GpuSpec) -> Workload:
 def with_graphs_opened(job: JobProgram, gpu: GpuSpec, spare: Sequence[int]) -> JobProgram:
     """The program with each graph's nodes as launches of their own, for a scheduler that intercepts inside graphs.
 
+    What followed a graph in its stream, or waited for it, waits for the ends of all its branches; so that a
+    synchronisation of a stream with such a graph is one of the tenant.
+
     Args:
-        spare: streams for branches beyond the first, as many as the widest graph has.
+        job: the program.
+        gpu: for its graph gap.
+        spare: streams for branches beyond the first, at least as many as :func:`branches` says, less one.
     """
-    ops: list[HostOp] = []
-    threads = []
-    marks = job.marks
-    for thread in job.by_thread():
-        before = len(ops)
-        for op in thread:
-            if not op.nodes:
-                ops.append(op)
-                continue
-            base = marks
-            marks += len(op.nodes)
-            left_us = op.left_us
-            for number, node in enumerate(op.nodes):
-                # Other branches begin behind what the graph waits for; what waits for the graph, for all of them.
-                first = number == 0
-                stream = op.stream if node.branch == 0 else spare[node.branch - 1]
-                after = (*(base + before_ for before_ in node.after), *(op.after if not node.after else ()))
-                ops.append(
-                    HostOp(
-                        kind=node.kind, host_us=op.host_us if first else 0.0, identity=node.identity, scale=node.scale,
-                        device_us=node.device_us, bytes=node.bytes, left_us=left_us, stream=stream,
-                        gap_us=gpu.timing.graph_gap_us, after=after, mark=base + number,
-                    )
-                )  # fmt: skip
-            if op.mark >= 0:
-                raise ValueError("a graph that other operations wait for by events cannot be opened")
-        threads.append(len(ops) - before)
-    return JobProgram(tuple(ops), tuple(threads), marks)
+    return _Opening(job, gpu, spare).opened()
+
+
+class _Opening:
+    """A program whose graphs are being opened."""
+
+    def __init__(self, job: JobProgram, gpu: GpuSpec, spare: Sequence[int]) -> None:
+        self._job = job
+        self._gap_us = gpu.timing.graph_gap_us
+        self._spare = spare
+        self._marks = job.marks
+        self._ends: dict[int, tuple[int, ...]] = {}
+        """By mark of a graph, marks of its last nodes."""
+
+    def opened(self) -> JobProgram:
+        """The program with nodes in place of graphs."""
+        threads = [self._thread(ops) for ops in self._job.by_thread()]
+        ops = [replace(op, after=self._resolved(op.after)) for thread in threads for op in thread]
+        return JobProgram(tuple(ops), tuple(len(thread) for thread in threads), self._marks)
+
+    def _resolved(self, after: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(mark for graph in after for mark in self._ends.get(graph, (graph,))))
+
+    def _thread(self, ops: tuple[HostOp, ...]) -> list[HostOp]:
+        found: list[HostOp] = []
+        tails: dict[int, tuple[int, ...]] = {}
+        """By stream in which a graph was opened, marks of what the next operation there waits for besides the last."""
+        last: dict[int, int] = {}
+        """By stream, place of the last operation."""
+        for op in ops:
+            if op.kind is OpKind.SYNC_STREAM and op.stream in tails:
+                op = replace(op, kind=OpKind.SYNC)
+            if op.kind in DEVICE_OPS:
+                before = tails.get(op.stream, ())
+                if op.nodes:
+                    roots = (*op.after, *before, *self._marked(found, last.get(op.stream)))
+                    nodes = self._nodes(op, roots)
+                    found += nodes
+                    ends = self._last_of(op, nodes)
+                    if op.mark >= 0:
+                        self._ends[op.mark] = ends
+                    # Behind the graph, the next operation follows the last node in its stream, and waits for the rest.
+                    tails[op.stream] = ends
+                    mine = [place for place, node in enumerate(found) if node.stream == op.stream]
+                    last[op.stream] = mine[-1]
+                    continue
+                op = replace(op, after=(*op.after, *before))
+                tails.pop(op.stream, None)
+                last[op.stream] = len(found)
+            found.append(op)
+        return found
+
+    def _marked(self, ops: list[HostOp], place: int | None) -> tuple[int, ...]:
+        """The mark of an operation, which gets one if it has none."""
+        if place is None:
+            return ()
+        if ops[place].mark < 0:
+            ops[place] = replace(ops[place], mark=self._marks)
+            self._marks += 1
+        return (ops[place].mark,)
+
+    def _nodes(self, graph: HostOp, roots: tuple[int, ...]) -> list[HostOp]:
+        """The nodes of a graph, those without predecessors behind ``roots``."""
+        base = self._marks
+        self._marks += len(graph.nodes)
+        return [
+            HostOp(
+                kind=node.kind,
+                host_us=graph.host_us if number == 0 else 0.0,
+                identity=node.identity,
+                scale=node.scale,
+                device_us=node.device_us,
+                bytes=node.bytes,
+                left_us=graph.left_us,
+                stream=graph.stream if node.branch == 0 else self._spare[node.branch - 1],
+                gap_us=self._gap_us,
+                after=tuple(base + before for before in node.after) or roots,
+                mark=base + number,
+            )
+            for number, node in enumerate(graph.nodes)
+        ]
+
+    def _last_of(self, graph: HostOp, nodes: list[HostOp]) -> tuple[int, ...]:
+        """Marks of the nodes that no other waits for."""
+        awaited = {before for node in graph.nodes for before in node.after}
+        return tuple(op.mark for number, op in enumerate(nodes) if number not in awaited)
 
 
 def branches(job: JobProgram) -> int:

@@ -21,7 +21,8 @@ class Scheduler(Protocol):
     session then sets the device up that way. One that needs to be asked also where only a preemption or a
     partition is left to decide names those commands in the class attribute ``commands``, for example
     ``("preempt",)``; the session offers them besides the scenario's. One whose way of intercepting launches costs
-    host time says how much, a decision, in the attribute ``interception_us``; it adds to the scenario's. One that
+    host time says how much, a decision, in the attribute ``interception_us``; it adds to the scenario's. A CUDA
+    graph is one launch, unless the scheduler intercepts inside graphs and says so: ``graphs = "opened"``. One that
     is to know what no scheduler can know is :class:`Clairvoyant`.
     """
 

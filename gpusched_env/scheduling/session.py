@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.costs import Costs
@@ -37,7 +38,16 @@ class Episode:
 
 
 def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
-    """``problem`` with the contexts, commands and host time that ``scheduler`` asks for; the same one each time."""
+    """``problem`` with the contexts, commands, host time and graphs that ``scheduler`` asks for; always the same one.
+
+    Raises:
+        InputError: it asks for graphs to be something else than opened, or for host time below 0.
+    """
+    graphs = getattr(scheduler, "graphs", "units")
+    if graphs not in ("units", "opened"):
+        raise InputError(f"{type(scheduler).__name__}.graphs is {graphs!r}, must be 'units' or 'opened'")
+    if graphs == "opened":
+        problem = problem.with_opened_graphs()
     contexts = getattr(scheduler, "contexts", None)
     if contexts is not None:
         problem = problem.with_contexts(contexts)

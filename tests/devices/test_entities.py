@@ -18,11 +18,11 @@ from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Reject, Wait
-from gpusched_env.scheduling.session import Episode
+from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Variant, Workload
-from tests.devices.problems import launch_first, new_device, run
+from tests.devices.problems import Script, launch_first, new_device, run
 
 pytestmark = pytest.mark.usefixtures("each_device")
 
@@ -137,6 +137,24 @@ def test_a_graph_with_two_branches_beside_a_kernel() -> None:
     assert log(episode) == us((2, 2, 12), (3, 12.5, 32.5), (4, 12.5, 42.5), (5, 43, 48), (1, 2, 102))
     assert episode.timeline.kernels.column("parent").tolist() == [0.0, 0.0, 0.0, 0.0, -1.0]
     assert episode.decisions == 2, "one for the graph"
+
+
+class InsideGraphs(Script):
+    """Launches what it can, the nodes of graphs one by one."""
+
+    graphs = "opened"
+
+
+def test_a_scheduler_that_intercepts_inside_graphs_gets_their_nodes() -> None:
+    k = Kernels()
+    nodes = (k.node(10.0), k.node(20.0, 0), k.node(30.0, 0), k.node(5.0, 1, 2))
+    ops = [Op(GRAPH, index=0), k.op(100.0, stream=1), k.op(1.0), SYNC]
+    built = build(k, ops, graphs=[nodes], program_streams=2)
+    episode = run_episode(InsideGraphs(), built, new_device(), 0, record="kernels")
+    # Nodes 0 to 3, the branch of node 2 in a stream of its own: an event's latency to it and back. Kernel 5 is behind.
+    assert log(episode) == us((0, 2, 12), (1, 12.5, 32.5), (2, 13.5, 43.5), (3, 45, 50), (5, 51, 52), (4, 2, 102))
+    assert episode.decisions == 6
+    assert run_episode(Script(), built, new_device(), 0).decisions == 3
 
 
 def test_a_graph_is_one_row() -> None:

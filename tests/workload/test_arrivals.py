@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from gpusched_env.workload.arrivals import Arrivals, Backlog, Bursts, ClosedLoop, Periodic, Poisson
+from gpusched_env.hardware.clock import to_us
+from gpusched_env.workload import host
+from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson
 
 
 class Draws:
@@ -23,11 +27,27 @@ class Draws:
         return not self._draws
 
 
-def arrivals(process: Arrivals, rng: np.random.Generator, count: int) -> list[float]:
+class Waiting:
+    """What :func:`host.begin` and :func:`host.gap_us` read of a world of one tenant."""
+
+    def __init__(self, process: ArrivalProcess, rng: Any) -> None:
+        self.programs = [SimpleNamespace(**host.arrival_numbers(process))]
+        self.generators = [(rng, None)]
+        self.first_ps = 0
+
+    def set_timer(self, kind: int, number: int, at_ps: int) -> None:
+        assert (kind, number) == (host.ARRIVAL, 0)
+        self.first_ps = at_ps
+
+
+def arrivals(process: ArrivalProcess, rng: Any, count: int) -> list[float]:
     """Arrivals of jobs that complete 5 us after they arrived."""
-    times = [process.first_us(rng)]
+    world = Waiting(process, rng)
+    host.begin(world, 0)
+    times = [to_us(world.first_ps)]
+    after = 5.0 if process.closed else 0.0
     while len(times) < count:
-        times.append(process.next_us(rng, times[-1], times[-1] + 5.0))
+        times.append(times[-1] + after + host.gap_us(world, 0))
     return times
 
 
@@ -44,10 +64,10 @@ def arrivals(process: Arrivals, rng: np.random.Generator, count: int) -> list[fl
     ],
 )
 def test_arrivals_by_hand_use_uniform_draws_only(
-    process: Arrivals, draws: tuple[float, ...], expected: list[float]
+    process: ArrivalProcess, draws: tuple[float, ...], expected: list[float]
 ) -> None:
     rng = Draws(*draws)
-    assert arrivals(process, rng, 3) == pytest.approx(expected, rel=1e-6)  # type: ignore[arg-type]
+    assert arrivals(process, rng, 3) == pytest.approx(expected, rel=1e-6)
     assert rng.spent()
 
 
