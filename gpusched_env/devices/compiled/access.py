@@ -137,6 +137,12 @@ def launches(w, slot):
 
 
 @inlined
+def buckets(w, id_):
+    """Where the list of launches begins whose ids end in the same bits."""
+    return _number(w.buckets_at, id_ & w.bucket_mask)
+
+
+@inlined
 def edges(w, slot):
     return _edge(w.edges_at, slot)
 

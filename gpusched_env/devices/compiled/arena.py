@@ -34,8 +34,8 @@ LOG_ROWS: Final = 64
 LINE: Final = 64
 """Sections begin at multiples of a cache line, bytes."""
 IN_ENV: Final = (
-    "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "edges", "timers", "heap",
-    "contexts", "sets", "log",
+    "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "buckets", "edges", "timers",
+    "heap", "contexts", "sets", "log",
 )  # fmt: skip
 IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "used", "classes", "kinds", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
@@ -64,6 +64,11 @@ class Sizes:
     """Unfinished ones of all tenants."""
     edges: int
     log: int
+
+    @property
+    def buckets(self) -> int:
+        """Of launches by their ids: a power of two."""
+        return 1 << (self.launches - 1).bit_length()
 
     @property
     def timers(self) -> int:
@@ -155,6 +160,7 @@ class Arena:
         env["detail"] = DETAILS.index(detail)
         env["done_ps"] = env["timer_ps"] = NEVER
         env["power_w"] = problem.gpu.power.idle_w
+        sections["buckets"]["value"] = layout.NONE
         for name in ("running_first", "running_last", "started_first", "started_last"):
             env[name] = layout.NONE
         for engine in ("engine_first_0", "engine_first_1", "engine_last_0", "engine_last_1"):
@@ -249,7 +255,7 @@ class Arena:
         """Copy sections of smaller or equal sizes into the arena's."""
         for name, section in sections.items():
             kind = name.split(".")[0]
-            if kind not in ("jobs", *SCRATCH, "members", "rows", "timers", "heap"):
+            if kind not in ("jobs", *SCRATCH, "members", "rows", "timers", "heap", "buckets"):
                 self._sections[name][: len(section)] = section
         now = self._sizes_now
         for number in range(sizes.contexts):
@@ -266,6 +272,7 @@ class Arena:
         for name, link in (("launches", "after"), ("edges", "next_in")):
             if getattr(now, name) > getattr(sizes, name):
                 self._chain_free(name, link, getattr(sizes, name))
+        self._fill_buckets()
         self._set_addresses()
 
     def _fill_timers(self, sections: dict[str, NDArray[Any]], sizes: Sizes) -> None:
@@ -273,6 +280,15 @@ class Arena:
         self._sections["timers"]["place"] = layout.NONE
         self._sections["timers"][: len(sections["timers"])] = sections["timers"]
         self._sections["heap"][: len(sections["heap"])] = sections["heap"]
+
+    def _fill_buckets(self) -> None:
+        """Put all launches where they are found by their ids."""
+        launches, buckets = self._sections["launches"], self._sections["buckets"]["value"]
+        buckets[:] = layout.NONE
+        for slot in np.flatnonzero(launches["id"] != layout.NONE):
+            bucket = launches["id"][slot] & (len(buckets) - 1)
+            launches["namesake"][slot] = buckets[bucket]
+            buckets[bucket] = slot
 
     def _set_addresses(self) -> None:
         """Write down where everything is."""
@@ -287,6 +303,7 @@ class Arena:
             env[f"{name}_at"] = _address(sections[name])
         env["job_mask"] = sizes.jobs - 1
         env["launch_room"] = sizes.launches
+        env["bucket_mask"] = sizes.buckets - 1
         env["edge_room"] = sizes.edges
         env["words"] = words_for(sizes.sms)
         contexts = sections["contexts"]
@@ -422,6 +439,7 @@ def _allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
     shapes |= {
         "jobs": (layout.JOB, sizes.tenants * sizes.jobs),
         "launches": (layout.LAUNCH, sizes.launches),
+        "buckets": (layout.NUMBER, sizes.buckets),
         "edges": (layout.EDGE, sizes.edges),
         "log": (layout.LOG, sizes.log),
     }

@@ -8,7 +8,7 @@ from gpusched_env.devices.compiled.finishing import vanish
 from gpusched_env.devices.compiled.issuing import launch_at
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE, PREEMPTION_BEGINS
-from gpusched_env.devices.compiled.lists import holds
+from gpusched_env.devices.compiled.lists import holds, slot_of
 from gpusched_env.devices.compiled.preemption import begin_preemption
 from gpusched_env.devices.compiled.record import log_decision
 from gpusched_env.devices.compiled.timing import arm_preemption
@@ -45,27 +45,6 @@ def carry_out(w):
         charge(w)
 
 
-@called
-def pending_slot(w, id_):
-    """Slot of a pending launch."""
-    for tenant in range(problem(w).tenants):
-        slot = clients(w, tenant).pending_first
-        while slot != NONE and launches(w, slot).id <= id_:
-            if launches(w, slot).id == id_:
-                return slot
-            slot = launches(w, slot).after
-    return NONE
-
-
-@called
-def running_slot(w, id_):
-    """Slot of a launched kernel."""
-    slot = w.running_first
-    while launches(w, slot).id != id_:
-        slot = launches(w, slot).running_after
-    return slot
-
-
 @inlined
 def own_priority(w, launch):
     """The priority of a launch's stream; a child without one has its parent's."""
@@ -77,7 +56,7 @@ def own_priority(w, launch):
 @called
 def launch(w):
     """Hand a pending launch to its stream."""
-    slot = pending_slot(w, w.command_target)
+    slot = slot_of(w, w.command_target)
     kernel = launches(w, slot)
     client = clients(w, kernel.tenant)
     if kernel.returned == 0:
@@ -100,7 +79,7 @@ def launch(w):
 @called
 def preempt(w):
     """Take a running kernel off the GPU, or off some SMs."""
-    slot = running_slot(w, w.command_target)
+    slot = slot_of(w, w.command_target)
     kernel = launches(w, slot)
     kernel.preempting = 1
     kernel.mode = w.command_choice

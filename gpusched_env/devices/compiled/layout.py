@@ -15,7 +15,7 @@ import numpy as np
 
 from gpusched_env.hardware.records import BLOCK_DTYPE, GPU_DTYPE
 
-I8, F8 = np.int64, np.float64
+I8, I4, F8 = np.int64, np.int32, np.float64
 
 
 def _record(*groups: tuple[type, str], base: np.dtype[Any] | None = None) -> np.dtype[Any]:
@@ -80,11 +80,12 @@ REAL = _record((F8, "value"))
 
 ENV = _record(
     (I8, "address settle_at end_at dispatch_at problem_at clients_at threads_at marks_at streams_at queues_at"),
-    (I8, "randoms_at jobs_at launches_at edges_at timers_at heap_at contexts_at sets_at log_at"),
-    (I8, "job_mask launch_room edge_room words log_room"),
+    (I8, "randoms_at jobs_at launches_at buckets_at edges_at timers_at heap_at contexts_at sets_at log_at"),
+    (I8, "job_mask launch_room bucket_mask edge_room words log_room"),
     (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
     (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
-    (I8, "heap_length free_launch free_launches free_edge free_edges pending running_first running_last started_first started_last"),
+    (I8, "heap_length free_launch free_launches free_edge free_edges pending running_first running_last"),
+    (I8, "started_first started_last"),
     (I8, "log_rows detail slicer_context slicer_asleep slicer_switching slicer_lonely"),
     (I8, "engine_busy_0 engine_busy_1 engine_first_0 engine_first_1 engine_last_0 engine_last_1 busy_sms"),
     (I8, "now_ps done_ps timer_ps busy_until_ps slice_end_ps gpu_since_ps"),
@@ -95,6 +96,7 @@ ENV = _record(
 * ``*_at``: addresses, the first ones of compiled functions; then lengths of tables, words of a set of SMs, rows of
   the log beyond what one event may write.
 * ``command``: code of the one to carry out, and its numbers (:class:`gpusched_env.scheduling.commands.Numbers`).
+* ``buckets``: launches by the last bits of their ids, to find them by id.
 * ``awake``: something happened that a scheduler could react to; ``begun``: a kernel has been launched;
   ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none).
 * ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``running_*``: ends
@@ -132,13 +134,13 @@ JOB = _record(
 """A job that is not gone, by number."""
 
 LAUNCH = _record(
-    (I8, "id op tenant job state order parent parent_id row stream priority partition_first partition_sms"),
-    (I8, "upstream unlaunched edges_out edges_out_last edges_in queue_slot queue_id tile_slot tile_id behind"),
-    (I8, "before after running_before running_after mine_before mine_after started_before started_after"),
-    (I8, "grid blocks saved preempting mode save_first save_sms preemptions returned offspring done_blocks"),
-    (I8, "arrived_ps deadline_ps issued_ps launched_ps ready_ps started_ps first_started_ps ran_ps restore_ps"),
-    (I8, "dead_ps preempted_ps"),
+    (I8, "id job order parent_id queue_id tile_id arrived_ps deadline_ps issued_ps launched_ps ready_ps started_ps"),
+    (I8, "first_started_ps ran_ps restore_ps dead_ps preempted_ps"),
     (F8, "saved_left"),
+    (I4, "op tenant state parent row stream priority partition_first partition_sms"),
+    (I4, "upstream unlaunched edges_out edges_out_last edges_in queue_slot tile_slot behind namesake"),
+    (I4, "before after running_before running_after mine_before mine_after started_before started_after"),
+    (I4, "grid blocks saved preempting mode save_first save_sms preemptions returned offspring done_blocks"),
 )
 """An unfinished launch, by slot.
 
@@ -149,6 +151,7 @@ LAUNCH = _record(
 * ``behind``: the next in its hardware queue, or at its engine. ``before``, ``after``: in its tenant's list of pending
   ones; ``running_*`` among all launched ones, ``mine_*`` among its tenant's,
   ``started_*`` among those that have started, in order of launch too.
+* ``namesake``: the next in its bucket, see ``buckets``.
 * ``grid``: slot among the resident grids (-1: none); ``blocks`` to run when it is next put on the device (-1: all);
   ``returned``: 1 while it is pending after a preemption; ``offspring``: nodes or children that have not finished;
   ``done_blocks``: most blocks that had ended when it left the SMs; ``tile_*``: the launch whose tiles its blocks wait
@@ -157,7 +160,7 @@ LAUNCH = _record(
   was launched last; ``ran_ps``: what it ran before that.
 """
 
-EDGE = _record((I8, "source source_id target target_id next_out next_in"))
+EDGE = _record((I8, "source_id target_id"), (I4, "source target next_out next_in"))
 """``target`` waits for ``source``: slots, with ids to tell whether they still hold these launches."""
 
 TIMER = _record((I8, "at_ps order place"))

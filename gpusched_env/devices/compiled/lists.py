@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import clients, edges, kernels, launches, ops
+from gpusched_env.devices.compiled.access import buckets, clients, edges, kernels, launches, ops
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import FREE, NONE
 from gpusched_env.hardware.clock import NEVER
@@ -17,6 +17,8 @@ def new_launch(w, op, tenant, job):
     w.free_launches -= 1
     launch.id = w.ids
     w.ids += 1
+    launch.namesake = buckets(w, launch.id).value
+    buckets(w, launch.id).value = slot
     launch.op = op
     launch.tenant = tenant
     launch.job = job
@@ -67,11 +69,35 @@ def free_launch(w, slot):
         w.free_edge = edge
         w.free_edges += 1
         edge = after
+    forget_id(w, slot)
     launch.id = NONE
     launch.state = FREE
     launch.after = w.free_launch
     w.free_launch = slot
     w.free_launches += 1
+
+
+@called
+def forget_id(w, slot):
+    """Take a launch out of its bucket."""
+    launch = launches(w, slot)
+    bucket = buckets(w, launch.id)
+    if bucket.value == slot:
+        bucket.value = launch.namesake
+        return
+    before = bucket.value
+    while launches(w, before).namesake != slot:
+        before = launches(w, before).namesake
+    launches(w, before).namesake = launch.namesake
+
+
+@called
+def slot_of(w, id_):
+    """The slot of an unfinished launch."""
+    slot = buckets(w, id_).value
+    while launches(w, slot).id != id_:
+        slot = launches(w, slot).namesake
+    return slot
 
 
 @inlined
