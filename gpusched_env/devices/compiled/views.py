@@ -205,11 +205,8 @@ def fill_tenants(w, out):
         row[TenantColumn.LAUNCHED_LEFT_US] = client.launched_profiled_us
         row[TenantColumn.RUNNING_LEFT_US] = np.inf
         row[TenantColumn.PARTITIONABLE] = 1.0 if may_set_partition(w, tenant) else 0.0
-        row[TenantColumn.OLDEST_REJECTABLE] = NONE
-        row[TenantColumn.NEWEST_REJECTABLE] = NONE
-        if problem(w).rejects == 1:
-            row[TenantColumn.OLDEST_REJECTABLE] = oldest_rejectable(w, tenant)
-            row[TenantColumn.NEWEST_REJECTABLE] = newest_rejectable(w, tenant)
+        row[TenantColumn.OLDEST_REJECTABLE] = oldest_rejectable(w, tenant)
+        row[TenantColumn.NEWEST_REJECTABLE] = newest_rejectable(w, tenant)
         fill_left(w, client, row)
 
 
