@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 import msgspec
 
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
@@ -30,6 +32,8 @@ from gpusched_env.workload.workload import Workload
 ENVIRONMENTS = 0.0
 """Share of cases that are played through the Gymnasium environment; none while it has the contract before streams."""
 MOST_COMMANDS = 3000
+USUAL_BLOCKS = 20_000
+"""Blocks of most episodes: a device goes block by block."""
 MOST_WAVES = 10_000
 """Waves of an episode whose blocks are recorded (recorded waves are not jumped over)."""
 OPTIONAL: tuple[CommandName, ...] = ("preempt", "partition", "reject")
@@ -47,6 +51,8 @@ def draw_case(seed: int, episode: int) -> Case:
     spec = gpu or load_gpu(name)
     workloads = _recorded_workloads(dice, spec) if recorded else _drawn_workloads(dice, spec)
     kernels = dice.weighted({dice.log_integer(10, 150): 4.0, dice.log_integer(100, 1000): 5.0, 1500: 0.1})
+    if dice.chance(0.98):
+        kernels = min(kernels, max(2, int(USUAL_BLOCKS / max(_blocks(w) for w in workloads.values()))))
     tenants, horizon_us = draw_tenants(dice, workloads, kernels)
     env = dice.chance(ENVIRONMENTS)
     player = RandomActions(seed=dice.seed(), wait=dice.uniform(0.0, 0.6)) if env else _player(dice, horizon_us, kernels)
@@ -118,6 +124,11 @@ def _drawn_workloads(dice: Dice, gpu: GpuSpec) -> dict[str, Workload]:
 def _kernels(workload: Workload) -> float:
     """Kernels of a job, on average over variants."""
     return sum(1 for _ in kernels_of(workload)) / len(workload.variants)
+
+
+def _blocks(workload: Workload) -> float:
+    """Blocks of a kernel, on average over those launched."""
+    return statistics.fmean(workload.kernels[row].blocks for row, _ in kernels_of(workload))
 
 
 def _player(dice: Dice, horizon_us: float, kernels: int) -> Player:

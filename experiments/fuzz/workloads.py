@@ -105,13 +105,13 @@ def _shared(dice: Dice, gpu: GpuSpec) -> int:
 
 def _blocks(dice: Dice, sms: int, fitting: int) -> int:
     wave = sms * fitting
-    if dice.chance(0.02):
+    if dice.chance(0.005):
         return 100_000
     if dice.chance(0.4):
         # Around the edge of an SM or a wave.
         edge = dice.pick((1, sms, wave, 2 * wave, dice.integer(1, 5) * wave))
         return max(1, min(100_000, edge + dice.pick((-1, 0, 0, 1))))
-    return dice.log_integer(1, min(100_000, MOST_WAVES * wave, max(10, 40 * wave) if dice.chance(0.9) else 100_000))
+    return dice.log_integer(1, min(100_000, MOST_WAVES * wave, max(10, 40 * wave) if dice.chance(0.97) else 100_000))
 
 
 def _grid(dice: Dice, blocks: int) -> tuple[int, int, int]:
