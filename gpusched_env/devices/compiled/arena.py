@@ -156,6 +156,7 @@ class Arena:
         env["command"] = NOTHING
         env["detail"] = DETAILS.index(detail)
         env["done_ps"] = env["timer_ps"] = NEVER
+        env["once_ps"] = -1
         env["power_w"] = problem.gpu.power.idle_w
         env["running_first"] = env["running_last"] = layout.NONE
         for engine in ("engine_first_0", "engine_first_1", "engine_last_0", "engine_last_1"):
