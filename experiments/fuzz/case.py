@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -20,6 +22,8 @@ from gpusched_env.workload.workload import Workload
 FORMAT: Final = "gpusched-fuzz/1"
 
 Share = Annotated[float, Meta(ge=0, le=1)]
+Spread = Annotated[float, Meta(ge=0, le=0.5)]
+"""A uniform spread of more would leave blocks without work."""
 
 
 class _Data(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,20 +31,23 @@ class _Data(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RandomCommands(_Data, frozen=True, kw_only=True, tag="random-commands", tag_field="kind"):
-    """Random legal commands, and some illegal ones; the first five fields are weights."""
+    """Random legal commands, and some illegal ones; the first six fields are weights."""
 
     seed: int
     launch: float = 4.0
     wait: float = 1.0
     preempt: float = 0.5
     partition: float = 0.2
+    reject: float = 0.1
     illegal: float = 0.1
     confined: Share = 0.2
     """Share of launches with a partition of their own."""
     partial: Share = 0.6
     """Share of saves that are confined to some SMs."""
     urgent: Share = 0.3
-    """Share of launches with another stream priority than 0."""
+    """Share of launches with a stream priority of their own, of which as many are 0 as any other."""
+    elsewhere: Share = 0.2
+    """Share of launches into a stream of the scheduler's own, where there is one."""
     bounded: Share = 0.4
     """Share of waits with a limit, where something runs."""
     wait_us: float = 20.0
@@ -99,6 +106,9 @@ class Case(_Data, frozen=True, kw_only=True):
     """In place of the one that the scenario names."""
     workloads: dict[str, Workload] = msgspec.field(default_factory=dict)
     """Those of the scenario's tenants that are not shipped ones."""
+    spreads: tuple[Spread, ...] = ()
+    """Relative deviations of work between the blocks of a kernel, of one kernel of the problem after the other, counted
+    round; recordings have none."""
     seed: int = 0
     """Of the episode."""
     player: Player
@@ -117,7 +127,7 @@ class Case(_Data, frozen=True, kw_only=True):
             InputError: it is not a valid one.
         """
         scenario = make_scenario(msgspec.to_builtins(self.scenario), f"case {self.scenario.summary}")
-        return build_problem(scenario, gpu=self.gpu, workloads=self.workloads)
+        return with_spreads(build_problem(scenario, gpu=self.gpu, workloads=self.workloads), self.spreads)
 
     def gpu_spec(self) -> GpuSpec:
         """The GPU."""
@@ -128,6 +138,18 @@ class Case(_Data, frozen=True, kw_only=True):
         named = {tenant.workload for tenant in self.scenario.tenants}
         workloads = {name: self.workloads.get(name) or load_workload(name) for name in sorted(named)}
         return msgspec.structs.replace(self, gpu=self.gpu_spec(), workloads=workloads)
+
+
+def with_spreads(problem: Problem, spreads: Sequence[float]) -> Problem:
+    """The same problem with blocks that differ in their work by these deviations, one kernel after the other."""
+    if not spreads:
+        return problem
+    kernels = []
+    for row, profile in enumerate(problem.kernels):
+        block = profile.block.copy()
+        block["spread"] = spreads[row % len(spreads)]
+        kernels.append(replace(profile, block=block))
+    return replace(problem, kernels=tuple(kernels))
 
 
 class Difference(_Data, frozen=True, kw_only=True):

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from gpusched_env.errors import DeadlockError, IllegalCommand
-from gpusched_env.experiments.fuzz.case import RandomCommands
-from gpusched_env.experiments.fuzz.duel import Duel, record
-from gpusched_env.experiments.fuzz.moves import command_of
+from gpusched_env.experiments.fuzz.case import Case, RandomCommands
+from gpusched_env.experiments.fuzz.duel import Duel, MakeDevice, record
+from gpusched_env.experiments.fuzz.moves import command_of, own_streams
 from gpusched_env.experiments.fuzz.players import RandomPlayer, make_player
-from gpusched_env.scheduling.commands import WAIT, Command, Preempt, Wait
+from gpusched_env.scheduling.commands import WAIT, Command, Preempt
 from gpusched_env.scheduling.view import View
 
 Views = tuple[View | None, View | None]
@@ -25,6 +25,11 @@ class DeviceDuel(Duel):
     _commands: list[Command]
     """Those that were legal."""
     _snapshots: tuple[Any, Any] | None = None
+
+    def __init__(self, case: Case, device: MakeDevice, against: MakeDevice) -> None:
+        super().__init__(case, device, against)
+        self.own = own_streams(self.problem)
+        """Rows of the scheduler's own streams."""
 
     def run(self) -> None:
         """Play the case; raises ``Differs`` where the devices do."""
@@ -53,7 +58,7 @@ class DeviceDuel(Duel):
                 view, other = views
                 if view is None or other is None:
                     return
-                views = self._give(command_of(player.next(view), view) or WAIT)
+                views = self._give(command_of(player.next(view), view, self.own) or WAIT)
         except (DeadlockError, IllegalCommand):
             return
 
@@ -79,12 +84,9 @@ class DeviceDuel(Duel):
             move = player.next(view)
             moves.append(move)
             comparison.step = len(moves)
-            command = command_of(move, view)
+            command = command_of(move, view, self.own)
             if command is None:
                 continue
-            if isinstance(command, Wait) and command.until_us == view.time_us:
-                # "Now" is not the past on a device whose clock differs by a rounding error.
-                command = Wait(max(view.time_us, other.time_us))
             try:
                 views = self._give(command, remember=True)
             except IllegalCommand:

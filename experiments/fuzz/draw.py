@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 import msgspec
 
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
@@ -17,21 +19,25 @@ from gpusched_env.experiments.fuzz.case import (
 )
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
+from gpusched_env.experiments.fuzz.programs import kernels_of
 from gpusched_env.experiments.fuzz.tenants import draw_tenants
 from gpusched_env.experiments.fuzz.workloads import SOURCE, draw_workload, fits, waves
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.problem import load_workload
 from gpusched_env.scenarios.profile_error import ProfileError
-from gpusched_env.scenarios.scenario import CommandName, Contexts, Reward, Scenario
-from gpusched_env.scheduling.commands import PreemptionMode
+from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName, Reward, Scenario
 from gpusched_env.scheduling.timeline import Detail
-from gpusched_env.workload.workload import OpKind, Workload
+from gpusched_env.workload.workload import Workload
 
+ENVIRONMENTS = 0.0
+"""Share of cases that are played through the Gymnasium environment; none while it has the contract before streams."""
 MOST_COMMANDS = 3000
+USUAL_BLOCKS = 20_000
+"""Blocks of most episodes: a device goes block by block."""
 MOST_WAVES = 10_000
 """Waves of an episode whose blocks are recorded (recorded waves are not jumped over)."""
-OPTIONAL: tuple[CommandName, ...] = ("preempt", "partition")
-MODES: tuple[PreemptionMode, ...] = ("drain", "save", "reset")
+OPTIONAL: tuple[CommandName, ...] = ("preempt", "partition", "reject")
+MODES: tuple[PreemptionName, ...] = ("drain", "save", "reset", "save-part")
 RECORDED_GPUS = ("h100-sxm", "h200-sxm", "a100-sxm")
 """Large enough for the recorded workloads."""
 
@@ -40,13 +46,15 @@ def draw_case(seed: int, episode: int) -> Case:
     """The case of one episode; it depends on nothing else."""
     dice = Dice(seed, episode)
     dice.tidy = dice.chance(0.25)
-    recorded = dice.chance(0.06)
+    recorded = dice.chance(0.03)
     name, gpu = _recorded_gpu(dice) if recorded else draw_gpu(dice)
     spec = gpu or load_gpu(name)
     workloads = _recorded_workloads(dice, spec) if recorded else _drawn_workloads(dice, spec)
     kernels = dice.weighted({dice.log_integer(10, 150): 4.0, dice.log_integer(100, 1000): 5.0, 1500: 0.1})
+    if dice.chance(0.98):
+        kernels = min(kernels, max(2, int(USUAL_BLOCKS / max(_blocks(w) for w in workloads.values()))))
     tenants, horizon_us = draw_tenants(dice, workloads, kernels)
-    env = dice.chance(0.2)
+    env = dice.chance(ENVIRONMENTS)
     player = RandomActions(seed=dice.seed(), wait=dice.uniform(0.0, 0.6)) if env else _player(dice, horizon_us, kernels)
     priorities = tuple(-p for p in range(spec.priorities))
     scenario = Scenario(
@@ -60,7 +68,8 @@ def draw_case(seed: int, episode: int) -> Case:
         stream_priorities=dice.some(priorities),
         preemption=dice.some(MODES),
         contexts=_contexts(dice, player),
-        lookahead=dice.weighted({1: 3, 2: 1, 3: 1, 4: 1}),
+        lookahead=dice.weighted({1: 2, 2: 1, 3: 1, 4: 1, dice.integer(5, 16): 2}),
+        streams=dice.weighted({0: 3, 1: 1, 2: 1, 3: 1, 4: 1}),
         launch_depth=1024 if dice.chance(0.5) else dice.log_integer(1, 16),
         variation=dice.chance(0.5),
         reward=_reward(dice),
@@ -71,6 +80,7 @@ def draw_case(seed: int, episode: int) -> Case:
         scenario=scenario,
         gpu=gpu,
         workloads=own,
+        spreads=_spreads(dice),
         seed=dice.seed(),
         player=player,
         env=_env(dice, len(tenants)) if env else None,
@@ -113,8 +123,12 @@ def _drawn_workloads(dice: Dice, gpu: GpuSpec) -> dict[str, Workload]:
 
 def _kernels(workload: Workload) -> float:
     """Kernels of a job, on average over variants."""
-    counts = [sum(op.kind is OpKind.KERNEL for op in variant.ops) for variant in workload.variants]
-    return sum(counts) / len(counts)
+    return sum(1 for _ in kernels_of(workload)) / len(workload.variants)
+
+
+def _blocks(workload: Workload) -> float:
+    """Blocks of a kernel, on average over those launched."""
+    return statistics.fmean(workload.kernels[row].blocks for row, _ in kernels_of(workload))
 
 
 def _player(dice: Dice, horizon_us: float, kernels: int) -> Player:
@@ -126,9 +140,11 @@ def _player(dice: Dice, horizon_us: float, kernels: int) -> Player:
         wait=dice.number(0.3, 3.0),
         preempt=dice.pick((0.0, 0.3, 1.0)),
         partition=dice.pick((0.0, 0.05, 0.3)),
+        reject=dice.pick((0.0, 0.05, 0.3)),
         illegal=dice.pick((0.0, 0.05, 0.2)),
         confined=dice.pick((0.0, 0.2, 0.8)),
         urgent=dice.pick((0.0, 0.3, 0.8)),
+        elsewhere=dice.pick((0.0, 0.2, 0.7)),
         bounded=dice.pick((0.1, 0.4, 0.9)),
         wait_us=max(0.1, horizon_us / kernels * dice.number(0.05, 3.0)),
     )
@@ -155,6 +171,12 @@ def _profiles(dice: Dice) -> ProfileError:
         forget=dice.pick((0.0, 0.3, 1.0)),
         seed=dice.integer(0, 1000),
     )
+
+
+def _spreads(dice: Dice) -> tuple[float, ...]:
+    if dice.tidy or dice.chance(0.6):
+        return ()
+    return tuple(dice.pick((0.0, 0.0, dice.uniform(0.0, 0.3))) for _ in range(dice.integer(1, 3)))
 
 
 def _env(dice: Dice, tenants: int) -> EnvOptions:

@@ -38,6 +38,14 @@ class Duel:
         self.comparison = Comparison()
         self.outcome = Outcome(features=case_features(case, self.problem))
 
+    def run(self) -> None:
+        """Play the case.
+
+        Raises:
+            Differs: where the devices do.
+        """
+        raise NotImplementedError
+
     def both(self, what: str, call: Callable[[T], Any], pair: tuple[T, T]) -> tuple[Any, Any]:
         """The results of the same call on two devices or environments.
 
@@ -70,7 +78,7 @@ class Duel:
         comparison.views(*views)
         comparison.costs(*self.both("costs", lambda device: device.costs, self.devices), self.problem)
         comparison.equal("done", "done", bool(expected.done), bool(found.done))
-        comparison.time("time", "time_us", expected.time_us, found.time_us)
+        comparison.equal("time", "time_us", expected.time_us, found.time_us)
         view_features(views[0], self.outcome.features)
 
     def compare_end(self) -> None:
@@ -98,9 +106,11 @@ class Duel:
                     self.comparison.differ("restore", f"{name}, played again from a snapshot", value, again[name])
 
 
-def record(device: Device) -> dict[str, NDArray[np.float64]]:
+def record(device: Device) -> dict[str, NDArray[Any]]:
     """Everything about a finished episode, as arrays by name."""
     costs, timeline = device.costs, device.timeline
     kept = {f"costs.{name}": np.array(getattr(costs, name)) for name in type(costs).__slots__}
-    kept |= {f"timeline.{name}": getattr(timeline, name).array for name in (*IN_ORDER, "blocks", "sms")}
+    for name in (*IN_ORDER, "blocks", "sms"):
+        columns = getattr(timeline, name)
+        kept |= {f"timeline.{name}": columns.array, f"timeline.{name}, picoseconds": columns.exact}
     return kept | {"time_us": np.array(device.time_us), "done": np.array(float(device.done))}

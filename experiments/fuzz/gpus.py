@@ -23,6 +23,7 @@ LATENCIES_US: dict[str, tuple[float, float]] = {
     "partition_change_us": (1.0, 50.0),
     "drain_ack_us": (0.1, 20.0),
     "reset_us": (0.1, 50.0),
+    "child_launch_us": (0.1, 20.0),
 }
 """Range of each latency that is not zero."""
 
@@ -30,7 +31,7 @@ LATENCIES_US: dict[str, tuple[float, float]] = {
 def draw_gpu(dice: Dice) -> tuple[str, GpuSpec | None]:
     """Name of a shipped GPU, and what to use in its place (``None``: itself)."""
     name = dice.weighted({name: {"toy-4sm": 8.0, "h100-sxm": 4.0}.get(name, 1.0) for name in gpu_names()})
-    if dice.chance(0.25):
+    if dice.chance(0.6 if name == "toy-4sm" else 0.1):
         return name, None
     spec = load_gpu(name)
     for change, probability in CHANGES.items():
@@ -45,7 +46,8 @@ def modified_timing(dice: Dice, name: str) -> GpuSpec:
 
 
 def _sms(dice: Dice, spec: GpuSpec) -> GpuSpec:
-    sms = dice.weighted({1: 2, 2: 2, 3: 2, 4: 3, 5: 2, 7: 2, 8: 2, 16: 2, 30: 1, 64: 1, 133: 0.5, 200: 0.3, 1320: 0.1})
+    few = {1: 2, 2: 3, 3: 3, 4: 4, 5: 3, 7: 2, 8: 2}
+    sms = dice.weighted({**few, 16: 1, 30: 0.3, 64: 0.3, 133: 0.1, 200: 0.1, 1320: 0.02})
     return msgspec.structs.replace(spec, sms=sms, sm_order=dice.pick(("linear", "even-odd")))
 
 
@@ -98,7 +100,7 @@ def _limits(dice: Dice, spec: GpuSpec) -> GpuSpec:
 
 
 CHANGES: dict[Callable[[Dice, GpuSpec], GpuSpec], float] = {
-    _sms: 0.4,
+    _sms: 0.8,
     _queues: 0.4,
     _priorities: 0.3,
     _timing: 0.6,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from gpusched_env.experiments.fuzz.case import Case
 from gpusched_env.experiments.fuzz.compare import Differs
 from gpusched_env.experiments.fuzz.device_duel import DeviceDuel
-from gpusched_env.experiments.fuzz.duel import MakeDevice
-from gpusched_env.experiments.fuzz.env_duel import EnvDuel
+from gpusched_env.experiments.fuzz.duel import Duel, MakeDevice
 from gpusched_env.experiments.fuzz.outcome import Outcome
 
 
@@ -16,11 +15,19 @@ def play(case: Case, device: MakeDevice, against: MakeDevice) -> Outcome:
     Raises:
         InputError: the case is not a valid problem.
     """
-    duel = (DeviceDuel if case.env is None else EnvDuel)(case, device, against)
+    duel = _duel(case, device, against)
     try:
         duel.run()
     except Differs as differs:
         duel.outcome.difference = differs.difference
     duel.outcome.counts["commands"] = len(duel.outcome.moves)
-    duel.outcome.worst_ns = duel.comparison.worst_ns
     return duel.outcome
+
+
+def _duel(case: Case, device: MakeDevice, against: MakeDevice) -> Duel:
+    if case.env is None:
+        return DeviceDuel(case, device, against)
+    # Cases on devices alone do without the environment and what it needs.
+    from gpusched_env.experiments.fuzz.env_duel import EnvDuel
+
+    return EnvDuel(case, device, against)

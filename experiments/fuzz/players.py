@@ -21,10 +21,12 @@ from gpusched_env.experiments.fuzz.moves import (
     Move,
     PartitionMove,
     PreemptMove,
+    RejectMove,
     Sms,
     WaitMove,
     command_of,
     move_of,
+    own_streams,
 )
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import PreemptionMode
@@ -48,7 +50,7 @@ def make_player(case: Case, problem: Problem) -> MovePlayer:
         case Baseline():
             return SchedulerPlayer(case.player.name, problem, case.seed)
         case Script():
-            return ScriptPlayer(case.player)
+            return ScriptPlayer(case.player, problem)
         case RandomActions():
             raise TypeError("random actions need an environment")
 
@@ -62,20 +64,23 @@ class RandomPlayer:
         self._sms = problem.gpu.sms
         self._lowest = 1 - problem.gpu.priorities
         self._tenants = len(problem.programs)
+        self._streams = len(problem.streams)
+        self._own = len(own_streams(problem))
+        self._offered = problem.scenario.commands
 
     def next(self, view: View) -> Move:
         w, dice = self._w, self._dice
         launchable = int((view.pending.launchable == 1.0).sum())
         preemptible = np.flatnonzero(view.running.preemptible == 1.0)
-        kind = dice.weighted(
-            {
-                "launch": w.launch if launchable else 0.0,
-                "preempt": w.preempt if len(preemptible) else 0.0,
-                "partition": w.partition,
-                "illegal": w.illegal,
-                "wait": w.wait,
-            }
-        )
+        rejectable = int((view.jobs.rejectable == 1.0).sum())
+        weights = {
+            "launch": w.launch if launchable else 0.0,
+            "preempt": w.preempt if len(preemptible) else 0.0,
+            "partition": w.partition,
+            "reject": w.reject if rejectable else 0.0,
+        }
+        offered = {kind: weight for kind, weight in weights.items() if kind in self._offered}
+        kind = dice.weighted({**offered, "illegal": w.illegal, "wait": w.wait})
         if kind == "launch":
             return self._launch(launchable)
         if kind == "preempt":
@@ -85,13 +90,16 @@ class RandomPlayer:
             return PreemptMove(pick=row, mode=mode, partition=partition)
         if kind == "partition":
             return PartitionMove(tenant=dice.integer(0, self._tenants - 1), partition=self._partition())
+        if kind == "reject":
+            return RejectMove(pick=dice.integer(0, rejectable - 1))
         return self._wait(view) if kind == "wait" else self._anything()
 
     def _launch(self, launchable: int) -> LaunchMove:
         dice = self._dice
-        priority = dice.integer(self._lowest, 0) if dice.chance(self._w.urgent) else 0
+        priority = dice.integer(self._lowest, 0) if dice.chance(self._w.urgent) else None
         partition = self._partition() if dice.chance(self._w.confined) else None
-        return LaunchMove(pick=dice.integer(0, launchable - 1), priority=priority, partition=partition)
+        stream = dice.integer(0, self._own - 1) if self._own and dice.chance(self._w.elsewhere) else None
+        return LaunchMove(pick=dice.integer(0, launchable - 1), priority=priority, partition=partition, stream=stream)
 
     def _partition(self) -> Sms | None:
         dice = self._dice
@@ -114,13 +122,18 @@ class RandomPlayer:
         return WaitMove(until_us=(math.floor(view.time_us / grid) + dice.integer(1, 2)) * grid)
 
     def _anything(self) -> Move:
-        """A command that is often not legal."""
+        """A command that is often not legal, or not offered."""
         dice = self._dice
         among: Among = dice.pick(("pending", "running", "none"))
-        what = dice.pick(("launch", "launch", "preempt", "preempt", "partition", "wait"))
+        what = dice.pick(("launch", "launch", "launch", "preempt", "preempt", "partition", "reject", "wait"))
         if what == "launch":
-            priority = dice.integer(self._lowest - 1, 1)
-            return LaunchMove(among=among, pick=dice.integer(0, 7), priority=priority, partition=self._any_partition())
+            priority = dice.pick((None, dice.integer(self._lowest - 1, 1)))
+            stream = dice.pick((None, dice.integer(-1 - self._streams, 4)))
+            pick, partition = dice.integer(0, 7), self._any_partition()
+            among = dice.pick((among, "launchable"))
+            return LaunchMove(among=among, pick=pick, priority=priority, partition=partition, stream=stream)
+        if what == "reject":
+            return RejectMove(among=dice.pick(("all", "none")), pick=dice.integer(0, 7))
         if what == "preempt":
             mode, partition = dice.pick(MODES), self._any_partition()
             return PreemptMove(among=among, pick=dice.integer(0, 7), mode=mode, partition=partition)
@@ -140,22 +153,24 @@ class SchedulerPlayer:
 
     def __init__(self, name: str, problem: Problem, seed: int) -> None:
         self._scheduler = make_scheduler(name)
+        self._own = own_streams(problem)
         begin(self._scheduler, problem, seed)
 
     def next(self, view: View) -> Move:
-        return move_of(self._scheduler.decide(view), view)
+        return move_of(self._scheduler.decide(view), view, self._own)
 
 
 class ScriptPlayer:
     """Given moves in turn, without those that find no kernel; then the default."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, problem: Problem) -> None:
+        self._own = own_streams(problem)
         self._moves: Iterator[Move] = iter(script.moves)
         self._then = script.then
 
     def next(self, view: View) -> Move:
         for move in self._moves:
-            if command_of(move, view) is not None:
+            if command_of(move, view, self._own) is not None:
                 return move
         return LAUNCH_MOVE if self._then == "launch" and (view.pending.launchable == 1.0).any() else WAIT_MOVE
 

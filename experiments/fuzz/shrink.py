@@ -36,7 +36,7 @@ FIXED = ("player", "env", "most_commands", "gpu")
 """Parts of a case for which the default is not simpler, or which have a pass of their own."""
 WORTH: tuple[Path, ...] = (("player", "moves"), ("scenario", "tenants"))
 """Lists that are worth shortening, besides those of workloads."""
-NUMBERS = ("workloads", "scenario", "player", "seed", "before", "snapshot", "env")
+NUMBERS = ("workloads", "scenario", "player", "seed", "before", "snapshot", "env", "spreads")
 """Where numbers may become smaller or shorter."""
 
 
@@ -157,6 +157,18 @@ class Shrinker:
             self._lists(("workloads", name, "iteration_us"))
             for i in range(len(self._tree["workloads"][name]["variants"])):
                 self._lists(("workloads", name, "variants", i, "ops"))
+                self._threads(("workloads", name, "variants", i))
+            for g, nodes in enumerate(get(self._tree, ("workloads", name, "graphs"))):
+                # What waits for a node that has gone would wait for a later one: from the end only.
+                while len(nodes) > 1 and self._try(put(self._tree, ("workloads", name, "graphs", g), nodes[:-1])):
+                    nodes = nodes[:-1]
+
+    def _threads(self, path: Path) -> None:
+        """Drop threads, and operations of those that are left."""
+        for t in reversed(range(len(get(self._tree, path).get("threads", [])))):
+            threads = get(self._tree, path)["threads"]
+            if not self._try(put(self._tree, (*path, "threads"), threads[:t] + threads[t + 1 :])):
+                self._lists((*path, "threads", t))
 
     def _lists(self, path: Path) -> None:
         """Drop elements of a list: halves, quarters, ... single ones, from the end."""
@@ -216,9 +228,16 @@ class Shrinker:
 
     def _numbers(self) -> None:
         for path, _ in list(walk(self._tree)):
+            if _is_kind(path):
+                continue
             if path and (path[0] in NUMBERS or (path[:2] == ("gpu", "timing") and path[-1] != "slice_us")):
                 while self._any(path, simpler_numbers):
                     pass
+
+
+def _is_kind(path: Path) -> bool:
+    """Whether a number is no quantity: the kind of an operation or node (with 2 its place in the list)."""
+    return len(path) > 2 and path[0] == "workloads" and path[-1] == 0 and path[-3] in ("ops", "graphs")
 
 
 def _short(number: float) -> float:

@@ -26,8 +26,6 @@ class Tally:
     """Commands, kernels, blocks."""
     features: Counter[str] = field(default_factory=Counter)
     """Episodes with each feature."""
-    worst_ns: float = 0.0
-    """Largest difference between two times that was within the tolerance, nanoseconds."""
     differences: dict[int, Difference] = field(default_factory=dict)
     """By episode."""
     wall_s: float = 0.0
@@ -41,7 +39,6 @@ class Tally:
         self.episodes += 1
         self.counts += outcome.counts
         self.features.update(outcome.features)
-        self.worst_ns = max(self.worst_ns, outcome.worst_ns)
         if outcome.difference is not None:
             self.differences[episode] = outcome.difference
 
@@ -57,7 +54,7 @@ class Tally:
         verdict = f"{len(self.differences)} with a difference" if self.differences else "no difference"
         return (
             f"{self.device} against {self.against}, seed {self.seed}: {self.episodes} episodes, {verdict}; "
-            f"times agree to {self.worst_ns:.3g} ns; {self.wall_s:.1f} s"
+            f"{self.wall_s:.1f} s"
         )
 
     def __rich__(self) -> RenderableType:

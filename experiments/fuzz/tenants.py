@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import msgspec
 
 from gpusched_env.experiments.fuzz.dice import Dice
+from gpusched_env.experiments.fuzz.programs import capturable, kernels_of
 from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson
 from gpusched_env.workload.tenant import Tenant
-from gpusched_env.workload.workload import OpKind, Workload
+from gpusched_env.workload.workload import COPIES, Workload
 
 MOST_TENANTS = 40
 
@@ -36,13 +37,15 @@ def draw_tenants(dice: Dice, workloads: Mapping[str, Workload], kernels: int) ->
 
 def _job_us(workload: Workload) -> float:
     """About how long a job takes alone."""
-    total = sum(op.host_us + op.duration_us for variant in workload.variants for op in variant.ops)
-    return float(total / len(workload.variants))
+    host_us = sum(op.host_us for variant in workload.variants for op in variant.all_ops)
+    copies_us = sum(op.duration_us for variant in workload.variants for op in variant.all_ops if op.kind in COPIES)
+    kernels_us = sum(duration_us for _, duration_us in kernels_of(workload))
+    return (host_us + copies_us + kernels_us) / len(workload.variants)
 
 
 def _kernel_us(workload: Workload) -> float:
     """Time alone per kernel of a job."""
-    count = sum(op.kind is OpKind.KERNEL for variant in workload.variants for op in variant.ops)
+    count = sum(1 for _ in kernels_of(workload))
     return _job_us(workload) * len(workload.variants) / count
 
 
@@ -51,7 +54,7 @@ def _tenant(dice: Dice, name: str, workload: str, recorded: Workload, horizon_us
     arrivals = _arrivals(dice, job_us, horizon_us)
     expected = max(1, round(horizon_us / job_us))
     jobs = dice.log_integer(1, min(200, 2 * expected)) if finite or arrivals.needs_job_count else None
-    stretched = any(op.host_us > 0.0 for variant in recorded.variants for op in variant.ops)
+    stretched = any(op.host_us > 0.0 for variant in recorded.variants for op in variant.all_ops)
     tenant = Tenant(
         name=name,
         workload=workload,
@@ -60,7 +63,7 @@ def _tenant(dice: Dice, name: str, workload: str, recorded: Workload, horizon_us
         priority=dice.integer(0, 3),
         weight=dice.pick((0.0, 1.0, 1.0, dice.number(0.1, 10.0))),
         slo_us=None if dice.chance(0.4) else max(0.1, job_us * dice.number(0.1, 10.0)),
-        launch="graph" if dice.chance(0.25) else "eager",
+        launch="graph" if dice.chance(0.25) and capturable(recorded) else "eager",
         iteration_us=job_us * dice.uniform(0.5, 3.0) if stretched and _every_variant(recorded) else None,
     )
     # A graph has no host times to scale.
@@ -69,7 +72,7 @@ def _tenant(dice: Dice, name: str, workload: str, recorded: Workload, horizon_us
 
 def _every_variant(workload: Workload) -> bool:
     """Whether all variants have host time, so that any iteration time can be reached."""
-    return all(any(op.host_us > 0.0 for op in variant.ops) for variant in workload.variants)
+    return all(any(op.host_us > 0.0 for op in variant.all_ops) for variant in workload.variants)
 
 
 def _arrivals(dice: Dice, job_us: float, horizon_us: float) -> ArrivalProcess:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from gpusched_env.experiments.fuzz.case import Case
+from gpusched_env.workload.workload import Op, OpKind
+
+CHILDREN = Op.__struct_fields__.index("children")
+"""Where they are in an operation."""
 
 Path = tuple[str | int, ...]
 
@@ -68,17 +72,47 @@ def simpler_numbers(value: float) -> list[float]:
 
 
 def without_unused(tree: dict[str, Any]) -> dict[str, Any]:
-    """Without workloads that no tenant has, and kernels that no operation launches."""
+    """Without workloads that no tenant has, and graphs and kernels that nothing launches."""
     used = {tenant["workload"] for tenant in tree["scenario"]["tenants"]}
     workloads = {name: _used_kernels(w) for name, w in tree["workloads"].items() if name in used}
     return {**tree, "workloads": workloads}
 
 
 def _used_kernels(workload: dict[str, Any]) -> dict[str, Any]:
-    """Operations are lists, the kernel's row at index 2; other operations have -1 there."""
-    rows = sorted({op[2] for variant in workload["variants"] for op in variant["ops"]} - {-1})
-    place = {row: i for i, row in enumerate(rows)} | {-1: -1}
-    variants = [
-        {**variant, "ops": [put(op, (2,), place[op[2]]) for op in variant["ops"]]} for variant in workload["variants"]
-    ]
-    return {**workload, "kernels": [workload["kernels"][row] for row in rows], "variants": variants}
+    """Operations, children and nodes are lists; a row of the kernel or graph table is at index 2, 0 and 1 of them."""
+    ops = [op for variant in workload["variants"] for thread in _threads(variant) for op in thread]
+    graphs = _places(op[2] for op in ops if op[0] == OpKind.GRAPH)
+    nodes = [node for row in graphs for node in workload["graphs"][row] if node[0] == OpKind.KERNEL]
+    children = [child for op in ops for child in op[CHILDREN]]
+    launched = [op[2] for op in ops if op[0] == OpKind.KERNEL]
+    kernels = _places([*launched, *(node[1] for node in nodes), *(child[0] for child in children)])
+
+    def renumbered(op: list[Any]) -> list[Any]:
+        if op[0] == OpKind.GRAPH:
+            return put(op, (2,), graphs[op[2]])
+        if op[0] == OpKind.KERNEL:
+            op = put(op, (2,), kernels[op[2]])
+        return put(op, (CHILDREN,), [put(child, (0,), kernels[child[0]]) for child in op[CHILDREN]])
+
+    def renumbered_node(node: list[Any]) -> list[Any]:
+        return put(node, (1,), kernels[node[1]]) if node[0] == OpKind.KERNEL else node
+
+    variants = []
+    for variant in workload["variants"]:
+        first, *others = [[renumbered(op) for op in thread] for thread in _threads(variant)]
+        variants.append({**variant, "ops": first, **({"threads": others} if others else {})})
+    return {
+        **workload,
+        "kernels": [workload["kernels"][row] for row in kernels],
+        "graphs": [[renumbered_node(node) for node in workload["graphs"][row]] for row in graphs],
+        "variants": variants,
+    }
+
+
+def _threads(variant: dict[str, Any]) -> list[Any]:
+    return [variant["ops"], *variant.get("threads", [])]
+
+
+def _places(rows: Iterable[int]) -> dict[int, int]:
+    """The place of each row among those in use."""
+    return {row: place for place, row in enumerate(sorted(set(rows)))}

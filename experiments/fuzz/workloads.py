@@ -1,4 +1,4 @@
-"""Random workloads: a few kernels, copies and waits, in one or more variants."""
+"""Random workloads: a few kernels and what is done with them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import msgspec
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.fuzz.dice import Dice
+from gpusched_env.experiments.fuzz.programs import Style, draw_graph, draw_variant, kernels_of
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.kernel import Kernel, KernelClass
-from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
+from gpusched_env.workload.workload import Workload
 
 SOURCE = "drawn by the fuzzer"
 KINDS: tuple[KernelClass, ...] = ("compute", "memory", "mixed", "latency")
@@ -25,13 +26,17 @@ def draw_workload(dice: Dice, name: str, gpu: GpuSpec) -> Workload:
     if dice.chance(0.3):
         # Equal in everything but the name.
         kernels.append(msgspec.structs.replace(kernels[0], name=f"{name}_twin"))
-    variants = [_variant(dice, kernels) for _ in range(dice.weighted({1: 6, 2: 2, 3: 1}))]
+    style = Style.draw(dice)
+    graphs = tuple(draw_graph(dice, kernels) for _ in range(style.graphs))
+    variants = [draw_variant(dice, style, kernels, len(graphs)) for _ in range(dice.weighted({1: 6, 2: 2, 3: 1}))]
     spread = [100.0 * dice.number(0.5, 2.0) for _ in range(dice.weighted({1: 4, 2: 1, 3: 1, 5: 1}))]
     return Workload(
         name=name,
         gpu=gpu.name,
         source=SOURCE,
         kernels=tuple(kernels),
+        graphs=graphs,
+        stream_priorities=tuple(dice.integer(1 - gpu.priorities, 0) for _ in range(style.streams)),
         variants=tuple(variants),
         iteration_us=tuple(spread),
     )
@@ -54,8 +59,7 @@ def fits(workload: Workload, gpu: GpuSpec) -> bool:
 def waves(workload: Workload, gpu: GpuSpec) -> int:
     """Waves of blocks of a job alone, on average over variants."""
     of_kernel = [kernel_waves(kernel, gpu) for kernel in workload.kernels]
-    ops = [op for variant in workload.variants for op in variant.ops]
-    return -(-sum(of_kernel[op.index] for op in ops if op.kind is OpKind.KERNEL) // len(workload.variants))
+    return -(-sum(of_kernel[row] for row, _ in kernels_of(workload)) // len(workload.variants))
 
 
 def kernel_waves(kernel: Kernel, gpu: GpuSpec) -> int:
@@ -101,13 +105,13 @@ def _shared(dice: Dice, gpu: GpuSpec) -> int:
 
 def _blocks(dice: Dice, sms: int, fitting: int) -> int:
     wave = sms * fitting
-    if dice.chance(0.02):
+    if dice.chance(0.005):
         return 100_000
     if dice.chance(0.4):
         # Around the edge of an SM or a wave.
         edge = dice.pick((1, sms, wave, 2 * wave, dice.integer(1, 5) * wave))
         return max(1, min(100_000, edge + dice.pick((-1, 0, 0, 1))))
-    return dice.log_integer(1, min(100_000, MOST_WAVES * wave, max(10, 40 * wave) if dice.chance(0.9) else 100_000))
+    return dice.log_integer(1, min(100_000, MOST_WAVES * wave, max(10, 40 * wave) if dice.chance(0.97) else 100_000))
 
 
 def _grid(dice: Dice, blocks: int) -> tuple[int, int, int]:
@@ -121,26 +125,3 @@ def _traffic(dice: Dice, gpu: GpuSpec, duration_us: float) -> float | None:
         return 0.0
     full = gpu.dram_bytes_per_us * duration_us
     return dice.pick((None, 0.0, 0.0, full * dice.uniform(0.0, 0.5), full * dice.uniform(0.5, 1.0), full * 1.2))
-
-
-def _variant(dice: Dice, kernels: list[Kernel]) -> Variant:
-    idle = dice.pick((0.0, 0.3, 1.0))
-    ops: list[Op] = []
-    length = dice.log_integer(1, 12)
-    at_least_one = dice.integer(0, length - 1)
-    for i in range(length):
-        host_us = 0.0 if dice.chance(idle) else dice.number(0.1, 50.0)
-        kind = dice.weighted({"kernel": 7, "copy": 2, "sync": 1}) if i != at_least_one else "kernel"
-        if kind == "kernel":
-            index = dice.integer(0, len(kernels) - 1)
-            factor = 1.0 if dice.chance(0.7) else dice.pick((0.5, 2.0, dice.number(0.5, 2.0)))
-            ops.append(Op(OpKind.KERNEL, host_us, index, kernels[index].duration_us * factor))
-        elif kind == "copy":
-            which = dice.pick((OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST, OpKind.COPY_ON_DEVICE, OpKind.MEMSET))
-            duration_us = 0.0 if dice.chance(0.1) else dice.number(0.5, 50.0)
-            ops.append(Op(which, host_us, -1, duration_us, dice.log_integer(1, 1_000_000)))
-        else:
-            ops.append(Op(OpKind.SYNC, host_us))
-    if dice.chance(0.7):
-        ops.append(Op(OpKind.SYNC))
-    return Variant(ops=tuple(ops))

@@ -43,7 +43,7 @@ class Stream:
     tenant: int
     """Row of the tenant whose program uses it; -1: the scheduler's own."""
     priority: int
-    """Stream priority that the program asks for, CUDA's convention."""
+    """Stream priority that the program asks for, CUDA's convention; as there, within what the GPU has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ def build_problem(
                 _graph_profile(f"{workload.name} graph {g}", compiler.nodes(nodes), profiles, gpu)
                 for g, nodes in enumerate(workload.graphs)
             ]
-        streams += [Stream(row, priority) for priority in workload.stream_priorities]
+        streams += [Stream(row, max(lowest, priority)) for priority in workload.stream_priorities]
         compilers.append(compiler)
     streams += [Stream(-1, 0) for _ in range(scenario.streams)]
     gaps: list[list[float]] = [[] for _ in range(len(profiles) + len(graphs))]

@@ -255,6 +255,8 @@ def arrival_due(w, tenant):
 def take_job(w, tenant):
     """An idle host takes up the oldest job that waits."""
     c = client(w, tenant)
+    # Those that were rejected before their turn may be forgotten.
+    c.taken = max(c.taken, c.first)
     while c.taken < c.arrived:
         number = c.taken
         c.taken += 1

@@ -159,6 +159,7 @@ class Arena:
         env["command"] = NOTHING
         env["detail"] = DETAILS.index(detail)
         env["done_ps"] = env["timer_ps"] = NEVER
+        env["once_ps"] = -1
         env["power_w"] = problem.gpu.power.idle_w
         sections["buckets"]["value"] = layout.NONE
         for name in ("running_first", "running_last", "started_first", "started_last"):

@@ -23,8 +23,10 @@ WHOLE = 2.0**40
 def end_due(w, x, now_ps):
     """Advance to ``now_ps``, not before the context's time nor behind a block end; end the blocks that end there."""
     x.now_ps = now_ps
+    # A wave that was jumped over may end here, too.
+    jumped = x.ahead == 1
     catch_up(x)
-    if x.next_ps <= now_ps and mark_ended(x, now_ps):
+    if (jumped or x.next_ps <= now_ps) and mark_ended(x, now_ps):
         end_blocks(w, x)
 
 
@@ -259,6 +261,7 @@ def waiting_blocks(x, slot, now_ps):
                 row = rows(x, c, r)
                 if row.grid == slot and row.waves > 0:
                     wave_ps = period_ps(row.rate)
-                    begun = waves_begun(local_ps, row.end_ps - row.waves * wave_ps, wave_ps, row.waves)
+                    # A wave that begins at this instant has begun: all that happens at it has happened.
+                    begun = waves_begun(local_ps + 1, row.end_ps - row.waves * wave_ps, wave_ps, row.waves)
                     waiting += (row.waves - begun) * row.blocks * classes(x, c).sms
     return waiting

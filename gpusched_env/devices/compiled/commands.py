@@ -86,6 +86,7 @@ def preempt(w):
     kernel.save_first = w.command_first
     kernel.save_sms = w.command_sms
     kernel.preempted_ps = w.now_ps
+    w.once_ps = w.now_ps
     log_decision(w, PREEMPT, kernel.id)
     effect_ps = charge(w)
     if effect_ps > w.now_ps:
@@ -103,6 +104,7 @@ def set_partition(w, tenant, first, sms):
     client.partition_first = 0 if whole else first
     client.partition_sms = problem(w).sms if whole else sms
     client.partitioned_ps = w.now_ps
+    w.once_ps = w.now_ps
     charge(w)
     if w.begun == 1:
         # Partitions made before the first launch are set-up; later ones keep the scheduler's host busy.
@@ -113,6 +115,7 @@ def set_partition(w, tenant, first, sms):
 def reject(w, tenant, number):
     """Give a job up."""
     log_decision(w, REJECT, NONE)
+    w.once_ps = w.now_ps
     charge(w)
     reject_job(w, tenant, number)
     vanish(w, tenant, number)

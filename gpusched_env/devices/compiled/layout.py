@@ -88,7 +88,7 @@ ENV = _record(
     (I8, "started_first started_last"),
     (I8, "log_rows detail slicer_context slicer_asleep slicer_switching slicer_lonely"),
     (I8, "engine_busy_0 engine_busy_1 engine_first_0 engine_first_1 engine_last_0 engine_last_1 busy_sms"),
-    (I8, "now_ps done_ps timer_ps busy_until_ps slice_end_ps gpu_since_ps"),
+    (I8, "now_ps done_ps timer_ps busy_until_ps once_ps slice_end_ps gpu_since_ps"),
     (F8, "traffic power_w busy_sm_us dram_bytes energy_j charged_energy_j charged_makespan_us"),
 )
 """What there is one of, and where the rest is.
@@ -99,6 +99,7 @@ ENV = _record(
 * ``buckets``: launches by the last bits of their ids, to find them by id.
 * ``awake``: something happened that a scheduler could react to; ``begun``: a kernel has been launched;
   ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none).
+* ``once_ps``: when a command was last given that is legal once at an instant.
 * ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``running_*``: ends
   of the list of launched, unfinished kernels and graphs, in order of launch.
 * ``slicer_*``: the context that has the GPU, and what the slicer waits for; ``engine_*``: copy engines and the

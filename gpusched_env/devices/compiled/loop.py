@@ -57,6 +57,9 @@ def run(w):
                     limit_ps = min(limit_ps, w.busy_until_ps)
                 elif has_choice(w):
                     return DECIDE
+                elif w.once_ps == w.now_ps:
+                    # Nothing is legal only because of the instant: to be asked again something must happen first.
+                    w.awake = 0
             if upcoming_ps > limit_ps:
                 deciding = w.awake == 1 and w.busy_until_ps > w.now_ps
                 if upcoming_ps == NEVER and w.timer_ps == NEVER and not deciding:

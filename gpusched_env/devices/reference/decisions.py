@@ -35,6 +35,8 @@ class Decisions:
         self.busy_until_ps = 0
         """When the host time of all decisions so far is spent."""
         self.wait_until_ps = NEVER
+        self.once_ps = -1
+        """When a command was last given that is legal once at an instant."""
 
     def carry_out(self, command: Command) -> None:
         """Carry out a legal command."""
@@ -53,13 +55,14 @@ class Decisions:
                 self._launch(command)
             case Preempt(id_, mode, partition):
                 launch = self._device.streams.launched[id_]
-                launch.preempted_ps = now
+                self.once_ps = launch.preempted_ps = now
                 Preemption(self._device, launch, mode, partition, self.busy_until_ps)
             case SetPartition(tenant, partition):
-                self._partitioned_ps[tenant] = now
+                self.once_ps = self._partitioned_ps[tenant] = now
                 self.partitions[tenant] = whole_or(partition, self._sms)
                 self._charge_change()
             case Reject(tenant, number):
+                self.once_ps = now
                 job = self._device.world.jobs[tenant][number]
                 host.reject(self._device.world, tenant, number)
                 self._device.streams.vanish(tenant, job)

@@ -115,6 +115,10 @@ class ReferenceDevice:
             elif world.awake and decisions.any_legal:
                 self._shown = lazy_view(self)
                 return self._shown
+            elif world.awake and decisions.once_ps == now:
+                # Nothing is legal only because of the instant: to be asked again something must happen first.
+                world.awake = 0
+                continue
             elif clock.next_ps == NEVER and decisions.wait_until_ps == NEVER:
                 raise DeadlockError(f"nothing can happen any more at {self.time_us:.3f} us: {decisions.stuck()}")
             if clock.next_ps <= limit:
