@@ -23,6 +23,7 @@ _queue = records(layout.QUEUE)
 _random = records(layout.RANDOM)
 _job = records(layout.JOB)
 _launch = records(layout.LAUNCH)
+_flight = records(layout.FLIGHT)
 _edge = records(layout.EDGE)
 _timer = records(layout.TIMER)
 _context = records(layout.CONTEXT)
@@ -134,6 +135,23 @@ def jobs(w, tenant, number):
 def launches(w, slot):
     """An unfinished launch."""
     return _launch(w.launches_at, slot)
+
+
+@inlined
+def flight_at(w, number):
+    return _flight(w.flights_at, number)
+
+
+@inlined
+def flight_of(w, launch):
+    """The flight of a launch that has one."""
+    return _flight(w.flights_at, launch.flight)
+
+
+@inlined
+def flights(w, slot):
+    """The flight of the launch in a slot, which has one."""
+    return _flight(w.flights_at, launches(w, slot).flight)
 
 
 @inlined

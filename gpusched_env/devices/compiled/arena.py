@@ -34,11 +34,13 @@ LOG_ROWS: Final = 64
 LINE: Final = 64
 """Sections begin at multiples of a cache line, bytes."""
 IN_ENV: Final = (
-    "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "buckets", "edges", "timers",
-    "heap", "contexts", "sets", "log",
+    "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "buckets", "edges",
+    "timers", "heap", "contexts", "sets", "log",
 )  # fmt: skip
 IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "used", "classes", "kinds", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
+CHAINED: Final = {"launches": ("launch", "after"), "flights": ("flight", "slot"), "edges": ("edge", "next_in")}
+"""Sections of slots: what one is called, and the field that links the free ones."""
 SCRATCH: Final = ("sets", "kinds")
 """Sections whose contents last for one call."""
 
@@ -152,7 +154,17 @@ class Arena:
         sliced = problem.scenario.contexts == "per-tenant"
         sections = self._sections
         for name, section in sections.items():
-            if name.split(".")[0] not in (*SCRATCH, "log", "classes", "members", "rows", "grids", "launches", "edges"):
+            if name.split(".")[0] not in (
+                *SCRATCH,
+                "log",
+                "classes",
+                "members",
+                "rows",
+                "grids",
+                "launches",
+                "flights",
+                "edges",
+            ):
                 section[:] = 0
         env = sections["env"]
         env["to_complete"] = sum(program.tenant.jobs or 0 for program in problem.programs)
@@ -184,8 +196,8 @@ class Arena:
             sections["threads"]["tenant"][first : first + program["threads"]] = tenant
             for stream, key in enumerate(RANDOM_STREAMS):
                 sections["randoms"][2 * tenant + stream] = generator_state([seed, tenant, key])
-        self._chain_free("launches", "after", 0)
-        self._chain_free("edges", "next_in", 0)
+        for name in CHAINED:
+            self._chain_free(name, 0)
         self._reset_contexts(sliced, each_wave=detail == "blocks")
         if sliced:
             env["slice_end_ps"] = int(self._tables.problem["slice_ps"][0])
@@ -195,17 +207,14 @@ class Arena:
         self.timeline = Timeline(detail)
         begin_hosts(self.address)
 
-    def _chain_free(self, name: str, link: str, first: int) -> None:
+    def _chain_free(self, name: str, first: int) -> None:
         """Make the slots of a table from ``first`` on free, in front of those that are."""
         section, env = self._sections[name], self._sections["env"]
-        kind = "launch" if name == "launches" else "edge"
+        kind, link = CHAINED[name]
         if first == 0:
             section[:] = 0
         if name == "launches":
             section["id"][first:] = layout.NONE
-            self._sections["timers"]["place"][len(self._sections["timers"]) - 2 * (len(section) - first) :] = (
-                layout.NONE
-            )
         section[link][first:] = np.arange(first + 1, len(section) + 1)
         section[link][-1] = env[f"free_{kind}"][0] if first else layout.NONE
         if first and env[f"free_{name}"][0] == 0:
@@ -270,9 +279,9 @@ class Arena:
             numbers = np.arange(client["first"], client["arrived"])
             target = self._sections["jobs"][tenant * now.jobs : (tenant + 1) * now.jobs]
             target[numbers % now.jobs] = sections["jobs"][tenant * sizes.jobs + numbers % sizes.jobs]
-        for name, link in (("launches", "after"), ("edges", "next_in")):
-            if getattr(now, name) > getattr(sizes, name):
-                self._chain_free(name, link, getattr(sizes, name))
+        for name in CHAINED:
+            if len(self._sections[name]) > len(sections[name]):
+                self._chain_free(name, len(sections[name]))
         self._fill_buckets()
         self._set_addresses()
 
@@ -440,6 +449,7 @@ def _allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
     shapes |= {
         "jobs": (layout.JOB, sizes.tenants * sizes.jobs),
         "launches": (layout.LAUNCH, sizes.launches),
+        "flights": (layout.FLIGHT, sizes.launches),
         "buckets": (layout.NUMBER, sizes.buckets),
         "edges": (layout.EDGE, sizes.edges),
         "log": (layout.LOG, sizes.log),

@@ -6,14 +6,24 @@ A row knows when it ends at its present rate; nothing is computed anew unless th
 from __future__ import annotations
 
 from gpusched_env.devices.compiled import members as sets
-from gpusched_env.devices.compiled.access import classes, grids, launches, members, problem, queue, rows, scratch
+from gpusched_env.devices.compiled.access import (
+    classes,
+    flights,
+    grids,
+    launches,
+    members,
+    problem,
+    queue,
+    rows,
+    scratch,
+)
 from gpusched_env.devices.compiled.classes import join, merge, occupy, remove_row, split
 from gpusched_env.devices.compiled.dispatch import overlap
 from gpusched_env.devices.compiled.ends import end_blocks
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE, PARTITION, PICK
-from gpusched_env.devices.compiled.lists import holds
 from gpusched_env.devices.compiled.rates import period_ps, set_next, set_rate, set_rates
+from gpusched_env.devices.compiled.slots import holds
 
 WHOLE = 2.0**40
 """Work is summed in this part of a block, in whole numbers: so the sum does not hang on the order."""
@@ -166,7 +176,9 @@ def finished_blocks(w, x, grid):
     """How many blocks of its producer have ended, of a grid that waits for tiles; that never goes back."""
     if not holds(w, grid.producer, grid.producer_id):
         return grid.producer_blocks
-    producer = launches(w, grid.producer)
+    if launches(w, grid.producer).flight == NONE:
+        return 0
+    producer = flights(w, grid.producer)
     if producer.grid == NONE:
         return producer.done_blocks
     return max(producer.done_blocks, ended_blocks(grids(x, producer.grid)))

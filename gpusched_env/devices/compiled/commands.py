@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import clients, launches, problem, stream_rows
+from gpusched_env.devices.compiled.access import clients, flight_of, flights, launches, problem, stream_rows
 from gpusched_env.devices.compiled.context import context_of, settle
 from gpusched_env.devices.compiled.finishing import vanish
 from gpusched_env.devices.compiled.issuing import launch_at
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE, PREEMPTION_BEGINS
-from gpusched_env.devices.compiled.lists import holds, slot_of
 from gpusched_env.devices.compiled.preemption import begin_preemption
 from gpusched_env.devices.compiled.record import log_decision
+from gpusched_env.devices.compiled.slots import holds, slot_of, take_flight
 from gpusched_env.devices.compiled.timing import arm_preemption
 from gpusched_env.scheduling.commands import LAUNCH, NOTHING, PREEMPT, REJECT, SET_PARTITION, STREAM_S_OWN
 from gpusched_env.workload.host import reject as reject_job
@@ -48,9 +48,10 @@ def carry_out(w):
 @inlined
 def own_priority(w, launch):
     """The priority of a launch's stream; a child without one has its parent's."""
-    if launch.stream != NONE:
-        return stream_rows(w, launch.stream).priority
-    return launches(w, launch.parent).priority if holds(w, launch.parent, launch.parent_id) else 0
+    flight = flight_of(w, launch)
+    if flight.stream != NONE:
+        return stream_rows(w, flight.stream).priority
+    return flights(w, launch.parent).priority if holds(w, launch.parent, launch.parent_id) else 0
 
 
 @called
@@ -59,21 +60,25 @@ def launch(w):
     slot = slot_of(w, w.command_target)
     kernel = launches(w, slot)
     client = clients(w, kernel.tenant)
-    if kernel.returned == 0:
-        kernel.stream = w.command_stream if w.command_stream != NONE else kernel.row
-    kernel.priority = own_priority(w, kernel) if w.command_choice == STREAM_S_OWN else w.command_choice
-    kernel.partition_first = client.partition_first
-    kernel.partition_sms = client.partition_sms
+    again = kernel.flight != NONE
+    if not again:
+        take_flight(w, slot)
+    flight = flight_of(w, kernel)
+    if not again:
+        flight.stream = w.command_stream if w.command_stream != NONE else kernel.row
+    flight.priority = own_priority(w, kernel) if w.command_choice == STREAM_S_OWN else w.command_choice
+    flight.partition_first = client.partition_first
+    flight.partition_sms = client.partition_sms
     if w.command_sms > 0:
         whole = w.command_sms == problem(w).sms
         first = 0 if whole else w.command_first
         if w.begun == 1 and (first != client.partition_first or w.command_sms != client.partition_sms):
             w.busy_until_ps = max(w.busy_until_ps, w.now_ps) + problem(w).partition_change_ps
-        kernel.partition_first = first
-        kernel.partition_sms = w.command_sms
+        flight.partition_first = first
+        flight.partition_sms = w.command_sms
     w.begun = 1
     log_decision(w, LAUNCH, kernel.id)
-    launch_at(w, slot, charge(w))
+    launch_at(w, slot, charge(w), again)
 
 
 @called
@@ -81,11 +86,12 @@ def preempt(w):
     """Take a running kernel off the GPU, or off some SMs."""
     slot = slot_of(w, w.command_target)
     kernel = launches(w, slot)
-    kernel.preempting = 1
-    kernel.mode = w.command_choice
-    kernel.save_first = w.command_first
-    kernel.save_sms = w.command_sms
-    kernel.preempted_ps = w.now_ps
+    flight = flight_of(w, kernel)
+    flight.preempting = 1
+    flight.mode = w.command_choice
+    flight.save_first = w.command_first
+    flight.save_sms = w.command_sms
+    flight.preempted_ps = w.now_ps
     w.once_ps = w.now_ps
     log_decision(w, PREEMPT, kernel.id)
     effect_ps = charge(w)

@@ -6,6 +6,8 @@ from gpusched_env.devices.compiled.access import (
     channels,
     classes,
     contexts,
+    flight_of,
+    flights,
     grids,
     heads,
     kernels,
@@ -24,8 +26,8 @@ from gpusched_env.devices.compiled.graphs import kernel_started
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import IN_QUEUE, NONE, READY
-from gpusched_env.devices.compiled.lists import holds
 from gpusched_env.devices.compiled.meter import CHANGE, gpu_changed
+from gpusched_env.devices.compiled.slots import holds
 from gpusched_env.hardware.clock import NEVER
 
 
@@ -38,7 +40,8 @@ def context_of(w, tenant):
 @inlined
 def channel_of(w, x, launch):
     """The hardware queue of a launch: its stream's, beside it for a graph's branches, its own for a child."""
-    row = launch.id if launch.stream == NONE else launch.stream + ops(w, launch.op).branch
+    flight = flight_of(w, launch)
+    row = launch.id if flight.stream == NONE else flight.stream + ops(w, launch.op).branch
     return channels(x, row % problem(w).channels)
 
 
@@ -47,7 +50,7 @@ def submit(w, slot):
     """A kernel is ready: it enters its hardware queue (channel)."""
     launch = launches(w, slot)
     launch.state = READY
-    launch.behind = NONE
+    flight_of(w, launch).behind = NONE
     x = context_of(w, launch.tenant)
     channel = channel_of(w, x, launch)
     if channel.first == NONE:
@@ -56,7 +59,7 @@ def submit(w, slot):
         wait_at_head(x, slot)
         settle(w, x)
     else:
-        launches(w, channel.last).behind = slot
+        flights(w, channel.last).behind = slot
         channel.last = slot
 
 
@@ -76,7 +79,7 @@ def leave_channel(w, x, slot):
     channel = channel_of(w, x, launches(w, slot))
     if channel.first != slot:
         return
-    follower = launches(w, slot).behind
+    follower = flights(w, slot).behind
     channel.first = follower
     if follower == NONE:
         channel.last = NONE
@@ -100,13 +103,14 @@ def enter(w, x):
 def add_grid(w, x, slot):
     """Make a kernel a resident grid; it starts when blocks are handed out next."""
     launch = launches(w, slot)
+    flight = flight_of(w, launch)
     op = ops(w, launch.op)
     kernel = kernels(w, op.identity)
     number = used(x, x.grids).value
     grid = grids(x, number)
     grid.place = x.grids
     x.grids += 1
-    launch.grid = number
+    flight.grid = number
     grid.slot = slot
     grid.launch = launch.id
     grid.threads = kernel.threads
@@ -118,10 +122,10 @@ def add_grid(w, x, slot):
     grid.total = kernel.grid_blocks
     grid.waiting = launch.blocks if launch.blocks >= 0 else kernel.grid_blocks
     grid.resident = 0
-    grid.saved = launch.saved
-    grid.priority = launch.priority
-    grid.first = launch.partition_first
-    grid.sms = launch.partition_sms
+    grid.saved = flight.saved
+    grid.priority = flight.priority
+    grid.first = flight.partition_first
+    grid.sms = flight.partition_sms
     grid.begun = 0
     grid.told = 0
     grid.serial = x.serial
@@ -133,7 +137,7 @@ def add_grid(w, x, slot):
     grid.wait = kernel.wait
     grid.dram_bytes = kernel.dram_bytes * op.scale
     grid.spread = kernel.spread
-    grid.saved_left = launch.saved_left
+    grid.saved_left = flight.saved_left
     grid.producer = NONE
     if holds(w, launch.tile_slot, launch.tile_id):
         grid.producer = launch.tile_slot
@@ -164,8 +168,8 @@ def enqueue(x, number):
 @called
 def remove_grid(w, x, grid):
     """Free the slot of a grid that has neither queued nor resident blocks."""
-    launches(w, grid.slot).done_blocks = max(launches(w, grid.slot).done_blocks, ended_blocks(grid))
-    launches(w, grid.slot).grid = NONE
+    flights(w, grid.slot).done_blocks = max(flights(w, grid.slot).done_blocks, ended_blocks(grid))
+    flights(w, grid.slot).grid = NONE
     if grid.producer != NONE:
         x.tiles -= 1
     x.grids -= 1
@@ -259,11 +263,12 @@ def end_grid(w, x, grid):
     """All resident blocks of a grid have ended: it is finished, or drained."""
     slot = grid.slot
     launch = launches(w, slot)
+    flight = flight_of(w, launch)
     waiting = grid.waiting
     if waiting > 0:
         launch.blocks = waiting
-        launch.saved = grid.saved
-        launch.saved_left = grid.saved_left
+        flight.saved = grid.saved
+        flight.saved_left = grid.saved_left
     remove_grid(w, x, grid)
     if waiting > 0:
         kernel_preempted(w, slot, True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import launches, ops, problem
+from gpusched_env.devices.compiled.access import flight_of, flights, launches, ops, problem
 from gpusched_env.devices.compiled.finishing import complete, is_node
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import ENGINE, NONE, READY
@@ -40,7 +40,7 @@ def request_copy(w, slot):
     """A copy is ready: it waits for its engine, if it needs one."""
     launch = launches(w, slot)
     launch.state = READY
-    launch.behind = NONE
+    flight_of(w, launch).behind = NONE
     way = direction(w, launch)
     if way == ON_DEVICE:
         start_copy(w, slot)
@@ -52,7 +52,7 @@ def request_copy(w, slot):
             w.engine_first_0 = slot
             w.engine_last_0 = slot
         else:
-            launches(w, w.engine_last_0).behind = slot
+            flights(w, w.engine_last_0).behind = slot
             w.engine_last_0 = slot
     elif w.engine_busy_1 == 0:
         w.engine_busy_1 = 1
@@ -61,7 +61,7 @@ def request_copy(w, slot):
         w.engine_first_1 = slot
         w.engine_last_1 = slot
     else:
-        launches(w, w.engine_last_1).behind = slot
+        flights(w, w.engine_last_1).behind = slot
         w.engine_last_1 = slot
 
 
@@ -69,7 +69,7 @@ def request_copy(w, slot):
 def start_copy(w, slot):
     """A copy starts."""
     launch = launches(w, slot)
-    launch.started_ps = w.now_ps
+    flight_of(w, launch).started_ps = w.now_ps
     if is_node(w, launch):
         note_start(w, launch.parent)
     arm_launch(w, slot, w.now_ps + ops(w, launch.op).device_ps, ENGINE)
@@ -86,14 +86,14 @@ def end_copy(w, slot):
             if w.engine_first_0 != NONE:
                 w.engine_busy_0 = 1
                 follower = w.engine_first_0
-                w.engine_first_0 = launches(w, follower).behind
+                w.engine_first_0 = flights(w, follower).behind
                 start_copy(w, follower)
         else:
             w.engine_busy_1 = 0
             if w.engine_first_1 != NONE:
                 w.engine_busy_1 = 1
                 follower = w.engine_first_1
-                w.engine_first_1 = launches(w, follower).behind
+                w.engine_first_1 = flights(w, follower).behind
                 start_copy(w, follower)
     log_copy(w, way, launch)
     complete(w, slot)

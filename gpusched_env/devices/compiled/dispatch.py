@@ -12,7 +12,7 @@ from gpusched_env.devices.compiled.classes import IDLE, add_row, class_of, occup
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PARTITION, PICK, PLUS, SINGLE
-from gpusched_env.devices.compiled.lists import holds
+from gpusched_env.devices.compiled.slots import holds
 from gpusched_env.hardware.placement import block_noise, fit, within
 
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import edges, launches, ops, problem
+from gpusched_env.devices.compiled.access import edges, flight_of, flights, launches, ops, problem
 from gpusched_env.devices.compiled.issuing import GRAPH, hand_over_copies, is_scheduled, tell_pending, wake_slicer
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING, STREAMS
-from gpusched_env.devices.compiled.lists import (
-    add_pending,
-    drop_edges_in,
-    free_launch,
-    holds,
-    remove_pending,
-    remove_running,
-)
+from gpusched_env.devices.compiled.lists import add_pending, remove_pending, remove_running
 from gpusched_env.devices.compiled.record import log_kernel
+from gpusched_env.devices.compiled.slots import drop_edges_in, free_launch, holds
 from gpusched_env.devices.compiled.timing import arm_launch, launch_s, stop
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.workload.host import operation_finished
@@ -30,8 +24,9 @@ def is_node(w, launch):
 def leaves_gpu(w, slot):
     """A kernel has left the SMs; a preemption of it that is under way has nothing left to do."""
     launch = launches(w, slot)
-    launch.grid = NONE
-    launch.preempting = 0
+    flight = flight_of(w, launch)
+    flight.grid = NONE
+    flight.preempting = 0
     stop(w, launch_s(w, slot) + 1)
 
 
@@ -39,11 +34,12 @@ def leaves_gpu(w, slot):
 def kernel_finished(w, slot):
     """All blocks of a kernel have ended."""
     launch = launches(w, slot)
+    flight = flight_of(w, launch)
     leaves_gpu(w, slot)
     log_kernel(w, launch)
     if is_node(w, launch):
-        launches(w, launch.parent).done_blocks += launch.done_blocks
-    if launch.offspring > 0:
+        flights(w, launch.parent).done_blocks += flight.done_blocks
+    if flight.offspring > 0:
         launch.state = EMPTIED
     else:
         complete(w, slot)
@@ -69,14 +65,13 @@ def go(w, slot):
         parent = launch.parent if holds(w, launch.parent, launch.parent_id) else NONE
         if launch.row != NONE:
             operation_finished(w, launch.tenant, launch.job, launch.row, ops(w, launch.op).mark, launch.id)
-        stop(w, launch_s(w, slot))
-        stop(w, launch_s(w, slot) + 1)
         free_launch(w, slot)
         slot = NONE
         if parent != NONE:
             above = launches(w, parent)
-            above.offspring -= 1
-            if above.offspring == 0 and (ops(w, above.op).kind == GRAPH or above.state == EMPTIED):
+            flight = flight_of(w, above)
+            flight.offspring -= 1
+            if flight.offspring == 0 and (ops(w, above.op).kind == GRAPH or above.state == EMPTIED):
                 slot = parent
                 if is_scheduled(ops(w, above.op).kind):
                     remove_running(w, slot)
@@ -89,21 +84,27 @@ def go(w, slot):
 def release(w, slot):
     """What waits for a launch learns that it has ended, or has vanished."""
     source = launches(w, slot)
+    source_flight = flight_of(w, source)
     node = is_node(w, source)
     number = source.edges_out
     while number != NONE:
         edge = edges(w, number)
         if holds(w, edge.target, edge.target_id):
             launch = launches(w, edge.target)
+            flight = flight_of(w, launch)
             launch.upstream -= 1
             if launch.state == LAUNCHED:
                 gap_ps = ops(w, launch.op).gap_ps
-                same = launch.stream == source.stream and launch.priority == source.priority
+                same = (
+                    source.flight != NONE
+                    and flight.stream == source_flight.stream
+                    and flight.priority == source_flight.priority
+                )
                 if not same and not node:
                     gap_ps = max(gap_ps, problem(w).event_latency_ps)
-                launch.ready_ps = max(launch.ready_ps, w.now_ps + gap_ps)
+                flight.ready_ps = max(flight.ready_ps, w.now_ps + gap_ps)
                 if launch.upstream == 0:
-                    arm_launch(w, edge.target, launch.ready_ps, STREAMS)
+                    arm_launch(w, edge.target, flight.ready_ps, STREAMS)
         number = edge.next_out
 
 
@@ -111,13 +112,13 @@ def release(w, slot):
 def kernel_preempted(w, slot, keeps_progress):
     """A kernel has left the GPU unfinished; it is pending again, at its place in the order of ids."""
     launch = launches(w, slot)
+    flight = flight_of(w, launch)
     leaves_gpu(w, slot)
     remove_running(w, slot)
     wake_slicer(w)
-    launch.preemptions += 1
-    launch.ran_ps = launch.ran_ps + w.now_ps - launch.started_ps if keeps_progress else 0
-    launch.started_ps = NEVER
-    launch.returned = 1
+    flight.preemptions += 1
+    flight.ran_ps = flight.ran_ps + w.now_ps - flight.started_ps if keeps_progress else 0
+    flight.started_ps = NEVER
     launch.state = PENDING
     add_pending(w, slot)
     tell_pending(w, slot)

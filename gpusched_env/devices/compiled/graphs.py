@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import afters, launches, ops, problem
+from gpusched_env.devices.compiled.access import afters, flight_of, launches, ops, problem
 from gpusched_env.devices.compiled.finishing import is_node
 from gpusched_env.devices.compiled.jit import called
 from gpusched_env.devices.compiled.layout import HIDDEN, LAUNCHED, PENDING, READY, STREAMS
-from gpusched_env.devices.compiled.lists import add_edge, add_pending, new_launch, note_start
+from gpusched_env.devices.compiled.lists import add_pending, note_start
+from gpusched_env.devices.compiled.slots import add_edge, end_flight, new_launch, take_flight
 from gpusched_env.devices.compiled.timing import arm_launch
 from gpusched_env.hardware.clock import NEVER
 
@@ -15,26 +16,29 @@ from gpusched_env.hardware.clock import NEVER
 def begin_graph(w, slot):
     """A graph is ready: its nodes become launches, and those that wait for none are ready at once."""
     graph = launches(w, slot)
+    graph_flight = flight_of(w, graph)
     op = ops(w, graph.op)
     graph.state = READY
-    graph.offspring = op.nodes
+    graph_flight.offspring = op.nodes
     first = w.ids
     newest = slot
     for i in range(op.nodes):
         number = new_launch(w, op.first_node + i, graph.tenant, graph.job)
+        take_flight(w, number)
         node = launches(w, number)
+        flight = flight_of(w, node)
         node.state = LAUNCHED
         node.parent = slot
         node.parent_id = graph.id
-        node.stream = graph.stream
-        node.priority = graph.priority
-        node.partition_first = graph.partition_first
-        node.partition_sms = graph.partition_sms
+        flight.stream = graph_flight.stream
+        flight.priority = graph_flight.priority
+        flight.partition_first = graph_flight.partition_first
+        flight.partition_sms = graph_flight.partition_sms
         node.arrived_ps = graph.arrived_ps
         node.deadline_ps = graph.deadline_ps
         node.issued_ps = graph.issued_ps
-        node.launched_ps = graph.launched_ps
-        node.ready_ps = w.now_ps
+        flight.launched_ps = graph_flight.launched_ps
+        flight.ready_ps = w.now_ps
         # The nodes before it, newest first: found by their ids.
         node.before = newest
         own = ops(w, node.op)
@@ -53,11 +57,12 @@ def begin_graph(w, slot):
 def kernel_started(w, slot):
     """The first block of a kernel has started since it was launched."""
     launch = launches(w, slot)
-    first = launch.first_started_ps == NEVER
+    flight = flight_of(w, launch)
+    first = flight.first_started_ps == NEVER
     if first:
-        launch.first_started_ps = w.now_ps
+        flight.first_started_ps = w.now_ps
     if is_node(w, launch):
-        launch.started_ps = min(launch.started_ps, w.now_ps)
+        flight.started_ps = min(flight.started_ps, w.now_ps)
         note_start(w, launch.parent)
         return
     note_start(w, slot)
@@ -70,9 +75,11 @@ def launch_children(w, slot):
     """A kernel has started: its children are on their way."""
     kernel = launches(w, slot)
     op = ops(w, kernel.op)
-    kernel.offspring = op.children
+    flight_of(w, kernel).offspring = op.children
     for i in range(op.children):
         number = new_launch(w, op.first_node + i, kernel.tenant, kernel.job)
+        # For the timer of its way.
+        take_flight(w, number)
         child = launches(w, number)
         child.state = HIDDEN
         child.parent = slot
@@ -86,6 +93,7 @@ def launch_children(w, slot):
 def issue_child(w, slot):
     """A child is issued: it waits for the scheduler, and for nothing else."""
     child = launches(w, slot)
+    end_flight(w, slot)
     child.state = PENDING
     child.issued_ps = w.now_ps
     add_pending(w, slot)

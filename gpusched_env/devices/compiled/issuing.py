@@ -9,6 +9,7 @@ from gpusched_env.devices.compiled.access import (
     afters,
     clients,
     edges,
+    flight_of,
     jobs,
     launches,
     marks,
@@ -20,7 +21,8 @@ from gpusched_env.devices.compiled.access import (
 )
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import LAUNCHED, NONE, PENDING, STREAMS
-from gpusched_env.devices.compiled.lists import add_edge, add_pending, add_running, holds, new_launch, remove_pending
+from gpusched_env.devices.compiled.lists import add_pending, add_running, remove_pending
+from gpusched_env.devices.compiled.slots import add_edge, holds, new_launch, take_flight
 from gpusched_env.devices.compiled.timing import arm_launch, arm_slicer
 from gpusched_env.workload.host import operation_issued
 from gpusched_env.workload.workload import OpKind
@@ -103,9 +105,11 @@ def settle_issue(w, slot):
 def hand_over_copies(w, first, at_ps, last):
     """Launch copies that wait for nothing pending, a list by ``after`` up to ``last``, and those that they held up."""
     while first != NONE:
+        take_flight(w, first)
         launch = launches(w, first)
-        launch.stream = launch.row
-        launch.priority = streams(w, launch.row).priority
+        flight = flight_of(w, launch)
+        flight.stream = launch.row
+        flight.priority = streams(w, launch.row).priority
         last = hand_over(w, first, at_ps, last)
         first = launch.after
 
@@ -118,18 +122,19 @@ def hand_over(w, slot, at_ps, last):
         the last of that list.
     """
     launch = launches(w, slot)
+    flight = flight_of(w, launch)
     launch.state = LAUNCHED
-    launch.launched_ps = at_ps
-    launch.ready_ps = at_ps + problem(w).launch_latency_ps
-    if launch.stream != NONE:
-        queue = queues(w, launch.stream, launch.priority)
+    flight.launched_ps = at_ps
+    flight.ready_ps = at_ps + problem(w).launch_latency_ps
+    if flight.stream != NONE:
+        queue = queues(w, flight.stream, flight.priority)
         if holds(w, queue.last_slot, queue.last_id) and queue.last_id != launch.queue_id:
             add_edge(w, queue.last_slot, slot)
         queue.last_slot = slot
         queue.last_id = launch.id
     last = tell_launched(w, slot, last)
     if launch.upstream == 0:
-        arm_launch(w, slot, max(launch.ready_ps, w.now_ps), STREAMS)
+        arm_launch(w, slot, max(flight.ready_ps, w.now_ps), STREAMS)
     return last
 
 
@@ -163,18 +168,22 @@ def tell_pending(w, slot):
 
 
 @called
-def launch_at(w, slot, at_ps):
-    """Hand a pending kernel or graph, whose stream, priority and partition are set, to its stream."""
+def launch_at(w, slot, at_ps, again):
+    """Hand a pending kernel or graph, whose stream, priority and partition are set, to its stream.
+
+    ``again``: it was launched before, and preempted.
+    """
     launch = launches(w, slot)
+    flight = flight_of(w, launch)
     remove_pending(w, slot)
     add_running(w, slot)
     wake_slicer(w)
     launch.after = NONE
-    if launch.returned == 1:
+    if again:
         last = come_back(w, slot, at_ps)
     else:
-        if launch.stream != NONE:
-            streams(w, launch.stream).priority = launch.priority
+        if flight.stream != NONE:
+            streams(w, flight.stream).priority = flight.priority
         last = hand_over(w, slot, at_ps, slot)
     hand_over_copies(w, launch.after, at_ps, last)
 
@@ -183,10 +192,10 @@ def launch_at(w, slot, at_ps):
 def come_back(w, slot, at_ps):
     """A preempted kernel goes back to its place, which was kept; what was saved of it is read back first."""
     launch = launches(w, slot)
-    launch.returned = 0
+    flight = flight_of(w, launch)
     launch.state = LAUNCHED
-    launch.launched_ps = at_ps
-    launch.ready_ps = at_ps + problem(w).launch_latency_ps + launch.restore_ps
+    flight.launched_ps = at_ps
+    flight.ready_ps = at_ps + problem(w).launch_latency_ps + flight.restore_ps
     last = tell_launched(w, slot, slot)
-    arm_launch(w, slot, max(launch.ready_ps, w.now_ps), STREAMS)
+    arm_launch(w, slot, max(flight.ready_ps, w.now_ps), STREAMS)
     return last

@@ -80,12 +80,12 @@ REAL = _record((F8, "value"))
 
 ENV = _record(
     (I8, "address settle_at end_at dispatch_at problem_at clients_at threads_at marks_at streams_at queues_at"),
-    (I8, "randoms_at jobs_at launches_at buckets_at edges_at timers_at heap_at contexts_at sets_at log_at"),
+    (I8, "randoms_at jobs_at launches_at flights_at buckets_at edges_at timers_at heap_at contexts_at sets_at log_at"),
     (I8, "job_mask launch_room bucket_mask edge_room words log_room"),
     (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
     (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
-    (I8, "heap_length free_launch free_launches free_edge free_edges pending running_first running_last"),
-    (I8, "started_first started_last"),
+    (I8, "heap_length free_launch free_launches free_flight free_flights free_edge free_edges pending"),
+    (I8, "running_first running_last started_first started_last"),
     (I8, "log_rows detail slicer_context slicer_asleep slicer_switching slicer_lonely"),
     (I8, "engine_busy_0 engine_busy_1 engine_first_0 engine_first_1 engine_last_0 engine_last_1 busy_sms"),
     (I8, "now_ps done_ps timer_ps busy_until_ps once_ps slice_end_ps gpu_since_ps"),
@@ -135,30 +135,38 @@ JOB = _record(
 """A job that is not gone, by number."""
 
 LAUNCH = _record(
-    (I8, "id job order parent_id queue_id tile_id arrived_ps deadline_ps issued_ps launched_ps ready_ps started_ps"),
-    (I8, "first_started_ps ran_ps restore_ps dead_ps preempted_ps"),
-    (F8, "saved_left"),
-    (I4, "op tenant state parent row stream priority partition_first partition_sms"),
-    (I4, "upstream unlaunched edges_out edges_out_last edges_in queue_slot tile_slot behind namesake"),
-    (I4, "before after running_before running_after mine_before mine_after started_before started_after"),
-    (I4, "grid blocks saved preempting mode save_first save_sms preemptions returned offspring done_blocks"),
+    (I8, "id parent_id queue_id tile_id issued_ps arrived_ps deadline_ps"),
+    (I4, "op tenant job state row parent blocks flight upstream unlaunched edges_out edges_out_last edges_in"),
+    (I4, "queue_slot tile_slot before after namesake"),
 )
-"""An unfinished launch, by slot.
+"""An unfinished launch, by slot. Hosts run ahead, so most of them wait: two cache lines each.
 
 * ``parent``: slot of the graph that it is a node of, or of the kernel that launched it; -1: none. ``row``: its
-  program's stream (-1: none), ``stream``: the one that it was launched into.
+  program's stream (-1: none). ``blocks`` to run when it is next put on the device (-1: all).
+* ``flight``: slot of the rest of it, :data:`FLIGHT`; -1: it has never been launched. What is pending and has one is
+  pending again, after a preemption.
 * ``upstream``: unfinished launches that it waits for, ``unlaunched`` those of them that are pending; ``edges_*``: first
   edges to what waits for it and to what it waits for; ``queue_*``: what was before it in its program's stream.
-* ``behind``: the next in its hardware queue, or at its engine. ``before``, ``after``: in its tenant's list of pending
-  ones; ``running_*`` among all launched ones, ``mine_*`` among its tenant's,
-  ``started_*`` among those that have started, in order of launch too.
-* ``namesake``: the next in its bucket, see ``buckets``.
-* ``grid``: slot among the resident grids (-1: none); ``blocks`` to run when it is next put on the device (-1: all);
-  ``returned``: 1 while it is pending after a preemption; ``offspring``: nodes or children that have not finished;
-  ``done_blocks``: most blocks that had ended when it left the SMs; ``tile_*``: the launch whose tiles its blocks wait
-  for.
-* ``arrived_ps``, ``deadline_ps``: of its job; ``ready_ps``: earliest start; ``started_ps``: of its first block since it
-  was launched last; ``ran_ps``: what it ran before that.
+* ``before``, ``after``: in its tenant's list of pending ones; ``namesake``: the next in its bucket, see ``buckets``.
+* ``arrived_ps``, ``deadline_ps``: of its job; ``tile_*``: the launch whose tiles its blocks wait for.
+"""
+
+FLIGHT = _record(
+    (I8, "order launched_ps ready_ps started_ps first_started_ps ran_ps restore_ps dead_ps preempted_ps"),
+    (F8, "saved_left"),
+    (I4, "slot stream priority partition_first partition_sms behind running_before running_after mine_before"),
+    (I4, "mine_after started_before started_after grid saved preempting mode save_first save_sms preemptions"),
+    (I4, "offspring done_blocks"),
+)
+"""What there is to know of a launch from when it is first launched until it has finished.
+
+* ``slot``: of the launch; ``stream``: the one that it was launched into. ``behind``: the launch next in its hardware
+  queue, or at its engine. ``running_*``: its neighbours among all launched ones, ``mine_*`` among its tenant's,
+  ``started_*`` among those that have started, in order of launch.
+* ``grid``: slot among the resident grids (-1: none); ``offspring``: nodes or children that have not finished;
+  ``done_blocks``: most blocks that had ended when it left the SMs.
+* ``ready_ps``: earliest start; ``started_ps``: of its first block since it was launched last; ``ran_ps``: what it ran
+  before that.
 """
 
 EDGE = _record((I8, "source_id target_id"), (I4, "source target next_out next_in"))

@@ -6,7 +6,17 @@ The order at equal times is that of docs/devices.md.
 from __future__ import annotations
 
 from gpusched_env.devices.compiled import hosting  # noqa: F401 (what the host interpreter reads)
-from gpusched_env.devices.compiled.access import clients, contexts, heap, launches, ops, problem, resident, timers
+from gpusched_env.devices.compiled.access import (
+    clients,
+    contexts,
+    flight_at,
+    heap,
+    launches,
+    ops,
+    problem,
+    resident,
+    timers,
+)
 from gpusched_env.devices.compiled.context import settle, submit
 from gpusched_env.devices.compiled.copies import end_copy, request_copy
 from gpusched_env.devices.compiled.graphs import begin_graph, issue_child
@@ -130,7 +140,7 @@ def timer_event(w, owner, phase):
     elif owner < first:
         thread_due(w, owner - 1 - 2 * tenants)
     else:
-        slot = (owner - first) >> 1
+        slot = flight_at(w, (owner - first) >> 1).slot
         if (owner - first) & 1:
             if phase == PREEMPTION:
                 end_preemption(w, slot)

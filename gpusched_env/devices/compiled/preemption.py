@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import grids, kernels, launches, ops, problem, queue, timers
+from gpusched_env.devices.compiled.access import flight_of, grids, kernels, launches, ops, problem, queue, timers
 from gpusched_env.devices.compiled.blocks import catch_up, evict, stop
 from gpusched_env.devices.compiled.context import context_of, end_grid, enqueue, leave_channel, remove_grid, settle
 from gpusched_env.devices.compiled.finishing import kernel_preempted
@@ -23,46 +23,48 @@ RESET = MODES.index("reset")
 def begin_preemption(w, slot):
     """A preemption of a kernel takes effect."""
     launch = launches(w, slot)
-    if launch.mode == DRAIN:
+    flight = flight_of(w, launch)
+    if flight.mode == DRAIN:
         arm_preemption(w, slot, w.now_ps + problem(w).drain_ack_ps, PREEMPTION)
         return
     x = context_of(w, launch.tenant)
     settle(w, x)
-    if launch.save_sms > 0:
-        stopped = stop(w, x, launch.grid, launch.save_first, launch.save_sms)
+    if flight.save_sms > 0:
+        stopped = stop(w, x, flight.grid, flight.save_first, flight.save_sms)
     else:
         leave_queue(w, x, slot)
-        stopped = stop(w, x, launch.grid, 0, problem(w).sms)
+        stopped = stop(w, x, flight.grid, 0, problem(w).sms)
     settle(w, x)
-    if stopped == 0 and launch.save_sms > 0:
+    if stopped == 0 and flight.save_sms > 0:
         end_partial_save(w, launch)
         return
-    launch.dead_ps = problem(w).reset_ps
-    if launch.mode == SAVE:
+    flight.dead_ps = problem(w).reset_ps
+    if flight.mode == SAVE:
         kernel = kernels(w, ops(w, launch.op).identity)
-        launch.dead_ps = to_ps(save_us(stopped * kernel.state_bytes, problem(w).nominal_bytes_per_us))
-    arm_preemption(w, slot, w.now_ps + launch.dead_ps, PREEMPTION)
+        flight.dead_ps = to_ps(save_us(stopped * kernel.state_bytes, problem(w).nominal_bytes_per_us))
+    arm_preemption(w, slot, w.now_ps + flight.dead_ps, PREEMPTION)
 
 
 @called
 def end_preemption(w, slot):
     """The dispatcher has acknowledged a drain; a kernel's stopped blocks are saved or killed."""
     launch = launches(w, slot)
-    if launch.mode == DRAIN:
+    flight = flight_of(w, launch)
+    if flight.mode == DRAIN:
         withdraw(w, slot)
-    elif launch.save_sms > 0:
+    elif flight.save_sms > 0:
         put_back(w, slot)
         end_partial_save(w, launch)
     else:
         # What an earlier save left to be read back comes on top.
-        launch.restore_ps = launch.restore_ps + launch.dead_ps if launch.mode == SAVE else 0
-        take_off(w, slot, launch.mode == SAVE)
+        flight.restore_ps = flight.restore_ps + flight.dead_ps if flight.mode == SAVE else 0
+        take_off(w, slot, flight.mode == SAVE)
 
 
 @inlined
 def end_partial_save(w, launch):
     """Some blocks of a kernel are saved; it may be preempted again."""
-    launch.preempting = 0
+    flight_of(w, launch).preempting = 0
     w.awake = 1
 
 
@@ -70,11 +72,12 @@ def end_partial_save(w, launch):
 def withdraw(w, slot):
     """Hand out no further blocks of a kernel."""
     launch = launches(w, slot)
+    flight = flight_of(w, launch)
     x = context_of(w, launch.tenant)
     settle(w, x)
     leave_queue(w, x, slot)
-    if grids(x, launch.grid).resident == 0:
-        end_grid(w, x, grids(x, launch.grid))
+    if grids(x, flight.grid).resident == 0:
+        end_grid(w, x, grids(x, flight.grid))
     settle(w, x)
 
 
@@ -82,13 +85,14 @@ def withdraw(w, slot):
 def take_off(w, slot, keeps_progress):
     """Remove a kernel's stopped blocks, which are all; it becomes pending with what is left of it."""
     launch = launches(w, slot)
+    flight = flight_of(w, launch)
     x = context_of(w, launch.tenant)
-    grid = grids(x, launch.grid)
+    grid = grids(x, flight.grid)
     settle(w, x)
-    evict(x, launch.grid)
+    evict(x, flight.grid)
     launch.blocks = grid.waiting if keeps_progress else NONE
-    launch.saved = grid.saved if keeps_progress else 0
-    launch.saved_left = grid.saved_left if keeps_progress else 1.0
+    flight.saved = grid.saved if keeps_progress else 0
+    flight.saved_left = grid.saved_left if keeps_progress else 1.0
     remove_grid(w, x, grid)
     kernel_preempted(w, slot, keeps_progress)
     settle(w, x)
@@ -101,12 +105,13 @@ def put_back(w, slot):
     That takes as long as saving them, after those of earlier saves.
     """
     launch = launches(w, slot)
+    flight = flight_of(w, launch)
     x = context_of(w, launch.tenant)
     settle(w, x)
-    evict(x, launch.grid)
-    suspend(x, launch.grid, RETURNS)
-    launch.preemptions += 1
-    arm_launch(w, slot, max(w.now_ps, readback_ps(w, slot)) + launch.dead_ps, STREAMS)
+    evict(x, flight.grid)
+    suspend(x, flight.grid, RETURNS)
+    flight.preemptions += 1
+    arm_launch(w, slot, max(w.now_ps, readback_ps(w, slot)) + flight.dead_ps, STREAMS)
     settle(w, x)
 
 
@@ -122,7 +127,7 @@ def requeue(w, slot):
     """The saved blocks of a kernel are read back: it hands out blocks again."""
     launch = launches(w, slot)
     x = context_of(w, launch.tenant)
-    enqueue(x, launch.grid)
+    enqueue(x, flight_of(w, launch).grid)
     settle(w, x)
 
 
@@ -130,9 +135,10 @@ def requeue(w, slot):
 def leave_queue(w, x, slot):
     """Queue a grid no more; what is left of reading saved blocks back is done when it is launched again."""
     launch = launches(w, slot)
-    suspend(x, launch.grid, NOT_QUEUED)
+    flight = flight_of(w, launch)
+    suspend(x, flight.grid, NOT_QUEUED)
     leave_channel(w, x, slot)
-    launch.restore_ps = max(0, readback_ps(w, slot) - w.now_ps)
+    flight.restore_ps = max(0, readback_ps(w, slot) - w.now_ps)
     stop_timer(w, launch_s(w, slot))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import grids, log, members, ops, rows, sm_ids, word
+from gpusched_env.devices.compiled.access import flight_of, grids, log, members, ops, rows, sm_ids, word
 from gpusched_env.devices.compiled.intrinsics import lowest
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import (
@@ -56,6 +56,7 @@ def log_rejection(w, tenant, number, job):
 @called
 def log_kernel(w, launch):
     """All blocks of a kernel have ended."""
+    flight = flight_of(w, launch)
     if w.detail < KERNELS:
         return
     row = next_row(w, LOG_KERNEL)
@@ -64,12 +65,12 @@ def log_kernel(w, launch):
     row.c3 = launch.job
     row.c4 = ops(w, launch.op).identity
     row.c5 = launch.issued_ps
-    row.c6 = launch.launched_ps
-    row.c7 = launch.first_started_ps
+    row.c6 = flight.launched_ps
+    row.c7 = flight.first_started_ps
     row.c8 = w.now_ps
-    row.c9 = launch.priority
-    row.c10 = launch.preemptions
-    row.c11 = launch.stream
+    row.c9 = flight.priority
+    row.c10 = flight.preemptions
+    row.c11 = flight.stream
     row.c12 = launch.parent_id
 
 
@@ -105,7 +106,7 @@ def log_copy(w, engine, launch):
     row.c1 = engine
     row.c2 = launch.tenant
     row.c3 = ops(w, launch.op).bytes
-    row.c4 = launch.started_ps
+    row.c4 = flight_of(w, launch).started_ps
     row.c5 = w.now_ps
 
 

@@ -1,7 +1,7 @@
 """The timers of an environment: an indexed heap in the order of events.
 
-Each owner has one timer: the slicer, every tenant's arrivals and deadlines, every host thread, and every launch slot
-two, for what it waits for and for its preemption.
+Each owner has one timer: the slicer, every tenant's arrivals and deadlines, every host thread, and every flight
+two, for what its launch waits for and for its preemption.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def thread_s(w, k):
 
 @inlined
 def launch_s(w, slot):
-    """Owner of a launch's own timer; the next one is that of its preemption."""
-    return 1 + 2 * problem(w).tenants + problem(w).host_threads + 2 * slot
+    """Owner of a launch's own timer; the next one is that of its preemption. It has a flight."""
+    return 1 + 2 * problem(w).tenants + problem(w).host_threads + 2 * launches(w, slot).flight
 
 
 @inlined

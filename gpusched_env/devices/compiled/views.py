@@ -8,6 +8,8 @@ from gpusched_env.devices.compiled.access import (
     clients,
     contexts,
     edges,
+    flight_of,
+    flights,
     grids,
     jobs,
     kernels,
@@ -23,7 +25,7 @@ from gpusched_env.devices.compiled.finishing import is_node
 from gpusched_env.devices.compiled.issuing import GRAPH
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import EMPTIED, NONE
-from gpusched_env.devices.compiled.lists import holds
+from gpusched_env.devices.compiled.slots import holds
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.scheduling.view import DependencyColumn, JobColumn, PendingColumn, RunningColumn, TenantColumn
 from gpusched_env.workload.host import GONE, rejectable
@@ -33,19 +35,20 @@ EMPTY = -1.0
 
 
 @inlined
-def runs(launch):
+def runs(w, launch):
     """Whether a launched kernel or graph has started."""
-    return launch.started_ps < NEVER
+    return flight_of(w, launch).started_ps < NEVER
 
 
 @inlined
 def may_preempt(w, launch):
     """Whether a launched kernel may be preempted now."""
+    flight = flight_of(w, launch)
     return (
-        runs(launch)
-        and launch.grid != NONE
-        and launch.preempting == 0
-        and launch.preempted_ps < w.now_ps
+        runs(w, launch)
+        and flight.grid != NONE
+        and flight.preempting == 0
+        and flight.preempted_ps < w.now_ps
         and not is_node(w, launch)
     )
 
@@ -87,8 +90,9 @@ def newest_rejectable(w, tenant):
 @inlined
 def elapsed_us(w, launch):
     """How long a launch has run: since its start, and before a preemption that kept its progress."""
-    since_ps = w.now_ps - launch.started_ps if launch.started_ps < NEVER else 0
-    return (since_ps + launch.ran_ps) / 1e6
+    flight = flight_of(w, launch)
+    since_ps = w.now_ps - flight.started_ps if flight.started_ps < NEVER else 0
+    return (since_ps + flight.ran_ps) / 1e6
 
 
 @called
@@ -116,7 +120,7 @@ def fill_pending(w, slot, row):
     row[PendingColumn.JOB_ARRIVED_US] = to_us(launch.arrived_ps)
     row[PendingColumn.DEADLINE_US] = to_us(launch.deadline_ps)
     row[PendingColumn.JOB_LEFT_US] = op.left_us
-    row[PendingColumn.PREEMPTED] = launch.returned
+    row[PendingColumn.PREEMPTED] = 1.0 if launch.flight != NONE else 0.0
     row[PendingColumn.STREAM] = launch.row
     row[PendingColumn.UPSTREAM] = launch.upstream
     row[PendingColumn.NODES] = kernel.nodes
@@ -127,6 +131,7 @@ def fill_pending(w, slot, row):
 def fill_running(w, slot, row):
     """The row of a launched, unfinished kernel or graph."""
     launch = launches(w, slot)
+    flight = flight_of(w, launch)
     op = ops(w, launch.op)
     kernel = kernels(w, op.identity)
     x = context_of(w, launch.tenant)
@@ -135,11 +140,11 @@ def fill_running(w, slot, row):
     row[RunningColumn.JOB] = launch.job
     row[RunningColumn.IDENTITY] = op.identity
     row[RunningColumn.PRIORITY] = programs(w, launch.tenant).priority
-    row[RunningColumn.STREAM_PRIORITY] = launch.priority
-    row[RunningColumn.STARTED] = 1.0 if runs(launch) else 0.0
-    row[RunningColumn.PREEMPTING] = launch.preempting
-    row[RunningColumn.LAUNCHED_US] = to_us(launch.launched_ps)
-    row[RunningColumn.STARTED_US] = to_us(launch.started_ps)
+    row[RunningColumn.STREAM_PRIORITY] = flight.priority
+    row[RunningColumn.STARTED] = 1.0 if runs(w, launch) else 0.0
+    row[RunningColumn.PREEMPTING] = flight.preempting
+    row[RunningColumn.LAUNCHED_US] = to_us(flight.launched_ps)
+    row[RunningColumn.STARTED_US] = to_us(flight.started_ps)
     row[RunningColumn.ELAPSED_US] = elapsed_us(w, launch)
     row[RunningColumn.BLOCKS] = kernel.grid_blocks
     waiting = launch.blocks if launch.blocks >= 0 else kernel.grid_blocks
@@ -148,9 +153,9 @@ def fill_running(w, slot, row):
         waiting = 0
     elif op.kind == GRAPH:
         waiting, on_sms = graph_blocks(w, x, slot, kernel.grid_blocks)
-    elif launch.grid != NONE:
-        waiting = waiting_blocks(x, launch.grid, w.now_ps)
-        on_sms = grids(x, launch.grid).resident
+    elif flight.grid != NONE:
+        waiting = waiting_blocks(x, flight.grid, w.now_ps)
+        on_sms = grids(x, flight.grid).resident
     row[RunningColumn.BLOCKS_WAITING] = waiting
     row[RunningColumn.BLOCKS_RESIDENT] = on_sms
     row[RunningColumn.PROFILED_US] = kernel.profiled_us if kernel.profiled_us > 0.0 else np.nan
@@ -159,7 +164,7 @@ def fill_running(w, slot, row):
     row[RunningColumn.DEADLINE_US] = to_us(launch.deadline_ps)
     row[RunningColumn.IDEMPOTENT] = kernel.idempotent
     row[RunningColumn.PREEMPTIBLE] = 1.0 if may_preempt(w, launch) else 0.0
-    row[RunningColumn.STREAM] = launch.stream
+    row[RunningColumn.STREAM] = flight.stream
     row[RunningColumn.NODES] = kernel.nodes
     row[RunningColumn.PARENT] = launch.parent_id
 
@@ -168,12 +173,12 @@ def fill_running(w, slot, row):
 def graph_blocks(w, x, slot, blocks):
     """Blocks of a launched graph that wait, and those on SMs."""
     graph = launches(w, slot)
-    waiting = blocks - graph.done_blocks
+    waiting = blocks - flight_of(w, graph).done_blocks
     on_sms = 0
     for place in range(x.grids):
         grid = resident(x, place)
         if launches(w, grid.slot).parent == slot:
-            left = waiting_blocks(x, launches(w, grid.slot).grid, w.now_ps)
+            left = waiting_blocks(x, flights(w, grid.slot).grid, w.now_ps)
             waiting -= grid.total - left
             on_sms += grid.resident
     return waiting, on_sms
@@ -219,12 +224,13 @@ def fill_left(w, out):
     slot = w.started_first
     while slot != NONE:
         launch = launches(w, slot)
+        flight = flight_of(w, launch)
         row = out[launch.tenant]
         profiled_us = kernels(w, ops(w, launch.op).identity).profiled_us
         spent_us = elapsed_us(w, launch)
-        row[TenantColumn.LAUNCHED_LEFT_US] -= min(profiled_us, spent_us) - min(profiled_us, launch.ran_ps / 1e6)
+        row[TenantColumn.LAUNCHED_LEFT_US] -= min(profiled_us, spent_us) - min(profiled_us, flight.ran_ps / 1e6)
         row[TenantColumn.RUNNING_LEFT_US] = min(row[TenantColumn.RUNNING_LEFT_US], max(0.0, profiled_us - spent_us))
-        slot = launch.started_after
+        slot = flight.started_after
 
 
 @called
@@ -265,15 +271,15 @@ def show_running(w, out):
     while slot != NONE and filled < room:
         fill_running(w, slot, out[filled])
         filled += 1
-        slot = launches(w, slot).started_after
+        slot = flights(w, slot).started_after
     filled = show_first_ones(w, filled, out)
     slot = w.running_first
     while slot != NONE and filled < room:
         launch = launches(w, slot)
-        if not runs(launch) and clients(w, launch.tenant).running_first != slot:
+        if not runs(w, launch) and clients(w, launch.tenant).running_first != slot:
             fill_running(w, slot, out[filled])
             filled += 1
-        slot = launch.running_after
+        slot = flight_of(w, launch).running_after
     for place in range(filled, room):
         out[place, RunningColumn.ID] = EMPTY
 
@@ -287,14 +293,14 @@ def show_first_ones(w, filled, out):
         best = NONE
         for tenant in range(tenants):
             slot = clients(w, tenant).running_first
-            if slot == NONE or runs(launches(w, slot)) or launches(w, slot).order <= last:
+            if slot == NONE or runs(w, launches(w, slot)) or flights(w, slot).order <= last:
                 continue
-            if best == NONE or launches(w, slot).order < launches(w, best).order:
+            if best == NONE or flights(w, slot).order < flights(w, best).order:
                 best = slot
         if best == NONE:
             break
         fill_running(w, best, out[filled])
-        last = launches(w, best).order
+        last = flights(w, best).order
         filled += 1
     return filled
 
@@ -347,7 +353,7 @@ def list_running(w, out):
     while slot != NONE:
         fill_running(w, slot, out[rows])
         rows += 1
-        slot = launches(w, slot).running_after
+        slot = flights(w, slot).running_after
 
 
 @called
@@ -366,6 +372,8 @@ def list_jobs(w, out):
                 out[rows, JobColumn.ARRIVED_US] = to_us(job.arrived_ps)
                 out[rows, JobColumn.DEADLINE_US] = to_us(job.deadline_ps)
                 out[rows, JobColumn.STARTED_US] = to_us(job.started_ps)
-                out[rows, JobColumn.REJECTABLE] = 1.0 if problem(w).rejects == 1 and rejectable(w, tenant, number) else 0.0
+                out[rows, JobColumn.REJECTABLE] = (
+                    1.0 if problem(w).rejects == 1 and rejectable(w, tenant, number) else 0.0
+                )
             rows += 1
     return rows

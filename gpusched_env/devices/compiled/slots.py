@@ -1,0 +1,178 @@
+"""Slots of launches, of their flights and of edges: taking them, giving them back, finding them."""
+
+from __future__ import annotations
+
+from gpusched_env.devices.compiled.access import buckets, edges, flight_at, flight_of, launches
+from gpusched_env.devices.compiled.jit import called, inlined
+from gpusched_env.devices.compiled.layout import FREE, NONE
+from gpusched_env.devices.compiled.timing import launch_s, stop
+from gpusched_env.hardware.clock import NEVER
+
+
+@called
+def new_launch(w, op, tenant, job):
+    """A slot for a launch of an operation; ids count up."""
+    slot = w.free_launch
+    launch = launches(w, slot)
+    w.free_launch = launch.after
+    w.free_launches -= 1
+    launch.id = w.ids
+    w.ids += 1
+    launch.namesake = buckets(w, launch.id).value
+    buckets(w, launch.id).value = slot
+    launch.op = op
+    launch.tenant = tenant
+    launch.job = job
+    launch.parent = NONE
+    launch.parent_id = NONE
+    launch.row = NONE
+    launch.blocks = NONE
+    launch.flight = NONE
+    launch.upstream = 0
+    launch.unlaunched = 0
+    launch.edges_out = NONE
+    launch.edges_out_last = NONE
+    launch.edges_in = NONE
+    launch.queue_slot = NONE
+    launch.queue_id = NONE
+    launch.tile_slot = NONE
+    launch.tile_id = NONE
+    launch.issued_ps = w.now_ps
+    return slot
+
+
+@called
+def take_flight(w, slot):
+    """A launch gets a flight, in which nothing has happened; there are as many as launches."""
+    number = w.free_flight
+    flight = flight_at(w, number)
+    w.free_flight = flight.slot
+    w.free_flights -= 1
+    launches(w, slot).flight = number
+    flight.slot = slot
+    flight.stream = NONE
+    flight.priority = 0
+    flight.behind = NONE
+    flight.grid = NONE
+    flight.saved = 0
+    flight.saved_left = 1.0
+    flight.preempting = 0
+    flight.save_sms = 0
+    flight.preemptions = 0
+    flight.offspring = 0
+    flight.done_blocks = 0
+    flight.launched_ps = NEVER
+    flight.ready_ps = 0
+    flight.started_ps = NEVER
+    flight.first_started_ps = NEVER
+    flight.ran_ps = 0
+    flight.restore_ps = 0
+    flight.preempted_ps = -1
+
+
+@called
+def end_flight(w, slot):
+    """Give the flight of a launch back; its timers are stopped."""
+    launch = launches(w, slot)
+    stop(w, launch_s(w, slot))
+    stop(w, launch_s(w, slot) + 1)
+    flight_of(w, launch).slot = w.free_flight
+    w.free_flight = launch.flight
+    w.free_flights += 1
+    launch.flight = NONE
+
+
+@called
+def free_launch(w, slot):
+    """Give a slot back, with its flight and the edges to what its launch waited for."""
+    launch = launches(w, slot)
+    edge = launch.edges_in
+    while edge != NONE:
+        after = edges(w, edge).next_in
+        edges(w, edge).next_in = w.free_edge
+        w.free_edge = edge
+        w.free_edges += 1
+        edge = after
+    if launch.flight != NONE:
+        end_flight(w, slot)
+    forget_id(w, slot)
+    launch.id = NONE
+    launch.state = FREE
+    launch.after = w.free_launch
+    w.free_launch = slot
+    w.free_launches += 1
+
+
+@called
+def forget_id(w, slot):
+    """Take a launch out of its bucket."""
+    launch = launches(w, slot)
+    bucket = buckets(w, launch.id)
+    if bucket.value == slot:
+        bucket.value = launch.namesake
+        return
+    before = bucket.value
+    while launches(w, before).namesake != slot:
+        before = launches(w, before).namesake
+    launches(w, before).namesake = launch.namesake
+
+
+@called
+def slot_of(w, id_):
+    """The slot of an unfinished launch."""
+    slot = buckets(w, id_).value
+    while launches(w, slot).id != id_:
+        slot = launches(w, slot).namesake
+    return slot
+
+
+@inlined
+def holds(w, slot, id_):
+    """Whether a slot still holds the launch of that id."""
+    return slot != NONE and launches(w, slot).id == id_
+
+
+@called
+def add_edge(w, source, target):
+    """``target`` waits for ``source``: slots."""
+    number = w.free_edge
+    edge = edges(w, number)
+    w.free_edge = edge.next_in
+    w.free_edges -= 1
+    a = launches(w, source)
+    b = launches(w, target)
+    edge.source = source
+    edge.source_id = a.id
+    edge.target = target
+    edge.target_id = b.id
+    edge.next_out = NONE
+    edge.next_in = b.edges_in
+    b.edges_in = number
+    b.upstream += 1
+    if a.edges_out == NONE:
+        a.edges_out = number
+    else:
+        edges(w, a.edges_out_last).next_out = number
+    a.edges_out_last = number
+
+
+@called
+def drop_edges_in(w, slot):
+    """What a launch waits for is no longer to tell it."""
+    number = launches(w, slot).edges_in
+    while number != NONE:
+        edge = edges(w, number)
+        if holds(w, edge.source, edge.source_id):
+            source = launches(w, edge.source)
+            before = NONE
+            at = source.edges_out
+            while at != number:
+                before = at
+                at = edges(w, at).next_out
+            if before == NONE:
+                source.edges_out = edge.next_out
+            else:
+                edges(w, before).next_out = edge.next_out
+            if source.edges_out_last == number:
+                source.edges_out_last = before
+        number = edge.next_in
