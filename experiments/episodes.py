@@ -66,7 +66,8 @@ def run_task(task: EpisodeTask, report: Report, *, problem: Problem, device: Dev
     except (IllegalCommand, DeadlockError) as error:
         raise type(error)(f"scheduler {task.name!r}, seed {task.seed}: {error}") from error
     if task.window_us is not None:
-        _drop_blocks_before(episode.timeline, task.window_us[0])
+        blocks = episode.timeline.blocks
+        blocks.keep(blocks.column("ended_us") > task.window_us[0])
     return Run(
         scheduler=task.name,
         seed=task.seed,
@@ -75,10 +76,3 @@ def run_task(task: EpisodeTask, report: Report, *, problem: Problem, device: Dev
         timeline=None if task.record == "jobs" else episode.timeline,
         wall_s=episode.wall_s,
     )
-
-
-def _drop_blocks_before(timeline: Timeline, start_us: float) -> None:
-    table = timeline.blocks.array
-    timeline.blocks = Columns(*timeline.blocks.names)
-    for row in table[table[:, timeline.blocks.names.index("ended_us")] > start_us]:
-        timeline.blocks.add(*row)
