@@ -15,7 +15,7 @@ from gpusched_env.experiments.workers import Report
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.metrics import Metrics, episode_metrics
 from gpusched_env.scheduling.session import run_episode
-from gpusched_env.scheduling.timeline import Columns, Detail, Timeline
+from gpusched_env.scheduling.timeline import Detail, Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ MAX_RESIDENCIES = 30_000
 _SEQUENCE = 1
 _ROOT, _JOBS, _STREAMS, _SMS, _BUSY, _POWER, _DECISIONS = range(1, 8)
 _FIRST_FREE = 100
-_COMMANDS = ("launch", "preempt", "set partition")
+_COMMANDS = ("launch", "preempt", "set partition", "reject")
 
 
 def write_trace(comparison: Comparison, run: Run, path: Path) -> None:

@@ -26,6 +26,7 @@ from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.view import View
 from tests.envs.conftest import Row, build_view
 
+
 def problem(scenario: str = "Toy", gpu: str = "toy-4sm") -> Problem:
     return build_problem(load_scenario(scenario), gpu=load_gpu(gpu))
 
