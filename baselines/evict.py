@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.baselines.pending import LAUNCHABLE, TENANT
+from gpusched_env.baselines.pending import LAUNCHABLE
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scheduling.commands import Command, Preempt, PreemptionMode, Wait
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
@@ -25,7 +25,7 @@ def evict(view: View, rows: Iterable[int], mode: PreemptionMode, gpu: GpuSpec) -
 
     A launched kernel can only be preempted once it has started. For one that is next in its stream the command is
     a wait until it may have, after which the scheduler has to ask again. Kernels behind a preempted one do not
-    start before it.
+    start before it. Graphs cannot be preempted: they end, and until then what is behind them does not start.
 
     Args:
         view: the present.
@@ -35,25 +35,27 @@ def evict(view: View, rows: Iterable[int], mode: PreemptionMode, gpu: GpuSpec) -
     """
     pending = view.pending.array
     held = {
-        int(tenant)
-        for tenant, launchable, preempted in zip(
-            pending[:, TENANT], pending[:, LAUNCHABLE], pending[:, PendingColumn.PREEMPTED], strict=True
+        int(stream)
+        for stream, launchable, preempted in zip(
+            pending[:, PendingColumn.STREAM], pending[:, LAUNCHABLE], pending[:, PendingColumn.PREEMPTED], strict=True
         )
         if launchable and preempted
     }
+    """Streams in which nothing starts."""
     looks_again_us = math.inf
     for row in rows:
         kernel = view.running.array[row]
-        tenant = int(kernel[R.TENANT])
-        if kernel[R.STARTED] and not kernel[R.PREEMPTING]:
+        stream = int(kernel[R.STREAM])
+        if kernel[R.NODES] == 1 and kernel[R.STARTED] and not kernel[R.PREEMPTING]:
             if not kernel[R.PREEMPTIBLE]:
                 looks_again_us = min(looks_again_us, view.time_us + SETTLED_US)
                 continue
             can_be_reset = mode != "reset" or kernel[R.IDEMPOTENT]
             return Preempt(int(kernel[R.ID]), mode if can_be_reset else "drain")
-        if not kernel[R.STARTED] and tenant not in held:
+        # Children have no stream, and wait for none of each other.
+        if kernel[R.NODES] == 1 and not kernel[R.STARTED] and (stream < 0 or stream not in held):
             looks_again_us = min(looks_again_us, may_start_us(view, kernel, gpu))
-        held.add(tenant)
+        held.add(stream)
     return Wait(looks_again_us) if looks_again_us < math.inf else None
 
 

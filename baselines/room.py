@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.baselines.evict import SETTLED_US, reaches_us
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scheduling.commands import Partition, Preempt, Wait
+from gpusched_env.scheduling.commands import WAIT, Partition, Preempt, Wait
 from gpusched_env.scheduling.view import RunningColumn, View
 
 R = RunningColumn
@@ -57,13 +57,15 @@ class RoomMaker:
             elif self._lacking_sms(view, kernel) > 0:
                 lacking.append(kernel)
         urgent = min(lacking, key=lambda kernel: float(kernel[R.PRIORITY]), default=None)
-        save = None if urgent is None else self._save(view, urgent)
-        return save or Wait(looks_us)
+        save = WAIT if urgent is None else self._save(view, urgent)
+        return Wait(min(save.until_us, looks_us)) if isinstance(save, Wait) else save
 
-    def _save(self, view: View, urgent: Row) -> Preempt | None:
-        """The next save for the sake of a kernel; ``None``: others are under way, or there is nothing to free."""
+    def _save(self, view: View, urgent: Row) -> Preempt | Wait:
+        """The next save for the sake of a kernel; ``WAIT``: others are under way, or there is nothing to free."""
         rows = view.running.array
-        victims = rows[(rows[:, R.PRIORITY] > urgent[R.PRIORITY]) & (rows[:, R.BLOCKS_RESIDENT] > 0)]
+        less_urgent = (rows[:, R.PRIORITY] > urgent[R.PRIORITY]) & (rows[:, R.BLOCKS_RESIDENT] > 0)
+        # Graphs cannot be preempted.
+        victims = rows[less_urgent & (rows[:, R.NODES] == 1)]
         lacking = self._lacking_sms(view, urgent)
         if int(urgent[R.ID]) != self._kernel:
             self._kernel, self._covered = int(urgent[R.ID]), 0
@@ -72,9 +74,12 @@ class RoomMaker:
             self._next_range(view, self._range.first + self._range.sms, lacking)
         for row in victims:
             if row[R.ID] not in self._asked and not row[R.PREEMPTING]:
+                # None of its blocks was on the SMs freed at this instant: the others are freed at a later one.
+                if not row[R.PREEMPTIBLE]:
+                    return Wait(view.time_us + SETTLED_US)
                 self._asked.add(int(row[R.ID]))
                 return Preempt(int(row[R.ID]), "save", self._range)
-        return None
+        return WAIT
 
     def _next_range(self, view: View, first: int, sms: int) -> None:
         """Go on with ``sms`` SMs from rank ``first`` on, as far as they have not been freed."""

@@ -15,7 +15,7 @@ from gpusched_env.experiments.workers import Report
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.metrics import Metrics, episode_metrics
 from gpusched_env.scheduling.session import run_episode
-from gpusched_env.scheduling.timeline import Columns, Detail, Timeline
+from gpusched_env.scheduling.timeline import Detail, Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ def run_task(task: EpisodeTask, report: Report, *, problem: Problem, device: Dev
     except (IllegalCommand, DeadlockError) as error:
         raise type(error)(f"scheduler {task.name!r}, seed {task.seed}: {error}") from error
     if task.window_us is not None:
-        _drop_blocks_before(episode.timeline, task.window_us[0])
+        blocks = episode.timeline.blocks
+        blocks.keep(blocks.column("ended_us") > task.window_us[0])
     return Run(
         scheduler=task.name,
         seed=task.seed,
@@ -75,10 +76,3 @@ def run_task(task: EpisodeTask, report: Report, *, problem: Problem, device: Dev
         timeline=None if task.record == "jobs" else episode.timeline,
         wall_s=episode.wall_s,
     )
-
-
-def _drop_blocks_before(timeline: Timeline, start_us: float) -> None:
-    table = timeline.blocks.array
-    timeline.blocks = Columns(*timeline.blocks.names)
-    for row in table[table[:, timeline.blocks.names.index("ended_us")] > start_us]:
-        timeline.blocks.add(*row)

@@ -24,7 +24,7 @@ MAX_RESIDENCIES = 30_000
 _SEQUENCE = 1
 _ROOT, _JOBS, _STREAMS, _SMS, _BUSY, _POWER, _DECISIONS = range(1, 8)
 _FIRST_FREE = 100
-_COMMANDS = ("launch", "preempt", "set partition")
+_COMMANDS = ("launch", "preempt", "set partition", "reject")
 
 
 def write_trace(comparison: Comparison, run: Run, path: Path) -> None:
@@ -96,7 +96,8 @@ class _Writer:
     def _streams(self, kernels: NDArray[np.float64]) -> None:
         self._describe(_STREAMS, "streams", parent=_ROOT)
         streams = [_Lanes(name, _STREAMS) for name in self._comparison.tenants]
-        for id_, tenant, job, identity, issued, launched, started, ended, priority, preemptions in kernels:
+        for row in kernels:
+            id_, tenant, job, identity, issued, launched, started, ended, priority, preemptions, stream, parent = row
             kernel = self._kernels[int(identity)]
             args = {
                 "grid": "×".join(map(str, kernel.grid)),
@@ -107,6 +108,8 @@ class _Writer:
                 "launched_us": round(launched, 3),
                 "stream_priority": int(priority),
                 "preemptions": int(preemptions),
+                "stream": int(stream),
+                "parent_launch_id": int(parent),
             }
             self._slice(streams[int(tenant)], kernel.name, started, ended, args)
 

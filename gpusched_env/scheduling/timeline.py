@@ -39,8 +39,18 @@ class Columns:
         self._whole.frombytes(np.ascontiguousarray(whole, np.int64).tobytes())
         self._floats.frombytes(np.ascontiguousarray(floats, np.float64).tobytes())
 
+    def keep(self, rows: NDArray[np.bool_]) -> None:
+        """Drop the rows that are false in ``rows``."""
+        whole, floats = self.exact[rows], self._float_rows[rows]
+        self._whole, self._floats = array("q"), array("d")
+        self.extend(whole, floats)
+
     def __len__(self) -> int:
         return len(self._whole) // self.whole
+
+    @property
+    def _float_rows(self) -> NDArray[np.float64]:
+        return np.array(self._floats, np.float64).reshape(len(self), self.floats)
 
     @property
     def exact(self) -> NDArray[np.int64]:
@@ -54,7 +64,7 @@ class Columns:
         whole = exact.astype(np.float64)
         whole[:, self._is_time] /= PS_PER_US
         whole[exact >= NEVER] = np.inf
-        return np.hstack([whole, np.array(self._floats, np.float64).reshape(len(self), self.floats)])
+        return np.hstack([whole, self._float_rows])
 
     def column(self, name: str) -> NDArray[np.float64]:
         """A copy of one column."""

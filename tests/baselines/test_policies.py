@@ -23,48 +23,28 @@ from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import WAIT, Launch, Partition, SetPartition, Wait
 from gpusched_env.scheduling.scheduler import Scheduler
-from gpusched_env.scheduling.view import PendingColumn, RunningColumn, Table, TenantColumn, View
-
-P, T = PendingColumn, TenantColumn
+from gpusched_env.scheduling.view import View
+from tests.envs.conftest import Row, build_view
 
 
 def problem(scenario: str = "Toy", gpu: str = "toy-4sm") -> Problem:
     return build_problem(load_scenario(scenario), gpu=load_gpu(gpu))
 
 
-def kernel(
-    id_: int, tenant: int, job: int = 0, launchable: bool = True, job_left_us: float = 100.0
-) -> dict[int, float]:
+def kernel(id_: int, tenant: int, job: int = 0, launchable: bool = True, job_left_us: float = 100.0) -> Row:
     """A pending kernel."""
-    return {P.ID: id_, P.TENANT: tenant, P.JOB: job, P.LAUNCHABLE: launchable, P.JOB_LEFT_US: job_left_us}
+    return {"id": id_, "tenant": tenant, "job": job, "launchable": launchable, "job_left_us": job_left_us}
 
 
-def tenant(priority: int, waiting: int = 0, done: int = 0, oldest_us: float = math.inf) -> dict[int, float]:
+def tenant(priority: int, waiting: int = 0, done: int = 0, oldest_us: float = math.inf) -> Row:
     """A row of the tenant table."""
-    return {T.PRIORITY: priority, T.JOBS_WAITING: waiting, T.JOBS_DONE: done, T.OLDEST_ARRIVED_US: oldest_us}
+    return {"priority": priority, "jobs_waiting": waiting, "jobs_done": done, "oldest_arrived_us": oldest_us}
 
 
-def view(*pending: dict[int, float], tenants: tuple[dict[int, float], ...] = (), running: int = 0) -> View:
-    """A view with these rows, other columns zero."""
-
-    def table(rows: tuple[dict[int, float], ...], columns: type[PendingColumn] | type[TenantColumn]) -> Table:
-        array = np.zeros((len(rows), len(columns)))
-        for i, row in enumerate(rows):
-            for column, value in row.items():
-                array[i, column] = value
-        return Table(array, columns)
-
-    return View(
-        time_us=50.0,
-        pending=table(pending, PendingColumn),
-        running=Table(np.zeros((running, len(RunningColumn))), RunningColumn),
-        tenants=table(tenants or (tenant(1), tenant(0)), TenantColumn),
-        sms=4,
-        busy_sms=0,
-        occupancy=0.0,
-        dram=0.0,
-        horizon_us=1000.0,
-    )
+def view(*pending: Row, tenants: tuple[Row, ...] = (), running: int = 0) -> View:
+    """A view with these rows on an idle GPU of four SMs."""
+    now = {"time_us": 50.0, "sms": 4, "busy_sms": 0, "occupancy": 0.0, "dram": 0.0}
+    return build_view(pending, [{}] * running, tenants or (tenant(1), tenant(0)), **now)
 
 
 def started(scheduler: Scheduler, problem_: Problem | None = None) -> Scheduler:
@@ -93,7 +73,7 @@ def test_pass_through_launches_the_oldest_even_beside_others() -> None:
 def test_ids_are_plain_integers() -> None:
     command = started(PassThrough()).decide(view(kernel(7, 0)))
     assert isinstance(command, Launch)
-    assert type(command.kernel) is int
+    assert type(command.launch) is int
 
 
 @pytest.mark.parametrize(

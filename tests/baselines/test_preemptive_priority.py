@@ -127,8 +127,8 @@ def test_three_urgencies(tmp_path: Path) -> None:
         gpu=GPU,
     )
     # 40 to 60 the second, saved until 70, 70 to 90 the most urgent, 90 to 120 the second, 120 to 190 the last,
-    # which was preempted once more while it waited for room, at no cost.
-    assert spans(PreemptivePriority(fine=False), built) == [(0, 0.0, 190.0, 2), (1, 40.0, 120.0, 1), (2, 70.0, 90.0, 0)]
+    # which was launched again at 40 and waited for room all that time: it had not started, so nothing of it was saved.
+    assert spans(PreemptivePriority(fine=False), built) == [(0, 0.0, 190.0, 1), (1, 40.0, 120.0, 1), (2, 70.0, 90.0, 0)]
 
 
 def test_streams_hold_a_few_kernels(tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ DEVICES = ("reference", "compiled")
 def longer(built: Problem, tenant: int, factor: float) -> Problem:
     """The tenant's kernels take ``factor`` times as long as their profiles say."""
     programs = list(built.programs)
-    ops = programs[tenant].variants[0]
-    scaled = tuple(replace(op, scale=factor, device_us=op.device_us * factor) if op.identity >= 0 else op for op in ops)
-    programs[tenant] = replace(programs[tenant], variants=(scaled,))
+    job = programs[tenant].variants[0]
+    scaled = tuple(replace(op, scale=factor, device_us=op.device_us * factor) if op.identity >= 0 else op for op in job)
+    programs[tenant] = replace(programs[tenant], variants=(replace(job, ops=scaled),))
     return replace(built, programs=tuple(programs))
 
 

@@ -79,6 +79,7 @@ def test_streams_jobs_and_sms(comparison: Comparison, write: Write) -> None:
     assert args["job"] == 1
     assert args["grid"] == "×".join(map(str, kernel.grid))
     assert args["stream_priority"] == -1
+    assert (args["stream"], args["parent_launch_id"]) == (1, -1)
     assert [s[:3] for s in events.slices[f"{events.root}/jobs/batch: in service"]][:1] == [(10_000, 30_000, "job 0")]
     assert [s[:2] for s in events.slices[f"{events.root}/jobs/batch: waiting"]][:1] == [(0, 10_000)]
     sms = {place: slices for place, slices in events.slices.items() if "/SMs" in place}

@@ -91,12 +91,33 @@ def test_a_kernel_is_preempted_once_at_one_instant(device: str) -> None:
     assert look() == [0.0], "pending again, all at time 0"
     gpu.apply(Launch(kernel))
     assert look() == [0.0, 0.0]
-    with pytest.raises(IllegalCommand, match="a kernel of tenant 0 was preempted at this instant already"):
+    with pytest.raises(IllegalCommand, match=f"launch {kernel} was preempted at this instant already"):
         gpu.apply(Preempt(kernel, "save"))
-    gpu.apply(Preempt(kernel, "save", Partition(3, 1)))
-    assert look() == [0.0, 0.0], "a save of no block at all is no preemption"
+    with pytest.raises(IllegalCommand, match=f"launch {kernel} was preempted at this instant already"):
+        gpu.apply(Preempt(kernel, "save", Partition(3, 1)))
     gpu.apply(WAIT)
     assert look() == [100.0], "it has ended"
+
+
+@DEVICES
+def test_a_save_of_no_block_at_all_is_the_one_preemption_of_its_instant(device: str) -> None:
+    env = GpuSchedulingEnv("Toy", device=device, commands=ALL)
+    env.reset(seed=0)
+    gpu, kernel = env.device, int(env.view.pending.id[0])
+    gpu.apply(Launch(kernel))
+    view = gpu.advance()
+    assert view is not None
+    gpu.apply(Preempt(kernel, "save", Partition(3, 1)))
+    view = gpu.advance()
+    assert view is not None
+    assert (view.running.id[0], view.running.blocks_resident[0]) == (kernel, 2.0), "it has SMs 0 and 1"
+    assert (view.running.preempting[0], view.running.preemptible[0]) == (0.0, 0.0)
+    with pytest.raises(IllegalCommand, match=f"launch {kernel} was preempted at this instant already"):
+        gpu.apply(Preempt(kernel, "save", Partition(0, 1)))
+    gpu.apply(Wait(1.0))
+    view = gpu.advance()
+    assert view is not None
+    assert (view.time_us, view.running.preemptible[0]) == (1.0, 1.0)
 
 
 def test_a_scheduler_that_has_nothing_left_to_choose_is_not_asked() -> None:
@@ -127,6 +148,17 @@ def test_schedulers_that_evict_look_again_when_time_has_passed() -> None:
     running = [{"id": 3, "preemptible": 0}, {"id": 4, "tenant": 1}]
     assert evict(build_view(running=running), [1], "reset", gpu) == Preempt(4, "reset")
     assert evict(build_view(running=running), [0], "reset", gpu) == Wait(500.0 + 0.1)
+
+
+def test_schedulers_that_evict_let_graphs_end() -> None:
+    """They cannot be preempted; looking again before something happens would be in vain."""
+    gpu = load_gpu("toy-4sm")
+    graph = {"id": 3, "nodes": 40}
+    waiting = {"id": 4, "started": 0, "launched_us": 500.0}
+    assert evict(build_view(running=[graph]), [0], "save", gpu) is None
+    assert evict(build_view(running=[graph, waiting]), [0, 1], "save", gpu) is None, "it is behind the graph"
+    other = {**waiting, "stream": 1}
+    assert evict(build_view(running=[graph, other]), [0, 1], "save", gpu) == Wait(500.0 + 0.1)
 
 
 def test_illegal_actions_are_waits_that_cost_their_time() -> None:

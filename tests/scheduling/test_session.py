@@ -65,8 +65,8 @@ def test_the_second_episode_uses_the_tables_of_the_first(
 ) -> None:
     built = problem(tmp_path, {"ops": [K(4, 35.0)]})
     made = []
-    tabulate = tables._tabulate
-    monkeypatch.setattr(tables, "_tabulate", lambda problem: made.append(problem) or tabulate(problem))  # type: ignore[func-returns-value]
+    tabulation = tables._Tabulation
+    monkeypatch.setattr(tables, "_Tabulation", lambda problem: made.append(problem) or tabulation(problem))  # type: ignore[func-returns-value]
     for seed in range(3):
         assert run_episode(make_scheduler(name), built, make_device("compiled"), seed).done
     assert len(made) == 1
