@@ -54,7 +54,10 @@ KERNEL = _record(
 memory of a block; ``nodes``: kernels in it."""
 
 OP = _record(
-    (I8, "kind identity bytes stream mark tiles first_after afters first_node nodes children branch gap_ps device_ps"),
+    (I4, "kind identity"),
+    (I8, "bytes"),
+    (I4, "stream mark tiles first_after afters first_node nodes children branch"),
+    (I8, "gap_ps device_ps"),
     (F8, "host_us scale left_us"),
 )
 """An operation: a host's, or a graph's node or a kernel's child, which lie behind those in the same table.
@@ -152,11 +155,14 @@ LAUNCH = _record(
 """
 
 FLIGHT = _record(
-    (I8, "order launched_ps ready_ps started_ps first_started_ps ran_ps restore_ps dead_ps preempted_ps"),
+    (I8, "started_ps ready_ps ran_ps launched_ps"),
+    (I4, "slot stream priority grid running_before running_after mine_before mine_after"),
+    (I8, "order first_started_ps preempted_ps"),
+    (I4, "started_before started_after behind partition_first partition_sms preempting preemptions offspring"),
+    (I4, "done_blocks saved"),
+    (I8, "restore_ps dead_ps"),
     (F8, "saved_left"),
-    (I4, "slot stream priority partition_first partition_sms behind running_before running_after mine_before"),
-    (I4, "mine_after started_before started_after grid saved preempting mode save_first save_sms preemptions"),
-    (I4, "offspring done_blocks"),
+    (I4, "mode save_first save_sms"),
 )
 """What there is to know of a launch from when it is first launched until it has finished.
 
