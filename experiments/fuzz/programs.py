@@ -1,4 +1,4 @@
-"""Random programs: what one or more host threads do in an iteration, in streams, with events, graphs, tiles, children."""
+"""Random programs: what host threads do in an iteration, in streams, with events, graphs, tiles and children."""
 
 from __future__ import annotations
 

@@ -13,12 +13,21 @@ from pathlib import Path
 import numpy as np
 
 from gpusched_env.errors import DeadlockError
+from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.timeline import Detail, Timeline
-from gpusched_env.scheduling.view import PendingColumn, RunningColumn, Table, TenantColumn, View
+from gpusched_env.scheduling.view import (
+    DependencyColumn,
+    JobColumn,
+    PendingColumn,
+    RunningColumn,
+    Table,
+    TenantColumn,
+    View,
+)
 
 JOBS = 4
 PERIOD_US = 100.0
@@ -73,7 +82,7 @@ class FakeDevice:
         if isinstance(command, Launch):
             self._faster_us = 20.0
             if self._record != "jobs":
-                self.timeline.decisions.add(self.time_us, 0, command.kernel)
+                self.timeline.decisions.add(to_ps(self.time_us), 0, command.launch)
 
     def advance(self) -> View | None:
         for tenant in range(len(self._problem.programs)):
@@ -92,25 +101,32 @@ class FakeDevice:
         self.costs.completed[tenant] += 1
         self.costs.busy_sm_us += 2 * (lasts - 10.0)
         self.costs.energy_j += 0.01
-        self.timeline.jobs.add(tenant, self._period, arrived, arrived + 10.0, arrived + lasts)
+        arrived_ps, ended_ps = to_ps(arrived), to_ps(arrived + lasts)
+        taken_ps = to_ps(arrived + 10.0)
+        self.timeline.jobs.add(tenant, self._period, arrived_ps, taken_ps, ended_ps)
         if self._record != "jobs":
             launch = 2 * self._period + tenant
             identity = self._problem.programs[tenant].variants[0][0].identity
             self.timeline.kernels.add(
-                launch, tenant, self._period, identity, arrived, arrived, arrived + 10.0, arrived + lasts, -tenant, 0
-            )
+                launch, tenant, self._period, identity, arrived_ps, arrived_ps, taken_ps, ended_ps, -tenant, 0,
+                tenant, -1,
+            )  # fmt: skip
             if tenant == 0:
-                self.timeline.sms.add(arrived + 10.0, 2, 1000.0, 150.0)
-                self.timeline.sms.add(arrived + lasts, 0, 0.0, 100.0)
+                self.timeline.sms.add(taken_ps, 2, 1000.0, 150.0)
+                self.timeline.sms.add(ended_ps, 0, 0.0, 100.0)
         if self._record == "blocks":
             for sm in (0, 1):
-                self.timeline.blocks.add(sm, 2 * self._period + tenant, 1, arrived + 10.0, arrived + lasts)
+                self.timeline.blocks.add(sm, 2 * self._period + tenant, 1, taken_ps, ended_ps)
 
     def _view(self) -> View:
         pending = Table(np.zeros((0, len(PendingColumn))), PendingColumn)
         running = Table(np.zeros((0, len(RunningColumn))), RunningColumn)
         tenants = Table(np.zeros((0, len(TenantColumn))), TenantColumn)
-        return View(self.time_us, pending, running, tenants, 4, 0, occupancy=0.0, dram=0.0, horizon_us=400.0)
+        jobs = Table(np.zeros((0, len(JobColumn))), JobColumn)
+        dependencies = Table(np.zeros((0, len(DependencyColumn))), DependencyColumn)
+        return View(
+            self.time_us, pending, running, tenants, jobs, dependencies, 4, 0, occupancy=0.0, dram=0.0, horizon_us=400.0
+        )
 
 
 class IdleDevice(FakeDevice):
