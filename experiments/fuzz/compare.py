@@ -36,8 +36,10 @@ REWARD_RELATIVE = 1e-7
 OBSERVATION = 1e-6
 """Absolute; observations are float32 numbers within -1 to 1."""
 
-ROUNDED = frozenset({"PROFILED_ISSUE", "PROFILED_DRAM", "WEIGHT", "JOB_LEFT_US", "LAUNCHED_LEFT_US", "RUNNING_LEFT_US"})
-"""Columns of a view that are neither times nor whole numbers, or sums of times that are not whole."""
+SHARES = frozenset({"PROFILED_ISSUE", "PROFILED_DRAM", "WEIGHT"})
+"""Columns of a view that are neither times nor whole numbers."""
+SUMS = frozenset({"JOB_LEFT_US", "LAUNCHED_LEFT_US", "RUNNING_LEFT_US"})
+"""Those that are sums of times that are not whole."""
 TABLES: dict[str, type[enum.IntEnum]] = {
     "pending": PendingColumn,
     "running": RunningColumn,
@@ -172,9 +174,8 @@ class Comparison:
 
 
 def _tolerance(column: str) -> tuple[float, float]:
-    if column in ROUNDED:
-        return TIME_US, RELATIVE
-    return (TIME_US, 0.0) if column.endswith("_US") else (0.0, 0.0)
+    is_time, is_rounded = column.endswith("_US"), column in SHARES or column in SUMS
+    return (TIME_US if is_time else 0.0, RELATIVE if is_rounded else 0.0)
 
 
 def _text(value: Any) -> str:

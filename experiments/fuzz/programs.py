@@ -1,4 +1,4 @@
-"""Random programs: what one or more host threads do in an iteration, in streams, with events, graphs, tiles, children."""
+"""Random programs: what host threads do in an iteration, in streams, with events, graphs, tiles and children."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Style:
             streams=streams,
             threads=threads,
             idle=idle,
-            events=dice.pick((0.0, 1.0, 4.0)) if streams > 1 or threads > 1 else dice.pick((0.0, 0.0, 1.0)),
+            events=dice.pick((0.0, 2.0, 6.0)) if streams > 1 or threads > 1 else dice.pick((0.0, 0.0, 1.0)),
             tiles=dice.weighted({0.0: 3, 0.3: 1, 0.7: 1}) if streams > 1 else 0.0,
             children=dice.weighted({0.0: 4, 0.2: 1, 0.6: 1}),
             graphs=dice.weighted({0: 3, 1: 2, 2: 1}),

@@ -78,7 +78,7 @@ def without_unused(tree: dict[str, Any]) -> dict[str, Any]:
     return {**tree, "workloads": workloads}
 
 
-def _used_kernels(workload: dict[str, Any]) -> dict[str, Any]:
+def _used_kernels(workload: Any) -> dict[str, Any]:
     """Operations, children and nodes are lists; a row of the kernel or graph table is at index 2, 0 and 1 of them."""
     ops = [op for variant in workload["variants"] for thread in _threads(variant) for op in thread]
     graphs = _places(op[2] for op in ops if op[0] == OpKind.GRAPH)
@@ -87,14 +87,14 @@ def _used_kernels(workload: dict[str, Any]) -> dict[str, Any]:
     launched = [op[2] for op in ops if op[0] == OpKind.KERNEL]
     kernels = _places([*launched, *(node[1] for node in nodes), *(child[0] for child in children)])
 
-    def renumbered(op: list[Any]) -> list[Any]:
+    def renumbered(op: Any) -> Any:
         if op[0] == OpKind.GRAPH:
             return put(op, (2,), graphs[op[2]])
         if op[0] == OpKind.KERNEL:
             op = put(op, (2,), kernels[op[2]])
         return put(op, (CHILDREN,), [put(child, (0,), kernels[child[0]]) for child in op[CHILDREN]])
 
-    def renumbered_node(node: list[Any]) -> list[Any]:
+    def renumbered_node(node: Any) -> Any:
         return put(node, (1,), kernels[node[1]]) if node[0] == OpKind.KERNEL else node
 
     variants = []

@@ -93,7 +93,7 @@ def test_a_snapshot_goes_to_another_device(tmp_path: Path) -> None:
     built: Problem = problem(tmp_path, {"ops": [K(9, 10.0)] * 30, "launch": "graph"}, {"ops": [K(3, 7.0)], "jobs": 9})
     device = CompiledDevice()
     view = device.reset(built, 3, record="kernels")
-    for _ in range(12):
+    for _ in range(6):
         assert view is not None
         device.apply(launch_first(view))
         view = device.advance()

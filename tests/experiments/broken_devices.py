@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpusched_env.devices.reference.sms import SmArray
-from gpusched_env.devices.reference.state import PRIORITY, QUEUE
 from simpy.events import Event
 
+from gpusched_env.devices.reference.clock import Clock, Phase
+from gpusched_env.devices.reference.copies import TO_DEVICE
 from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.devices.reference.dispatcher import Dispatcher
+from gpusched_env.devices.reference.grid import Grid
 from gpusched_env.devices.reference.launch import Launch
+from gpusched_env.devices.reference.streams import Streams
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command, Wait
@@ -21,47 +24,55 @@ from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 
+CHARGED_PS = 1000
 
-class _LastInFirstOut(SmArray):
+
+class _LastInFirstOut(Dispatcher):
     """Queues a grid before those of its priority."""
 
-    def add(self, *arguments: Any, **options: Any) -> int:
-        slot = super().add(*arguments, **options)
-        queue, grid = self._queue, self._grid
-        position = self._queue.tolist()[: self._count[QUEUE]].index(slot)
-        while position > 0 and grid[queue[position - 1], PRIORITY] == grid[slot, PRIORITY]:
-            queue[position] = queue[position - 1]
-            position -= 1
-        queue[position] = slot
-        return slot
+    def enqueue(self, grid: Grid) -> None:
+        super().enqueue(grid)
+        self.queue.sort(key=lambda queued: (queued.priority, -queued.serial))
 
 
 class Misordered(ReferenceDevice):
     """Grids of equal priority go last in, first out."""
 
-    def execute(self, launch: Launch) -> Any:
-        self.context_of(launch).sms.__class__ = _LastInFirstOut
-        return super().execute(launch)
+    def context_of(self, launch: Launch) -> Any:
+        context = super().context_of(launch)
+        context.dispatcher.__class__ = _LastInFirstOut
+        return context
+
+
+class _Asleep(Streams):
+    def preempted(self, launch: Launch, *, keeps_progress: bool) -> None:
+        world = self._device.world
+        awake = world.awake
+        super().preempted(launch, keeps_progress=keeps_progress)
+        world.awake = awake
 
 
 class Asleep(ReferenceDevice):
     """Does not wake the scheduler when a kernel was preempted."""
 
-    def preempted(self, launch: Launch) -> None:
-        awake = self._awake
-        super().preempted(launch)
-        self._awake = awake
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "streams":
+            value.__class__ = _Asleep
+        super().__setattr__(name, value)
+
+
+class _Late(Clock):
+    def call_at(self, at_ps: int, phase: Phase, entity: int, callback: Callable[[Event], None]) -> Event:
+        return super().call_at(at_ps + (phase is Phase.COPY_ENDS), phase, entity, callback)
 
 
 class LateCopies(ReferenceDevice):
-    """Reports the end of a copy 2 ns late."""
+    """Copies end a picosecond late."""
 
-    def copied(self, launch: Launch, engine: int, started_us: float) -> None:
-        def later() -> Generator[Event, None, None]:
-            yield self.env.timeout(0.002)
-            super(LateCopies, self).copied(launch, engine, started_us)
-
-        self.env.process(later())
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "clock":
+            value.__class__ = _Late
+        super().__setattr__(name, value)
 
 
 class Careless(ReferenceDevice):
@@ -74,13 +85,13 @@ class Careless(ReferenceDevice):
 
 
 class Resentful(ReferenceDevice):
-    """Charges the time of a decision for a refused command."""
+    """Charges a nanosecond of the host's time for a refused command."""
 
     def apply(self, command: Command) -> None:
         try:
             super().apply(command)
         except IllegalCommand:
-            self.decisions.charge()
+            self.decisions.busy_until_ps = max(self.decisions.busy_until_ps, self.clock.now) + CHARGED_PS
             raise
 
 
@@ -90,7 +101,8 @@ class Leaky(ReferenceDevice):
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         old = self.decisions.partitions[0] if hasattr(self, "decisions") else None
         view = super().reset(problem, seed, record=record, snapshots=snapshots)
-        self.decisions.partitions[0] = old
+        if old is not None:
+            self.decisions.partitions[0] = old
         return view
 
 
@@ -124,8 +136,8 @@ class Crowded(ReferenceDevice):
 class Mixed(ReferenceDevice):
     """Writes copies to the host down as copies to the device."""
 
-    def copied(self, launch: Launch, engine: int, started_us: float) -> None:
-        super().copied(launch, min(engine, 0), started_us)
+    def copy_ended(self, copy: Launch, engine: int) -> None:
+        super().copy_ended(copy, TO_DEVICE)
 
 
 class Dying(ReferenceDevice):

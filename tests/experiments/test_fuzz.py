@@ -33,7 +33,7 @@ FAULTS: list[tuple[type[Device], str]] = [
     (broken.Careless, "error IllegalCommand"),
     (broken.Resentful, "time"),
     (broken.Leaky, "view"),
-    (broken.Forgetful, "time"),
+    (broken.Forgetful, "view"),
     (broken.Wasteful, "costs"),
     (broken.Crowded, "error IndexError"),
     (broken.Mixed, "timeline"),
@@ -49,15 +49,16 @@ def test_faults_are_found_within_a_few_episodes(device: type[Device], kind: str)
 
 
 def test_equal_devices_do_not_differ() -> None:
-    tally = fuzz("reference", episodes=40, seed=1)
+    tally = fuzz("reference", episodes=60, seed=1)
     assert tally.differences == {}
-    assert (tally.episodes, tally.worst_ns, tally.interrupted) == (40, 0.0, False)
+    assert (tally.episodes, tally.interrupted) == (60, False)
     # What is compared is not empty.
     assert tally.counts["kernels finished"] > 100
     assert tally.counts["blocks of finished kernels"] > 10_000
     assert {
         "refused commands", "back to a snapshot", "kernels side by side", "several waves", "urgent streams",
-        "preempt commands", "partition commands", "preempted kernels that finished", "illegal actions", "deadlock",
+        "preempt commands", "partition commands", "preempted kernels that finished", "rejected jobs", "deadlock",
+        "running graphs", "running children", "pending launches wait for pending ones",
         "workload done", "horizon", "kernels end at the same time", "blocks saved on some SMs",
     } <= set(tally.features)  # fmt: skip
 
@@ -165,7 +166,7 @@ def test_the_command_reports_and_stores_counterexamples(run: Callable[..., Resul
 def test_without_a_difference_nothing_is_stored(run: Callable[..., Result], tmp_path: Path) -> None:
     result = run("--episodes", "3", "--first", "10", "--device", "reference")
     assert result.exit_code == 0
-    assert "reference against reference, seed 0: 3 episodes, no difference; times agree to 0 ns" in result.output
+    assert "reference against reference, seed 0: 3 episodes, no difference" in result.output
     assert list(tmp_path.iterdir()) == []
 
 
@@ -183,11 +184,9 @@ if "compiled" in device_names():
     def test_compiled_does_as_the_reference() -> None:
         tally = fuzz("compiled", "reference", episodes=60)
         assert tally.differences == {}
-        assert tally.worst_ns < 1.0
 
     @pytest.mark.slow
     def test_compiled_does_as_the_reference_for_long() -> None:
         tally = fuzz("compiled", "reference", episodes=2000, seed=1, workers=2)
         assert tally.differences == {}
         assert tally.broken == ""
-        assert tally.worst_ns < 1.0

@@ -26,18 +26,23 @@ from gpusched_env.experiments.fuzz.moves import (
     Move,
     PartitionMove,
     PreemptMove,
+    RejectMove,
     WaitMove,
     command_of,
     move_of,
 )
 from gpusched_env.experiments.fuzz.outcome import case_features
+from gpusched_env.experiments.fuzz.programs import kernels_of
 from gpusched_env.experiments.fuzz.tree import case_of, simpler_numbers, tree_of, without_unused
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, SetPartition, Wait
+from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, Reject, SetPartition, Wait
 from gpusched_env.scheduling.view import View
+from gpusched_env.workload.workload import OpKind, Workload
 
 CASES = 200
+OWN = [2, 3]
+"""Rows of the scheduler's own streams."""
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +74,12 @@ def test_cases_contain_everything(cases: list[Case]) -> None:
         features.update(tenant.arrivals.__class__.__name__ for tenant in case.scenario.tenants)
     rare = {"recorded workload", "more than 8 tenants", "after another episode"}
     expected = {
-        "environment", "random moves", "modified GPU", "one context a tenant", "streams share a channel",
-        "equal tenants", "graph launches", "host copies", "no host time", "decision time", "short launch queue",
-        "look-ahead", "variants", "snapshot", "detail jobs", "detail kernels", "detail blocks", "Backlog", "Bursts",
-        "ClosedLoop", "Periodic", "Poisson",
+        "random moves", "modified GPU", "one context a tenant", "streams share a channel", "equal tenants",
+        "tenants launched as graphs", "host copies", "no host time", "decision time", "short launch queue",
+        "tenants with several streams", "stream priorities", "streams of the scheduler's own", "several host threads",
+        "waits for events", "host waits for streams", "graphs", "graphs with branches", "copies in graphs", "children",
+        "tiles", "blocks with spread", "wrong profiles", "look-ahead", "look-ahead above 4", "variants", "snapshot",
+        "detail jobs", "detail kernels", "detail blocks", "Backlog", "Bursts", "ClosedLoop", "Periodic", "Poisson",
     }  # fmt: skip
     assert {name for name in expected if features[name] < CASES / 25} == set()
     assert {name for name in rare if features[name] < 3} == set()
@@ -97,6 +104,8 @@ def test_moves_name_kernels_by_their_place(toy_view: View) -> None:
     assert (len(launchable), len(running)) == (2, 1)
     expected: list[tuple[Move, Command]] = [
         (LaunchMove(pick=5, priority=-1, partition=(1, 2)), Launch(launchable[1], -1, Partition(1, 2))),
+        (LaunchMove(stream=5), Launch(launchable[0], stream=3)),
+        (LaunchMove(stream=-1), Launch(launchable[0], stream=0)),
         (LaunchMove(), Launch(launchable[0])),
         (LaunchMove(among="none"), Launch(1_000_000)),
         (LaunchMove(among="running"), Launch(running[0])),
@@ -104,13 +113,15 @@ def test_moves_name_kernels_by_their_place(toy_view: View) -> None:
         (PreemptMove(mode="save", partition=(3, 2)), Preempt(running[0], "save", Partition(3, 2))),
         (PreemptMove(among="pending", mode="drain"), Preempt(launchable[0], "drain")),
         (PartitionMove(tenant=1, partition=(0, 3)), SetPartition(1, Partition(0, 3))),
+        (RejectMove(pick=3), Reject(1, 0)),
+        (RejectMove(among="none", pick=1), Reject(1, 1_000_000)),
         (WaitMove(), Wait()),
         (WaitMove(until_us=25.0), Wait(25.0)),
         (WaitMove(until_us=5.0), Wait(toy_view.time_us)),
         (BadWait(past_us=1.0), Wait(toy_view.time_us - 1.0)),
     ]
     for move, command in expected:
-        assert command_of(move, toy_view) == command
+        assert command_of(move, toy_view, OWN) == command
     nan = command_of(BadWait(), toy_view)
     assert isinstance(nan, Wait)
     assert math.isnan(nan.until_us)
@@ -122,13 +133,16 @@ def test_commands_have_moves(toy_view: View) -> None:
     launchable, running = int(toy_view.pending.id[0]), int(toy_view.running.id[0])
     for command in (
         Launch(launchable, -1, Partition(1, 2)),
+        Launch(launchable, stream=3),
+        Launch(launchable, stream=0),
+        Reject(1, 0),
         Preempt(running, "reset"),
         Preempt(running, "save", Partition(3, 2)),
         SetPartition(0, None),
         Wait(),
         Wait(33.0),
     ):
-        assert command_of(move_of(command, toy_view), toy_view) == command
+        assert command_of(move_of(command, toy_view, OWN), toy_view, OWN) == command
 
 
 def test_a_move_without_a_kernel_means_nothing(toy_view: View) -> None:
@@ -153,22 +167,32 @@ def test_simpler_numbers_come_to_an_end(value: float, simpler: list[float]) -> N
 
 
 def test_kernels_and_workloads_that_nobody_uses_go(cases: list[Case]) -> None:
-    case = next(c for c in cases if len(c.workloads) > 1 and len(c.scenario.tenants) > 1)
-    name = case.scenario.tenants[0].workload
+    case, name = next(
+        (c, c.scenario.tenants[0].workload)
+        for c in cases
+        if len(c.workloads) > 1 and with_unused(c.self_contained().workloads[c.scenario.tenants[0].workload])
+    )
     tree = tree_of(case)
     tree["scenario"]["tenants"] = tree["scenario"]["tenants"][:1]
-    variants = tree["workloads"][name]["variants"]
-    launches = [op for variant in variants for op in variant["ops"] if op[0] == 0]
-    launches[0][2] = len(tree["workloads"][name]["kernels"]) - 1
     kept = case_of(without_unused(tree))
     assert list(kept.workloads) == [name]
     before, after = case_of(tree).workloads[name], kept.workloads[name]
 
-    def launched(workload: msgspec.Struct) -> list[str]:
-        return [workload.kernels[op.index].name for v in workload.variants for op in v.ops if op.index >= 0]  # type: ignore[attr-defined]
+    def launched(workload: Workload) -> list[str]:
+        return [workload.kernels[row].name for row, _ in kernels_of(workload)]
 
     assert launched(after) == launched(before)
-    assert {kernel.name for kernel in after.kernels} == set(launched(before))
+    assert {kernel.name for kernel in after.kernels} == set(launched(before)) < {k.name for k in before.kernels}
+    assert len(after.graphs) < len(before.graphs)
+
+
+def with_unused(workload: Workload) -> bool:
+    """Whether it has a graph that is not launched, and a kernel."""
+    ops = [op for variant in workload.variants for op in variant.all_ops]
+    launched = {op.index for op in ops if op.kind is OpKind.GRAPH}
+    return len(launched) < len(workload.graphs) and len({row for row, _ in kernels_of(workload)}) < len(
+        workload.kernels
+    )
 
 
 def example(case: Case) -> Counterexample:

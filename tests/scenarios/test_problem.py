@@ -50,6 +50,13 @@ def test_a_gpu_can_be_given_as_an_object() -> None:
     assert own.programs[0].alone_us == 20.0, "recorded on the given GPU itself"
 
 
+def test_priorities_of_streams_are_clamped_to_those_of_the_gpu() -> None:
+    recorded = msgspec.structs.replace(workload(), stream_priorities=(0, -1, -9))
+    few = msgspec.structs.replace(TOY, priorities=2)
+    streams = build_problem(scenario(), gpu=few, workloads={"mine": recorded}).streams
+    assert [stream.priority for stream in streams] == [0, -1, -1]
+
+
 def test_a_given_shipped_gpu_changes_nothing() -> None:
     named = load_scenario("InferenceBesideTraining")
     by_name, given = build_problem(named), build_problem(named, gpu=load_gpu("h100-sxm"))

@@ -21,6 +21,7 @@ from gpusched_env.scheduling.view import (
     Table,
     TenantColumn,
 )
+from gpusched_env.workload import host
 
 if TYPE_CHECKING:
     from gpusched_env.devices.reference.device import ReferenceDevice
@@ -180,7 +181,7 @@ def _jobs(device: ReferenceDevice) -> list[Row]:
             to_us(job.arrived_ps),
             to_us(job.deadline_ps),
             to_us(job.started_ps),
-            job.number in device.decisions.rejectable(tenant),
+            host.rejectable(device.world, tenant, job.number),
         )
         for tenant in range(len(device.problem.programs))
         for job in device.world.in_system(tenant)
