@@ -372,8 +372,6 @@ def list_jobs(w, out):
                 out[rows, JobColumn.ARRIVED_US] = to_us(job.arrived_ps)
                 out[rows, JobColumn.DEADLINE_US] = to_us(job.deadline_ps)
                 out[rows, JobColumn.STARTED_US] = to_us(job.started_ps)
-                out[rows, JobColumn.REJECTABLE] = (
-                    1.0 if problem(w).rejects == 1 and rejectable(w, tenant, number) else 0.0
-                )
+                out[rows, JobColumn.REJECTABLE] = 1.0 if rejectable(w, tenant, number) else 0.0
             rows += 1
     return rows
