@@ -86,7 +86,7 @@ def draw_case(seed: int, episode: int) -> Case:
         env=_env(dice, len(tenants)) if env else None,
         record=_detail(dice, total_waves),
         most_commands=MOST_COMMANDS,
-        before=dice.log_integer(1, 60) if dice.chance(0.1) else 0,
+        before=dice.log_integer(1, 60) if dice.chance(0.15) else 0,
         snapshot=SnapshotPlan(step=dice.log_integer(1, 100) - 1, fresh=dice.chance(0.5)) if dice.chance(0.15) else None,
     )
     return msgspec.structs.replace(case, scenario=msgspec.structs.replace(scenario, profiles=_profiles(dice)))

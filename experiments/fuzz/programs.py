@@ -41,7 +41,7 @@ class Style:
             streams=streams,
             threads=threads,
             idle=idle,
-            events=dice.pick((0.0, 2.0, 6.0)) if streams > 1 or threads > 1 else dice.pick((0.0, 0.0, 1.0)),
+            events=dice.pick((0.0, 3.0, 10.0)) if streams > 1 or threads > 1 else dice.pick((0.0, 0.0, 1.0)),
             tiles=dice.weighted({0.0: 3, 0.3: 1, 0.7: 1}) if streams > 1 else 0.0,
             children=dice.weighted({0.0: 4, 0.2: 1, 0.6: 1}),
             graphs=dice.weighted({0: 3, 1: 2, 2: 1}),
@@ -112,9 +112,11 @@ class _Threads:
             case "graph":
                 return [Op(OpKind.GRAPH, host_us, dice.integer(0, self.graphs - 1), stream=stream)]
             case "record":
-                return [self._record(stream)]
+                before = self._launch(host_us, stream) if dice.chance(0.5) else []
+                return [*before, self._record(stream)]
             case "wait":
-                return [Op(OpKind.WAIT, host_us, self._event(), stream=stream)]
+                behind = self._launch(host_us, stream) if dice.chance(0.7) else []
+                return [Op(OpKind.WAIT, host_us, self._event(), stream=stream), *behind]
             case "host":
                 return [Op(OpKind.HOST, host_us)]
             case _:

@@ -43,7 +43,7 @@ FAULTS: list[tuple[type[Device], str]] = [
 
 @pytest.mark.parametrize(("device", "kind"), FAULTS, ids=[device.__name__ for device, _ in FAULTS])
 def test_faults_are_found_within_a_few_episodes(device: type[Device], kind: str) -> None:
-    tally = fuzz(device, episodes=60, enough=1)
+    tally = fuzz(device, episodes=100, enough=1)
     assert [difference.kind for difference in tally.differences.values()] == [kind]
     assert tally.episodes == max(tally.differences) + 1
 
