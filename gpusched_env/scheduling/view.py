@@ -179,8 +179,8 @@ class JobColumn(enum.IntEnum):
     STARTED_US = enum.auto()
     """When its host took it up; ``inf`` before."""
     REJECTABLE = enum.auto()
-    """1 if ``Reject`` of it is legal now, where the scenario offers that. Only where a job of its tenant was rejected at
-    this instant and it arrived at the same one is it not, so that a client that asks again at once cannot stop the
+    """1 if ``Reject`` of it is legal now, where the scenario offers that. Only where a job of its tenant was rejected
+    at this instant and it arrived at the same one is it not, so that a client that asks again at once cannot stop the
     clock."""
 
 
