@@ -66,6 +66,9 @@ class RandomActions(_Data, frozen=True, kw_only=True, tag="random-actions", tag_
     seed: int
     wait: Share = 0.2
     """Share of waits where something else is legal."""
+    launch: Share = 0.5
+    """Share of launches among the rest, or of waits where nothing can be launched; of what is left, all legal actions
+    are as likely."""
     illegal: Share = 0.05
     """Share of actions drawn from all, legal or not."""
 
@@ -87,6 +90,8 @@ class EnvOptions(_Data, frozen=True, kw_only=True):
     slots: int
     running_slots: int
     wait_us: float
+    views: bool = False
+    """Drive the compiled device through views and commands, as any other device, instead of in compiled code."""
 
 
 class SnapshotPlan(_Data, frozen=True, kw_only=True):

@@ -29,8 +29,8 @@ from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionNam
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.workload.workload import Workload
 
-ENVIRONMENTS = 0.0
-"""Share of cases that are played through the Gymnasium environment; none while it has the contract before streams."""
+ENVIRONMENTS = 0.2
+"""Share of cases that are played through the Gymnasium environment."""
 MOST_COMMANDS = 3000
 USUAL_BLOCKS = 20_000
 """Blocks of most episodes: a device goes block by block."""
@@ -55,7 +55,7 @@ def draw_case(seed: int, episode: int) -> Case:
         kernels = min(kernels, max(2, int(USUAL_BLOCKS / max(_blocks(w) for w in workloads.values()))))
     tenants, horizon_us = draw_tenants(dice, workloads, kernels)
     env = dice.chance(ENVIRONMENTS)
-    player = RandomActions(seed=dice.seed(), wait=dice.uniform(0.0, 0.6)) if env else _player(dice, horizon_us, kernels)
+    player = _actions(dice) if env else _player(dice, horizon_us, kernels)
     priorities = tuple(-p for p in range(spec.priorities))
     scenario = Scenario(
         name="fuzz",
@@ -83,7 +83,7 @@ def draw_case(seed: int, episode: int) -> Case:
         spreads=_spreads(dice),
         seed=dice.seed(),
         player=player,
-        env=_env(dice, len(tenants)) if env else None,
+        env=_env(dice, len(tenants), horizon_us / kernels) if env else None,
         record=_detail(dice, total_waves),
         most_commands=MOST_COMMANDS,
         before=dice.log_integer(1, 60) if dice.chance(0.15) else 0,
@@ -179,9 +179,21 @@ def _spreads(dice: Dice) -> tuple[float, ...]:
     return tuple(dice.pick((0.0, 0.0, dice.uniform(0.0, 0.3))) for _ in range(dice.integer(1, 3)))
 
 
-def _env(dice: Dice, tenants: int) -> EnvOptions:
+def _actions(dice: Dice) -> RandomActions:
+    return RandomActions(
+        seed=dice.seed(),
+        wait=dice.uniform(0.0, 0.6),
+        launch=dice.pick((0.0, 0.3, 0.7, 0.95)),
+        illegal=dice.pick((0.0, 0.05, 0.2)),
+    )
+
+
+def _env(dice: Dice, tenants: int, kernel_us: float) -> EnvOptions:
     return EnvOptions(
-        slots=tenants + dice.integer(0, 2), running_slots=dice.integer(1, 8), wait_us=dice.number(5.0, 200.0)
+        slots=tenants + dice.integer(0, 2),
+        running_slots=dice.integer(1, 12),
+        wait_us=dice.number(5.0, 200.0) if dice.chance(0.5) else max(0.1, kernel_us * dice.number(0.05, 3.0)),
+        views=dice.chance(0.3),
     )
 
 

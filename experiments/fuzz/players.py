@@ -202,6 +202,9 @@ class ActionPlayer:
         choices = int(mask.sum())
         if choices == 1 or dice.chance(player.wait):
             return Act()
+        if dice.chance(player.launch):
+            launches = int(mask[1 : 1 + self._launches].sum())
+            return Act(pick=dice.integer(1, launches) if launches else 0)
         return Act(pick=dice.integer(1, choices - 1))
 
 

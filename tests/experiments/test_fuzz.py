@@ -59,7 +59,7 @@ def test_equal_devices_do_not_differ() -> None:
         "refused commands", "back to a snapshot", "kernels side by side", "several waves", "urgent streams",
         "preempt commands", "partition commands", "preempted kernels that finished", "rejected jobs", "deadlock",
         "running graphs", "running children", "pending launches wait for pending ones",
-        "workload done", "horizon", "kernels end at the same time", "blocks saved on some SMs",
+        "illegal actions", "workload done", "horizon", "kernels end at the same time", "blocks saved on some SMs",
     } <= set(tally.features)  # fmt: skip
 
 

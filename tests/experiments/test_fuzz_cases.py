@@ -74,9 +74,10 @@ def test_cases_contain_everything(cases: list[Case]) -> None:
         features.update(tenant.arrivals.__class__.__name__ for tenant in case.scenario.tenants)
     rare = {"recorded workload", "more than 8 tenants", "after another episode"}
     expected = {
-        "random moves", "modified GPU", "one context a tenant", "streams share a channel", "equal tenants",
-        "tenants launched as graphs", "host copies", "no host time", "decision time", "short launch queue",
-        "tenants with several streams", "stream priorities", "streams of the scheduler's own", "several host threads",
+        "random moves", "environment", "modified GPU", "one context a tenant", "streams share a channel",
+        "equal tenants", "tenants launched as graphs", "host copies", "no host time", "decision time",
+        "short launch queue", "tenants with several streams", "stream priorities", "streams of the scheduler's own",
+        "several host threads",
         "waits for events", "host waits for streams", "graphs", "graphs with branches", "copies in graphs", "children",
         "tiles", "blocks with spread", "wrong profiles", "look-ahead", "look-ahead above 4", "variants", "snapshot",
         "detail jobs", "detail kernels", "detail blocks", "Backlog", "Bursts", "ClosedLoop", "Periodic", "Poisson",
