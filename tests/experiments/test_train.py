@@ -46,7 +46,7 @@ def test_from_training_to_the_table(gpusched: Run, tmp_path: Path, capsys: pytes
         *("train", "Toy", "--timesteps", "4000", "--envs", "8", "--out", "trained", "--lr", "3e-3", "--seed", "3"),
         *("--set", "n_steps=32", "--set", "batch_size=64", "--set", "validation_seeds=1"),
         *("--imitate", "reef", "--imitate-episodes", "8", "--baselines", "fifo,sjf"),
-        *("--set", "imitation.epochs=60", "--set", "imitation.learning_rate=0.01"),
+        *("--set", "imitation.epochs=300", "--set", "imitation.learning_rate=0.003"),
     )
     assert gpusched(*command) == 0
     printed = capsys.readouterr()
