@@ -15,7 +15,7 @@ LAUNCHABLE = int(PendingColumn.LAUNCHABLE)
 
 
 def launchable_rows(view: View) -> list[int]:
-    """Rows of ``view.pending`` whose kernel may be launched now (one a tenant at most)."""
+    """Rows of ``view.pending`` that may be launched now."""
     if not len(view.pending):
         return []
     return [row for row, legal in enumerate(view.pending.array[:, LAUNCHABLE].tolist()) if legal]

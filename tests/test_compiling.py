@@ -27,6 +27,13 @@ ASK_PROBE = """
 from gpusched_env.envs.probe import probe
 print(probe(2.0), sum(probe.stats.cache_hits.values()))
 """
+ASK_REFERENCE = """
+from gpusched_env import build_problem, load_scenario, make_device, run_episode
+from gpusched_env.baselines.registry import make_scheduler
+problem = build_problem(load_scenario("InferenceBesideTraining", horizon_us=2000.0))
+episode = run_episode(make_scheduler("pass-through"), problem, make_device("reference"), 0, record="kernels")
+print(episode.timeline.kernels.array.sum())
+"""
 ASK_DEVICE = """
 from gpusched_env import build_problem, load_scenario, make_device, run_episode
 from gpusched_env.baselines.registry import make_scheduler
@@ -75,6 +82,13 @@ def test_an_edited_law_is_compiled_anew(copy: Path) -> None:
     assert (float(after), hits) == (pytest.approx((1.0 / 8.66) ** 1.7), "0")
     # What was compiled before is gone: one index, one function.
     assert len(list((probe.parent / "__pycache__").glob("probe.probe-*"))) == 2
+
+
+def test_an_edited_law_is_the_reference_s(copy: Path) -> None:
+    before = ask(copy, ASK_REFERENCE)
+    assert ask(copy, ASK_REFERENCE) == before
+    double(copy, "TILT_FULL", 4.83)
+    assert ask(copy, ASK_REFERENCE) != before
 
 
 @pytest.mark.slow
