@@ -25,6 +25,7 @@ _job = records(layout.JOB)
 _launch = records(layout.LAUNCH)
 _flight = records(layout.FLIGHT)
 _edge = records(layout.EDGE)
+_ahead = records(layout.AHEAD)
 _timer = records(layout.TIMER)
 _context = records(layout.CONTEXT)
 _channel = records(layout.CHANNEL)
@@ -163,6 +164,12 @@ def buckets(w, id_):
 @inlined
 def edges(w, slot):
     return _edge(w.edges_at, slot)
+
+
+@inlined
+def aheads(w, slot):
+    """What was issued behind the scheduler's window."""
+    return _ahead(w.aheads_at, slot)
 
 
 @inlined

@@ -34,12 +34,17 @@ LOG_ROWS: Final = 64
 LINE: Final = 64
 """Sections begin at multiples of a cache line, bytes."""
 IN_ENV: Final = (
-    "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "buckets", "edges",
-    "timers", "heap", "contexts", "sets", "log",
+    "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "aheads", "buckets",
+    "edges", "timers", "heap", "contexts", "sets", "log",
 )  # fmt: skip
 IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "used", "classes", "kinds", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
-CHAINED: Final = {"launches": ("launch", "after"), "flights": ("flight", "slot"), "edges": ("edge", "next_in")}
+CHAINED: Final = {
+    "launches": ("launch", "after"),
+    "flights": ("flight", "slot"),
+    "edges": ("edge", "next_in"),
+    "aheads": ("ahead", "after"),
+}
 """Sections of slots: what one is called, and the field that links the free ones."""
 SCRATCH: Final = ("sets", "kinds")
 """Sections whose contents last for one call."""
@@ -65,6 +70,8 @@ class Sizes:
     launches: int
     """Unfinished ones of all tenants."""
     edges: int
+    aheads: int
+    """Operations that hosts have issued behind the scheduler's window."""
     log: int
 
     @property
@@ -164,6 +171,7 @@ class Arena:
                 "launches",
                 "flights",
                 "edges",
+                "aheads",
             ):
                 section[:] = 0
         env = sections["env"]
@@ -186,6 +194,7 @@ class Arena:
         clients["partition_sms"] = problem.gpu.sms
         clients["partitioned_ps"] = clients["rejected_ps"] = -1
         sections["streams"]["last_slot"] = sections["queues"]["last_slot"] = layout.NONE
+        sections["streams"]["first_ahead"] = layout.NONE
         sections["streams"]["last_end_ps"] = -NEVER
         sections["timers"]["place"] = layout.NONE
         programs = self._tables.programs
@@ -335,9 +344,15 @@ class Arena:
         if reason == layout.FLUSH:
             self.flush()
             return
-        names = ("jobs",) if reason == layout.GROW_JOBS else ("launches", "edges")
+        names = ["jobs"] if reason == layout.GROW_JOBS else self._scarce()
         sizes = {name: getattr(self._sizes_now, name) for name in Sizes.__slots__}
         self._make_room(Sizes(**sizes | {name: 2 * sizes[name] for name in names}))
+
+    def _scarce(self) -> list[str]:
+        """The tables of slots of which there are no more than one event may take."""
+        env, problem = self.env, self._tables.problem[0]
+        least = {"launches": problem["margin"], "edges": problem["edge_margin"], "aheads": 0}
+        return [name for name, number in least.items() if env[f"free_{name}"] <= number]
 
     def flush(self) -> None:
         """Move what the log holds to the timeline."""
@@ -413,6 +428,7 @@ def _needed(problem: Problem, tables: ProblemTables, detail: Detail) -> Sizes:
         jobs=RING,
         launches=RING * tenants + margin,
         edges=EDGES * (RING * tenants + margin) + edge_margin,
+        aheads=RING * tenants,
         log=LOG_ROWS + log_margin(problem, detail),
     )
 
@@ -451,6 +467,7 @@ def _allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
         "launches": (layout.LAUNCH, sizes.launches),
         "flights": (layout.FLIGHT, sizes.launches),
         "buckets": (layout.NUMBER, sizes.buckets),
+        "aheads": (layout.AHEAD, sizes.aheads),
         "edges": (layout.EDGE, sizes.edges),
         "log": (layout.LOG, sizes.log),
     }

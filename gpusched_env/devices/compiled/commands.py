@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import clients, flight_of, flights, launches, problem, stream_rows
+from gpusched_env.devices.compiled.access import clients, flight_of, flights, launches, problem, stream_rows, streams
+from gpusched_env.devices.compiled.ahead import come_forward
 from gpusched_env.devices.compiled.context import context_of, settle
 from gpusched_env.devices.compiled.finishing import vanish
-from gpusched_env.devices.compiled.issuing import launch_at
+from gpusched_env.devices.compiled.issuing import come_back, hand_over, hand_over_copies, wake_slicer
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE, PREEMPTION_BEGINS
+from gpusched_env.devices.compiled.lists import add_running, remove_pending
 from gpusched_env.devices.compiled.preemption import begin_preemption
 from gpusched_env.devices.compiled.record import log_decision
 from gpusched_env.devices.compiled.slots import holds, slot_of, take_flight
@@ -79,6 +81,30 @@ def launch(w):
     w.begun = 1
     log_decision(w, LAUNCH, kernel.id)
     launch_at(w, slot, charge(w), again)
+
+
+@called
+def launch_at(w, slot, at_ps, again):
+    """Hand a pending kernel or graph, whose stream, priority and partition are set, to its stream.
+
+    ``again``: it was launched before, and preempted.
+    """
+    launch = launches(w, slot)
+    flight = flight_of(w, launch)
+    remove_pending(w, slot)
+    add_running(w, slot)
+    wake_slicer(w)
+    launch.after = NONE
+    if again:
+        last = come_back(w, slot, at_ps)
+    else:
+        if flight.stream != NONE:
+            streams(w, flight.stream).priority = flight.priority
+        last = hand_over(w, slot, at_ps, slot)
+    hand_over_copies(w, launch.after, at_ps, last)
+    if not again and launch.row != NONE:
+        streams(w, launch.row).window -= 1
+        come_forward(w, launch.row, at_ps)
 
 
 @called

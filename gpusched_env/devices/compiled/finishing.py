@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import edges, flight_of, flights, launches, ops, problem
+from gpusched_env.devices.compiled.access import edges, flight_of, flights, launches, ops, problem, streams
+from gpusched_env.devices.compiled.ahead import vanish_ahead
 from gpusched_env.devices.compiled.issuing import GRAPH, hand_over_copies, is_scheduled, tell_pending, wake_slicer
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING, STREAMS
@@ -137,14 +138,18 @@ def vanish(w, tenant, number):
             if mine and (found == NONE or launch.id < launches(w, found).id):
                 found = slot
         if found == NONE:
-            return
-        last = launches(w, found).id
-        if is_scheduled(ops(w, launches(w, found).op).kind):
+            break
+        gone = launches(w, found)
+        last = gone.id
+        if is_scheduled(ops(w, gone.op).kind):
             remove_pending(w, found)
+            if gone.row != NONE and gone.flight == NONE:
+                streams(w, gone.row).window -= 1
         let_go_on(w, found)
         release(w, found)
         drop_edges_in(w, found)
         go(w, found)
+    vanish_ahead(w, tenant, number)
 
 
 @called

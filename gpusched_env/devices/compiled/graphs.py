@@ -7,7 +7,7 @@ from gpusched_env.devices.compiled.finishing import is_node
 from gpusched_env.devices.compiled.jit import called
 from gpusched_env.devices.compiled.layout import HIDDEN, LAUNCHED, PENDING, READY, STREAMS
 from gpusched_env.devices.compiled.lists import add_pending, note_start
-from gpusched_env.devices.compiled.slots import add_edge, end_flight, new_launch, take_flight
+from gpusched_env.devices.compiled.slots import add_edge, end_flight, new_launch, next_id, take_flight
 from gpusched_env.devices.compiled.timing import arm_launch
 from gpusched_env.hardware.clock import NEVER
 
@@ -23,7 +23,7 @@ def begin_graph(w, slot):
     first = w.ids
     newest = slot
     for i in range(op.nodes):
-        number = new_launch(w, op.first_node + i, graph.tenant, graph.job)
+        number = new_launch(w, next_id(w), op.first_node + i, graph.tenant, graph.job)
         take_flight(w, number)
         node = launches(w, number)
         flight = flight_of(w, node)
@@ -77,7 +77,7 @@ def launch_children(w, slot):
     op = ops(w, kernel.op)
     flight_of(w, kernel).offspring = op.children
     for i in range(op.children):
-        number = new_launch(w, op.first_node + i, kernel.tenant, kernel.job)
+        number = new_launch(w, next_id(w), op.first_node + i, kernel.tenant, kernel.job)
         # For the timer of its way.
         take_flight(w, number)
         child = launches(w, number)

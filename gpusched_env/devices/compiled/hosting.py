@@ -26,12 +26,15 @@ from gpusched_env.devices.compiled.access import (
     threads,
     variants,
 )
-from gpusched_env.devices.compiled.issuing import issue_operation
+from gpusched_env.devices.compiled.ahead import beyond_window, run_ahead
+from gpusched_env.devices.compiled.issuing import make_launch, settle_issue
+from gpusched_env.devices.compiled.jit import called
 from gpusched_env.devices.compiled.randomness import uniform
 from gpusched_env.devices.compiled.record import log_job, log_rejection
+from gpusched_env.devices.compiled.slots import next_id
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.workload import host
-from gpusched_env.workload.host import ARRIVAL, DEADLINE
+from gpusched_env.workload.host import ARRIVAL, DEADLINE, operation_issued
 
 
 def _on_records(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -148,6 +151,25 @@ def _set_timer(w, kind, number, at_ps):
 @_on_records(host.issue)
 def _issue(w, k):
     issue_operation(w, k)
+
+
+@called
+def issue_operation(w, k):
+    """A host thread issues the operation that it stands at."""
+    thread = threads(w, k)
+    tenant = thread.tenant
+    number = clients(w, tenant).host_job
+    op = ops(w, thread.op)
+    id_ = next_id(w)
+    if beyond_window(w, op.stream):
+        run_ahead(w, id_, thread.op, tenant, number)
+        operation_issued(w, tenant, number, op.stream, op.mark, id_)
+        return
+    slot = make_launch(w, id_, thread.op, tenant, number)
+    operation_issued(w, tenant, number, op.stream, op.mark, id_)
+    if op.mark >= 0:
+        marks(w, tenant, op.mark).slot = slot
+    settle_issue(w, slot, w.now_ps)
 
 
 @_on_records(host.log_job)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from gpusched_env.devices.compiled.access import (
     afters,
-    clients,
     edges,
     flight_of,
     jobs,
@@ -17,14 +16,12 @@ from gpusched_env.devices.compiled.access import (
     problem,
     queues,
     streams,
-    threads,
 )
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import LAUNCHED, NONE, PENDING, STREAMS
-from gpusched_env.devices.compiled.lists import add_pending, add_running, remove_pending
+from gpusched_env.devices.compiled.lists import add_pending
 from gpusched_env.devices.compiled.slots import add_edge, holds, new_launch, take_flight
 from gpusched_env.devices.compiled.timing import arm_launch, arm_slicer
-from gpusched_env.workload.host import operation_issued
 from gpusched_env.workload.workload import OpKind
 
 KERNEL = int(OpKind.KERNEL)
@@ -46,13 +43,10 @@ def wake_slicer(w):
 
 
 @called
-def issue_operation(w, k):
-    """A host thread issues the operation that it stands at."""
-    thread = threads(w, k)
-    tenant = thread.tenant
-    number = clients(w, tenant).host_job
-    op = ops(w, thread.op)
-    slot = new_launch(w, thread.op, tenant, number)
+def make_launch(w, id_, place, tenant, number):
+    """A launch of an operation of a job, and what it waits for; returns its slot."""
+    op = ops(w, place)
+    slot = new_launch(w, id_, place, tenant, number)
     launch = launches(w, slot)
     launch.row = op.stream
     launch.arrived_ps = jobs(w, tenant, number).arrived_ps
@@ -73,10 +67,7 @@ def issue_operation(w, k):
             launch.tile_id = mark.launch
     stream.last_slot = slot
     stream.last_id = launch.id
-    operation_issued(w, tenant, number, op.stream, op.mark, launch.id)
-    if op.mark >= 0:
-        marks(w, tenant, op.mark).slot = slot
-    settle_issue(w, slot)
+    return slot
 
 
 @inlined
@@ -88,17 +79,18 @@ def wait_for(w, slot, source):
 
 
 @called
-def settle_issue(w, slot):
-    """A launch was issued: the scheduler intercepts kernels and graphs, a copy goes on by itself."""
+def settle_issue(w, slot, at_ps):
+    """A launch is there: the scheduler intercepts kernels and graphs, a copy goes on by itself, at ``at_ps``."""
     launch = launches(w, slot)
     launch.state = PENDING
     if is_scheduled(ops(w, launch.op).kind):
         add_pending(w, slot)
+        streams(w, launch.row).window += 1
         if launch.unlaunched == 0:
             w.awake = 1
     elif launch.unlaunched == 0:
         launch.after = NONE
-        hand_over_copies(w, slot, w.now_ps, slot)
+        hand_over_copies(w, slot, at_ps, slot)
 
 
 @called
@@ -165,27 +157,6 @@ def tell_pending(w, slot):
         if holds(w, edge.target, edge.target_id) and launches(w, edge.target).state == PENDING:
             launches(w, edge.target).unlaunched += 1
         number = edge.next_out
-
-
-@called
-def launch_at(w, slot, at_ps, again):
-    """Hand a pending kernel or graph, whose stream, priority and partition are set, to its stream.
-
-    ``again``: it was launched before, and preempted.
-    """
-    launch = launches(w, slot)
-    flight = flight_of(w, launch)
-    remove_pending(w, slot)
-    add_running(w, slot)
-    wake_slicer(w)
-    launch.after = NONE
-    if again:
-        last = come_back(w, slot, at_ps)
-    else:
-        if flight.stream != NONE:
-            streams(w, flight.stream).priority = flight.priority
-        last = hand_over(w, slot, at_ps, slot)
-    hand_over_copies(w, launch.after, at_ps, last)
 
 
 @called

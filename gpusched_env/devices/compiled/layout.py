@@ -74,7 +74,9 @@ PROGRAM = _record(
 """A tenant. ``arrivals``: a code of :mod:`gpusched_env.workload.host`; ``jobs``: -1 without a limit; ``slo_us``:
 ``inf`` without one; then where its threads and marks begin among those of all tenants."""
 
-STREAM_ROW = _record((I8, "tenant priority"))
+STREAM_ROW = _record((I8, "tenant priority in_line"))
+"""``in_line``: 1 if what is issued into it is held up by nothing but what is before it in the stream, and nothing else
+waits for it: no marks, no tiles."""
 
 NUMBER = _record((I8, "value"))
 REAL = _record((F8, "value"))
@@ -83,11 +85,13 @@ REAL = _record((F8, "value"))
 
 ENV = _record(
     (I8, "address settle_at end_at dispatch_at problem_at clients_at threads_at marks_at streams_at queues_at"),
-    (I8, "randoms_at jobs_at launches_at flights_at buckets_at edges_at timers_at heap_at contexts_at sets_at log_at"),
+    (I8, "randoms_at jobs_at launches_at flights_at aheads_at buckets_at edges_at timers_at heap_at contexts_at"),
+    (I8, "sets_at log_at"),
     (I8, "job_mask launch_room bucket_mask edge_room words log_room"),
     (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
     (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
-    (I8, "heap_length free_launch free_launches free_flight free_flights free_edge free_edges pending"),
+    (I8, "heap_length free_launch free_launches free_flight free_flights free_edge free_edges free_ahead free_aheads"),
+    (I8, "pending short short_ps"),
     (I8, "running_first running_last started_first started_last"),
     (I8, "log_rows detail slicer_context slicer_asleep slicer_switching slicer_lonely"),
     (I8, "engine_busy_0 engine_busy_1 engine_first_0 engine_first_1 engine_last_0 engine_last_1 busy_sms"),
@@ -103,8 +107,9 @@ ENV = _record(
 * ``awake``: something happened that a scheduler could react to; ``begun``: a kernel has been launched;
   ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none).
 * ``once_ps``: when a command was last given that is legal once at an instant.
-* ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``running_*``: ends
-  of the list of launched, unfinished kernels and graphs, in order of launch.
+* ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``short``: 1 if some
+  that had come into the window at ``short_ps`` found no slot; ``running_*``: ends of the list of launched, unfinished
+  kernels and graphs, in order of launch.
 * ``slicer_*``: the context that has the GPU, and what the slicer waits for; ``engine_*``: copy engines and the
   launches that wait for them; ``traffic``, ``power_w``, ``busy_sms``: the meter's rates.
 """
@@ -127,8 +132,9 @@ launches that wait for the scheduler (in order of id), and of launched ones (in 
 THREAD = _record((I8, "tenant op end state"))
 MARK = _record((I8, "launch slot finished ended_ps"))
 """What others of its job wait for: id of the launch (-1: not issued), its slot, and its end."""
-STREAM = _record((I8, "outstanding last_slot last_id priority last_end_ps"))
-"""A stream: the operation issued into it last, and the priority of the last kernel handed to it."""
+STREAM = _record((I8, "outstanding last_slot last_id priority last_end_ps window first_ahead last_ahead"))
+"""A stream: its last launch, the priority of the last kernel handed to it, how many of its launches that were never
+launched wait for the scheduler, and ends of the list of what was issued into it behind those (:data:`AHEAD`)."""
 QUEUE = _record((I8, "last_slot last_id"))
 """A stream at a priority: what was handed to it last."""
 
@@ -142,7 +148,7 @@ LAUNCH = _record(
     (I4, "op tenant job state row parent blocks flight upstream unlaunched edges_out edges_out_last edges_in"),
     (I4, "queue_slot tile_slot before after namesake"),
 )
-"""An unfinished launch, by slot. Hosts run ahead, so most of them wait: two cache lines each.
+"""An unfinished launch, by slot.
 
 * ``parent``: slot of the graph that it is a node of, or of the kernel that launched it; -1: none. ``row``: its
   program's stream (-1: none). ``blocks`` to run when it is next put on the device (-1: all).
@@ -174,6 +180,10 @@ FLIGHT = _record(
 * ``ready_ps``: earliest start; ``started_ps``: of its first block since it was launched last; ``ran_ps``: what it ran
   before that.
 """
+
+AHEAD = _record((I8, "id issued_ps"), (I4, "op job after"))
+"""What a host has issued into a stream that goes ``in_line``, behind the scheduler's window: it becomes a launch when
+it comes into the window (:mod:`~gpusched_env.devices.compiled.ahead`). ``after``: the next in its stream."""
 
 EDGE = _record((I8, "source_id target_id"), (I4, "source target next_out next_in"))
 """``target`` waits for ``source``: slots, with ids to tell whether they still hold these launches."""
@@ -298,7 +308,7 @@ DEADLOCK: Final = 2
 GROW_JOBS: Final = 3
 """The ring of jobs is full."""
 GROW_LAUNCHES: Final = 4
-"""There are too few slots for launches or edges."""
+"""There are too few slots for launches, for edges, or for what hosts issue ahead."""
 FLUSH: Final = 5
 """The log is full."""
 

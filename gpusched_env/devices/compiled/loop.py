@@ -17,6 +17,7 @@ from gpusched_env.devices.compiled.access import (
     resident,
     timers,
 )
+from gpusched_env.devices.compiled.ahead import go_on_coming, has_slots
 from gpusched_env.devices.compiled.context import settle, submit
 from gpusched_env.devices.compiled.copies import end_copy, request_copy
 from gpusched_env.devices.compiled.graphs import begin_graph, issue_child
@@ -49,8 +50,11 @@ def run(w):
     while w.over == 0:
         if w.log_rows > w.log_room:
             return FLUSH
-        if w.free_launches < problem(w).margin or w.free_edges < problem(w).edge_margin:
+        if not has_slots(w):
             return GROW_LAUNCHES
+        if w.short == 1:
+            go_on_coming(w)
+            continue
         x = contexts(w, w.slicer_context)
         upcoming_ps = x.next_ps if x.active == 1 else NEVER
         ends = True

@@ -10,14 +10,13 @@ from gpusched_env.hardware.clock import NEVER
 
 
 @called
-def new_launch(w, op, tenant, job):
-    """A slot for a launch of an operation; ids count up."""
+def new_launch(w, id_, op, tenant, job):
+    """A slot for a launch of an operation."""
     slot = w.free_launch
     launch = launches(w, slot)
     w.free_launch = launch.after
     w.free_launches -= 1
-    launch.id = w.ids
-    w.ids += 1
+    launch.id = id_
     launch.namesake = buckets(w, launch.id).value
     buckets(w, launch.id).value = slot
     launch.op = op
@@ -39,6 +38,14 @@ def new_launch(w, op, tenant, job):
     launch.tile_id = NONE
     launch.issued_ps = w.now_ps
     return slot
+
+
+@inlined
+def next_id(w):
+    """An id: they count up, in the order in which work is issued."""
+    id_ = w.ids
+    w.ids += 1
+    return id_
 
 
 @called

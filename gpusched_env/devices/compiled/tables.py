@@ -97,6 +97,13 @@ class _Tabulation:
             marks += max(job.marks for job in program.variants)
             for job in program.variants:
                 self._add_variant(job, int(record["threads"]))
+        held = {
+            op.stream
+            for program in problem.programs
+            for job in program.variants
+            for op in job.ops
+            if op.after or op.mark >= 0 or op.tiles >= 0
+        }
         tables = {
             "programs": programs,
             "kernels": kernels,
@@ -106,12 +113,14 @@ class _Tabulation:
             "factors": np.array([(factor,) for factor in factors], REAL),
             "afters": _numbers(self._afters or [0]),
             "sm_ids": _numbers(sm_order(problem.gpu).tolist()),
-            "stream_rows": np.array([(s.tenant, s.priority) for s in problem.streams], STREAM_ROW),
+            "stream_rows": np.array(
+                [(s.tenant, s.priority, row not in held) for row, s in enumerate(problem.streams)], STREAM_ROW
+            ),
         }
         record = _problem(problem)
         record["host_threads"] = threads
         record["margin"] = 2 + self._most_offspring
-        record["edge_margin"] = 8 + self._most_edges
+        record["edge_margin"] = 10 + self._most_edges
         for name, table in tables.items():
             record[f"{name}_at"] = table.ctypes.data
         return ProblemTables(problem=record, marks=marks, **tables)
