@@ -26,6 +26,7 @@ _launch = records(layout.LAUNCH)
 _flight = records(layout.FLIGHT)
 _edge = records(layout.EDGE)
 _ahead = records(layout.AHEAD)
+_producer = records(layout.PRODUCER)
 _timer = records(layout.TIMER)
 _context = records(layout.CONTEXT)
 _channel = records(layout.CHANNEL)
@@ -164,6 +165,12 @@ def buckets(w, id_):
 @inlined
 def edges(w, slot):
     return _edge(w.edges_at, slot)
+
+
+@inlined
+def producers(w, slot):
+    """The launch whose tiles the blocks of the launch in a slot wait for."""
+    return _producer(w.producers_at, slot)
 
 
 @inlined

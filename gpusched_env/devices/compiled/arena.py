@@ -34,8 +34,8 @@ LOG_ROWS: Final = 64
 LINE: Final = 64
 """Sections begin at multiples of a cache line, bytes."""
 IN_ENV: Final = (
-    "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "aheads", "buckets",
-    "edges", "timers", "heap", "contexts", "sets", "log",
+    "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "producers", "aheads",
+    "buckets", "edges", "timers", "heap", "contexts", "sets", "log",
 )  # fmt: skip
 IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "used", "classes", "kinds", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
@@ -170,6 +170,7 @@ class Arena:
                 "grids",
                 "launches",
                 "flights",
+                "producers",
                 "edges",
                 "aheads",
             ):
@@ -182,7 +183,7 @@ class Arena:
         env["once_ps"] = -1
         env["power_w"] = problem.gpu.power.idle_w
         sections["buckets"]["value"] = layout.NONE
-        for name in ("running_first", "running_last", "started_first", "started_last"):
+        for name in ("started_first", "started_last", "copy_first"):
             env[name] = layout.NONE
         for engine in ("engine_first_0", "engine_first_1", "engine_last_0", "engine_last_1"):
             env[engine] = layout.NONE
@@ -467,6 +468,7 @@ def _allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
         "launches": (layout.LAUNCH, sizes.launches),
         "flights": (layout.FLIGHT, sizes.launches),
         "buckets": (layout.NUMBER, sizes.buckets),
+        "producers": (layout.PRODUCER, sizes.launches),
         "aheads": (layout.AHEAD, sizes.aheads),
         "edges": (layout.EDGE, sizes.edges),
         "log": (layout.LOG, sizes.log),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import clients, flight_of, flights, launches, problem, stream_rows, streams
+from gpusched_env.devices.compiled.access import clients, flight_of, launches, problem, stream_rows, streams
 from gpusched_env.devices.compiled.ahead import come_forward
 from gpusched_env.devices.compiled.context import context_of, settle
 from gpusched_env.devices.compiled.finishing import vanish
@@ -12,7 +12,7 @@ from gpusched_env.devices.compiled.layout import NONE, PREEMPTION_BEGINS
 from gpusched_env.devices.compiled.lists import add_running, remove_pending
 from gpusched_env.devices.compiled.preemption import begin_preemption
 from gpusched_env.devices.compiled.record import log_decision
-from gpusched_env.devices.compiled.slots import holds, slot_of, take_flight
+from gpusched_env.devices.compiled.slots import holds, slot_of
 from gpusched_env.devices.compiled.timing import arm_preemption
 from gpusched_env.scheduling.commands import LAUNCH, NOTHING, PREEMPT, REJECT, SET_PARTITION, STREAM_S_OWN
 from gpusched_env.workload.host import reject as reject_job
@@ -50,10 +50,9 @@ def carry_out(w):
 @inlined
 def own_priority(w, launch):
     """The priority of a launch's stream; a child without one has its parent's."""
-    flight = flight_of(w, launch)
-    if flight.stream != NONE:
-        return stream_rows(w, flight.stream).priority
-    return flights(w, launch.parent).priority if holds(w, launch.parent, launch.parent_id) else 0
+    if launch.stream != NONE:
+        return stream_rows(w, launch.stream).priority
+    return launches(w, launch.parent).priority if holds(w, launch.parent, launch.parent_id) else 0
 
 
 @called
@@ -64,20 +63,17 @@ def launch(w):
     client = clients(w, kernel.tenant)
     again = kernel.flight != NONE
     if not again:
-        take_flight(w, slot)
-    flight = flight_of(w, kernel)
-    if not again:
-        flight.stream = w.command_stream if w.command_stream != NONE else kernel.row
-    flight.priority = own_priority(w, kernel) if w.command_choice == STREAM_S_OWN else w.command_choice
-    flight.partition_first = client.partition_first
-    flight.partition_sms = client.partition_sms
+        kernel.stream = w.command_stream if w.command_stream != NONE else kernel.row
+    kernel.priority = own_priority(w, kernel) if w.command_choice == STREAM_S_OWN else w.command_choice
+    kernel.partition_first = client.partition_first
+    kernel.partition_sms = client.partition_sms
     if w.command_sms > 0:
         whole = w.command_sms == problem(w).sms
         first = 0 if whole else w.command_first
         if w.begun == 1 and (first != client.partition_first or w.command_sms != client.partition_sms):
             w.busy_until_ps = max(w.busy_until_ps, w.now_ps) + problem(w).partition_change_ps
-        flight.partition_first = first
-        flight.partition_sms = w.command_sms
+        kernel.partition_first = first
+        kernel.partition_sms = w.command_sms
     w.begun = 1
     log_decision(w, LAUNCH, kernel.id)
     launch_at(w, slot, charge(w), again)
@@ -90,19 +86,18 @@ def launch_at(w, slot, at_ps, again):
     ``again``: it was launched before, and preempted.
     """
     launch = launches(w, slot)
-    flight = flight_of(w, launch)
     remove_pending(w, slot)
     add_running(w, slot)
     wake_slicer(w)
-    launch.after = NONE
     if again:
-        last = come_back(w, slot, at_ps)
-    else:
-        if flight.stream != NONE:
-            streams(w, flight.stream).priority = flight.priority
-        last = hand_over(w, slot, at_ps, slot)
-    hand_over_copies(w, launch.after, at_ps, last)
-    if not again and launch.row != NONE:
+        come_back(w, slot, at_ps)
+        hand_over_copies(w, at_ps)
+        return
+    if launch.stream != NONE:
+        streams(w, launch.stream).priority = launch.priority
+    hand_over(w, slot, at_ps)
+    hand_over_copies(w, at_ps)
+    if launch.row != NONE:
         streams(w, launch.row).window -= 1
         come_forward(w, launch.row, at_ps)
 

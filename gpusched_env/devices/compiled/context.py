@@ -14,6 +14,7 @@ from gpusched_env.devices.compiled.access import (
     launches,
     ops,
     problem,
+    producers,
     queue,
     resident,
     rows,
@@ -40,8 +41,7 @@ def context_of(w, tenant):
 @inlined
 def channel_of(w, x, launch):
     """The hardware queue of a launch: its stream's, beside it for a graph's branches, its own for a child."""
-    flight = flight_of(w, launch)
-    row = launch.id if flight.stream == NONE else flight.stream + ops(w, launch.op).branch
+    row = launch.id if launch.stream == NONE else launch.stream + ops(w, launch.op).branch
     return channels(x, row % problem(w).channels)
 
 
@@ -120,12 +120,12 @@ def add_grid(w, x, slot):
     grid.carveout = kernel.carveout_bytes
     grid.fit = kernel.blocks_per_sm
     grid.total = kernel.grid_blocks
-    grid.waiting = launch.blocks if launch.blocks >= 0 else kernel.grid_blocks
+    grid.waiting = flight.blocks if flight.blocks >= 0 else kernel.grid_blocks
     grid.resident = 0
     grid.saved = flight.saved
-    grid.priority = flight.priority
-    grid.first = flight.partition_first
-    grid.sms = flight.partition_sms
+    grid.priority = launch.priority
+    grid.first = launch.partition_first
+    grid.sms = launch.partition_sms
     grid.begun = 0
     grid.told = 0
     grid.serial = x.serial
@@ -139,10 +139,11 @@ def add_grid(w, x, slot):
     grid.spread = kernel.spread
     grid.saved_left = flight.saved_left
     grid.producer = NONE
-    if holds(w, launch.tile_slot, launch.tile_id):
-        grid.producer = launch.tile_slot
-        grid.producer_id = launch.tile_id
-        grid.producer_blocks = kernels(w, ops(w, launches(w, launch.tile_slot).op).identity).grid_blocks
+    producer = producers(w, slot)
+    if op.tiles >= 0 and holds(w, producer.slot, producer.id):
+        grid.producer = producer.slot
+        grid.producer_id = producer.id
+        grid.producer_blocks = kernels(w, ops(w, launches(w, producer.slot).op).identity).grid_blocks
         x.tiles += 1
     x.serial += 1
     enqueue(x, number)
@@ -266,7 +267,7 @@ def end_grid(w, x, grid):
     flight = flight_of(w, launch)
     waiting = grid.waiting
     if waiting > 0:
-        launch.blocks = waiting
+        flight.blocks = waiting
         flight.saved = grid.saved
         flight.saved_left = grid.saved_left
     remove_grid(w, x, grid)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from gpusched_env.devices.compiled.access import edges, flight_of, flights, launches, ops, problem, streams
 from gpusched_env.devices.compiled.ahead import vanish_ahead
-from gpusched_env.devices.compiled.issuing import GRAPH, hand_over_copies, is_scheduled, tell_pending, wake_slicer
+from gpusched_env.devices.compiled.issuing import (
+    GRAPH,
+    add_copy,
+    be_due,
+    hand_over_copies,
+    is_scheduled,
+    tell_pending,
+    wake_slicer,
+)
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING, STREAMS
+from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING
 from gpusched_env.devices.compiled.lists import add_pending, remove_pending, remove_running
 from gpusched_env.devices.compiled.record import log_kernel
 from gpusched_env.devices.compiled.slots import drop_edges_in, free_launch, holds
-from gpusched_env.devices.compiled.timing import arm_launch, launch_s, stop
+from gpusched_env.devices.compiled.timing import launch_s, stop
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.workload.host import operation_finished
 
@@ -85,28 +93,30 @@ def go(w, slot):
 def release(w, slot):
     """What waits for a launch learns that it has ended, or has vanished."""
     source = launches(w, slot)
-    source_flight = flight_of(w, source)
-    node = is_node(w, source)
+    if source.next != NONE:
+        launches(w, source.next).previous = NONE
+        move_up(w, source, source.next)
     number = source.edges_out
     while number != NONE:
         edge = edges(w, number)
         if holds(w, edge.target, edge.target_id):
-            launch = launches(w, edge.target)
-            flight = flight_of(w, launch)
-            launch.upstream -= 1
-            if launch.state == LAUNCHED:
-                gap_ps = ops(w, launch.op).gap_ps
-                same = (
-                    source.flight != NONE
-                    and flight.stream == source_flight.stream
-                    and flight.priority == source_flight.priority
-                )
-                if not same and not node:
-                    gap_ps = max(gap_ps, problem(w).event_latency_ps)
-                flight.ready_ps = max(flight.ready_ps, w.now_ps + gap_ps)
-                if launch.upstream == 0:
-                    arm_launch(w, edge.target, flight.ready_ps, STREAMS)
+            move_up(w, source, edge.target)
         number = edge.next_out
+
+
+@called
+def move_up(w, source, slot):
+    """A launch waits for ``source`` no more; if it has been launched and waits for nothing else, it is due."""
+    launch = launches(w, slot)
+    launch.upstream -= 1
+    if launch.state == LAUNCHED:
+        gap_ps = ops(w, launch.op).gap_ps
+        same = launch.stream == source.stream and launch.priority == source.priority
+        if not same and not is_node(w, source):
+            gap_ps = max(gap_ps, problem(w).event_latency_ps)
+        launch.ready_ps = max(launch.ready_ps, w.now_ps + gap_ps)
+        if launch.upstream == 0:
+            be_due(w, slot)
 
 
 @called
@@ -156,22 +166,23 @@ def vanish(w, tenant, number):
 def let_go_on(w, slot):
     """What waits for a launch that vanishes is not held up by it; copies of other jobs are launched."""
     gone = launches(w, slot)
-    first = NONE
-    last = NONE
+    if gone.next != NONE:
+        let_one_go_on(w, gone, gone.next)
     number = gone.edges_out
     while number != NONE:
         edge = edges(w, number)
         if holds(w, edge.target, edge.target_id):
-            target = launches(w, edge.target)
-            if target.state == PENDING:
-                target.unlaunched -= 1
-                mine = target.job == gone.job and target.tenant == gone.tenant
-                if target.unlaunched == 0 and not mine and not is_scheduled(ops(w, target.op).kind):
-                    target.after = NONE
-                    if first == NONE:
-                        first = edge.target
-                    else:
-                        launches(w, last).after = edge.target
-                    last = edge.target
+            let_one_go_on(w, gone, edge.target)
         number = edge.next_out
-    hand_over_copies(w, first, w.now_ps, last)
+    hand_over_copies(w, w.now_ps)
+
+
+@inlined
+def let_one_go_on(w, gone, slot):
+    """A launch is not held up by one that vanishes; of the same job it vanishes, too."""
+    launch = launches(w, slot)
+    if launch.state == PENDING:
+        launch.unlaunched -= 1
+        mine = launch.job == gone.job and launch.tenant == gone.tenant
+        if launch.unlaunched == 0 and not mine and not is_scheduled(ops(w, launch.op).kind):
+            add_copy(w, slot)

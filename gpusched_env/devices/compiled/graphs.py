@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpusched_env.devices.compiled.access import afters, flight_of, launches, ops, problem
 from gpusched_env.devices.compiled.finishing import is_node
+from gpusched_env.devices.compiled.issuing import be_due
 from gpusched_env.devices.compiled.jit import called
 from gpusched_env.devices.compiled.layout import HIDDEN, LAUNCHED, PENDING, READY, STREAMS
 from gpusched_env.devices.compiled.lists import add_pending, note_start
@@ -16,29 +17,26 @@ from gpusched_env.hardware.clock import NEVER
 def begin_graph(w, slot):
     """A graph is ready: its nodes become launches, and those that wait for none are ready at once."""
     graph = launches(w, slot)
-    graph_flight = flight_of(w, graph)
     op = ops(w, graph.op)
     graph.state = READY
-    graph_flight.offspring = op.nodes
+    flight_of(w, graph).offspring = op.nodes
     first = w.ids
     newest = slot
     for i in range(op.nodes):
         number = new_launch(w, next_id(w), op.first_node + i, graph.tenant, graph.job)
-        take_flight(w, number)
         node = launches(w, number)
-        flight = flight_of(w, node)
         node.state = LAUNCHED
         node.parent = slot
         node.parent_id = graph.id
-        flight.stream = graph_flight.stream
-        flight.priority = graph_flight.priority
-        flight.partition_first = graph_flight.partition_first
-        flight.partition_sms = graph_flight.partition_sms
+        node.stream = graph.stream
+        node.priority = graph.priority
+        node.partition_first = graph.partition_first
+        node.partition_sms = graph.partition_sms
         node.arrived_ps = graph.arrived_ps
         node.deadline_ps = graph.deadline_ps
         node.issued_ps = graph.issued_ps
-        flight.launched_ps = graph_flight.launched_ps
-        flight.ready_ps = w.now_ps
+        node.launched_ps = graph.launched_ps
+        node.ready_ps = w.now_ps
         # The nodes before it, newest first: found by their ids.
         node.before = newest
         own = ops(w, node.op)
@@ -49,7 +47,7 @@ def begin_graph(w, slot):
                 other = launches(w, other).before
             add_edge(w, other, number)
         if node.upstream == 0:
-            arm_launch(w, number, w.now_ps, STREAMS)
+            be_due(w, number)
         newest = number
 
 

@@ -14,6 +14,7 @@ from gpusched_env.devices.compiled.access import (
     marks,
     ops,
     problem,
+    producers,
     queues,
     streams,
 )
@@ -53,29 +54,25 @@ def make_launch(w, id_, place, tenant, number):
     launch.deadline_ps = jobs(w, tenant, number).deadline_ps
     stream = streams(w, op.stream)
     if holds(w, stream.last_slot, stream.last_id):
-        launch.queue_slot = stream.last_slot
-        launch.queue_id = stream.last_id
-        wait_for(w, slot, stream.last_slot)
+        before = launches(w, stream.last_slot)
+        before.next = slot
+        launch.previous = stream.last_slot
+        launch.upstream = 1
+        launch.unlaunched = 1 if before.state == PENDING else 0
     for i in range(op.afters):
         mark = marks(w, tenant, afters(w, op.first_after + i))
-        if mark.finished == 0 and mark.launch != launch.queue_id:
-            wait_for(w, slot, mark.slot)
+        if mark.finished == 0 and mark.slot != launch.previous:
+            add_edge(w, mark.slot, slot)
+            if launches(w, mark.slot).state == PENDING:
+                launch.unlaunched += 1
     if op.tiles >= 0:
         mark = marks(w, tenant, op.tiles)
-        if mark.finished == 0:
-            launch.tile_slot = mark.slot
-            launch.tile_id = mark.launch
+        producer = producers(w, slot)
+        producer.slot = mark.slot if mark.finished == 0 else NONE
+        producer.id = mark.launch
     stream.last_slot = slot
     stream.last_id = launch.id
     return slot
-
-
-@inlined
-def wait_for(w, slot, source):
-    """A new launch waits for an unfinished one."""
-    add_edge(w, source, slot)
-    if launches(w, source).state == PENDING:
-        launches(w, slot).unlaunched += 1
 
 
 @called
@@ -89,84 +86,118 @@ def settle_issue(w, slot, at_ps):
         if launch.unlaunched == 0:
             w.awake = 1
     elif launch.unlaunched == 0:
-        launch.after = NONE
-        hand_over_copies(w, slot, at_ps, slot)
+        add_copy(w, slot)
+        hand_over_copies(w, at_ps)
 
 
 @called
-def hand_over_copies(w, first, at_ps, last):
-    """Launch copies that wait for nothing pending, a list by ``after`` up to ``last``, and those that they held up."""
-    while first != NONE:
-        take_flight(w, first)
-        launch = launches(w, first)
-        flight = flight_of(w, launch)
-        flight.stream = launch.row
-        flight.priority = streams(w, launch.row).priority
-        last = hand_over(w, first, at_ps, last)
-        first = launch.after
+def add_copy(w, slot):
+    """Nothing that a copy waits for is pending: it is to be handed over (:func:`hand_over_copies`)."""
+    launches(w, slot).after = NONE
+    if w.copy_first == NONE:
+        w.copy_first = slot
+    else:
+        launches(w, w.copy_last).after = slot
+    w.copy_last = slot
 
 
 @called
-def hand_over(w, slot, at_ps, last):
-    """Pass a launch to the queue that it names; copies that it held up are put behind ``last`` in a list by ``after``.
+def hand_over_copies(w, at_ps):
+    """Launch the copies that are to be, and those that they held up."""
+    while w.copy_first != NONE:
+        slot = w.copy_first
+        launch = launches(w, slot)
+        w.copy_first = launch.after
+        launch.stream = launch.row
+        launch.priority = streams(w, launch.row).priority
+        hand_over(w, slot, at_ps)
 
-    Returns:
-        the last of that list.
-    """
+
+@called
+def hand_over(w, slot, at_ps):
+    """Pass a launch to the queue that it names; copies that it held up are to follow it."""
     launch = launches(w, slot)
-    flight = flight_of(w, launch)
     launch.state = LAUNCHED
-    flight.launched_ps = at_ps
-    flight.ready_ps = at_ps + problem(w).launch_latency_ps
-    if flight.stream != NONE:
-        queue = queues(w, flight.stream, flight.priority)
-        if holds(w, queue.last_slot, queue.last_id) and queue.last_id != launch.queue_id:
+    launch.launched_ps = at_ps
+    launch.ready_ps = at_ps + problem(w).launch_latency_ps
+    if launch.stream != NONE:
+        queue = queues(w, launch.stream, launch.priority)
+        if holds(w, queue.last_slot, queue.last_id) and not follows(w, launch, queue.last_slot):
             add_edge(w, queue.last_slot, slot)
         queue.last_slot = slot
         queue.last_id = launch.id
-    last = tell_launched(w, slot, last)
+    tell_launched(w, slot)
     if launch.upstream == 0:
-        arm_launch(w, slot, max(flight.ready_ps, w.now_ps), STREAMS)
-    return last
+        be_due(w, slot)
+
+
+@inlined
+def follows(w, launch, slot):
+    """Whether a launch waits for an unfinished one anyway: it comes before it in its program's stream.
+
+    A stream is an unbroken line of waiting unless some of it can vanish.
+    """
+    if launch.previous == slot:
+        return True
+    return launch.previous != NONE and launches(w, slot).row == launch.row and problem(w).rejects == 0
+
+
+@inlined
+def be_due(w, slot):
+    """Nothing is before a launch any more: it goes on when it is ready."""
+    take_flight(w, slot)
+    arm_launch(w, slot, max(launches(w, slot).ready_ps, w.now_ps), STREAMS)
 
 
 @called
-def tell_launched(w, slot, last):
-    """What waits for a launch learns that it is pending no more; see :func:`hand_over`."""
+def tell_launched(w, slot):
+    """What waits for a launch learns that it is pending no more; copies are to follow it."""
+    if launches(w, slot).next != NONE:
+        hear_launched(w, launches(w, slot).next)
     number = launches(w, slot).edges_out
     while number != NONE:
         edge = edges(w, number)
         if holds(w, edge.target, edge.target_id):
-            target = launches(w, edge.target)
-            if target.state == PENDING:
-                target.unlaunched -= 1
-                if target.unlaunched == 0 and not is_scheduled(ops(w, target.op).kind):
-                    launches(w, last).after = edge.target
-                    target.after = NONE
-                    last = edge.target
+            hear_launched(w, edge.target)
         number = edge.next_out
-    return last
+
+
+@inlined
+def hear_launched(w, slot):
+    """One thing less that a launch waits for is pending."""
+    launch = launches(w, slot)
+    if launch.state == PENDING:
+        launch.unlaunched -= 1
+        if launch.unlaunched == 0 and not is_scheduled(ops(w, launch.op).kind):
+            add_copy(w, slot)
 
 
 @called
 def tell_pending(w, slot):
     """What waits for a launch learns that it is pending again."""
+    if launches(w, slot).next != NONE:
+        hear_pending(w, launches(w, slot).next)
     number = launches(w, slot).edges_out
     while number != NONE:
         edge = edges(w, number)
-        if holds(w, edge.target, edge.target_id) and launches(w, edge.target).state == PENDING:
-            launches(w, edge.target).unlaunched += 1
+        if holds(w, edge.target, edge.target_id):
+            hear_pending(w, edge.target)
         number = edge.next_out
+
+
+@inlined
+def hear_pending(w, slot):
+    """One thing more that a launch waits for is pending."""
+    if launches(w, slot).state == PENDING:
+        launches(w, slot).unlaunched += 1
 
 
 @called
 def come_back(w, slot, at_ps):
     """A preempted kernel goes back to its place, which was kept; what was saved of it is read back first."""
     launch = launches(w, slot)
-    flight = flight_of(w, launch)
     launch.state = LAUNCHED
-    flight.launched_ps = at_ps
-    flight.ready_ps = at_ps + problem(w).launch_latency_ps + flight.restore_ps
-    last = tell_launched(w, slot, slot)
-    arm_launch(w, slot, max(flight.ready_ps, w.now_ps), STREAMS)
-    return last
+    launch.launched_ps = at_ps
+    launch.ready_ps = at_ps + problem(w).launch_latency_ps + flight_of(w, launch).restore_ps
+    tell_launched(w, slot)
+    arm_launch(w, slot, max(launch.ready_ps, w.now_ps), STREAMS)

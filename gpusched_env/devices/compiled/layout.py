@@ -15,7 +15,7 @@ import numpy as np
 
 from gpusched_env.hardware.records import BLOCK_DTYPE, GPU_DTYPE
 
-I8, I4, F8 = np.int64, np.int32, np.float64
+I8, I4, I2, I1, F8 = np.int64, np.int32, np.int16, np.int8, np.float64
 
 
 def _record(*groups: tuple[type, str], base: np.dtype[Any] | None = None) -> np.dtype[Any]:
@@ -85,14 +85,14 @@ REAL = _record((F8, "value"))
 
 ENV = _record(
     (I8, "address settle_at end_at dispatch_at problem_at clients_at threads_at marks_at streams_at queues_at"),
-    (I8, "randoms_at jobs_at launches_at flights_at aheads_at buckets_at edges_at timers_at heap_at contexts_at"),
-    (I8, "sets_at log_at"),
+    (I8, "randoms_at jobs_at launches_at flights_at producers_at aheads_at buckets_at edges_at timers_at heap_at"),
+    (I8, "contexts_at sets_at log_at"),
     (I8, "job_mask launch_room bucket_mask edge_room words log_room"),
     (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
     (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
     (I8, "heap_length free_launch free_launches free_flight free_flights free_edge free_edges free_ahead free_aheads"),
     (I8, "pending short short_ps"),
-    (I8, "running_first running_last started_first started_last"),
+    (I8, "started_first started_last copy_first copy_last"),
     (I8, "log_rows detail slicer_context slicer_asleep slicer_switching slicer_lonely"),
     (I8, "engine_busy_0 engine_busy_1 engine_first_0 engine_first_1 engine_last_0 engine_last_1 busy_sms"),
     (I8, "now_ps done_ps timer_ps busy_until_ps once_ps slice_end_ps gpu_since_ps"),
@@ -108,8 +108,8 @@ ENV = _record(
   ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none).
 * ``once_ps``: when a command was last given that is legal once at an instant.
 * ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``short``: 1 if some
-  that had come into the window at ``short_ps`` found no slot; ``running_*``: ends of the list of launched, unfinished
-  kernels and graphs, in order of launch.
+  that had come into the window at ``short_ps`` found no slot; ``started_*``: ends of the list of kernels and graphs
+  that have started and not finished, in order of launch; ``copy_*``: of copies that are to be handed over.
 * ``slicer_*``: the context that has the GPU, and what the slicer waits for; ``engine_*``: copy engines and the
   launches that wait for them; ``traffic``, ``power_w``, ``busy_sms``: the meter's rates.
 """
@@ -117,7 +117,7 @@ ENV = _record(
 CLIENT = _record(
     (I8, "arrived first taken completed rejected due_job host_job busy first_thread threads outstanding slo_misses"),
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
-    (I8, "partition_first partition_sms"),
+    (I8, "partition_first partition_sms cursor"),
     (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
 )
@@ -126,7 +126,8 @@ CLIENT = _record(
 Jobs are numbered in order of arrival: ``first`` is the oldest that is not gone, ``taken`` the next for the host,
 ``arrived`` the next to arrive; ``host_job`` is in service (-1: none), ``busy`` of its threads have not done with it.
 ``outstanding``: operations of its hosts that have not finished. ``pending_*``, ``running_*``: ends of the lists of its
-launches that wait for the scheduler (in order of id), and of launched ones (in order of launch).
+launches that wait for the scheduler (in order of id), and of launched ones (in order of launch);
+``cursor``: scratch, a place in the latter.
 ``partition_sms``: all of the GPU's without a partition."""
 
 THREAD = _record((I8, "tenant op end state"))
@@ -144,42 +145,44 @@ JOB = _record(
 """A job that is not gone, by number."""
 
 LAUNCH = _record(
-    (I8, "id parent_id queue_id tile_id issued_ps arrived_ps deadline_ps"),
-    (I4, "op tenant job state row parent blocks flight upstream unlaunched edges_out edges_out_last edges_in"),
-    (I4, "queue_slot tile_slot before after namesake"),
+    (I8, "id ready_ps"),
+    (I4, "op job upstream unlaunched before after previous next flight"),
+    (I2, "tenant row stream partition_first partition_sms"),
+    (I1, "state priority"),
+    (I8, "issued_ps launched_ps order arrived_ps deadline_ps parent_id"),
+    (I4, "parent edges_out edges_in namesake"),
 )
-"""An unfinished launch, by slot.
+"""An unfinished launch, by slot. Many of them may wait: two cache lines each, the first for what others touch.
 
-* ``parent``: slot of the graph that it is a node of, or of the kernel that launched it; -1: none. ``row``: its
-  program's stream (-1: none). ``blocks`` to run when it is next put on the device (-1: all).
-* ``flight``: slot of the rest of it, :data:`FLIGHT`; -1: it has never been launched. What is pending and has one is
-  pending again, after a preemption.
+* ``tenant``, ``job``, ``row``: whose it is, and its program's stream (-1: none); ``stream``: the one that it was
+  launched into (-1: none yet, or none), ``priority`` there; ``partition_*``: SMs that it is confined to.
+* ``before``, ``after``: in its tenant's list of pending ones, or of launched ones; ``previous``, ``next``: unfinished
+  ones before and behind it in its program's stream; ``namesake``: the next in its bucket, see ``buckets``.
 * ``upstream``: unfinished launches that it waits for, ``unlaunched`` those of them that are pending; ``edges_*``: first
-  edges to what waits for it and to what it waits for; ``queue_*``: what was before it in its program's stream.
-* ``before``, ``after``: in its tenant's list of pending ones; ``namesake``: the next in its bucket, see ``buckets``.
-* ``arrived_ps``, ``deadline_ps``: of its job; ``tile_*``: the launch whose tiles its blocks wait for.
+  edges to what waits for it and to what it waits for, other than ``next`` and ``previous``.
+* ``parent``: slot of the graph that it is a node of, or of the kernel that launched it; -1: none.
+* ``flight``: slot of the rest of it, :data:`FLIGHT`; -1: it has something before it. What is pending and has one is
+  pending again, after a preemption.
+* ``ready_ps``: earliest start; ``order`` of launch; ``arrived_ps``, ``deadline_ps``: of its job.
 """
 
 FLIGHT = _record(
-    (I8, "started_ps ready_ps ran_ps launched_ps"),
-    (I4, "slot stream priority grid running_before running_after mine_before mine_after"),
-    (I8, "order first_started_ps preempted_ps"),
-    (I4, "started_before started_after behind partition_first partition_sms preempting preemptions offspring"),
-    (I4, "done_blocks saved"),
-    (I8, "restore_ps dead_ps"),
+    (I8, "started_ps ran_ps first_started_ps preempted_ps restore_ps dead_ps"),
     (F8, "saved_left"),
-    (I4, "mode save_first save_sms"),
+    (I4, "slot grid behind started_before started_after offspring done_blocks blocks saved"),
+    (I4, "preempting preemptions mode save_first save_sms"),
 )
-"""What there is to know of a launch from when it is first launched until it has finished.
+"""What there is to know of a launch from when nothing is before it any more until it has finished.
 
-* ``slot``: of the launch; ``stream``: the one that it was launched into. ``behind``: the launch next in its hardware
-  queue, or at its engine. ``running_*``: its neighbours among all launched ones, ``mine_*`` among its tenant's,
-  ``started_*`` among those that have started, in order of launch.
-* ``grid``: slot among the resident grids (-1: none); ``offspring``: nodes or children that have not finished;
-  ``done_blocks``: most blocks that had ended when it left the SMs.
-* ``ready_ps``: earliest start; ``started_ps``: of its first block since it was launched last; ``ran_ps``: what it ran
-  before that.
+* ``slot``: of the launch; ``grid``: its slot among the resident grids (-1: none). ``behind``: the launch next in its
+  hardware queue, or at its engine. ``started_*``: its neighbours among those that have started, in order of launch.
+* ``offspring``: nodes or children that have not finished; ``blocks`` to run when it is next put on the device (-1:
+  all); ``done_blocks``: most blocks that had ended when it left the SMs.
+* ``started_ps``: of its first block since it was launched last; ``ran_ps``: what it ran before that.
 """
+
+PRODUCER = _record((I8, "id slot"))
+"""The launch whose tiles a launch's blocks wait for, by slot of the latter; of operations with ``tiles``."""
 
 AHEAD = _record((I8, "id issued_ps"), (I4, "op job after"))
 """What a host has issued into a stream that goes ``in_line``, behind the scheduler's window: it becomes a launch when

@@ -57,23 +57,15 @@ def remove_pending(w, slot):
 def add_running(w, slot):
     """A kernel or graph was launched."""
     launch = launches(w, slot)
-    flight = flight_of(w, launch)
     client = clients(w, launch.tenant)
-    flight.order = w.launch_count
+    launch.order = w.launch_count
     w.launch_count += 1
-    flight.running_before = w.running_last
-    flight.running_after = NONE
-    if w.running_last == NONE:
-        w.running_first = slot
-    else:
-        flights(w, w.running_last).running_after = slot
-    w.running_last = slot
-    flight.mine_before = client.running_last
-    flight.mine_after = NONE
+    launch.before = client.running_last
+    launch.after = NONE
     if client.running_last == NONE:
         client.running_first = slot
     else:
-        flights(w, client.running_last).mine_after = slot
+        launches(w, client.running_last).after = slot
     client.running_last = slot
     client.kernels_launched += 1
     client.launched_profiled_us += left_to_run_us(w, launch)
@@ -83,26 +75,17 @@ def add_running(w, slot):
 def remove_running(w, slot):
     """A kernel or graph has finished, or is pending again."""
     launch = launches(w, slot)
-    flight = flight_of(w, launch)
     client = clients(w, launch.tenant)
-    if flight.running_before == NONE:
-        w.running_first = flight.running_after
+    if launch.before == NONE:
+        client.running_first = launch.after
     else:
-        flights(w, flight.running_before).running_after = flight.running_after
-    if flight.running_after == NONE:
-        w.running_last = flight.running_before
+        launches(w, launch.before).after = launch.after
+    if launch.after == NONE:
+        client.running_last = launch.before
     else:
-        flights(w, flight.running_after).running_before = flight.running_before
-    if flight.mine_before == NONE:
-        client.running_first = flight.mine_after
-    else:
-        flights(w, flight.mine_before).mine_after = flight.mine_after
-    if flight.mine_after == NONE:
-        client.running_last = flight.mine_before
-    else:
-        flights(w, flight.mine_after).mine_before = flight.mine_before
+        launches(w, launch.after).before = launch.before
     client.kernels_launched -= 1
-    if flight.started_ps < NEVER:
+    if flight_of(w, launch).started_ps < NEVER:
         remove_started(w, slot)
     # The sum starts anew when nothing is launched, so that rounding does not pile up.
     left_us = left_to_run_us(w, launch)
@@ -113,7 +96,7 @@ def remove_running(w, slot):
 def left_to_run_us(w, launch):
     """Profiled duration of a launch, less what it ran before it was preempted."""
     profiled_us = kernels(w, ops(w, launch.op).identity).profiled_us
-    return profiled_us - min(profiled_us, flight_of(w, launch).ran_ps / 1e6)
+    return profiled_us if launch.flight == NONE else profiled_us - min(profiled_us, flight_of(w, launch).ran_ps / 1e6)
 
 
 @called
@@ -125,7 +108,7 @@ def note_start(w, slot):
         return
     flight.started_ps = w.now_ps
     before = w.started_last
-    while before != NONE and flights(w, before).order > flight.order:
+    while before != NONE and launches(w, before).order > launch.order:
         before = flights(w, before).started_before
     flight.started_before = before
     if before == NONE:

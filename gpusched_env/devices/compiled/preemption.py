@@ -90,7 +90,7 @@ def take_off(w, slot, keeps_progress):
     grid = grids(x, flight.grid)
     settle(w, x)
     evict(x, flight.grid)
-    launch.blocks = grid.waiting if keeps_progress else NONE
+    flight.blocks = grid.waiting if keeps_progress else NONE
     flight.saved = grid.saved if keeps_progress else 0
     flight.saved_left = grid.saved_left if keeps_progress else 1.0
     remove_grid(w, x, grid)

@@ -65,12 +65,12 @@ def log_kernel(w, launch):
     row.c3 = launch.job
     row.c4 = ops(w, launch.op).identity
     row.c5 = launch.issued_ps
-    row.c6 = flight.launched_ps
+    row.c6 = launch.launched_ps
     row.c7 = flight.first_started_ps
     row.c8 = w.now_ps
-    row.c9 = flight.priority
+    row.c9 = launch.priority
     row.c10 = flight.preemptions
-    row.c11 = flight.stream
+    row.c11 = launch.stream
     row.c12 = launch.parent_id
 
 

@@ -25,17 +25,15 @@ def new_launch(w, id_, op, tenant, job):
     launch.parent = NONE
     launch.parent_id = NONE
     launch.row = NONE
-    launch.blocks = NONE
+    launch.stream = NONE
+    launch.priority = 0
+    launch.previous = NONE
+    launch.next = NONE
     launch.flight = NONE
     launch.upstream = 0
     launch.unlaunched = 0
     launch.edges_out = NONE
-    launch.edges_out_last = NONE
     launch.edges_in = NONE
-    launch.queue_slot = NONE
-    launch.queue_id = NONE
-    launch.tile_slot = NONE
-    launch.tile_id = NONE
     launch.issued_ps = w.now_ps
     return slot
 
@@ -57,8 +55,6 @@ def take_flight(w, slot):
     w.free_flights -= 1
     launches(w, slot).flight = number
     flight.slot = slot
-    flight.stream = NONE
-    flight.priority = 0
     flight.behind = NONE
     flight.grid = NONE
     flight.saved = 0
@@ -68,8 +64,7 @@ def take_flight(w, slot):
     flight.preemptions = 0
     flight.offspring = 0
     flight.done_blocks = 0
-    flight.launched_ps = NEVER
-    flight.ready_ps = 0
+    flight.blocks = NONE
     flight.started_ps = NEVER
     flight.first_started_ps = NEVER
     flight.ran_ps = 0
@@ -152,21 +147,20 @@ def add_edge(w, source, target):
     edge.source_id = a.id
     edge.target = target
     edge.target_id = b.id
-    edge.next_out = NONE
+    edge.next_out = a.edges_out
+    a.edges_out = number
     edge.next_in = b.edges_in
     b.edges_in = number
     b.upstream += 1
-    if a.edges_out == NONE:
-        a.edges_out = number
-    else:
-        edges(w, a.edges_out_last).next_out = number
-    a.edges_out_last = number
 
 
 @called
 def drop_edges_in(w, slot):
     """What a launch waits for is no longer to tell it."""
-    number = launches(w, slot).edges_in
+    gone = launches(w, slot)
+    if gone.previous != NONE:
+        launches(w, gone.previous).next = NONE
+    number = gone.edges_in
     while number != NONE:
         edge = edges(w, number)
         if holds(w, edge.source, edge.source_id):
@@ -180,6 +174,4 @@ def drop_edges_in(w, slot):
                 source.edges_out = edge.next_out
             else:
                 edges(w, before).next_out = edge.next_out
-            if source.edges_out_last == number:
-                source.edges_out_last = before
         number = edge.next_in

@@ -37,7 +37,7 @@ EMPTY = -1.0
 @inlined
 def runs(w, launch):
     """Whether a launched kernel or graph has started."""
-    return flight_of(w, launch).started_ps < NEVER
+    return launch.flight != NONE and flight_of(w, launch).started_ps < NEVER
 
 
 @inlined
@@ -90,9 +90,19 @@ def newest_rejectable(w, tenant):
 @inlined
 def elapsed_us(w, launch):
     """How long a launch has run: since its start, and before a preemption that kept its progress."""
+    if launch.flight == NONE:
+        return 0.0
     flight = flight_of(w, launch)
     since_ps = w.now_ps - flight.started_ps if flight.started_ps < NEVER else 0
     return (since_ps + flight.ran_ps) / 1e6
+
+
+@inlined
+def blocks_to_run(w, launch, kernel):
+    """Blocks of a launch that are not on the SMs: all, or what was left at a preemption."""
+    if launch.flight == NONE or flight_of(w, launch).blocks < 0:
+        return kernel.grid_blocks
+    return flight_of(w, launch).blocks
 
 
 @called
@@ -107,7 +117,7 @@ def fill_pending(w, slot, row):
     row[PendingColumn.IDENTITY] = op.identity
     row[PendingColumn.LAUNCHABLE] = 1.0 if launch.unlaunched == 0 else 0.0
     row[PendingColumn.PRIORITY] = programs(w, launch.tenant).priority
-    row[PendingColumn.BLOCKS] = launch.blocks if launch.blocks >= 0 else kernel.grid_blocks
+    row[PendingColumn.BLOCKS] = blocks_to_run(w, launch, kernel)
     row[PendingColumn.THREADS] = kernel.block_threads
     row[PendingColumn.BLOCKS_PER_SM] = kernel.blocks_per_sm
     row[PendingColumn.SMS] = kernel.uses_sms
@@ -131,42 +141,55 @@ def fill_pending(w, slot, row):
 def fill_running(w, slot, row):
     """The row of a launched, unfinished kernel or graph."""
     launch = launches(w, slot)
-    flight = flight_of(w, launch)
     op = ops(w, launch.op)
     kernel = kernels(w, op.identity)
-    x = context_of(w, launch.tenant)
     row[RunningColumn.ID] = launch.id
     row[RunningColumn.TENANT] = launch.tenant
     row[RunningColumn.JOB] = launch.job
     row[RunningColumn.IDENTITY] = op.identity
     row[RunningColumn.PRIORITY] = programs(w, launch.tenant).priority
-    row[RunningColumn.STREAM_PRIORITY] = flight.priority
-    row[RunningColumn.STARTED] = 1.0 if runs(w, launch) else 0.0
-    row[RunningColumn.PREEMPTING] = flight.preempting
-    row[RunningColumn.LAUNCHED_US] = to_us(flight.launched_ps)
-    row[RunningColumn.STARTED_US] = to_us(flight.started_ps)
+    row[RunningColumn.STREAM_PRIORITY] = launch.priority
+    row[RunningColumn.STARTED] = 0.0
+    row[RunningColumn.PREEMPTING] = 0.0
+    row[RunningColumn.LAUNCHED_US] = to_us(launch.launched_ps)
+    row[RunningColumn.STARTED_US] = np.inf
     row[RunningColumn.ELAPSED_US] = elapsed_us(w, launch)
     row[RunningColumn.BLOCKS] = kernel.grid_blocks
-    waiting = launch.blocks if launch.blocks >= 0 else kernel.grid_blocks
-    on_sms = 0
-    if launch.state == EMPTIED:
-        waiting = 0
-    elif op.kind == GRAPH:
-        waiting, on_sms = graph_blocks(w, x, slot, kernel.grid_blocks)
-    elif flight.grid != NONE:
-        waiting = waiting_blocks(x, flight.grid, w.now_ps)
-        on_sms = grids(x, flight.grid).resident
-    row[RunningColumn.BLOCKS_WAITING] = waiting
-    row[RunningColumn.BLOCKS_RESIDENT] = on_sms
+    row[RunningColumn.BLOCKS_WAITING] = blocks_to_run(w, launch, kernel)
+    row[RunningColumn.BLOCKS_RESIDENT] = 0.0
+    row[RunningColumn.PREEMPTIBLE] = 0.0
+    if launch.flight != NONE:
+        fill_flight(w, slot, row)
     row[RunningColumn.PROFILED_US] = kernel.profiled_us if kernel.profiled_us > 0.0 else np.nan
     row[RunningColumn.PROFILED_ISSUE] = kernel.issue
     row[RunningColumn.PROFILED_DRAM] = kernel.dram
     row[RunningColumn.DEADLINE_US] = to_us(launch.deadline_ps)
     row[RunningColumn.IDEMPOTENT] = kernel.idempotent
-    row[RunningColumn.PREEMPTIBLE] = 1.0 if may_preempt(w, launch) else 0.0
-    row[RunningColumn.STREAM] = flight.stream
+    row[RunningColumn.STREAM] = launch.stream
     row[RunningColumn.NODES] = kernel.nodes
     row[RunningColumn.PARENT] = launch.parent_id
+
+
+@called
+def fill_flight(w, slot, row):
+    """What there is to say of a launch that has nothing before it any more."""
+    launch = launches(w, slot)
+    flight = flight_of(w, launch)
+    op = ops(w, launch.op)
+    x = context_of(w, launch.tenant)
+    row[RunningColumn.STARTED] = 1.0 if runs(w, launch) else 0.0
+    row[RunningColumn.PREEMPTING] = flight.preempting
+    row[RunningColumn.STARTED_US] = to_us(flight.started_ps)
+    row[RunningColumn.PREEMPTIBLE] = 1.0 if may_preempt(w, launch) else 0.0
+    if launch.state == EMPTIED:
+        row[RunningColumn.BLOCKS_WAITING] = 0.0
+    elif op.kind == GRAPH:
+        waiting, on_sms = graph_blocks(w, x, slot, kernels(w, op.identity).grid_blocks)
+        row[RunningColumn.BLOCKS_WAITING] = waiting
+        row[RunningColumn.BLOCKS_RESIDENT] = on_sms
+    elif flight.grid != NONE:
+        row[RunningColumn.BLOCKS_WAITING] = waiting_blocks(x, flight.grid, w.now_ps)
+        row[RunningColumn.BLOCKS_RESIDENT] = grids(x, flight.grid).resident
 
 
 @called
@@ -273,13 +296,15 @@ def show_running(w, out):
         filled += 1
         slot = flights(w, slot).started_after
     filled = show_first_ones(w, filled, out)
-    slot = w.running_first
-    while slot != NONE and filled < room:
+    begin_merge(w)
+    while filled < room:
+        slot = next_launched(w)
+        if slot == NONE:
+            break
         launch = launches(w, slot)
         if not runs(w, launch) and clients(w, launch.tenant).running_first != slot:
             fill_running(w, slot, out[filled])
             filled += 1
-        slot = flight_of(w, launch).running_after
     for place in range(filled, room):
         out[place, RunningColumn.ID] = EMPTY
 
@@ -293,16 +318,36 @@ def show_first_ones(w, filled, out):
         best = NONE
         for tenant in range(tenants):
             slot = clients(w, tenant).running_first
-            if slot == NONE or runs(w, launches(w, slot)) or flights(w, slot).order <= last:
+            if slot == NONE or runs(w, launches(w, slot)) or launches(w, slot).order <= last:
                 continue
-            if best == NONE or flights(w, slot).order < flights(w, best).order:
+            if best == NONE or launches(w, slot).order < launches(w, best).order:
                 best = slot
         if best == NONE:
             break
         fill_running(w, best, out[filled])
-        last = flights(w, best).order
+        last = launches(w, best).order
         filled += 1
     return filled
+
+
+@inlined
+def begin_merge(w):
+    """Begin to walk through all launched ones in order of launch (:func:`next_launched`)."""
+    for tenant in range(problem(w).tenants):
+        clients(w, tenant).cursor = clients(w, tenant).running_first
+
+
+@called
+def next_launched(w):
+    """The launched one next in order of launch among all tenants'; -1: there is no more."""
+    best = NONE
+    for tenant in range(problem(w).tenants):
+        slot = clients(w, tenant).cursor
+        if slot != NONE and (best == NONE or launches(w, slot).order < launches(w, best).order):
+            best = slot
+    if best != NONE:
+        clients(w, launches(w, best).tenant).cursor = launches(w, best).after
+    return best
 
 
 @called
@@ -340,6 +385,12 @@ def list_dependencies(w, lookahead, out):
                         out[rows, DependencyColumn.WAITS_FOR] = edge.source_id
                     rows += 1
                 number = edge.next_in
+            before = launches(w, slot).previous
+            if before != NONE:
+                if rows < out.shape[0]:
+                    out[rows, DependencyColumn.LAUNCH] = launches(w, slot).id
+                    out[rows, DependencyColumn.WAITS_FOR] = launches(w, before).id
+                rows += 1
             listed += 1
             slot = launches(w, slot).after
     return rows
@@ -348,12 +399,13 @@ def list_dependencies(w, lookahead, out):
 @called
 def list_running(w, out):
     """Rows of launched, unfinished kernels and graphs, in order of launch."""
-    slot = w.running_first
+    begin_merge(w)
+    slot = next_launched(w)
     rows = 0
     while slot != NONE:
         fill_running(w, slot, out[rows])
         rows += 1
-        slot = flights(w, slot).running_after
+        slot = next_launched(w)
 
 
 @called
