@@ -11,6 +11,7 @@ _problem = records(layout.PROBLEM)
 _program = records(layout.PROGRAM)
 _kernel = records(layout.KERNEL)
 _op = records(layout.OP)
+_copy = records(layout.COPY)
 _variant = records(layout.VARIANT)
 _number = records(layout.NUMBER)
 _real = records(layout.REAL)
@@ -62,6 +63,11 @@ def kernels(w, identity):
 @inlined
 def ops(w, number):
     return _op(problem(w).ops_at, number)
+
+
+@inlined
+def copies(w, number):
+    return _copy(problem(w).copies_at, number)
 
 
 @inlined
@@ -154,12 +160,6 @@ def flight_of(w, launch):
 def flights(w, slot):
     """The flight of the launch in a slot, which has one."""
     return _flight(w.flights_at, launches(w, slot).flight)
-
-
-@inlined
-def buckets(w, id_):
-    """Where the list of launches begins whose ids end in the same bits."""
-    return _number(w.buckets_at, id_ & w.bucket_mask)
 
 
 @inlined

@@ -36,7 +36,7 @@ def run_ahead(w, id_, place, tenant, job):
     ahead.job = job
     ahead.after = NONE
     op = ops(w, place)
-    if is_scheduled(op.kind):
+    if is_scheduled(op):
         clients(w, tenant).kernels_pending += 1
     stream = streams(w, op.stream)
     if stream.first_ahead == NONE:
@@ -50,7 +50,7 @@ def run_ahead(w, id_, place, tenant, job):
 def leave_line(w, number, tenant):
     """Give the slot of something issued ahead back."""
     ahead = aheads(w, number)
-    if is_scheduled(ops(w, ahead.op).kind):
+    if is_scheduled(ops(w, ahead.op)):
         clients(w, tenant).kernels_pending -= 1
     ahead.after = w.free_ahead
     w.free_ahead = number

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.entry import begin_hosts, compile_units
 from gpusched_env.devices.compiled.members import BITS, words_for
+from gpusched_env.devices.compiled.memory import LINE, lines
 from gpusched_env.devices.compiled.randomness import generator_state
 from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
 from gpusched_env.hardware.clock import NEVER
@@ -31,11 +32,9 @@ EDGES: Final = 3
 """Edges for each slot of a launch."""
 LOG_ROWS: Final = 64
 """Rows of the log beyond what one event may write."""
-LINE: Final = 64
-"""Sections begin at multiples of a cache line, bytes."""
 IN_ENV: Final = (
     "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "producers", "aheads",
-    "buckets", "edges", "timers", "heap", "contexts", "sets", "log",
+    "edges", "timers", "heap", "contexts", "sets", "log",
 )  # fmt: skip
 IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "used", "classes", "kinds", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
@@ -73,11 +72,6 @@ class Sizes:
     aheads: int
     """Operations that hosts have issued behind the scheduler's window."""
     log: int
-
-    @property
-    def buckets(self) -> int:
-        """Of launches by their ids: a power of two."""
-        return 1 << (self.launches - 1).bit_length()
 
     @property
     def timers(self) -> int:
@@ -182,7 +176,6 @@ class Arena:
         env["done_ps"] = env["timer_ps"] = NEVER
         env["once_ps"] = -1
         env["power_w"] = problem.gpu.power.idle_w
-        sections["buckets"]["value"] = layout.NONE
         for name in ("started_first", "started_last", "copy_first"):
             env[name] = layout.NONE
         for engine in ("engine_first_0", "engine_first_1", "engine_last_0", "engine_last_1"):
@@ -275,7 +268,7 @@ class Arena:
         """Copy sections of smaller or equal sizes into the arena's."""
         for name, section in sections.items():
             kind = name.split(".")[0]
-            if kind not in ("jobs", *SCRATCH, "members", "rows", "timers", "heap", "buckets"):
+            if kind not in ("jobs", *SCRATCH, "members", "rows", "timers", "heap"):
                 self._sections[name][: len(section)] = section
         now = self._sizes_now
         for number in range(sizes.contexts):
@@ -292,7 +285,6 @@ class Arena:
         for name in CHAINED:
             if len(self._sections[name]) > len(sections[name]):
                 self._chain_free(name, len(sections[name]))
-        self._fill_buckets()
         self._set_addresses()
 
     def _fill_timers(self, sections: dict[str, NDArray[Any]], sizes: Sizes) -> None:
@@ -300,15 +292,6 @@ class Arena:
         self._sections["timers"]["place"] = layout.NONE
         self._sections["timers"][: len(sections["timers"])] = sections["timers"]
         self._sections["heap"][: len(sections["heap"])] = sections["heap"]
-
-    def _fill_buckets(self) -> None:
-        """Put all launches where they are found by their ids."""
-        launches, buckets = self._sections["launches"], self._sections["buckets"]["value"]
-        buckets[:] = layout.NONE
-        for slot in np.flatnonzero(launches["id"] != layout.NONE):
-            bucket = launches["id"][slot] & (len(buckets) - 1)
-            launches["namesake"][slot] = buckets[bucket]
-            buckets[bucket] = slot
 
     def _set_addresses(self) -> None:
         """Write down where everything is."""
@@ -323,7 +306,6 @@ class Arena:
             env[f"{name}_at"] = _address(sections[name])
         env["job_mask"] = sizes.jobs - 1
         env["launch_room"] = sizes.launches
-        env["bucket_mask"] = sizes.buckets - 1
         env["edge_room"] = sizes.edges
         env["words"] = words_for(sizes.sms)
         contexts = sections["contexts"]
@@ -467,7 +449,6 @@ def _allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
         "jobs": (layout.JOB, sizes.tenants * sizes.jobs),
         "launches": (layout.LAUNCH, sizes.launches),
         "flights": (layout.FLIGHT, sizes.launches),
-        "buckets": (layout.NUMBER, sizes.buckets),
         "producers": (layout.PRODUCER, sizes.launches),
         "aheads": (layout.AHEAD, sizes.aheads),
         "edges": (layout.EDGE, sizes.edges),
@@ -484,10 +465,9 @@ def _allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
     for name, (dtype, length) in shapes.items():
         places[name] = end
         end += -(-dtype.itemsize * length // LINE) * LINE
-    memory = np.zeros(end + LINE, np.uint8)
-    start = -memory.ctypes.data % LINE
+    memory = lines(end)
     return {
-        name: memory[start + places[name] : start + places[name] + dtype.itemsize * length].view(dtype)
+        name: memory[places[name] : places[name] + dtype.itemsize * length].view(dtype)
         for name, (dtype, length) in shapes.items()
     }
 

@@ -9,10 +9,10 @@ from gpusched_env.devices.compiled.finishing import vanish
 from gpusched_env.devices.compiled.issuing import come_back, hand_over, hand_over_copies, wake_slicer
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE, PREEMPTION_BEGINS
-from gpusched_env.devices.compiled.lists import add_running, remove_pending
+from gpusched_env.devices.compiled.lists import add_running, find_pending, find_started, remove_pending
 from gpusched_env.devices.compiled.preemption import begin_preemption
 from gpusched_env.devices.compiled.record import log_decision
-from gpusched_env.devices.compiled.slots import holds, slot_of
+from gpusched_env.devices.compiled.slots import holds
 from gpusched_env.devices.compiled.timing import arm_preemption
 from gpusched_env.scheduling.commands import LAUNCH, NOTHING, PREEMPT, REJECT, SET_PARTITION, STREAM_S_OWN
 from gpusched_env.workload.host import reject as reject_job
@@ -58,7 +58,7 @@ def own_priority(w, launch):
 @called
 def launch(w):
     """Hand a pending launch to its stream."""
-    slot = slot_of(w, w.command_target)
+    slot = find_pending(w, w.command_target)
     kernel = launches(w, slot)
     client = clients(w, kernel.tenant)
     again = kernel.flight != NONE
@@ -105,7 +105,7 @@ def launch_at(w, slot, at_ps, again):
 @called
 def preempt(w):
     """Take a running kernel off the GPU, or off some SMs."""
-    slot = slot_of(w, w.command_target)
+    slot = find_started(w, w.command_target)
     kernel = launches(w, slot)
     flight = flight_of(w, kernel)
     flight.preempting = 1

@@ -105,7 +105,7 @@ def add_grid(w, x, slot):
     launch = launches(w, slot)
     flight = flight_of(w, launch)
     op = ops(w, launch.op)
-    kernel = kernels(w, op.identity)
+    kernel = kernels(w, launch.identity)
     number = used(x, x.grids).value
     grid = grids(x, number)
     grid.place = x.grids
@@ -143,7 +143,7 @@ def add_grid(w, x, slot):
     if op.tiles >= 0 and holds(w, producer.slot, producer.id):
         grid.producer = producer.slot
         grid.producer_id = producer.id
-        grid.producer_blocks = kernels(w, ops(w, launches(w, producer.slot).op).identity).grid_blocks
+        grid.producer_blocks = kernels(w, launches(w, producer.slot).identity).grid_blocks
         x.tiles += 1
     x.serial += 1
     enqueue(x, number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import flight_of, flights, launches, ops, problem
+from gpusched_env.devices.compiled.access import copies, flight_of, flights, launches, ops, problem
 from gpusched_env.devices.compiled.finishing import complete, is_node
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import ENGINE, NONE, READY
@@ -72,7 +72,7 @@ def start_copy(w, slot):
     flight_of(w, launch).started_ps = w.now_ps
     if is_node(w, launch):
         note_start(w, launch.parent)
-    arm_launch(w, slot, w.now_ps + ops(w, launch.op).device_ps, ENGINE)
+    arm_launch(w, slot, w.now_ps + copies(w, ops(w, launch.op).more).device_ps, ENGINE)
 
 
 @called

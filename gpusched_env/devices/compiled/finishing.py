@@ -5,10 +5,10 @@ from __future__ import annotations
 from gpusched_env.devices.compiled.access import edges, flight_of, flights, launches, ops, problem, streams
 from gpusched_env.devices.compiled.ahead import vanish_ahead
 from gpusched_env.devices.compiled.issuing import (
-    GRAPH,
     add_copy,
     be_due,
     hand_over_copies,
+    is_graph,
     is_scheduled,
     tell_pending,
     wake_slicer,
@@ -26,7 +26,7 @@ from gpusched_env.workload.host import operation_finished
 @inlined
 def is_node(w, launch):
     """Whether a launch is a node of a graph."""
-    return holds(w, launch.parent, launch.parent_id) and ops(w, launches(w, launch.parent).op).kind == GRAPH
+    return holds(w, launch.parent, launch.parent_id) and is_graph(w, launches(w, launch.parent))
 
 
 @inlined
@@ -58,7 +58,7 @@ def kernel_finished(w, slot):
 def complete(w, slot):
     """A launch has finished."""
     launch = launches(w, slot)
-    if is_scheduled(ops(w, launch.op).kind) and not is_node(w, launch):
+    if is_scheduled(launch) and not is_node(w, launch):
         remove_running(w, slot)
         wake_slicer(w)
         w.awake = 1
@@ -80,9 +80,9 @@ def go(w, slot):
             above = launches(w, parent)
             flight = flight_of(w, above)
             flight.offspring -= 1
-            if flight.offspring == 0 and (ops(w, above.op).kind == GRAPH or above.state == EMPTIED):
+            if flight.offspring == 0 and (is_graph(w, above) or above.state == EMPTIED):
                 slot = parent
-                if is_scheduled(ops(w, above.op).kind):
+                if is_scheduled(above):
                     remove_running(w, slot)
                     wake_slicer(w)
                     w.awake = 1
@@ -151,7 +151,7 @@ def vanish(w, tenant, number):
             break
         gone = launches(w, found)
         last = gone.id
-        if is_scheduled(ops(w, gone.op).kind):
+        if is_scheduled(gone):
             remove_pending(w, found)
             if gone.row != NONE and gone.flight == NONE:
                 streams(w, gone.row).window -= 1
@@ -184,5 +184,5 @@ def let_one_go_on(w, gone, slot):
     if launch.state == PENDING:
         launch.unlaunched -= 1
         mine = launch.job == gone.job and launch.tenant == gone.tenant
-        if launch.unlaunched == 0 and not mine and not is_scheduled(ops(w, launch.op).kind):
+        if launch.unlaunched == 0 and not mine and not is_scheduled(launch):
             add_copy(w, slot)

@@ -19,11 +19,11 @@ def begin_graph(w, slot):
     graph = launches(w, slot)
     op = ops(w, graph.op)
     graph.state = READY
-    flight_of(w, graph).offspring = op.nodes
+    flight_of(w, graph).offspring = op.offspring
     first = w.ids
     newest = slot
-    for i in range(op.nodes):
-        number = new_launch(w, next_id(w), op.first_node + i, graph.tenant, graph.job)
+    for i in range(op.offspring):
+        number = new_launch(w, next_id(w), op.more + i, graph.tenant, graph.job)
         node = launches(w, number)
         node.state = LAUNCHED
         node.parent = slot
@@ -64,7 +64,7 @@ def kernel_started(w, slot):
         note_start(w, launch.parent)
         return
     note_start(w, slot)
-    if first and ops(w, launch.op).children > 0:
+    if first and ops(w, launch.op).offspring > 0:
         launch_children(w, slot)
 
 
@@ -73,9 +73,9 @@ def launch_children(w, slot):
     """A kernel has started: its children are on their way."""
     kernel = launches(w, slot)
     op = ops(w, kernel.op)
-    flight_of(w, kernel).offspring = op.children
-    for i in range(op.children):
-        number = new_launch(w, next_id(w), op.first_node + i, kernel.tenant, kernel.job)
+    flight_of(w, kernel).offspring = op.offspring
+    for i in range(op.offspring):
+        number = new_launch(w, next_id(w), op.more + i, kernel.tenant, kernel.job)
         # For the timer of its way.
         take_flight(w, number)
         child = launches(w, number)

@@ -23,16 +23,18 @@ from gpusched_env.devices.compiled.layout import LAUNCHED, NONE, PENDING, STREAM
 from gpusched_env.devices.compiled.lists import add_pending
 from gpusched_env.devices.compiled.slots import add_edge, holds, new_launch, take_flight
 from gpusched_env.devices.compiled.timing import arm_launch, arm_slicer
-from gpusched_env.workload.workload import OpKind
-
-KERNEL = int(OpKind.KERNEL)
-GRAPH = int(OpKind.GRAPH)
 
 
 @inlined
-def is_scheduled(kind):
-    """Whether launches of a kind are the scheduler's: kernels and graphs, not copies."""
-    return kind in (KERNEL, GRAPH)
+def is_scheduled(launch):
+    """Whether a launch, or those of an operation, are the scheduler's: kernels and graphs, not copies."""
+    return launch.identity != NONE
+
+
+@inlined
+def is_graph(w, launch):
+    """Whether a launch, or those of an operation, are graphs, which follow the kernels in their table."""
+    return launch.identity >= problem(w).kernels
 
 
 @inlined
@@ -80,7 +82,7 @@ def settle_issue(w, slot, at_ps):
     """A launch is there: the scheduler intercepts kernels and graphs, a copy goes on by itself, at ``at_ps``."""
     launch = launches(w, slot)
     launch.state = PENDING
-    if is_scheduled(ops(w, launch.op).kind):
+    if is_scheduled(launch):
         add_pending(w, slot)
         streams(w, launch.row).window += 1
         if launch.unlaunched == 0:
@@ -168,7 +170,7 @@ def hear_launched(w, slot):
     launch = launches(w, slot)
     if launch.state == PENDING:
         launch.unlaunched -= 1
-        if launch.unlaunched == 0 and not is_scheduled(ops(w, launch.op).kind):
+        if launch.unlaunched == 0 and not is_scheduled(launch):
             add_copy(w, slot)
 
 

@@ -34,16 +34,17 @@ def _record(*groups: tuple[type, str], base: np.dtype[Any] | None = None) -> np.
 PROBLEM = _record(
     (I8, "tenants host_threads streams priorities channels resident_grids copy_engines sliced lookahead launch_depth"),
     (I8, "schedules preempts partitions rejects margin edge_margin"),
-    (I8, "programs_at kernels_at ops_at variants_at thread_ops_at factors_at afters_at sm_ids_at stream_rows_at"),
+    (I8, "kernels programs_at kernels_at ops_at copies_at variants_at thread_ops_at factors_at afters_at sm_ids_at"),
+    (I8, "stream_rows_at"),
     (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
     (I8, "reset_ps child_launch_ps horizon_ps decision_ps"),
     (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us"),
     base=GPU_DTYPE,
 )
-"""A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``,
-``preempts``, ``partitions``, ``rejects``: 0 or 1; ``margin``, ``edge_margin``: most launches and edges that one event
-makes; ``dram_bytes_per_us`` is the reachable bandwidth, ``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power
-at full load."""
+"""A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``, ``preempts``,
+``partitions``, ``rejects``: 0 or 1; ``kernels``: in the kernel table, before the graphs; ``margin``, ``edge_margin``:
+most launches and edges that one event makes; ``dram_bytes_per_us`` is the reachable bandwidth,
+``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load."""
 
 KERNEL = _record(
     (I8, "grid_blocks block_threads blocks_per_sm uses_sms idempotent state_bytes nodes"),
@@ -54,16 +55,20 @@ KERNEL = _record(
 memory of a block; ``nodes``: kernels in it."""
 
 OP = _record(
-    (I4, "kind identity"),
-    (I8, "bytes"),
-    (I4, "stream mark tiles first_after afters first_node nodes children branch"),
-    (I8, "gap_ps device_ps"),
+    (I8, "gap_ps"),
     (F8, "host_us scale left_us"),
+    (I4, "identity mark tiles first_after more offspring"),
+    (I2, "stream afters branch"),
+    (I1, "kind"),
 )
 """An operation: a host's, or a graph's node or a kernel's child, which lie behind those in the same table.
 ``identity``: row of the kernel table, -1: none; ``stream``: row of the problem's streams; ``after``: marks that it
-waits for (of nodes: numbers of nodes); ``first_node``, ``nodes``: of a graph; ``first_node``, ``children``: of a
-kernel; ``branch``: of a node; ``gap_ps``: from the end of what it waits for in its queue."""
+waits for (of nodes: numbers of nodes); ``more``, ``offspring``: where a graph's nodes or a kernel's children begin, and
+how many there are; ``more`` of a copy: its row of the copies; ``branch``: of a node; ``gap_ps``: from the end of what
+it waits for in its queue."""
+
+COPY = _record((I8, "bytes device_ps"))
+"""A copy: its size, and how long it takes."""
 
 VARIANT = _record((I8, "first_op device_ops marks first_thread_ops"))
 
@@ -85,9 +90,9 @@ REAL = _record((F8, "value"))
 
 ENV = _record(
     (I8, "address settle_at end_at dispatch_at problem_at clients_at threads_at marks_at streams_at queues_at"),
-    (I8, "randoms_at jobs_at launches_at flights_at producers_at aheads_at buckets_at edges_at timers_at heap_at"),
+    (I8, "randoms_at jobs_at launches_at flights_at producers_at aheads_at edges_at timers_at heap_at"),
     (I8, "contexts_at sets_at log_at"),
-    (I8, "job_mask launch_room bucket_mask edge_room words log_room"),
+    (I8, "job_mask launch_room edge_room words log_room"),
     (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
     (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
     (I8, "heap_length free_launch free_launches free_flight free_flights free_edge free_edges free_ahead free_aheads"),
@@ -103,7 +108,6 @@ ENV = _record(
 * ``*_at``: addresses, the first ones of compiled functions; then lengths of tables, words of a set of SMs, rows of
   the log beyond what one event may write.
 * ``command``: code of the one to carry out, and its numbers (:class:`gpusched_env.scheduling.commands.Numbers`).
-* ``buckets``: launches by the last bits of their ids, to find them by id.
 * ``awake``: something happened that a scheduler could react to; ``begun``: a kernel has been launched;
   ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none).
 * ``once_ps``: when a command was last given that is legal once at an instant.
@@ -117,7 +121,7 @@ ENV = _record(
 CLIENT = _record(
     (I8, "arrived first taken completed rejected due_job host_job busy first_thread threads outstanding slo_misses"),
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
-    (I8, "partition_first partition_sms cursor"),
+    (I8, "partition_first partition_sms cursor cursor_order"),
     (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
 )
@@ -127,7 +131,7 @@ Jobs are numbered in order of arrival: ``first`` is the oldest that is not gone,
 ``arrived`` the next to arrive; ``host_job`` is in service (-1: none), ``busy`` of its threads have not done with it.
 ``outstanding``: operations of its hosts that have not finished. ``pending_*``, ``running_*``: ends of the lists of its
 launches that wait for the scheduler (in order of id), and of launched ones (in order of launch);
-``cursor``: scratch, a place in the latter.
+``cursor``: scratch, a place in the latter, and the order of launch there.
 ``partition_sms``: all of the GPU's without a partition."""
 
 THREAD = _record((I8, "tenant op end state"))
@@ -150,14 +154,15 @@ LAUNCH = _record(
     (I2, "tenant row stream partition_first partition_sms"),
     (I1, "state priority"),
     (I8, "issued_ps launched_ps order arrived_ps deadline_ps parent_id"),
-    (I4, "parent edges_out edges_in namesake"),
+    (I4, "identity parent edges_out edges_in"),
 )
 """An unfinished launch, by slot. Many of them may wait: two cache lines each, the first for what others touch.
 
-* ``tenant``, ``job``, ``row``: whose it is, and its program's stream (-1: none); ``stream``: the one that it was
-  launched into (-1: none yet, or none), ``priority`` there; ``partition_*``: SMs that it is confined to.
+* ``identity``: its operation's; ``tenant``, ``job``, ``row``: whose it is, and its program's stream (-1: none);
+  ``stream``: the one that it was launched into (-1: none yet, or none), ``priority`` there; ``partition_*``: SMs that
+  it is confined to.
 * ``before``, ``after``: in its tenant's list of pending ones, or of launched ones; ``previous``, ``next``: unfinished
-  ones before and behind it in its program's stream; ``namesake``: the next in its bucket, see ``buckets``.
+  ones before and behind it in its program's stream.
 * ``upstream``: unfinished launches that it waits for, ``unlaunched`` those of them that are pending; ``edges_*``: first
   edges to what waits for it and to what it waits for, other than ``next`` and ``previous``.
 * ``parent``: slot of the graph that it is a node of, or of the kernel that launched it; -1: none.

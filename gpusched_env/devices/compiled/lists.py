@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import clients, flight_of, flights, kernels, launches, ops
+from gpusched_env.devices.compiled.access import clients, flight_of, flights, kernels, launches, problem
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE
 from gpusched_env.hardware.clock import NEVER
@@ -50,6 +50,18 @@ def remove_pending(w, slot):
         launches(w, launch.after).before = launch.before
 
 
+@called
+def find_pending(w, id_):
+    """The slot of a launch that the scheduler may launch: among the first of a tenant."""
+    for tenant in range(problem(w).tenants):
+        slot = clients(w, tenant).pending_first
+        while slot != NONE and launches(w, slot).id <= id_:
+            if launches(w, slot).id == id_:
+                return slot
+            slot = launches(w, slot).after
+    return NONE
+
+
 # ---- launched ones, in order of launch ---------------------------------------------------------------------
 
 
@@ -95,7 +107,7 @@ def remove_running(w, slot):
 @inlined
 def left_to_run_us(w, launch):
     """Profiled duration of a launch, less what it ran before it was preempted."""
-    profiled_us = kernels(w, ops(w, launch.op).identity).profiled_us
+    profiled_us = kernels(w, launch.identity).profiled_us
     return profiled_us if launch.flight == NONE else profiled_us - min(profiled_us, flight_of(w, launch).ran_ps / 1e6)
 
 
@@ -136,3 +148,12 @@ def remove_started(w, slot):
         w.started_last = flight.started_before
     else:
         flights(w, flight.started_after).started_before = flight.started_before
+
+
+@called
+def find_started(w, id_):
+    """The slot of a launch that has started."""
+    slot = w.started_first
+    while slot != NONE and launches(w, slot).id != id_:
+        slot = flights(w, slot).started_after
+    return slot

@@ -12,7 +12,6 @@ from gpusched_env.devices.compiled.access import (
     flight_at,
     heap,
     launches,
-    ops,
     problem,
     resident,
     timers,
@@ -21,7 +20,7 @@ from gpusched_env.devices.compiled.ahead import go_on_coming, has_slots
 from gpusched_env.devices.compiled.context import settle, submit
 from gpusched_env.devices.compiled.copies import end_copy, request_copy
 from gpusched_env.devices.compiled.graphs import begin_graph, issue_child
-from gpusched_env.devices.compiled.issuing import GRAPH, KERNEL
+from gpusched_env.devices.compiled.issuing import is_graph, is_scheduled
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import (
     DEADLOCK,
@@ -158,17 +157,16 @@ def timer_event(w, owner, phase):
 def launch_due(w, slot):
     """What a launch waited for has happened."""
     launch = launches(w, slot)
-    kind = ops(w, launch.op).kind
     if launch.state == HIDDEN:
         issue_child(w, slot)
     elif launch.state == LAUNCHED:
-        if kind == KERNEL:
-            submit(w, slot)
-        elif kind == GRAPH:
+        if not is_scheduled(launch):
+            request_copy(w, slot)
+        elif is_graph(w, launch):
             begin_graph(w, slot)
         else:
-            request_copy(w, slot)
-    elif kind == KERNEL:
+            submit(w, slot)
+    elif is_scheduled(launch):
         requeue(w, slot)
     else:
         end_copy(w, slot)

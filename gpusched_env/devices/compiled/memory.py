@@ -8,13 +8,24 @@ environment, of whatever size, is found by one number. Addresses are computed in
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from llvmlite import ir
 from numba import from_dtype, types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
+from numpy.typing import NDArray
+
+LINE: Final = 64
+"""Bytes of a cache line."""
+
+
+def lines(size: int) -> NDArray[np.uint8]:
+    """So many zero bytes, from the beginning of a cache line."""
+    memory = np.zeros(size + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + size]
 
 
 def records(dtype: np.dtype[Any]) -> Any:

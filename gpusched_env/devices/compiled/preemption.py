@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import flight_of, grids, kernels, launches, ops, problem, queue, timers
+from gpusched_env.devices.compiled.access import flight_of, grids, kernels, launches, problem, queue, timers
 from gpusched_env.devices.compiled.blocks import catch_up, evict, stop
 from gpusched_env.devices.compiled.context import context_of, end_grid, enqueue, leave_channel, remove_grid, settle
 from gpusched_env.devices.compiled.finishing import kernel_preempted
@@ -40,7 +40,7 @@ def begin_preemption(w, slot):
         return
     flight.dead_ps = problem(w).reset_ps
     if flight.mode == SAVE:
-        kernel = kernels(w, ops(w, launch.op).identity)
+        kernel = kernels(w, launch.identity)
         flight.dead_ps = to_ps(save_us(stopped * kernel.state_bytes, problem(w).nominal_bytes_per_us))
     arm_preemption(w, slot, w.now_ps + flight.dead_ps, PREEMPTION)
 

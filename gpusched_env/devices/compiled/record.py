@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import flight_of, grids, log, members, ops, rows, sm_ids, word
+from gpusched_env.devices.compiled.access import copies, flight_of, grids, log, members, ops, rows, sm_ids, word
 from gpusched_env.devices.compiled.intrinsics import lowest
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import (
@@ -63,7 +63,7 @@ def log_kernel(w, launch):
     row.c1 = launch.id
     row.c2 = launch.tenant
     row.c3 = launch.job
-    row.c4 = ops(w, launch.op).identity
+    row.c4 = launch.identity
     row.c5 = launch.issued_ps
     row.c6 = launch.launched_ps
     row.c7 = flight.first_started_ps
@@ -105,7 +105,7 @@ def log_copy(w, engine, launch):
     row = next_row(w, LOG_COPY)
     row.c1 = engine
     row.c2 = launch.tenant
-    row.c3 = ops(w, launch.op).bytes
+    row.c3 = copies(w, ops(w, launch.op).more).bytes
     row.c4 = flight_of(w, launch).started_ps
     row.c5 = w.now_ps
 

@@ -1,8 +1,8 @@
-"""Slots of launches, of their flights and of edges: taking them, giving them back, finding them."""
+"""Slots of launches, of their flights and of edges: taking them and giving them back."""
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import buckets, edges, flight_at, flight_of, launches
+from gpusched_env.devices.compiled.access import edges, flight_at, flight_of, launches, ops
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import FREE, NONE
 from gpusched_env.devices.compiled.timing import launch_s, stop
@@ -17,9 +17,8 @@ def new_launch(w, id_, op, tenant, job):
     w.free_launch = launch.after
     w.free_launches -= 1
     launch.id = id_
-    launch.namesake = buckets(w, launch.id).value
-    buckets(w, launch.id).value = slot
     launch.op = op
+    launch.identity = ops(w, op).identity
     launch.tenant = tenant
     launch.job = job
     launch.parent = NONE
@@ -97,35 +96,11 @@ def free_launch(w, slot):
         edge = after
     if launch.flight != NONE:
         end_flight(w, slot)
-    forget_id(w, slot)
     launch.id = NONE
     launch.state = FREE
     launch.after = w.free_launch
     w.free_launch = slot
     w.free_launches += 1
-
-
-@called
-def forget_id(w, slot):
-    """Take a launch out of its bucket."""
-    launch = launches(w, slot)
-    bucket = buckets(w, launch.id)
-    if bucket.value == slot:
-        bucket.value = launch.namesake
-        return
-    before = bucket.value
-    while launches(w, before).namesake != slot:
-        before = launches(w, before).namesake
-    launches(w, before).namesake = launch.namesake
-
-
-@called
-def slot_of(w, id_):
-    """The slot of an unfinished launch."""
-    slot = buckets(w, id_).value
-    while launches(w, slot).id != id_:
-        slot = launches(w, slot).namesake
-    return slot
 
 
 @inlined

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.devices.compiled.layout import (
+    COPY,
     KERNEL,
     NUMBER,
     OP,
@@ -20,6 +21,7 @@ from gpusched_env.devices.compiled.layout import (
     STREAM_ROW,
     VARIANT,
 )
+from gpusched_env.devices.compiled.memory import lines
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.placement import sm_order
 from gpusched_env.hardware.power import board_power_w
@@ -43,6 +45,7 @@ class ProblemTables:
     programs: Record
     kernels: Record
     ops: Record
+    copies: Record
     variants: Record
     thread_ops: Record
     factors: Record
@@ -71,6 +74,7 @@ class _Tabulation:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._ops: list[tuple[Any, ...]] = []
+        self._copies: list[tuple[int, int]] = []
         self._variants: list[tuple[int, ...]] = []
         self._thread_ops: list[int] = []
         self._afters: list[int] = []
@@ -107,7 +111,8 @@ class _Tabulation:
         tables = {
             "programs": programs,
             "kernels": kernels,
-            "ops": np.array(self._ops, OP),
+            "ops": _in_lines(np.array(self._ops, OP)),
+            "copies": np.array(self._copies or [(0, 0)], COPY),
             "variants": np.array(self._variants, VARIANT),
             "thread_ops": _numbers(self._thread_ops),
             "factors": np.array([(factor,) for factor in factors], REAL),
@@ -141,7 +146,7 @@ class _Tabulation:
                 self._ops.append(self._node(op, node))
             for child in op.children:
                 self._ops.append(
-                    (OpKind.KERNEL, child.identity, 0, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, child.scale, op.left_us)
+                    (0, 0.0, child.scale, op.left_us, child.identity, -1, -1, 0, -1, 0, -1, 0, 0, OpKind.KERNEL)
                 )
             grids = self._problem.gpu.resident_grids
             self._most_offspring = max(self._most_offspring, len(op.nodes), grids * len(op.children))
@@ -149,21 +154,33 @@ class _Tabulation:
 
     def _op(self, op: HostOp, first_node: int) -> tuple[Any, ...]:
         return (
-            op.kind, op.identity, op.bytes, op.stream, op.mark, op.tiles, *self._after(op.after), first_node,
-            len(op.nodes), len(op.children), 0, to_ps(op.gap_us), to_ps(op.device_us), op.host_us, op.scale, op.left_us,
+            to_ps(op.gap_us), op.host_us, op.scale, op.left_us, op.identity, op.mark, op.tiles, self._after(op.after),
+            first_node if op.identity >= 0 else self._copy(op), len(op.nodes) + len(op.children), op.stream,
+            len(op.after), 0, op.kind,
         )  # fmt: skip
 
     def _node(self, graph: HostOp, node: NodeOp) -> tuple[Any, ...]:
         gap_ps = to_ps(self._problem.gpu.timing.graph_gap_us)
         return (
-            node.kind, node.identity, node.bytes, graph.stream, -1, -1, *self._after(node.after), 0, 0, 0, node.branch,
-            gap_ps, to_ps(node.device_us), 0.0, node.scale, 0.0,
+            gap_ps, 0.0, node.scale, 0.0, node.identity, -1, -1, self._after(node.after),
+            -1 if node.identity >= 0 else self._copy(node), 0, graph.stream, len(node.after), node.branch, node.kind,
         )  # fmt: skip
 
-    def _after(self, after: tuple[int, ...]) -> tuple[int, int]:
+    def _after(self, after: tuple[int, ...]) -> int:
         first = len(self._afters)
         self._afters += after
-        return first, len(after)
+        return first
+
+    def _copy(self, op: HostOp | NodeOp) -> int:
+        self._copies.append((op.bytes, to_ps(op.device_us)))
+        return len(self._copies) - 1
+
+
+def _in_lines(table: Record) -> Record:
+    """A table from the beginning of a cache line."""
+    aligned: Record = lines(table.nbytes).view(table.dtype)
+    aligned[:] = table
+    return aligned
 
 
 def _numbers(values: list[int]) -> Record:
@@ -192,6 +209,7 @@ def _problem(problem: Problem) -> Record:
     row["preempts"] = "preempt" in scenario.commands
     row["partitions"] = "partition" in scenario.commands
     row["rejects"] = "reject" in scenario.commands
+    row["kernels"] = len(problem.kernels)
     row["lookahead"] = scenario.lookahead
     row["launch_depth"] = scenario.launch_depth
     row["nominal_bytes_per_us"] = gpu.dram_bytes_per_us

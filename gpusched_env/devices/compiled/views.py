@@ -22,7 +22,7 @@ from gpusched_env.devices.compiled.access import (
 from gpusched_env.devices.compiled.blocks import waiting_blocks
 from gpusched_env.devices.compiled.context import context_of
 from gpusched_env.devices.compiled.finishing import is_node
-from gpusched_env.devices.compiled.issuing import GRAPH
+from gpusched_env.devices.compiled.issuing import is_graph
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import EMPTIED, NONE
 from gpusched_env.devices.compiled.slots import holds
@@ -109,12 +109,11 @@ def blocks_to_run(w, launch, kernel):
 def fill_pending(w, slot, row):
     """The row of a pending launch."""
     launch = launches(w, slot)
-    op = ops(w, launch.op)
-    kernel = kernels(w, op.identity)
+    kernel = kernels(w, launch.identity)
     row[PendingColumn.ID] = launch.id
     row[PendingColumn.TENANT] = launch.tenant
     row[PendingColumn.JOB] = launch.job
-    row[PendingColumn.IDENTITY] = op.identity
+    row[PendingColumn.IDENTITY] = launch.identity
     row[PendingColumn.LAUNCHABLE] = 1.0 if launch.unlaunched == 0 else 0.0
     row[PendingColumn.PRIORITY] = programs(w, launch.tenant).priority
     row[PendingColumn.BLOCKS] = blocks_to_run(w, launch, kernel)
@@ -129,7 +128,7 @@ def fill_pending(w, slot, row):
     row[PendingColumn.WAITED_US] = (w.now_ps - launch.issued_ps) / 1e6
     row[PendingColumn.JOB_ARRIVED_US] = to_us(launch.arrived_ps)
     row[PendingColumn.DEADLINE_US] = to_us(launch.deadline_ps)
-    row[PendingColumn.JOB_LEFT_US] = op.left_us
+    row[PendingColumn.JOB_LEFT_US] = ops(w, launch.op).left_us
     row[PendingColumn.PREEMPTED] = 1.0 if launch.flight != NONE else 0.0
     row[PendingColumn.STREAM] = launch.row
     row[PendingColumn.UPSTREAM] = launch.upstream
@@ -141,12 +140,11 @@ def fill_pending(w, slot, row):
 def fill_running(w, slot, row):
     """The row of a launched, unfinished kernel or graph."""
     launch = launches(w, slot)
-    op = ops(w, launch.op)
-    kernel = kernels(w, op.identity)
+    kernel = kernels(w, launch.identity)
     row[RunningColumn.ID] = launch.id
     row[RunningColumn.TENANT] = launch.tenant
     row[RunningColumn.JOB] = launch.job
-    row[RunningColumn.IDENTITY] = op.identity
+    row[RunningColumn.IDENTITY] = launch.identity
     row[RunningColumn.PRIORITY] = programs(w, launch.tenant).priority
     row[RunningColumn.STREAM_PRIORITY] = launch.priority
     row[RunningColumn.STARTED] = 0.0
@@ -175,7 +173,6 @@ def fill_flight(w, slot, row):
     """What there is to say of a launch that has nothing before it any more."""
     launch = launches(w, slot)
     flight = flight_of(w, launch)
-    op = ops(w, launch.op)
     x = context_of(w, launch.tenant)
     row[RunningColumn.STARTED] = 1.0 if runs(w, launch) else 0.0
     row[RunningColumn.PREEMPTING] = flight.preempting
@@ -183,8 +180,8 @@ def fill_flight(w, slot, row):
     row[RunningColumn.PREEMPTIBLE] = 1.0 if may_preempt(w, launch) else 0.0
     if launch.state == EMPTIED:
         row[RunningColumn.BLOCKS_WAITING] = 0.0
-    elif op.kind == GRAPH:
-        waiting, on_sms = graph_blocks(w, x, slot, kernels(w, op.identity).grid_blocks)
+    elif is_graph(w, launch):
+        waiting, on_sms = graph_blocks(w, x, slot, kernels(w, launch.identity).grid_blocks)
         row[RunningColumn.BLOCKS_WAITING] = waiting
         row[RunningColumn.BLOCKS_RESIDENT] = on_sms
     elif flight.grid != NONE:
@@ -249,7 +246,7 @@ def fill_left(w, out):
         launch = launches(w, slot)
         flight = flight_of(w, launch)
         row = out[launch.tenant]
-        profiled_us = kernels(w, ops(w, launch.op).identity).profiled_us
+        profiled_us = kernels(w, launch.identity).profiled_us
         spent_us = elapsed_us(w, launch)
         row[TenantColumn.LAUNCHED_LEFT_US] -= min(profiled_us, spent_us) - min(profiled_us, flight.ran_ps / 1e6)
         row[TenantColumn.RUNNING_LEFT_US] = min(row[TenantColumn.RUNNING_LEFT_US], max(0.0, profiled_us - spent_us))
@@ -334,20 +331,28 @@ def show_first_ones(w, filled, out):
 def begin_merge(w):
     """Begin to walk through all launched ones in order of launch (:func:`next_launched`)."""
     for tenant in range(problem(w).tenants):
-        clients(w, tenant).cursor = clients(w, tenant).running_first
+        move_cursor(w, clients(w, tenant), clients(w, tenant).running_first)
+
+
+@inlined
+def move_cursor(w, client, slot):
+    """Put a tenant's cursor on one of its launched ones, or behind the last (-1)."""
+    client.cursor = slot
+    client.cursor_order = launches(w, slot).order if slot != NONE else NEVER
 
 
 @called
 def next_launched(w):
     """The launched one next in order of launch among all tenants'; -1: there is no more."""
-    best = NONE
-    for tenant in range(problem(w).tenants):
-        slot = clients(w, tenant).cursor
-        if slot != NONE and (best == NONE or launches(w, slot).order < launches(w, best).order):
-            best = slot
-    if best != NONE:
-        clients(w, launches(w, best).tenant).cursor = launches(w, best).after
-    return best
+    best = 0
+    for tenant in range(1, problem(w).tenants):
+        if clients(w, tenant).cursor_order < clients(w, best).cursor_order:
+            best = tenant
+    client = clients(w, best)
+    slot = client.cursor
+    if slot != NONE:
+        move_cursor(w, client, launches(w, slot).after)
+    return slot
 
 
 @called
