@@ -45,6 +45,7 @@ class Player:
             batch.reasons,
             self.asked,
             self.commands,
+            batch.arguments(),
         )
         assert layout.running_slots == batch.observations["running"].shape[1]
 
@@ -59,7 +60,7 @@ class Player:
             DeadlockError: in an episode work is left but nothing can happen any more.
         """
         used = self._weights if weights is None else weights
-        arguments: Any = (used, to_the_end, *self._fixed, self.batch.arguments)
+        arguments: Any = (used, to_the_end, *self._fixed)
         while _play(*arguments):
             self.batch.go_on()
 

@@ -13,15 +13,14 @@ from gpusched_env.devices.compiled.arena import Arena, Saved
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.devices.compiled.entry import compile_units
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.features import TABLES, Scalar
+from gpusched_env.envs.features import TABLES
 from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.observations import Observation
-from gpusched_env.envs.stepping import step_range
+from gpusched_env.envs.stepping import scratch, step_range
 from gpusched_env.envs.team import Team
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.reward import COST_TERMS, Rate, Sum, rates, reward_weights
+from gpusched_env.scheduling.reward import COST_TERMS, Rate, rates, reward_weights
 from gpusched_env.scheduling.timeline import Detail
-from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 
 NO_ACTION = -1
 TO_SERVE = (layout.FLUSH, layout.GROW_JOBS, layout.GROW_LAUNCHES)
@@ -73,19 +72,14 @@ class EnvBatch:
             self._reward_weights,
             plan.rows,
             plan.choices,
-            np.zeros((count, pending_slots, len(PendingColumn))),
-            np.zeros((count, running_slots, len(RunningColumn))),
-            np.zeros((count, slots, len(TenantColumn))),
-            np.zeros((count, slots, len(Sum))),
-            np.zeros((count, len(Scalar))),
-            np.zeros((count, len(COST_TERMS))),
             self.reasons,
             self.costs,
             self.times_us,
             self.masks,
-            *self.observations.values(),
         )
-        self._team = Team(count, threads, self.reasons, self._arguments) if min(threads, count) > 1 else None
+        self._own_arguments = self.arguments()
+        others = [self.arguments() for _ in range(min(threads, count) - 1)]
+        self._team = Team(count, self.reasons, [self._own_arguments, *others]) if others else None
 
     def arena(self, e: int) -> Arena:
         """The memory of an environment."""
@@ -136,7 +130,7 @@ class EnvBatch:
         """
         self._actions[:] = actions
         if self._team is None:
-            if step_range(0, self.count, True, *self._arguments) or layout.DEADLOCK in self.reasons:
+            if step_range(0, self.count, True, *self._own_arguments) or layout.DEADLOCK in self.reasons:
                 self.go_on()
             if into is not None:
                 for name, table in into.items():
@@ -144,10 +138,9 @@ class EnvBatch:
         elif self._team.run(True, self.observations if into is None else into):
             self.go_on(into)
 
-    @property
     def arguments(self) -> tuple[Any, ...]:
-        """What :func:`~gpusched_env.envs.stepping.step_range` takes after ``fresh``, for compiled callers."""
-        return self._arguments
+        """What :func:`~gpusched_env.envs.stepping.step_range` takes after ``fresh``: for one thread, with scratch."""
+        return (*self._arguments, *scratch(self._layout), *self.observations.values())
 
     @property
     def actions(self) -> NDArray[np.int64]:
@@ -171,7 +164,7 @@ class EnvBatch:
                 self.arena(e).serve(int(self.reasons[e]))
                 self._addresses[e] = self.arena(e).address
             if self._team is None or waiting.size < WORTH_A_TEAM:
-                step_range(0, self.count, False, *self._arguments)
+                step_range(0, self.count, False, *self._own_arguments)
             else:
                 self._team.run(False, self.observations)
             if into is not None:

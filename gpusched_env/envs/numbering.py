@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached
 from gpusched_env.envs.encoding import Bools, Floats
-from gpusched_env.envs.slices import SLICES, Slice, legal, means
+from gpusched_env.envs.slices import SLICES, SLOT_KINDS, Slice, legal, means
 from gpusched_env.scheduling.commands import CODES, WAITING
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ FIRST: Final = 1
 SLOTS: Final = 2
 CHOICES: Final = 3
 AT: Final = 4
+TABLE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class Plan:
     slices: tuple[Slice, ...]
     """Those with actions."""
     rows: Ints
-    """One a slice: code of the command, first action, slots, choices of a slot, row of its first choice."""
+    """One a slice: code of the command, first action, slots, choices of a slot, row of its first choice, and which of
+    :data:`~gpusched_env.envs.slices.SLOT_KINDS` its slots are."""
     choices: Ints
     """Pairs ``a, b``."""
     n: int
@@ -51,10 +54,12 @@ def plan_of(layout: ActionLayout) -> Plan:
         choices = each.choices(layout)
         if choices:
             slices.append(each)
-            rows.append((CODES[each.command], n, slots[each.slots], len(choices), len(pairs)))
+            rows.append(
+                (CODES[each.command], n, slots[each.slots], len(choices), len(pairs), SLOT_KINDS.index(each.slots))
+            )
             n += slots[each.slots] * len(choices)
             pairs += choices
-    return Plan(tuple(slices), np.array(rows, np.int64).reshape(-1, 5), np.array(pairs, np.int64).reshape(-1, 2), n)
+    return Plan(tuple(slices), np.array(rows, np.int64).reshape(-1, 6), np.array(pairs, np.int64).reshape(-1, 2), n)
 
 
 @cached()
@@ -80,6 +85,16 @@ def fill_mask(
                 a, b = choices[choice, 0], choices[choice, 1]
                 out[action] = legal(rows[s, CODE], pending_shown, running_shown, tenants, sms, slot, a, b)
                 action += 1
+
+
+@njit(_nrt=False)
+def place_of(rows, action):
+    """Which of :data:`~gpusched_env.envs.slices.SLOT_KINDS` an action is about, and which slot; -1, -1 if none."""
+    for s in range(rows.shape[0]):
+        behind = action - rows[s, FIRST]
+        if 0 <= behind < rows[s, SLOTS] * rows[s, CHOICES]:
+            return rows[s, TABLE], behind // rows[s, CHOICES]
+    return -1, -1
 
 
 @cached()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from numba import njit
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 Choices = list[tuple[int, int]]
 SlotKind = Literal["pending", "running", "tenant"]
+SLOT_KINDS: Final[tuple[SlotKind, ...]] = get_args(SlotKind)
 
 EMPTY: Final = (-1, 0, -1, 0, 0)
 """What an action means whose slot has nothing that the command could be about. As all meanings of slices:

@@ -6,19 +6,33 @@ any other device, on tables that the compiled device fills.
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 from numba import njit
 
 from gpusched_env.compiling import cached
 from gpusched_env.devices.compiled.access import clients, env_at, problem
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
-from gpusched_env.devices.compiled.views import fill_tenants, occupancy, show_pending, show_running
-from gpusched_env.envs.encoding import encode
+from gpusched_env.devices.compiled.memory import LINE, lines
+from gpusched_env.devices.compiled.views import fill_tenants, occupancy, show_pending, show_pending_of, show_running
+from gpusched_env.envs.encoding import Floats, encode
 from gpusched_env.envs.features import Scalar
-from gpusched_env.envs.numbering import fill_mask, numbers_at
+from gpusched_env.envs.numbering import fill_mask, numbers_at, place_of
+from gpusched_env.envs.slices import SLOT_KINDS
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
 from gpusched_env.scheduling.commands import WAITING
-from gpusched_env.scheduling.reward import Sum, charge
+from gpusched_env.scheduling.reward import COST_TERMS, Sum, charge
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
+
+if TYPE_CHECKING:
+    from gpusched_env.envs.actions import ActionLayout
+
+PENDING_SLOTS: Final = SLOT_KINDS.index("pending")
+RUNNING_SLOTS: Final = SLOT_KINDS.index("running")
+TENANT_SLOTS: Final = SLOT_KINDS.index("tenant")
 
 
 @cached(_nrt=False, nogil=True)
@@ -35,16 +49,16 @@ def step_range(
     reward_weights,
     slices,
     choices,
+    reasons,
+    costs,
+    times,
+    masks,
     pending_shown,
     running_shown,
     tenants_shown,
     sums,
     scalars,
     terms,
-    reasons,
-    costs,
-    times,
-    masks,
     out_pending,
     out_running,
     out_tenants,
@@ -66,23 +80,24 @@ def step_range(
         tenant_rates: float64 ``(n, slots, len(Rate))``, of :func:`~gpusched_env.scheduling.reward.rates`.
         reward_weights: float64 ``(n, terms)``.
         slices, choices: ``rows`` and ``choices`` of a :class:`~gpusched_env.envs.numbering.Plan`.
-        pending_shown, running_shown, tenants_shown: what slots stand for, as in a View, ``(n, slots, columns)``.
-        sums, scalars, terms: float64 ``(n, slots, len(Sum))``, ``(n, len(Scalar))`` and ``(n, terms)``, scratch.
         reasons: int64 ``(n,)``: why each stopped (:mod:`~gpusched_env.devices.compiled.layout`).
         costs: float64 ``(n,)``: total so far.
         times: float64 ``(n, 2)``: simulated time of the observation before, and of this one, in microseconds.
         masks: bool ``(n, actions)``: what is legal, read and then written.
+        pending_shown, running_shown, tenants_shown, sums, scalars, terms: :func:`scratch` of the calling thread.
         out_pending, out_running, out_tenants, out_device: the observations, float32.
 
     Returns:
         how many environments have to be served.
     """
     unserved = 0
-    lookahead = out_pending.shape[1] // out_tenants.shape[1]
+    slots = out_tenants.shape[1]
+    lookahead = out_pending.shape[1] // slots
     for e in range(first, last):
         w = env_at(addresses[e], 0)
         tenants = problem(w).tenants
         sms = problem(w).sms
+        tenant_rows = tenants_shown[:tenants]
         if fresh:
             times[e, 0] = w.now_ps / PS_PER_US
             if reasons[e] == DECIDE and actions[e] >= 0:
@@ -90,11 +105,18 @@ def step_range(
                 if not masks[e, action]:
                     w.illegal += 1
                     action = 0
+                # What its slot stands for is looked up again: to keep it would take more memory than to find it time.
+                kind, slot = place_of(slices, action)
+                if kind == PENDING_SLOTS:
+                    show_pending_of(w, slot // lookahead, lookahead, pending_shown)
+                elif kind == RUNNING_SLOTS:
+                    show_running(w, running_shown)
+                elif kind == TENANT_SLOTS:
+                    fill_tenants(w, tenant_rows)
                 act(
                     w,
                     numbers_at(
-                        slices, choices, pending_shown[e], running_shown[e], tenants_shown[e, :tenants], sms,
-                        own_streams[e], action,
+                        slices, choices, pending_shown, running_shown, tenant_rows, sms, own_streams[e], action
                     ),
                     wait_us,
                 )  # fmt: skip
@@ -105,29 +127,44 @@ def step_range(
         if to_serve(reason):
             unserved += 1
             continue
-        show_pending(w, lookahead, pending_shown[e])
-        show_running(w, running_shown[e])
-        fill_tenants(w, tenants_shown[e, :tenants])
-        costs[e] = cost(w, sums[e, :tenants], tenant_rates[e], reward_weights[e], terms[e], reason == OVER)
+        show_pending(w, lookahead, pending_shown)
+        show_running(w, running_shown)
+        fill_tenants(w, tenant_rows)
+        costs[e] = cost(w, sums[:tenants], tenant_rates[e], reward_weights[e], terms, reason == OVER)
         times[e, 1] = w.now_ps / PS_PER_US
         if reason == DECIDE:
             fill_mask(
-                slices, choices, pending_shown[e], running_shown[e], tenants_shown[e, :tenants], sms, masks[e]
+                slices, choices, pending_shown, running_shown, tenant_rows, sms, masks[e]
             )  # fmt: skip
         else:
             for action in range(masks.shape[1]):
                 masks[e, action] = action == 0
-        scalars[e, Scalar.TIME_US] = times[e, 1]
-        scalars[e, Scalar.HORIZON_US] = problem(w).horizon_us
-        scalars[e, Scalar.SMS] = sms
-        scalars[e, Scalar.BUSY_SMS] = w.busy_sms
-        scalars[e, Scalar.OCCUPANCY] = occupancy(w)
-        scalars[e, Scalar.DRAM] = w.traffic / problem(w).nominal_bytes_per_us
+        scalars[Scalar.TIME_US] = times[e, 1]
+        scalars[Scalar.HORIZON_US] = problem(w).horizon_us
+        scalars[Scalar.SMS] = sms
+        scalars[Scalar.BUSY_SMS] = w.busy_sms
+        scalars[Scalar.OCCUPANCY] = occupancy(w)
+        scalars[Scalar.DRAM] = w.traffic / problem(w).nominal_bytes_per_us
         encode(
-            pending_shown[e], running_shown[e], tenants_shown[e, :tenants], scalars[e], out_pending[e],
+            pending_shown, running_shown, tenant_rows, scalars, out_pending[e],
             out_running[e], out_tenants[e], out_device[e],
         )  # fmt: skip
     return unserved
+
+
+def scratch(layout: ActionLayout) -> tuple[Floats, ...]:
+    """What a thread needs to step environments, one after the other: tables that are written before they are read.
+
+    Of what pending, running and tenant slots show, as in a View; sums of each tenant, scalars and cost terms. No two
+    of them lie in one cache line, nor in one of a pair that processors fetch together.
+    """
+    shapes = (
+        (layout.pending_slots, len(PendingColumn)), (layout.running_slots, len(RunningColumn)),
+        (layout.slots, len(TenantColumn)), (layout.slots, len(Sum)), (len(Scalar),), (len(COST_TERMS),),
+    )  # fmt: skip
+    return tuple(
+        lines(8 * math.prod(shape) + 2 * LINE).view(np.float64)[: math.prod(shape)].reshape(shape) for shape in shapes
+    )
 
 
 @njit(_nrt=False, forceinline=True, no_cpython_wrapper=True)

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,18 +33,18 @@ class Team:
     which copies no threads, the child's team makes new ones at its next job. Jobs are given by one thread at a time.
     """
 
-    def __init__(self, count: int, threads: int, reasons: NDArray[np.int64], arguments: tuple[Any, ...]) -> None:
+    def __init__(self, count: int, reasons: NDArray[np.int64], arguments: Sequence[tuple[Any, ...]]) -> None:
         """
         Args:
             count: environments.
-            threads: at least 1; more than ``count`` are not made.
             reasons: why each environment stopped.
-            arguments: of :func:`~gpusched_env.envs.stepping.step_range` after ``fresh``; the last four are the
-                tables of observations.
+            arguments: a thread each: those of :func:`~gpusched_env.envs.stepping.step_range` after ``fresh``, with
+                scratch of its own; the last four are the tables of observations.
         """
-        self._members = min(threads, count)
+        self._members = len(arguments)
         self._bounds = np.linspace(0, count, self._members + 1).astype(np.int64)
-        self._fixed = (reasons, *arguments)
+        self._reasons = reasons
+        self._arguments = arguments
         self._threads: list[threading.Thread] = []
         self._memory: NDArray[np.int64] | None = None
         self._spins = 0
@@ -69,7 +70,9 @@ class Team:
             self._gather()
         part: Any = teamwork.take_part
         tables = targets.values()
-        return int(part(self._memory, 0, self._members, self._spins, fresh, *tables, *self._fixed))
+        return int(
+            part(self._memory, 0, self._members, self._spins, fresh, *tables, self._reasons, *self._arguments[0])
+        )
 
     def close(self) -> None:
         """End the threads; a later job would make new ones."""
@@ -91,15 +94,15 @@ class Team:
         memory = _memory(self._members)
         teamwork.prepare(memory, self._bounds)
         self._spins = _spins() if self._members <= cores() else 0
-        own_tables = self._fixed[-4:]
         self._memory = memory
         # The threads keep what they need, but not the team, so that it can be collected.
         self._end = weakref.finalize(self, teamwork.dismiss, memory)
         self._end.atexit = False
         for member in range(1, self._members):
+            fixed = self._arguments[member]
             thread = threading.Thread(
                 target=teamwork.take_part,
-                args=(memory, member, self._members, self._spins, False, *own_tables, *self._fixed),
+                args=(memory, member, self._members, self._spins, False, *fixed[-4:], self._reasons, *fixed),
                 name=f"gpusched-{member}",
                 daemon=True,
             )

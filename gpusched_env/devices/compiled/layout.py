@@ -149,14 +149,15 @@ JOB = _record(
 """A job that is not gone, by number."""
 
 LAUNCH = _record(
-    (I8, "id ready_ps"),
-    (I4, "op job upstream unlaunched before after previous next flight"),
-    (I2, "tenant row stream partition_first partition_sms"),
+    (I8, "id launched_ps deadline_ps order"),
+    (I4, "identity job before after flight parent"),
+    (I2, "tenant row stream"),
     (I1, "state priority"),
-    (I8, "issued_ps launched_ps order arrived_ps deadline_ps parent_id"),
-    (I4, "identity parent edges_out edges_in"),
+    (I8, "ready_ps issued_ps arrived_ps parent_id"),
+    (I4, "op upstream unlaunched previous next edges_out edges_in"),
+    (I2, "partition_first partition_sms"),
 )
-"""An unfinished launch, by slot. Many of them may wait: two cache lines each, the first for what others touch.
+"""An unfinished launch, by slot. Many of them may wait: two cache lines each, the first for what is seen of them then.
 
 * ``identity``: its operation's; ``tenant``, ``job``, ``row``: whose it is, and its program's stream (-1: none);
   ``stream``: the one that it was launched into (-1: none yet, or none), ``priority`` there; ``partition_*``: SMs that

@@ -264,19 +264,24 @@ def occupancy(w):
 @called
 def show_pending(w, lookahead, out):
     """Rows of each tenant's ``lookahead`` oldest pending launches; ``out``: shape ``(slots * lookahead, columns)``."""
-    slots = out.shape[0] // lookahead
-    for tenant in range(slots):
-        place = tenant * lookahead
-        end = place + lookahead
-        if tenant < problem(w).tenants:
-            slot = clients(w, tenant).pending_first
-            while slot != NONE and place < end:
-                fill_pending(w, slot, out[place])
-                place += 1
-                slot = launches(w, slot).after
-        while place < end:
-            out[place, PendingColumn.ID] = EMPTY
+    for tenant in range(out.shape[0] // lookahead):
+        show_pending_of(w, tenant, lookahead, out)
+
+
+@called
+def show_pending_of(w, tenant, lookahead, out):
+    """The rows of one tenant, which may be an empty slot; see :func:`show_pending`."""
+    place = tenant * lookahead
+    end = place + lookahead
+    if tenant < problem(w).tenants:
+        slot = clients(w, tenant).pending_first
+        while slot != NONE and place < end:
+            fill_pending(w, slot, out[place])
             place += 1
+            slot = launches(w, slot).after
+    while place < end:
+        out[place, PendingColumn.ID] = EMPTY
+        place += 1
 
 
 @called
