@@ -1,4 +1,4 @@
-"""What a vector environment counts in every step, over all its environments at once, in compiled code."""
+"""What a vector environment counts and tells in every step, of all its environments at once, in compiled code."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def count_results(reasons, costs, charged, over, rewards, ended):
     Args:
         reasons, costs: of the batch.
         charged: float64 ``(n,)``: total costs that earlier rewards have told; brought up to date.
-        over: bool ``(n,)``: whose episode had ended before the step.
+        over: bool ``(n,)``: whose episode had ended before the step; then: whose has ended in it.
         rewards: float64 ``(n,)``; written.
         ended: bool ``(n,)``: whose episode has ended in this step; written.
 
@@ -55,5 +55,26 @@ def count_results(reasons, costs, charged, over, rewards, ended):
         rewards[e] = charged[e] - costs[e]
         charged[e] = costs[e]
         ended[e] = reasons[e] != DECIDE and not over[e]
+        over[e] = ended[e]
         number += ended[e]
     return number
+
+
+@cached(_nrt=False, nogil=True)
+def copy_infos(masks, times_us, illegal, rows, out_masks, out_times_us, out_elapsed_us, out_illegal):
+    """Copy what infos say of the environments ``rows`` (bool ``(n,)``); zeros for the others.
+
+    Args:
+        masks: int8 ``(n, actions)``.
+        times_us: float64 ``(n, 2)``, see :class:`~gpusched_env.envs.batch.EnvBatch`.
+        illegal: int64 ``(n,)``.
+        out_masks: int8 ``(n, actions)``; written.
+        out_times_us, out_elapsed_us, out_illegal: float64 and int64 ``(n,)``; written.
+    """
+    for e in range(rows.size):
+        shown = rows[e]
+        for action in range(masks.shape[1]):
+            out_masks[e, action] = masks[e, action] & shown
+        out_times_us[e] = times_us[e, 1] if shown else 0.0
+        out_elapsed_us[e] = times_us[e, 1] - times_us[e, 0] if shown else 0.0
+        out_illegal[e] = illegal[e] if shown else 0

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.env import SEED_LIMIT
 from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
+from gpusched_env.envs.recycling import Recycled
 from gpusched_env.envs.setup import check_wait, lay_out, resolve_scenario
 from gpusched_env.envs.state import VectorState
 from gpusched_env.envs.summary import episode_summary
@@ -135,6 +136,7 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
         for e, base in enumerate(self._scenarios.bases):
             self._problem(e, base)
         self._batch = EnvBatch(num_envs, self.layout, wait_us=wait_us, threads=thread_count(threads, num_envs))
+        self._memory = Recycled({name: table.shape for name, table in self._batch.observations.items()})
         self.copy = copy
         self._record: Detail = record if record is not None else "jobs"
         self._generators: list[np.random.Generator | None] = [None] * num_envs
@@ -218,40 +220,44 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
         if not counted:
             raise ResetNeeded(f"the episode of environment {over} is over: reset it with options={{'reset_mask': ...}}")
         self._ready = False
-        observations = self._new_tables() if self.copy else batch.observations
+        observations = self._memory.tables() if self.copy else batch.observations
         batch.step(self._chosen, observations)
         again = np.flatnonzero(self._over) if over >= 0 else NONE
-        rewards, truncations = np.empty(self.num_envs), np.empty(self.num_envs, np.bool_)
-        terminations = np.zeros(self.num_envs, np.bool_)
-        ended: list[int] = []
-        if count_results(batch.reasons, batch.costs, self._costs, self._over, rewards, truncations):
-            ended = np.flatnonzero(truncations).tolist()
-        self._over[:] = truncations
-        for e in ended:
+        rewards = np.empty(self.num_envs)
+        terminations, truncations = np.zeros(self.num_envs, np.bool_), np.empty(self.num_envs, np.bool_)
+        if not count_results(batch.reasons, batch.costs, self._costs, self._over, rewards, truncations):
+            infos = self._go_on(again, observations)
+            self._ready = True
+            return observations, rewards, terminations, truncations, infos
+        ended = np.flatnonzero(truncations)
+        for e in ended.tolist():
             terminations[e] = batch.devices[e].done
             truncations[e] = not terminations[e]
         endings: dict[str, Any] = {}
         if mode is AutoresetMode.SAME_STEP:
-            for e in ended:
+            for e in ended.tolist():
                 ending = last_info(batch, e, int(self._illegal[e]), self.episode(e))
                 endings = self._add_info(endings, {"final_obs": self._observation(e), "final_info": ending}, e)
-            again = np.array(ended, np.int64)
             self._over[:] = False
-        if again.size:
-            self._begin_next(again.tolist())
-            if self.copy:
-                for name, table in observations.items():
-                    table[again] = batch.observations[name][again]
-        infos = self._infos(None) | endings
-        if again.size:
-            began = np.zeros(self.num_envs, np.bool_)
-            began[again] = True
-            add_seeds(infos, self._seeds, began)
-        if mode is not AutoresetMode.SAME_STEP:
-            for e in ended:
+            infos = self._go_on(ended, observations) | endings
+        else:
+            infos = self._go_on(again, observations)
+            for e in ended.tolist():
                 infos = self._add_info(infos, episode_summary(self.episode(e)), e)
         self._ready = True
         return observations, rewards, terminations, truncations, infos
+
+    def _go_on(self, again: NDArray[np.int64], observations: Observation) -> dict[str, Any]:
+        """Begin the next episodes of the environments ``again``; gives the infos of all of them."""
+        if not again.size:
+            return self._infos(None)
+        self._begin_next(again.tolist())
+        if self.copy:
+            for name, table in observations.items():
+                table[again] = self._batch.observations[name][again]
+        began = np.zeros(self.num_envs, np.bool_)
+        began[again] = True
+        return add_seeds(self._infos(None), self._seeds, began)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(num_envs, actions)``."""
@@ -374,9 +380,6 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
     def _observations(self) -> Observation:
         tables = self._batch.observations
         return {name: table.copy() for name, table in tables.items()} if self.copy else tables
-
-    def _new_tables(self) -> Observation:
-        return {name: np.empty(table.shape, np.float32) for name, table in self._batch.observations.items()}
 
     def _observation(self, e: int) -> Observation:
         return {name: table[e].copy() for name, table in self._batch.observations.items()}

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.summary import episode_summary
+from gpusched_env.envs.tally import copy_infos
 from gpusched_env.scheduling.session import Episode
 
 Rows = NDArray[np.bool_]
@@ -22,20 +23,17 @@ def batched_infos(batch: EnvBatch, illegal: NDArray[np.int64], rows: Rows | None
         illegal: illegal actions of each one's episode.
         rows: shape ``(num_envs,)``; becomes part of the infos. ``None``: all.
     """
-    infos: dict[str, Any] = {
-        "action_mask": batch.masks.view(np.int8).copy(),
-        "time_us": batch.times_us[:, 1].copy(),
-        "elapsed_us": batch.times_us[:, 1] - batch.times_us[:, 0],
-        "illegal_actions": illegal.copy(),
-    }
+    count = batch.count
     if rows is None:
-        rows = np.ones(batch.count, np.bool_)
-    elif not rows.all():
-        for values in infos.values():
-            values[~rows] = 0
-    for name in tuple(infos):
-        infos[f"_{name}"] = rows
-    return infos
+        rows = np.empty(count, np.bool_)
+        rows.fill(True)
+    masks, times_us, elapsed_us = np.empty(batch.masks.shape, np.int8), np.empty(count), np.empty(count)
+    illegal_actions = np.empty(count, np.int64)
+    copy_infos(batch.masks.view(np.int8), batch.times_us, illegal, rows, masks, times_us, elapsed_us, illegal_actions)
+    return {
+        "action_mask": masks, "time_us": times_us, "elapsed_us": elapsed_us, "illegal_actions": illegal_actions,
+        "_action_mask": rows, "_time_us": rows, "_elapsed_us": rows, "_illegal_actions": rows,
+    }  # fmt: skip
 
 
 def add_seeds(infos: dict[str, Any], seeds: NDArray[np.int64], rows: Rows) -> dict[str, Any]:

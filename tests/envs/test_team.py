@@ -87,7 +87,8 @@ def test_memory_grows_while_threads_step(monkeypatch: pytest.MonkeyPatch) -> Non
         serve(self, reason)
 
     monkeypatch.setattr(Arena, "serve", counting)
-    monkeypatch.setattr(arena, "RING", 1)
+    for first in ("JOBS", "LAUNCHES", "AHEAD"):
+        monkeypatch.setattr(arena, first, 1)
     monkeypatch.setattr(arena, "LOG_ROWS", 1)
     monkeypatch.setattr(batch_module, "WORTH_A_TEAM", 1)
     got = play(make("MultiTenantBurst", threads=3), 300)

@@ -26,8 +26,14 @@ from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.timeline import DETAILS, Columns, Detail, Timeline
 from gpusched_env.workload.host import RANDOM_STREAMS
 
-RING: Final = 16
-"""First length of the rings of jobs, and first number of slots for launches beyond what one event makes."""
+JOBS: Final = 64
+"""First length of a tenant's ring of jobs: a power of two."""
+AHEAD: Final = 128
+"""First number of a tenant's operations behind the scheduler's window."""
+LAUNCHES: Final = 16
+"""First number of a tenant's launches, beyond what one event makes."""
+GROWTH: Final = 4
+"""By how much a table grows. To grow takes as long as hundreds of decisions: seldom is better than little."""
 EDGES: Final = 3
 """Edges for each slot of a launch."""
 LOG_ROWS: Final = 64
@@ -258,11 +264,12 @@ class Arena:
         sizes = needed if self._sizes is None else self._sizes.with_room_for(needed)
         if sizes == self._sizes:
             return
-        old, old_sizes = self._sections, self._sizes
-        self._sizes = sizes
-        self._sections = _allocate(sizes)
-        if old_sizes is not None:
-            self._fill(old, old_sizes)
+        if self._sizes is None:
+            self._sizes, self._sections = sizes, _allocate(sizes)
+            return
+        old, old_sizes = self._used(), self._sizes
+        self._sizes, self._sections = sizes, _allocate(sizes)
+        self._fill(old, old_sizes)
 
     def _fill(self, sections: dict[str, NDArray[Any]], sizes: Sizes) -> None:
         """Copy sections of smaller or equal sizes into the arena's."""
@@ -329,7 +336,7 @@ class Arena:
             return
         names = ["jobs"] if reason == layout.GROW_JOBS else self._scarce()
         sizes = {name: getattr(self._sizes_now, name) for name in Sizes.__slots__}
-        self._make_room(Sizes(**sizes | {name: 2 * sizes[name] for name in names}))
+        self._make_room(Sizes(**sizes | {name: GROWTH * sizes[name] for name in names}))
 
     def _scarce(self) -> list[str]:
         """The tables of slots of which there are no more than one event may take."""
@@ -364,17 +371,22 @@ class Arena:
     def save(self) -> Saved:
         """The present state."""
         self.flush()
-        kept = {}
+        kept = {name: section.copy() for name, section in self._used().items() if name != "log"}
+        return Saved(self.problem, self._sizes_now, kept, copy.deepcopy(self.timeline))
+
+    def _used(self) -> dict[str, NDArray[Any]]:
+        """The sections without scratch, those of classes as far as there are any."""
+        used = {}
         for name, section in self._sections.items():
             kind, _, number = name.partition(".")
             length = len(section)
             if kind in ("classes", "members", "rows"):
-                used = int(self._sections["contexts"]["classes"][int(number)])
-                length = used * (length // _class_count(self._sizes_now))
-            # The log is empty, see above.
-            if kind not in (*SCRATCH, "log"):
-                kept[name] = section[:length].copy()
-        return Saved(self.problem, self._sizes_now, kept, copy.deepcopy(self.timeline))
+                length = int(self._sections["contexts"]["classes"][int(number)]) * (
+                    length // _class_count(self._sizes_now)
+                )
+            if kind not in SCRATCH:
+                used[name] = section[:length]
+        return used
 
     def load(self, saved: Saved) -> None:
         """Return to a state exactly."""
@@ -408,10 +420,10 @@ def _needed(problem: Problem, tables: ProblemTables, detail: Detail) -> Sizes:
         grids=gpu.resident_grids,
         sms=gpu.sms,
         rows=gpu.limits.blocks + 1,
-        jobs=RING,
-        launches=RING * tenants + margin,
-        edges=EDGES * (RING * tenants + margin) + edge_margin,
-        aheads=RING * tenants,
+        jobs=JOBS,
+        launches=LAUNCHES * tenants + margin,
+        edges=EDGES * (LAUNCHES * tenants + margin) + edge_margin,
+        aheads=AHEAD * tenants,
         log=LOG_ROWS + log_margin(problem, detail),
     )
 
