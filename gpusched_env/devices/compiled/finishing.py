@@ -155,11 +155,35 @@ def vanish(w, tenant, number):
             remove_pending(w, found)
             if gone.row != NONE and gone.flight == NONE:
                 streams(w, gone.row).window -= 1
+        close_line(w, found)
         let_go_on(w, found)
         release(w, found)
         drop_edges_in(w, found)
         go(w, found)
     vanish_ahead(w, tenant, number)
+
+
+@called
+def close_line(w, slot):
+    """A launch vanishes from its program's stream: the one behind it waits for the one before it, if there are both."""
+    gone = launches(w, slot)
+    if gone.row == NONE:
+        return
+    before = gone.previous
+    stream = streams(w, gone.row)
+    if stream.last_slot == slot and stream.last_id == gone.id:
+        stream.last_slot = before
+        stream.last_id = launches(w, before).id if before != NONE else NONE
+    if before == NONE:
+        return
+    behind = gone.next
+    launches(w, before).next = behind
+    gone.previous = NONE
+    gone.next = NONE
+    if behind != NONE:
+        launches(w, behind).previous = before
+        if launches(w, before).state != PENDING:
+            let_one_go_on(w, gone, behind)
 
 
 @called

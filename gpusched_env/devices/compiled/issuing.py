@@ -135,13 +135,8 @@ def hand_over(w, slot, at_ps):
 
 @inlined
 def follows(w, launch, slot):
-    """Whether a launch waits for an unfinished one anyway: it comes before it in its program's stream.
-
-    A stream is an unbroken line of waiting unless some of it can vanish.
-    """
-    if launch.previous == slot:
-        return True
-    return launch.previous != NONE and launches(w, slot).row == launch.row and problem(w).rejects == 0
+    """Whether a launch waits for an unfinished one anyway: it comes before it in its program's stream."""
+    return launch.previous != NONE and launches(w, slot).row == launch.row
 
 
 @inlined

@@ -132,10 +132,7 @@ def add_edge(w, source, target):
 @called
 def drop_edges_in(w, slot):
     """What a launch waits for is no longer to tell it."""
-    gone = launches(w, slot)
-    if gone.previous != NONE:
-        launches(w, gone.previous).next = NONE
-    number = gone.edges_in
+    number = launches(w, slot).edges_in
     while number != NONE:
         edge = edges(w, number)
         if holds(w, edge.source, edge.source_id):

@@ -66,6 +66,9 @@ class Launch:
         """Unfinished launches that it waits for."""
         self.waiters: set[Launch] = set()
         """Launches that wait for it."""
+        self.before: Launch | None = None
+        self.behind: Launch | None = None
+        """Its neighbours in its program's stream, unfinished."""
         self.parent = parent
         self.parts = 0
         """Nodes or children that have not finished."""

@@ -33,7 +33,7 @@ class Streams:
         self.launched: dict[int, Launch] = {}
         """Kernels and graphs that it has launched, in order of launch."""
         self._last_issued: dict[int, Launch] = {}
-        """By stream of a program."""
+        """By stream of a program; unfinished."""
         self._last_handed: dict[tuple[int, int], Launch] = {}
         """By queue."""
         self._priorities = [0] * len(device.problem.streams)
@@ -56,8 +56,11 @@ class Streams:
         before = self._last_issued.get(op.stream)
         marked = [self._marked(tenant, mark) for mark in op.after]
         for other in (before, *marked):
-            if other is not None and other.state is not State.DONE:
+            if other is not None:
                 launch.wait_for(other)
+        launch.before = before
+        if before is not None:
+            before.behind = launch
         producer = self._marked(tenant, op.tiles) if op.tiles >= 0 else None
         launch.awaits = None if producer is None else producer.tiles
         self._last_issued[op.stream] = launch
@@ -144,6 +147,7 @@ class Streams:
         launch.state = State.DONE
         launch.tiles.finished = True
         del self.unfinished[launch.id]
+        self._close_line(launch)
         if self.launched.pop(launch.id, None) is not None:
             self._device.notify_slicer()
             self._device.world.awake = 1
@@ -155,6 +159,26 @@ class Streams:
             parent.parts -= 1
             if parent.emptied and parent.state is not State.DONE:
                 self.finish(parent)
+
+    def _close_line(self, launch: Launch) -> None:
+        """A launch leaves its program's stream: the one behind it is behind the one before it, if there is one.
+
+        There is none before one that has finished.
+        """
+        if not isinstance(launch.op, HostOp):
+            return
+        before, behind = launch.before, launch.behind
+        if before is not None:
+            before.behind = behind
+        if behind is not None:
+            behind.before = before
+            if before is not None:
+                behind.wait_for(before)
+        if self._last_issued.get(launch.op.stream) is launch:
+            if before is None:
+                del self._last_issued[launch.op.stream]
+            else:
+                self._last_issued[launch.op.stream] = before
 
     def _release(self, launch: Launch) -> None:
         """What waits for a launch learns that it has ended."""
