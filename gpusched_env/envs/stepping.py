@@ -17,7 +17,7 @@ from gpusched_env.devices.compiled.access import clients, env_at, problem
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
 from gpusched_env.devices.compiled.memory import LINE, lines
-from gpusched_env.devices.compiled.views import fill_tenants, occupancy, show_pending, show_pending_of, show_running
+from gpusched_env.devices.compiled.views import fill_tenants, occupancy, show_pending, show_pending_at, show_running
 from gpusched_env.envs.encoding import Floats, encode
 from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import fill_mask, numbers_at, place_of
@@ -108,7 +108,7 @@ def step_range(
                 # What its slot stands for is looked up again: to keep it would take more memory than to find it time.
                 kind, slot = place_of(slices, action)
                 if kind == PENDING_SLOTS:
-                    show_pending_of(w, slot // lookahead, lookahead, pending_shown)
+                    show_pending_at(w, slot, lookahead, pending_shown)
                 elif kind == RUNNING_SLOTS:
                     show_running(w, running_shown)
                 elif kind == TENANT_SLOTS:

@@ -265,23 +265,32 @@ def occupancy(w):
 def show_pending(w, lookahead, out):
     """Rows of each tenant's ``lookahead`` oldest pending launches; ``out``: shape ``(slots * lookahead, columns)``."""
     for tenant in range(out.shape[0] // lookahead):
-        show_pending_of(w, tenant, lookahead, out)
+        place = tenant * lookahead
+        end = place + lookahead
+        if tenant < problem(w).tenants:
+            slot = clients(w, tenant).pending_first
+            while slot != NONE and place < end:
+                fill_pending(w, slot, out[place])
+                place += 1
+                slot = launches(w, slot).after
+        while place < end:
+            out[place, PendingColumn.ID] = EMPTY
+            place += 1
 
 
 @called
-def show_pending_of(w, tenant, lookahead, out):
-    """The rows of one tenant, which may be an empty slot; see :func:`show_pending`."""
-    place = tenant * lookahead
-    end = place + lookahead
-    if tenant < problem(w).tenants:
-        slot = clients(w, tenant).pending_first
-        while slot != NONE and place < end:
-            fill_pending(w, slot, out[place])
-            place += 1
-            slot = launches(w, slot).after
-    while place < end:
+def show_pending_at(w, place, lookahead, out):
+    """One row of :func:`show_pending`."""
+    slot = NONE
+    if place // lookahead < problem(w).tenants:
+        slot = clients(w, place // lookahead).pending_first
+        for _ in range(place % lookahead):
+            if slot != NONE:
+                slot = launches(w, slot).after
+    if slot != NONE:
+        fill_pending(w, slot, out[place])
+    else:
         out[place, PendingColumn.ID] = EMPTY
-        place += 1
 
 
 @called
