@@ -8,24 +8,23 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.torch_layers import CombinedExtractor
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from torch import Tensor, nn
 
+from gpusched_env.agents.model_file import TrainedModel, model_in_memory
 from gpusched_env.agents.policies.sizes import MlpSizes, Sizes
 from gpusched_env.agents.policies.slot_network import SlotActor
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns, write_policy
-from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.versions import versions
 
-ALGORITHMS = {"MaskablePPO": "maskable-ppo", "PPO": "ppo", "A2C": "a2c", "DQN": "dqn"}
-"""What can be exported, by the name of its class."""
+EXPORTED = ("maskable-ppo", "ppo", "a2c", "dqn")
+"""Algorithms whose policies can be exported."""
 
 
 def export_policy(
-    model: BaseAlgorithm,
+    model: BaseAlgorithm | TrainedModel,
     path: str | Path,
     *,
     scenario: Scenario | None = None,
@@ -35,6 +34,7 @@ def export_policy(
     """Write the actor of ``model`` to a file that :class:`~gpusched_env.agents.exported.ExportedPolicy` reads.
 
     Args:
+        model: of stable-baselines3, or what :func:`~gpusched_env.agents.model_file.read_model` found in a ``.zip``.
         path: of the file, by custom ``*.npz``.
         scenario: what the model was trained on; ``None``: the scenario of the model's environment.
         wait_us: longest wait of action 0 in training; ``None``: of the model's environment, 100 without one.
@@ -46,59 +46,43 @@ def export_policy(
     Raises:
         InputError: a model that cannot be exported, or that does not fit ``scenario``; nothing is written then.
     """
-    algorithm = ALGORITHMS.get(type(model).__name__)
-    if algorithm is None:
-        raise InputError(
-            f"a model of {type(model).__name__} cannot be exported; those of {', '.join(ALGORITHMS)} can"
-            + (" (a recurrent policy keeps a state)" if "Recurrent" in type(model).__name__ else "")
-        )
-    env = _environment(model.get_env())
+    trained = model if isinstance(model, TrainedModel) else model_in_memory(model)
+    if trained.algorithm not in EXPORTED:
+        raise InputError(f"a model of {trained.algorithm} cannot be exported: a recurrent policy keeps a state")
+    scenario = trained.scenario if scenario is None else scenario
     if scenario is None:
-        if env is None:
-            raise InputError("the model has no environment: say what it was trained on, export_policy(..., scenario=)")
-        scenario = env.env.scenario
+        raise InputError("the model has no environment: say what it was trained on, export_policy(..., scenario=)")
     if wait_us is None:
-        wait_us = env.env.wait_us if env is not None else 100.0
-    spaces: Any = model.observation_space
-    rows = {name: spaces[name].shape[0] for name in ("tenants", "running")}
-    layout = ActionLayout.of(scenario, rows["tenants"], rows["running"])
-    actions: Any = model.action_space
-    if layout.n != actions.n:
+        wait_us = 100.0 if trained.wait_us is None else trained.wait_us
+    layout = ActionLayout.of(scenario, *trained.rows)
+    if layout.n != trained.actions:
         raise InputError(
-            f"the model has {actions.n} actions, an environment of {scenario.name} {layout.n}: "
+            f"the model has {trained.actions} actions, an environment of {scenario.name} {layout.n}: "
             "it was trained on another"
         )
-    network, tensors = _network(model, layout)
+    network, tensors = _network(trained, layout)
     weights: Weights = {name: tensor.detach().cpu().numpy().astype(np.float32) for name, tensor in tensors.items()}
     info = PolicyInfo(
         network=network,
         columns=current_columns(),
         actions=layout,
         wait_us=wait_us,
-        masked=algorithm == "maskable-ppo",
-        algorithm=algorithm,
+        masked=trained.algorithm == "maskable-ppo",
+        algorithm=trained.algorithm,
         scenario=scenario.name,
         command=command,
-        seed=model.seed,
-        timesteps=model.num_timesteps,
+        seed=trained.seed,
+        timesteps=trained.timesteps,
         versions=versions(),
     )
     write_policy(path, info, weights)
     return info
 
 
-def _environment(env: VecEnv | None) -> Sb3VecEnv | None:
-    while isinstance(env, VecEnvWrapper):
-        if isinstance(env, VecNormalize) and env.norm_obs:
-            raise InputError("the model sees observations that VecNormalize scales; train it with norm_obs=False")
-        env = env.venv
-    return env if isinstance(env, Sb3VecEnv) else None
-
-
-def _network(model: BaseAlgorithm, layout: ActionLayout) -> tuple[Sizes, dict[str, Tensor]]:
+def _network(model: TrainedModel, layout: ActionLayout) -> tuple[Sizes, dict[str, Tensor]]:
     """The actor's sizes and its weights by name."""
     policy: Any = model.policy
-    if type(model).__name__ == "DQN":
+    if model.algorithm == "dqn":
         policy = policy.q_net
         layers = list(policy.q_net)
     elif hasattr(policy.mlp_extractor, "actor"):

@@ -1,7 +1,8 @@
 """Schedulers and devices by name: the registered ones, or a user's own as ``module:Name`` or ``file.py:Name``.
 
 A scheduler's options may follow its name: ``mps(share=50)``, ``file.py:Name(depth=3)``. ``learned`` is the trained
-agent that is shipped for the scenario, ``learned:PATH`` that of a file.
+agent that is shipped for the scenario, ``learned:PATH`` that of a file or of the folder of a training;
+``learned:FILE.zip(trust=true)`` may run the code in a file of stable-baselines3.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -31,6 +32,8 @@ DeviceSource = str | Callable[[], Device]
 
 LEARNED = "learned"
 """The shipped agent; with a colon and a path behind it, the agent of a file."""
+TRUST = "(trust=true)"
+"""Behind the path of a ``.zip`` whose code may run."""
 
 
 def default_schedulers(scenario: Scenario) -> list[str]:
@@ -126,18 +129,42 @@ def is_learned(source: SchedulerSource) -> TypeGuard[str]:
     return isinstance(source, str) and (source == LEARNED or source.startswith(f"{LEARNED}:"))
 
 
+def learned_file(source: str) -> Path | None:
+    """The file of the trained agent that ``learned:PATH`` names, in a training's folder the best; ``learned``: none.
+
+    Raises:
+        InputError: there is no path, or nothing there.
+    """
+    from gpusched_env.agents.training.results import policy_file
+
+    _, given, path = source.removesuffix(TRUST).partition(":")
+    if given and not path:
+        raise InputError(
+            f"scheduler {source!r}: expected {LEARNED}:PATH, a trained policy's file or a training's folder"
+        )
+    return policy_file(Path(path)) if given else None
+
+
+def trusted(sources: Sequence[str]) -> list[str]:
+    """Schedulers by name, trained ones in a ``.zip`` with leave to run the code that is in it."""
+    return [
+        f"{source.removesuffix(TRUST)}{TRUST}"
+        if is_learned(source) and (learned_file(source) or Path()).suffix == ".zip"
+        else source
+        for source in sources
+    ]
+
+
 def _learned(source: str) -> LearnedScheduler | ModelScheduler:
     """The trained agent that ``learned`` or ``learned:PATH`` names."""
-    _, given, path = source.partition(":")
-    if given and not path:
-        raise InputError(f"scheduler {source!r}: expected {LEARNED}:PATH with the file of a trained policy")
-    if path.endswith(".zip"):
+    file = learned_file(source)
+    if file is not None and file.suffix == ".zip":
         from gpusched_env.agents.model_scheduler import ModelScheduler
 
-        return ModelScheduler(path)
+        return ModelScheduler(file, trust=source.endswith(TRUST))
     from gpusched_env.agents.learned import LearnedScheduler
 
-    return LearnedScheduler(path or None)
+    return LearnedScheduler(file)
 
 
 def _load(reference: str) -> Any:

@@ -59,7 +59,7 @@ def _number(value: Any) -> Any:
     return value
 
 
-def run_training(config: TrainingConfig, out: Path, *, baselines: str, resume: bool, command: str) -> None:
+def run_training(config: TrainingConfig, out: Path, *, baselines: str, resume: bool, trust: bool, command: str) -> None:
     """Train, with a progress bar, and say what came out.
 
     ``baselines``: schedulers to compare validations with, separated by commas; ``all`` or ``none``.
@@ -68,7 +68,7 @@ def run_training(config: TrainingConfig, out: Path, *, baselines: str, resume: b
     if config.imitation is not None:
         teacher = functools.partial(new_scheduler, config.imitation.scheduler)
         teacher()
-    check_training(config, out, resume=resume)
+    check_training(config, out, resume=resume, trust=trust)
     costs = baseline_costs(config, baselines, out)
     with watching(config) as watch:
         trained = train(
@@ -78,6 +78,7 @@ def run_training(config: TrainingConfig, out: Path, *, baselines: str, resume: b
             baselines=costs,
             provenance={"command": command, "versions": versions()},
             resume=resume,
+            trust=trust,
             watch=watch,
         )
     if costs:

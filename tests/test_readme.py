@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.agents.made_up import made_up, written
+
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "README.md").read_text()
 SCHEDULER_FILE = "my_scheduler.py"
@@ -71,6 +73,7 @@ def test_the_own_scheduler_takes_about_20_lines() -> None:
 def test_commands_run(command: str, tmp_path: Path) -> None:
     (tmp_path / SCHEDULER_FILE).write_text(PYTHON_BLOCKS[0])
     write_trace(tmp_path / "trace.json.gz")
+    written(made_up("Toy"), tmp_path / "toy_ppo.npz")
     name, *arguments = shlex.split(command)
     run(str(Path(sys.executable).with_name(name)), *arguments, cwd=tmp_path)
 

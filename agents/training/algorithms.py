@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from sb3_contrib import MaskablePPO, RecurrentPPO
-from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
 
+from gpusched_env.agents.model_file import ALGORITHMS
 from gpusched_env.agents.policies.registry import policy_of
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.envs.actions import ActionLayout
-
-ALGORITHMS: Final[dict[str, type[BaseAlgorithm]]] = {
-    "maskable-ppo": MaskablePPO,
-    "ppo": PPO,
-    "recurrent-ppo": RecurrentPPO,
-    "a2c": A2C,
-    "dqn": DQN,
-}
 
 
 def new_model(config: TrainingConfig, env: VecEnv, layout: ActionLayout) -> BaseAlgorithm:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from stable_baselines3.common.callbacks import BaseCallback
 
+from gpusched_env.agents.export import EXPORTED as CAN_EXPORT
 from gpusched_env.agents.training.course import Course
-from gpusched_env.agents.training.deciding import can_export, exported_decider, torch_decider
+from gpusched_env.agents.training.deciding import exported_decider, torch_decider
 from gpusched_env.agents.training.files import replacing
 from gpusched_env.agents.training.results import BEST, EXPORTED
 
@@ -55,10 +56,10 @@ class Boundary(BaseCallback):
     def _validate(self) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             exported = Path(scratch) / EXPORTED
-            if can_export(self.model):
+            if self._course.config.algo in CAN_EXPORT:
                 decide = exported_decider(self.model, exported, self._course.command)
             else:
-                decide = torch_decider(self.model)
+                decide = torch_decider(self.model.policy)
             self._course.validator.validate(decide, self.num_timesteps, lambda: self._keep(exported))
 
     def _keep(self, exported: Path) -> None:

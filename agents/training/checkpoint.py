@@ -3,13 +3,22 @@
 Exact: a training that goes on from a checkpoint ends with the same weights, bit by bit, as one that was never
 stopped (on the CPU, with one thread). Besides the model and its optimiser there are the episodes that were under way,
 a replay buffer, every random number generator, and what callbacks and the logger have gathered.
+
+All that is pickled, and to unpickle is to run whatever code the author of a file put there. So a checkpoint is signed
+with a secret of the user who writes it, and read without further question only with the same signature.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import hmac
+import os
 import pickle
 import random
+import secrets
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,10 +32,11 @@ from stable_baselines3.common.save_util import load_from_zip_file
 
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.agents.training.files import new_folder
+from gpusched_env.errors import InputError
 
 KEPT = 2
 """Checkpoints that are kept: the last ones."""
-MODEL, STATE = "model.zip", "state.pkl"
+MODEL, STATE, SIGNATURE = "model.zip", "state.pkl", "signature"
 REPLAY_TABLES = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 LOGGED = ("name_to_value", "name_to_count", "name_to_excluded")
@@ -69,12 +79,29 @@ class Checkpoints:
             return
         with new_folder(path) as partial:
             fill(partial)
+            (partial / SIGNATURE).write_text(signature(partial) or "none")
         for step in self.steps()[:-KEPT]:
             shutil.rmtree(self.folder / f"{step:012d}")
 
     def last(self) -> Path:
         """The folder of the last checkpoint; there has to be one."""
         return self.folder / f"{self.steps()[-1]:012d}"
+
+    def check_author(self) -> None:
+        """Make sure that the last checkpoint, if there is one, was written by this user.
+
+        Raises:
+            InputError: it was not, or it cannot be told.
+        """
+        if not self.steps():
+            return
+        path = self.last()
+        expected, found = signature(path), path / SIGNATURE
+        if expected is None or not found.is_file() or not hmac.compare_digest(expected, found.read_text()):
+            raise InputError(
+                f"{path}: was not written, or not last changed, by you on this machine, and to go on from it is to run "
+                "whatever code is in it. If you trust its author, say so: --trust (in Python trust=True)"
+            )
 
     def restore(self, model: BaseAlgorithm) -> dict[str, Any]:
         """Bring a newly made ``model`` and its environments to the last checkpoint.
@@ -95,6 +122,34 @@ class Checkpoints:
         with (path / STATE).open("rb") as file:
             state: dict[str, Any] = pickle.load(file)
         return _set_state(model, state)
+
+
+def signature(folder: Path) -> str | None:
+    """Of the files in a checkpoint's folder, with the secret of this user; ``None`` where there is none."""
+    key = _secret()
+    if key is None:
+        return None
+    files = sorted(found for found in folder.iterdir() if found.name != SIGNATURE)
+    digests = [f"{found.name} {hashlib.sha256(found.read_bytes()).hexdigest()}" for found in files]
+    return hmac.new(key, "\n".join(digests).encode(), "sha256").hexdigest()
+
+
+def _secret() -> bytes | None:
+    """32 random bytes in ``gpusched/secret`` below the user's state folder, made at first use."""
+    try:
+        folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "gpusched"
+        path = folder / "secret"
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with tempfile.NamedTemporaryFile(dir=folder) as new:
+                new.write(secrets.token_bytes(32))
+                new.flush()
+                # Whole at once, and never in the place of one that another process has made meanwhile.
+                with contextlib.suppress(FileExistsError):
+                    os.link(new.name, path)
+        return path.read_bytes()
+    except (OSError, RuntimeError):  # RuntimeError: there is no home.
+        return None
 
 
 def _state(model: BaseAlgorithm, extra: dict[str, Any]) -> dict[str, Any]:

@@ -8,21 +8,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import BasePolicy
 
-from gpusched_env.agents.export import ALGORITHMS, export_policy
+from gpusched_env.agents.export import export_policy
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.envs.observations import Observation
 
 Decide = Callable[[Observation, Any, NDArray[np.bool_], NDArray[np.bool_]], tuple[NDArray[np.int64], Any]]
 """The best actions and the next state of a recurrent policy, from observations with a first axis of ``n``, the present
 state (``None`` at first), which of them begin an episode, shape ``(n,)``, and legal actions, shape ``(n, actions)``."""
-
-
-def can_export(model: BaseAlgorithm) -> bool:
-    """Whether the algorithm's policies have a compiled form."""
-    return type(model).__name__ in ALGORITHMS
 
 
 def exported_decider(model: BaseAlgorithm, path: Path, command: str = "") -> Decide:
@@ -40,14 +36,14 @@ def policy_decider(policy: ExportedPolicy) -> Decide:
     return lambda observations, state, starts, masks: (policy.act(observations, masks), state)
 
 
-def torch_decider(model: BaseAlgorithm) -> Decide:
-    """Decide with the model itself."""
+def torch_decider(policy: BasePolicy) -> Decide:
+    """Decide with PyTorch."""
 
     def decide(
         observations: Observation, state: Any, starts: NDArray[np.bool_], masks: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], Any]:
-        given: dict[str, Any] = {"action_masks": masks} if isinstance(model, MaskablePPO) else {}
-        actions, state = model.predict(observations, state, starts, deterministic=True, **given)
+        given: dict[str, Any] = {"action_masks": masks} if isinstance(policy, MaskableActorCriticPolicy) else {}
+        actions, state = policy.predict(observations, state, starts, deterministic=True, **given)
         return np.asarray(actions, np.int64), state
 
     return decide

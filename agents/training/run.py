@@ -52,6 +52,7 @@ def train(
     baselines: Mapping[str, float] | None = None,
     provenance: Mapping[str, Any] | None = None,
     resume: bool = False,
+    trust: bool = False,
     watch: Watch | None = None,
     checkpoints: bool = True,
 ) -> Trained:
@@ -69,13 +70,15 @@ def train(
         provenance: what to note beside the configuration: versions, the command line.
         resume: go on from the last checkpoint in ``out``; without one, start. A training that was completed stays
             as it is, unless ``config.timesteps`` is larger now.
+        trust: whether to go on from a checkpoint that somebody else wrote, which runs whatever code is in it.
         watch: is told of the progress, and can end the training.
         checkpoints: whether to write any.
 
     Raises:
-        InputError: ``out`` holds another training, or cannot be written; an invalid configuration.
+        InputError: ``out`` holds another training, or cannot be written; an invalid configuration; a checkpoint
+            of somebody else without ``trust``.
     """
-    config = check_training(config, out, resume=resume)
+    config = check_training(config, out, resume=resume, trust=trust)
     if config.imitation is not None and teacher is None:
         raise InputError(f"the training imitates {config.imitation.scheduler}, but was given no teacher")
     began_before = _prepare(out)
@@ -103,7 +106,7 @@ def train(
     return trained
 
 
-def check_training(config: TrainingConfig, out: Path, *, resume: bool) -> TrainingConfig:
+def check_training(config: TrainingConfig, out: Path, *, resume: bool, trust: bool = False) -> TrainingConfig:
     """The configuration with everything filled in, if :func:`train` can begin; changes nothing.
 
     Raises:
@@ -122,6 +125,8 @@ def check_training(config: TrainingConfig, out: Path, *, resume: bool) -> Traini
             raise InputError(
                 f"{out} holds a training with another {', '.join(other)}; resume it with the same settings"
             )
+        if not trust:
+            Checkpoints(out / CHECKPOINTS).check_author()
     elif (out / CHECKPOINTS).exists():
         raise InputError(f"{out} has {CHECKPOINTS} but no {CONFIG}; name another folder")
     training_env(config).close()

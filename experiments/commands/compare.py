@@ -55,6 +55,7 @@ def compare_command(
         ),
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one a CPU core.")] = None,
+    trust: Annotated[bool, typer.Option("--trust", help="Run code in a .zip that no training of ours wrote.")] = False,
 ) -> None:
     """Compare schedulers on a scenario.
 
@@ -62,7 +63,7 @@ def compare_command(
     An interrupt (Ctrl-C) keeps the finished episodes and marks the result as interrupted.
     """
     from gpusched_env.baselines.spec import split_specs
-    from gpusched_env.experiments.plugins import default_schedulers
+    from gpusched_env.experiments.plugins import default_schedulers, trusted
     from gpusched_env.experiments.settings import apply_settings
     from gpusched_env.scenarios.scenario import load_scenario
 
@@ -70,9 +71,10 @@ def compare_command(
     flags = {"gpu": gpu, "horizon_us": horizon_us, "decision_us": decision_us}
     changes = [f"{key}={value}" for key, value in flags.items() if value is not None]
     resolved = apply_settings(resolved, [*changes, *(settings or [])])
+    names = split_specs(schedulers) or default_schedulers(resolved)
     compare_and_write(
         resolved,
-        split_specs(schedulers) or default_schedulers(resolved),
+        trusted(names) if trust else names,
         range(seed, seed + seeds),
         device=device,
         json=json,

@@ -16,9 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate_command(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Folder of a training, its best.npz, or a .zip of a training.")
-    ],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a training, an exported .npz, or a .zip.")],
     scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Name (gpusched scenarios), or a .yaml file.")],
     schedulers: Annotated[
         str, typer.Option(metavar="A,B,...", help="What to compare with. Default: all that are registered.")
@@ -33,6 +31,7 @@ def evaluate_command(
         typer.Option("--set", metavar="KEY=VALUE", help="Any field of the scenario, as in compare."),
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one a CPU core.")] = None,
+    trust: Annotated[bool, typer.Option("--trust", help="Run code in a .zip that no training of ours wrote.")] = False,
 ) -> None:
     """Compare a trained scheduler with the others.
 
@@ -41,12 +40,14 @@ def evaluate_command(
     from gpusched_env.agents.training.results import policy_file
     from gpusched_env.baselines.registry import honest_names
     from gpusched_env.baselines.spec import split_specs
+    from gpusched_env.experiments.plugins import trusted
     from gpusched_env.experiments.settings import apply_settings
     from gpusched_env.scenarios.scenario import load_scenario
 
+    agent = [f"learned:{policy_file(model)}"]
     compare_and_write(
         apply_settings(load_scenario(scenario), settings or []),
-        [f"learned:{policy_file(model)}", *(split_specs(schedulers) or honest_names())],
+        [*(trusted(agent) if trust else agent), *(split_specs(schedulers) or honest_names())],
         range(seed, seed + seeds),
         device=device,
         json=json,

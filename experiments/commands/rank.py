@@ -35,13 +35,14 @@ def rank(
         typer.Option("--set", metavar="KEY=VALUE", help="As for gpusched compare, of every scenario; may be repeated."),
     ] = None,
     resume: Annotated[bool, typer.Option(help="Keep the episodes that the result file has.")] = False,
+    trust: Annotated[bool, typer.Option("--trust", help="Run code in a .zip that no training of ours wrote.")] = False,
 ) -> None:
     """Rank schedulers by cost over seeds and workload variants, with intervals.
 
     Writes every episode's cost to the result file, from which gpusched rank-page makes a page.
     """
     from gpusched_env.baselines.spec import split_specs
-    from gpusched_env.experiments.plugins import default_schedulers
+    from gpusched_env.experiments.plugins import default_schedulers, trusted
     from gpusched_env.experiments.ranking.page import terminal
     from gpusched_env.experiments.ranking.run import run_ranking
     from gpusched_env.experiments.terminal import output_console, progress_bar
@@ -52,7 +53,7 @@ def rank(
     with progress_bar(1, "episodes") as on_progress:
         ranking = run_ranking(
             scenarios,
-            names,
+            trusted(names) if trust else names,
             range(seed, seed + seeds),
             json,
             workloads=workloads,

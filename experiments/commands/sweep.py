@@ -41,6 +41,9 @@ def sweep_command(
         str | None,
         typer.Option(metavar="A", help="Run on this Ray cluster (HOST:PORT, auto, or local for one of its own)."),
     ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Go on with Ray's files in DIR, running what is in them.")
+    ] = False,
 ) -> None:
     """Search for hyper-parameters.
 
@@ -78,7 +81,7 @@ def sweep_command(
         except ImportError as error:
             raise InputError(f"--ray-address needs Ray: pip install 'gpusched-env[ray]' ({error})") from error
         folder.mkdir(parents=True, exist_ok=True)
-        tried = cluster.sweep(config, trials, folder, ray_address, fixed=fixed)
+        tried = cluster.sweep(config, trials, folder, ray_address, fixed=fixed, trust=trust)
     write_outcome(tried, folder, shlex.join(["gpusched", *sys.argv[1:]]))
     output_console().print(table(tried))
     typer.echo(f"Written to {folder}: {', '.join(sorted(found.name for found in folder.iterdir()))}")

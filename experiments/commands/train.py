@@ -59,6 +59,9 @@ def train_command(
         ),
     ] = "all",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was begun in DIR.")] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Resume also from a checkpoint of somebody else, running code in it.")
+    ] = False,
 ) -> None:
     """Train a scheduler.
 
@@ -87,4 +90,4 @@ def train_command(
     config = configure(scenario, {name: value for name, value in values.items() if value is not None}, settings or [])
     folder = out if out is not None else Path("results") / "train" / config.scenario.name
     command = shlex.join(["gpusched", *sys.argv[1:]])
-    run_training(config, folder, baselines=baselines, resume=resume, command=command)
+    run_training(config, folder, baselines=baselines, resume=resume, trust=trust, command=command)

@@ -12,7 +12,7 @@ from gpusched_env.agents.manifest import file_hash
 from gpusched_env.agents.shipped import shipped_file
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.output import result_file
-from gpusched_env.experiments.plugins import LEARNED, check_scheduler, is_learned, new_device, sees_truth
+from gpusched_env.experiments.plugins import check_scheduler, is_learned, learned_file, new_device, sees_truth
 from gpusched_env.experiments.ranking.bound import has_bound
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell, Workloads, cells_of, variants_of
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking
@@ -144,8 +144,7 @@ def _policies(scenarios: Sequence[str], schedulers: Sequence[str]) -> dict[str, 
     found: dict[str, dict[str, str]] = {}
     for scenario in scenarios:
         for scheduler in filter(is_learned, schedulers):
-            path = scheduler.removeprefix(f"{LEARNED}:")
-            file = shipped_file(load_scenario(scenario)) if scheduler == LEARNED else Path(path)
+            file = learned_file(scheduler) or shipped_file(load_scenario(scenario))
             found.setdefault(scenario, {})[scheduler] = file_hash(file)
     return found
 

@@ -30,7 +30,13 @@ DRAWN = "drawn."
 
 
 def sweep(
-    config: TrainingConfig, trials: int, out: Path, address: str, *, fixed: frozenset[str] = frozenset()
+    config: TrainingConfig,
+    trials: int,
+    out: Path,
+    address: str,
+    *,
+    fixed: frozenset[str] = frozenset(),
+    trust: bool = False,
 ) -> list[Tried]:
     """Try hyper-parameters on a cluster; goes on with what is in ``out``.
 
@@ -40,10 +46,16 @@ def sweep(
         out: folder that all machines of the cluster share.
         address: of the cluster (``host:port``, ``auto``, ``ray://...``), or ``local`` for one of this machine.
         fixed: hyper-parameters that stay as ``config`` has them.
+        trust: whether to go on with Ray's files in ``out``, which runs whatever code is in them.
 
     Raises:
-        InputError: there is no cluster at ``address``.
+        InputError: there is no cluster at ``address``, or a sweep in ``out`` that is not trusted.
     """
+    if (out / NAME).exists() and not trust:
+        raise InputError(
+            f"{out / NAME}: Ray goes on with a sweep by running what is in its files. If you trust whoever wrote them "
+            "(such as yourself), say so: --trust (in Python trust=True)"
+        )
     try:
         ray.init(address=address, include_dashboard=False if address == LOCAL else None, log_to_driver=False)
     except (ConnectionError, ValueError) as error:
@@ -90,8 +102,8 @@ def _train(plain: dict[str, Any], folder: Path, drawn: dict[str, Any]) -> None:
     given = {name: value for name, value in plain.items() if name != "settings"}
     trial = tune.get_context().get_trial_id()
     config = config_of({**given, **plain["settings"], **_of(drawn)})
-    # A trial that Ray runs again, after a machine was lost, finds its folder there.
-    train(config, folder / str(trial), watch=_report, resume=True)
+    # A trial that Ray runs again, after a machine was lost, finds its folder there, written on that machine.
+    train(config, folder / str(trial), watch=_report, resume=True, trust=True)
 
 
 def _of(drawn: dict[str, Any]) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def test_what_is_noted_in_the_file(tmp_path: Path) -> None:
 def test_what_cannot_be_exported(tmp_path: Path) -> None:
     path = tmp_path / "policy.npz"
     env = environment(2, scenario="Toy")
-    with pytest.raises(InputError, match=r"RecurrentPPO cannot be exported.*keeps a state"):
+    with pytest.raises(InputError, match=r"recurrent-ppo cannot be exported.*keeps a state"):
         export_policy(learner("recurrent-ppo", "mlp", env), path)
     model = learner("ppo", "mlp", env)
     with pytest.raises(InputError, match="has 3 actions, an environment of InferenceBesideTraining 13"):

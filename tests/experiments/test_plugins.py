@@ -60,7 +60,7 @@ def test_a_file_is_loaded_once_and_described_by_its_docstring(fake: Callable[[st
         ("gpusched_env.baselines.mps:Mps(share=half)", "share=half: Expected `float | null`"),
         ("gpusched_env.baselines.fifo:np", "is no scheduler"),
         ("learned:", "expected learned:PATH"),
-        ("learned:missing.npz", "missing.npz: cannot be read"),
+        ("learned:missing.npz", "missing.npz: no such file"),
         ("lerned", "unknown scheduler 'lerned'; did you mean 'learned'"),
     ],
 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,6 +26,7 @@ from gpusched_env.scheduling.session import run_episode
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 Run = Callable[..., int]
+README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.fixture
@@ -66,6 +70,8 @@ def test_from_training_to_the_table(gpusched: Run, tmp_path: Path, capsys: pytes
     assert gpusched(*command, "--resume") == 0
 
     evaluate = ("Toy", "--seeds", "2", "--schedulers", "fifo", "--workers", "1", "--json", "table.json")
+    assert gpusched("compare", "Toy", "--schedulers", "fifo,learned:trained", "--seeds", "1", "--workers", "1") == 0
+    assert "learned:trained" in capsys.readouterr().out
     for model in ("trained", "trained/best.zip"):
         assert gpusched("evaluate", model, *evaluate) == 0
         table = json.loads((tmp_path / "table.json").read_text())["schedulers"]
@@ -96,6 +102,29 @@ def test_a_recurrent_model_is_evaluated_as_it_is(gpusched: Run, tmp_path: Path) 
         assert episode_metrics(episode).cost == pytest.approx(expected, rel=1e-12)
     other = episode_metrics(run_episode(make_scheduler("fifo"), problem, make_device("compiled"), 1_000_000_000))
     assert other.cost != pytest.approx(best[0], rel=1e-6)
+
+
+def test_a_saved_model_goes_wherever_a_scheduler_does(
+    gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The README's block for stable-baselines3, and what stands below it."""
+    blocks = re.findall(r"```(?:python|sh)\n(.*?)```", README.read_text(), re.DOTALL)
+    block, commands = next((a, b) for a, b in itertools.pairwise(blocks) if 'model.save("toy_ppo")' in a)
+    exec(block.replace("1024", "256"), {})
+    for command in commands.replace(".venv/bin/", "").splitlines():
+        program, *arguments = shlex.split(command)
+        assert program == "gpusched"
+        assert gpusched(*arguments, "--seeds", "1", "--workers", "1") == 0
+        assert "learned:toy_ppo.npz" in capsys.readouterr().out
+    same = ("--schedulers", "fifo", "--seeds", "1", "--workers", "1", "--json", "table.json")
+    assert gpusched("evaluate", "toy_ppo.zip", "Toy", *same) == 2
+    assert "--trust" in capsys.readouterr().err
+    assert not (tmp_path / "table.json").exists()
+    assert gpusched("evaluate", "toy_ppo.zip", "Toy", *same, "--trust") == 0
+    assert gpusched("compare", "Toy", "--schedulers", "learned:toy_ppo.zip", *same[2:], "--trust") == 0
+    ranking = ("rank", "Toy", "--schedulers", "fifo,learned:toy_ppo.zip", *same[2:-1], "rank.json")
+    assert gpusched(*ranking) == 2
+    assert gpusched(*ranking, "--trust") == 0
 
 
 @pytest.mark.parametrize(

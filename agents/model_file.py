@@ -1,0 +1,191 @@
+"""Models of stable-baselines3 and sb3-contrib, as they are in memory or in a ``.zip``. Needs PyTorch.
+
+A ``.zip`` holds weights, which PyTorch reads as numbers only, and the model's attributes, which are pickled: to
+unpickle them is to run whatever code their author put there. So they are left alone where our own ``config.yaml`` lies
+beside the file and says what the policy is, and otherwise unpickled for a caller only who trusts the file.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import gymnasium
+import numpy as np
+from sb3_contrib import MaskablePPO, RecurrentPPO
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
+from stable_baselines3 import A2C, DQN, PPO
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from stable_baselines3.common.save_util import load_from_zip_file
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
+from stable_baselines3.dqn.policies import DQNPolicy
+from torch import Tensor
+
+from gpusched_env.agents.policies.registry import policy_of
+from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+from gpusched_env.agents.training.config import TrainingConfig, read_config
+from gpusched_env.agents.training.results import CONFIG
+from gpusched_env.envs.observations import ObservationEncoder
+from gpusched_env.envs.setup import lay_out
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.scenario import Scenario
+
+ALGORITHMS: Final[dict[str, type[BaseAlgorithm]]] = {
+    "maskable-ppo": MaskablePPO,
+    "ppo": PPO,
+    "recurrent-ppo": RecurrentPPO,
+    "a2c": A2C,
+    "dqn": DQN,
+}
+"""By the name that trainings have for them."""
+
+_SCALED = (
+    "the model sees observations that VecNormalize scales, and an exported policy or a saved model would decide "
+    "without its statistics; train it with norm_obs=False"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedModel:
+    """The policy of a model, and what is known of its training."""
+
+    algorithm: str
+    """A name of :data:`ALGORITHMS`."""
+    policy: BasePolicy
+    scenario: Scenario | None
+    wait_us: float | None
+    """Longest wait of action 0 in training; ``None``, as the scenario: not known."""
+    seed: int | None
+    timesteps: int
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """Rows of tenants and of launched kernels that it sees."""
+        spaces: Any = self.policy.observation_space
+        return spaces["tenants"].shape[0], spaces["running"].shape[0]
+
+    @property
+    def actions(self) -> int:
+        """Size of its action space."""
+        space: Any = self.policy.action_space
+        return int(space.n)
+
+
+def model_in_memory(model: BaseAlgorithm) -> TrainedModel:
+    """What is known of a model.
+
+    Raises:
+        InputError: it is of an algorithm that is not in :data:`ALGORITHMS`, or its environment is wrapped so that it
+            sees or does something else than a scheduler.
+    """
+    names = [name for name, kind in ALGORITHMS.items() if type(model) is kind]
+    if not names:
+        raise InputError(f"a model of {type(model).__name__}: expected one of {', '.join(ALGORITHMS)}")
+    scenario, wait_us = _environment(model.get_env())
+    return TrainedModel(names[0], model.policy, scenario, wait_us, model.seed, model.num_timesteps)
+
+
+def _environment(env: VecEnv | None) -> tuple[Scenario | None, float | None]:
+    """Scenario and ``wait_us`` of a model's environments."""
+    while isinstance(env, VecEnvWrapper):
+        if isinstance(env, VecNormalize) and env.norm_obs:
+            raise InputError(_SCALED)
+        env = env.venv
+    if env is None:
+        return None, None
+    if not isinstance(env, Sb3VecEnv):
+        for kind in (gymnasium.ObservationWrapper, gymnasium.ActionWrapper):
+            if any(env.env_is_wrapped(kind)):
+                raise InputError(f"the model's environment has an {kind.__name__}, which a scheduler would not have")
+    try:
+        return env.get_attr("scenario")[0], env.get_attr("wait_us")[0]
+    except AttributeError:
+        return None, None
+
+
+def read_model(path: str | Path, *, trust: bool = False) -> TrainedModel:
+    """The model in a ``.zip``.
+
+    With the ``config.yaml`` of a training beside it nothing is unpickled, whether it is trusted or not.
+
+    Args:
+        path: of a file that ``model.save`` wrote.
+        trust: whether it may be unpickled, which runs whatever code is in it.
+
+    Raises:
+        InputError: no model; not trusted; trained behind ``VecNormalize``, whose statistics are not in the file.
+    """
+    path = Path(path)
+    try:
+        if (path.parent / CONFIG).is_file():
+            return _of_training(path, read_config(path.parent / CONFIG))
+        with zipfile.ZipFile(path) as archive:
+            archive.getinfo("data"), archive.getinfo("policy.pth")
+        if not trust:
+            raise InputError(
+                f"{path}: a model that stable-baselines3 has saved is loaded by running whatever code is in it. "
+                "If you trust its author, say so: --trust (in Python trust=True). Otherwise ask for the exported "
+                "policy, which is numbers only: gpusched_env.agents.export.export_policy(model, 'policy.npz')"
+            )
+        return _unpickled(path)
+    except (OSError, ValueError, KeyError, RuntimeError, AttributeError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: not a model of stable-baselines3, or not one that fits ({error})") from error
+
+
+def _of_training(path: Path, config: TrainingConfig) -> TrainedModel:
+    if config.algo not in ALGORITHMS:
+        raise InputError(f"{path}: a training with {config.algo} has no model of stable-baselines3")
+    assert config.policy is not None, "a checked configuration"
+    layout = lay_out(config.scenario, slots=config.slots, running_slots=config.running_slots)
+    encoder = ObservationEncoder(layout.slots, layout.running_slots, layout.lookahead)
+    given, arguments = policy_of(config.algo, config.policy, layout)
+    kind: Any = ALGORITHMS[config.algo].policy_aliases[given] if isinstance(given, str) else given
+    _, parameters, _ = load_from_zip_file(path, load_data=False, device="cpu")
+    with zipfile.ZipFile(path) as archive:
+        timesteps = int(json.loads(archive.read("data"))["num_timesteps"])
+    spaces = (encoder.space(), layout.space())
+    policy = _built(kind, spaces, {**arguments, **config.policy_kwargs}, parameters)
+    return TrainedModel(config.algo, policy, config.scenario, config.wait_us, config.seed, timesteps)
+
+
+def _unpickled(path: Path) -> TrainedModel:
+    data, parameters, _ = load_from_zip_file(path, device="cpu")
+    assert data is not None
+    kind = data["policy_class"]
+    if issubclass(kind, DQNPolicy):
+        algorithm, scaled = "dqn", not _unscaled(data["_last_obs"])
+    else:
+        # Noted when a training begins behind a VecNormalize, and by no other on-policy training.
+        scaled = data["_last_original_obs"] is not None
+        if issubclass(kind, MaskableActorCriticPolicy):
+            algorithm = "maskable-ppo"
+        elif issubclass(kind, RecurrentActorCriticPolicy):
+            algorithm = "recurrent-ppo"
+        elif issubclass(kind, ActorCriticPolicy):
+            algorithm = "ppo" if "clip_range" in data else "a2c"
+        else:
+            raise InputError(
+                f"{path}: a model with the policy {kind.__name__}; expected one of {', '.join(ALGORITHMS)}"
+            )
+    if scaled:
+        raise InputError(f"{path}: {_SCALED}")
+    policy = _built(kind, (data["observation_space"], data["action_space"]), data["policy_kwargs"], parameters)
+    return TrainedModel(algorithm, policy, None, None, data["seed"], data["num_timesteps"])
+
+
+def _unscaled(observations: Any) -> bool:
+    """Whether the columns that say which rows are in use hold zeros and ones, as they do where nothing scales them."""
+    return observations is None or bool(np.isin(observations["tenants"][..., 0], (0.0, 1.0)).all())
+
+
+def _built(kind: Any, spaces: tuple[Any, Any], arguments: dict[str, Any], parameters: dict[str, Any]) -> BasePolicy:
+    policy: BasePolicy = kind(*spaces, lambda _: 0.0, **arguments)
+    weights: dict[str, Tensor] = parameters["policy"]
+    policy.load_state_dict(weights)
+    policy.set_training_mode(False)
+    return policy

@@ -1,0 +1,191 @@
+"""Files of others: what is read of them without running code, and what needs to be trusted first."""
+
+from __future__ import annotations
+
+import functools
+import json
+import pickle
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from sb3_contrib import MaskablePPO
+from stable_baselines3 import A2C, DQN, PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+from gpusched_env.agents.export import export_policy
+from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.learned import LearnedScheduler
+from gpusched_env.agents.model_file import read_model
+from gpusched_env.agents.model_scheduler import ModelScheduler
+from gpusched_env.agents.training.checkpoint import Checkpoints
+from gpusched_env.agents.training.config import TrainingConfig, config_of
+from gpusched_env.agents.training.run import train
+from gpusched_env.devices import make_device
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scheduling.metrics import episode_metrics
+from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.session import run_episode
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+class Payload:
+    """Leaves a file when it is unpickled."""
+
+    def __init__(self, ran: Path) -> None:
+        self.ran = ran
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.ran,)
+
+
+def spiked(path: Path, ran: Path) -> Path:
+    """A model's file with a payload among the attributes that stable-baselines3 unpickles."""
+    from stable_baselines3.common.save_util import data_to_json
+
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    data = {**json.loads(members["data"]), **json.loads(data_to_json({"payload": Payload(ran)}))}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in {**members, "data": json.dumps(data).encode()}.items():
+            archive.writestr(name, content)
+    return path
+
+
+def cost(scheduler: Scheduler) -> float:
+    return episode_metrics(run_episode(scheduler, build_problem(load_scenario("Toy")), make_device("compiled"), 0)).cost
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As the README trains and saves a model, and exports it."""
+    folder = tmp_path_factory.mktemp("saved")
+    env = gym.make("gpusched_env:gpusched/Toy-v0")
+    model = MaskablePPO("MultiInputPolicy", env, n_steps=64, seed=0)
+    model.learn(total_timesteps=64)
+    model.save(folder / "toy_ppo")
+    export_policy(model, folder / "toy_ppo.npz")
+    return folder
+
+
+def test_a_saved_model_decides_as_its_export(saved: Path) -> None:
+    assert ExportedPolicy.load(saved / "toy_ppo.npz").info.scenario == "Toy"
+    expected = cost(LearnedScheduler(saved / "toy_ppo.npz"))
+    assert cost(ModelScheduler(saved / "toy_ppo.zip", trust=True)) == expected
+    model = read_model(saved / "toy_ppo.zip", trust=True)
+    assert (model.algorithm, model.seed, model.timesteps) == ("maskable-ppo", 0, 64)
+    with pytest.raises(InputError, match="say what it was trained on"):
+        export_policy(model, saved / "again.npz")
+    export_policy(model, saved / "again.npz", scenario=load_scenario("Toy"))
+    assert (saved / "again.npz").read_bytes() == (saved / "toy_ppo.npz").read_bytes()
+    with pytest.raises(InputError, match=r"has 2 tenant rows; scenario ThreeTenants has 3"):
+        ModelScheduler(saved / "toy_ppo.zip", trust=True).prepare(load_scenario("ThreeTenants"))
+
+
+def test_a_model_of_elsewhere_runs_its_code_only_if_it_is_trusted(saved: Path, tmp_path: Path) -> None:
+    model, ran = spiked(Path(shutil.copy(saved / "toy_ppo.zip", tmp_path)), tmp_path / "ran"), tmp_path / "ran"
+    with pytest.raises(InputError, match=r"by running whatever code is in it.*--trust.*export_policy"):
+        ModelScheduler(model)
+    assert not ran.exists()
+    ModelScheduler(model, trust=True)
+    assert ran.exists(), "else the payload is none, and the test cannot fail"
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"nothing of the kind"])
+def test_what_is_no_model_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "model.zip").write_bytes(content)
+    with pytest.raises(InputError, match=r"model.zip: not a model of stable-baselines3"):
+        read_model(tmp_path / "model.zip", trust=True)
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("data", "{}")
+    with pytest.raises(InputError, match=r"other.zip: not a model of stable-baselines3"):
+        read_model(tmp_path / "other.zip", trust=True)
+
+
+def training(**values: Any) -> TrainingConfig:
+    return config_of(
+        {
+            **{"scenario": load_scenario("Toy"), "timesteps": 64, "envs": 4, "n_steps": 8, "validation_seeds": 1},
+            **values,
+        }
+    )
+
+
+def test_the_model_of_a_training_is_read_without_its_code(tmp_path: Path) -> None:
+    train(training(policy="slots", seed=3, batch_size=16), tmp_path / "run")
+    spiked(tmp_path / "run" / "final.zip", tmp_path / "ran")
+    model = read_model(tmp_path / "run" / "final.zip")
+    assert (model.algorithm, model.seed, model.timesteps) == ("maskable-ppo", 3, 64)
+    export_policy(model, tmp_path / "final.npz")
+    assert cost(ModelScheduler(tmp_path / "run" / "final.zip")) == cost(LearnedScheduler(tmp_path / "final.npz"))
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(("algo", "settings"), [("a2c", {"envs": 4, "n_steps": 8}), ("cma-es", {"population": 4})])
+def test_a_checkpoint_of_somebody_else_needs_trust(
+    algo: str, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of(timesteps: int) -> TrainingConfig:
+        return config_of(
+            {"scenario": load_scenario("Toy"), "algo": algo, "timesteps": timesteps, "validation_seeds": 1, **settings}
+        )
+
+    run, ran = tmp_path / "run", tmp_path / "ran"
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "mine"))
+    reached = train(of(64), run).timesteps
+    for reason in ("another user", "no secret", "another content"):
+        state = Checkpoints(run / "checkpoints").last() / "state.pkl"
+        if reason == "another user":
+            monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "yours"))
+        elif reason == "no secret":
+            monkeypatch.setenv("XDG_STATE_HOME", str(state))
+        else:
+            monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "mine"))
+            content = state.read_bytes()
+            state.write_bytes(pickle.dumps(Payload(ran)))
+        with pytest.raises(InputError, match=r"was not written, or not last changed, by you.*--trust"):
+            train(of(2 * reached), run, resume=True)
+    assert not ran.exists()
+    state.write_bytes(content)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "yours"))
+    went_on = train(of(2 * reached), run, resume=True, trust=True)
+    assert went_on.timesteps >= 2 * reached
+    # What this user has written since is his own.
+    assert train(of(went_on.timesteps + 1), run, resume=True).timesteps > went_on.timesteps
+
+
+@pytest.mark.parametrize("kind", [MaskablePPO, PPO, A2C, DQN])
+def test_what_vec_normalize_has_scaled_is_refused(kind: Any, tmp_path: Path) -> None:
+    """Its statistics are in another file; without them the policy would decide on what it never saw."""
+    settings: dict[str, Any] = {"learning_starts": 4, "buffer_size": 50} if kind is DQN else {"n_steps": 64}
+    make = functools.partial(gym.make, "gpusched_env:gpusched/Toy-v0")
+    scaled, plain = VecNormalize(DummyVecEnv([make])), DummyVecEnv([make])
+    for name, env in (("scaled", scaled), ("plain", plain)):
+        model = kind("MultiInputPolicy", env, seed=0, device="cpu", **settings)
+        model.learn(64)
+        model.save(tmp_path / name)
+        if env is scaled:
+            with pytest.raises(InputError, match=r"VecNormalize scales.*norm_obs=False"):
+                export_policy(model, tmp_path / "policy.npz")
+    with pytest.raises(InputError, match=r"scaled.zip: the model sees observations that VecNormalize scales"):
+        read_model(tmp_path / "scaled.zip", trust=True)
+    read_model(tmp_path / "plain.zip", trust=True)
+    assert not (tmp_path / "policy.npz").exists()
+
+
+def test_wrappers_that_a_scheduler_would_not_have_are_refused(tmp_path: Path) -> None:
+    env = gym.wrappers.TransformObservation(
+        gym.make("gpusched_env:gpusched/Toy-v0"),
+        lambda tables: {k: np.clip(2 * v, -1, 1) for k, v in tables.items()},
+        None,
+    )
+    model = PPO("MultiInputPolicy", env, n_steps=64, device="cpu")
+    with pytest.raises(InputError, match="has an ObservationWrapper"):
+        export_policy(model, tmp_path / "policy.npz")
