@@ -26,14 +26,16 @@ from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.versions import versions
 
 
-def configure(scenario: str, values: dict[str, Any], settings: Sequence[str]) -> TrainingConfig:
+def configure(scenario: str, values: dict[str, Any], settings: Sequence[str], gpu: str | None = None) -> TrainingConfig:
     """A training of ``scenario`` (name or file) with ``values``, and with ``settings`` as ``KEY=VALUE`` (YAML).
+
+    ``gpu``: another GPU than the scenario's (name or file).
 
     Raises:
         InputError: unknown names, invalid values.
     """
     given = {**values, **dict(_parsed(setting) for setting in settings)}
-    return config_of({**given, "scenario": load_scenario(scenario)})
+    return config_of({**given, "scenario": load_scenario(scenario, **({"gpu": gpu} if gpu else {}))})
 
 
 def setting_names(settings: Sequence[str]) -> list[str]:

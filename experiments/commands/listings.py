@@ -16,10 +16,16 @@ def register(app: typer.Typer) -> None:
 
 
 def list_scenarios() -> None:
-    """List the shipped scenarios."""
+    """List the shipped scenarios, and GPUs that lack what one asks for."""
     from gpusched_env.scenarios.scenario import load_scenario, scenario_names
 
-    _print((name, load_scenario(name).summary) for name in scenario_names())
+    lacking = _lacking()
+
+    def about(name: str) -> str:
+        without = [gpu for gpu, scenario in lacking if scenario == name]
+        return load_scenario(name).summary + (f" (not on {', '.join(without)})" if without else "")
+
+    _print((name, about(name)) for name in scenario_names())
 
 
 def list_schedulers() -> None:
@@ -45,10 +51,36 @@ def list_schedulers() -> None:
 
 
 def list_gpus() -> None:
-    """List the GPU specifications."""
+    """List the GPU specifications, and scenarios that ask for more than one has.
+
+    A file of your own goes wherever a name does: gpusched compare Toy --gpu my-gpu.yaml.
+    """
     from gpusched_env.hardware.specs import gpu_names, load_gpu
 
-    _print((name, load_gpu(name).summary) for name in gpu_names())
+    lacking = _lacking()
+
+    def about(name: str) -> str:
+        without = [scenario for gpu, scenario in lacking if gpu == name]
+        return load_gpu(name).summary + (f" (too few stream priorities for {', '.join(without)})" if without else "")
+
+    _print((name, about(name)) for name in gpu_names())
+
+
+def _lacking() -> list[tuple[str, str]]:
+    """GPUs and scenarios that ask for what the GPU does not have."""
+    from gpusched_env.errors import InputError
+    from gpusched_env.hardware.specs import gpu_names, load_gpu
+    from gpusched_env.scenarios.problem import check_gpu
+    from gpusched_env.scenarios.scenario import load_scenario, scenario_names
+
+    found = []
+    for scenario in map(load_scenario, scenario_names()):
+        for gpu in gpu_names():
+            try:
+                check_gpu(scenario, load_gpu(gpu))
+            except InputError:
+                found.append((gpu, scenario.name))
+    return found
 
 
 def list_workloads() -> None:

@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
 def train_command(
     scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Name (gpusched scenarios), or a .yaml file.")],
     algo: Annotated[str, typer.Option(help="maskable-ppo, ppo, recurrent-ppo, a2c, dqn or cma-es.")] = "maskable-ppo",
+    gpu: Annotated[str | None, typer.Option(help="Another GPU: a name (gpusched gpus) or a .yaml file.")] = None,
     policy: Annotated[str | None, typer.Option(help="mlp (usual), slots; rule for cma-es.")] = None,
     timesteps: Annotated[int, typer.Option(min=1, help="Decisions, of all environments together.")] = 1_000_000,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: results/train/<scenario>.")] = None,
@@ -87,7 +88,9 @@ def train_command(
         "imitation": None if imitate is None else {"scheduler": imitate},
         "imitation.episodes": imitate_episodes,
     }
-    config = configure(scenario, {name: value for name, value in values.items() if value is not None}, settings or [])
+    config = configure(
+        scenario, {name: value for name, value in values.items() if value is not None}, settings or [], gpu
+    )
     folder = out if out is not None else Path("results") / "train" / config.scenario.name
     command = shlex.join(["gpusched", *sys.argv[1:]])
     run_training(config, folder, baselines=baselines, resume=resume, trust=trust, command=command)

@@ -1,16 +1,18 @@
-"""GPU specifications: validated data, one YAML file a GPU in ``hardware/gpus/``."""
+"""GPU specifications: validated data, one YAML file a GPU, in ``hardware/gpus/`` or wherever its user keeps it."""
 
 from __future__ import annotations
 
 import functools
+import os
 from importlib import resources
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
-import yaml
 from msgspec import Meta
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.reading import checked, parse_yaml, read_text
 
 PositiveInt = Annotated[int, Meta(ge=1)]
 NonNegativeInt = Annotated[int, Meta(ge=0)]
@@ -142,6 +144,19 @@ class Instructions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Fixed part of a block's life."""
 
 
+class MatrixRates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Dense matrix arithmetic of one SM: floating-point operations in a clock (an FMA is two), summed in 32 bits.
+
+    By tensor cores where there are any. They carry matrix kernels over from one GPU to another
+    (:mod:`gpusched_env.workload.carry_over`).
+    """
+
+    half: PositiveFloat
+    """16-bit factors (bfloat16 or half precision)."""
+    single: PositiveFloat
+    """32-bit factors: TF32 where the tensor cores have it, else single precision."""
+
+
 class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One GPU: everything the simulated devices know of the hardware.
 
@@ -174,6 +189,8 @@ class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     timing: Timing
     copies: Copies
     power: Power
+    matrix_rates: MatrixRates | None = None
+    """``None``: unknown; matrix kernels from elsewhere are taken to need as many clocks as there."""
     contention: Contention = Contention()
     instructions: Instructions | None = None
     """Costs of the synthetic measurement kernels' instructions, where they were measured."""
@@ -182,6 +199,10 @@ class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if not isinstance(self.sm_order, str) and sorted(self.sm_order) != list(range(self.sms)):
             raise ValueError(f"sm_order must name each of the SMs 0..{self.sms - 1} once")
 
+    def __hash__(self) -> int:
+        # Specifications are keys of caches; their sources are a mapping, which has no hash of its own.
+        return hash((self.name, self.sms, self.clock_mhz))
+
 
 def gpu_names() -> list[str]:
     """Names of the shipped specifications, sorted."""
@@ -189,17 +210,40 @@ def gpu_names() -> list[str]:
     return sorted(p.name.removesuffix(".yaml") for p in folder.iterdir() if p.name.endswith(".yaml"))
 
 
-@functools.lru_cache(maxsize=64)
-def load_gpu(name: str) -> GpuSpec:
-    """The shipped specification called ``name`` (see :func:`gpu_names`).
+def load_gpu(name: str | Path) -> GpuSpec:
+    """A shipped specification (see :func:`gpu_names`), or one from a file.
+
+    Args:
+        name: a name (``v100-sxm``, or its first part where only one has it: ``v100``), or a path (it ends in ``.yaml``
+            or ``.yml``, or has a folder). Shipped specifications are read once, files anew each time.
 
     Raises:
-        InputError: no such GPU, or its file does not validate.
+        InputError: no such GPU, or its file does not validate; names the file and the field.
     """
+    text = str(name)
+    return _read(text) if is_path(text) else _shipped(text)
+
+
+def is_path(name: str) -> bool:
+    """Whether a GPU is named by the path of its file."""
+    return name.endswith((".yaml", ".yml")) or os.sep in name
+
+
+@functools.lru_cache(maxsize=64)
+def _shipped(name: str) -> GpuSpec:
     if name not in gpu_names():
-        raise InputError(f"unknown GPU {name!r}; {did_you_mean(name, gpu_names())}")
-    text = (resources.files("gpusched_env.hardware") / "gpus" / f"{name}.yaml").read_text()
-    try:
-        return msgspec.convert(yaml.safe_load(text), GpuSpec)
-    except (msgspec.ValidationError, yaml.YAMLError) as error:
-        raise InputError(f"hardware/gpus/{name}.yaml: {error}") from error
+        boards = [known for known in gpu_names() if known.partition("-")[0] == name]
+        if len(boards) == 1:
+            return _shipped(boards[0])
+        hint = did_you_mean(name, gpu_names())
+        raise InputError(f"unknown GPU {name!r}; {hint} (gpusched gpus lists them; a file of your own ends in .yaml)")
+    where = f"hardware/gpus/{name}.yaml"
+    text = (resources.files("gpusched_env.hardware") / "gpus" / f"{name}.yaml").read_text(encoding="utf-8")
+    return checked(parse_yaml(text, where), GpuSpec, where)
+
+
+def _read(path: str) -> GpuSpec:
+    spec = checked(parse_yaml(read_text(Path(path)), path), GpuSpec, path)
+    if spec.name in gpu_names() and spec != _shipped(spec.name):
+        raise InputError(f"{path}: name is {spec.name!r}, which is a shipped GPU's; give it one of its own")
+    return spec

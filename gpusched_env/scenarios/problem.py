@@ -30,6 +30,7 @@ from gpusched_env.scenarios.program import (
 )
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
 from gpusched_env.workload.alone import run_threads_alone
+from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile, profile_kernel
 from gpusched_env.workload.tenant import Tenant
@@ -116,6 +117,9 @@ class Problem:
     """One a tenant, in the scenario's order."""
     profiles: Profiles | None = None
     """Durations and gaps that everybody is told; ``None``: the true ones."""
+    carried_over: tuple[CarriedOver, ...] = ()
+    """Workloads that were recorded on another GPU, each once: their durations are estimates
+    (:mod:`gpusched_env.workload.carry_over`)."""
     _made: _Made = field(default_factory=_Made, init=False, repr=False, compare=False)
 
     @property
@@ -215,7 +219,7 @@ def build_problem(
     Args:
         scenario: the problem as data.
         gpu: the GPU to use in place of the one that ``scenario`` names. Workloads recorded on a GPU of its
-            name are taken to be recorded on it.
+            name are taken to be recorded on it; others are carried over (:mod:`gpusched_env.workload.carry_over`).
         workloads: workloads that tenants may name, before the shipped ones and files.
 
     Raises:
@@ -223,17 +227,15 @@ def build_problem(
             more memory than it has, stream priorities that it does not have, or an ``iteration_us`` that
             no host speed gives or that is given for a graph.
     """
-    profile = functools.partial(_shipped_profile, scenario.gpu) if gpu is None else functools.partial(_profile, gpu)
     gpu = gpu or load_gpu(scenario.gpu)
-    where = f"scenario {scenario.name}"
-    lowest = 1 - gpu.priorities
-    for priority in scenario.stream_priorities:
-        if priority < lowest:
-            raise InputError(f"{where}: stream_priorities has {priority}, {gpu.name} has {lowest} to 0")
-    needed = sum(tenant.memory_bytes for tenant in scenario.tenants)
-    if needed > gpu.memory_bytes:
-        raise InputError(f"{where}: tenants need {needed} bytes of device memory, {gpu.name} has {gpu.memory_bytes}")
-    loaded = [_workload_of(tenant, workloads or {}, gpu) for tenant in scenario.tenants]
+    check_gpu(scenario, gpu)
+    loaded = []
+    carried: dict[str, CarriedOver] = {}
+    for tenant in scenario.tenants:
+        workload, done = carry_over((workloads or {}).get(tenant.workload) or load_workload(tenant.workload), gpu)
+        loaded.append(_as_launched(workload, tenant, gpu))
+        if done is not None:
+            carried.setdefault(tenant.workload, done)
     profiles: list[KernelProfile] = []
     graphs: list[GraphProfile] = []
     first_kernel: dict[str, int] = {}
@@ -242,7 +244,8 @@ def build_problem(
         if tenant.workload not in first_kernel:
             first_kernel[tenant.workload] = len(profiles)
             try:
-                profiles += [profile(workload.gpu, kernel) for kernel in workload.kernels]
+                recorded_on = gpu if workload.gpu == gpu.name else workload.spec
+                profiles += [_profile(kernel, recorded_on, gpu) for kernel in workload.kernels]
             except InputError as error:
                 raise InputError(f"workload {tenant.workload}: {error}") from error
     compilers = []
@@ -257,7 +260,7 @@ def build_problem(
                 _graph_profile(f"{workload.name} graph {g}", compiler.nodes(nodes), profiles, gpu)
                 for g, nodes in enumerate(workload.graphs)
             ]
-        streams += [Stream(row, max(lowest, priority)) for priority in workload.stream_priorities]
+        streams += [Stream(row, max(1 - gpu.priorities, priority)) for priority in workload.stream_priorities]
         compilers.append(compiler)
     streams += [Stream(-1, 0) for _ in range(scenario.streams)]
     gaps: list[list[float]] = [[] for _ in range(len(profiles) + len(graphs))]
@@ -273,13 +276,32 @@ def build_problem(
         graphs=tuple(graphs),
         streams=tuple(streams),
         programs=programs,
+        carried_over=tuple(carried.values()),
     )
     return problem if scenario.profiles == ProfileError() else problem.with_profile_error(scenario.profiles)
 
 
-def _workload_of(tenant: Tenant, workloads: Mapping[str, Workload], gpu: GpuSpec) -> Workload:
+def check_gpu(scenario: Scenario, gpu: GpuSpec) -> None:
+    """Whether ``gpu`` has what ``scenario`` asks for; workloads fit on any GPU, or are made to.
+
+    Raises:
+        InputError: too few stream priorities, or too little memory.
+    """
+    where = f"scenario {scenario.name}"
+    lowest = 1 - gpu.priorities
+    for priority in scenario.stream_priorities:
+        if priority < lowest:
+            raise InputError(
+                f"{where}: stream_priorities has {priority}, {gpu.name} has {lowest} to 0; "
+                f"set stream_priorities to {list(range(0, lowest - 1, -1))}"
+            )
+    needed = sum(tenant.memory_bytes for tenant in scenario.tenants)
+    if needed > gpu.memory_bytes:
+        raise InputError(f"{where}: tenants need {needed} bytes of device memory, {gpu.name} has {gpu.memory_bytes}")
+
+
+def _as_launched(workload: Workload, tenant: Tenant, gpu: GpuSpec) -> Workload:
     """A tenant's workload, as a graph where the tenant launches it so."""
-    workload = workloads.get(tenant.workload) or load_workload(tenant.workload)
     if tenant.launch == "eager":
         return workload
     try:
@@ -296,12 +318,8 @@ def load_workload(name_or_path: str) -> Workload:
 
 
 @functools.lru_cache(maxsize=8192)
-def _shipped_profile(gpu: str, recorded_on: str, kernel: Kernel) -> KernelProfile:
-    return _profile(load_gpu(gpu), recorded_on, kernel)
-
-
-def _profile(gpu: GpuSpec, recorded_on: str, kernel: Kernel) -> KernelProfile:
-    return profile_kernel(kernel, gpu if recorded_on == gpu.name else load_gpu(recorded_on), gpu)
+def _profile(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> KernelProfile:
+    return profile_kernel(kernel, recorded_on, gpu)
 
 
 def _graph_profile(name: str, nodes: Sequence[NodeOp], profiles: Sequence[KernelProfile], gpu: GpuSpec) -> GraphProfile:

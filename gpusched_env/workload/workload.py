@@ -17,7 +17,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.errors import InputError
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.reading import decoded, read_bytes, unzipped
 from gpusched_env.workload.kernel import Kernel
 
 FORMAT = "gpusched-workload/1"
@@ -142,6 +143,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     summary: str = ""
     gpu: str
     """Specification name of the GPU of the recording."""
+    gpu_spec: GpuSpec | None = None
+    """The specification itself where it is not among the shipped ones."""
     source: str
     """How it was recorded."""
     kernels: tuple[Kernel, ...]
@@ -156,6 +159,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         if self.format != FORMAT:
             raise ValueError(f"format is {self.format!r}, expected {FORMAT!r}")
+        if self.gpu_spec is not None and self.gpu_spec.name != self.gpu:
+            raise ValueError(f"gpu is {self.gpu!r}, but gpu_spec is of {self.gpu_spec.name!r}")
         for g, nodes in enumerate(self.graphs):
             self._check_graph(nodes, f"graphs[{g}]")
         for v, variant in enumerate(self.variants):
@@ -165,6 +170,15 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                     self._check_op(op, f"{where}[{o}]")
             if not any(op.kind in (OpKind.KERNEL, OpKind.GRAPH) for op in variant.all_ops):
                 raise ValueError(f"variants[{v}] has no kernel")
+
+    @property
+    def spec(self) -> GpuSpec:
+        """Specification of the GPU of the recording.
+
+        Raises:
+            InputError: it is not in the file, and no shipped one has its name.
+        """
+        return self.gpu_spec if self.gpu_spec is not None else load_gpu(self.gpu)
 
     def _check_op(self, op: Op, where: str) -> None:
         if op.stream >= len(self.stream_priorities):
@@ -201,14 +215,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 def decode_workload(data: bytes, where: str) -> Workload:
     """Parse and validate workload JSON, gzipped or plain; ``where`` names the source in errors."""
-    try:
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
-        return msgspec.json.decode(data, type=Workload)
-    except (OSError, EOFError) as error:
-        raise InputError(f"{where}: damaged gzip data ({error})") from error
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise InputError(f"{where}: {error}") from error
+    return decoded(unzipped(data, where), Workload, where)
 
 
 def read_workload(path: Path) -> Workload:
@@ -217,11 +224,7 @@ def read_workload(path: Path) -> Workload:
     Raises:
         InputError: unreadable or invalid; names the file and the field.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    return decode_workload(data, str(path))
+    return decode_workload(read_bytes(path), str(path))
 
 
 def encode_workload(workload: Workload) -> bytes:

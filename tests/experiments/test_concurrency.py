@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gpusched_env.experiments.reproduce.concurrency import reproduction
-from gpusched_env.experiments.reproduce.concurrency.carry_over import at_batch, for_gpu
+from gpusched_env.experiments.reproduce.concurrency.full_batch import at_batch
 from gpusched_env.experiments.reproduce.concurrency.model_pairs import Side, cause_of, sides
 from gpusched_env.experiments.reproduce.concurrency.observations import CLAIMS, CLOSE, Finding, findings
 from gpusched_env.experiments.reproduce.concurrency.on_hardware import recorded, shared
@@ -29,14 +29,10 @@ from gpusched_env.experiments.reproduce.concurrency.setting import (
     Cell,
     all_cells,
     problem_of,
-    write_workloads,
 )
 from gpusched_env.experiments.reproduce.concurrency.simulate import Figures, Simulate
-from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
-
-RTX = load_gpu("rtx-3090")
 
 
 def kernel(name: str, blocks: int, duration_us: float, kind: str = "memory", shared_bytes: int = 0) -> Kernel:
@@ -80,27 +76,11 @@ def test_a_larger_batch_means_more_blocks_or_longer_ones_or_nothing() -> None:
     assert shape(at_batch(recorded, 1)) == shape(recorded)
 
 
-def test_tiles_that_do_not_fit_are_split_and_matrix_kernels_slow_down() -> None:
-    recorded = workload(
-        kernel("gemm", 132, 20.0, "compute", 213_460),
-        kernel("gemm", 131, 20.0, "compute", 100_000),
-        kernel("relu", 500, 5.0),
-    )
-    # 213 KB in a block become 53 KB in four; a GA102 SM has an eighth of the Hopper SM's tensor rate.
-    assert shape(for_gpu(recorded, RTX)) == [
-        (528, 53_365, 160.0, 176.0),
-        (131, 100_000, 20.0, 22.0),
-        (500, 0, 5.0, 5.5),
-    ]
-    assert shape(for_gpu(recorded, load_gpu("h100-sxm"))) == shape(recorded)
-
-
-def test_full_batch_gives_the_published_share_of_long_kernels(tmp_path: Path) -> None:
-    write_workloads(tmp_path)
-    assert long_share(tmp_path, 1e5) == pytest.approx(0.566, abs=0.05)
+def test_full_batch_gives_the_published_share_of_long_kernels() -> None:
+    assert long_share(1e5) == pytest.approx(0.566, abs=0.05)
     for pair in PAIRS:
         for gpu in GPUS:
-            assert len(problem_of(Cell(gpu, pair, "poisson", "MPS"), tmp_path, 1e5).programs) == 2
+            assert len(problem_of(Cell(gpu, pair, "poisson", "MPS"), 1e5).programs) == 2
 
 
 def test_every_mechanism_runs_on_every_setting_and_alone() -> None:
@@ -206,9 +186,8 @@ def test_causes_are_told_apart_by_what_was_recorded() -> None:
     assert cause_of({**row, "fg_p99_us": 600.0}, "fg", 3.5, 2.5) == "unexplained: an error of the simulator"
 
 
-def test_a_short_run_gives_every_figure(tmp_path: Path) -> None:
-    write_workloads(tmp_path)
-    simulate = Simulate(tmp_path, 40_000.0, "compiled")
+def test_a_short_run_gives_every_figure() -> None:
+    simulate = Simulate(40_000.0, "compiled")
     sliced = simulate(Cell("rtx-3090", "AlexNet", "sequential", "preemptive"), lambda share: None)
     assert sliced.requests > 5
     assert all(math.isfinite(value) for value in dataclasses.astuple(sliced))
@@ -266,9 +245,8 @@ def test_the_page_shows_failures_as_failures() -> None:
 
 
 @pytest.mark.slow
-def test_what_comes_out_in_the_papers_own_setting(tmp_path: Path) -> None:
-    write_workloads(tmp_path)
-    simulate = Simulate(tmp_path, 300_000.0, "compiled")
+def test_what_comes_out_in_the_papers_own_setting() -> None:
+    simulate = Simulate(300_000.0, "compiled")
     cells = [c for c in all_cells() if (c.gpu, c.pair, c.arrivals) == (PAPERS.gpu, PAPERS.pair, PAPERS.arrivals)]
     runs = Runs({cell: simulate(cell, lambda share: None) for cell in cells})
     # Time slicing and priority streams are close, and which comes first depends on the length of the run.

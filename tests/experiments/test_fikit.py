@@ -27,7 +27,6 @@ from gpusched_env.experiments.reproduce.fikit.setting import (
     Cell,
     all_cells,
     problem_of,
-    write_workloads,
 )
 from gpusched_env.experiments.reproduce.fikit.simulate import Outcome
 from gpusched_env.experiments.reproduce.fikit.trials import (
@@ -130,19 +129,18 @@ def test_every_pair_runs_in_every_mode() -> None:
     assert sum(cell.low is None for cell in cells) == 2 * 6 * len(NETWORKS)
 
 
-def test_arrivals_and_priorities_of_the_modes(tmp_path: Path) -> None:
-    write_workloads(tmp_path)
+def test_arrivals_and_priorities_of_the_modes() -> None:
     cell = Cell(GPU, "AlexNet", "VGG-16", FIKIT_NOW_AND_THEN)
-    now_and_then = problem_of(cell, tmp_path).scenario.tenants
-    alone_us = [program.alone_us for program in problem_of(cell, tmp_path).programs]
+    now_and_then = problem_of(cell).scenario.tenants
+    alone_us = [program.alone_us for program in problem_of(cell).programs]
     assert now_and_then[0].arrivals.think_us == pytest.approx(9.0 * alone_us[0])  # type: ignore[union-attr]
     assert [tenant.priority for tenant in now_and_then] == [0, 1]
     assert now_and_then[0].jobs is None
     assert now_and_then[1].jobs == math.ceil(10.0 * alone_us[0] / alone_us[1])
-    turns = problem_of(dataclasses.replace(cell, mode=EXCLUSIVE), tmp_path).scenario.tenants
+    turns = problem_of(dataclasses.replace(cell, mode=EXCLUSIVE)).scenario.tenants
     assert [tenant.priority for tenant in turns] == [0, 0]
     assert turns[0].jobs == math.ceil(20_000.0 / alone_us[0]) + 1
-    assert problem_of(dataclasses.replace(cell, slice_us=123.0), tmp_path).gpu.timing.slice_us == 123.0
+    assert problem_of(dataclasses.replace(cell, slice_us=123.0)).gpu.timing.slice_us == 123.0
 
 
 @pytest.fixture(scope="module")
@@ -208,10 +206,9 @@ def test_the_command_writes_and_fails_with_its_figures(
         assert (tmp_path / "fikit.md").read_text() == markdown(result)
 
 
-def test_wrong_profiles_cost_little(tmp_path: Path) -> None:
+def test_wrong_profiles_cost_little() -> None:
     """Durations off by two, or kernels that nobody measured: the urgent service hardly notices."""
-    write_workloads(tmp_path)
-    run = RunTrial(tmp_path, "compiled")
+    run = RunTrial("compiled")
     cases = (RIGHT, "durations halved", "each off by up to 2", "a tenth never measured", "nothing measured")
     found = {case: run(Trial("FCOS", "ResNet-50", case), lambda share: None) for case in cases}
     right = found[RIGHT]

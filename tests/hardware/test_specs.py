@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware import specs
 from gpusched_env.hardware.power import board_power_w
 from gpusched_env.hardware.specs import GpuSpec, gpu_names, load_gpu
 
@@ -24,8 +23,7 @@ def test_the_shipped_gpus() -> None:
 def test_every_constant_has_a_source(name: str) -> None:
     gpu = load_gpu(name)
     constants = set(GpuSpec.__struct_fields__) - NOT_CONSTANTS
-    if gpu.instructions is None:
-        constants.remove("instructions")
+    constants -= {name for name in ("instructions", "matrix_rates") if getattr(gpu, name) is None}
     assert gpu.name == name
     assert set(gpu.sources) == constants
     assert all(len(source) >= 8 for source in gpu.sources.values())
@@ -78,7 +76,7 @@ def test_unknown_gpu_suggests_the_nearest() -> None:
         load_gpu("h100sxm")
 
 
-def test_wrong_files_name_the_file_and_the_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_files_name_the_file_and_the_field(tmp_path: Path) -> None:
     folder = tmp_path / "gpus"
     folder.mkdir()
     data = yaml.safe_load(yaml.safe_dump(msgspec.to_builtins(load_gpu("v100-sxm"))))
@@ -91,13 +89,29 @@ def test_wrong_files_name_the_file_and_the_field(tmp_path: Path, monkeypatch: py
     for name, content in bad.items():
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
     (folder / "broken.yaml").write_text("sms: [1, 2")
-    monkeypatch.setattr(specs.resources, "files", lambda package: tmp_path)
     for name, expected in [
-        ("negative", r"gpus/negative\.yaml: .*\$\.sms"),
-        ("unknown", r"gpus/unknown\.yaml: .*smz"),
-        ("nested", r"gpus/nested\.yaml: .*\$\.timing\.slice_us"),
-        ("missing", r"gpus/missing\.yaml: .*power"),
+        ("negative", r"gpus/negative\.yaml: sms: "),
+        ("unknown", r"gpus/unknown\.yaml: .*`smz`; did you mean 'sms'"),
+        ("nested", r"gpus/nested\.yaml: timing\.slice_us: "),
+        ("missing", r"gpus/missing\.yaml: .*`power`; required are name, summary"),
         ("broken", r"gpus/broken\.yaml: "),
     ]:
         with pytest.raises(InputError, match=expected):
-            load_gpu(name)
+            load_gpu(folder / f"{name}.yaml")
+
+
+def test_a_file_of_ones_own_is_a_gpu(tmp_path: Path) -> None:
+    data = msgspec.to_builtins(load_gpu("v100-sxm"))
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(data | {"name": "mine", "memory_bytes": "64e9"}).replace("'64e9'", "64e9"))
+    assert load_gpu(path) == load_gpu(str(path))
+    assert load_gpu(path).memory_bytes == 64_000_000_000
+    path.write_text(yaml.safe_dump(data | {"sms": 40, "sm_order": "linear"}))
+    with pytest.raises(InputError, match=r"mine\.yaml: name is 'v100-sxm', which is a shipped GPU's"):
+        load_gpu(path)
+    with pytest.raises(InputError, match=r"none\.yaml: cannot be read"):
+        load_gpu(tmp_path / "none.yaml")
+
+
+def test_a_board_may_be_left_out_where_only_one_fits() -> None:
+    assert load_gpu("v100") is load_gpu("v100-sxm")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from gpusched_env.experiments.reproduce.concurrency.runs import PAPERS, Runs, Setting
 from gpusched_env.experiments.reproduce.concurrency.setting import ALONE, PRIMARY, Cell, problem_of
@@ -46,7 +45,7 @@ class Compared:
         return None if self.ours is None else self.ours - self.published
 
 
-def compared(runs: Runs, folder: Path, horizon_us: float) -> list[Compared]:
+def compared(runs: Runs, horizon_us: float) -> list[Compared]:
     """Every published figure that has a counterpart, and those that lack one."""
     rows = []
     for theirs, ours, mechanism, published in TURNAROUND:
@@ -55,7 +54,7 @@ def compared(runs: Runs, folder: Path, horizon_us: float) -> list[Compared]:
             value = 100.0 * (runs.outcome(Setting(PAPERS.gpu, ours, PAPERS.arrivals), mechanism).slowdown - 1.0)
         note = "" if theirs == ours else "no recording" if ours is None else f"ours: {ours} beside ResNet-50"
         rows.append(Compared(f"{theirs}, {mechanism}: added to turnaround", "%", published, value, note))
-    share = 100.0 * long_share(folder, horizon_us)
+    share = 100.0 * long_share(horizon_us)
     gpu = load_gpu(PAPERS.gpu)
     return [
         *rows,
@@ -72,8 +71,8 @@ def compared(runs: Runs, folder: Path, horizon_us: float) -> list[Compared]:
     ]
 
 
-def long_share(folder: Path, horizon_us: float) -> float:
+def long_share(horizon_us: float) -> float:
     """Share of the primary training's kernel time in kernels of more than a millisecond."""
-    problem = problem_of(Cell(PAPERS.gpu, PRIMARY, "sequential", ALONE[1]), folder, horizon_us)
+    problem = problem_of(Cell(PAPERS.gpu, PRIMARY, "sequential", ALONE[1]), horizon_us)
     durations = [op.device_us for op in problem.programs[0].variants[0] if op.kind is OpKind.KERNEL]
     return sum(d for d in durations if d > LONG_US) / sum(durations)

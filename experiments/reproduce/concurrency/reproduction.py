@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from gpusched_env import __version__
@@ -13,7 +11,7 @@ from gpusched_env.experiments.reproduce.concurrency.model_pairs import LIMIT, Si
 from gpusched_env.experiments.reproduce.concurrency.observations import Finding, findings
 from gpusched_env.experiments.reproduce.concurrency.published import Compared, compared
 from gpusched_env.experiments.reproduce.concurrency.runs import PAPERS, Runs
-from gpusched_env.experiments.reproduce.concurrency.setting import Cell, all_cells, write_workloads
+from gpusched_env.experiments.reproduce.concurrency.setting import Cell, all_cells
 from gpusched_env.experiments.reproduce.concurrency.simulate import Figures, Simulate
 from gpusched_env.experiments.workers import run_tasks
 
@@ -80,14 +78,10 @@ def reproduce(
 ) -> Reproduction:
     """Run everything; ``on_progress`` is called with the number of finished runs and their share."""
     cells = all_cells() if cells is None else cells
-    with tempfile.TemporaryDirectory(prefix="gpusched-") as name:
-        folder = Path(name)
-        write_workloads(folder)
-        found: dict[Cell, Figures] = {}
-        for index, figures in run_tasks(Simulate(folder, horizon_us, device), cells, workers):
-            found[cells[index]] = figures
-            if on_progress is not None:
-                on_progress(len(found), len(found) / len(cells))
-        runs = Runs({cell: found[cell] for cell in cells})
-        published = compared(runs, folder, horizon_us)
-    return Reproduction(horizon_us, runs, findings(runs), published, sides(workers))
+    found: dict[Cell, Figures] = {}
+    for index, figures in run_tasks(Simulate(horizon_us, device), cells, workers):
+        found[cells[index]] = figures
+        if on_progress is not None:
+            on_progress(len(found), len(found) / len(cells))
+    runs = Runs({cell: found[cell] for cell in cells})
+    return Reproduction(horizon_us, runs, findings(runs), compared(runs, horizon_us), sides(workers))

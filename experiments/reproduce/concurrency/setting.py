@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from gpusched_env.baselines.registry import make_scheduler
-from gpusched_env.experiments.reproduce.concurrency.carry_over import at_batch, for_gpu
-from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.experiments.reproduce.concurrency.full_batch import at_batch
 from gpusched_env.scenarios.problem import Problem, build_problem, load_workload
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.scheduler import Scheduler
-from gpusched_env.workload.workload import encode_workload
 
 Arrival = Literal["sequential", "poisson"]
 
@@ -75,22 +72,10 @@ def all_cells(gpus: tuple[str, ...] = tuple(GPUS), pairs: tuple[str, ...] = tupl
     return [cell for cell in cells if cell.mechanism != ALONE[1] or cell.arrivals == "sequential"]
 
 
-def write_workloads(folder: Path) -> None:
-    """Write every carried-over workload, which :func:`problem_of` reads."""
-    for gpu, factor in GPUS.items():
-        for inference, training in PAIRS.values():
-            for name, batch in ((inference, 1), (training, factor)):
-                workload = for_gpu(at_batch(load_workload(name), batch), load_gpu(gpu))
-                workload_path(folder, gpu, name).write_bytes(encode_workload(workload))
-
-
-def workload_path(folder: Path, gpu: str, name: str) -> Path:
-    return folder / f"{name}.{gpu}.workload.json.gz"
-
-
-def problem_of(cell: Cell, folder: Path, horizon_us: float) -> Problem:
+def problem_of(cell: Cell, horizon_us: float) -> Problem:
     """The problem of a run; tenants are ``inference`` and ``training``, or one of them."""
-    inference, training = (str(workload_path(folder, cell.gpu, name)) for name in PAIRS[cell.pair])
+    inference, training = PAIRS[cell.pair]
+    full_batch = {training: at_batch(load_workload(training), GPUS[cell.gpu])}
     closed = {"kind": "closed-loop"}
     tenants = [
         {"name": "inference", "workload": inference, "arrivals": closed, "priority": 0},
@@ -101,7 +86,8 @@ def problem_of(cell: Cell, folder: Path, horizon_us: float) -> Problem:
 
     def build() -> Problem:
         scenario = {"name": "concurrency", "summary": f"{cell.pair} on {cell.gpu}", "gpu": cell.gpu}
-        return build_problem(make_scenario({**scenario, "tenants": tenants, "horizon_us": horizon_us}))
+        named = make_scenario({**scenario, "tenants": tenants, "horizon_us": horizon_us})
+        return build_problem(named, workloads=full_batch)
 
     problem = build()
     if cell.arrivals == "poisson" and cell.mechanism != ALONE[1]:

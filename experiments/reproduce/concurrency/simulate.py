@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +54,11 @@ class Figures:
 class Simulate:
     """The task of worker processes."""
 
-    folder: Path
-    """Of the carried-over workloads."""
     horizon_us: float
     device: str
 
     def __call__(self, cell: Cell, report: Report) -> Figures:
-        problem = problem_of(cell, self.folder, self.horizon_us)
+        problem = problem_of(cell, self.horizon_us)
         episode = run_episode(
             scheduler_of(cell),
             problem,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from gpusched_env.baselines.registry import default_options
@@ -89,11 +88,10 @@ class Pair:
 class Runs:
     """Outcomes by run."""
 
-    def __init__(self, outcomes: Mapping[Cell, Outcome], folder: Path) -> None:
-        """``folder``: of the carried-over workloads."""
+    def __init__(self, outcomes: Mapping[Cell, Outcome]) -> None:
         self.outcomes = dict(outcomes)
         gpus = dict.fromkeys(cell.gpu for cell in self.outcomes)
-        self._networks = {gpu: self._networks_on(gpu, folder) for gpu in gpus}
+        self._networks = {gpu: self._networks_on(gpu) for gpu in gpus}
 
     def networks(self, gpu: str) -> list[Network]:
         """The networks that ran by themselves on ``gpu``."""
@@ -152,11 +150,11 @@ class Runs:
         records = [{**asdict(cell), **asdict(outcome)} for cell, outcome in self.outcomes.items()]
         return [{key: None if value != value else value for key, value in record.items()} for record in records]
 
-    def _networks_on(self, gpu: str, folder: Path) -> dict[str, Network]:
+    def _networks_on(self, gpu: str) -> dict[str, Network]:
         found = {}
         for cell, outcome in self.outcomes.items():
             if cell.gpu == gpu and cell.mode == ALONE:
-                program = problem_of(cell, folder).programs[0]
+                program = problem_of(cell).programs[0]
                 kernels = [[op for op in ops if op.kind is OpKind.KERNEL] for ops in program.variants]
                 busy_us = sum(op.device_us for ops in kernels for op in ops) / len(kernels)
                 fikit, measured = (self.outcomes[Cell(gpu, cell.high, None, m)] for m in (FIKIT_ALONE, MEASURED))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from gpusched_env import __version__
@@ -14,7 +12,7 @@ from gpusched_env.experiments.reproduce.fikit.drivers import drivers, outsiders
 from gpusched_env.experiments.reproduce.fikit.headline import Target, distribution, targets
 from gpusched_env.experiments.reproduce.fikit.pairs import Pair, Runs
 from gpusched_env.experiments.reproduce.fikit.recorded import RunSliced, Sliced, recorded_pairs
-from gpusched_env.experiments.reproduce.fikit.setting import GPU, RECORDED_ON, Cell, all_cells, write_workloads
+from gpusched_env.experiments.reproduce.fikit.setting import GPU, RECORDED_ON, Cell, all_cells
 from gpusched_env.experiments.reproduce.fikit.simulate import Simulate
 from gpusched_env.experiments.reproduce.fikit.trials import TRIALS, Loss, RunTrial, Threshold, losses, thresholds
 from gpusched_env.experiments.workers import Task, run_tasks
@@ -105,15 +103,11 @@ def reproduce(
     ``extras``: also what does not need ``cells``, wrong profiles and the recorded pairs.
     """
     cells = all_cells() if cells is None else list(cells)
-    with tempfile.TemporaryDirectory(prefix="gpusched-") as name:
-        folder = Path(name)
-        write_workloads(folder)
-        jobs: list[tuple[Task, Sequence[Any]]] = [(Simulate(folder, device), cells)]
-        if extras:
-            jobs += [(RunTrial(folder, device), TRIALS), (RunSliced(device), recorded_pairs())]
-        found = _run_all(jobs, workers, on_progress)
-        outcomes = found[0]
-        runs = Runs(dict(zip(cells, outcomes, strict=True)), folder)
+    jobs: list[tuple[Task, Sequence[Any]]] = [(Simulate(device), cells)]
+    if extras:
+        jobs += [(RunTrial(device), TRIALS), (RunSliced(device), recorded_pairs())]
+    found = _run_all(jobs, workers, on_progress)
+    runs = Runs(dict(zip(cells, found[0], strict=True)))
     tried = dict(zip(TRIALS, found[1], strict=True)) if extras else {}
     alone_us = {network.name: network.alone_us for network in runs.networks(RECORDED_ON)}
     return Reproduction(

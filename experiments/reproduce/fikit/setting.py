@@ -14,18 +14,14 @@ import dataclasses
 import itertools
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from gpusched_env.baselines.registry import make_scheduler
-from gpusched_env.experiments.reproduce.concurrency.carry_over import for_gpu
-from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import Problem, build_problem, load_workload
+from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.scheduler import Scheduler
-from gpusched_env.workload.workload import encode_workload
 
 GPU = "rtx-3090"
 RECORDED_ON = "h100-sxm"
@@ -107,28 +103,22 @@ def all_cells(networks: tuple[str, ...] = tuple(NETWORKS), slices_us: tuple[floa
     return cells
 
 
-def write_workloads(folder: Path) -> None:
-    """Write the workloads as carried over, which :func:`problem_of` reads."""
-    for gpu, name in itertools.product((GPU, RECORDED_ON), NETWORKS.values()):
-        _path(folder, gpu, name).write_bytes(encode_workload(for_gpu(load_workload(name), load_gpu(gpu))))
-
-
-def problem_of(cell: Cell, folder: Path) -> Problem:
+def problem_of(cell: Cell) -> Problem:
     """The problem of a run; tenants are ``high`` and ``low``, or ``high`` by itself."""
-    high = _tenant("high", cell.gpu, cell.high, folder)
-    high_us = _alone_us(cell.gpu, cell.high, folder)
+    high = _tenant("high", cell.high)
+    high_us = _alone_us(cell.gpu, cell.high)
     # In exclusive mode the first job finds the GPU free, the others wait for a whole job of the other service.
     high["jobs"] = math.ceil(MEASURED_US / high_us) + (cell.mode == EXCLUSIVE)
     tenants = [high]
     if cell.low is not None:
-        low = _tenant("low", cell.gpu, cell.low, folder)
+        low = _tenant("low", cell.low)
         low["priority"] = 0 if cell.mode == EXCLUSIVE else 1
         tenants.append(low)
         if cell.mode in INTERMITTENT:
             think_us = high_us * (1.0 / LOAD - 1.0)
             high["arrivals"] = {"kind": "closed-loop", "think_us": think_us, "start_us": 0.5 * think_us}
             high["jobs"] = None
-            low["jobs"] = math.ceil(CYCLES * high_us / LOAD / _alone_us(cell.gpu, cell.low, folder))
+            low["jobs"] = math.ceil(CYCLES * high_us / LOAD / _alone_us(cell.gpu, cell.low))
     problem = _problem(cell.gpu, tenants)
     if cell.slice_us is None:
         return problem
@@ -142,9 +132,9 @@ def scheduler_of(cell: Cell) -> Scheduler:
     return make_scheduler(name, **options)
 
 
-def _tenant(role: str, gpu: str, network: str, folder: Path) -> dict[str, Any]:
-    workload = str(_path(folder, gpu, NETWORKS[network]))
-    return {"name": role, "workload": workload, "arrivals": {"kind": "closed-loop"}, "priority": 0, "jobs": None}
+def _tenant(role: str, network: str) -> dict[str, Any]:
+    closed = {"kind": "closed-loop"}
+    return {"name": role, "workload": NETWORKS[network], "arrivals": closed, "priority": 0, "jobs": None}
 
 
 def _problem(gpu: str, tenants: list[dict[str, Any]]) -> Problem:
@@ -152,9 +142,5 @@ def _problem(gpu: str, tenants: list[dict[str, Any]]) -> Problem:
     return build_problem(make_scenario({**scenario, "tenants": tenants, "horizon_us": math.inf}))
 
 
-def _alone_us(gpu: str, network: str, folder: Path) -> float:
-    return _problem(gpu, [_tenant("high", gpu, network, folder)]).programs[0].alone_us
-
-
-def _path(folder: Path, gpu: str, name: str) -> Path:
-    return folder / f"{name}.{gpu}.workload.json.gz"
+def _alone_us(gpu: str, network: str) -> float:
+    return _problem(gpu, [_tenant("high", network)]).programs[0].alone_us

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -32,12 +31,10 @@ class Outcome:
 class Simulate:
     """The task of worker processes."""
 
-    folder: Path
-    """Of the carried-over workloads."""
     device: str
 
     def __call__(self, cell: Cell, report: Report) -> Outcome:
-        problem = problem_of(cell, self.folder)
+        problem = problem_of(cell)
         episode = run_episode(scheduler_of(cell), problem, new_device(self.device), SEED, record="kernels")
         return outcome(episode, skip=int(cell.mode == EXCLUSIVE))
 

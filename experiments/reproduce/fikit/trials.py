@@ -9,7 +9,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from gpusched_env.baselines.profiles import measure_profiles
 from gpusched_env.baselines.registry import make_scheduler
@@ -96,12 +95,10 @@ TRIALS = [Trial(high, low, case) for high, low in PAIRS for case in (*CASES, *SW
 class RunTrial:
     """The task of worker processes."""
 
-    folder: Path
-    """Of the carried-over workloads."""
     device: str
 
     def __call__(self, trial: Trial, report: Report) -> Outcome:
-        problem = problem_of(Cell(RECORDED_ON, trial.high, trial.low, UNDER_MPS), self.folder)
+        problem = problem_of(Cell(RECORDED_ON, trial.high, trial.low, UNDER_MPS))
         device = new_device(self.device)
         if trial.case == MEASURED:
             problem = problem.with_profiles(measure_profiles(problem, device, RUNS))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gpusched_env.hardware.occupancy import footprint
-from gpusched_env.hardware.specs import GpuSpec, Timing
+from gpusched_env.hardware.specs import GpuSpec, Timing, gpu_names
 from gpusched_env.workload.alone import recorded_threads, run_threads_alone
 from gpusched_env.workload.classify import classify
 from gpusched_env.workload.importers.graphs import Node, graphs_of
@@ -77,6 +77,7 @@ def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Wor
         name=recording.name,
         summary=summary,
         gpu=gpu.name,
+        gpu_spec=None if gpu.name in gpu_names() else gpu,
         source="; ".join(notes),
         kernels=kernels,
         graphs=nodes,

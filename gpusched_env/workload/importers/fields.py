@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import math
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from gpusched_env.errors import InputError
+from gpusched_env.reading import decoded, read_bytes, unzipped
 
 
 def load_json(path: Path) -> Any:
@@ -21,19 +18,7 @@ def load_json(path: Path) -> Any:
     Raises:
         InputError: unreadable, damaged or truncated gzip data, or not JSON.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"{path}: damaged or truncated gzip data ({error})") from error
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not valid JSON ({error}); is the file complete?") from error
+    return decoded(unzipped(read_bytes(path), str(path)), object, str(path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.hardware.occupancy import footprint
-from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.alone import graph_ends_us, recorded_threads, run_threads_alone
 from gpusched_env.workload.kernel import KernelClass
 from gpusched_env.workload.workload import DEVICE_OPS, Op, OpKind, Variant, Workload
@@ -78,12 +78,12 @@ def summarise(workload: Workload, gpu: GpuSpec | None = None) -> WorkloadSummary
 
     Args:
         workload: any workload.
-        gpu: the GPU of its recording; ``None``: the shipped specification that it names.
+        gpu: the GPU of its recording; ``None``: the specification that it has or names.
 
     Raises:
         InputError: no such specification, or a kernel does not fit on ``gpu``.
     """
-    spec = gpu if gpu is not None else load_gpu(workload.gpu)
+    spec = gpu if gpu is not None else workload.spec
     runs = [_run(workload, variant, spec) for variant in workload.variants]
     # Starts and ends are sums of times in microseconds: a nanosecond above the queued gap is no wait.
     longest_queued = spec.timing.stream_gap_us + 1e-3

@@ -1,0 +1,205 @@
+"""Files that people write: text, YAML, and data that is checked against a structure.
+
+Every error is an :class:`~gpusched_env.errors.InputError` that names the file and the field and says what would be
+right: the closest known name, the kinds there are with their fields, the values there are.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+from msgspec import inspect
+
+from gpusched_env.errors import InputError, did_you_mean
+
+T = TypeVar("T")
+
+_PLACE = re.compile(r" - at `(.*)`$")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which ``64e9`` is a number, as in YAML 1.2 (1.1 wants ``64.0e+9``), and a whole one."""
+
+    def whole(self, node: yaml.ScalarNode) -> float:
+        """A number, as an integer if it is one."""
+        value = float(self.construct_yaml_float(node))
+        return int(value) if value.is_integer() and abs(value) < 2**63 else value
+
+
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.whole)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
+
+
+def read_bytes(path: Path) -> bytes:
+    """What is in a file.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: cannot be read ({reason})") from error
+
+
+def read_text(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        InputError: it cannot be read, or is no UTF-8 text.
+    """
+    try:
+        return read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: no UTF-8 text ({error})") from error
+
+
+def unzipped(data: bytes, where: str) -> bytes:
+    """``data`` as it was before gzip, or as it is if it is not gzipped.
+
+    Raises:
+        InputError: damaged or truncated; ``where`` names the file.
+    """
+    if data[:2] != b"\x1f\x8b":
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{where}: damaged or truncated gzip data ({error})") from error
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """The value of a YAML text; ``where`` names its source in errors.
+
+    Raises:
+        InputError: it is no valid YAML.
+    """
+    try:
+        return yaml.load(text, _Loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not valid YAML ({' '.join(str(error).split())})") from error
+
+
+def checked(data: Any, kind: type[T], where: str) -> T:
+    """``data``, plain values as in YAML, as an object of the structure ``kind``.
+
+    Raises:
+        InputError: something in it is not as ``kind`` has it.
+    """
+    try:
+        return msgspec.convert(data, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise InputError(f"{where}: {_explained(str(error), data, kind)}") from error
+
+
+def decoded(text: bytes, kind: type[T], where: str) -> T:
+    """JSON as an object of the structure ``kind``.
+
+    Raises:
+        InputError: it is no valid JSON, or something in it is not as ``kind`` has it.
+    """
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {_explained(str(error), msgspec.json.decode(text), kind)}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{where}: not valid JSON ({error}); is the file complete?") from error
+
+
+def _explained(message: str, data: Any, kind: type) -> str:
+    """msgspec's message with its place as people write it, and what would be right."""
+    place = _PLACE.search(message)
+    steps = [name or index for name, index in _STEP.findall(place[1])] if place else []
+    what = _PLACE.sub("", message)
+    structures, names = _walk(inspect.type_info(kind), data, steps)
+    hint = _hint(what, structures)
+    path = "".join(f"[{name}]" if name.isdigit() else f".{name}" for name in names).lstrip(".")
+    return (f"{path}: " if path else "") + what + (f"; {hint}" if hint else "")
+
+
+def _walk(kind: inspect.Type, data: Any, steps: Sequence[str]) -> tuple[list[inspect.Type], list[str]]:
+    """The structures from the whole to the place that ``steps`` lead to, and the steps with their fields' names."""
+    found, names = [_chosen(kind, data)], []
+    for step in steps:
+        here = found[-1]
+        inner: inspect.Type = inspect.AnyType()
+        if isinstance(here, inspect.StructType):
+            fields = list(here.fields)
+            by_place = here.array_like and step.isdigit() and int(step) < len(fields)
+            field = fields[int(step)] if by_place else next((f for f in fields if f.encode_name == step), None)
+            if field is not None:
+                inner, step = field.type, field.encode_name if by_place else step
+        elif isinstance(here, inspect.VarTupleType | inspect.ListType):
+            inner = here.item_type
+        elif isinstance(here, inspect.DictType):
+            inner = here.value_type
+        data = _inside(data, step)
+        names.append(step)
+        found.append(_chosen(inner, data))
+    return found, names
+
+
+def _inside(data: Any, step: str) -> Any:
+    if isinstance(data, dict):
+        return data.get(step)
+    if isinstance(data, list | tuple) and step.isdigit() and int(step) < len(data):
+        return data[int(step)]
+    return None
+
+
+def _chosen(kind: inspect.Type, data: Any) -> inspect.Type:
+    """``kind`` without its constraints; of several structures the one whose tag ``data`` has."""
+    if not isinstance(kind, inspect.UnionType):
+        return kind
+    options = _structures(kind)
+    if not options:
+        return next((t for t in kind.types if not isinstance(t, inspect.NoneType)), kind)
+    if len(options) == 1:
+        return options[0]
+    return next((t for t in options if isinstance(data, dict) and data.get(t.tag_field) == t.tag), kind)
+
+
+def _structures(kind: inspect.Type) -> list[inspect.StructType]:
+    types = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    return [t for t in types if isinstance(t, inspect.StructType)]
+
+
+def _hint(what: str, structures: Sequence[inspect.Type]) -> str:
+    """What would be right where the last of ``structures`` is."""
+    here = structures[-1]
+    if unknown := re.search(r"unknown field `(.*)`", what):
+        return did_you_mean(unknown[1], [f.encode_name for s in _structures(here) for f in s.fields])
+    if missing := re.search(r"missing required field `(.*)`", what):
+        if missing[1] in {s.tag_field for s in _structures(here)}:
+            return _kinds(here)
+        needed = [f.encode_name for s in _structures(here) for f in s.fields if f.required]
+        return f"required are {', '.join(needed)}"
+    if value := re.search(r"Invalid (?:enum )?value '(.*)'", what):
+        if isinstance(here, inspect.LiteralType):
+            return did_you_mean(value[1], [str(known) for known in here.values])
+        above = structures[-2] if len(structures) > 1 else here
+        if isinstance(above, inspect.UnionType):
+            return _kinds(above, value[1])
+    return ""
+
+
+def _kinds(union: inspect.Type, given: str | None = None) -> str:
+    """The structures of a union by tag, each with its fields, required ones first."""
+    options = {str(s.tag): s for s in _structures(union)}
+    shown = []
+    for tag, structure in options.items():
+        fields = sorted(structure.fields, key=lambda f: not f.required)
+        shown.append(f"{tag} ({', '.join(f.encode_name for f in fields)})")
+    closest = f"{did_you_mean(given, options)} " if given is not None else ""
+    return f"{closest if closest.startswith('did') else ''}kinds and their fields: {', '.join(shown)}"

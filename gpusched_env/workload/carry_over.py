@@ -1,0 +1,146 @@
+"""A workload on another GPU than it was recorded on: as that GPU's libraries would run it, by estimate.
+
+What is done, and why it may be off:
+
+* **Blocks.** A block with more shared memory than the GPU allows becomes two with half of it, and so on: libraries
+  choose a smaller tile where a large one does not fit. Where a block has too many threads, they are halved with it. A
+  thread with too many registers gets as many as there are; that it then spills is left out. Grids stay otherwise,
+  though a library would choose them by the number of SMs.
+* **Matrix arithmetic.** Kernels bound by it (of class ``compute``, with a block for every SM at least) take longer or
+  shorter by the ratio of the two GPUs' :class:`~gpusched_env.hardware.specs.MatrixRates`, which are data-sheet values:
+  as if both GPUs came equally close to them. Kernels of 32-bit factors are told by their names, and all taken to use
+  tensor cores where there are any.
+* **The rest** is the simulator's business (:func:`~gpusched_env.workload.profile.profile_kernel`): a block's latency
+  and issue demand scale with the SM clock, DRAM traffic stays, and waves of blocks follow from the SMs and what fits
+  on them. Latencies of caches and memory are thereby taken to be equal in clocks. Traffic that no counter measured is
+  estimated from class and duration, after the step before; so it grows with a matrix kernel's time, which is too much.
+* **Copies** between host and GPU go at the speed of its copy engines; those on the device, and memsets, keep their
+  time, though they depend on its bandwidth. **Host times** stay as recorded: it is the same host.
+
+Gilman and Walls' and FIKIT's experiments are reproduced this way on an RTX 3090 (``docs/concurrency.md``,
+``docs/fikit.md``), which is all that it was held against.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from gpusched_env.hardware.occupancy import WARP_THREADS, round_up
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Variant, Workload
+
+SINGLE = re.compile(r"tf32|f32f32|ffma|sgemm|s1688gemm_\d|<float", re.IGNORECASE)
+"""Names of matrix kernels whose factors have 32 bits (cuBLAS, cuDNN, CUTLASS)."""
+
+_Timed = TypeVar("_Timed", Op, GraphNode, Child)
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedOver:
+    """A workload on another GPU, and what changed for that."""
+
+    workload: str
+    recorded_on: str
+    gpu: str
+    kernels: int
+    """Distinct ones."""
+    split: int
+    """Of those, with more blocks than recorded, since theirs do not fit on the GPU."""
+    rescaled: int
+    """Of those, bound by matrix arithmetic, with times by the ratio of matrix rates."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.workload} was recorded on {self.recorded_on}: durations on {self.gpu} are estimates, "
+            f"{self.split} of {self.kernels} kernels split to fit, {self.rescaled} rescaled by matrix rates"
+        )
+
+
+def carry_over(workload: Workload, gpu: GpuSpec) -> tuple[Workload, CarriedOver | None]:
+    """``workload`` as the libraries of ``gpu`` would run it, and what was done; itself if it was recorded there.
+
+    Durations are still those on the GPU of the recording, of a kernel that has the new shape and, if matrix arithmetic
+    bounds it, the new length.
+    """
+    if workload.gpu == gpu.name:
+        return workload, None
+    factors = [_factor(kernel, workload.spec, gpu) for kernel in workload.kernels]
+    fitted = [_fitted(kernel, gpu) for kernel in workload.kernels]
+    done = CarriedOver(
+        workload=workload.name,
+        recorded_on=workload.gpu,
+        gpu=gpu.name,
+        kernels=len(factors),
+        split=sum(new.grid != old.grid for new, old in zip(fitted, workload.kernels, strict=True)),
+        rescaled=sum(factor != 1.0 for factor in factors),
+    )
+    kernels = [
+        msgspec.structs.replace(kernel, duration_us=kernel.duration_us * factor)
+        for kernel, factor in zip(fitted, factors, strict=True)
+    ]
+    return msgspec.structs.replace(workload, kernels=tuple(kernels), **stretched(workload, factors)), done
+
+
+def stretched(workload: Workload, factors: Sequence[float]) -> dict[str, Any]:
+    """Its ``variants`` and ``graphs``, launches of each kernel taking as many times as long as ``factors`` say."""
+
+    def longer(op: _Timed) -> _Timed:
+        return msgspec.structs.replace(op, duration_us=op.duration_us * factors[op.index])
+
+    def op_of(op: Op) -> Op:
+        if op.children:
+            op = msgspec.structs.replace(op, children=tuple(longer(child) for child in op.children))
+        return longer(op) if op.kind is OpKind.KERNEL else op
+
+    if all(factor == 1.0 for factor in factors):
+        return {}
+    variants = tuple(
+        Variant(ops=tuple(map(op_of, v.ops)), threads=tuple(tuple(map(op_of, ops)) for ops in v.threads))
+        for v in workload.variants
+    )
+    graphs = tuple(
+        tuple(longer(node) if node.kind is OpKind.KERNEL else node for node in nodes) for nodes in workload.graphs
+    )
+    return {"variants": variants, "graphs": graphs}
+
+
+def _factor(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> float:
+    """By how much longer a kernel takes for its matrix arithmetic: grids that leave SMs idle are bound by latency."""
+    bound = kernel.kind == "compute" and kernel.blocks >= recorded_on.sms
+    if not bound or recorded_on.matrix_rates is None or gpu.matrix_rates is None:
+        return 1.0
+    if SINGLE.search(kernel.name):
+        return recorded_on.matrix_rates.single / gpu.matrix_rates.single
+    return recorded_on.matrix_rates.half / gpu.matrix_rates.half
+
+
+def _fitted(kernel: Kernel, gpu: GpuSpec) -> Kernel:
+    """The kernel in blocks that fit on the GPU, a power of two for each of its own."""
+    limits = gpu.limits
+    registers = min(kernel.registers, limits.registers_per_thread)
+    warp_registers = round_up(registers * WARP_THREADS, limits.register_unit)
+    warps = max(1, min(limits.warps, limits.registers // warp_registers))
+    most_threads = min(limits.threads_per_block, limits.threads, WARP_THREADS * warps)
+    unit = limits.shared_unit
+    most_shared = min(limits.shared_bytes_per_block, (limits.shared_bytes - limits.shared_reserve) // unit * unit)
+    parts, block = 1, list(kernel.block)
+    while block[0] * block[1] * block[2] > most_threads:
+        parts *= 2
+        longest = block.index(max(block))
+        block[longest] = -(-block[longest] // 2)
+    while -(-kernel.shared_bytes // parts) > max(1, most_shared):
+        parts *= 2
+    x, y, z = kernel.grid
+    return msgspec.structs.replace(
+        kernel,
+        grid=(x * parts, y, z),
+        block=(block[0], block[1], block[2]),
+        registers=registers,
+        shared_bytes=-(-kernel.shared_bytes // parts),
+    )
