@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import yaml
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.reading import parse_yaml
 from gpusched_env.scenarios.scenario import Scenario, override
 
 
@@ -31,15 +31,12 @@ def apply_settings(scenario: Scenario, settings: Sequence[str]) -> Scenario:
         path, equals, text = setting.partition("=")
         if not equals or not path:
             raise InputError(f"--set {setting}: expected KEY=VALUE, such as tenants.inference.arrivals.rate_per_s=200")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise InputError(f"--set {setting}: the value is not valid YAML ({error})") from error
+        value = parse_yaml(text, f"--set {setting}")
         parts = path.split(".")
         holder: Any = data
         for depth, part in enumerate(parts[:-1]):
             holder = holder[_key(holder, part, parts[:depth], setting)]
-        holder[_key(holder, parts[-1], parts[:-1], setting)] = _number(value)
+        holder[_key(holder, parts[-1], parts[:-1], setting)] = value
         changed.add(parts[0])
     return override(scenario, **{key: data[key] for key in sorted(changed)})
 
@@ -61,13 +58,3 @@ def _key(holder: Any, part: str, above: Sequence[str], setting: str) -> str | in
         hint = did_you_mean(part, names) if names else f"it has {len(holder)} entries"
         raise InputError(f"--set {setting}: {place} has no {part!r}; {hint}")
     raise InputError(f"--set {setting}: {place} is the value {holder!r}, it has no {part!r}")
-
-
-def _number(value: Any) -> Any:
-    """YAML 1.1 reads ``1e6`` as text; a researcher means a number."""
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return value
-    return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from gpusched_env.envs.registration import register_envs
+from gpusched_env.envs.registration import register, register_envs
 
 if TYPE_CHECKING:
     from gpusched_env.devices import make_device
@@ -25,6 +25,7 @@ __all__ = [
     "episode_metrics",
     "load_scenario",
     "make_device",
+    "register",
     "run_episode",
     "scenario_names",
 ]

@@ -1,10 +1,14 @@
-"""Environment ids: every shipped scenario is ``gpusched/<Scenario>-v0``."""
+"""Environment ids: every shipped scenario is ``gpusched/<Scenario>-v0``, and so is one's own once registered."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import gymnasium
 
-from gpusched_env.scenarios.scenario import scenario_names
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.scenario import add_scenario, load_scenario, scenario_names
 
 NAMESPACE = "gpusched"
 VERSION = 0
@@ -14,7 +18,7 @@ VECTOR_ENTRY_POINT = "gpusched_env.envs.vector_env:GpuSchedulingVectorEnv"
 
 
 def env_id(scenario: str) -> str:
-    """The id of a shipped scenario's environment."""
+    """The id of a scenario's environment."""
     return f"{NAMESPACE}/{scenario}-v{VERSION}"
 
 
@@ -27,10 +31,33 @@ def register_envs() -> None:
     """Register every shipped scenario; what is registered already stays as it is."""
     for scenario in scenario_names():
         if env_id(scenario) not in gymnasium.registry:
-            # The horizon truncates, so there is no TimeLimit: max_episode_steps stays unset.
-            gymnasium.register(
-                id=env_id(scenario),
-                entry_point=ENTRY_POINT,
-                vector_entry_point=VECTOR_ENTRY_POINT,
-                kwargs={"scenario": scenario},
-            )
+            _register(scenario, scenario)
+
+
+def register(path: str | Path) -> str:
+    """Give a scenario file an id: ``gymnasium.make(register("mine.yaml"))``.
+
+    The id is ``gpusched/<name>-v0``, with single and vector environments; ``load_scenario`` knows the scenario by its
+    name from then on, in this process. Environments read the file when they are made. Registering a file again, edited
+    or not, is fine.
+
+    Returns:
+        the id.
+
+    Raises:
+        InputError: the file does not hold a valid scenario, its name is another scenario's, or no id can hold it.
+    """
+    name = load_scenario(Path(path).absolute()).name
+    if not re.fullmatch(r"[\w:.-]+", name):
+        raise InputError(f"{path}: name is {name!r}; an id takes letters, digits and any of _ : . -")
+    add_scenario(path)
+    gymnasium.registry.pop(env_id(name), None)
+    _register(name, str(Path(path).absolute()))
+    return env_id(name)
+
+
+def _register(name: str, source: str) -> None:
+    # The horizon truncates, so there is no TimeLimit: max_episode_steps stays unset.
+    gymnasium.register(
+        id=env_id(name), entry_point=ENTRY_POINT, vector_entry_point=VECTOR_ENTRY_POINT, kwargs={"scenario": source}
+    )

@@ -221,10 +221,10 @@ def load_gpu(name: str | Path) -> GpuSpec:
         InputError: no such GPU, or its file does not validate; names the file and the field.
     """
     text = str(name)
-    return _read(text) if is_path(text) else _shipped(text)
+    return _read(text) if is_gpu_path(text) else _shipped(text)
 
 
-def is_path(name: str) -> bool:
+def is_gpu_path(name: str) -> bool:
     """Whether a GPU is named by the path of its file."""
     return name.endswith((".yaml", ".yml")) or os.sep in name
 

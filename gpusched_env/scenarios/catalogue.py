@@ -22,10 +22,60 @@ SETS: tuple[SetName, ...] = ("train", "held_out")
 
 INTRODUCTION = """\
 A scenario is a scheduling problem: a GPU, tenants with workloads and arrivals, what a scheduler may do, and what
-it is charged for. The shipped ones are YAML files in `gpusched_env/scenarios`; a file of one's own goes wherever
-a name does: `gpusched compare my.yaml`, `load_scenario("my.yaml")`, `gymnasium.make(..., scenario="my.yaml")`.
-Unknown keys and wrong values are refused with the file, the field and what would be right.
-What an environment of each looks like, row by row: [environments](environments.md).
+it is charged for. The shipped ones are YAML files in `gpusched_env/scenarios`; [one of your own](#a-file-of-your-own)
+goes wherever a name does. What an environment of each looks like, row by row: [environments](environments.md).
+"""
+
+OWN_FILE = """\
+A whole file, with what each part is for (every field is in the tables below):
+
+```yaml
+# mine.yaml. Times are in microseconds. 2e5 is a number here, unlike in YAML 1.1.
+name: MyServing # names results, and the environment gpusched/MyServing-v0
+summary: A chat service beside nightly fine-tuning # optional: for listings and reports
+gpu: a100-sxm # a name (gpusched gpus), or the path of a specification: my-gpu.yaml
+tenants:
+  - name: chat
+    workload: bert_infer_b1_s128 # a name (gpusched workloads), or a path: traces/chat.workload.json.gz
+    arrivals: {kind: poisson, rate_per_s: 150} # whether or not the last request is answered
+    jobs: 40 # it stops after so many
+    priority: 0 # the most urgent
+    iteration_us: 1500 # host times scaled so that a request alone takes this long on this GPU
+    slo_us: 5000 # a request should not take longer
+    weight: 1.0 # of its jobs in the cost
+  - name: tuning
+    workload: bert_train_b16_s128
+    arrivals: {kind: closed-loop} # the next step follows the last one; no jobs: until the horizon
+    priority: 1
+    weight: 0.5
+horizon_us: 2e5 # an episode ends here at the latest
+commands: [launch, partition] # what an agent may do besides waiting
+stream_priorities: [0, -1] # that it can choose from
+reward: # what is charged, a sum: here slowdowns, and 2 for each missed objective
+  slowdown: 1.0
+  slo_miss: 2.0
+workload_sets: # optional: what to train on, and what to keep for evaluation
+  train:
+    - {} # as above
+    - chat: {workload: bert_infer_b8_s128, iteration_us: 2000}
+  held_out:
+    - chat: {workload: gpt2_decode_b8_s512, iteration_us: 3000, slo_us: 9000}
+```
+
+Paths in a file, of workloads and of the GPU, are relative to the file. Unknown keys, kinds and wrong values are refused
+with the file, the field and what would be right. A file goes wherever a name does: `gpusched compare mine.yaml`,
+`load_scenario("mine.yaml")`. To have it by its name, register it; single and vector environments get an id:
+
+```python
+import gymnasium
+
+import gpusched_env
+
+env = gymnasium.make(gpusched_env.register("mine.yaml"))  # gpusched/MyServing-v0
+scenario = gpusched_env.load_scenario("MyServing")
+```
+
+Workloads need not be recorded on the scenario's GPU: they are [carried over](own-work.md#any-workload-on-any-gpu).
 """
 
 WORKLOAD_SETS = """\
@@ -73,7 +123,8 @@ def document() -> str:
         parts.append(f"| `{scenario.name}` | {scenario.summary} | {count} |")
     parts += ["", "## Why these", ""]
     parts += [f"- `{scenario.name}`: {_leading_comment(scenario.name)}" for scenario in scenarios]
-    parts += ["", "## Fields of a file", "", *_fields("A scenario", Scenario), *_fields("A tenant", Tenant)]
+    parts += ["", "## A file of your own", "", OWN_FILE]
+    parts += ["## Fields of a file", "", *_fields("A scenario", Scenario), *_fields("A tenant", Tenant)]
     parts += ["**Arrivals**, by `kind`, each with `start_us`, the earliest first arrival (default 0):", ""]
     parts += [f"- {_kind(process)}" for process in (ClosedLoop, Poisson, Periodic, Bursts, Backlog)]
     parts += ["", *_fields("The reward: weights of the cost terms", Reward)]
@@ -119,7 +170,7 @@ def _as_yaml(source: str) -> str:
     if source.startswith("("):
         items = ast.literal_eval(source)
         return f"[{', '.join(str(item) for item in items)}]"
-    return plain.get(source, source.strip("'"))
+    return plain.get(source, source.strip("'") or '""')
 
 
 def _kind(process: type) -> str:

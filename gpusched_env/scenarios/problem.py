@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +33,7 @@ from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile, profile_kernel
 from gpusched_env.workload.tenant import Tenant
-from gpusched_env.workload.workload import Workload, read_workload
+from gpusched_env.workload.workload import Workload, is_workload_path, read_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +311,7 @@ def _as_launched(workload: Workload, tenant: Tenant, gpu: GpuSpec) -> Workload:
 
 def load_workload(name_or_path: str) -> Workload:
     """A shipped workload by name, or one from a file (``.json`` or ``.json.gz``)."""
-    if name_or_path.endswith((".json", ".json.gz")) or os.sep in name_or_path:
-        return read_workload(Path(name_or_path))
-    return read_recorded(name_or_path)
+    return read_workload(Path(name_or_path)) if is_workload_path(name_or_path) else read_recorded(name_or_path)
 
 
 @functools.lru_cache(maxsize=8192)

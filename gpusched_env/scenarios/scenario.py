@@ -1,23 +1,26 @@
 """Scenarios: validated data that names a GPU, tenants and what a scheduler may do.
 
-Files are YAML in this folder; unknown keys are rejected. The same object drives the command line,
-``gym.make`` keyword arguments and the devices.
+Files are YAML, the shipped ones in this folder; unknown keys are rejected. Paths in a file, of workloads and of a GPU,
+are relative to it. The same object drives the command line, ``gym.make`` keyword arguments and the devices.
 """
 
 from __future__ import annotations
 
+import os
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-import yaml
 from msgspec import Meta
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.hardware.specs import is_gpu_path
+from gpusched_env.reading import checked, parse_yaml, read_text
 from gpusched_env.scenarios.profile_error import ProfileError
-from gpusched_env.scenarios.workload_sets import WorkloadSets, problem_with_sets
+from gpusched_env.scenarios.workload_sets import Substitute, WorkloadSets, problem_with_sets
 from gpusched_env.workload.tenant import Tenant
+from gpusched_env.workload.workload import is_workload_path
 
 CommandName = Literal["launch", "preempt", "partition", "reject"]
 PreemptionName = Literal["drain", "save", "reset", "save-part"]
@@ -47,11 +50,13 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One scheduling problem."""
 
-    name: str
-    summary: str
+    name: Annotated[str, Meta(pattern=r"^[^/\\\s][^/\\]*$")]
+    """Names results and, if registered, the environment."""
+    summary: str = ""
     gpu: str
-    """Name of a GPU specification (``gpusched_env.hardware.specs.gpu_names``)."""
+    """Name of a GPU (``gpusched gpus``), or path of a specification of one's own (``.yaml``)."""
     tenants: Annotated[tuple[Tenant, ...], Meta(min_length=1)]
+    """Who shares the GPU."""
     horizon_us: Annotated[float, Meta(gt=0)]
     """The episode is truncated here."""
     decision_us: Annotated[float, Meta(ge=0)] = 0.0
@@ -76,6 +81,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     profiles: ProfileError = ProfileError()
     """How the profiles are off that schedulers and agents are told, while the device runs the true kernels."""
     reward: Reward = Reward(turnaround=1.0)
+    """What a scheduler is charged for: weights of the cost terms."""
     workload_sets: WorkloadSets | None = None
     """Variants to train on and to evaluate on; see :mod:`gpusched_env.scenarios.variants`."""
 
@@ -91,34 +97,73 @@ def scenario_names() -> list[str]:
     return sorted(p.name.removesuffix(".yaml") for p in folder.iterdir() if p.name.endswith(".yaml"))
 
 
+_OWN: dict[str, Path] = {}
+"""Files of scenarios that were added by name."""
+
+
+def add_scenario(path: str | Path) -> Scenario:
+    """Make a scenario file known by its scenario's name, for :func:`load_scenario`; the file is read each time.
+
+    Raises:
+        InputError: as :func:`load_scenario`, or another scenario has that name.
+    """
+    file = Path(path).absolute()
+    scenario = _read(file)
+    taken = "a shipped scenario" if scenario.name in scenario_names() else _OWN.get(scenario.name, file)
+    if taken != file:
+        raise InputError(f"{path}: name {scenario.name!r} is that of {taken}; choose another")
+    _OWN[scenario.name] = file
+    return scenario
+
+
 def load_scenario(name_or_path: str | Path, **overrides: Any) -> Scenario:
     """A shipped scenario by name, or one from a YAML file, with fields replaced.
 
     Args:
-        name_or_path: a name of :func:`scenario_names`, or a path ending in ``.yaml``.
+        name_or_path: a name of :func:`scenario_names` or of an added scenario, or a path (it ends in ``.yaml`` or
+            ``.yml``, or has a folder).
         overrides: new values of :class:`Scenario` fields, as in YAML (see :func:`override`).
 
     Raises:
         InputError: names the file, the field and the value at fault.
     """
-    text_name = str(name_or_path)
-    if text_name.endswith((".yaml", ".yml")):
-        where = text_name
-        try:
-            text = Path(text_name).read_text()
-        except OSError as error:
-            raise InputError(f"{where}: cannot be read ({error.strerror})") from error
+    name = str(name_or_path)
+    if name.endswith((".yaml", ".yml")) or os.sep in name:
+        scenario = _read(Path(name))
+    elif name in _OWN:
+        scenario = _read(_OWN[name])
+    elif name in scenario_names():
+        where = f"scenarios/{name}.yaml"
+        text = (resources.files("gpusched_env.scenarios") / f"{name}.yaml").read_text(encoding="utf-8")
+        scenario = make_scenario(parse_yaml(text, where), where)
     else:
-        if text_name not in scenario_names():
-            raise InputError(f"unknown scenario {text_name!r}; {did_you_mean(text_name, scenario_names())}")
-        where = f"scenarios/{text_name}.yaml"
-        text = (resources.files("gpusched_env.scenarios") / f"{text_name}.yaml").read_text()
-    try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"{where}: not valid YAML ({error})") from error
-    scenario = make_scenario(data, where)
+        hint = did_you_mean(name, (*scenario_names(), *_OWN))
+        raise InputError(f"unknown scenario {name!r}; {hint} (a file of your own ends in .yaml)")
     return override(scenario, **overrides) if overrides else scenario
+
+
+def _read(file: Path) -> Scenario:
+    """The scenario in a file, with the paths in it."""
+    scenario = make_scenario(parse_yaml(read_text(file), str(file)), str(file))
+
+    def placed(name: str) -> str:
+        return str(file.parent / name) if is_workload_path(name) else name
+
+    def with_path(user: Tenant | Substitute) -> Any:
+        return msgspec.structs.replace(user, workload=placed(user.workload))
+
+    sets = scenario.workload_sets
+    if sets is not None:
+        sets = WorkloadSets(
+            train=tuple({name: with_path(new) for name, new in variant.items()} for variant in sets.train),
+            held_out=tuple({name: with_path(new) for name, new in variant.items()} for variant in sets.held_out),
+        )
+    return msgspec.structs.replace(
+        scenario,
+        gpu=str(file.parent / scenario.gpu) if is_gpu_path(scenario.gpu) else scenario.gpu,
+        tenants=tuple(map(with_path, scenario.tenants)),
+        workload_sets=sets,
+    )
 
 
 def override(scenario: Scenario, **changes: Any) -> Scenario:
@@ -159,10 +204,7 @@ def make_scenario(data: Any, where: str = "scenario") -> Scenario:
     Raises:
         InputError: unknown field or invalid value.
     """
-    try:
-        scenario = msgspec.convert(data, Scenario)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {error}") from error
+    scenario = checked(data, Scenario, where)
     names = [tenant.name for tenant in scenario.tenants]
     if len(set(names)) != len(names):
         raise InputError(f"{where}: tenant names must differ, got {names}")

@@ -15,8 +15,9 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     name: str
     workload: str
-    """Name of a shipped workload, or path of a workload file."""
+    """Name of a shipped workload (``gpusched workloads``), or path of a workload file (``.json`` or ``.json.gz``)."""
     arrivals: ArrivalProcess
+    """When its jobs arrive; the kinds are below."""
     jobs: Annotated[int, Meta(ge=1)] | None = None
     """The tenant stops after this many jobs; ``None``: it goes on until the horizon."""
     priority: Annotated[int, Meta(ge=0)] = 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import gzip
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -211,6 +212,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 self._check_kernel(node.index, node.duration_us, f"{where}[{n}]")
             if any(before >= n for before in node.after):
                 raise ValueError(f"{where}[{n}].after is {list(node.after)}, must name earlier nodes")
+
+
+def is_workload_path(name: str) -> bool:
+    """Whether a workload is named by the path of its file."""
+    return name.endswith((".json", ".json.gz")) or os.sep in name
 
 
 def decode_workload(data: bytes, where: str) -> Workload:

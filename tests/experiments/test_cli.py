@@ -79,7 +79,7 @@ def test_flags_and_settings_reach_the_scenario(compare: Run, tmp_path: Path) -> 
         (("--schedulers", "pass-thru"), "did you mean 'pass-through'"),
         (("--device", "cuda9"), "unknown device 'cuda9'"),
         (("--set", "horizn_us=1"), "did you mean 'horizon_us'"),
-        (("--gpu", "h100"), "did you mean 'h100-sxm'"),
+        (("--gpu", "h100sxm"), "did you mean 'h100-sxm'"),
         (("--out", "file"), "is a file; name a folder"),
         (("--json", "file/x.json"), "a file is in the way"),
         (("--window-us", "9", "3"), "must lie within"),

@@ -1,0 +1,136 @@
+"""Scenario files of one's own: paths, ids, and what wrong ones are told."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import msgspec
+import pytest
+import yaml
+
+import gpusched_env
+from gpusched_env.data import read_recorded
+from gpusched_env.errors import InputError
+from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.reading import parse_yaml
+from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario
+from gpusched_env.scenarios.variants import scenario_variants
+
+PLAIN: dict[str, Any] = {
+    "name": "Mine",
+    "gpu": "toy-4sm",
+    "horizon_us": 2000,
+    "tenants": [
+        {"name": "a", "workload": "toy_urgent", "arrivals": {"kind": "poisson", "rate_per_s": 1000}},
+        {"name": "b", "workload": "toy_batch", "arrivals": {"kind": "backlog"}, "jobs": 1},
+    ],
+}
+
+
+def write(path: Path, **changes: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(PLAIN | changes))
+    return path
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "mine"
+    tenants = copy.deepcopy(PLAIN["tenants"])
+    tenants[0]["workload"] = "net.workload.json"
+    sets = {"train": [{}], "held_out": [{"b": {"workload": "more/other.json"}}]}
+    file = write(folder / "s.yaml", gpu="../gpu.yaml", tenants=tenants, workload_sets=sets)
+    spec = msgspec.to_builtins(load_gpu("toy-4sm")) | {"name": "other-toy"}
+    (tmp_path / "gpu.yaml").write_text(yaml.safe_dump(spec))
+    (folder / "more").mkdir()
+    for name in ("net.workload.json", "more/other.json"):
+        (folder / name).write_bytes(msgspec.json.encode(read_recorded("toy_urgent")))
+    monkeypatch.chdir(tmp_path)
+    for given in ("mine/s.yaml", str(file)):
+        scenario = load_scenario(given)
+        problem = build_problem(scenario)
+        assert problem.gpu.name == "other-toy"
+        assert problem.programs[0].workload == read_recorded("toy_urgent")
+        (variant,) = scenario_variants(scenario, "held_out")
+        assert Path(variant.tenants[1].workload).samefile(folder / "more/other.json")
+        assert scenario.tenants[1].workload == "toy_batch"
+
+
+def test_a_registered_file_has_an_id_for_single_and_vector_environments(tmp_path: Path) -> None:
+    file = write(tmp_path / "mine.yaml")
+    assert gpusched_env.register(file) == "gpusched/Mine-v0"
+    env = gymnasium.make("gpusched/Mine-v0", horizon_us=500)
+    env.reset(seed=0)
+    assert env.unwrapped.scenario.horizon_us == 500  # type: ignore[attr-defined]
+    envs = gymnasium.make_vec("gpusched/Mine-v0", num_envs=2, vectorization_mode="vector_entry_point")
+    envs.reset(seed=0)
+    envs.close()
+    assert load_scenario("Mine") == load_scenario(file)
+    write(file, horizon_us=3000)
+    assert gpusched_env.register(file) == "gpusched/Mine-v0"
+    assert load_scenario("Mine").horizon_us == 3000
+
+
+def test_names_that_are_taken_or_cannot_be_ids_are_refused(tmp_path: Path) -> None:
+    first = write(tmp_path / "first.yaml", name="Twice")
+    gpusched_env.register(first)
+    for name, message in (
+        ("Twice", r"second\.yaml: name 'Twice' is that of .*first\.yaml; choose another"),
+        ("Toy", "name 'Toy' is that of a shipped scenario"),
+        ("My own", "name is 'My own'; an id takes letters"),
+    ):
+        with pytest.raises(InputError, match=message):
+            gpusched_env.register(write(tmp_path / "second.yaml", name=name))
+    assert load_scenario("Twice") == load_scenario(first)
+
+
+def changed(path: str, value: Any) -> Any:
+    """:data:`PLAIN` with a field replaced, or removed if ``value`` is Ellipsis."""
+    data: Any = copy.deepcopy(PLAIN)
+    holder = data
+    *above, last = path.split(".")
+    for step in above:
+        holder = holder[int(step) if step.isdigit() else step]
+    if value is ...:
+        del holder[last]
+    else:
+        holder[last] = value
+    return data
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("horizon", 5, r"unknown field `horizon`; did you mean 'horizon_us'\?"),
+        ("gpu", ..., "missing required field `gpu`; required are name, gpu, tenants, horizon_us"),
+        ("tenants.0.wait", 1, r"tenants\[0\]: .*unknown field `wait`; did you mean 'weight'\?"),
+        (
+            "tenants.0.arrivals.kind",
+            "poison",
+            r"tenants\[0\]\.arrivals\.kind: .*'poison'; did you mean 'poisson'\? kinds and their fields: .*"
+            r"poisson \(rate_per_s, start_us\)",
+        ),
+        ("tenants.0.arrivals.kind", ..., r"arrivals: .*`kind`; kinds and their fields: .*backlog \(start_us\)"),
+        ("tenants.0.arrivals.rate", 1, r"unknown field `rate`; known: rate_per_s, start_us"),
+        ("tenants.0.arrivals.rate_per_s", ..., r"missing required field `rate_per_s`; required are rate_per_s"),
+        ("commands", ["lunch"], r"commands\[0\]: .*'lunch'; did you mean 'launch'\?"),
+        ("contexts", "own", "contexts: .*'own'; known: per-tenant, shared"),
+        ("horizon_us", "long", "horizon_us: Expected `float`, got `str`"),
+        ("name", "../up", "name: "),
+        ("tenants.1.jobs", ..., r"tenants\[1\]\.jobs must be set: a backlog is finite"),
+    ],
+)
+def test_wrong_files_are_told_what_would_be_right(path: str, value: Any, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(yaml.safe_dump(changed(path, value)))
+    with pytest.raises(InputError, match=rf"s\.yaml: .*{message}"):
+        load_scenario(file)
+
+
+def test_exponents_are_numbers_and_a_summary_is_optional() -> None:
+    data = parse_yaml(yaml.safe_dump(PLAIN).replace("horizon_us: 2000", "horizon_us: 2e3"), "here")
+    assert make_scenario(data) == msgspec.convert(PLAIN, Scenario)
+    assert make_scenario(data).summary == ""

@@ -1,0 +1,42 @@
+"""What the pages about one's own work tell a reader to write works as it stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import gpusched_env
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the page's scenario file, as the current one."""
+    (text,) = (block for block in blocks("scenarios.md", "yaml") if block.startswith("# mine.yaml"))
+    (tmp_path / "mine.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_annotated_scenario_file_is_a_problem(mine: Path) -> None:
+    scenario = gpusched_env.load_scenario(mine / "mine.yaml")
+    assert (scenario.name, scenario.horizon_us) == ("MyServing", 200_000.0)
+    problem = gpusched_env.build_problem(scenario)
+    assert {row.workload for row in problem.carried_over} == {"bert_infer_b1_s128", "bert_train_b16_s128"}
+    assert problem.programs[0].alone_us == pytest.approx(1500.0, rel=0.02)
+
+
+@pytest.mark.parametrize(("page", "first"), [("scenarios.md", "import gymnasium"), ("own-work.md", "import gymnasium")])
+def test_python_blocks_run(page: str, first: str, mine: Path) -> None:
+    (block,) = (block for block in blocks(page, "python") if block.startswith(first))
+    known: dict[str, object] = {}
+    exec(block, known)
+    assert known["env"] is not None
