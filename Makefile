@@ -47,7 +47,7 @@ $(VENV)/.python:
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/.python
 	@echo "Installing into $(VENV) (half a minute, depending on the network)"
 	@$(PIP_INSTALL) setuptools
-	@$(PIP_INSTALL) --no-build-isolation -e .
+	@$(PIP_INSTALL) --no-build-isolation -e '.[experiments]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.python

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-import functools
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.episodes import EpisodeTask, Run, run_task
-from gpusched_env.experiments.plugins import (
+from gpusched_env.experiments.lib.episodes import EpisodeTask, Run, run_task
+from gpusched_env.experiments.lib.names import (
     DeviceSource,
     SchedulerSource,
     check_scheduler,
+    default_schedulers,
     describe_scheduler,
     new_device,
     sees_truth,
 )
-from gpusched_env.experiments.window import interesting_window, same_start
-from gpusched_env.experiments.workers import run_tasks
+from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
+from gpusched_env.experiments.report.window import interesting_window, same_start
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scheduling.timeline import Detail
 
 Record = Literal["jobs", "kernels", "blocks"]
-Progress = Callable[[int, float], None]
-"""Called with the number of finished episodes and the share done of all of them, 0 to 1."""
 
 
 def compare(
-    scenario: Scenario | str,
-    schedulers: Sequence[str] | Mapping[str, SchedulerSource],
+    scenario: Scenario | str | Path,
+    schedulers: Sequence[SchedulerSource] | Mapping[str, SchedulerSource] | None = None,
     seeds: int | Sequence[int] = 5,
     *,
     device: DeviceSource = "compiled",
@@ -49,27 +47,27 @@ def compare(
 
     Args:
         scenario: an object, a shipped scenario's name, or a path to a ``.yaml`` file.
-        schedulers: names (registered, ``package.module:Name`` or ``file.py:Name``), or a mapping from a
-            label to a name, an object or a class. Differences are taken against the first.
+        schedulers: names (registered, ``package.module:Name`` or ``file.py:Name``), classes or objects, or a
+            mapping from labels to these. Differences are taken against the first. By default all registered ones,
+            and the agent that is shipped for the scenario.
         seeds: how many, counted from 0, or which.
         device: a device's name, or a factory.
         record: what to keep of the first seed besides its jobs: nothing more, ``kernels``, or kernels and
             the ``blocks`` on every SM within ``window_us``.
         window_us: start and end; by default a stretch in which tenants meet.
-        workers: processes (default: one a CPU core). Schedulers that are defined in a notebook or script
-            (``__main__``) run in this process.
-        on_progress: called now and then.
+        workers: processes (default: one a CPU core); 1 runs everything in this process.
+        on_progress: called with the number of finished episodes and their share of all.
         command: noted in the results.
 
     Raises:
         InputError: unknown names, repeated seeds or schedulers, invalid scenario.
         IllegalCommand, DeadlockError: from an episode; names scheduler and seed.
+        GpuschedError: a scheduler of one's own failed; names scheduler, seed and line.
     """
-    if isinstance(scenario, str):
+    if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)
-    sources = _sources(schedulers)
+    sources = _sources(default_schedulers(scenario) if schedulers is None else schedulers)
     seeds = _seeds(seeds)
-    processes = _workers(workers, [*sources.values(), device])
     _check_window(window_us, scenario)
     for source in sources.values():
         check_scheduler(source, scenario)
@@ -77,22 +75,20 @@ def compare(
         new_device(device)
     problem = build_problem(scenario)
     detail: Detail = "jobs" if record == "jobs" else "kernels"
-    # Seed by seed, so that an interrupt leaves the schedulers on equal footing.
-    tasks = [
-        EpisodeTask(name, source, seed, detail if seed == seeds[0] else "jobs")
-        for seed in seeds
-        for name, source in sources.items()
-    ]
+    shared = Shared(problem)
+
+    def tasks(seeds: Sequence[int], detail: Detail, window: tuple[float, float] | None = None) -> list[EpisodeTask]:
+        """Seed by seed, so that an interrupt leaves the schedulers on equal footing."""
+        return [EpisodeTask(*item, shared, device, n, detail, window) for n in seeds for item in sources.items()]
+
     started, began = datetime.now(UTC), time.perf_counter()
-    task = functools.partial(run_task, problem=problem, device=device)
-    runs, interrupted = _run_all(task, tasks, processes, on_progress)
+    runs, interrupted = _run([*tasks(seeds[:1], detail), *tasks(seeds[1:], "jobs")], workers, on_progress)
     order = {name: i for i, name in enumerate(sources)}
     runs.sort(key=lambda run: (order[run.scheduler], seeds.index(run.seed)))
     block_runs: dict[str, Run] = {}
     if record == "blocks" and not interrupted:
         window_us = window_us or interesting_window(runs[0])
-        zooms = [EpisodeTask(name, source, seeds[0], "blocks", window_us) for name, source in sources.items()]
-        zoomed, interrupted = _run_all(task, zooms, processes, None)
+        zoomed, interrupted = _run(tasks(seeds[:1], "blocks", window_us), workers)
         whole = {run.scheduler: run for run in runs if run.seed == seeds[0]}
         zoomed.sort(key=lambda run: order[run.scheduler])
         block_runs = {run.scheduler: run for run in zoomed if same_start(run, whole[run.scheduler])}
@@ -112,38 +108,38 @@ def compare(
     )
 
 
-def _run_all(
-    task: Callable[..., Run], tasks: Sequence[EpisodeTask], workers: int, on_progress: Progress | None
+def _run(
+    tasks: Sequence[EpisodeTask], workers: int | None, on_progress: Progress | None = None
 ) -> tuple[list[Run], bool]:
     """The finished episodes, and whether an interrupt cut them short."""
-    shares = [0.0] * len(tasks)
     runs: list[Run] = []
-
-    def note(index: int, share: float) -> None:
-        shares[index] = share
-        if on_progress is not None:
-            on_progress(len(runs), sum(shares) / len(shares))
-
     try:
-        for index, run in run_tasks(task, tasks, workers, note):
+        for _, run in run_tasks(run_task, tasks, workers):
             runs.append(run)
-            note(index, 1.0)
+            if on_progress is not None:
+                on_progress(len(runs), len(runs) / len(tasks))
     except KeyboardInterrupt:
         return runs, True
     return runs, False
 
 
-def _sources(schedulers: Sequence[str] | Mapping[str, SchedulerSource]) -> dict[str, SchedulerSource]:
+def _sources(schedulers: Sequence[SchedulerSource] | Mapping[str, SchedulerSource]) -> dict[str, SchedulerSource]:
     if isinstance(schedulers, Mapping):
         sources = dict(schedulers)
     else:
-        repeated = sorted({name for name in schedulers if list(schedulers).count(name) > 1})
+        names = [source if isinstance(source, str) else _name(source) for source in schedulers]
+        repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise InputError(f"schedulers named twice: {', '.join(repeated)}")
-        sources = {name: name for name in schedulers}
+        sources = dict(zip(names, schedulers, strict=True))
     if not sources:
         raise InputError("no scheduler given; name at least one")
     return sources
+
+
+def _name(source: object) -> str:
+    """A label for a scheduler's class, function or object."""
+    return str(getattr(source, "__name__", type(source).__name__))
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:
@@ -159,13 +155,3 @@ def _check_window(window_us: tuple[float, float] | None, scenario: Scenario) -> 
     if window_us is not None and not 0 <= window_us[0] < window_us[1] <= scenario.horizon_us:
         start, end = window_us
         raise InputError(f"window {start:g} to {end:g} us: must lie within 0 and the horizon ({scenario.horizon_us:g})")
-
-
-def _workers(workers: int | None, sources: Sequence[SchedulerSource | DeviceSource]) -> int:
-    if workers is None:
-        # Another process cannot import what a notebook or script defines.
-        homes = [getattr(s, "__module__", None) for s in sources if not isinstance(s, str)]
-        return 1 if "__main__" in homes else os.cpu_count() or 1
-    if workers < 1:
-        raise InputError(f"workers is {workers}, must be at least 1")
-    return workers

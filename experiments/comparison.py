@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from gpusched_env.experiments.bootstrap import Interval, PairedDifference, mean_interval, paired_difference
-from gpusched_env.experiments.episodes import Run
-from gpusched_env.experiments.figures import GLOBAL_FIGURES, TENANT_FIGURES, Figure, figure_value
-from gpusched_env.experiments.marks import legend, marked
+import numpy as np
+
+from gpusched_env.display.frame import frame, named
+from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.experiments.lib.episodes import Run
+from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES, Figure, figure_value, find_figure
+from gpusched_env.experiments.lib.names import legend, marked
+from gpusched_env.experiments.lib.statistics import (
+    Interval,
+    PairedDifference,
+    mean_interval,
+    paired_difference,
+    pooled_percentile,
+)
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.frames import jobs_frame, kernels_frame
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
+    from gpusched_env.experiments.report.charts import ComparisonPlots
+
+FrameOf = Literal["episodes", "schedulers", "jobs", "kernels"]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Episodes of several schedulers on one problem; equal seeds mean equal arrivals and durations."""
+    """Episodes of several schedulers on one problem; equal seeds mean equal arrivals and durations.
+
+    Shown as tables on a terminal and in a notebook. :meth:`to_frame` gives the figures, jobs and kernels as data
+    frames, :attr:`plot` the charts (``plot.cdf()``), :meth:`interval` one figure with its confidence interval, and
+    :meth:`save` writes report, data and traces into a folder.
+    """
 
     problem: Problem
     device: str
@@ -45,18 +68,91 @@ class Comparison:
         finished = {run.scheduler for run in self.runs}
         return [name for name in self.descriptions if name in finished]
 
+    @property
+    def tenants(self) -> list[str]:
+        return [program.tenant.name for program in self.problem.programs]
+
+    @property
+    def plot(self) -> ComparisonPlots:
+        """Charts, as Plotly figures: ``plot.cdf()``, ``plot.cost()``, ``plot.timeline()`` and others."""
+        from gpusched_env.experiments.report.charts import ComparisonPlots
+
+        return ComparisonPlots(self)
+
+    def interval(self, scheduler: str, figure: str, tenant: str | None = None) -> Interval:
+        """A figure over all seeds, with its 95 % bootstrap confidence interval over seeds.
+
+        Means of the seeds' figures; percentiles are of the jobs of all seeds together.
+
+        Args:
+            scheduler: one of :attr:`schedulers`.
+            figure: name as in a frame's columns: ``cost``, ``antt``; with a tenant ``turnaround_p99_us``, ...
+            tenant: one of :attr:`tenants`, for figures of a tenant.
+
+        Raises:
+            InputError: an unknown name.
+        """
+        found: Interval = self._interval(self._known(scheduler), figure, tenant)
+        return found
+
+    def difference(self, scheduler: str, figure: str = "cost", *, against: str | None = None) -> PairedDifference:
+        """How a figure of the whole GPU differs from another scheduler's, over the seeds that both have finished.
+
+        Args:
+            scheduler, figure: as for :meth:`interval`.
+            against: the other scheduler; by default the first.
+
+        Raises:
+            InputError: an unknown name.
+        """
+        found = find_figure(figure, of_tenant=False)
+        other = self._known(self.schedulers[0] if against is None else against)
+        first, own = ({r.seed: figure_value(r.metrics, found) for r in self.of(s)} for s in (other, scheduler))
+        shared = [seed for seed in self.seeds if seed in first and seed in own]
+        return paired_difference([own[s] for s in shared], [first[s] for s in shared])
+
+    def to_frame(self, of: FrameOf = "episodes") -> DataFrame:
+        """A pandas frame; units are in the columns' names, undefined figures are NaN.
+
+        Args:
+            of: ``episodes``: a row a scheduler, seed and tenant, with the figures of the whole GPU and of the tenant.
+                ``schedulers``: a row a scheduler and tenant (none for the whole GPU) and figure, with its interval.
+                ``jobs``: completed jobs. ``kernels``: finished kernels of the seed whose kernels were recorded.
+
+        Raises:
+            InputError: something else, or pandas is not installed.
+        """
+        makers = {"episodes": self._episodes, "schedulers": self._figures, "jobs": self._jobs, "kernels": self._kernels}
+        if of not in makers:
+            raise InputError(f"no frame of {of!r}; {did_you_mean(of, makers)}")
+        return makers[of]()
+
+    def save(self, folder: Path | str, *, traces: bool = True) -> list[str]:
+        """Write report, tables and ``result.json`` to ``folder``, at once when complete; returns the files' names.
+
+        Args:
+            traces: also a Perfetto trace of each scheduler whose kernels were recorded.
+
+        Raises:
+            InputError: ``folder`` cannot be written.
+        """
+        from gpusched_env.experiments.report.save import save_results
+
+        return save_results(self, folder, traces=traces)
+
     def label(self, scheduler: str) -> str:
         """A scheduler's name as it is shown: marked if it was told the truth."""
         return marked(scheduler, self.clairvoyant)
 
     @property
+    def remarks(self) -> list[str]:
+        """What else to know of the figures, a sentence each."""
+        return []
+
+    @property
     def legend(self) -> str:
         """What marks of schedulers mean; empty if there are none."""
         return legend(self.schedulers, self.clairvoyant)
-
-    @property
-    def tenants(self) -> list[str]:
-        return [program.tenant.name for program in self.problem.programs]
 
     @property
     def interruption(self) -> str:
@@ -67,16 +163,9 @@ class Comparison:
         what = "only the SMs' timeline is missing" if len(self.runs) == asked else "the figures are partial"
         return f"interrupted: {len(self.runs)} of {asked} episodes finished, {what}"
 
-    @cached_property
-    def _by_scheduler(self) -> dict[str, list[Run]]:
-        groups: dict[str, list[Run]] = {name: [] for name in self.schedulers}
-        for run in self.runs:
-            groups[run.scheduler].append(run)
-        return groups
-
     def of(self, scheduler: str) -> list[Run]:
         """Finished episodes of one scheduler, by seed."""
-        return self._by_scheduler[scheduler]
+        return self._by_scheduler[self._known(scheduler)]
 
     def recorded(self, scheduler: str) -> Run | None:
         """The episode whose kernels were recorded, if it finished."""
@@ -87,38 +176,93 @@ class Comparison:
         records = (r.metrics if tenant is None else r.metrics.tenants[tenant] for r in self.of(scheduler))
         return [figure_value(record, figure) for record in records]
 
-    def interval(self, scheduler: str, figure: Figure, tenant: int | None = None) -> Interval:
-        """Mean over seeds with its confidence interval."""
-        return mean_interval(self.values(scheduler, figure, tenant))
-
-    def against_first(self, scheduler: str, figure: Figure) -> PairedDifference:
-        """The paired difference from the first scheduler, over the seeds that both have finished."""
-        first = {r.seed: figure_value(r.metrics, figure) for r in self.of(self.schedulers[0])}
-        own = {r.seed: figure_value(r.metrics, figure) for r in self.of(scheduler)}
-        shared = [seed for seed in self.seeds if seed in first and seed in own]
-        return paired_difference([own[s] for s in shared], [first[s] for s in shared])
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Flat records, one a scheduler, seed and tenant, as a data frame takes them.
-
-        Columns: ``scheduler``, ``clairvoyant`` (told the truth), ``seed``, the figures of the whole GPU, ``tenant``
-        and its figures.
-        """
+    @cached_property
+    def _by_scheduler(self) -> dict[str, list[Run]]:
+        groups: dict[str, list[Run]] = {name: [] for name in self.schedulers}
         for run in self.runs:
-            whole = {f.key: figure_value(run.metrics, f) for f in GLOBAL_FIGURES}
-            for tenant in run.metrics.tenants:
-                own = {f.key: figure_value(tenant, f) for f in TENANT_FIGURES}
-                told = run.scheduler in self.clairvoyant
-                yield {
+            groups[run.scheduler].append(run)
+        return groups
+
+    def _known(self, scheduler: str) -> str:
+        if scheduler not in self.schedulers:
+            raise InputError(f"scheduler {scheduler!r} was not compared; {did_you_mean(scheduler, self.schedulers)}")
+        return scheduler
+
+    @cached_property
+    def _interval(self) -> Any:
+        """Intervals take a while: each is found once."""
+        return functools.cache(self._find_interval)
+
+    def _find_interval(self, scheduler: str, key: str, tenant: str | None) -> Interval:
+        figure = find_figure(key, of_tenant=tenant is not None)
+        if tenant is None:
+            return mean_interval(self.values(scheduler, figure))
+        if tenant not in self.tenants:
+            raise InputError(f"no tenant {tenant!r}; {did_you_mean(tenant, self.tenants)}")
+        row = self.tenants.index(tenant)
+        if figure.percentile is None:
+            return mean_interval(self.values(scheduler, figure, row))
+        jobs = (run.jobs[run.jobs[:, 0] == row] for run in self.of(scheduler))
+        return pooled_percentile([mine[:, 4] - mine[:, 2] for mine in jobs], figure.percentile)
+
+    def _episodes(self) -> DataFrame:
+        return frame(
+            [
+                {
                     "scheduler": run.scheduler,
-                    "clairvoyant": told,
+                    "clairvoyant": run.scheduler in self.clairvoyant,
                     "seed": run.seed,
-                    **whole,
+                    **{f.key: figure_value(run.metrics, f) for f in GLOBAL_FIGURES},
                     "tenant": tenant.name,
-                    **own,
+                    **{f.key: figure_value(tenant, f) for f in TENANT_FIGURES},
                 }
+                for run in self.runs
+                for tenant in run.metrics.tenants
+            ]
+        )
+
+    def _figures(self) -> DataFrame:
+        places = [(None, GLOBAL_FIGURES), *((tenant, TENANT_FIGURES) for tenant in self.tenants)]
+        return frame(
+            [
+                {"scheduler": name, "tenant": tenant, "figure": f.key, **self.interval(name, f.key, tenant).as_dict()}
+                for name in self.schedulers
+                for tenant, figures in places
+                for f in figures
+            ]
+        )
+
+    def _jobs(self) -> DataFrame:
+        return self._joined([(run, jobs_frame(self.problem, run.jobs)) for run in self.runs])
+
+    def _kernels(self) -> DataFrame:
+        recorded = [run for run in self.runs if run.timeline is not None]
+        if not recorded:
+            raise InputError("kernels were not recorded: compare(..., record='kernels')")
+        return self._joined([(r, kernels_frame(self.problem, r.timeline)) for r in recorded if r.timeline is not None])
+
+    def _joined(self, parts: list[tuple[Run, DataFrame]]) -> DataFrame:
+        """Frames of episodes below each other, with scheduler and seed in front."""
+        from pandas import concat
+
+        names = self.schedulers
+        for run, part in parts:
+            part.insert(0, "scheduler", named(np.full(len(part), names.index(run.scheduler)), names))
+            part.insert(1, "seed", run.seed)
+        return concat([part for _, part in parts], ignore_index=True)
+
+    def __repr__(self) -> str:
+        best = min(self.schedulers, key=lambda name: self.interval(name, "cost").mean, default=None)
+        lowest = f", lowest cost {best} {self.interval(best, 'cost')}" if best is not None else ""
+        scenario = self.problem.scenario.name
+        return f"<Comparison of {len(self.schedulers)} schedulers on {scenario}, {len(self.seeds)} seeds{lowest}>"
+
+    def _repr_html_(self) -> str:
+        from gpusched_env.experiments.report.tables import html_tables
+
+        return html_tables(self)
 
     def __rich__(self) -> Any:
-        from gpusched_env.experiments.tables import comparison_tables
+        from gpusched_env.experiments.report.tables import comparison_tables
 
         return comparison_tables(self)

@@ -19,8 +19,8 @@ from gpusched_env.agents.training.run import check_training, train
 from gpusched_env.agents.training.validator import Progress as TrainingProgress
 from gpusched_env.agents.training.validator import Watch
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.plugins import new_scheduler
-from gpusched_env.experiments.terminal import columns
+from gpusched_env.experiments.lib.names import new_scheduler
+from gpusched_env.experiments.lib.terminal import columns
 from gpusched_env.experiments.validation_baselines import baseline_costs
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.versions import versions

@@ -13,8 +13,8 @@ from gpusched_env.baselines.registry import honest_names
 from gpusched_env.baselines.spec import split_specs
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
-from gpusched_env.experiments.plugins import sees_truth
-from gpusched_env.experiments.terminal import progress_bar
+from gpusched_env.experiments.lib.names import sees_truth
+from gpusched_env.experiments.lib.terminal import progress_bar
 
 STORED = "baselines.json"
 

@@ -14,17 +14,21 @@ from gpusched_env.envs.registration import register, register_envs
 if TYPE_CHECKING:
     from gpusched_env.devices import make_device
     from gpusched_env.envs.env import GpuSchedulingEnv
+    from gpusched_env.experiments.api import compare, evaluate, make_scheduler, rank, run_episode
     from gpusched_env.scenarios.problem import build_problem
     from gpusched_env.scenarios.scenario import load_scenario, scenario_names
     from gpusched_env.scheduling.metrics import episode_metrics
-    from gpusched_env.scheduling.session import run_episode
 
 __all__ = [
     "GpuSchedulingEnv",
     "build_problem",
+    "compare",
     "episode_metrics",
+    "evaluate",
     "load_scenario",
     "make_device",
+    "make_scheduler",
+    "rank",
     "register",
     "run_episode",
     "scenario_names",
@@ -35,10 +39,14 @@ __version__ = "0.1.0"
 _HOMES = {
     "GpuSchedulingEnv": "gpusched_env.envs.env",
     "build_problem": "gpusched_env.scenarios.problem",
+    "compare": "gpusched_env.experiments.api",
     "episode_metrics": "gpusched_env.scheduling.metrics",
+    "evaluate": "gpusched_env.experiments.api",
     "load_scenario": "gpusched_env.scenarios.scenario",
     "make_device": "gpusched_env.devices",
-    "run_episode": "gpusched_env.scheduling.session",
+    "make_scheduler": "gpusched_env.experiments.api",
+    "rank": "gpusched_env.experiments.api",
+    "run_episode": "gpusched_env.experiments.api",
     "scenario_names": "gpusched_env.scenarios.scenario",
 }
 

@@ -36,9 +36,8 @@ def bench(
         return
     from gpusched_env.experiments.benchmarks.report import page, table
     from gpusched_env.experiments.benchmarks.suite import Sizes, measure, results_dict
-    from gpusched_env.experiments.output import result_file
-    from gpusched_env.experiments.result_json import encode_result
-    from gpusched_env.experiments.terminal import output_console, progress_bar
+    from gpusched_env.experiments.lib.files import encoded, result_file
+    from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
     sizes = Sizes(rounds=rounds)
     with contextlib.ExitStack() as stack:
@@ -49,7 +48,7 @@ def bench(
         data = results_dict(timings, sizes)
         output_console().print(table(data))
         if data_file is not None:
-            data_file.write_bytes(encode_result(data))
+            data_file.write_bytes(encoded(data))
         if docs_file is not None:
             docs_file.write_text(page(data), encoding="utf-8")
 
@@ -57,9 +56,8 @@ def bench(
 def _bench_threads(threads: str, copies: int, rounds: int, json: Path | None, docs: Path | None) -> None:
     from gpusched_env.errors import InputError
     from gpusched_env.experiments.benchmarks.threads import SCENARIOS, page, results_dict, table, thread_speeds
-    from gpusched_env.experiments.output import result_file
-    from gpusched_env.experiments.result_json import encode_result
-    from gpusched_env.experiments.terminal import output_console, progress_bar
+    from gpusched_env.experiments.lib.files import encoded, result_file
+    from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
     try:
         counts = [int(count) for count in threads.split(",")]
@@ -75,6 +73,6 @@ def _bench_threads(threads: str, copies: int, rounds: int, json: Path | None, do
             speeds = thread_speeds(counts, copies, rounds, on_progress=lambda done: on_progress(done, done / turns))
         output_console().print(table(speeds))
         if data_file is not None:
-            data_file.write_bytes(encode_result(results_dict(speeds, rounds)))
+            data_file.write_bytes(encoded(results_dict(speeds, rounds)))
         if docs_file is not None:
             docs_file.write_text(page(speeds, rounds), encoding="utf-8")

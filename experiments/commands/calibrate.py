@@ -29,8 +29,8 @@ def calibrate(
     from rich.console import Console
 
     from gpusched_env.experiments.calibrate import report, stored
-    from gpusched_env.experiments.output import result_file
-    from gpusched_env.experiments.terminal import output_console
+    from gpusched_env.experiments.lib.files import result_file
+    from gpusched_env.experiments.lib.terminal import output_console
     from gpusched_env.hardware.specs import load_gpu
 
     spec = load_gpu(gpu)

@@ -1,142 +1,190 @@
-"""``gpusched compare``."""
+"""``gpusched compare`` and ``gpusched evaluate``."""
 
 from __future__ import annotations
 
 import contextlib
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from gpusched_env.experiments.comparison import Comparison
-    from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.experiments.lib.options import (
+    FirstSeed,
+    Gpu,
+    Json,
+    OutFolder,
+    Scenario,
+    Schedulers,
+    Seeds,
+    Settings,
+    Simulator,
+    Trust,
+    Workers,
+    command_line,
+)
+
+HorizonUs = Annotated[float | None, typer.Option(help="Length of an episode at most, microseconds.")]
+DecisionUs = Annotated[float | None, typer.Option(help="Host time of a decision, microseconds.")]
+WindowUs = Annotated[
+    tuple[float, float] | None,
+    typer.Option(
+        metavar="START END", help="Stretch of the first seed to show block by block. Default: where tenants meet."
+    ),
+]
+Traces = Annotated[bool, typer.Option("--traces", help="Also write a Perfetto trace of each scheduler's first seed.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
     app.command("compare")(compare_command)
+    app.command("evaluate")(evaluate_command)
 
 
 def compare_command(
-    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Name (gpusched scenarios), or a .yaml file.")],
-    schedulers: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B,...",
-            help="Names (gpusched schedulers), package.module:Name, file.py:Name or learned:PATH of a trained agent; "
-            "options may follow, as in 'mps(share=50),fifo'. Default: all that are registered, and the agent that is "
-            "shipped for the scenario.",
-        ),
-    ] = "",
-    seeds: Annotated[int, typer.Option(min=1, help="Episodes of each scheduler.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, metavar="FIRST", help="First seed.")] = 0,
-    device: Annotated[str, typer.Option(help="Device that runs the kernels.")] = "compiled",
-    json: Annotated[Path | None, typer.Option(metavar="PATH", help="Write result.json there too.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: results/<scenario>.")] = None,
-    gpu: Annotated[str | None, typer.Option(help="Another GPU (gpusched gpus).")] = None,
-    horizon_us: Annotated[float | None, typer.Option(help="Length of an episode at most, microseconds.")] = None,
-    decision_us: Annotated[float | None, typer.Option(help="Host time of a decision, microseconds.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Any field of the scenario, such as tenants.inference.arrivals.rate_per_s=200; may be repeated.",
-        ),
-    ] = None,
-    window_us: Annotated[
-        tuple[float, float] | None,
-        typer.Option(
-            metavar="START END", help="Stretch of the first seed to show block by block. Default: where tenants meet."
-        ),
-    ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one a CPU core.")] = None,
-    trust: Annotated[bool, typer.Option("--trust", help="Run code in a .zip that no training of ours wrote.")] = False,
+    scenario: Scenario,
+    schedulers: Schedulers = "",
+    seeds: Seeds = 5,
+    seed: FirstSeed = 0,
+    simulator: Simulator = "compiled",
+    json: Json = None,
+    out: OutFolder = None,
+    gpu: Gpu = None,
+    horizon_us: HorizonUs = None,
+    decision_us: DecisionUs = None,
+    settings: Settings = None,
+    window_us: WindowUs = None,
+    traces: Traces = False,
+    workers: Workers = None,
+    trust: Trust = False,
 ) -> None:
     """Compare schedulers on a scenario.
 
-    Runs them on the same seeds, prints a table, and writes a report, the data and traces.
+    Runs them on the same seeds, prints tables, and writes report and data to results/SCENARIO (or --out).
     An interrupt (Ctrl-C) keeps the finished episodes and marks the result as interrupted.
     """
     from gpusched_env.baselines.spec import split_specs
-    from gpusched_env.experiments.plugins import default_schedulers, trusted
-    from gpusched_env.experiments.settings import apply_settings
-    from gpusched_env.scenarios.scenario import load_scenario
 
-    resolved = load_scenario(scenario)
-    flags = {"gpu": gpu, "horizon_us": horizon_us, "decision_us": decision_us}
-    changes = [f"{key}={value}" for key, value in flags.items() if value is not None]
-    resolved = apply_settings(resolved, [*changes, *(settings or [])])
-    names = split_specs(schedulers) or default_schedulers(resolved)
-    compare_and_write(
-        resolved,
-        trusted(names) if trust else names,
+    _compare(
+        scenario,
+        split_specs(schedulers),
         range(seed, seed + seeds),
-        device=device,
+        fields={"gpu": gpu, "horizon_us": horizon_us, "decision_us": decision_us},
+        settings=settings or [],
+        simulator=simulator,
         json=json,
         out=out,
+        home=Path("results"),
         window_us=window_us,
+        traces=traces,
         workers=workers,
+        trust=trust,
     )
 
 
-def compare_and_write(
+def evaluate_command(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a training, an exported .npz, or a .zip.")],
     scenario: Scenario,
+    schedulers: Schedulers = "",
+    seeds: Seeds = 5,
+    seed: FirstSeed = 0,
+    simulator: Simulator = "compiled",
+    json: Json = None,
+    out: OutFolder = None,
+    gpu: Gpu = None,
+    horizon_us: HorizonUs = None,
+    decision_us: DecisionUs = None,
+    settings: Settings = None,
+    window_us: WindowUs = None,
+    traces: Traces = False,
+    workers: Workers = None,
+    trust: Trust = False,
+) -> None:
+    """Compare a trained scheduler with the others.
+
+    The same as compare with learned:MODEL as first scheduler: differences are taken against it. Writes to
+    results/evaluate/SCENARIO (or --out).
+    """
+    from gpusched_env.agents.training.results import policy_file
+    from gpusched_env.baselines.registry import honest_names
+    from gpusched_env.baselines.spec import split_specs
+
+    _compare(
+        scenario,
+        [f"learned:{policy_file(model)}", *(split_specs(schedulers) or honest_names())],
+        range(seed, seed + seeds),
+        fields={"gpu": gpu, "horizon_us": horizon_us, "decision_us": decision_us},
+        settings=settings or [],
+        simulator=simulator,
+        json=json,
+        out=out,
+        home=Path("results") / "evaluate",
+        window_us=window_us,
+        traces=traces,
+        workers=workers,
+        trust=trust,
+    )
+
+
+def _compare(
+    name: str,
     schedulers: Sequence[str],
     seeds: Sequence[int],
     *,
-    device: str,
+    fields: dict[str, str | float | None],
+    settings: Sequence[str],
+    simulator: str,
     json: Path | None,
     out: Path | None,
+    home: Path,
     window_us: tuple[float, float] | None,
+    traces: bool,
     workers: int | None,
+    trust: bool,
 ) -> None:
-    """Run the comparison, print the table, write the files; arguments as the command's options.
+    """Run the comparison, print the tables, write the files.
 
-    Raises:
-        InputError: as :func:`gpusched_env.experiments.compare.compare`, or a file that cannot be written.
-        typer.Exit: it was interrupted.
+    ``fields`` of the scenario are replaced where they are given; ``home``: folder above the default one.
     """
     from rich.console import Console
 
     from gpusched_env.experiments.compare import compare
-    from gpusched_env.experiments.output import ResultFolder, result_file, write_results
-    from gpusched_env.experiments.terminal import output_console, progress_bar
+    from gpusched_env.experiments.lib.files import RESULT, ResultFolder, writing
+    from gpusched_env.experiments.lib.names import default_schedulers, trusted
+    from gpusched_env.experiments.lib.terminal import output_console, progress_bar
+    from gpusched_env.experiments.report.save import write_results
+    from gpusched_env.experiments.settings import apply_settings
+    from gpusched_env.scenarios.scenario import load_scenario
 
-    folder = out if out is not None else Path("results") / scenario.name
+    changes = [f"{key}={value}" for key, value in fields.items() if value is not None]
+    scenario = apply_settings(load_scenario(name), [*changes, *settings])
+    chosen = schedulers or default_schedulers(scenario)
+    chosen = trusted(chosen) if trust else chosen
+    folder = out if out is not None else home / scenario.name
     with contextlib.ExitStack() as stack:
         results = stack.enter_context(ResultFolder(folder))
-        copy = stack.enter_context(result_file(json, "--json")) if json is not None else None
-        with progress_bar(len(schedulers) * len(seeds)) as on_progress:
+        write = stack.enter_context(writing(("--json", json)))
+        with progress_bar(len(chosen) * len(seeds)) as on_progress:
             comparison = compare(
                 scenario,
-                schedulers,
+                chosen,
                 seeds,
-                device=device,
+                device=simulator,
                 record="blocks",
                 window_us=window_us,
                 workers=workers,
                 on_progress=on_progress,
-                command=shlex.join(["gpusched", *sys.argv[1:]]),
+                command=command_line(),
             )
         if not comparison.runs:
             typer.secho("interrupted before the first episode had finished; nothing written", err=True)
             raise typer.Exit(130)
         output_console().print(comparison)
         with Console(stderr=True).status("Writing results"):
-            files = write_results(comparison, results.staging)
-            if copy is not None:
-                copy.write_bytes((results.staging / "result.json").read_bytes())
+            files = write_results(comparison, results.staging, traces=traces)
+            write("--json", (results.staging / RESULT).read_bytes())
             results.publish()
     typer.echo(f"Written to {folder}: {', '.join(files)}")
     if comparison.interrupted:
-        _tell_interrupted(comparison)
+        typer.secho(f"{comparison.interruption}; the result is marked as interrupted", fg="yellow", err=True)
         raise typer.Exit(130)
-
-
-def _tell_interrupted(comparison: Comparison) -> None:
-    typer.secho(f"{comparison.interruption}; the result is marked as interrupted", fg=typer.colors.YELLOW, err=True)

@@ -38,8 +38,8 @@ def fuzz_command(
     from rich.console import Console
 
     from gpusched_env.experiments.fuzz.run import fuzz, write_counterexamples
-    from gpusched_env.experiments.output import ResultFolder
-    from gpusched_env.experiments.terminal import output_console, progress_bar
+    from gpusched_env.experiments.lib.files import ResultFolder
+    from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
     if replay is not None:
         _replay(replay, device, against)

@@ -36,8 +36,8 @@ def import_trace(
     import msgspec
 
     from gpusched_env.errors import InputError
-    from gpusched_env.experiments.output import result_file
-    from gpusched_env.experiments.terminal import output_console
+    from gpusched_env.experiments.lib.files import result_file
+    from gpusched_env.experiments.lib.terminal import output_console
     from gpusched_env.hardware.specs import load_gpu
     from gpusched_env.workload.importers import import_kineto, summarise
     from gpusched_env.workload.workload import encode_workload

@@ -36,8 +36,7 @@ def list_schedulers() -> None:
     """
     from gpusched_env.agents.shipped import shipped_names
     from gpusched_env.baselines.registry import default_options, describe, honest_names, scheduler_names
-    from gpusched_env.experiments.marks import LEGEND, marked
-    from gpusched_env.experiments.plugins import LEARNED
+    from gpusched_env.experiments.lib.names import LEARNED, LEGEND, marked
 
     def about(name: str) -> str:
         options = ", ".join(f"{option}={value}" for option, value in default_options(name).items())

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from gpusched_env.experiments.lib.options import (
+    FirstSeed,
+    Gpu,
+    Scenarios,
+    Schedulers,
+    Seeds,
+    Settings,
+    Trust,
+    Workers,
+    command_line,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -17,58 +27,53 @@ def register(app: typer.Typer) -> None:
 
 
 def rank(
-    scenarios: Annotated[list[str], typer.Argument(metavar="SCENARIO...", help="Names, or .yaml files.")],
+    scenarios: Scenarios,
     json: Annotated[Path, typer.Option(metavar="PATH", help="Result file; grows while episodes finish.")],
-    schedulers: Annotated[
-        str, typer.Option(metavar="A,B,...", help="As for gpusched compare. Default: those of gpusched compare.")
-    ] = "",
-    seeds: Annotated[int, typer.Option(min=1, help="Episodes of each scheduler and variant.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, metavar="FIRST", help="First seed.")] = 0,
+    schedulers: Schedulers = "",
+    seeds: Seeds = 10,
+    seed: FirstSeed = 0,
     workloads: Annotated[
         str, typer.Option(metavar="SET", help="own, or the variants of a workload set: train, held_out.")
     ] = "own",
-    gpu: Annotated[str | None, typer.Option(help="Another GPU (gpusched gpus).")] = None,
-    devices: Annotated[str, typer.Option(metavar="A,B", help="The first decides, others must agree.")] = "compiled",
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one a CPU core.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="As for gpusched compare, of every scenario; may be repeated."),
-    ] = None,
+    gpu: Gpu = None,
+    simulators: Annotated[
+        str, typer.Option(metavar="A,B", help="compiled, reference: the first decides, others must agree.")
+    ] = "compiled",
+    workers: Workers = None,
+    settings: Settings = None,
     resume: Annotated[bool, typer.Option(help="Keep the episodes that the result file has.")] = False,
-    trust: Annotated[bool, typer.Option("--trust", help="Run code in a .zip that no training of ours wrote.")] = False,
+    trust: Trust = False,
 ) -> None:
     """Rank schedulers by cost over seeds and workload variants, with intervals.
 
     Writes every episode's cost to the result file, from which gpusched rank-page makes a page.
     """
     from gpusched_env.baselines.spec import split_specs
-    from gpusched_env.experiments.plugins import default_schedulers, trusted
-    from gpusched_env.experiments.ranking.page import terminal
-    from gpusched_env.experiments.ranking.run import run_ranking
-    from gpusched_env.experiments.terminal import output_console, progress_bar
-    from gpusched_env.scenarios.scenario import load_scenario
+    from gpusched_env.experiments.lib.names import trusted
+    from gpusched_env.experiments.lib.terminal import output_console, progress_bar
+    from gpusched_env.experiments.ranking.run import rank as rank_all
 
-    common = [default_schedulers(load_scenario(scenario)) for scenario in scenarios]
-    names = split_specs(schedulers) or [name for name in common[0] if all(name in names for names in common)]
+    given = split_specs(schedulers) or None
+    names = trusted(given) if trust and given else given
     with progress_bar(1, "episodes") as on_progress:
-        ranking = run_ranking(
+        ranking = rank_all(
             scenarios,
-            trusted(names) if trust else names,
+            names,
             range(seed, seed + seeds),
             json,
             workloads=workloads,
             gpu=gpu,
-            devices=[device.strip() for device in devices.split(",")],
+            devices=[simulator.strip() for simulator in simulators.split(",")],
             workers=workers,
             settings=settings or (),
             resume=resume,
             on_progress=on_progress,
-            command=shlex.join(["gpusched", *sys.argv[1:]]),
+            command=command_line(),
         )
     if not ranking.complete:
         typer.secho(f"interrupted; --resume goes on from {json}", fg=typer.colors.YELLOW, err=True)
         raise typer.Exit(130)
-    output_console().print(terminal(ranking))
+    output_console().print(ranking)
 
 
 def rank_page(
@@ -77,10 +82,8 @@ def rank_page(
     title: Annotated[str, typer.Option(help="Of the page.")] = "Rankings",
 ) -> None:
     """Write a page of rankings from their result files."""
-    from gpusched_env.experiments.output import result_file
+    from gpusched_env.experiments.lib.files import write_file
     from gpusched_env.experiments.ranking.page import markdown
     from gpusched_env.experiments.ranking.result import read_ranking
 
-    page = markdown([read_ranking(file) for file in files], title)
-    with result_file(docs, "--docs") as staging:
-        staging.write_text(page, encoding="utf-8")
+    write_file(docs, markdown([read_ranking(file) for file in files], title), "--docs")

@@ -29,7 +29,7 @@ def recordings(
     """
     from rich.console import Console
 
-    from gpusched_env.experiments.output import result_file
+    from gpusched_env.experiments.lib.files import result_file
     from gpusched_env.experiments.reproduce.check import checks_markdown, checks_table, summary_line, write_checks
     from gpusched_env.experiments.reproduce.recordings import __doc__ as explanation
     from gpusched_env.experiments.reproduce.recordings import all_checks
@@ -64,11 +64,11 @@ def concurrency(
     Inference beside training under priority streams, time slices, MPS and preemption, on two GPUs; their
     observations and figures beside ours; and pairs of networks recorded on an H100, within 15 % each.
     """
-    from gpusched_env.experiments.plugins import new_device
+    from gpusched_env.experiments.lib.names import new_device
+    from gpusched_env.experiments.lib.terminal import progress_bar
     from gpusched_env.experiments.reproduce.concurrency.page import markdown, terminal
     from gpusched_env.experiments.reproduce.concurrency.reproduction import reproduce
     from gpusched_env.experiments.reproduce.concurrency.setting import all_cells
-    from gpusched_env.experiments.terminal import progress_bar
 
     new_device(device)
     with _files("concurrency", json, out, docs) as write:
@@ -90,10 +90,10 @@ def fikit(
     All pairs of eleven recorded networks as services of high and low priority, on two GPUs: speed-ups beside the
     published ranges, what they depend on, and what wrong profiles cost.
     """
-    from gpusched_env.experiments.plugins import new_device
+    from gpusched_env.experiments.lib.names import new_device
+    from gpusched_env.experiments.lib.terminal import progress_bar
     from gpusched_env.experiments.reproduce.fikit.page import markdown, terminal
     from gpusched_env.experiments.reproduce.fikit.reproduction import reproduce, run_count
-    from gpusched_env.experiments.terminal import progress_bar
 
     new_device(device)
     with _files("fikit", json, out, docs) as write:
@@ -119,9 +119,8 @@ def _files(
 
     It takes the reproduction, what to print, and the Markdown page.
     """
-    from gpusched_env.experiments.output import result_file
-    from gpusched_env.experiments.result_json import encode_result
-    from gpusched_env.experiments.terminal import output_console
+    from gpusched_env.experiments.lib.files import encoded, result_file
+    from gpusched_env.experiments.lib.terminal import output_console
 
     data = [(json, "--json"), (out / f"{name}.json" if out else None, "--out")]
     pages = [(docs, "--docs"), (out / f"{name}.md" if out else None, "--out")]
@@ -132,7 +131,7 @@ def _files(
         def write(result: _Reproduction, printed: Any, page: str) -> None:
             output_console().print(printed)
             for file in data_files:
-                file.write_bytes(encode_result(result.as_dict()))
+                file.write_bytes(encoded(result.as_dict()))
             for file in page_files:
                 file.write_text(page, encoding="utf-8")
             typer.echo(result.summary_line())

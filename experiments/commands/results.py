@@ -25,8 +25,8 @@ def curves_command(
 
     The trainings must differ in their seed only.
     """
-    from gpusched_env.experiments.output import result_file
-    from gpusched_env.experiments.ranking.page import COST, number
+    from gpusched_env.experiments.lib.files import result_file
+    from gpusched_env.experiments.ranking.page import COST
     from gpusched_env.experiments.results.curves import encode_curves, gather
 
     curves = gather(folders)
@@ -34,7 +34,7 @@ def curves_command(
         staging.write_bytes(encode_curves(curves))
     typer.echo(
         f"{curves.scenario}, {len(curves.curves)} seeds, {curves.timesteps[-1]:,} decisions: "
-        f"mean cost {number(curves.means()[-1], COST)} in the last validation"
+        f"mean cost {curves.means()[-1].text(COST)} in the last validation"
     )
 
 
@@ -51,7 +51,7 @@ def results_command(
     """
     from gpusched_env.agents.manifest import check_agent
     from gpusched_env.agents.shipped import FOLDER, shipped_names
-    from gpusched_env.experiments.output import result_file
+    from gpusched_env.experiments.lib.files import result_file
     from gpusched_env.experiments.ranking.result import read_ranking
     from gpusched_env.experiments.results.curves import read_curves
     from gpusched_env.experiments.results.page import page

@@ -50,7 +50,7 @@ def sweep_command(
     Trials that fall behind the median are stopped early. The same command again goes on after an interrupt.
     """
     from gpusched_env.errors import InputError
-    from gpusched_env.experiments.terminal import output_console
+    from gpusched_env.experiments.lib.terminal import output_console
     from gpusched_env.experiments.training import configure, setting_names
 
     try:

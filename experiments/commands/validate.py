@@ -33,9 +33,8 @@ def validate(
     """
     from rich.console import Console
 
-    from gpusched_env.experiments.output import result_file
-    from gpusched_env.experiments.result_json import encode_result
-    from gpusched_env.experiments.terminal import output_console, progress_bar
+    from gpusched_env.experiments.lib.files import encoded, result_file
+    from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.experiments.validate.markdown import markdown_page
     from gpusched_env.experiments.validate.page import html_page
     from gpusched_env.experiments.validate.results import results_dict, summary_line
@@ -57,7 +56,7 @@ def validate(
         with Console(stderr=True).status("Writing results"):
             page.write_text(html_page(validation, data), encoding="utf-8")
             if data_file is not None:
-                data_file.write_bytes(encode_result(data))
+                data_file.write_bytes(encoded(data))
             if docs_file is not None:
                 docs_file.write_text(markdown_page(data), encoding="utf-8")
     typer.echo(f"Written to {out / 'validation.html'}")

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.fuzz.moves import Move
-from gpusched_env.experiments.output import result_file
+from gpusched_env.experiments.lib.files import result_file
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.problem import Problem, build_problem, load_workload
 from gpusched_env.scenarios.scenario import Scenario, make_scenario

@@ -18,8 +18,8 @@ from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.experiments.fuzz.play import play
 from gpusched_env.experiments.fuzz.shrink import SECONDS, Shrinker
 from gpusched_env.experiments.fuzz.tally import Tally
-from gpusched_env.experiments.plugins import DeviceSource, new_device
-from gpusched_env.experiments.workers import Report, run_tasks
+from gpusched_env.experiments.lib.names import DeviceSource, new_device
+from gpusched_env.experiments.lib.workers import run_tasks
 
 ENOUGH = 10
 """Episodes with a difference after which a run stops."""
@@ -86,7 +86,6 @@ def fuzz(
 
 def _episode(
     number: int,
-    report: Report,
     *,
     seed: int,
     device: DeviceSource,

@@ -9,12 +9,11 @@ from __future__ import annotations
 import msgspec
 
 from gpusched_env.baselines.pass_through import PassThrough
-from gpusched_env.experiments.plugins import new_device
+from gpusched_env.experiments.lib.play import play
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.reward import cost_terms, total_cost
-from gpusched_env.scheduling.session import run_episode
 from gpusched_env.workload.arrivals import ClosedLoop
 
 ALONE = "alone"
@@ -38,7 +37,7 @@ class AloneProblems:
         """The scenario's cost with every tenant alone; arrivals and durations are drawn as in the full episode."""
         costs = Costs(len(self._alone))
         for row, problem in enumerate(self._alone):
-            own = run_episode(PassThrough(), problem, new_device(device), seed).costs
+            own = play(PassThrough(), problem, seed, device=device).costs
             costs.jobs_us[row] = own.jobs_us[row]
             costs.slo_misses[row] = own.slo_misses[row]
         return total_cost(self._problem, cost_terms(self._problem, costs))

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
 from gpusched_env.errors import DeadlockError, IllegalCommand
-from gpusched_env.experiments.plugins import new_device, new_scheduler
+from gpusched_env.experiments.lib.play import play
+from gpusched_env.experiments.lib.workers import Shared
 from gpusched_env.experiments.ranking.bound import ALONE, AloneProblems
-from gpusched_env.experiments.workers import Report
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, override
 from gpusched_env.scenarios.variants import scenario_variants
-from gpusched_env.scheduling.metrics import episode_metrics
-from gpusched_env.scheduling.session import run_episode
 
 Workloads = Literal["own", "train", "held_out"]
 """The scenario as it is, or the variants of one of its workload sets."""
@@ -52,37 +50,23 @@ def variants_of(scenario: Scenario, workloads: Workloads, gpu: str | None = None
     return found if gpu is None else [override(variant, gpu=gpu) for variant in found]
 
 
-@dataclass
+@dataclass(frozen=True)
 class RunCell:
-    """The task of worker processes; keeps the problem that it ran last, and the last one of tenants alone."""
+    """The task of worker processes."""
 
-    scenarios: dict[tuple[str, str], Scenario]
+    scenarios: Shared[dict[tuple[str, str], Scenario]]
     """By scenario and variant, as in :class:`Cell`."""
-    _last: tuple[tuple[str, str], Problem] | None = field(default=None, init=False)
-    _last_alone: tuple[tuple[str, str], AloneProblems] | None = field(default=None, init=False)
 
-    def __call__(self, cell: Cell, report: Report) -> EpisodeCost:
+    def __call__(self, cell: Cell) -> EpisodeCost:
+        scenario = self.scenarios.value[cell.scenario, cell.variant]
         if cell.scheduler == ALONE:
-            return EpisodeCost(cell, self._alone(cell).cost(cell.device, cell.seed))
-        problem = self._problem(cell)
+            return EpisodeCost(cell, self.scenarios.make(AloneProblems, scenario).cost(cell.device, cell.seed))
+        problem = self.scenarios.make(build_problem, scenario)
         try:
-            episode = run_episode(new_scheduler(cell.scheduler), problem, new_device(cell.device), cell.seed)
+            episode = play(cell.scheduler, problem, cell.seed, device=cell.device)
         except (IllegalCommand, DeadlockError) as error:
-            where = f"{cell.variant}, scheduler {cell.scheduler!r}, device {cell.device}, seed {cell.seed}"
-            raise type(error)(f"{where}: {error}") from error
-        return EpisodeCost(cell, episode_metrics(episode).cost)
-
-    def _problem(self, cell: Cell) -> Problem:
-        which = (cell.scenario, cell.variant)
-        if self._last is None or self._last[0] != which:
-            self._last = which, build_problem(self.scenarios[which])
-        return self._last[1]
-
-    def _alone(self, cell: Cell) -> AloneProblems:
-        which = (cell.scenario, cell.variant)
-        if self._last_alone is None or self._last_alone[0] != which:
-            self._last_alone = which, AloneProblems(self.scenarios[which])
-        return self._last_alone[1]
+            raise type(error)(f"{cell.variant}, device {cell.device}: {error}") from error
+        return EpisodeCost(cell, episode.metrics.cost)
 
 
 def cells_of(

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from gpusched_env.experiments.bootstrap import Interval
-from gpusched_env.experiments.marks import legend, marked
-from gpusched_env.experiments.plugins import is_learned
+from gpusched_env.display.plots import Estimate, Kinds, dots
+from gpusched_env.display.table import NONE, Table
+from gpusched_env.experiments.lib.names import legend, marked
+from gpusched_env.experiments.lib.pages import page
+from gpusched_env.experiments.lib.statistics import Standing, standings
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.result import Ranking, device_difference
-from gpusched_env.experiments.ranking.statistics import Standing, standings
-from gpusched_env.experiments.reproduce.terminal import plain_tables
-from gpusched_env.experiments.validate.tables import Plain, markdown_table
 
-NONE = "–"
+if TYPE_CHECKING:
+    from gpusched_env.display.plots import Figure
+
 BOUND = "alone (bound)"
 COST, DIFFERENCE, PROBABILITY = "{:.4g}", "{:+.1%}", "{:.2f}"
 SETS = {"own": "own workloads", "train": "training workloads", "held_out": "held-out workloads"}
@@ -29,34 +30,22 @@ to itself, with the same arrivals and durations. Nobody waits for anybody then, 
 """
 
 
-def reference_of(ranking: Ranking, scenario: str) -> str:
-    """The hand-written scheduler of lowest mean cost, of those that were not told the truth if there is one."""
-    costs = ranking.costs(scenario, ranking.devices[0])
-    hand_written = [name for name in costs if not is_learned(name) and name not in ranking.clairvoyant]
-    return min(hand_written or costs, key=lambda name: float(costs[name].mean()))
-
-
-def scenario_standings(ranking: Ranking, scenario: str, device: str) -> list[Standing]:
-    """The ranking of one scenario on one device."""
-    return standings(ranking.costs(scenario, device), reference_of(ranking, scenario))
-
-
-def table(ranking: Ranking, scenario: str) -> Plain:
+def table(ranking: Ranking, scenario: str) -> Table:
     """All schedulers on one scenario, best first, above them the bound where there is one."""
     bound = bound_standing(ranking, scenario)
-    rows = [] if bound is None else [(BOUND, *_costs(bound), NONE, number(bound.against, DIFFERENCE), NONE)]
+    rows = [] if bound is None else [(BOUND, *_costs(bound), NONE, bound.against.text(DIFFERENCE), NONE)]
     rows += [
         (
             marked(standing.scheduler, ranking.clairvoyant),
             *_costs(standing),
-            number(standing.rank, "{:.0f}"),
-            number(standing.against, DIFFERENCE),
-            number(standing.improvement, PROBABILITY),
+            standing.rank.text("{:.0f}"),
+            standing.against.text(DIFFERENCE),
+            standing.improvement.text(PROBABILITY),
         )
-        for standing in scenario_standings(ranking, scenario, ranking.devices[0])
+        for standing in ranking.standings(scenario)
     ]
     heads = ("scheduler", "cost", "IQM", "rank", "against the best", "better")
-    return Plain(f"{scenario}, {workloads_of(ranking)}", heads, rows)
+    return Table(f"{scenario}, {workloads_of(ranking)}", heads, rows)
 
 
 def workloads_of(ranking: Ranking) -> str:
@@ -69,33 +58,51 @@ def bound_standing(ranking: Ranking, scenario: str) -> Standing | None:
     alone = ranking.alone(scenario)
     if alone is None:
         return None
-    best = reference_of(ranking, scenario)
+    best = ranking.reference(scenario)
     costs = ranking.costs(scenario, ranking.devices[0])
     return next(s for s in standings({ALONE: alone, best: costs[best]}, best) if s.scheduler == ALONE)
 
 
-def terminal(ranking: Ranking) -> Any:
-    """What the command prints."""
-    return plain_tables([table(ranking, scenario) for scenario in ranking.variants], {})
+def tables(ranking: Ranking) -> list[Table]:
+    """One a scenario."""
+    return [table(ranking, scenario) for scenario in ranking.variants]
+
+
+class RankingPlots(Kinds):
+    """Charts of a ranking, as Plotly figures."""
+
+    def __init__(self, ranking: Ranking) -> None:
+        self._ranking = ranking
+
+    def cost(self) -> Figure:
+        """Mean cost with its interval, a panel a scenario, a row a scheduler; a faint dot a variant's mean."""
+        panels = {}
+        for scenario in self._ranking.variants:
+            costs = self._ranking.costs(scenario, self._ranking.devices[0])
+            panels[scenario] = {
+                s.scheduler: Estimate(s.mean.mean, s.mean.low, s.mean.high, costs[s.scheduler].mean(1).tolist())
+                for s in self._ranking.standings(scenario)
+            }
+        return dots(panels, "cost")
 
 
 def markdown(rankings: Sequence[Ranking], title: str = "Rankings") -> str:
     """A page of several result files."""
-    lines = [f"# {title}", "", "Written by `gpusched rank-page` from the files that `gpusched rank` wrote.", ""]
-    lines += [EXPLANATION]
-    for ranking in rankings:
-        for scenario in ranking.variants:
-            plain = table(ranking, scenario)
-            lines += [f"## {plain.title}", "", episodes_of(ranking, scenario), "", markdown_table(plain)]
-    lines += ["## How to repeat it", "", "```sh", *(repeat(ranking) for ranking in rankings), "```"]
-    return "\n".join(lines).rstrip() + "\n"
+    shown = [(ranking, scenario) for ranking in rankings for scenario in ranking.variants]
+    return page(
+        "ranking.md.j2",
+        title=title,
+        explanation=EXPLANATION,
+        parts=[(table(*one), episodes_of(*one)) for one in shown],
+        commands=[repeat(ranking) for ranking in rankings],
+    )
 
 
 def repeat(ranking: Ranking, file: str = "ranking.json") -> str:
     """The command that runs a ranking again, into ``file``."""
     parts = ["gpusched", "rank", *ranking.variants, "--schedulers", ",".join(ranking.schedulers)]
     parts += ["--seeds", str(len(ranking.seeds)), "--seed", str(min(ranking.seeds))]
-    parts += ["--workloads", ranking.workloads, "--devices", ",".join(ranking.devices)]
+    parts += ["--workloads", ranking.workloads, "--simulators", ",".join(ranking.devices)]
     parts += ["--gpu", ranking.gpu] if ranking.gpu else []
     parts += [part for setting in ranking.settings for part in ("--set", setting)]
     return shlex.join([*parts, "--json", file])
@@ -112,7 +119,7 @@ def episodes_of(ranking: Ranking, scenario: str) -> str:
 def _devices(ranking: Ranking, scenario: str) -> str:
     if len(ranking.devices) == 1:
         return f"Device: {ranking.devices[0]}."
-    orders = [[s.scheduler for s in scenario_standings(ranking, scenario, device)] for device in ranking.devices]
+    orders = [[s.scheduler for s in ranking.standings(scenario, device)] for device in ranking.devices]
     same = "the same order" if all(order == orders[0] for order in orders) else "different orders"
     largest = device_difference(ranking, scenario)
     costs = f"differ by {largest:.1g} at most" if largest else "are equal"
@@ -120,12 +127,4 @@ def _devices(ranking: Ranking, scenario: str) -> str:
 
 
 def _costs(standing: Standing) -> tuple[str, str]:
-    return number(standing.mean, COST), number(standing.iqm, COST)
-
-
-def number(interval: Interval, form: str) -> str:
-    """A figure with its interval."""
-    value = form.format(interval.mean)
-    if interval.low is None or interval.high is None:
-        return value
-    return f"{value} [{form.format(interval.low)}, {form.format(interval.high)}]"
+    return standing.mean.text(COST), standing.iqm.text(COST)

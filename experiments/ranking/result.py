@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.errors import InputError
-from gpusched_env.experiments.json_file import encode_rows, read_struct
+from gpusched_env.display.frame import frame
+from gpusched_env.display.table import printed
+from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.experiments.lib.files import encode_rows, read_struct
+from gpusched_env.experiments.lib.names import is_learned
+from gpusched_env.experiments.lib.statistics import Interval, Standing, standings
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, Workloads
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
+    from gpusched_env.experiments.ranking.page import RankingPlots
 
 SCHEMA = "gpusched-ranking/1"
 
 
 class Ranking(msgspec.Struct, kw_only=True):
-    """Episodes of several schedulers on the same problems and seeds."""
+    """Episodes of several schedulers on the same problems and seeds.
+
+    Shown as tables, best first, on a terminal and in a notebook. :meth:`to_frame` gives every episode's cost,
+    :meth:`interval` a scheduler's mean cost with its confidence interval, :attr:`plot` the chart of costs.
+    """
 
     schema: str = SCHEMA
     command: str
@@ -48,6 +61,69 @@ class Ranking(msgspec.Struct, kw_only=True):
         bounded = sum(len(self.variants[scenario]) for scenario in self.bounded)
         each = len(self.schedulers) * len(self.devices)
         return len(self.episodes) == (problems * each + bounded) * len(self.seeds)
+
+    @property
+    def plot(self) -> RankingPlots:
+        """Charts, as Plotly figures: ``plot.cost()``."""
+        from gpusched_env.experiments.ranking.page import RankingPlots
+
+        return RankingPlots(self)
+
+    def standings(self, scenario: str | None = None, device: str | None = None) -> list[Standing]:
+        """Every scheduler on a scenario (by default the first), best first, against the best hand-written one.
+
+        Raises:
+            InputError: an unknown name, or episodes are missing.
+        """
+        scenario = next(iter(self.variants)) if scenario is None else scenario
+        if scenario not in self.variants:
+            raise InputError(f"scenario {scenario!r} was not ranked; {did_you_mean(scenario, self.variants)}")
+        costs = self.costs(scenario, device or self.devices[0])
+        return standings(costs, self.reference(scenario))
+
+    def interval(self, scheduler: str, figure: str = "cost", scenario: str | None = None) -> Interval:
+        """A scheduler's figure over all episodes of a scenario (by default the first), with its 95 % interval.
+
+        Args:
+            scheduler: one of :attr:`schedulers`.
+            figure: ``cost``, ``iqm``, ``rank``, ``against`` or ``improvement``, see :class:`Standing`.
+            scenario: one of :attr:`variants`.
+
+        Raises:
+            InputError: an unknown name, or episodes are missing.
+        """
+        if scheduler not in self.schedulers:
+            raise InputError(f"scheduler {scheduler!r} was not ranked; {did_you_mean(scheduler, self.schedulers)}")
+        names = {"cost": "mean", "iqm": "iqm", "rank": "rank", "against": "against", "improvement": "improvement"}
+        if figure not in names:
+            raise InputError(f"no figure {figure!r}; {did_you_mean(figure, names)}")
+        standing = next(s for s in self.standings(scenario) if s.scheduler == scheduler)
+        found: Interval = getattr(standing, names[figure])
+        return found
+
+    def reference(self, scenario: str) -> str:
+        """The hand-written scheduler of lowest mean cost, of those that were not told the truth if there is one."""
+        costs = self.costs(scenario, self.devices[0])
+        hand_written = [name for name in costs if not is_learned(name) and name not in self.clairvoyant]
+        return min(hand_written or costs, key=lambda name: float(costs[name].mean()))
+
+    def to_frame(self) -> DataFrame:
+        """Every episode's cost, a row each."""
+        return frame([{**msgspec.structs.asdict(e.cell), "cost": e.cost} for e in self.episodes])
+
+    def __repr__(self) -> str:
+        what = f"{len(self.schedulers)} schedulers on {', '.join(self.variants)}, {len(self.seeds)} seeds"
+        return f"<Ranking of {what}, {len(self.episodes)} episodes>"
+
+    def _repr_html_(self) -> str:
+        from gpusched_env.experiments.ranking.page import tables
+
+        return "".join(table._repr_html_() for table in tables(self))
+
+    def __rich__(self) -> Any:
+        from gpusched_env.experiments.ranking.page import tables
+
+        return printed(tables(self))
 
     def costs(self, scenario: str, device: str) -> dict[str, NDArray[np.float64]]:
         """By scheduler, shape ``(variants, seeds)``.

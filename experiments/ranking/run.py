@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
 from gpusched_env.agents.manifest import file_hash
 from gpusched_env.agents.shipped import shipped_file
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.output import result_file
-from gpusched_env.experiments.plugins import check_scheduler, is_learned, learned_file, new_device, sees_truth
+from gpusched_env.experiments.lib.files import write_file
+from gpusched_env.experiments.lib.names import (
+    check_scheduler,
+    default_schedulers,
+    is_learned,
+    learned_file,
+    new_device,
+    sees_truth,
+)
+from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
 from gpusched_env.experiments.ranking.bound import has_bound
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell, Workloads, cells_of, variants_of
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking
 from gpusched_env.experiments.settings import apply_settings
-from gpusched_env.experiments.workers import run_tasks
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.versions import versions
 
 WRITE_EVERY_S = 10.0
 
 
-def run_ranking(
-    scenarios: Sequence[str],
-    schedulers: Sequence[str],
-    seeds: Sequence[int],
-    path: Path,
+def rank(
+    scenarios: str | Sequence[str],
+    schedulers: Sequence[str] | None = None,
+    seeds: int | Sequence[int] = 10,
+    path: Path | None = None,
     *,
     workloads: str = "own",
     gpu: str | None = None,
@@ -36,7 +42,7 @@ def run_ranking(
     workers: int | None = None,
     settings: Sequence[str] = (),
     resume: bool = False,
-    on_progress: Callable[[int, float], None] | None = None,
+    on_progress: Progress | None = None,
     command: str = "",
 ) -> Ranking:
     """Run every scheduler on the same episodes; an interrupt (Ctrl-C) keeps what has finished.
@@ -45,9 +51,10 @@ def run_ranking(
     (:mod:`gpusched_env.experiments.ranking.bound`).
 
     Args:
-        scenarios, schedulers, devices: names, as for ``compare``.
-        seeds: of every variant and device.
-        path: the result file, written as episodes finish.
+        scenarios, devices: names, as for ``compare``.
+        schedulers: names; by default those that ``compare`` takes by default for every one of ``scenarios``.
+        seeds: of every variant and device: how many, counted from 0, or which.
+        path: a result file, written as episodes finish.
         workloads: ``own``, ``train`` or ``held_out``.
         gpu: instead of the scenarios' own.
         workers: processes (default: one a CPU core).
@@ -62,6 +69,11 @@ def run_ranking(
         InputError: unknown names, no such workload set, or ``path`` cannot be written or is no ranking.
         IllegalCommand, DeadlockError: from an episode, which it names.
     """
+    scenarios = [scenarios] if isinstance(scenarios, str) else scenarios
+    seeds = range(seeds) if isinstance(seeds, int) else seeds
+    if schedulers is None:
+        common = [default_schedulers(load_scenario(scenario)) for scenario in scenarios]
+        schedulers = [name for name in common[0] if all(name in names for names in common)]
     kind = _workloads(workloads)
     for device in devices:
         new_device(device)
@@ -87,9 +99,9 @@ def run_ranking(
         episodes=[],
     )
     cells = cells_of(problems, schedulers, devices, seeds, ranking.bounded)
-    if resume and path.exists():
+    if resume and path is not None and path.exists():
         ranking.episodes = _kept(path, ranking, cells)
-    _run(ranking, RunCell(problems), cells, path, workers or os.cpu_count() or 1, on_progress)
+    _run(ranking, RunCell(Shared(problems)), cells, path, workers, on_progress)
     return ranking
 
 
@@ -97,9 +109,9 @@ def _run(
     ranking: Ranking,
     task: RunCell,
     cells: list[Cell],
-    path: Path,
-    workers: int,
-    on_progress: Callable[[int, float], None] | None,
+    path: Path | None,
+    workers: int | None,
+    on_progress: Progress | None,
 ) -> None:
     done = {episode.cell: episode for episode in ranking.episodes}
     todo = [cell for cell in cells if cell not in done]
@@ -119,9 +131,9 @@ def _run(
     _write(path, ranking)
 
 
-def _write(path: Path, ranking: Ranking) -> None:
-    with result_file(path, "--json") as staging:
-        staging.write_bytes(encode_ranking(ranking))
+def _write(path: Path | None, ranking: Ranking) -> None:
+    if path is not None:
+        write_file(path, encode_ranking(ranking), "--json")
 
 
 def _kept(path: Path, ranking: Ranking, cells: list[Cell]) -> list[EpisodeCost]:

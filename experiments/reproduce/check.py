@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpusched_env import __version__
-from gpusched_env.experiments.output import result_file
+from gpusched_env.experiments.lib.files import result_file
 
 
 @dataclass(frozen=True, slots=True)

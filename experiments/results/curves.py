@@ -14,8 +14,8 @@ import numpy as np
 
 from gpusched_env.agents.training.record import Record, read_record
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.bootstrap import Interval, mean_interval
-from gpusched_env.experiments.json_file import encode_rows, read_struct
+from gpusched_env.experiments.lib.files import encode_rows, read_struct
+from gpusched_env.experiments.lib.statistics import Interval, mean_interval
 
 SCHEMA = "gpusched-curves/1"
 

@@ -7,18 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpusched_env.agents.manifest import Manifest
+from gpusched_env.display.table import NONE, Table
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.bootstrap import Interval
-from gpusched_env.experiments.plugins import LEARNED
+from gpusched_env.experiments.lib.names import LEARNED
+from gpusched_env.experiments.lib.statistics import Interval
 from gpusched_env.experiments.ranking.page import (
     BOUND,
     COST,
     DIFFERENCE,
     EXPLANATION,
-    NONE,
     PROBABILITY,
     episodes_of,
-    number,
     repeat,
     table,
     workloads_of,
@@ -27,7 +26,6 @@ from gpusched_env.experiments.ranking.result import Ranking
 from gpusched_env.experiments.results.curves import Curves
 from gpusched_env.experiments.results.figure import curves_svg
 from gpusched_env.experiments.results.summary import Summary, grouped, summaries
-from gpusched_env.experiments.validate.tables import Plain, markdown_table
 
 INTRODUCTION = """\
 Trained agents beside hand-written schedulers. Written by `gpusched results` from result files: costs of every episode
@@ -75,7 +73,7 @@ def page(
         )
     pictures = {_picture(docs, curves, file): curves_svg(drawn) for file, drawn in curves.items()}
     lines = ["# Results", "", INTRODUCTION]
-    lines += ["## Summary", "", SUMMARY, markdown_table(summary_table(found))]
+    lines += ["## Summary", "", SUMMARY, summary_table(found).markdown()]
     lines += ["## All schedulers", "", EXPLANATION, *_tables(list(rankings.values()))]
     if curves:
         lines += ["## Learning curves", "", CURVES]
@@ -102,24 +100,24 @@ def check_policies(rankings: Mapping[str, Ranking], manifests: Sequence[Manifest
                 )
 
 
-def summary_table(found: Sequence[Summary]) -> Plain:
+def summary_table(found: Sequence[Summary]) -> Table:
     """One row for each agent, scenario and set of workloads."""
     rows = [
         (
             row.scenario,
             workloads_of(row.ranking).replace(" workloads", ""),
             _episodes(row),
-            f"{row.agent.scheduler} {number(row.agent.mean, COST)}",
-            f"{row.best.scheduler} {number(row.best.mean, COST)}",
-            number(row.bound.mean, COST) if row.bound is not None else NONE,
-            number(row.agent.against, DIFFERENCE),
-            number(row.agent.improvement, PROBABILITY),
+            f"{row.agent.scheduler} {row.agent.mean.text(COST)}",
+            f"{row.best.scheduler} {row.best.mean.text(COST)}",
+            row.bound.mean.text(COST) if row.bound is not None else NONE,
+            row.agent.against.text(DIFFERENCE),
+            row.agent.improvement.text(PROBABILITY),
             row.verdict,
         )
         for row in found
     ]
     heads = ("scenario", "workloads", "episodes", "agent", "best hand-written", BOUND)
-    return Plain("Summary", (*heads, "difference", "probability of improvement", "verdict"), rows)
+    return Table("Summary", (*heads, "difference", "probability of improvement", "verdict"), rows)
 
 
 def _episodes(row: Summary) -> str:
@@ -134,7 +132,7 @@ def _tables(rankings: Sequence[Ranking]) -> list[str]:
         for workloads, group in groups.items():
             for ranking in group:
                 about = f"{workloads[0].upper()}{workloads[1:]}: {episodes_of(ranking, scenario)}"
-                lines += [about, "", markdown_table(table(ranking, scenario))]
+                lines += [about, "", table(ranking, scenario).markdown()]
     return lines
 
 
@@ -171,7 +169,7 @@ def _described(curves: Curves) -> str:
 
 
 def _mean(interval: Interval) -> str:
-    return f"mean {number(interval, COST)}"
+    return f"mean {interval.text(COST)}"
 
 
 def _provenance(manifest: Manifest) -> list[str]:

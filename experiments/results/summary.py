@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.bootstrap import Interval
-from gpusched_env.experiments.plugins import is_learned
-from gpusched_env.experiments.ranking.page import bound_standing, reference_of, scenario_standings, workloads_of
+from gpusched_env.experiments.lib.names import is_learned
+from gpusched_env.experiments.lib.statistics import Interval, Standing
+from gpusched_env.experiments.ranking.page import bound_standing, workloads_of
 from gpusched_env.experiments.ranking.result import Ranking
-from gpusched_env.experiments.ranking.statistics import Standing
 
 Verdict = Literal["better", "worse", "no difference shown"]
 ORDER = ("own", "held_out", "train")
@@ -73,15 +72,15 @@ def summaries(rankings: Sequence[Ranking]) -> list[Summary]:
 
 def _summary(scenario: str, agent: str, group: list[Ranking]) -> Summary:
     ranking = _with(group, agent)
-    best = reference_of(ranking, scenario)
+    best = ranking.reference(scenario)
     for other in group:
-        elsewhere = reference_of(other, scenario)
+        elsewhere = other.reference(scenario)
         if elsewhere not in ranking.schedulers:
             raise InputError(
                 f"{scenario}, {workloads_of(ranking)}: {agent} was ranked on {len(ranking.seeds)} seeds beside {best}, "
                 f"but {elsewhere} is the best of {len(other.seeds)} seeds; rank it there too"
             )
-    standings = {standing.scheduler: standing for standing in scenario_standings(ranking, scenario, ranking.devices[0])}
+    standings = {standing.scheduler: standing for standing in ranking.standings(scenario)}
     return Summary(ranking, scenario, standings[agent], standings[best], bound_standing(ranking, scenario))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpusched_env.experiments.report_charts import log_ticks
+from gpusched_env.display.plots import log_ticks
 from gpusched_env.experiments.validate.run import Validation
 from gpusched_env.experiments.validate.scoring import Prediction, concurrency
 from gpusched_env.experiments.validate.worst import WorstLaunch

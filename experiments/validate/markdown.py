@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpusched_env.display.table import Table
 from gpusched_env.experiments.validate.dataset import MODEL_PAIRS
 from gpusched_env.experiments.validate.results import CALIBRATED_ON, TRANSFER, summary_line
-from gpusched_env.experiments.validate.tables import EVERY_PAIR, WITHOUT_ONE, Plain, all_tables, markdown_table
+from gpusched_env.experiments.validate.tables import EVERY_PAIR, WITHOUT_ONE, all_tables
 
 INTRODUCTION = """\
 # The simulator against an H100
@@ -62,11 +63,11 @@ def markdown_page(data: dict[str, Any]) -> str:
         note = table_note(table, data)
         if note:
             parts.append(note)
-        parts.append(markdown_table(table))
+        parts.append(table.markdown())
     return "\n".join(parts)
 
 
-def table_note(table: Plain, data: dict[str, Any]) -> str:
+def table_note(table: Table, data: dict[str, Any]) -> str:
     """What stands above a table; empty for most."""
     if table.title == WITHOUT_ONE:
         every = data["ablation"]["every"]

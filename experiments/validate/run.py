@@ -11,6 +11,7 @@ import numpy as np
 
 from gpusched_env.data import recorded_names
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.workers import run_tasks
 from gpusched_env.experiments.reproduce.recordings import SCHEDULERS
 from gpusched_env.experiments.validate.ablation import ALL_ON, EVERY, Variant, variants
 from gpusched_env.experiments.validate.dataset import (
@@ -25,7 +26,6 @@ from gpusched_env.experiments.validate.dataset import (
 )
 from gpusched_env.experiments.validate.replay import Replay, network_alone_us, networks_together_us
 from gpusched_env.experiments.validate.scoring import PairPrediction, Prediction
-from gpusched_env.experiments.workers import Report, run_tasks
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 
 
@@ -98,7 +98,7 @@ class _Simulate:
         self._variants = variants_
         self._replays: dict[str, Replay] = {}
 
-    def __call__(self, job: _Job, report: Report) -> Any:
+    def __call__(self, job: _Job) -> Any:
         if isinstance(job.what, str):
             return network_alone_us(job.what, self._gpu.name)
         if isinstance(job.what, ModelPair):

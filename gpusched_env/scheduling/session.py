@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpusched_env.errors import InputError
+from gpusched_env.display.frame import frame
+from gpusched_env.display.table import NONE, Table
+from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.frames import jobs_frame, kernels_frame
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
 from gpusched_env.scheduling.timeline import Detail, Timeline
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
+    from gpusched_env.scheduling.charts import EpisodePlots
+    from gpusched_env.scheduling.metrics import Metrics
 
 SCHEDULER_STREAM = 0x5C4ED
 """Spawn key that keeps a scheduler's random numbers apart from the workload's."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Episode:
-    """What one run left behind."""
+    """What one run left behind.
+
+    Shown as a table of its figures. :meth:`to_frame` gives figures, jobs and kernels as data frames, :attr:`plot` the
+    charts (``plot.timeline()``), :attr:`metrics` the figures.
+    """
 
     problem: Problem
     seed: int
@@ -35,6 +48,69 @@ class Episode:
     decisions: int
     """Commands other than ``Wait``."""
     wall_s: float
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The episode's figures."""
+        from gpusched_env.scheduling.metrics import episode_metrics
+
+        return episode_metrics(self)
+
+    @property
+    def plot(self) -> EpisodePlots:
+        """Charts, as Plotly figures: ``plot.timeline()``, ``plot.cdf()``, ``plot.utilisation()``."""
+        from gpusched_env.scheduling.charts import EpisodePlots
+
+        return EpisodePlots(self)
+
+    def to_frame(self, of: str = "tenants") -> DataFrame:
+        """A pandas frame; units are in the columns' names, undefined figures are NaN.
+
+        Args:
+            of: ``tenants``: their figures, a row each. ``jobs``: completed jobs. ``kernels``: finished kernels, if
+                they were recorded.
+
+        Raises:
+            InputError: something else, or pandas is not installed.
+        """
+        if of == "jobs":
+            return jobs_frame(self.problem, self.timeline.jobs.array)
+        if of == "kernels":
+            return kernels_frame(self.problem, self.timeline)
+        if of != "tenants":
+            raise InputError(f"no frame of {of!r}; {did_you_mean(of, ('tenants', 'jobs', 'kernels'))}")
+        return frame([asdict(tenant) for tenant in self.metrics.tenants])
+
+    def _table(self) -> Table:
+        heads = ["tenant", "completed", "unfinished", "p50 ms", "p99 ms", "slowdown", "SLO"]
+        rows = [
+            [
+                t.name,
+                str(t.completed),
+                str(t.unfinished),
+                *(
+                    NONE if value != value else form.format(value * scale)
+                    for value, form, scale in (
+                        (t.turnaround_p50_us, "{:.4g}", 1e-3),
+                        (t.turnaround_p99_us, "{:.4g}", 1e-3),
+                        (t.slowdown, "{:.3g}", 1.0),
+                        (t.slo_attainment, "{:.1%}", 1.0),
+                    )
+                ),
+            ]
+            for t in self.metrics.tenants
+        ]
+        return Table(repr(self), heads, rows)
+
+    def __repr__(self) -> str:
+        scenario, metrics = self.problem.scenario.name, self.metrics
+        return f"<Episode of {scenario}, seed {self.seed}: {self.end_us / 1e3:.4g} ms, cost {metrics.cost:.4g}>"
+
+    def __str__(self) -> str:
+        return str(self._table())
+
+    def _repr_html_(self) -> str:
+        return self._table()._repr_html_()
 
 
 def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
@@ -78,12 +154,10 @@ def run_episode(
     seed: int,
     *,
     record: Detail = "jobs",
-    on_progress: Callable[[float], None] | None = None,
 ) -> Episode:
     """Run ``scheduler`` on ``device`` from reset to the end of the episode.
 
-    The same seed gives the same arrivals and durations to every scheduler. ``on_progress`` is called
-    now and then with the simulated time.
+    The same seed gives the same arrivals and durations to every scheduler.
 
     Raises:
         IllegalCommand: the scheduler gave a command that is not legal.
@@ -93,14 +167,11 @@ def run_episode(
     problem = problem_for(scheduler, problem)
     begin(scheduler, problem, seed)
     view = device.reset(problem, seed, record=record)
-    steps = decisions = 0
+    decisions = 0
     while view is not None:
         command = scheduler.decide(view)
         device.apply(command)
-        steps += 1
         decisions += not isinstance(command, Wait)
-        if on_progress is not None and steps % 512 == 0:
-            on_progress(view.time_us)
         view = device.advance()
     return Episode(
         problem=problem,

@@ -9,7 +9,8 @@ import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.output import ResultFolder, file_name, result_file, save_results
+from gpusched_env.experiments.lib.files import ResultFolder, file_name, result_file
+from gpusched_env.experiments.report.save import save_results
 
 FILES = [
     "eager.perfetto-trace",
@@ -85,4 +86,5 @@ def test_a_file_that_cannot_be_written_is_found_on_entering(tmp_path: Path) -> N
 
 def test_names_of_schedulers_become_names_of_files() -> None:
     assert file_name("pass-through") == "pass-through"
-    assert file_name("some/where/own.py:Greedy") == "own.py-Greedy"
+    assert file_name("some/where/own.py:Greedy") == "some-where-own.py-Greedy"
+    assert file_name("learned:a/best.npz") != file_name("learned:b/best.npz")

@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.parquet import write_jobs, write_kernels
+from gpusched_env.experiments.comparison import Comparison, FrameOf
+from gpusched_env.experiments.report.save import write_parquet
 
 
 def test_jobs_of_all_seeds(comparison: Comparison, tmp_path: Path) -> None:
-    write_jobs(comparison, tmp_path / "jobs.parquet")
+    write_parquet(comparison.to_frame("jobs"), tmp_path / "jobs.parquet")
     table = pq.read_table(tmp_path / "jobs.parquet")
     assert table.num_rows == 2 * 3 * 2 * 4
     rows = [r for r in table.to_pylist() if (r["scheduler"], r["seed"], r["tenant"]) == ("eager", 2, "urgent")]
@@ -25,7 +25,7 @@ def test_jobs_of_all_seeds(comparison: Comparison, tmp_path: Path) -> None:
 
 
 def test_kernels_of_the_recorded_seed(comparison: Comparison, tmp_path: Path) -> None:
-    write_kernels(comparison, tmp_path / "kernels.parquet")
+    write_parquet(comparison.to_frame("kernels"), tmp_path / "kernels.parquet")
     rows = pq.read_table(tmp_path / "kernels.parquet").to_pylist()
     assert len(rows) == 2 * 8
     assert {r["seed"] for r in rows} == {0}
@@ -37,11 +37,9 @@ def test_kernels_of_the_recorded_seed(comparison: Comparison, tmp_path: Path) ->
     assert patient[3]["ended_us"] == 170.0
 
 
-@pytest.mark.parametrize("write", [write_jobs, write_kernels])
-def test_every_column_says_what_it_is(
-    comparison: Comparison, tmp_path: Path, write: Callable[[Comparison, Path], None]
-) -> None:
-    write(comparison, tmp_path / "x.parquet")
+@pytest.mark.parametrize("of", ["jobs", "kernels"])
+def test_every_column_says_what_it_is(comparison: Comparison, tmp_path: Path, of: FrameOf) -> None:
+    write_parquet(comparison.to_frame(of), tmp_path / "x.parquet")
     for field in pq.read_schema(tmp_path / "x.parquet"):
         assert field.metadata[b"description"]
         if field.name.endswith("_us"):
@@ -50,7 +48,7 @@ def test_every_column_says_what_it_is(
 
 def test_without_completed_jobs_the_columns_remain(run_fake: Callable[..., Comparison], tmp_path: Path) -> None:
     comparison = run_fake("IdleDevice")
-    write_jobs(comparison, tmp_path / "jobs.parquet")
+    write_parquet(comparison.to_frame("jobs"), tmp_path / "jobs.parquet")
     table = pq.read_table(tmp_path / "jobs.parquet")
     assert table.num_rows == 0
     assert "turnaround_us" in table.column_names

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
-from gpusched_env.experiments import perfetto_trace
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.perfetto_trace import write_trace
+from gpusched_env.experiments.report import perfetto
+from gpusched_env.experiments.report.perfetto import write_trace
 
 
 class Events:
@@ -99,7 +99,7 @@ def test_counters_and_commands(comparison: Comparison, write: Write) -> None:
 
 
 def test_a_long_trace_is_cut_and_says_so(comparison: Comparison, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(perfetto_trace, "MAX_KERNELS", 4)
+    monkeypatch.setattr(perfetto, "MAX_KERNELS", 4)
     events = write(comparison, "patient")
     # The fifth kernel starts at 210 us of 400.
     assert events.root == "Toy, patient, seed 0 (first 0.2 ms of 0.4 ms)"

@@ -13,7 +13,7 @@ from gpusched_env.baselines.mps import Mps
 from gpusched_env.baselines.registry import honest_names
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
-from gpusched_env.experiments.plugins import (
+from gpusched_env.experiments.lib.names import (
     check_scheduler,
     default_schedulers,
     describe_scheduler,

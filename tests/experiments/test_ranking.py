@@ -12,12 +12,11 @@ import yaml
 
 from gpusched_env.agents import shipped
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.statistics import interquartile_mean, standings
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell
-from gpusched_env.experiments.ranking.page import markdown, reference_of
+from gpusched_env.experiments.ranking.page import markdown
 from gpusched_env.experiments.ranking.result import Ranking, device_difference, encode_ranking, read_ranking
-from gpusched_env.experiments.ranking.run import run_ranking
-from gpusched_env.experiments.ranking.statistics import interquartile_mean, standings
-from gpusched_env.experiments.workers import Report
+from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.made_up import made_up, written
 
@@ -52,13 +51,13 @@ def test_intervals_are_over_the_same_seeds() -> None:
 
 
 def test_interquartile_mean() -> None:
-    assert interquartile_mean(np.array([[1.0, 2.0, 3.0, 100.0], [4.0, 5.0, -50.0, 6.0]])) == pytest.approx(3.5)
-    assert interquartile_mean(np.array([[7.0]])) == 7.0
+    assert interquartile_mean(np.array([1.0, 2.0, 3.0, 100.0, 4.0, 5.0, -50.0, 6.0])) == pytest.approx(3.5)
+    assert interquartile_mean(np.array([[7.0], [8.0]])).tolist() == [7.0, 8.0]
 
 
 def toy(path: Path, seeds: int, **options: object) -> Ranking:
     schedulers = ["pass-through", "sjf", "random"]
-    return run_ranking(["Toy"], schedulers, range(seeds), path, workers=1, **options)  # type: ignore[arg-type]
+    return rank(["Toy"], schedulers, range(seeds), path, workers=1, **options)  # type: ignore[arg-type]
 
 
 def test_both_devices_and_a_resumed_file(tmp_path: Path) -> None:
@@ -74,7 +73,7 @@ def test_both_devices_and_a_resumed_file(tmp_path: Path) -> None:
     assert read_ranking(path).episodes == ranking.episodes
     assert before != path.read_bytes()
     page = markdown([ranking])
-    assert reference_of(ranking, "Toy") == "sjf"
+    assert ranking.reference("Toy") == "sjf"
     assert "Devices compiled and reference: the same order, costs of every episode" in page
     assert "gpusched rank Toy --schedulers pass-through,sjf,random --seeds 2 --seed 0" in page
     assert "| sjf | 1.14 [1.14, 1.14] |" in page
@@ -105,7 +104,7 @@ def test_a_file_without_a_bound_gets_one(tmp_path: Path) -> None:
 def test_energy_has_no_bound(tmp_path: Path) -> None:
     scenario = load_scenario("Toy", reward={"turnaround": 1.0, "energy": 0.1})
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(msgspec.to_builtins(scenario)))
-    ranking = run_ranking([str(tmp_path / "own.yaml")], ["sjf"], [0], tmp_path / "ranking.json", workers=1)
+    ranking = rank([str(tmp_path / "own.yaml")], ["sjf"], [0], tmp_path / "ranking.json", workers=1)
     assert ranking.complete
     assert ranking.bounded == []
 
@@ -116,20 +115,20 @@ def test_another_agent_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ran: list[str] = []
     run_cell = RunCell.__call__
 
-    def noting(self: RunCell, cell: Cell, report: Report) -> EpisodeCost:
+    def noting(self: RunCell, cell: Cell) -> EpisodeCost:
         ran.append(cell.scheduler)
-        return run_cell(self, cell, report)
+        return run_cell(self, cell)
 
     monkeypatch.setattr(RunCell, "__call__", noting)
     policy = written(made_up("Toy"), tmp_path / "Toy.npz")
     agents = ["sjf", "learned"]
-    first = run_ranking(["Toy"], agents, [0], path, workers=1)
+    first = rank(["Toy"], agents, [0], path, workers=1)
     assert first.policies == {"Toy": {"learned": hashlib.sha256(policy.read_bytes()).hexdigest()}}
     assert ran == ["sjf", "learned", "alone"]
-    run_ranking(["Toy"], agents, [0], path, workers=1, resume=True)
+    rank(["Toy"], agents, [0], path, workers=1, resume=True)
     assert ran == ["sjf", "learned", "alone"], "all was there"
     written(made_up("Toy", timesteps=2000), policy)
-    run_ranking(["Toy"], agents, [0], path, workers=1, resume=True)
+    rank(["Toy"], agents, [0], path, workers=1, resume=True)
     assert ran == ["sjf", "learned", "alone", "learned"]
 
 
@@ -156,7 +155,7 @@ def test_a_page_needs_every_episode(tmp_path: Path) -> None:
 def test_held_out_workloads_on_another_gpu(tmp_path: Path) -> None:
     path = tmp_path / "ranking.json"
     options = {"workloads": "held_out", "gpu": "h200-sxm", "workers": 1}
-    ranking = run_ranking(["InferenceBesideTraining"], ["pass-through"], [0], path, **options)  # type: ignore[arg-type]
+    ranking = rank(["InferenceBesideTraining"], ["pass-through"], [0], path, **options)  # type: ignore[arg-type]
     assert ranking.variants == {"InferenceBesideTraining": [f"InferenceBesideTraining-held_out-{i}" for i in range(3)]}
     assert "InferenceBesideTraining, held-out workloads, h200-sxm" in markdown([ranking])
 
@@ -172,7 +171,7 @@ def test_held_out_workloads_on_another_gpu(tmp_path: Path) -> None:
 def test_refusals_write_nothing(tmp_path: Path, scenario: str, options: dict[str, object], message: str) -> None:
     path = tmp_path / "ranking.json"
     with pytest.raises(InputError, match=message):
-        run_ranking([scenario], ["sjf"], [0], path, **options)  # type: ignore[arg-type]
+        rank([scenario], ["sjf"], [0], path, **options)  # type: ignore[arg-type]
     assert not path.exists()
     path.write_text("{}")
     with pytest.raises(InputError, match="not a ranking"):
@@ -181,11 +180,11 @@ def test_refusals_write_nothing(tmp_path: Path, scenario: str, options: dict[str
 
 def test_who_is_told_the_truth_is_marked_and_no_reference(tmp_path: Path) -> None:
     path = tmp_path / "ranking.json"
-    ranking = run_ranking(["Toy"], ["fifo", "sjf-clairvoyant"], [0], path, workers=1)
+    ranking = rank(["Toy"], ["fifo", "sjf-clairvoyant"], [0], path, workers=1)
     assert read_ranking(path).clairvoyant == ["sjf-clairvoyant"]
     costs = ranking.costs("Toy", "compiled")
     assert costs["sjf-clairvoyant"] < costs["fifo"]
-    assert reference_of(ranking, "Toy") == "fifo"
+    assert ranking.reference("Toy") == "fifo"
     page = markdown([ranking])
     assert "| sjf-clairvoyant* |" in page
     assert "* clairvoyant: is told the truth" in page

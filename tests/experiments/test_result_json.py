@@ -8,12 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.result_json import encode_result, result_dict
+from gpusched_env.experiments.lib.files import encoded
+from gpusched_env.experiments.report.result import result_dict
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 
 
 def test_it_holds_figures_intervals_and_everything_to_repeat_the_run(comparison: Comparison) -> None:
-    result = json.loads(encode_result(result_dict(comparison)))
+    result = json.loads(encoded(result_dict(comparison)))
     assert result["schema"] == "gpusched-comparison/1"
     assert result["interrupted"] is False
     assert result["seeds"] == [0, 1, 2]
@@ -34,12 +35,12 @@ def test_it_holds_figures_intervals_and_everything_to_repeat_the_run(comparison:
 def test_the_scenario_reads_back(comparison: Comparison) -> None:
     import msgspec
 
-    result = json.loads(encode_result(result_dict(comparison)))
+    result = json.loads(encoded(result_dict(comparison)))
     assert msgspec.convert(result["scenario"], Scenario) == load_scenario("Toy")
 
 
 def test_undefined_figures_are_null(run_fake: Callable[..., Comparison]) -> None:
-    text = encode_result(result_dict(run_fake("IdleDevice", record="jobs"))).decode()
+    text = encoded(result_dict(run_fake("IdleDevice", record="jobs"))).decode()
     result = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert result["schedulers"]["eager"]["figures"]["antt"] == {"mean": None, "low": None, "high": None, "seeds": 0}
 

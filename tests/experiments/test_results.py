@@ -12,8 +12,8 @@ import pytest
 from gpusched_env.agents import shipped
 from gpusched_env.agents.manifest import read_manifest
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.bootstrap import Interval
 from gpusched_env.experiments.cli import main
+from gpusched_env.experiments.lib.statistics import Interval
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking
 from gpusched_env.experiments.results.page import page

@@ -18,7 +18,7 @@ import yaml
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.experiments.cli import main
-from gpusched_env.experiments.plugins import new_scheduler
+from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.metrics import episode_metrics

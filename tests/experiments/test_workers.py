@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import math
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -15,26 +15,21 @@ from types import ModuleType
 
 import pytest
 
-from gpusched_env.errors import GpuschedError, InputError
-from gpusched_env.experiments.workers import run_tasks
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.workers import Shared, run_all, run_tasks
 
 TASKS = """
 import os, pathlib, time
 
-class OddError(Exception):
-    def __init__(self, one, two):
-        super().__init__(one + two)
-
-def square(argument, report):
-    report(0.5)
+def square(argument):
     return argument * argument
 
-def note_and_sleep(argument, report):
+def note_and_sleep(argument):
     pathlib.Path(argument).write_text(str(os.getpid()))
     time.sleep(3600)
 
-def fail(argument, report):
-    raise OddError("cannot be ", "pickled")
+def fail(argument):
+    raise ValueError(f"no luck with {argument}")
 """
 
 
@@ -53,16 +48,33 @@ def test_every_argument_has_its_result(tasks: ModuleType, workers: int) -> None:
     assert sorted(run_tasks(tasks.square, range(6), workers)) == [(i, i * i) for i in range(6)]
 
 
-def test_progress_is_passed_on_in_process(tasks: ModuleType) -> None:
+def test_a_task_of_a_notebook_is_sent_along() -> None:
+    factor = 3
+    assert sorted(run_tasks(lambda argument: factor * argument, range(4), 2)) == [(i, 3 * i) for i in range(4)]
+
+
+def test_results_come_in_the_order_of_arguments(tasks: ModuleType) -> None:
     seen: list[tuple[int, float]] = []
-    list(run_tasks(tasks.square, [3], 1, lambda index, share: seen.append((index, share))))
-    assert seen == [(0, 0.5)]
+    found = run_all(tasks.square, range(4), 2, lambda finished, share: seen.append((finished, share)))
+    assert found == [0, 1, 4, 9]
+    assert seen == [(1, 0.25), (2, 0.5), (3, 0.75), (4, 1.0)]
 
 
-def test_an_error_that_does_not_pickle_still_arrives(tasks: ModuleType) -> None:
-    with pytest.raises(GpuschedError, match="OddError: cannot be pickled") as caught:
+def test_what_tasks_share_is_made_once_a_process() -> None:
+    made = []
+    shared = Shared({"a": 1})
+    for _ in range(3):
+        assert shared.make(lambda key, made=made: made.append(key) or len(made), "a") >= 1  # type: ignore[misc]
+    copy = pickle.loads(pickle.dumps(shared))
+    assert copy.value == {"a": 1}
+    assert pickle.loads(pickle.dumps(shared)) is copy, "unpacked once"
+    assert pickle.loads(pickle.dumps(Shared({"a": 1}))) is not copy, "another call's"
+
+
+def test_an_error_arrives_with_its_cause(tasks: ModuleType) -> None:
+    with pytest.raises(ValueError, match="no luck with 1"):
         list(run_tasks(tasks.fail, [1, 2], 2))
-    assert any("pool_tasks.py" in note for note in caught.value.__notes__)
+    assert sorted(run_tasks(tasks.square, range(3), 2)) == [(0, 0), (1, 1), (2, 4)], "the next tasks have workers"
 
 
 def test_stopping_early_ends_the_processes(tasks: ModuleType, tmp_path: Path) -> None:
@@ -85,5 +97,6 @@ def test_stopping_early_ends_the_processes(tasks: ModuleType, tmp_path: Path) ->
 
 
 def test_what_cannot_be_sent_is_refused() -> None:
+    lock = threading.Lock()
     with pytest.raises(InputError, match="use one worker"):
-        list(run_tasks(lambda argument, report: math.nan, [1, 2], 2))
+        list(run_tasks(lambda argument: lock, [1, 2], 2))

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpusched_env.display.table import Table, printed
 from gpusched_env.experiments.reproduce.concurrency import on_hardware, setting
 from gpusched_env.experiments.reproduce.concurrency.model_pairs import LIMIT, Side
 from gpusched_env.experiments.reproduce.concurrency.observations import Finding, percent
 from gpusched_env.experiments.reproduce.concurrency.published import Compared
 from gpusched_env.experiments.reproduce.concurrency.reproduction import Reproduction
 from gpusched_env.experiments.reproduce.concurrency.runs import PAPERS, Runs, Setting
-from gpusched_env.experiments.reproduce.terminal import plain_tables
-from gpusched_env.experiments.validate.tables import Plain, markdown_table
 
 VERDICTS = {True: "holds", False: "contradicted", None: "not scored"}
 NONE = "–"
 
 
-def observations_table(found: list[Finding]) -> Plain:
+def observations_table(found: list[Finding]) -> Table:
     """The numbered observations."""
     rows = [
         (
@@ -29,10 +28,10 @@ def observations_table(found: list[Finding]) -> Plain:
         )
         for f in found
     ]
-    return Plain("Observations", ("", "claim", "verdict", "settings", "figures"), rows)
+    return Table("Observations", ("", "claim", "verdict", "settings", "figures"), rows)
 
 
-def published_table(rows: list[Compared]) -> Plain:
+def published_table(rows: list[Compared]) -> Table:
     """Published figures beside ours."""
     cells = [
         (
@@ -44,10 +43,10 @@ def published_table(rows: list[Compared]) -> Plain:
         )
         for row in rows
     ]
-    return Plain("Published figures", ("figure", "published", "simulated", "difference", "remark"), cells)
+    return Table("Published figures", ("figure", "published", "simulated", "difference", "remark"), cells)
 
 
-def mechanisms_table(runs: Runs, where: Setting) -> Plain:
+def mechanisms_table(runs: Runs, where: Setting) -> Table:
     """Every mechanism in one setting."""
     rows = []
     for name in setting.MECHANISMS:
@@ -67,10 +66,10 @@ def mechanisms_table(runs: Runs, where: Setting) -> Plain:
             )
         )
     heads = ("mechanism", "mean ms", "added", "p99 ms", "dev/mean", "training", "progress", "SMs", "saves")
-    return Plain(f"{where}: alone {runs.alone(where).turnaround_us / 1e3:.2f} ms", heads, rows)
+    return Table(f"{where}: alone {runs.alone(where).turnaround_us / 1e3:.2f} ms", heads, rows)
 
 
-def hardware_table() -> Plain:
+def hardware_table() -> Table:
     """The mechanisms as recorded on an H100."""
     rows = []
     for mine in on_hardware.recorded():
@@ -79,10 +78,10 @@ def hardware_table() -> Plain:
         rows.append((mine.inference, mine.form, str(mine.batch), f"{mine.alone_us / 1e3:.2f}", *slowed, *longer))
     training = (f"training, {mode}" for mode in on_hardware.MODES[:-1])
     heads = ("inference", "launches", "batch", "alone ms", *on_hardware.MODES, *training)
-    return Plain("The mechanisms on a real H100", heads, rows)
+    return Table("The mechanisms on a real H100", heads, rows)
 
 
-def sides_table(found: list[Side]) -> Plain:
+def sides_table(found: list[Side]) -> Table:
     """Recorded pairs, side by side."""
     rows = [
         (
@@ -98,31 +97,30 @@ def sides_table(found: list[Side]) -> Plain:
         for s in found
     ]
     heads = ("pair", "mode", "side", "simulated", "recorded", "error", f"within {LIMIT:.0%}", "remark")
-    return Plain("Recorded pairs of networks", heads, rows)
+    return Table("Recorded pairs of networks", heads, rows)
 
 
-def modes_table(found: list[Side]) -> Plain:
+def modes_table(found: list[Side]) -> Table:
     """How many sides are within the limit, by launch mode."""
     rows = []
     for mode, side in sorted({(s.mode, s.side) for s in found}, reverse=True):
         own = [s for s in found if (s.mode, s.side) == (mode, side)]
         held = sum(s.holds for s in own)
         rows.append((f"{mode}, {side}", f"{held} of {len(own)}", f"{max(abs(s.error) for s in own):.1%}"))
-    return Plain("Sides within the limit", ("mode", "within", "largest error"), rows)
+    return Table("Sides within the limit", ("mode", "within", "largest error"), rows)
 
 
 def terminal(result: Reproduction) -> Any:
     """What the command prints: the paper's setting, all verdicts, and the sides beyond the limit."""
-    styles = {"holds": "green", "contradicted": "red", "off": "red", "not scored": "dim"}
     beyond = sides_table([s for s in result.sides if not s.holds])
     plains = [
         *(mechanisms_table(result.runs, where) for where in result.runs.settings if where.arrivals == "sequential"),
         observations_table(result.findings),
         published_table(result.published),
         modes_table(result.sides),
-        Plain("Sides beyond the limit", beyond.heads, beyond.rows),
+        Table("Sides beyond the limit", beyond.heads, beyond.rows),
     ]
-    return plain_tables(plains, styles)
+    return printed(plains)
 
 
 def markdown(result: Reproduction) -> str:
@@ -137,16 +135,16 @@ def markdown(result: Reproduction) -> str:
         "",
     ]
     for plain in (observations_table(result.findings), published_table(result.published)):
-        lines += [f"## {plain.title}", "", markdown_table(plain)]
+        lines += [f"## {plain.title}", "", plain.markdown()]
     hardware = hardware_table()
     lines += [f"## {hardware.title}", "", _paragraph(on_hardware.__doc__), ""]
-    lines += ["Turnaround of requests and time of a training step, each over that alone.", "", markdown_table(hardware)]
+    lines += ["Turnaround of requests and time of a training step, each over that alone.", "", hardware.markdown()]
     lines += ["## Runs", ""]
     for where in result.runs.settings:
         plain = mechanisms_table(result.runs, where)
-        lines += [f"### {plain.title}", "", markdown_table(plain)]
+        lines += [f"### {plain.title}", "", plain.markdown()]
     modes, every = modes_table(result.sides), sides_table(result.sides)
-    lines += [f"## {modes.title}", "", markdown_table(modes), f"## {every.title}", "", markdown_table(every)]
+    lines += [f"## {modes.title}", "", modes.markdown(), f"## {every.title}", "", every.markdown()]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gpusched_env import __version__
+from gpusched_env.experiments.lib.workers import run_tasks
 from gpusched_env.experiments.reproduce.concurrency.model_pairs import LIMIT, Side, sides
 from gpusched_env.experiments.reproduce.concurrency.observations import Finding, findings
 from gpusched_env.experiments.reproduce.concurrency.published import Compared, compared
 from gpusched_env.experiments.reproduce.concurrency.runs import PAPERS, Runs
 from gpusched_env.experiments.reproduce.concurrency.setting import Cell, all_cells
 from gpusched_env.experiments.reproduce.concurrency.simulate import Figures, Simulate
-from gpusched_env.experiments.workers import run_tasks
 
 SCHEMA = "gpusched-concurrency/1"
 HORIZON_US = 500_000.0
@@ -36,7 +36,7 @@ class Reproduction:
         return all(f.holds is not False for f in self.findings) and all(s.holds for s in self.sides)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Table values, for JSON."""
         scored = [f for f in self.findings if f.holds is not None]
         return {
             "schema": SCHEMA,

@@ -66,7 +66,7 @@ class Runs:
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """Plain records, one a run, NaN as ``None``."""
+        """Table records, one a run, NaN as ``None``."""
         rows = []
         for cell, figures in self.figures.items():
             row: dict[str, Any] = {**asdict(cell), **asdict(figures)}

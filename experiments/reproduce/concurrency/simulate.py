@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.experiments.plugins import new_device
+from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.experiments.reproduce.concurrency.setting import ALONE, Cell, problem_of, scheduler_of
-from gpusched_env.experiments.workers import Report
 from gpusched_env.hardware.timing import save_us, state_bytes
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.session import Episode, run_episode
@@ -57,7 +56,7 @@ class Simulate:
     horizon_us: float
     device: str
 
-    def __call__(self, cell: Cell, report: Report) -> Figures:
+    def __call__(self, cell: Cell) -> Figures:
         problem = problem_of(cell, self.horizon_us)
         episode = run_episode(
             scheduler_of(cell),
@@ -65,7 +64,6 @@ class Simulate:
             new_device(self.device),
             SEED,
             record="kernels",
-            on_progress=lambda time_us: report(min(1.0, time_us / self.horizon_us)),
         )
         return figures(episode, cell)
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from gpusched_env.display.table import Table, printed
 from gpusched_env.experiments.reproduce.fikit import setting
 from gpusched_env.experiments.reproduce.fikit.drivers import drivers, outsiders
 from gpusched_env.experiments.reproduce.fikit.headline import MOST_ABOVE, OVERHEAD, distribution
 from gpusched_env.experiments.reproduce.fikit.pairs import Pair
 from gpusched_env.experiments.reproduce.fikit.reproduction import Reproduction
 from gpusched_env.experiments.reproduce.fikit.setting import GPU
-from gpusched_env.experiments.reproduce.terminal import plain_tables
-from gpusched_env.experiments.validate.tables import Plain, markdown_table
 from gpusched_env.hardware.specs import load_gpu
 
 NONE = "–"
 PREMISE = "waits in mid-network beside a busy GPU"
 
 
-def headline_table(result: Reproduction) -> Plain:
+def headline_table(result: Reproduction) -> Table:
     """The paper's figures beside ours."""
     rows = []
     for target in result.targets:
@@ -28,10 +27,10 @@ def headline_table(result: Reproduction) -> Plain:
         verdict = "holds" if target.holds else "off"
         rows.append((target.what, published, f"{target.ours:.3g}", difference, verdict, target.note))
     heads = ("figure", "published", "ours", "difference", "verdict", "at")
-    return Plain(f"Headline figures, {GPU}", heads, rows)
+    return Table(f"Headline figures, {GPU}", heads, rows)
 
 
-def distribution_table(result: Reproduction) -> Plain:
+def distribution_table(result: Reproduction) -> Table:
     """How the speed-ups are distributed: all pairs, and those of the paper's premise, on each GPU."""
     rows = []
     for gpu in result.gpus:
@@ -51,10 +50,10 @@ def distribution_table(result: Reproduction) -> Plain:
             )
             rows.append((gpu, what, *cells))
     heads = ("GPU", "", "pairs", "least", "quarter", "median", "3 quarters", "most")
-    return Plain("High-priority speed-up", (*heads, f"> {MOST_ABOVE}", "in range", "FIKIT / alone"), rows)
+    return Table("High-priority speed-up", (*heads, f"> {MOST_ABOVE}", "in range", "FIKIT / alone"), rows)
 
 
-def modes_table(result: Reproduction) -> Plain:
+def modes_table(result: Reproduction) -> Table:
     """What else was run: the median over all pairs."""
     runs = result.runs
     rows = []
@@ -81,10 +80,10 @@ def modes_table(result: Reproduction) -> Plain:
                     f"{statistics.median(ratios):.2f}",
                 )
             )
-    return Plain("Other modes", ("GPU", "completion time", ""), rows)
+    return Table("Other modes", ("GPU", "completion time", ""), rows)
 
 
-def networks_table(result: Reproduction, gpu: str) -> Plain:
+def networks_table(result: Reproduction, gpu: str) -> Table:
     """The services by themselves."""
     rows = [
         (
@@ -100,10 +99,10 @@ def networks_table(result: Reproduction, gpu: str) -> Plain:
         for n in result.runs.networks(gpu)
     ]
     heads = ("network", "alone ms", "kernels", "waits", "per ms", "gaps", "overhead", "measuring")
-    return Plain(f"Networks alone, {gpu}", heads, rows)
+    return Table(f"Networks alone, {gpu}", heads, rows)
 
 
-def drivers_table(result: Reproduction) -> Plain:
+def drivers_table(result: Reproduction) -> Table:
     """Rank correlations of the speed-up, on each GPU."""
     found = {gpu: drivers(result.runs.pairs(gpu)) for gpu in result.gpus}
     rows = []
@@ -111,14 +110,14 @@ def drivers_table(result: Reproduction) -> Plain:
         cells = [text for driver in row for text in (f"{driver.overall:+.2f}", f"{driver.partner_fixed:+.2f}")]
         rows.append((f"{row[0].side} priority", row[0].feature, *cells))
     heads = [text for gpu in found for text in (gpu, "partner fixed")]
-    return Plain("What the speed-up goes with (rank correlation)", ("of", "property", *heads), rows)
+    return Table("What the speed-up goes with (rank correlation)", ("of", "property", *heads), rows)
 
 
-def slices_table(result: Reproduction) -> Plain:
+def slices_table(result: Reproduction) -> Table:
     """Speed-ups under other time slices."""
     found = result.runs.by_slice(GPU)
     if not found:
-        return Plain("Time slice", ("slice ms", "median"), [])
+        return Table("Time slice", ("slice ms", "median"), [])
     pairs = {(p.high.name, p.low.name): p for p in result.runs.pairs(GPU)}
     found[load_gpu(GPU).timing.slice_us] = {names: pair.speedup for names, pair in pairs.items()}
     rows = []
@@ -131,50 +130,50 @@ def slices_table(result: Reproduction) -> Plain:
                 shares = (f"{share:.0%}" for share in (d.above, d.inside))
                 rows.append((f"{slice_us / 1e3:g}", what, str(d.pairs), *spread, *shares))
     heads = ("slice ms", "", "pairs", "least", "median", "most", f"> {MOST_ABOVE}", "in range")
-    return Plain("Time slice", heads, rows)
+    return Table("Time slice", heads, rows)
 
 
-def outside_table(result: Reproduction, gpu: str) -> Plain:
+def outside_table(result: Reproduction, gpu: str) -> Table:
     """Pairs outside the published range, and why."""
     rows = [(o.high, o.low, f"{o.speedup:.2f}", o.reason) for o in outsiders(result.runs.pairs(gpu))]
-    return Plain(f"Pairs outside the published range, {gpu}", ("high", "low", "speed-up", "why"), rows)
+    return Table(f"Pairs outside the published range, {gpu}", ("high", "low", "speed-up", "why"), rows)
 
 
-def matrix_table(result: Reproduction, gpu: str) -> Plain:
+def matrix_table(result: Reproduction, gpu: str) -> Table:
     """Every speed-up: a row a high-priority network."""
     by_name = {(pair.high.name, pair.low.name): pair.speedup for pair in result.runs.pairs(gpu)}
     names = [n.name for n in result.runs.networks(gpu)]
     rows = [
         (high, *(f"{by_name[high, low]:.2f}" if (high, low) in by_name else NONE for low in names)) for high in names
     ]
-    return Plain(f"Speed-up of every pair, {gpu}", ("high \\ low", *names), rows)
+    return Table(f"Speed-up of every pair, {gpu}", ("high \\ low", *names), rows)
 
 
-def losses_table(result: Reproduction) -> Plain:
+def losses_table(result: Reproduction) -> Table:
     """Wrong profiles."""
     rows = [(loss.case, f"{loss.high:.3f}", f"{loss.low:.2f}") for loss in result.losses]
-    return Plain("Wrong profiles", ("FIKIT knows", "high: time", "low: work in gaps"), rows)
+    return Table("Wrong profiles", ("FIKIT knows", "high: time", "low: work in gaps"), rows)
 
 
-def thresholds_table(result: Reproduction) -> Plain:
+def thresholds_table(result: Reproduction) -> Table:
     """Which gaps are worth filling."""
     rows = [
         (f"{t.epsilon_us:g}", *(text for i in (0, 1) for text in (f"{t.high[i]:.3f}", f"{t.low[i]:.1%}")))
         for t in result.thresholds
     ]
     heads = ("threshold us", "MPS: high / alone", "low in gaps", "processes: high / alone", "low in gaps")
-    return Plain("Threshold of gaps that are filled", heads, rows)
+    return Table("Threshold of gaps that are filled", heads, rows)
 
 
-def interception_table(result: Reproduction) -> Plain:
+def interception_table(result: Reproduction) -> Table:
     """How dear interception may be."""
     found = {gpu: result.runs.overheads(gpu) for gpu in result.gpus}
     costs = found[GPU]
     rows = [(f"{cost_us:g}", *(f"{found[gpu][cost_us]:.2%}" for gpu in found)) for cost_us in costs]
-    return Plain("Interception: largest overhead of a service alone", ("us a launch", *found), rows)
+    return Table("Interception: largest overhead of a service alone", ("us a launch", *found), rows)
 
 
-def sliced_table(result: Reproduction) -> Plain:
+def sliced_table(result: Reproduction) -> Table:
     """Default sharing as measured on an H100."""
     rows = []
     for pair in result.sliced:
@@ -182,7 +181,7 @@ def sliced_table(result: Reproduction) -> Plain:
         cells = [text for ours, theirs, error in sides for text in (f"{ours:.2f}", f"{theirs:.2f}", f"{error:+.0%}")]
         rows.append((" and ".join(pair.networks), *cells))
     heads = ("simulated", "recorded", "error") * 2
-    return Plain("Time slicing: slowdown of the first and of the second network", ("pair", *heads), rows)
+    return Table("Time slicing: slowdown of the first and of the second network", ("pair", *heads), rows)
 
 
 def terminal(result: Reproduction) -> Any:
@@ -200,7 +199,7 @@ def terminal(result: Reproduction) -> Any:
         distribution_table(result),
         headline_table(result),
     ]
-    return plain_tables(plains, {"holds": "green", "off": "red"})
+    return printed(plains)
 
 
 def markdown(result: Reproduction) -> str:
@@ -223,11 +222,11 @@ def markdown(result: Reproduction) -> str:
     shown += [interception_table(result), sliced_table(result)]
     for plain in shown:
         if plain.rows:
-            lines += [f"## {plain.title}", "", *_remark(plain, result), markdown_table(plain)]
+            lines += [f"## {plain.title}", "", *_remark(plain, result), plain.markdown()]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _remark(plain: Plain, result: Reproduction) -> list[str]:
+def _remark(plain: Table, result: Reproduction) -> list[str]:
     if plain.title.startswith("Time slicing"):
         median, worst = result.sliced_errors
         text = f"Relative errors: median {median:.0%}, largest {worst:.0%}. Recorded on an H100 with a slower host, to "

@@ -146,7 +146,7 @@ class Runs:
         return found
 
     def rows(self) -> list[dict[str, Any]]:
-        """Plain records, one a run, NaN as ``None``."""
+        """Table records, one a run, NaN as ``None``."""
         records = [{**asdict(cell), **asdict(outcome)} for cell, outcome in self.outcomes.items()]
         return [{key: None if value != value else value for key, value in record.items()} for record in records]
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpusched_env.baselines.registry import make_scheduler
-from gpusched_env.experiments.plugins import new_device
+from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.experiments.reproduce.fikit.setting import CONTINUOUS, DEFAULT, NETWORKS, RECORDED_ON
 from gpusched_env.experiments.reproduce.fikit.simulate import SEED, outcome
 from gpusched_env.experiments.reproduce.recordings import measurements, tenant
-from gpusched_env.experiments.workers import Report
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.session import run_episode
@@ -58,7 +57,7 @@ class RunSliced:
 
     device: str
 
-    def __call__(self, row: dict[str, Any], report: Report) -> Sliced:
+    def __call__(self, row: dict[str, Any]) -> Sliced:
         models, alone_us = [task["model"] for task in row["tasks"]], row["alone_us"]
         tenants = [tenant(model, iteration_us=us) for model, us in zip(models, alone_us, strict=True)]
         tenants[0]["jobs"] = math.ceil(LENGTH_US / alone_us[0])

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gpusched_env import __version__
+from gpusched_env.experiments.lib.workers import run_tasks
 from gpusched_env.experiments.reproduce.fikit.drivers import drivers, outsiders
 from gpusched_env.experiments.reproduce.fikit.headline import Target, distribution, targets
 from gpusched_env.experiments.reproduce.fikit.pairs import Pair, Runs
@@ -15,7 +16,6 @@ from gpusched_env.experiments.reproduce.fikit.recorded import RunSliced, Sliced,
 from gpusched_env.experiments.reproduce.fikit.setting import GPU, RECORDED_ON, Cell, all_cells
 from gpusched_env.experiments.reproduce.fikit.simulate import Simulate
 from gpusched_env.experiments.reproduce.fikit.trials import TRIALS, Loss, RunTrial, Threshold, losses, thresholds
-from gpusched_env.experiments.workers import Task, run_tasks
 
 SCHEMA = "gpusched-fikit/1"
 Progress = Callable[[int, float], None]
@@ -48,7 +48,7 @@ class Reproduction:
         return statistics.median(errors), max(errors)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Table values, for JSON."""
         return {
             "schema": SCHEMA,
             "version": __version__,
@@ -103,7 +103,7 @@ def reproduce(
     ``extras``: also what does not need ``cells``, wrong profiles and the recorded pairs.
     """
     cells = all_cells() if cells is None else list(cells)
-    jobs: list[tuple[Task, Sequence[Any]]] = [(Simulate(device), cells)]
+    jobs: list[tuple[Callable[[Any], Any], Sequence[Any]]] = [(Simulate(device), cells)]
     if extras:
         jobs += [(RunTrial(device), TRIALS), (RunSliced(device), recorded_pairs())]
     found = _run_all(jobs, workers, on_progress)
@@ -124,7 +124,9 @@ def run_count() -> int:
     return len(all_cells()) + len(TRIALS) + len(recorded_pairs())
 
 
-def _run_all(jobs: Sequence[tuple[Task, Sequence[Any]]], workers: int, on_progress: Progress | None) -> list[list[Any]]:
+def _run_all(
+    jobs: Sequence[tuple[Callable[[Any], Any], Sequence[Any]]], workers: int, on_progress: Progress | None
+) -> list[list[Any]]:
     """The results of every task on its arguments, in their order."""
     total = sum(len(arguments) for _, arguments in jobs)
     finished = 0

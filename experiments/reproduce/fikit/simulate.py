@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpusched_env.experiments.plugins import new_device
+from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.experiments.reproduce.fikit.setting import EXCLUSIVE, Cell, problem_of, scheduler_of
-from gpusched_env.experiments.workers import Report
 from gpusched_env.scheduling.session import Episode, run_episode
 
 SEED = 0
@@ -33,7 +32,7 @@ class Simulate:
 
     device: str
 
-    def __call__(self, cell: Cell, report: Report) -> Outcome:
+    def __call__(self, cell: Cell) -> Outcome:
         problem = problem_of(cell)
         episode = run_episode(scheduler_of(cell), problem, new_device(self.device), SEED, record="kernels")
         return outcome(episode, skip=int(cell.mode == EXCLUSIVE))

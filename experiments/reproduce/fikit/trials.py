@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from gpusched_env.baselines.profiles import measure_profiles
 from gpusched_env.baselines.registry import make_scheduler
-from gpusched_env.experiments.plugins import new_device
+from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.experiments.reproduce.fikit.setting import CONTINUOUS, RECORDED_ON, UNDER_MPS, Cell, problem_of
 from gpusched_env.experiments.reproduce.fikit.simulate import SEED, Outcome, outcome
-from gpusched_env.experiments.workers import Report
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import Contexts
 from gpusched_env.scheduling.scheduler import Scheduler
@@ -97,7 +96,7 @@ class RunTrial:
 
     device: str
 
-    def __call__(self, trial: Trial, report: Report) -> Outcome:
+    def __call__(self, trial: Trial) -> Outcome:
         problem = problem_of(Cell(RECORDED_ON, trial.high, trial.low, UNDER_MPS))
         device = new_device(self.device)
         if trial.case == MEASURED:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.episodes import Run
-from gpusched_env.experiments.window import interesting_window
+from gpusched_env.experiments.lib.episodes import Run
+from gpusched_env.experiments.report.window import interesting_window
 from gpusched_env.hardware.placement import sm_order
 
 MAX_KERNELS = 2_000
@@ -19,7 +19,7 @@ MAX_BARS = 12_000
 
 
 def timeline_data(comparison: Comparison) -> dict[str, Any]:
-    """Plain data, times in nanoseconds since the window's start.
+    """Table data, times in nanoseconds since the window's start.
 
     Keys: ``window_us``; ``tenants``, ``kernels`` (names), ``sms`` (how many); ``truncated``; ``schedulers``, each
     with ``name``, ``streams`` (rows of start, end, tenant, kernel name, job, blocks, threads) and ``sms`` (rows of

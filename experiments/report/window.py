@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gpusched_env.experiments.episodes import Run
+from gpusched_env.experiments.lib.episodes import Run
 
 KERNELS = 600
 """Kernels that the window should hold, about: enough to see a pattern, few enough to tell apart."""

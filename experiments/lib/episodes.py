@@ -1,4 +1,4 @@
-"""One episode of a comparison: what a worker process runs and sends back."""
+"""One episode of a comparison: what worker processes are told, do, and send back."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.errors import DeadlockError, IllegalCommand
-from gpusched_env.experiments.plugins import DeviceSource, SchedulerSource, new_device, new_scheduler
-from gpusched_env.experiments.workers import Report
+from gpusched_env.experiments.lib.names import DeviceSource, SchedulerSource
+from gpusched_env.experiments.lib.play import play
+from gpusched_env.experiments.lib.workers import Shared
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.metrics import Metrics, episode_metrics
-from gpusched_env.scheduling.session import run_episode
+from gpusched_env.scheduling.metrics import Metrics
 from gpusched_env.scheduling.timeline import Detail, Timeline
 
 
@@ -24,8 +23,10 @@ class EpisodeTask:
 
     name: str
     scheduler: SchedulerSource
+    problem: Shared[Problem]
+    device: DeviceSource
     seed: int
-    record: Detail
+    record: Detail = "jobs"
     window_us: tuple[float, float] | None = None
     """Stop at its end instead of at the scenario's horizon, and keep the blocks that run within it."""
 
@@ -44,34 +45,24 @@ class Run:
     wall_s: float
 
 
-def run_task(task: EpisodeTask, report: Report, *, problem: Problem, device: DeviceSource) -> Run:
-    """Run one episode.
+def run_task(task: EpisodeTask) -> Run:
+    """Run one episode: what worker processes do.
 
     Raises:
-        IllegalCommand, DeadlockError: with the scheduler and the seed named.
+        as :func:`~gpusched_env.experiments.lib.play.play`.
     """
+    problem = task.problem.value
     if task.window_us is not None:
         cut = msgspec.structs.replace(problem.scenario, horizon_us=task.window_us[1])
         problem = dataclasses.replace(problem, scenario=cut)
-    horizon_us = problem.scenario.horizon_us
-    try:
-        episode = run_episode(
-            new_scheduler(task.scheduler),
-            problem,
-            new_device(device),
-            task.seed,
-            record=task.record,
-            on_progress=lambda time_us: report(min(1.0, time_us / horizon_us)),
-        )
-    except (IllegalCommand, DeadlockError) as error:
-        raise type(error)(f"scheduler {task.name!r}, seed {task.seed}: {error}") from error
+    episode = play(task.scheduler, problem, task.seed, device=task.device, record=task.record, name=task.name)
     if task.window_us is not None:
         blocks = episode.timeline.blocks
         blocks.keep(blocks.column("ended_us") > task.window_us[0])
     return Run(
         scheduler=task.name,
         seed=task.seed,
-        metrics=episode_metrics(episode),
+        metrics=episode.metrics,
         jobs=episode.timeline.jobs.array,
         timeline=None if task.record == "jobs" else episode.timeline,
         wall_s=episode.wall_s,

@@ -15,7 +15,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, Track
 from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.episodes import Run
+from gpusched_env.experiments.lib.episodes import Run
 
 MAX_KERNELS = 50_000
 """A trace ends with this many kernels: some 10 MB, which viewers open at once."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from gpusched_env.experiments.compare import Progress as OnProgress
+from gpusched_env.experiments.lib.workers import Progress as OnProgress
 
 PIPE_COLUMNS = 120
 """Width of output that goes to a file or pipe."""

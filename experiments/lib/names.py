@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -34,6 +34,8 @@ LEARNED = "learned"
 """The shipped agent; with a colon and a path behind it, the agent of a file."""
 TRUST = "(trust=true)"
 """Behind the path of a ``.zip`` whose code may run."""
+MARK = "*"
+LEGEND = f"{MARK} clairvoyant: is told the truth that no scheduler can know, a bound for the others."
 
 
 def default_schedulers(scenario: Scenario) -> list[str]:
@@ -104,6 +106,16 @@ def describe_scheduler(source: SchedulerSource) -> str:
 def sees_truth(source: SchedulerSource) -> bool:
     """Whether a scheduler is told the truth; its name is marked wherever results are shown."""
     return not is_learned(source) and is_clairvoyant(new_scheduler(source))
+
+
+def marked(name: str, clairvoyant: Collection[str]) -> str:
+    """A scheduler's name as tables show it; ``clairvoyant``: names of those that are told the truth."""
+    return f"{name}{MARK}" if name in clairvoyant else name
+
+
+def legend(names: Iterable[str], clairvoyant: Collection[str]) -> str:
+    """What the mark means; empty if none of ``names`` has it."""
+    return LEGEND if any(name in clairvoyant for name in names) else ""
 
 
 def new_device(source: DeviceSource) -> Device:
@@ -183,7 +195,9 @@ def _load(reference: str) -> Any:
 
 
 def _load_file(path: Path, reference: str) -> Any:
-    name = f"gpusched_file_{path.stem}"
+    # An edited file is another module: worker processes and notebooks outlive an edit.
+    written = path.stat().st_mtime_ns if path.is_file() else 0
+    name = f"gpusched_file_{path.stem}_{written}"
     if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.resolve()):
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path.resolve())

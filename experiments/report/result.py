@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import platform
 from typing import Any
 
 import msgspec
 
-from gpusched_env.experiments.bootstrap import LEVEL, RESAMPLES, Interval
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.figures import GLOBAL_FIGURES, TENANT_FIGURES
+from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES
+from gpusched_env.experiments.lib.statistics import LEVEL, METHOD, RESAMPLES
 from gpusched_env.versions import versions
 
 SCHEMA = "gpusched-comparison/1"
@@ -19,8 +18,8 @@ SCHEMA = "gpusched-comparison/1"
 def result_dict(comparison: Comparison) -> dict[str, Any]:
     """The content of ``result.json``: plain values, undefined figures as ``None``.
 
-    Units are in the names; ``figures`` are means over seeds with 95 % bootstrap intervals, ``per_seed`` the
-    figures of every finished episode.
+    Units are in the names; ``figures`` are means over seeds (percentiles: of the jobs of all seeds together) with 95 %
+    bootstrap intervals, ``per_seed`` the figures of every finished episode.
     """
     seeds = list(comparison.seeds)
     return {
@@ -35,29 +34,24 @@ def result_dict(comparison: Comparison) -> dict[str, Any]:
         },
         "device": comparison.device,
         "seeds": seeds,
-        "intervals": {"level": LEVEL, "resamples": RESAMPLES, "method": "percentile bootstrap over seeds"},
+        "intervals": {"level": LEVEL, "resamples": RESAMPLES, "method": METHOD},
         "scenario": msgspec.to_builtins(comparison.problem.scenario),
         "gpu": msgspec.to_builtins(comparison.problem.gpu),
+        "remarks": comparison.remarks,
         "tenants": {p.tenant.name: {"alone_us": p.alone_us} for p in comparison.problem.programs},
         "window_us": comparison.window_us,
         "schedulers": {name: _scheduler(comparison, name) for name in comparison.schedulers},
     }
 
 
-def encode_result(result: dict[str, Any]) -> bytes:
-    """Indented JSON with a final newline."""
-    return msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n"
-
-
 def _scheduler(comparison: Comparison, name: str) -> dict[str, Any]:
     runs = comparison.of(name)
-    figures: dict[str, Any] = {f.key: _interval(comparison.interval(name, f)) for f in GLOBAL_FIGURES}
+    figures: dict[str, Any] = {f.key: comparison.interval(name, f.key).as_dict() for f in GLOBAL_FIGURES}
     figures["tenants"] = {
-        tenant: {f.key: _interval(comparison.interval(name, f, row)) for f in TENANT_FIGURES}
-        for row, tenant in enumerate(comparison.tenants)
+        tenant: {f.key: comparison.interval(name, f.key, tenant).as_dict() for f in TENANT_FIGURES}
+        for tenant in comparison.tenants
     }
-    cost = next(f for f in GLOBAL_FIGURES if f.key == "cost")
-    paired = comparison.against_first(name, cost)
+    paired = comparison.difference(name)
     return {
         "description": comparison.descriptions[name],
         "clairvoyant": name in comparison.clairvoyant,
@@ -65,13 +59,8 @@ def _scheduler(comparison: Comparison, name: str) -> dict[str, Any]:
         "figures": figures,
         "cost_difference": {
             "against": comparison.schedulers[0],
-            "difference": _interval(paired.difference),
-            "relative": _interval(paired.relative),
+            "difference": paired.difference.as_dict(),
+            "relative": paired.relative.as_dict(),
         },
         "per_seed": [{"seed": r.seed, "wall_s": round(r.wall_s, 4), **r.metrics.as_dict()} for r in runs],
     }
-
-
-def _interval(interval: Interval) -> dict[str, Any]:
-    mean = interval.mean if math.isfinite(interval.mean) else None
-    return {"mean": mean, "low": interval.low, "high": interval.high, "seeds": interval.seeds}

@@ -1,0 +1,240 @@
+"""Result files and folders: checked before the simulation, written aside, and moved into place when complete."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from gpusched_env.errors import InputError
+
+RESULT = "result.json"
+TRACE_SUFFIX = ".perfetto-trace"
+PARTIAL = ".partial"
+Content = bytes | str | dict[str, Any] | Callable[[], bytes | str | dict[str, Any]]
+"""Of a file: as it is, text, what becomes JSON, or what makes one of these."""
+
+
+class HasSchema(Protocol):
+    """A struct that says what it is."""
+
+    @property
+    def schema(self) -> str:
+        """Name and version of the file's format."""
+        ...
+
+
+T = TypeVar("T", bound=HasSchema)
+
+
+class ResultFolder:
+    """A folder for results that changes only when all of them are complete.
+
+    Use as a context manager around the simulation: entering creates a hidden sibling of ``path`` (and so
+    finds out whether it can be written), :meth:`publish` moves what lies there to ``path``, leaving
+    without it leaves everything as it was.
+
+    Raises:
+        InputError: ``path`` cannot be written, on entering or later.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.staging = path
+        """Where to write; valid within the context."""
+        self._cleanup = contextlib.ExitStack()
+
+    def __enter__(self) -> ResultFolder:
+        target = self.path.resolve()
+        with contextlib.ExitStack() as undo, _told("--out", self.path):
+            if target.exists() and not target.is_dir():
+                raise InputError(f"--out {self.path}: is a file; name a folder")
+            undo.enter_context(_parents(target))
+            if target.exists():
+                with tempfile.TemporaryFile(dir=target):
+                    pass
+            self.staging = Path(tempfile.mkdtemp(prefix=_hidden(target), suffix=PARTIAL, dir=target.parent))
+            undo.callback(shutil.rmtree, self.staging, ignore_errors=True)
+            self._cleanup = undo.pop_all()
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._cleanup.close()
+        if isinstance(error, OSError):
+            with _told("--out", self.path):
+                raise error
+
+    def publish(self) -> None:
+        """Move everything into place; ``result.json`` comes last, so a folder with it is complete.
+
+        Of an earlier result, the files of the same names and all traces are replaced; other files stay.
+        """
+        target = self.path.resolve()
+        os.chmod(self.staging, 0o777 & ~_umask())
+        if not target.exists():
+            os.replace(self.staging, target)
+            return
+        (target / RESULT).unlink(missing_ok=True)
+        for stale in target.glob(f"*{TRACE_SUFFIX}"):
+            stale.unlink()
+        for file in sorted(self.staging.iterdir(), key=lambda f: f.name == RESULT):
+            os.replace(file, target / file.name)
+
+
+@contextlib.contextmanager
+def result_file(path: Path, option: str) -> Iterator[Path]:
+    """A temporary sibling to write; it replaces ``path`` on leaving without an error, if it was written.
+
+    ``option`` is named in errors.
+
+    Raises:
+        InputError: ``path`` cannot be written, on entering or later.
+    """
+    with contextlib.ExitStack() as undo, _told(option, path):
+        if path.is_dir():
+            raise InputError(f"{option} {path}: is a folder; name a file")
+        target = path.resolve()
+        undo.enter_context(_parents(target))
+        handle, name = tempfile.mkstemp(prefix=_hidden(target), suffix=PARTIAL, dir=target.parent)
+        os.close(handle)
+        staging = Path(name)
+        undo.callback(staging.unlink, missing_ok=True)
+        yield staging
+        if staging.stat().st_size > 0:
+            os.chmod(staging, 0o666 & ~_umask())
+            os.replace(staging, target)
+
+
+@contextlib.contextmanager
+def writing(*targets: tuple[str, Path | None]) -> Iterator[Callable[[str, Content], None]]:
+    """Find out early whether result files can be written.
+
+    Args:
+        targets: options and the files that they name; ``None`` if the option was not given.
+
+    Yields:
+        what writes the files of an option, if it was given, when everything is done.
+
+    Raises:
+        InputError: a file cannot be written.
+    """
+    with contextlib.ExitStack() as stack:
+        files = [(name, stack.enter_context(result_file(path, name))) for name, path in targets if path is not None]
+
+        def write(option: str, content: Content) -> None:
+            for file in [staging for name, staging in files if name == option]:
+                made = content() if callable(content) else content
+                file.write_bytes(made if isinstance(made, bytes) else encoded(made))
+
+        yield write
+
+
+def write_file(path: Path, content: Content, option: str) -> None:
+    """Write one file at once.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    with writing((option, path)) as write:
+        write(option, content)
+
+
+def encoded(content: str | dict[str, Any]) -> bytes:
+    """Text as UTF-8, anything else as indented JSON with a final newline."""
+    if isinstance(content, str):
+        return content.encode()
+    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+
+
+def encode_rows(head: msgspec.Struct, rows: Sequence[msgspec.Struct]) -> bytes:
+    """JSON of ``head``, whose last field is an empty list, with ``rows`` in that, a line each.
+
+    Versions of such a file can be compared line by line.
+    """
+    lines = b",\n".join(msgspec.json.encode(row) for row in rows)
+    return msgspec.json.encode(head).removesuffix(b"[]}") + b"[\n" + lines + b"\n]}\n"
+
+
+def read_struct(path: Path, kind: type[T], schema: str, refusal: str, how: str) -> T:
+    """What :func:`encode_rows` wrote.
+
+    Args:
+        path: of the file.
+        kind: the struct that it holds.
+        schema: that it must name.
+        refusal: what to say of another file ("not a ranking").
+        how: what writes such a file.
+
+    Raises:
+        InputError: it cannot be read, or is none.
+    """
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=kind)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {refusal} ({error}); {how}") from error
+    if found.schema != schema:
+        raise InputError(f"{path}: schema {found.schema!r}, expected {schema!r}")
+    return found
+
+
+def file_name(scheduler: str) -> str:
+    """A scheduler's specification as part of a file name: ``path/own.py:Greedy`` becomes ``path-own.py-Greedy``."""
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in scheduler).strip("-.")
+
+
+@contextlib.contextmanager
+def _told(option: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        # The file at fault may be a temporary one, whose name would tell nothing: the reason is enough.
+        reason = "a file is in the way" if isinstance(error, FileExistsError) else error.strerror or str(error)
+        raise InputError(f"{option} {path}: cannot be written ({reason})") from error
+
+
+def _hidden(target: Path) -> str:
+    """How names of what is written for ``target`` begin; what dead processes left of it is removed."""
+    prefix, home = f".{target.name}.", f"{socket.gethostname()}-"
+    for stale in target.parent.glob(f"{prefix}{home}*{PARTIAL}"):
+        process = stale.name.removeprefix(prefix + home).partition(".")[0]
+        if process.isdigit() and not _alive(int(process)):
+            shutil.rmtree(stale, ignore_errors=True) if stale.is_dir() else stale.unlink(missing_ok=True)
+    return f"{prefix}{home}{os.getpid()}."
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+@contextlib.contextmanager
+def _parents(path: Path) -> Iterator[None]:
+    """Create the folders above ``path``; on leaving, those that were created and are still empty go again."""
+    missing = [folder for folder in path.parents if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        for folder in missing:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,40 @@
+"""Options that several commands have: each is declared once, with its help."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SCHEDULERS_HELP = (
+    "Names (gpusched schedulers), package.module:Name, file.py:Name or learned:PATH of a trained agent; options may "
+    "follow, as in 'mps(share=50),fifo'. Default: all that are registered, and the agent shipped for the scenario."
+)
+Scenario = Annotated[str, typer.Argument(metavar="SCENARIO", help="Name (gpusched scenarios), or a .yaml file.")]
+Scenarios = Annotated[list[str], typer.Argument(metavar="SCENARIO...", help="Names, or .yaml files.")]
+Schedulers = Annotated[str, typer.Option(metavar="A,B,...", help=SCHEDULERS_HELP)]
+Seeds = Annotated[int, typer.Option(min=1, help="Episodes of each scheduler.")]
+FirstSeed = Annotated[int, typer.Option(min=0, metavar="FIRST", help="First seed.")]
+Simulator = Annotated[str, typer.Option(help="compiled (fast) or reference (the readable one).")]
+Json = Annotated[Path | None, typer.Option(metavar="PATH", help="Write all figures there, as JSON.")]
+Docs = Annotated[Path | None, typer.Option(metavar="PATH", help="Write a Markdown page there.")]
+OutFolder = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the results.")]
+Gpu = Annotated[str | None, typer.Option(help="Another GPU: a name (gpusched gpus), or a .yaml file.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes. Default: one a CPU core.")]
+Trust = Annotated[bool, typer.Option("--trust", help="Run code in a .zip that no training of ours wrote.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Any field of the scenario, such as tenants.inference.arrivals.rate_per_s=200; may be repeated.",
+    ),
+]
+
+
+def command_line() -> str:
+    """How the program was called, for the record."""
+    return shlex.join(["gpusched", *sys.argv[1:]])

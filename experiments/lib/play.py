@@ -1,0 +1,62 @@
+"""One episode: whatever is simulated in an experiment is simulated by :func:`play`."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+import gpusched_env
+from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand
+from gpusched_env.experiments.lib.names import DeviceSource, SchedulerSource, new_device, new_scheduler
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling import session
+from gpusched_env.scheduling.session import Episode
+from gpusched_env.scheduling.timeline import Detail
+
+
+def play(
+    scheduler: SchedulerSource,
+    problem: Problem,
+    seed: int,
+    *,
+    device: DeviceSource = "compiled",
+    record: Detail = "jobs",
+    name: str | None = None,
+) -> Episode:
+    """Run one scheduler for one episode.
+
+    Args:
+        scheduler: a name, an object, or something that makes one.
+        problem: what it runs on.
+        seed: of arrivals and durations.
+        device: a device's name, or a factory.
+        record: what the timeline keeps.
+        name: what errors call the scheduler.
+
+    Raises:
+        InputError: unknown names.
+        IllegalCommand, DeadlockError: from the episode; names scheduler and seed.
+        GpuschedError: the scheduler is not of this package and failed; names scheduler, seed and line.
+    """
+    who = f"scheduler {name or scheduler!r}, seed {seed}"
+    made, behind = new_scheduler(scheduler), new_device(device)
+    try:
+        return session.run_episode(made, problem, behind, seed, record=record)
+    except (IllegalCommand, DeadlockError) as error:
+        raise type(error)(f"{who}: {error}") from error
+    except GpuschedError:
+        raise
+    except Exception as error:
+        place = _foreign_line(error)
+        if place is None:
+            raise
+        raise GpuschedError(f"{who}: {type(error).__name__}: {error} ({place})") from error
+
+
+def _foreign_line(error: Exception) -> str | None:
+    """The last line outside of this package that an error came through; ``None`` if there is none."""
+    home = str(Path(gpusched_env.__file__).resolve().parent)
+    folders = [home, *(str(Path(home, name).resolve()) for name in ("agents", "baselines", "experiments"))]
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [f for f in frames if not any(str(Path(f.filename).resolve()).startswith(folder) for folder in folders)]
+    return f"{Path(mine[-1].filename).name}, line {mine[-1].lineno}, in {mine[-1].name}" if mine else None

@@ -1,0 +1,209 @@
+"""Means over episodes, differences between schedulers and ranks, with bootstrap confidence intervals.
+
+Intervals are percentiles of bootstrap draws (Efron & Tibshirani 1993, chapter 13), by :func:`scipy.stats.bootstrap`.
+Schedulers that ran on the same seeds are drawn together, since equal seeds mean equal arrivals. Rankings follow
+Agarwal et al., *Deep Reinforcement Learning at the Edge of the Statistical Precipice* (NeurIPS 2021): interquartile
+mean, probability of improvement, and seeds drawn apart within each variant of a scenario.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import bootstrap
+
+Floats = NDArray[np.float64]
+LEVEL = 0.95
+"""Confidence level of every interval."""
+RESAMPLES = 2000
+"""Bootstrap draws behind every interval."""
+METHOD = "percentile bootstrap over seeds"
+FEW_SEEDS = 5
+"""Below so many seeds, an interval says little: percentiles of the draws are then too narrow by a third or more."""
+_RNG_SEED = 20080601
+"""Own seed, so that intervals depend on nothing but the values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure with its confidence interval."""
+
+    mean: float
+    """Or another figure; NaN without a value."""
+    low: float | None
+    high: float | None
+    """``None`` with fewer than two values: one episode says nothing about the spread."""
+    seeds: int
+    """Values that the figure is over (seeds that define it)."""
+
+    @property
+    def half_width(self) -> float | None:
+        """The longer arm of the interval."""
+        if self.low is None or self.high is None:
+            return None
+        return max(self.mean - self.low, self.high - self.mean)
+
+    def __str__(self) -> str:
+        return self.text("{:.4g}")
+
+    def text(self, form: str) -> str:
+        """The figure and its bounds in brackets, each as ``form`` says."""
+        value = form.format(self.mean)
+        if self.low is None or self.high is None:
+            return value
+        return f"{value} [{form.format(self.low)}, {form.format(self.high)}]"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        mean = self.mean if math.isfinite(self.mean) else None
+        return {"mean": mean, "low": self.low, "high": self.high, "seeds": self.seeds}
+
+
+def pooled_percentile(values: Sequence[Floats], percent: float) -> Interval:
+    """A percentile of all values together, with its interval over seeds, which are drawn as wholes.
+
+    Args:
+        values: of each seed, shape ``(jobs,)``; a seed without any counts as one.
+        percent: 0 to 100; the smallest value that this share of all does not exceed.
+    """
+    pooled = np.sort(np.concatenate([np.empty(0), *values]))
+    if len(pooled) == 0:
+        return Interval(math.nan, None, None, 0)
+    value = float(np.percentile(pooled, percent, method="inverted_cdf"))
+    if len(values) < 2:
+        return Interval(value, None, None, len(values))
+    # How many values of each seed are among the lowest k + 1 of all, shape (seeds, jobs).
+    below = np.stack([np.searchsorted(np.sort(own), pooled, side="right") for own in values])
+    picks = np.random.default_rng(_RNG_SEED).integers(0, len(values), (RESAMPLES, len(values)))
+    times = np.stack([np.bincount(row, minlength=len(values)) for row in np.unique(np.sort(picks, axis=1), axis=0)])
+    _, often = np.unique(np.sort(picks, axis=1), axis=0, return_counts=True)
+    needed = np.ceil(times @ below[:, -1] * (percent / 100.0) * (1.0 - 1e-12))
+    low, high = np.zeros(len(times), np.int64), np.full(len(times), len(pooled) - 1)
+    while np.any(low < high):
+        middle = (low + high) // 2
+        enough = np.einsum("ds,sd->d", times, below[:, middle]) >= needed
+        low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
+    drawn = np.repeat(pooled[low][times @ below[:, -1] > 0], often[times @ below[:, -1] > 0])
+    tail = 100.0 * (1.0 - LEVEL) / 2.0
+    bounds = np.percentile(drawn, (tail, 100.0 - tail), method="inverted_cdf")
+    return Interval(value, float(bounds[0]), float(bounds[1]), len(values))
+
+
+@dataclass(frozen=True, slots=True)
+class PairedDifference:
+    """How a figure differs from a baseline's on the same seeds."""
+
+    difference: Interval
+    """Mean of figure minus baseline."""
+    relative: Interval
+    """Mean of the figure over the baseline's mean, minus one; NaN if the baseline's mean is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One scheduler among others on the same episodes; lower costs are better."""
+
+    scheduler: str
+    mean: Interval
+    """Of the cost."""
+    iqm: Interval
+    """Interquartile mean of the cost: without the best and the worst quarter of the episodes."""
+    rank: Interval
+    """By mean cost, 1 is best; ``mean`` is the rank itself."""
+    against: Interval
+    """Relative difference of the mean cost from the reference scheduler's, on the same episodes."""
+    improvement: Interval
+    """Probability of a lower cost than the reference's on an episode; equal costs count half."""
+
+
+def mean_interval(values: Sequence[float]) -> Interval:
+    """The mean of ``values`` (one a seed; NaN entries are left out) and its 95 % interval."""
+    finite = np.array([v for v in values if math.isfinite(v)])
+    if len(finite) == 0:
+        return Interval(math.nan, None, None, 0)
+    return _intervals(lambda own: own.mean(-1), [finite[None]])[0]
+
+
+def paired_difference(values: Sequence[float], baseline: Sequence[float]) -> PairedDifference:
+    """Compare ``values`` with ``baseline``, seed by seed (equal lengths; pairs with a NaN are left out)."""
+    pairs = [(v, b) for v, b in zip(values, baseline, strict=True) if math.isfinite(v) and math.isfinite(b)]
+    difference = mean_interval([v - b for v, b in pairs])
+    if not pairs or math.fsum(b for _, b in pairs) == 0.0:
+        return PairedDifference(difference, mean_interval([]))
+    relative = _intervals(lambda both: both.mean(-1) / both[1].mean(-1) - 1.0, [np.array(pairs).T])[0]
+    return PairedDifference(difference, relative)
+
+
+def standings(costs: Mapping[str, Floats], reference: str) -> list[Standing]:
+    """Every scheduler, best mean first.
+
+    Args:
+        costs: by scheduler, shape ``(variants, seeds)``, the same for all.
+        reference: the scheduler that others are compared with.
+    """
+    names = list(costs)
+    # A sample for each variant, of shape (schedulers, seeds): seeds are drawn within it, the same for all.
+    samples = list(np.stack([costs[name] for name in names], axis=1))
+    r = names.index(reference)
+
+    def pooled(figure: Callable[[Floats], Floats]) -> list[Interval]:
+        return _intervals(lambda *drawn: figure(np.concatenate(drawn, axis=-1)), samples)
+
+    figures = (
+        pooled(lambda own: own.mean(-1)),
+        pooled(interquartile_mean),
+        pooled(lambda own: _ranks(own.mean(-1))),
+        pooled(lambda own: own.mean(-1) / own[r].mean(-1) - 1.0),
+        pooled(lambda own: ((own < own[r]) + 0.5 * (own == own[r])).mean(-1)),
+    )
+    found = [Standing(name, *intervals) for name, *intervals in zip(names, *figures, strict=True)]
+    return sorted(found, key=lambda standing: standing.mean.mean)
+
+
+def interquartile_mean(values: Floats) -> Floats:
+    """Mean of the middle half along the last axis."""
+    ordered = np.sort(values, axis=-1)
+    cut = ordered.shape[-1] // 4
+    mean: Floats = ordered[..., cut : ordered.shape[-1] - cut].mean(-1)
+    return mean
+
+
+def _ranks(means: Floats) -> Floats:
+    """Rank along the first axis, 1 for the lowest; equal ones share the better rank."""
+    lower: Floats = (means[None] < means[:, None]).sum(1) + 1.0
+    return lower
+
+
+def _intervals(figure: Callable[..., Floats], samples: Sequence[Floats]) -> list[Interval]:
+    """A figure of every scheduler with its interval.
+
+    Args:
+        figure: takes samples of shape ``(schedulers, ..., seeds)``, gives shape ``(schedulers, ...)``.
+        samples: shape ``(schedulers, seeds)``; the seeds of each are drawn on their own.
+    """
+    values = figure(*samples)
+    episodes = sum(sample.shape[-1] for sample in samples)
+    if max(sample.shape[-1] for sample in samples) < 2:
+        return [Interval(float(value), None, None, episodes) for value in values]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        drawn = bootstrap(
+            samples,
+            lambda *resampled, axis: figure(*resampled),
+            n_resamples=RESAMPLES,
+            confidence_level=LEVEL,
+            method="percentile",
+            axis=-1,
+            vectorized=True,
+            rng=_RNG_SEED,
+        )
+    bounds = zip(values, drawn.confidence_interval.low, drawn.confidence_interval.high, strict=True)
+    return [Interval(float(value), _defined(low), _defined(high), episodes) for value, low, high in bounds]
+
+
+def _defined(bound: float) -> float | None:
+    return float(bound) if math.isfinite(bound) else None

@@ -1,0 +1,113 @@
+"""Tasks in worker processes, which are kept for the next tasks.
+
+Workers are fresh interpreters: they neither fork this process's threads nor import its ``__main__``, so that a
+comparison may be started from a notebook or from a script without a main guard, with schedulers that are defined
+there. An interrupt at the terminal reaches the parent alone, which keeps what is finished.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import signal
+import uuid
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import as_completed
+from typing import Any, Generic, TypeVar
+
+from loky import cpu_count, get_reusable_executor
+from loky.process_executor import TerminatedWorkerError
+
+from gpusched_env.errors import GpuschedError, InputError
+
+A = TypeVar("A")
+R = TypeVar("R")
+T = TypeVar("T")
+Progress = Callable[[int, float], None]
+"""Called with the number of what is finished and its share of all, 0 to 1."""
+
+
+class Shared(Generic[T]):
+    """A value that many tasks have: packed once, and unpacked once in each process."""
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+        self._number = uuid.uuid4().hex
+        """Keeps apart equal values of different calls: files that they name may have changed."""
+        self._made: dict[Any, tuple[Any, Any]] = {}
+
+    def make(self, maker: Callable[[A], R], argument: A) -> R:
+        """What ``maker`` makes of ``argument``; the last one is kept for the next task in this process."""
+        before = self._made.get(maker)
+        if before is None or before[0] != argument:
+            before = self._made[maker] = (argument, maker(argument))
+        made: R = before[1]
+        return made
+
+    @functools.cached_property
+    def _packed(self) -> bytes:
+        return pickle.dumps(self.value, pickle.HIGHEST_PROTOCOL)
+
+    def __reduce__(self) -> Any:
+        return _unpacked, (self._packed, self._number)
+
+
+@functools.lru_cache(maxsize=8)
+def _unpacked(packed: bytes, number: str) -> Shared[Any]:
+    return Shared(pickle.loads(packed))
+
+
+def run_tasks(
+    task: Callable[[A], R], arguments: Sequence[A], workers: int | None = None
+) -> Generator[tuple[int, R], None, None]:
+    """Run ``task`` on every argument; yield ``(index, result)`` as they finish, in any order.
+
+    Closing the generator stops the processes.
+
+    Args:
+        task: a function or a callable object; also one of a notebook or script.
+        arguments: handed out in order.
+        workers: processes (default: one a CPU core); 1 runs everything in this process.
+
+    Raises:
+        InputError: fewer than one worker, or the task cannot be sent to another process.
+        GpuschedError: a worker process died.
+        Exception: whatever the task raised.
+    """
+    workers = cpu_count() if workers is None else workers
+    if workers < 1:
+        raise InputError(f"workers is {workers}, must be at least 1")
+    if workers == 1 or len(arguments) <= 1:
+        yield from ((index, task(argument)) for index, argument in enumerate(arguments))
+        return
+    executor = get_reusable_executor(max_workers=min(workers, len(arguments)), initializer=_ignore_interrupts)
+    try:
+        futures = {executor.submit(task, argument): index for index, argument in enumerate(arguments)}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    except TerminatedWorkerError as error:
+        raise GpuschedError(
+            "a worker process ended unexpectedly; if it was killed for lack of memory, use fewer workers"
+        ) from error
+    except pickle.PicklingError as error:
+        raise InputError(f"this cannot be sent to worker processes ({error}): use one worker") from error
+    except BaseException:
+        # Tasks that are under way would hold up whatever comes next.
+        executor.shutdown(wait=True, kill_workers=True)
+        raise
+
+
+def run_all(
+    task: Callable[[A], R], arguments: Sequence[A], workers: int | None = None, on_progress: Progress | None = None
+) -> list[R]:
+    """The results of :func:`run_tasks` in the order of ``arguments``."""
+    found: dict[int, Any] = {}
+    for index, result in run_tasks(task, arguments, workers):
+        found[index] = result
+        if on_progress is not None:
+            on_progress(len(found), len(found) / len(arguments))
+    return [found[index] for index in range(len(arguments))]
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,162 @@
+"""The charts of a comparison, for its report and for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpusched_env.display.plots import (
+    Bars,
+    Estimate,
+    Kinds,
+    Panel,
+    Series,
+    areas,
+    curves,
+    distribution,
+    dots,
+    scatter,
+    timeline,
+)
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.lib.figures import find_figure
+from gpusched_env.experiments.lib.statistics import Interval
+from gpusched_env.experiments.report.window import interesting_window
+from gpusched_env.scheduling.charts import NOT_RECORDED, kernel_bars, usage
+
+if TYPE_CHECKING:
+    from gpusched_env.display.plots import Figure
+
+
+class ComparisonPlots(Kinds):
+    """Charts of a comparison, as Plotly figures; a scheduler looks the same in all of them."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+
+    def cost(self) -> Figure:
+        """Mean cost with its interval, a row a scheduler; a faint dot a seed."""
+        weights = self._comparison.problem.scenario.reward
+        terms = [n for n in weights.__struct_fields__ if getattr(weights, n)]
+        axis = f"cost ({' + '.join(f'{getattr(weights, n):g} × {n}' for n in terms)})"
+        return dots({"": self._rows("cost", None)}, axis)
+
+    def slo(self) -> Figure:
+        """Share of jobs within their objective, a panel for each tenant that has one.
+
+        Raises:
+            InputError: none has.
+        """
+        tenants = [p.tenant.name for p in self._comparison.problem.programs if p.tenant.slo_us is not None]
+        if not tenants:
+            raise InputError("no tenant has an SLO: give one its slo_us in the scenario")
+        return dots({t: self._rows("slo_attainment", t) for t in tenants}, "jobs within the SLO", percent=True)
+
+    def cdf(self, tenants: Sequence[str] | None = None) -> Figure:
+        """The distribution of turnaround, a panel a tenant, a curve a scheduler, all seeds together.
+
+        Curves are shares of the jobs that arrived: one that stays below 1 left jobs unfinished.
+
+        Args:
+            tenants: names; by default all.
+        """
+        c = self._comparison
+        panels = []
+        for row, program in enumerate(c.problem.programs):
+            if tenants is not None and program.tenant.name not in tenants:
+                continue
+            series = []
+            for number, name in enumerate(c.schedulers):
+                jobs = np.concatenate([run.jobs[run.jobs[:, 0] == row] for run in c.of(name)])
+                own = [run.metrics.tenants[row] for run in c.of(name)]
+                arrived = sum(tenant.completed + tenant.unfinished + tenant.rejected for tenant in own)
+                series.append(Series(c.label(name), number, *distribution((jobs[:, 4] - jobs[:, 2]) / 1e3, arrived)))
+            slo_us = program.tenant.slo_us
+            panels.append(Panel(program.tenant.name, series, None if slo_us is None else slo_us / 1e3))
+        return curves(panels, "turnaround, ms", "share of jobs", "SLO")
+
+    def tradeoff(self) -> Figure:
+        """What the most urgent tenants wait for the others' work: their p99 against the others' completed jobs.
+
+        With several tenants of a kind: the largest p99, and the sum of the jobs a second.
+
+        Raises:
+            InputError: all tenants are equally urgent.
+        """
+        c = self._comparison
+        priorities = {program.tenant.name: program.tenant.priority for program in c.problem.programs}
+        urgent = [name for name, priority in priorities.items() if priority == min(priorities.values())]
+        others = [name for name in priorities if name not in urgent]
+        if not others:
+            raise InputError("all tenants have the same priority: there is none to trade against")
+        points = {}
+        for name in c.schedulers:
+            latency = max((c.interval(name, "turnaround_p99_us", t) for t in urgent), key=lambda i: i.mean)
+            rates = [c.interval(name, "throughput_per_s", t) for t in others]
+            points[c.label(name)] = (_sum(rates), _estimate(latency, 1e-3))
+        return scatter(points, f"{', '.join(others)}: jobs/s", f"{', '.join(urgent)}: p99 turnaround, ms")
+
+    def timeline(self, schedulers: Sequence[str] | None = None, window_us: tuple[float, float] | None = None) -> Figure:
+        """Kernels of the recorded seed, a row a tenant.
+
+        Args:
+            schedulers: by default all whose kernels were recorded.
+            window_us: start and end; by default a stretch in which tenants meet.
+
+        Raises:
+            InputError: kernels were not recorded.
+        """
+        c = self._comparison
+        names = list(schedulers) if schedulers is not None else c.schedulers
+        runs = [run for run in map(c.recorded, names) if run is not None]
+        if not runs:
+            raise InputError(NOT_RECORDED)
+        start_us, end_us = window_us or c.window_us or interesting_window(runs[0])
+        bars: list[Bars] = []
+        for run in runs:
+            assert run.timeline is not None
+            panel = c.label(run.scheduler) if len(runs) > 1 else ""
+            bars += kernel_bars(c.problem, run.timeline, panel)
+        return timeline(bars, (start_us / 1e3, end_us / 1e3))
+
+    def utilisation(self) -> Figure:
+        """Busy SMs and DRAM traffic over time in the recorded seed, a row a scheduler.
+
+        Raises:
+            InputError: kernels were not recorded.
+        """
+        c = self._comparison
+        runs = [run for run in map(c.recorded, c.schedulers) if run is not None]
+        if not runs:
+            raise InputError(NOT_RECORDED)
+        end_us = max(run.metrics.end_us for run in runs)
+        rows = {}
+        for run in runs:
+            assert run.timeline is not None
+            rows[c.label(run.scheduler)] = usage(c.problem, run.timeline, run.metrics.end_us, end_us)
+        return areas(rows, end_us / 1e3)
+
+    def _rows(self, figure: str, tenant: str | None) -> dict[str, Estimate]:
+        c = self._comparison
+        found = find_figure(figure, of_tenant=tenant is not None)
+        row = None if tenant is None else c.tenants.index(tenant)
+        return {
+            c.label(name): _estimate(c.interval(name, figure, tenant), 1.0, c.values(name, found, row))
+            for name in c.schedulers
+        }
+
+
+def _estimate(interval: Interval, scale: float, values: Sequence[float] = ()) -> Estimate:
+    low, high = (None if bound is None else bound * scale for bound in (interval.low, interval.high))
+    return Estimate(interval.mean * scale, low, high, [value * scale for value in values])
+
+
+def _sum(intervals: Sequence[Interval]) -> Estimate:
+    """Of figures on the same seeds; the bounds are added as if all were at an end at once."""
+    if any(i.low is None or i.high is None for i in intervals):
+        return Estimate(sum(i.mean for i in intervals))
+    low, high = (sum(float(getattr(i, side)) for i in intervals) for side in ("low", "high"))
+    return Estimate(sum(i.mean for i in intervals), low, high)

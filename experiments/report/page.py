@@ -1,0 +1,80 @@
+"""``report.html``: one self-contained page that explains a comparison, readable without a network."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import yaml
+
+from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.lib.pages import counted, page
+from gpusched_env.experiments.report.tables import PAGE, notes, tables
+from gpusched_env.experiments.report.timeline import timeline_data
+
+
+def report_html(comparison: Comparison, result: dict[str, Any]) -> str:
+    """The page.
+
+    Args:
+        comparison: with at least one finished episode.
+        result: its ``result.json`` content, the source of the provenance section.
+    """
+    scenario = comparison.problem.scenario
+    return page(
+        "report.html",
+        title=f"{scenario.name}: {counted(len(comparison.schedulers), 'scheduler')}",
+        comparison=comparison,
+        facts=_facts(comparison),
+        tables=tables(comparison, PAGE),
+        notes=notes(comparison),
+        charts={name: json.loads(chart.to_json()) for name, chart in charts(comparison).items()},
+        timeline=timeline_data(comparison),
+        descriptions={comparison.label(name): comparison.descriptions[name] for name in comparison.schedulers},
+        provenance=_provenance(result),
+        scenario=yaml.safe_dump(result["scenario"], sort_keys=False, allow_unicode=True),
+    )
+
+
+def charts(comparison: Comparison) -> dict[str, Any]:
+    """Plotly figures by name: those that the scenario and what was recorded allow."""
+    plot = comparison.plot
+    found = {"cost": plot.cost(), "cdf": plot.cdf()}
+    tenants = [program.tenant for program in comparison.problem.programs]
+    if any(tenant.slo_us is not None for tenant in tenants):
+        found["slo"] = plot.slo()
+    if len({tenant.priority for tenant in tenants}) > 1:
+        found["tradeoff"] = plot.tradeoff()
+    if any(comparison.recorded(name) for name in comparison.schedulers):
+        found["utilisation"] = plot.utilisation()
+    return found
+
+
+def _facts(comparison: Comparison) -> dict[str, str]:
+    problem = comparison.problem
+    return {
+        "GPU": problem.gpu.name,
+        "Simulator": comparison.device,
+        "Tenants": ", ".join(comparison.tenants),
+        "Seeds": _seeds(comparison.seeds),
+        "Horizon": f"{problem.scenario.horizon_us / 1e3:g} ms",
+        "Decision": f"{problem.scenario.decision_us:g} µs of host time",
+        "Date": f"{comparison.started:%Y-%m-%d %H:%M} UTC",
+    }
+
+
+def _seeds(seeds: tuple[int, ...]) -> str:
+    run = seeds == tuple(range(seeds[0], seeds[0] + len(seeds)))
+    return f"{len(seeds)} ({seeds[0]} to {seeds[-1]})" if run and len(seeds) > 1 else ", ".join(map(str, seeds))
+
+
+def _provenance(result: dict[str, Any]) -> dict[str, str]:
+    about = result["provenance"]
+    return {
+        "Command": about["command"] or "(called from Python)",
+        "Started": about["started"],
+        "Took": f"{about['wall_s']:.0f} s",
+        "Versions": ", ".join(f"{package} {version}" for package, version in about["versions"].items()),
+        "Platform": about["platform"],
+        "Intervals": f"{result['intervals']['method']}, {result['intervals']['resamples']} resamples",
+    }

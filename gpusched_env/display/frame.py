@@ -1,0 +1,36 @@
+"""Data frames: the one place that imports pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpusched_env.errors import InputError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame as DataFrame
+
+
+def frame(columns: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> DataFrame:
+    """A frame of named columns, or of records that have the same names.
+
+    Raises:
+        InputError: pandas is not installed.
+    """
+    try:
+        from pandas import DataFrame
+    except ImportError as error:
+        raise InputError("data frames need pandas: pip install 'gpusched-env[experiments]'") from error
+    return DataFrame(columns)
+
+
+def named(codes: Any, names: Sequence[str]) -> Any:
+    """A categorical column: ``names`` by their numbers.
+
+    Args:
+        codes: shape ``(rows,)``, whole numbers that index ``names``, -1 for none.
+        names: all categories, in order.
+    """
+    from pandas import Categorical
+
+    return Categorical.from_codes(codes.astype(int), list(names))

@@ -1,0 +1,132 @@
+"""Tables of text: written once, shown on the terminal, in a notebook, in Markdown and in HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+NONE = "–"
+"""Stands for a figure that is not defined."""
+STYLES = {"holds": "green", "off": "red", "misses": "red", "contradicted": "red", "not scored": "dim"}
+"""How the terminal colours verdicts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A figure with how far it may be off."""
+
+    text: str
+    spread: str = ""
+    """Shown smaller, behind or below the figure."""
+    best: bool = False
+    """Of its column."""
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.spread}".rstrip()
+
+
+Row = Sequence[str | Cell]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under heads; columns of numbers stand to the right."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Row]
+    note: str = ""
+    """What stands between title and rows."""
+    help: Sequence[str] = ()
+    """What heads mean, for those who hover over them in HTML."""
+
+    def numeric(self, column: int) -> bool:
+        """Whether a column holds nothing but numbers."""
+        texts = (_text(row[column]) for row in self.rows)
+        return all(text == NONE or text.lstrip("+-−")[:1].isdigit() or text == "nan" for text in texts)
+
+    def __str__(self) -> str:
+        cells = [[str(head) for head in self.heads], *([str(cell) for cell in row] for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        right = [self.numeric(column) for column in range(len(self.heads))]
+        lines = [
+            "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)).rstrip()
+            for row in cells
+        ]
+        return "\n".join([self.title, *lines] if self.title else lines)
+
+    def markdown(self) -> str:
+        """The rows, without title and note."""
+        ruler = ["---:" if self.numeric(column) else "---" for column in range(len(self.heads))]
+        lines = (self.heads, ruler, *(tuple(map(_bold, row)) for row in self.rows))
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+
+    def html(self) -> str:
+        """The rows, without title and note."""
+        sides = ["" if self.numeric(column) else ' class="text"' for column in range(len(self.heads))]
+        helps = [*self.help, *[""] * (len(self.heads) - len(self.help))]
+        titles = [f' title="{escape(text)}"' if text else "" for text in helps]
+        heads = zip(self.heads, sides, titles, strict=True)
+        head = "".join(f'<th scope="col"{side}{title}>{escape(text)}</th>' for text, side, title in heads)
+        body = "".join(
+            f'<tr><th scope="row">{_html(row[0])}</th>'
+            + "".join(f"<td{side}>{_html(cell)}</td>" for cell, side in zip(row[1:], sides[1:], strict=True))
+            + "</tr>"
+            for row in self.rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _repr_html_(self) -> str:
+        title = f"<h4>{escape(self.title)}</h4>" if self.title else ""
+        note = f"<p>{escape(self.note)}</p>" if self.note else ""
+        return title + note + self.html()
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        table = RichTable(box=None, header_style="dim", padding=(0, 1), pad_edge=False)
+        for column, head in enumerate(self.heads):
+            # Left to itself, a wide table would cut words to keep other headings on one line.
+            shown = head.replace(" ", "\n") if len(self.heads) > 8 else head
+            table.add_column(shown, justify="right" if self.numeric(column) else "left")
+        for row in self.rows:
+            table.add_row(*map(_rich, row))
+        note = [Text(self.note, style="dim")] if self.note else []
+        return Group(Text(f"\n{self.title}", style="bold"), *note, table)
+
+
+def printed(tables: Iterable[Table]) -> Any:
+    """Tables one after the other, for the terminal; empty ones are left out."""
+    from rich.console import Group
+
+    return Group(*(table for table in tables if table.rows))
+
+
+def _text(cell: str | Cell) -> str:
+    return cell if isinstance(cell, str) else cell.text
+
+
+def _bold(cell: str | Cell) -> str:
+    if isinstance(cell, str):
+        return cell
+    return f"**{cell.text}** {cell.spread}".rstrip() if cell.best else str(cell)
+
+
+def _html(cell: str | Cell) -> str:
+    if isinstance(cell, str):
+        return {"holds": "<b>holds</b>", "off": '<span class="off">off</span>'}.get(cell, escape(cell))
+    shown = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
+    return f"{shown}<small>{escape(cell.spread)}</small>" if cell.spread else shown
+
+
+def _rich(cell: str | Cell) -> Any:
+    from rich.text import Text
+
+    if isinstance(cell, str):
+        return Text(cell, style=STYLES.get(cell, ""))
+    shown = Text(cell.text, style="bold green" if cell.best else "")
+    return shown.append(f" {cell.spread}", style="dim not bold") if cell.spread else shown

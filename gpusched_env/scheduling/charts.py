@@ -1,0 +1,105 @@
+"""Charts of one episode: its kernels along time, how full the GPU was, and how long jobs took."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpusched_env.display.plots import (
+    Bars,
+    Kinds,
+    Panel,
+    Series,
+    areas,
+    binned_mean,
+    curves,
+    distribution,
+    timeline,
+)
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.timeline import Timeline
+
+if TYPE_CHECKING:
+    from gpusched_env.display.plots import Figure
+    from gpusched_env.scheduling.session import Episode
+
+BINS = 300
+NOT_RECORDED = "kernels were not recorded: run with record='kernels'"
+
+
+class EpisodePlots(Kinds):
+    """Charts of an episode, as Plotly figures."""
+
+    def __init__(self, episode: Episode) -> None:
+        self._episode = episode
+
+    def timeline(self, window_us: tuple[float, float] | None = None) -> Figure:
+        """Kernels, a row a tenant, within ``window_us`` (by default the whole episode).
+
+        Raises:
+            InputError: kernels were not recorded.
+        """
+        episode = self._episode
+        _check(episode.timeline)
+        start_us, end_us = window_us or (0.0, episode.end_us)
+        return timeline(kernel_bars(episode.problem, episode.timeline), (start_us / 1e3, end_us / 1e3))
+
+    def utilisation(self) -> Figure:
+        """Busy SMs and DRAM traffic over time.
+
+        Raises:
+            InputError: kernels were not recorded.
+        """
+        episode = self._episode
+        _check(episode.timeline)
+        shares = usage(episode.problem, episode.timeline, episode.end_us, episode.end_us)
+        return areas({episode.problem.gpu.name: shares}, episode.end_us / 1e3)
+
+    def cdf(self) -> Figure:
+        """The distribution of turnaround, a panel a tenant, as shares of the jobs that arrived."""
+        episode = self._episode
+        jobs = episode.timeline.jobs.array
+        panels = []
+        for row, program in enumerate(episode.problem.programs):
+            mine = jobs[jobs[:, 0] == row]
+            curve = distribution((mine[:, 4] - mine[:, 2]) / 1e3, max(1, int(episode.costs.arrived[row])))
+            limit = None if program.tenant.slo_us is None else program.tenant.slo_us / 1e3
+            panels.append(Panel(program.tenant.name, [Series(program.tenant.name, row, *curve)], limit))
+        return curves(panels, "turnaround, ms", "share of jobs", "SLO")
+
+
+def kernel_bars(problem: Problem, recorded: Timeline, panel: str = "") -> list[Bars]:
+    """Finished kernels as bars, a row a tenant below the title ``panel``."""
+    table = recorded.kernels.dict()
+    order = np.argsort(table["started_us"], kind="stable")
+    bars = []
+    for number, program in enumerate(problem.programs):
+        mine = order[table["tenant"][order] == number]
+        texts = [
+            f"{problem.kernels[int(table['identity'][i])].kernel.name}<br>job {int(table['job'][i])}, "
+            f"launch {int(table['id'][i])}"
+            for i in mine
+        ]
+        start, end = (table[name][mine] / 1e3 for name in ("started_us", "ended_us"))
+        name = program.tenant.name
+        bars.append(Bars(name, start, end - start, texts, number, opacity=0.75, legend=name, panel=panel))
+    return bars
+
+
+def usage(problem: Problem, recorded: Timeline, end_us: float, until_us: float) -> dict[str, Series]:
+    """Shares of busy SMs and of the nominal DRAM bandwidth, in bins from 0 to ``until_us``; 0 from ``end_us`` on."""
+    edges = np.linspace(0.0, until_us, BINS + 1)
+    centres_ms = (edges[:-1] + edges[1:]) / 2e3
+    steps, gpu = recorded.sms.array, problem.gpu
+    columns = {"busy SMs": (0, steps[:, 1] / gpu.sms), "DRAM bandwidth": (1, steps[:, 2] / gpu.dram_bytes_per_us)}
+    return {
+        label: Series(label, number, centres_ms, binned_mean(steps[:, 0], values, edges, end_us))
+        for label, (number, values) in columns.items()
+    }
+
+
+def _check(recorded: Timeline) -> None:
+    if recorded.detail in ("none", "jobs"):
+        raise InputError(NOT_RECORDED)
