@@ -39,7 +39,7 @@ def compare(gpusched: Run, fake: Callable[[str], str]) -> Run:
 
     def run(*options: str, device: str = "FakeDevice") -> int:
         return gpusched(
-            *("compare", "Toy", "--schedulers", f"{fake('Patient')},{fake('Eager')}", "--device", fake(device)),
+            *("compare", "Toy", "--schedulers", f"{fake('Patient')},{fake('Eager')}", "--simulator", fake(device)),
             *("--workers", "1", *options),
         )
 
@@ -77,7 +77,7 @@ def test_flags_and_settings_reach_the_scenario(compare: Run, tmp_path: Path) -> 
     ("options", "message"),
     [
         (("--schedulers", "pass-thru"), "did you mean 'pass-through'"),
-        (("--device", "cuda9"), "unknown device 'cuda9'"),
+        (("--simulator", "cuda9"), "unknown device 'cuda9'"),
         (("--set", "horizn_us=1"), "did you mean 'horizon_us'"),
         (("--gpu", "h100sxm"), "did you mean 'h100-sxm'"),
         (("--out", "file"), "is a file; name a folder"),
@@ -118,7 +118,7 @@ def test_an_interrupt_keeps_and_marks_what_is_finished(fake: Callable[[str], str
     process = subprocess.Popen(
         [
             *(sys.executable, "-c", "from gpusched_env.experiments.cli import main; main()"),
-            *("compare", "Toy", "--schedulers", fake("Patient"), "--device", fake("SlowDevice"), "--seeds", "3"),
+            *("compare", "Toy", "--schedulers", fake("Patient"), "--simulator", fake("SlowDevice"), "--seeds", "3"),
             *("--workers", "2", "--out", str(tmp_path / "out"), "--json", str(tmp_path / "copy.json")),
         ],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
