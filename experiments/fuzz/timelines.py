@@ -9,7 +9,7 @@ from gpusched_env.experiments.fuzz.compare import RELATIVE, Comparison, Floats
 from gpusched_env.hardware.clock import PS_PER_US
 from gpusched_env.scheduling.timeline import Columns, Timeline
 
-IN_ORDER = ("jobs", "rejections", "kernels", "decisions", "copies")
+IN_ORDER = ("jobs", "rejections", "kernels", "decisions", "copies", "turns")
 KIND = "timeline"
 
 Whole = NDArray[np.int64]

@@ -19,11 +19,12 @@ MAX_BARS = 12_000
 
 
 def timeline_data(comparison: Comparison) -> dict[str, Any]:
-    """Table data, times in nanoseconds since the window's start.
+    """Plain data, times in nanoseconds since the window's start.
 
     Keys: ``window_us``; ``tenants``, ``kernels`` (names), ``sms`` (how many); ``truncated``; ``schedulers``, each
     with ``name``, ``streams`` (rows of start, end, tenant, kernel name, job, blocks, threads) and ``sms`` (rows of
-    start, end, tenant, kernel name, first and last rank in placement order, blocks on each of these SMs).
+    start, end, tenant, kernel name, first and last rank in placement order, blocks on each of these SMs) and
+    ``turns`` (start, end and tenant of the stretches in which a time-sliced tenant had the GPU; else empty).
     """
     problem = comparison.problem
     recorded = [run for run in map(comparison.recorded, comparison.schedulers) if run is not None]
@@ -47,7 +48,14 @@ def timeline_data(comparison: Comparison) -> dict[str, Any]:
         blocks = comparison.block_runs.get(run.scheduler)
         bars = [] if blocks is None else _bars(blocks, run, ranks, name_of, window)
         data["truncated"] |= len(kernels) > MAX_KERNELS or len(bars) > MAX_BARS
-        data["schedulers"].append({"name": comparison.label(run.scheduler), "streams": streams, "sms": bars[:MAX_BARS]})
+        turns = [
+            [*_span(start, end, window), tenant]
+            for tenant in range(len(comparison.tenants))
+            for start, end, has_gpu in run.timeline.parts(tenant, *window)
+            if has_gpu and len(run.timeline.turns)
+        ]
+        shown = {"streams": streams, "sms": bars[:MAX_BARS], "turns": turns}
+        data["schedulers"].append({"name": comparison.label(run.scheduler), **shown})
     return data | {
         "window_us": list(window),
         "tenants": comparison.tenants,

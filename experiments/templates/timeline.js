@@ -17,6 +17,10 @@
   const longest = Math.max(...data.tenants.map(name => pen.measureText(name).width));
   const LABELS = Math.min(180, Math.max(70, longest + 16));
   const colour = tenant => COLOURS[tenant % COLOURS.length];
+  // The parts of a bar in which its tenant had the GPU; the rest is drawn pale.
+  const parts = (turns, start, end, tenant) => turns.length
+    ? turns.filter(t => t[2] === tenant && t[1] > start && t[0] < end).map(t => [Math.max(start, t[0]), Math.min(end, t[1])])
+    : [[start, end]];
   const smHeight = Math.max(1, Math.min(12, Math.round(132 / data.sms)));
 
   const tracks = data.schedulers.map(scheduler => {
@@ -82,10 +86,14 @@
     // Alternate shades tell neighbouring kernels of a row apart.
     scheduler.streams.forEach(([start, end, tenant, name], i) => {
       if (end < view.start || start > view.end) return;
-      g.globalAlpha = i % 2 ? 0.95 : 0.7;
       g.fillStyle = colour(tenant);
       const left = x(start), wide = Math.max(0.6, x(end) - left);
+      g.globalAlpha = 0.2;
       g.fillRect(left, tenant * ROW + 2, wide, ROW - 4);
+      g.globalAlpha = i % 2 ? 0.95 : 0.7;
+      for (const [from, to] of parts(scheduler.turns, start, end, tenant)) {
+        g.fillRect(x(from), tenant * ROW + 2, Math.max(0.6, x(to) - x(from)), ROW - 4);
+      }
       if (wide > 60) {
         g.globalAlpha = 1;
         g.fillStyle = "#fff";
@@ -95,11 +103,14 @@
         if (letters > 5) g.fillText(data.kernels[name].slice(0, letters), from, tenant * ROW + ROW / 2 + 0.5);
       }
     });
-    g.globalAlpha = 0.75;
     for (const [start, end, tenant, , top, bottom] of scheduler.sms) {
       if (end < view.start || start > view.end) continue;
       g.fillStyle = colour(tenant);
-      g.fillRect(x(start), smTop + top * smHeight, Math.max(0.4, x(end) - x(start)), (bottom - top + 1) * smHeight);
+      const bar = (from, to) => g.fillRect(x(from), smTop + top * smHeight, Math.max(0.4, x(to) - x(from)), (bottom - top + 1) * smHeight);
+      g.globalAlpha = 0.12;
+      if (scheduler.turns.length) bar(start, end);
+      g.globalAlpha = 0.75;
+      for (const [from, to] of parts(scheduler.turns, start, end, tenant)) bar(from, to);
     }
     g.restore();
     g.globalAlpha = 1;

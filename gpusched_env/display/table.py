@@ -99,6 +99,20 @@ class Table:
         return Group(Text(f"\n{self.title}", style="bold"), *note, table)
 
 
+def of_columns(title: str, names: Sequence[str], array: Any, limit: int = 8) -> Table:
+    """A table of numbers turned on its side: a line a column, so that many columns can be read.
+
+    Args:
+        names: of the columns, in lower or upper case.
+        array: shape ``(rows, columns)``.
+        limit: rows that are shown.
+    """
+    shown = array[:limit]
+    more = f" (the first {limit} of {len(array)} rows)" if len(array) > limit else ""
+    rows = [(name.lower(), *(f"{value:g}" for value in column)) for name, column in zip(names, shown.T, strict=True)]
+    return Table(f"{title}{more}", ("column", *(f"row {i}" for i in range(len(shown)))), rows)
+
+
 def printed(tables: Iterable[Table]) -> Any:
     """Tables one after the other, for the terminal; empty ones are left out."""
     from rich.console import Group

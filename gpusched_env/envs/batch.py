@@ -15,7 +15,7 @@ from gpusched_env.devices.compiled.entry import compile_units
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
 from gpusched_env.envs.numbering import plan_of
-from gpusched_env.envs.observations import Observation
+from gpusched_env.envs.observations import NamedTables, Observation
 from gpusched_env.envs.stepping import scratch, step_range
 from gpusched_env.envs.team import Team
 from gpusched_env.scenarios.problem import Problem
@@ -43,12 +43,12 @@ class EnvBatch:
         self.devices = [CompiledDevice() for _ in range(count)]
         """The devices behind the environments, for views, timelines and snapshots."""
         pending, running, tenants, device = (len(features) for features in TABLES.values())
-        self.observations: Observation = {
-            "pending": np.zeros((count, pending_slots, pending), np.float32),
-            "running": np.zeros((count, running_slots, running), np.float32),
-            "tenants": np.zeros((count, slots, tenants), np.float32),
-            "device": np.zeros((count, device), np.float32),
-        }
+        self.observations = NamedTables(
+            pending=np.zeros((count, pending_slots, pending), np.float32),
+            running=np.zeros((count, running_slots, running), np.float32),
+            tenants=np.zeros((count, slots, tenants), np.float32),
+            device=np.zeros((count, device), np.float32),
+        )
         self.masks: NDArray[np.bool_] = np.zeros((count, layout_.n), np.bool_)
         self.times_us: NDArray[np.float64] = np.zeros((count, 2))
         """Simulated time of the observation before, and of the present one."""

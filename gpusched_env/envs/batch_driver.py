@@ -7,7 +7,7 @@ from typing import Any
 from gpusched_env.devices.compiled import layout as compiled
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.batch import EnvBatch
-from gpusched_env.envs.observations import Observation
+from gpusched_env.envs.observations import NamedTables, Observation
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.timeline import Detail
@@ -50,7 +50,7 @@ class BatchDriver:
         self._batch.step(action)
 
     def observe(self) -> Observation:
-        return {name: table[0].copy() for name, table in self._batch.observations.items()}
+        return NamedTables({name: table[0].copy() for name, table in self._batch.observations.items()})
 
     def save(self) -> Any:
         return self._batch.save(0)

@@ -3,17 +3,61 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from gpusched_env.display.frame import frame
+from gpusched_env.display.table import Table, of_columns
 from gpusched_env.envs.encoding import Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import TABLES, Feature
+from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
+
 
 Observation = dict[str, NDArray[np.float32]]
 """Tables by name; their columns are the enums of :data:`gpusched_env.envs.features.TABLES`."""
+
+
+class NamedTables(Observation):
+    """The observations that environments return: a dictionary that shows itself with the names of its columns.
+
+    Of one environment, a table has shape ``(rows, columns)`` and ``device`` ``(columns,)``; of several, the
+    environments come first.
+    """
+
+    def to_frame(self, table: str = "pending") -> DataFrame:
+        """A pandas frame of one table: its columns by name, a row a slot (of several environments: one after another).
+
+        Raises:
+            InputError: there is no such table, or pandas is not installed.
+        """
+        if table not in self:
+            raise InputError(f"no table {table!r}; {did_you_mean(table, self)}")
+        names = [column.name.lower() for column in TABLES[table]]
+        return frame(dict(zip(names, self[table].reshape(-1, len(names)).T, strict=True)))
+
+    def _tables(self) -> list[Table]:
+        return [
+            of_columns(f"{name} {array.shape}", [column.name for column in TABLES[name]], _rows(array))
+            for name, array in self.items()
+        ]
+
+    def __repr__(self) -> str:
+        return "\n\n".join(map(str, self._tables()))
+
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self._tables())
+
+
+def _rows(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    return array.reshape(-1, array.shape[-1])
+
 
 RUNNING_SLOTS = 8
 """Rows for launched kernels, unless an environment is made with another number."""
@@ -69,12 +113,14 @@ class ObservationEncoder:
         """The observation of ``view``, in newly allocated arrays."""
         shown = shown if shown is not None else select(view, self.slots, self.running_slots, self.lookahead)
         pending, running, tenants, device = TABLES.values()
-        observation: Observation = {
-            "pending": np.empty((self.slots * self.lookahead, len(pending)), np.float32),
-            "running": np.empty((self.running_slots, len(running)), np.float32),
-            "tenants": np.empty((self.slots, len(tenants)), np.float32),
-            "device": np.empty(len(device), np.float32),
-        }
+        observation = NamedTables(
+            {
+                "pending": np.empty((self.slots * self.lookahead, len(pending)), np.float32),
+                "running": np.empty((self.running_slots, len(running)), np.float32),
+                "tenants": np.empty((self.slots, len(tenants)), np.float32),
+                "device": np.empty(len(device), np.float32),
+            }
+        )
         encode(shown.pending, shown.running, view.tenants.array, scalars(view), *observation.values())
         return observation
 

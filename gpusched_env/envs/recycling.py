@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.envs.observations import Observation
+from gpusched_env.envs.observations import NamedTables, Observation
 
 KEPT = 4
 """Most sets of tables whose memory is kept: a loop holds the last observation while the next one is made."""
@@ -38,7 +38,7 @@ class Recycled:
     def tables(self) -> Observation:
         """A set of tables, with anything in them."""
         memory = self._unheld()
-        return {name: memory[first:end].reshape(shape) for name, first, end, shape in self._parts}
+        return NamedTables({name: memory[first:end].reshape(shape) for name, first, end, shape in self._parts})
 
     def _unheld(self) -> NDArray[np.float32]:
         for memory in self._kept:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.env import SEED_LIMIT
-from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
+from gpusched_env.envs.observations import RUNNING_SLOTS, NamedTables, Observation, ObservationEncoder
 from gpusched_env.envs.recycling import Recycled
 from gpusched_env.envs.setup import check_wait, lay_out, resolve_scenario
 from gpusched_env.envs.state import VectorState
@@ -379,10 +379,10 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
 
     def _observations(self) -> Observation:
         tables = self._batch.observations
-        return {name: table.copy() for name, table in tables.items()} if self.copy else tables
+        return NamedTables({name: table.copy() for name, table in tables.items()}) if self.copy else tables
 
     def _observation(self, e: int) -> Observation:
-        return {name: table[e].copy() for name, table in self._batch.observations.items()}
+        return NamedTables({name: table[e].copy() for name, table in self._batch.observations.items()})
 
     def _infos(self, rows: Rows | None) -> dict[str, Any]:
         return batched_infos(self._batch, self._illegal, rows)

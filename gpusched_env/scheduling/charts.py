@@ -71,7 +71,7 @@ class EpisodePlots(Kinds):
 
 
 def kernel_bars(problem: Problem, recorded: Timeline, panel: str = "") -> list[Bars]:
-    """Finished kernels as bars, a row a tenant below the title ``panel``."""
+    """Finished kernels as bars, a row a tenant below the title ``panel``; pale while another process has the GPU."""
     table = recorded.kernels.dict()
     order = np.argsort(table["started_us"], kind="stable")
     bars = []
@@ -82,9 +82,17 @@ def kernel_bars(problem: Problem, recorded: Timeline, panel: str = "") -> list[B
             f"launch {int(table['id'][i])}"
             for i in mine
         ]
-        start, end = (table[name][mine] / 1e3 for name in ("started_us", "ended_us"))
         name = program.tenant.name
-        bars.append(Bars(name, start, end - start, texts, number, opacity=0.75, legend=name, panel=panel))
+        pieces = [
+            (*part, text)
+            for i, text in zip(mine, texts, strict=True)
+            for part in recorded.parts(number, float(table["started_us"][i]), float(table["ended_us"][i]))
+        ]
+        for opacity, has_gpu in ((0.75, True), (0.2, False)):
+            chosen = [piece for piece in pieces if piece[2] == has_gpu]
+            start, end = (np.array([piece[side] for piece in chosen]) / 1e3 for side in (0, 1))
+            what = [piece[3] for piece in chosen]
+            bars.append(Bars(name, start, end - start, what, number, opacity, name if has_gpu else "", panel))
     return bars
 
 

@@ -46,7 +46,9 @@ class TenantMetrics:
     """Jobs completed within the SLO over jobs with a known outcome: those, the ones whose deadline passed, completed or
     not, and rejected ones. Jobs that were still within their deadline at the end do not count. NaN without any."""
     throughput_per_s: float
-    """Completed jobs over the length of the episode."""
+    """Completed jobs over the time that the tenant was active: from its first arrival to its last completion or
+    rejection, or to the end of the episode if jobs are unfinished. 0 if jobs arrived and none completed, NaN if none
+    arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +100,11 @@ def episode_metrics(episode: Episode) -> Metrics:
             _tenant_metrics(
                 program,
                 turnaround_us=completed[mine] - arrived[mine],
+                active_us=_active_us(episode, row),
                 service_us=completed[mine] - started[mine],
                 arrived=int(costs.arrived[row]),
                 rejected=int(costs.rejected[row]),
                 missed=float(costs.slo_misses[row]),
-                end_us=episode.end_us,
             )
         )
     served = [t for t in tenants if t.completed + t.rejected + t.unfinished > 0]
@@ -130,10 +132,10 @@ def _tenant_metrics(
     *,
     turnaround_us: NDArray[np.float64],
     service_us: NDArray[np.float64],
+    active_us: float,
     arrived: int,
     rejected: int,
     missed: float,
-    end_us: float,
 ) -> TenantMetrics:
     completed = len(turnaround_us)
     slo_us = program.tenant.slo_us
@@ -159,8 +161,20 @@ def _tenant_metrics(
         slowdown=mean / program.alone_us,
         progress=progress,
         slo_attainment=_ratio(met, met + missed),
-        throughput_per_s=_ratio(completed * 1e6, end_us),
+        throughput_per_s=_ratio(completed * 1e6, active_us) if completed else 0.0 if arrived else math.nan,
     )
+
+
+def _active_us(episode: Episode, tenant: int) -> float:
+    """From a tenant's first arrival to when nothing of it was left, or the end; 0 if no job is known."""
+    timeline, costs = episode.timeline, episode.costs
+    jobs, rejections = timeline.jobs.array, timeline.rejections.array
+    jobs, rejections = jobs[jobs[:, 0] == tenant], rejections[rejections[:, 0] == tenant]
+    if len(jobs) + len(rejections) == 0:
+        return 0.0
+    over = len(jobs) + len(rejections) == costs.arrived[tenant]
+    last_us = max(jobs[:, 4].max(initial=0.0), rejections[:, 3].max(initial=0.0)) if over else episode.end_us
+    return float(last_us - min(jobs[:, 2].min(initial=np.inf), rejections[:, 2].min(initial=np.inf)))
 
 
 def _ratio(part: float, whole: float) -> float:

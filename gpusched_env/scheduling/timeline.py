@@ -105,5 +105,28 @@ class Timeline:
         """Steps of the device's state (detail ``kernels``): value from this time to the next row."""
         self.decisions = Columns("time_us", "command", "kernel", times=("time_us",))
         """Commands (detail ``kernels``): code (:data:`~gpusched_env.scheduling.commands.COMMANDS`); launch id or -1."""
+        self.turns = Columns("time_us", "context", times=("time_us",))
+        """Whose turn it is where processes are time-sliced (detail ``kernels``): from this time to the next row, the
+        tenant that has the GPU, -1 while it changes hands. Tenant 0 has it before the first row."""
         self.copies = Columns("engine", "tenant", "bytes", "started_us", "ended_us", times=("started_us", "ended_us"))
         """Copies and memsets (detail ``kernels``); engine 0 to device, 1 to host, 2 on device."""
+
+    def parts(self, tenant: int, start_us: float, end_us: float) -> list[tuple[float, float, bool]]:
+        """A stretch of time of a time-sliced tenant in parts: start, end, and whether it had the GPU.
+
+        Without time slicing it is one part.
+        """
+        turns = self.turns.array
+        changes = np.concatenate([[-np.inf], turns[:, 0]])
+        owners = np.concatenate([[0.0 if len(turns) else tenant], turns[:, 1]])
+        first, last = np.searchsorted(changes, [start_us, end_us], side="right") - 1
+        found: list[tuple[float, float, bool]] = []
+        for row in range(first, last + 1):
+            begin = max(start_us, float(changes[row]))
+            until = min(end_us, float(changes[row + 1])) if row < last else end_us
+            mine = bool(owners[row] == tenant)
+            if found and found[-1][2] == mine:
+                begin = found.pop()[0]
+            if until > begin:
+                found.append((begin, until, mine))
+        return found

@@ -16,12 +16,19 @@ import itertools
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from html import escape
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.display.frame import frame
+from gpusched_env.display.table import Table as TextTable
+from gpusched_env.display.table import of_columns
 from gpusched_env.errors import GpuschedError
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
 
 
 class PendingColumn(enum.IntEnum):
@@ -215,8 +222,26 @@ class Table:
     def __reduce__(self) -> Any:
         return (Table, (self.array, self._columns))
 
+    def to_frame(self) -> DataFrame:
+        """A pandas frame with the columns' names.
 
-@dataclass(frozen=True)
+        Raises:
+            InputError: pandas is not installed.
+        """
+        return frame({column.name.lower(): self.array[:, column] for column in self._columns})
+
+    def _shown(self) -> TextTable:
+        title = f"{self._columns.__name__.removesuffix('Column')}: {len(self)} rows"
+        return of_columns(title, [column.name for column in self._columns], self.array)
+
+    def __repr__(self) -> str:
+        return str(self._shown())
+
+    def _repr_html_(self) -> str:
+        return self._shown()._repr_html_()
+
+
+@dataclass(frozen=True, repr=False)
 class View:
     """A snapshot at one decision epoch; to be read before the next command is applied."""
 
@@ -240,6 +265,14 @@ class View:
     dram: float
     """DRAM traffic over the nominal bandwidth, 0 to 1."""
     horizon_us: float
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{len(getattr(self, name))} {name}" for name in ("pending", "running", "tenants", "jobs"))
+        return f"<View at {self.time_us:g} us: {sizes}, {self.busy_sms} of {self.sms} SMs busy>"
+
+    def _repr_html_(self) -> str:
+        tables = (self.pending, self.running, self.tenants, self.jobs, self.dependencies)
+        return f"<p>{escape(repr(self))}</p>" + "".join(table._repr_html_() for table in tables)
 
 
 class Source(Protocol):

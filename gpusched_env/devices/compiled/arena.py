@@ -355,7 +355,7 @@ class Arena:
         timeline = self.timeline
         tables: tuple[Columns, ...] = (
             timeline.jobs, timeline.rejections, timeline.kernels, timeline.sms, timeline.decisions, timeline.copies,
-            timeline.blocks,
+            timeline.blocks, timeline.turns,
         )  # fmt: skip
         whole = rows.view(np.int64).reshape(count, -1)
         floats = rows.view(np.float64).reshape(count, -1)

@@ -302,6 +302,7 @@ LOG_SMS: Final = 3
 LOG_DECISION: Final = 4
 LOG_COPY: Final = 5
 LOG_BLOCKS: Final = 6
+LOG_TURN: Final = 7
 
 NOTHING_KEPT: Final = 0
 JOBS_ONLY: Final = 1

@@ -15,6 +15,7 @@ from gpusched_env.devices.compiled.layout import (
     LOG_KERNEL,
     LOG_REJECTION,
     LOG_SMS,
+    LOG_TURN,
 )
 from gpusched_env.devices.compiled.members import BITS, NONE, ONE
 
@@ -84,6 +85,16 @@ def log_sms(w):
     row.c2 = w.busy_sms
     row.f1 = w.traffic
     row.f2 = w.power_w
+
+
+@inlined
+def log_turn(w, context):
+    """A time-sliced context has got the GPU, or -1: it changes hands."""
+    if w.detail < KERNELS:
+        return
+    row = next_row(w, LOG_TURN)
+    row.c1 = w.now_ps
+    row.c2 = context
 
 
 @inlined

@@ -9,6 +9,7 @@ from gpusched_env.devices.compiled.access import clients, contexts, problem
 from gpusched_env.devices.compiled.context import activate, deactivate
 from gpusched_env.devices.compiled.jit import called
 from gpusched_env.devices.compiled.layout import NONE
+from gpusched_env.devices.compiled.record import log_turn
 from gpusched_env.devices.compiled.timing import SLICER_S, arm_slicer, stop
 
 
@@ -32,6 +33,7 @@ def take_turns(w):
         if clients(w, w.slicer_context).kernels_launched == 0 or w.now_ps >= w.slice_end_ps:
             deactivate(w, contexts(w, w.slicer_context))
             w.slicer_switching = 1
+            log_turn(w, NONE)
             w.slicer_context = other
             arm_slicer(w, w.now_ps + problem(w).switch_ps)
             return
@@ -44,6 +46,7 @@ def slicer_due(w):
     """A switch is over, or: a kernel was launched or has left, or a slice has ended."""
     if w.slicer_switching == 1:
         w.slicer_switching = 0
+        log_turn(w, w.slicer_context)
         activate(w, contexts(w, w.slicer_context))
         w.slice_end_ps = w.now_ps + problem(w).slice_ps
         take_turns(w)

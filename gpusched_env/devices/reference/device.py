@@ -59,7 +59,7 @@ class ReferenceDevice:
         self.world: World = World(self, seed)
         sliced = problem.scenario.contexts == "per-tenant"
         self.contexts = [Context(self, i, active=not sliced) for i in range(len(problem.programs) if sliced else 1)]
-        self._slicer = Slicer(self.clock, gpu.timing, self.contexts, self._has_work) if sliced else None
+        self._slicer = Slicer(self.clock, gpu.timing, self.contexts, self._has_work, self._turn) if sliced else None
         for tenant in range(len(problem.programs)):
             host.begin(self.world, tenant)
         return self.advance()
@@ -143,6 +143,11 @@ class ReferenceDevice:
         """A kernel or graph was launched or has left."""
         if self._slicer is not None:
             self._slicer.notify()
+
+    def _turn(self, context: int) -> None:
+        """A time-sliced context has got the GPU; -1: it changes hands."""
+        if self.keeps_kernels:
+            self.timeline.turns.add(self.clock.now, context)
 
     def kernel_ended(self, launch: Launch) -> None:
         """All blocks of a kernel have ended."""

@@ -21,13 +21,21 @@ from gpusched_env.hardware.specs import Timing
 class Slicer:
     """Gives the GPU to one context at a time."""
 
-    def __init__(self, clock: Clock, timing: Timing, contexts: list[Context], work: Callable[[int], bool]) -> None:
-        """``work``: whether launched kernels of a context are unfinished."""
+    def __init__(
+        self,
+        clock: Clock,
+        timing: Timing,
+        contexts: list[Context],
+        work: Callable[[int], bool],
+        note: Callable[[int], None],
+    ) -> None:
+        """``work``: whether launched kernels of a context are unfinished; ``note``: told who has the GPU now, or -1."""
         self._clock = clock
         self._slice_ps = to_ps(timing.slice_us)
         self._switch_ps = to_ps(timing.switch_us)
         self._contexts = contexts
         self._work = work
+        self._note = note
         self._alarm = Alarm(clock)
         self._current = 0
         self._switching = False
@@ -39,6 +47,11 @@ class Slicer:
         """A kernel was launched or has left."""
         if not self._switching:
             self._alarm.set(self._clock.now, Phase.SLICER, 0, self._look)
+
+    def _switched(self) -> None:
+        """The GPU has changed hands."""
+        self._note(self._current)
+        self._give()
 
     def _give(self) -> None:
         """The current context gets the GPU."""
@@ -67,4 +80,5 @@ class Slicer:
             self._contexts[self._current].deactivate()
             self._current = other
             self._switching = True
-            self._alarm.set(now + self._switch_ps, Phase.SLICER, 0, self._give)
+            self._note(-1)
+            self._alarm.set(now + self._switch_ps, Phase.SLICER, 0, self._switched)
