@@ -25,16 +25,14 @@ def curves_command(
 
     The trainings must differ in their seed only.
     """
-    from gpusched_env.experiments.lib.files import result_file
-    from gpusched_env.experiments.ranking.page import COST
+    from gpusched_env.experiments.lib.files import write_file
     from gpusched_env.experiments.results.curves import encode_curves, gather
 
     curves = gather(folders)
-    with result_file(json, "--json") as staging:
-        staging.write_bytes(encode_curves(curves))
+    write_file(json, encode_curves(curves), "--json")
     typer.echo(
         f"{curves.scenario}, {len(curves.curves)} seeds, {curves.timesteps[-1]:,} decisions: "
-        f"mean cost {curves.means()[-1].text(COST)} in the last validation"
+        f"mean cost {curves.means()[-1]} in the last validation"
     )
 
 
@@ -51,7 +49,7 @@ def results_command(
     """
     from gpusched_env.agents.manifest import check_agent
     from gpusched_env.agents.shipped import FOLDER, shipped_names
-    from gpusched_env.experiments.lib.files import result_file
+    from gpusched_env.experiments.lib.files import write_file
     from gpusched_env.experiments.ranking.result import read_ranking
     from gpusched_env.experiments.results.curves import read_curves
     from gpusched_env.experiments.results.page import page
@@ -60,10 +58,8 @@ def results_command(
     manifests = [check_agent(FOLDER, name) for name in shipped_names()]
     text, pictures = page(rankings, {str(file): read_curves(file) for file in curves or []}, manifests, docs)
     for name, picture in pictures.items():
-        with result_file(docs.parent / name, "--docs") as staging:
-            staging.write_bytes(picture)
-    with result_file(docs, "--docs") as staging:
-        staging.write_text(text, encoding="utf-8")
+        write_file(docs.parent / name, picture, "--docs")
+    write_file(docs, text, "--docs")
 
 
 def ship_command(

@@ -53,10 +53,10 @@ class Interval:
 
     def text(self, form: str) -> str:
         """The figure and its bounds in brackets, each as ``form`` says."""
-        value = form.format(self.mean)
-        if self.low is None or self.high is None:
-            return value
-        return f"{value} [{form.format(self.low)}, {form.format(self.high)}]"
+        # What is 0 but for rounding has no sign.
+        bounds = (self.mean, self.low, self.high)
+        value, low, high = (None if b is None else form.format(0.0 if abs(b) < 1e-12 else b) for b in bounds)
+        return str(value) if low is None or high is None else f"{value} [{low}, {high}]"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

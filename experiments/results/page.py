@@ -10,7 +10,7 @@ from gpusched_env.agents.manifest import Manifest
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.names import LEARNED
-from gpusched_env.experiments.lib.statistics import Interval
+from gpusched_env.experiments.lib.pages import page as rendered
 from gpusched_env.experiments.ranking.page import (
     BOUND,
     COST,
@@ -26,22 +26,6 @@ from gpusched_env.experiments.ranking.result import Ranking
 from gpusched_env.experiments.results.curves import Curves
 from gpusched_env.experiments.results.figure import curves_svg
 from gpusched_env.experiments.results.summary import Summary, grouped, summaries
-
-INTRODUCTION = """\
-Trained agents beside hand-written schedulers. Written by `gpusched results` from result files: costs of every episode
-(`gpusched rank`), learning curves (`gpusched curves`) and what is noted with the shipped agents (`gpusched ship`).
-Trainings and their validations take seeds from 10,000,000 on, and no held-out workloads.
-"""
-SUMMARY = """\
-*Difference*: of the mean costs, relative, on the same episodes. *Probability of improvement*: that the agent costs less
-than the best hand-written scheduler on an episode. *Verdict*: better or worse where the 95 % interval of the
-difference is below or above 0. Brackets are 95 % intervals.
-"""
-CURVES = """\
-Mean cost of the validation episodes, which come from the training workloads on seeds of their own. Thin lines are
-trainings with different seeds; the band is a 95 % interval (bootstrap) of their mean. Orange lines are the best
-hand-written schedulers on the same episodes. Costs of the first validations may lie above the frame.
-"""
 
 
 def page(
@@ -71,17 +55,25 @@ def page(
             f"{', '.join(rankings)}: no trained agent beside a hand-written scheduler; gpusched rank --schedulers "
             f"{LEARNED},... ranks one"
         )
-    pictures = {_picture(docs, curves, file): curves_svg(drawn) for file, drawn in curves.items()}
-    lines = ["# Results", "", INTRODUCTION]
-    lines += ["## Summary", "", SUMMARY, summary_table(found).markdown()]
-    lines += ["## All schedulers", "", EXPLANATION, *_tables(list(rankings.values()))]
-    if curves:
-        lines += ["## Learning curves", "", CURVES]
-        lines += [line for file, drawn in curves.items() for line in _curves(drawn, _picture(docs, curves, file))]
-    if manifests:
-        lines += ["## Shipped agents", "", *(line for manifest in manifests for line in _provenance(manifest))]
-    lines += ["## How to repeat it", "", "```sh", *_commands(rankings, curves, docs), "```"]
-    return "\n".join(lines).rstrip() + "\n", pictures
+    pictures = {file: _picture(docs, curves, file) for file in curves}
+    text = rendered(
+        "results.md.j2",
+        summary=summary_table(found),
+        explanation=EXPLANATION,
+        groups={
+            scenario: [
+                (f"{workloads[0].upper()}{workloads[1:]}: {episodes_of(ranking, scenario)}", table(ranking, scenario))
+                for workloads, group in groups.items()
+                for ranking in group
+            ]
+            for scenario, groups in grouped(list(rankings.values())).items()
+        },
+        curves={pictures[file]: drawn for file, drawn in curves.items()},
+        cost=COST.format,
+        manifests=manifests,
+        commands=_commands(rankings, curves, docs),
+    )
+    return text, {pictures[file]: curves_svg(drawn) for file, drawn in curves.items()}
 
 
 def check_policies(rankings: Mapping[str, Ranking], manifests: Sequence[Manifest]) -> None:
@@ -125,65 +117,12 @@ def _episodes(row: Summary) -> str:
     return f"{seeds} seeds" if variants == 1 else f"{seeds} seeds × {variants}"
 
 
-def _tables(rankings: Sequence[Ranking]) -> list[str]:
-    lines: list[str] = []
-    for scenario, groups in grouped(rankings).items():
-        lines += [f"### {scenario}", ""]
-        for workloads, group in groups.items():
-            for ranking in group:
-                about = f"{workloads[0].upper()}{workloads[1:]}: {episodes_of(ranking, scenario)}"
-                lines += [about, "", table(ranking, scenario).markdown()]
-    return lines
-
-
 def _picture(docs: Path, curves: Mapping[str, Curves], file: str) -> str:
     """The name of a picture; numbered where a scenario has several."""
     scenario = curves[file].scenario
     same = [other for other in curves if curves[other].scenario == scenario]
     number = "" if same[0] == file else f"-{same.index(file) + 1}"
     return f"{docs.stem}-{scenario}{number}.svg"
-
-
-def _curves(curves: Curves, picture: str) -> list[str]:
-    best = curves.best_baselines(1)
-    finals, bests = curves.means()[-1], [curve.best for curve in curves.curves]
-    count = len(curves.curves)
-    text = (
-        f"{_described(curves)}, {count} seeds ({', '.join(str(curve.seed) for curve in curves.curves)}); "
-        f"{curves.episodes} validation episodes. Last validation: {_mean(finals)}. "
-        f"Best of each seed: {', '.join(COST.format(cost) for cost in bests)}."
-    )
-    if best:
-        name, cost = best[0]
-        below = sum(own < cost for own in bests)
-        text += f" Best hand-written scheduler: {name}, {COST.format(cost)}; {below} of {count} seeds got below it."
-    return [f"### {curves.scenario}: learning", "", f"![Learning curves of {curves.scenario}]({picture})", "", text, ""]
-
-
-def _described(curves: Curves) -> str:
-    """The training in a few words."""
-    training = curves.training
-    imitation = training.get("imitation")
-    after = f" after an imitation of {imitation['scheduler']}" if imitation else ""
-    return f"{training['algo']} with policy {training['policy']}{after}, {curves.timesteps[-1]:,} decisions"
-
-
-def _mean(interval: Interval) -> str:
-    return f"mean {interval.text(COST)}"
-
-
-def _provenance(manifest: Manifest) -> list[str]:
-    validation = manifest.validation
-    against = min(validation.baselines.items(), key=lambda item: item[1], default=None)
-    text = f"Validation ({validation.episodes} episodes, after {validation.timesteps:,} decisions): cost "
-    text += COST.format(validation.cost)
-    text += f"; {against[0]}, the best hand-written scheduler, {COST.format(against[1])}." if against else "."
-    lines = [f"### {manifest.scenario}: agent", "", text, f"SHA-256 of `{manifest.scenario}.npz`: `{manifest.sha256}`."]
-    for step in manifest.trainings:
-        packages = ", ".join(f"{name} {version}" for name, version in step.versions.items())
-        lines += ["", f"Seed {step.seed}, {step.timesteps:,} decisions, with {packages}:", ""]
-        lines += ["```sh", step.command, "```"]
-    return [*lines, ""]
 
 
 def _commands(rankings: Mapping[str, Ranking], curves: Mapping[str, Curves], docs: Path) -> list[str]:
