@@ -114,7 +114,15 @@ def test_layers_are_those_of_the_contract_on_imports() -> None:
     (contract,) = (contract for contract in contracts if contract["type"] == "layers")
     downwards = [layer for line in contract["layers"] for layer in line.split(" | ")]
     assert [layer for layer in reversed(downwards) if layer in LAYERS] == list(LAYERS)
-    assert set(downwards) - set(LAYERS) == {"experiments", "baselines", "reading", "compiling", "errors", "versions"}
+    assert set(downwards) - set(LAYERS) == {
+        "experiments",
+        "baselines",
+        "display",
+        "reading",
+        "compiling",
+        "errors",
+        "versions",
+    }
 
 
 def test_keys_follow_the_layers() -> None:

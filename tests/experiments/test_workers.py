@@ -53,6 +53,13 @@ def test_a_task_of_a_notebook_is_sent_along() -> None:
     assert sorted(run_tasks(lambda argument: factor * argument, range(4), 2)) == [(i, 3 * i) for i in range(4)]
 
 
+def test_an_edited_module_is_imported_anew(tasks: ModuleType) -> None:
+    assert run_all(tasks.square, [2, 3], 2) == [4, 9]
+    path = Path(str(tasks.__file__))
+    path.write_text(path.read_text().replace("argument * argument", "argument + 1"))
+    assert run_all(importlib.reload(tasks).square, [2, 3], 2) == [3, 4]
+
+
 def test_results_come_in_the_order_of_arguments(tasks: ModuleType) -> None:
     seen: list[tuple[int, float]] = []
     found = run_all(tasks.square, range(4), 2, lambda finished, share: seen.append((finished, share)))
@@ -72,7 +79,7 @@ def test_what_tasks_share_is_made_once_a_process() -> None:
 
 
 def test_an_error_arrives_with_its_cause(tasks: ModuleType) -> None:
-    with pytest.raises(ValueError, match="no luck with 1"):
+    with pytest.raises(ValueError, match="no luck with"):
         list(run_tasks(tasks.fail, [1, 2], 2))
     assert sorted(run_tasks(tasks.square, range(3), 2)) == [(0, 0), (1, 1), (2, 4)], "the next tasks have workers"
 
@@ -99,4 +106,4 @@ def test_stopping_early_ends_the_processes(tasks: ModuleType, tmp_path: Path) ->
 def test_what_cannot_be_sent_is_refused() -> None:
     lock = threading.Lock()
     with pytest.raises(InputError, match="use one worker"):
-        list(run_tasks(lambda argument: lock, [1, 2], 2))
+        list(run_tasks(lambda argument: lock.locked(), [1, 2], 2))
