@@ -46,6 +46,19 @@ def export_policy(
     Raises:
         InputError: a model that cannot be exported, or that does not fit ``scenario``; nothing is written then.
     """
+    info, weights = exported(model, scenario=scenario, wait_us=wait_us, command=command)
+    write_policy(path, info, weights)
+    return info
+
+
+def exported(
+    model: BaseAlgorithm | TrainedModel,
+    *,
+    scenario: Scenario | None = None,
+    wait_us: float | None = None,
+    command: str = "",
+) -> tuple[PolicyInfo, Weights]:
+    """What :func:`export_policy` writes."""
     trained = model if isinstance(model, TrainedModel) else model_in_memory(model)
     if trained.algorithm not in EXPORTED:
         raise InputError(f"a model of {trained.algorithm} cannot be exported: a recurrent policy keeps a state")
@@ -75,8 +88,7 @@ def export_policy(
         timesteps=trained.timesteps,
         versions=versions(),
     )
-    write_policy(path, info, weights)
-    return info
+    return info, weights
 
 
 def _network(model: TrainedModel, layout: ActionLayout) -> tuple[Sizes, dict[str, Tensor]]:

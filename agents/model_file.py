@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import gymnasium
 import numpy as np
+from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO, RecurrentPPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
@@ -28,9 +30,9 @@ from torch import Tensor
 
 from gpusched_env.agents.policies.registry import policy_of
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
-from gpusched_env.agents.training.config import TrainingConfig, read_config
-from gpusched_env.agents.training.results import CONFIG
-from gpusched_env.envs.observations import ObservationEncoder
+from gpusched_env.agents.training.config import TrainingConfig
+from gpusched_env.agents.training.folder import CONFIG, read_config
+from gpusched_env.envs.observations import Observation, ObservationEncoder
 from gpusched_env.envs.setup import lay_out
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import Scenario
@@ -43,6 +45,10 @@ ALGORITHMS: Final[dict[str, type[BaseAlgorithm]]] = {
     "dqn": DQN,
 }
 """By the name that trainings have for them."""
+
+Decide = Callable[[Observation, Any, NDArray[np.bool_], NDArray[np.bool_]], tuple[NDArray[np.int64], Any]]
+"""The best actions and the next state of a recurrent policy, from observations with a first axis of ``n``, the present
+state (``None`` at first), which of them begin an episode, shape ``(n,)``, and legal actions, shape ``(n, actions)``."""
 
 _SCALED = (
     "the model sees observations that VecNormalize scales, and an exported policy or a saved model would decide "
@@ -181,6 +187,19 @@ def _unpickled(path: Path) -> TrainedModel:
 def _unscaled(observations: Any) -> bool:
     """Whether the columns that say which rows are in use hold zeros and ones, as they do where nothing scales them."""
     return observations is None or bool(np.isin(observations["tenants"][..., 0], (0.0, 1.0)).all())
+
+
+def torch_decider(policy: BasePolicy) -> Decide:
+    """Decide with the policy's best actions."""
+
+    def decide(
+        observations: Observation, state: Any, starts: NDArray[np.bool_], masks: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], Any]:
+        given: dict[str, Any] = {"action_masks": masks} if isinstance(policy, MaskableActorCriticPolicy) else {}
+        actions, state = policy.predict(observations, state, starts, deterministic=True, **given)
+        return np.asarray(actions, np.int64), state
+
+    return decide
 
 
 def _built(kind: Any, spaces: tuple[Any, Any], arguments: dict[str, Any], parameters: dict[str, Any]) -> BasePolicy:

@@ -7,7 +7,6 @@ reads columns by name, and only those that it reads have to be among them.
 
 from __future__ import annotations
 
-import os
 import zipfile
 import zlib
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from gpusched_env.agents.files import replacing
 from gpusched_env.agents.policies.rule import READS
 from gpusched_env.agents.policies.sizes import RuleSizes, Sizes
 from gpusched_env.envs.actions import ActionLayout
@@ -77,17 +77,12 @@ def write_policy(path: str | Path, info: PolicyInfo, weights: Weights) -> None:
     Raises:
         InputError: the folder cannot be written to.
     """
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    text = np.frombuffer(msgspec.json.encode(info), np.uint8)
     try:
-        with temporary.open("wb") as file:
-            text = np.frombuffer(msgspec.json.encode(info), np.uint8)
+        with replacing(Path(path)) as partial, partial.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **{METADATA: text}, **weights)
-        temporary.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_policy(path: str | Path) -> tuple[PolicyInfo, Weights]:

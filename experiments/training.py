@@ -14,51 +14,54 @@ import yaml
 from rich.console import Console
 from rich.progress import Progress
 
-from gpusched_env.agents.training.config import TrainingConfig, config_of
-from gpusched_env.agents.training.run import check_training, train
-from gpusched_env.agents.training.validator import Progress as TrainingProgress
-from gpusched_env.agents.training.validator import Watch
+from gpusched_env.agents.training import check_training, train
+from gpusched_env.agents.training.config import TrainingConfig, config_of, defaults_for
+from gpusched_env.agents.training.validation import Progress as TrainingProgress
+from gpusched_env.agents.training.validation import Watch
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.lib.terminal import columns
 from gpusched_env.experiments.validation_baselines import baseline_costs
-from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.versions import versions
 
 
-def configure(scenario: str, values: dict[str, Any], settings: Sequence[str], gpu: str | None = None) -> TrainingConfig:
-    """A training of ``scenario`` (name or file) with ``values``, and with ``settings`` as ``KEY=VALUE`` (YAML).
+def settings_of(settings: Sequence[str]) -> dict[str, Any]:
+    """Values by name, from settings as ``KEY=VALUE`` (YAML).
 
-    ``gpu``: another GPU than the scenario's (name or file).
+    Raises:
+        InputError: one of another form.
+    """
+    found = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals or not name:
+            raise InputError(f"--set {setting}: expected KEY=VALUE, such as n_steps=512")
+        try:
+            found[name] = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise InputError(f"--set {setting}: the value is not valid YAML ({error})") from error
+        if isinstance(found[name], str):
+            with contextlib.suppress(ValueError):  # YAML 1.1 reads 1e-4 as text; a researcher means a number.
+                found[name] = float(found[name])
+    return found
+
+
+def configured(scenario: Scenario, given: dict[str, Any]) -> TrainingConfig:
+    """A training with what is ``given``, else with the scenario's own settings where it has some.
 
     Raises:
         InputError: unknown names, invalid values.
     """
-    given = {**values, **dict(_parsed(setting) for setting in settings)}
-    return config_of({**given, "scenario": load_scenario(scenario, **({"gpu": gpu} if gpu else {}))})
-
-
-def setting_names(settings: Sequence[str]) -> list[str]:
-    """The names of settings given as ``KEY=VALUE``."""
-    return [_parsed(setting)[0] for setting in settings]
-
-
-def _parsed(setting: str) -> tuple[str, Any]:
-    name, equals, text = setting.partition("=")
-    if not equals or not name:
-        raise InputError(f"--set {setting}: expected KEY=VALUE, such as n_steps=512")
+    defaults = defaults_for(scenario.name, given.get("algo"))
     try:
-        return name, _number(yaml.safe_load(text))
-    except yaml.YAMLError as error:
-        raise InputError(f"--set {setting}: the value is not valid YAML ({error})") from error
-
-
-def _number(value: Any) -> Any:
-    """YAML 1.1 reads ``1e-4`` as text; a researcher means a number."""
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            return float(value)
-    return value
+        return config_of({**defaults, **given, "scenario": scenario})
+    except InputError as error:
+        if not defaults or "algo" in given:
+            raise
+        raise InputError(
+            f"{error} ({scenario.name} has settings of its own, for {defaults['algo']}; --algo names another)"
+        ) from error
 
 
 def run_training(config: TrainingConfig, out: Path, *, baselines: str, resume: bool, trust: bool, command: str) -> None:
@@ -70,7 +73,7 @@ def run_training(config: TrainingConfig, out: Path, *, baselines: str, resume: b
     if config.imitation is not None:
         teacher = functools.partial(new_scheduler, config.imitation.scheduler)
         teacher()
-    check_training(config, out, resume=resume, trust=trust)
+    check_training(config, out, resume=resume)
     costs = baseline_costs(config, baselines, out)
     with watching(config) as watch:
         trained = train(

@@ -1,1 +1,194 @@
-"""Training schedulers with stable-baselines3: configuration, checkpoints, validation, what TensorBoard shows."""
+"""Training: :func:`train` fills a folder, from the first step to the last, or from its last checkpoint on.
+
+``config`` says what a training is, ``environments`` where it learns, ``imitation`` how it can begin, ``learning`` and
+``evolution`` are the two ways to go on, ``validation`` judges the policy meanwhile, and ``folder`` is what is left.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpusched_env.agents.policies.registry import RULE
+from gpusched_env.agents.training.config import TrainingConfig
+from gpusched_env.agents.training.folder import (
+    CHECKPOINTS,
+    CONFIG,
+    MADE,
+    RESULT,
+    VALIDATION,
+    Checkpoints,
+    LearningCurve,
+    Result,
+    Validation,
+    read_config,
+    write_config,
+    write_json,
+)
+from gpusched_env.errors import InputError
+from gpusched_env.scheduling.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from gpusched_env.agents.training.validation import Watch
+
+IMITATES = ("maskable-ppo", "ppo", "a2c")
+"""Algorithms that can begin with an imitation: their policy gives a probability to each action of a single decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a training came to."""
+
+    curve: list[Validation]
+    timesteps: int
+    train_s: float
+    stopped: bool
+    """Whether its watcher ended it early."""
+
+    @property
+    def best(self) -> Validation:
+        """The validation of the model that was kept."""
+        return min(self.curve, key=lambda point: point.cost)
+
+
+def train(
+    config: TrainingConfig,
+    out: Path,
+    *,
+    teacher: Callable[[], Scheduler] | None = None,
+    baselines: Mapping[str, float] | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    trust: bool = False,
+    watch: Watch | None = None,
+    checkpoints: bool = True,
+) -> Trained:
+    """Train into the folder ``out``.
+
+    It holds ``config.yaml``, ``best.zip`` and ``final.zip`` (models of stable-baselines3: the best in validation, the
+    last), ``best.npz`` (the best one's policy, which runs without PyTorch), ``validation.json`` (the learning curve),
+    ``result.json``, ``tensorboard/`` and ``checkpoints/``.
+
+    Args:
+        config: what to train.
+        out: created if it is not there.
+        teacher: makes the scheduler that ``config.imitation`` names; needed if it does.
+        baselines: mean costs of other schedulers on the validation episodes, by name.
+        provenance: what to note beside the configuration: versions, the command line.
+        resume: go on from the last checkpoint in ``out``; without one, start. A training that was completed stays
+            as it is, unless ``config.timesteps`` is larger now.
+        trust: whether to go on from a checkpoint that somebody else wrote, which runs whatever code is in it.
+        watch: is told of the progress, and can end the training.
+        checkpoints: whether to write any.
+
+    Raises:
+        InputError: ``out`` holds another training, or cannot be written; an invalid configuration; a checkpoint
+            of somebody else without ``trust``.
+    """
+    import torch
+
+    from gpusched_env.agents.training.evolution import evolve
+    from gpusched_env.agents.training.learning import learn
+    from gpusched_env.agents.training.validation import Course
+
+    config = check_training(config, out, resume=resume)
+    if config.imitation is not None and teacher is None:
+        raise InputError(f"the training imitates {config.imitation.scheduler}, but was given no teacher")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror})") from error
+    state = None
+    if (out / CONFIG).exists():
+        done = _completed(config, out)
+        if done is not None:
+            return done
+        kept = Checkpoints(out / CHECKPOINTS)
+        state = kept.last(trust=trust) if kept.steps() else None
+        if state is None:
+            # Killed before the first checkpoint, there is nothing to go on from.
+            _remove(out)
+    (out / RESULT).unlink(missing_ok=True)
+    torch.set_num_threads(config.threads)
+    noted, costs = dict(provenance or {}), dict(baselines or {})
+    write_config(config, noted, out / CONFIG)
+    course = Course(
+        config,
+        out,
+        command=str(noted.get("command", "")),
+        baselines=costs,
+        watch=watch,
+        saves=checkpoints,
+        state=state,
+    )
+    learner = None if state is None else state["learner"]
+    try:
+        timesteps = evolve(course, learner) if config.algo in RULE else learn(course, teacher, learner)
+        trained = Trained(course.curve, timesteps, course.train_s, course.stopped)
+        result = Result(
+            timesteps=timesteps,
+            train_s=round(trained.train_s, 3),
+            stopped=trained.stopped,
+            best=trained.best,
+            final=trained.curve[-1],
+            baselines=costs,
+        )
+        write_json(result, out / RESULT)
+    finally:
+        course.close()
+    return trained
+
+
+def check_training(config: TrainingConfig, out: Path, *, resume: bool) -> TrainingConfig:
+    """The configuration with everything filled in, if :func:`train` can begin; changes nothing.
+
+    Raises:
+        InputError: as :func:`train`.
+    """
+    from gpusched_env.agents.training.environments import training_env
+
+    config = config.checked()
+    if config.imitation is not None and config.algo not in IMITATES:
+        raise InputError(f"{config.algo} cannot begin with an imitation; {', '.join(IMITATES)} can")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file; name a folder")
+    if (out / CONFIG).exists():
+        if not resume:
+            raise InputError(f"{out} holds a training already; go on with --resume, or name another folder")
+        stored, names = read_config(out / CONFIG), TrainingConfig.__struct_fields__
+        other = [name for name in names if name != "timesteps" and getattr(stored, name) != getattr(config, name)]
+        if other:
+            raise InputError(
+                f"{out} holds a training with another {', '.join(other)}; resume it with the same settings"
+            )
+    elif (out / CHECKPOINTS).exists():
+        raise InputError(f"{out} has {CHECKPOINTS} but no {CONFIG}; name another folder")
+    training_env(config).close()
+    return config
+
+
+def _completed(config: TrainingConfig, out: Path) -> Trained | None:
+    """What a completed training came to; ``None`` if there is more to do."""
+    try:
+        result = msgspec.json.decode((out / RESULT).read_bytes(), type=Result)
+        curve = msgspec.json.decode((out / VALIDATION).read_bytes(), type=LearningCurve).validations
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        raise InputError(f"{out}: its {RESULT} or {VALIDATION} is not what a training wrote ({error})") from error
+    if result.timesteps < config.timesteps:
+        return None
+    return Trained(curve, result.timesteps, result.train_s, result.stopped)
+
+
+def _remove(out: Path) -> None:
+    for name in MADE:
+        if (out / name).is_dir():
+            shutil.rmtree(out / name)
+        else:
+            (out / name).unlink(missing_ok=True)

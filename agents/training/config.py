@@ -1,25 +1,120 @@
-"""What a training is: everything that its result depends on, as a file beside the weights."""
+"""What a training is: everything that its result depends on.
+
+Hyper-parameters have stable-baselines3's names, whose documentation says what they do. Their defaults are for decisions
+that are some 20 us apart: a job lasts milliseconds, that is hundreds of decisions, and what a launch costs shows only
+when what it delayed is done. So the discount is close to 1, the entropy bonus small, and a rollout of one environment
+long. For some scenarios ``defaults.yaml`` has better ones.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from gpusched_env.agents.policies.registry import policy_names
-from gpusched_env.agents.training.randomise import Randomise
-from gpusched_env.agents.training.settings import SETTINGS, settings_of
 from gpusched_env.envs.observations import RUNNING_SLOTS
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.scenario import Scenario
 
 Count = Annotated[int, Meta(ge=1)]
 Seed = Annotated[int, Meta(ge=0, lt=2**31)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Positive = Annotated[float, Meta(gt=0)]
+NonNegative = Annotated[float, Meta(ge=0)]
+
+DEFAULTS = Path(__file__).with_name("defaults.yaml")
+"""By scenario: what a training of it is unless told otherwise."""
 
 
-class Imitation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Named values that are checked."""
+
+
+class EvolutionSettings(Values, frozen=True, kw_only=True):
+    """CMA-ES (:mod:`gpusched_env.agents.training.evolution`)."""
+
+    population: Annotated[int, Meta(ge=4)] = 16
+    """Candidates of a generation."""
+    episodes: Count = 1
+    """That each candidate plays of every training variant, on the same seeds as the others. More take generations away
+    from the search: worth it where costs differ more from seed to seed than between candidates."""
+    sigma: Positive = 0.4
+    """Standard deviation of the weights at first."""
+    search: Annotated[list[Literal["launch", "share", "level"]], Meta(min_length=1)] = msgspec.field(
+        default_factory=lambda: ["launch", "share", "level"]
+    )
+    """Which weights are searched; the others stay 0."""
+
+
+class Settings(Values, frozen=True, kw_only=True):
+    """What all algorithms of stable-baselines3 have."""
+
+    learning_rate: Positive = 3e-4
+    learning_rate_end: NonNegative | None = None
+    """Where the learning rate goes, linearly, in the course of the training; ``None``: constant."""
+    gamma: Share = 0.999
+    """Discount of one decision."""
+    max_grad_norm: Positive = 0.5
+
+
+class PpoSettings(Settings, frozen=True, kw_only=True):
+    """PPO, MaskablePPO and RecurrentPPO."""
+
+    n_steps: Count = 256
+    """Decisions of each environment between two updates."""
+    batch_size: Annotated[int, Meta(ge=2)] = 2048
+    n_epochs: Count = 4
+    gae_lambda: Share = 0.97
+    clip_range: Positive = 0.2
+    ent_coef: NonNegative = 0.002
+    vf_coef: NonNegative = 0.5
+    target_kl: Positive | None = 0.03
+
+
+class A2cSettings(Settings, frozen=True, kw_only=True):
+    """A2C."""
+
+    learning_rate: Positive = 7e-4
+    n_steps: Count = 32
+    gae_lambda: Share = 0.97
+    ent_coef: NonNegative = 0.002
+    vf_coef: NonNegative = 0.5
+    normalize_advantage: bool = True
+
+
+class DqnSettings(Settings, frozen=True, kw_only=True):
+    """DQN. It knows no action mask: an illegal action is a wait, and it has to learn that."""
+
+    learning_rate: Positive = 1e-4
+    max_grad_norm: Positive = 10.0
+    buffer_size: Count = 100_000
+    learning_starts: Annotated[int, Meta(ge=0)] = 5_000
+    batch_size: Count = 256
+    train_freq: Count = 4
+    """Steps of all environments together between two updates."""
+    gradient_steps: Annotated[int, Meta(ge=-1)] = 4
+    target_update_interval: Count = 5_000
+    tau: Share = 1.0
+    exploration_fraction: Share = 0.2
+    exploration_initial_eps: Share = 1.0
+    exploration_final_eps: Share = 0.02
+
+
+SETTINGS: dict[str, type[Settings] | type[EvolutionSettings]] = {
+    "maskable-ppo": PpoSettings,
+    "ppo": PpoSettings,
+    "recurrent-ppo": PpoSettings,
+    "a2c": A2cSettings,
+    "dqn": DqnSettings,
+    "cma-es": EvolutionSettings,
+}
+"""By algorithm."""
+
+
+class Imitation(Values, frozen=True, kw_only=True):
     """A warm start: first do as a hand-written scheduler does."""
 
     scheduler: str
@@ -30,10 +125,21 @@ class Imitation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     epochs: Count = 5
     """Passes over what was recorded."""
     batch_size: Count = 1024
-    learning_rate: Annotated[float, Meta(gt=0)] = 1e-3
+    learning_rate: Positive = 1e-3
 
 
-class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Randomise(Values, frozen=True, kw_only=True):
+    """What is drawn anew for each episode."""
+
+    rates: tuple[Positive, Positive] | None = None
+    """A factor on every tenant's rate of arrivals, one each, log-uniform between these."""
+    gpus: tuple[str, ...] = ()
+    """The GPU, one of these."""
+    profiles: Annotated[float, Meta(ge=1)] = 1.0
+    """Profiled durations and gaps are off by up to this factor each (``scatter`` of the scenario's ``profiles``)."""
+
+
+class TrainingConfig(Values, frozen=True, kw_only=True):
     """One training, from the first step to the last."""
 
     scenario: Scenario
@@ -47,7 +153,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     threads: Count = 1
     """Of PyTorch and of the vector environment. A training is repeated exactly with one only."""
     settings: dict[str, Any] = {}
-    """Hyper-parameters of the algorithm (:mod:`gpusched_env.agents.training.settings`)."""
+    """Hyper-parameters of the algorithm (:data:`SETTINGS`)."""
     policy_kwargs: dict[str, Any] = {}
     """Arguments of the policy in place of those that its name stands for, such as ``net_arch``."""
     variants: bool = True
@@ -57,12 +163,12 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     slots: Count | None = None
     """Tenant rows; ``None``: as many as the scenario has tenants."""
     running_slots: Count = RUNNING_SLOTS
-    wait_us: Annotated[float, Meta(gt=0)] = 100.0
+    wait_us: Positive = 100.0
     """Longest wait of action 0."""
     shaping: bool = True
     """Whether rewards are shaped by progress (:mod:`gpusched_env.agents.shaping`)."""
-    reward_scale: Annotated[float, Meta(gt=0)] | None = None
-    """Factor on rewards; ``None``: :func:`gpusched_env.agents.training.scale.reward_scale` of the scenario."""
+    reward_scale: Positive | None = None
+    """Factor on rewards; ``None``: :func:`gpusched_env.agents.training.environments.reward_scale` of the scenario."""
     imitation: Imitation | None = None
     validate_every: Count = 250_000
     """Decisions between two validations."""
@@ -73,7 +179,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     torch_device: str = "cpu"
 
     def checked(self) -> TrainingConfig:
-        """This configuration with all hyper-parameters filled in.
+        """This configuration with policy and all hyper-parameters filled in.
 
         Raises:
             InputError: a value that it cannot have.
@@ -86,7 +192,10 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         policy = policies[0] if valid.policy is None else valid.policy
         if policy not in policies:
             raise InputError(f"algorithm {valid.algo} has no policy {policy!r}; it has {' and '.join(policies)}")
-        settings = msgspec.to_builtins(settings_of(valid.algo, valid.settings))
+        try:
+            settings = msgspec.to_builtins(msgspec.convert(valid.settings, SETTINGS[valid.algo]))
+        except msgspec.ValidationError as error:
+            raise InputError(f"{valid.algo}: {error}") from error
         return msgspec.structs.replace(valid, policy=policy, settings=settings)
 
 
@@ -101,7 +210,7 @@ def config_of(values: dict[str, Any]) -> TrainingConfig:
     """
     plain: dict[str, Any] = {"settings": {}, "policy_kwargs": {}}
     algo = str(values.get("algo", "maskable-ppo"))
-    known = SETTINGS[algo].__struct_fields__ if algo in SETTINGS else ()
+    policy_names(algo)
     for name, value in values.items():
         group, dot, field = name.partition(".")
         if dot and group in ("imitation", "policy_kwargs"):
@@ -110,7 +219,7 @@ def config_of(values: dict[str, Any]) -> TrainingConfig:
             plain[group][field] = value
         elif name in TrainingConfig.__struct_fields__:
             plain[name] = msgspec.to_builtins(value)
-        elif name in known:
+        elif name in (known := SETTINGS[algo].__struct_fields__):
             plain["settings"][name] = value
         else:
             names = [*TrainingConfig.__struct_fields__, *known]
@@ -121,56 +230,35 @@ def config_of(values: dict[str, Any]) -> TrainingConfig:
         raise InputError(f"training: {error}") from error
 
 
-def write_config(config: TrainingConfig, provenance: dict[str, Any], path: Path) -> None:
-    """Write ``config.yaml``: the configuration, and what it ran with (versions, command line)."""
+def defaults_for(scenario: str, algo: str | None = None) -> dict[str, Any]:
+    """What :data:`DEFAULTS` says of a scenario, as :func:`config_of` takes it.
+
+    Args:
+        scenario: its name.
+        algo: the algorithm that is wanted; another than that of the defaults has none.
+    """
     import yaml
 
-    content = {"training": msgspec.to_builtins(config), "provenance": provenance}
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(yaml.safe_dump(content, sort_keys=False))
-    partial.replace(path)
+    found: dict[str, Any] = yaml.safe_load(DEFAULTS.read_text()).get(scenario, {})
+    return found if algo in (None, found.get("algo")) else {}
 
 
-def read_config(path: Path) -> TrainingConfig:
-    """The configuration in a ``config.yaml``.
+def randomise_of(text: str) -> Randomise:
+    """From the form of the command line: ``rates=0.7:1.4,gpus=h100-sxm+h200-sxm,profiles=2``.
 
     Raises:
-        InputError: the file cannot be read, or is not one.
+        InputError: unknown name or invalid value.
     """
-    return _read(path).training
-
-
-def read_provenance(path: Path) -> tuple[str, dict[str, str]]:
-    """The command of a ``config.yaml`` and the versions that it ran with; empty where they were not noted.
-
-    Raises:
-        InputError: the file cannot be read, or is not one.
-    """
-    noted = _read(path).provenance
-    return noted.command, noted.versions
-
-
-class _Provenance(msgspec.Struct):
-    command: str = ""
-    versions: dict[str, str] = {}
-
-
-class _File(msgspec.Struct):
-    training: TrainingConfig
-    provenance: _Provenance
-
-
-def _read(path: Path) -> _File:
-    import yaml
-
+    given: dict[str, Any] = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        if name not in Randomise.__struct_fields__:
+            raise InputError(f"--randomise {part}: {did_you_mean(name, Randomise.__struct_fields__)}")
+        separator = {"rates": ":", "gpus": "+"}.get(name)
+        given[name] = value.split(separator) if separator else value
     try:
-        return msgspec.convert(yaml.safe_load(path.read_text()), _File)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
-        raise InputError(f"{path}: not the configuration of a training ({error})") from error
-
-
-def differences(stored: TrainingConfig, given: TrainingConfig) -> list[str]:
-    """Names of the fields in which two trainings differ."""
-    return [name for name in TrainingConfig.__struct_fields__ if getattr(stored, name) != getattr(given, name)]
+        return msgspec.convert(given, Randomise, strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"--randomise {text}: {error}; expected such as rates=0.7:1.4,gpus=h100-sxm+h200-sxm,profiles=2"
+        ) from error

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
+import numpy as np
 
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.agents.shaping import ProgressShaping
-from gpusched_env.agents.training.config import TrainingConfig
-from gpusched_env.agents.training.randomise import sampler
-from gpusched_env.agents.training.scale import SHAPED, reward_scale
+from gpusched_env.agents.training.config import Randomise, TrainingConfig
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.env import SEED_LIMIT
+from gpusched_env.envs.setup import lay_out
+from gpusched_env.envs.vector_arguments import SampleScenario
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
-from gpusched_env.scenarios.problem import build_problem
-from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.scenario import Scenario, override
 from gpusched_env.scenarios.variants import scenario_variants, variant_changes
 
 TRAINING_SEED = 10_000_000
@@ -22,16 +27,30 @@ SEEDS_EACH = 10_000
 """Seeds from one training's first to the next one's."""
 VALIDATION_SEED = 1_000_000_000
 """First seed of validations: apart from those of training, and from 0, 1, ... that comparisons take."""
-
-
 DRAWN_SEEDS = (1_500_000_000, SEED_LIMIT)
 """Range of the seeds that a search draws for its generations."""
+
+ALONE = 10.0
+"""What an episode without interference costs after scaling. Discounted over the thousand decisions that a factor of
+0.999 looks ahead, values are then about 1."""
+SHAPED = 4.0
+"""A factor besides, on shaped rewards: only what is lost to interference is left of the cost."""
+
+RATES = ("rate_per_s",)
+"""Fields of arrivals that grow with the rate."""
+GAPS = ("think_us", "period_us")
+"""Fields that shrink with it."""
+PROFILE_SEEDS = 2**31
 
 
 def training_layout(config: TrainingConfig) -> ActionLayout:
     """The actions of a training's environments."""
-    slots = config.slots if config.slots is not None else len(config.scenario.tenants)
-    return ActionLayout.of(config.scenario, slots, config.running_slots)
+    return lay_out(config.scenario, slots=config.slots, running_slots=config.running_slots)
+
+
+def env_arguments(config: TrainingConfig) -> dict[str, Any]:
+    """What every environment of a training is given, besides its scenario."""
+    return {"slots": config.slots, "running_slots": config.running_slots, "wait_us": config.wait_us}
 
 
 def training_changes(config: TrainingConfig) -> list[dict[str, Any]]:
@@ -55,6 +74,27 @@ def scale_of(config: TrainingConfig) -> float:
     return reward_scale(build_problem(config.scenario)) * (SHAPED if config.shaping else 1.0)
 
 
+def reward_scale(problem: Problem) -> float:
+    """A constant factor on the rewards of a scenario: :data:`ALONE` over the cost of its jobs alone on the GPU.
+
+    A constant, where a running normalisation would be a state of its own: the same reward means the same
+    throughout the training, and in every variant of the scenario. Where jobs alone cost nothing (objectives are
+    met), every objective counts as missed.
+    """
+    weights = problem.scenario.reward
+    horizon_us = problem.scenario.horizon_us
+    cost = missed = total_us = 0.0
+    for program in problem.programs:
+        tenant, alone_us = program.tenant, program.alone_us
+        jobs = tenant.jobs if tenant.jobs is not None else math.ceil(horizon_us / alone_us)
+        cost += jobs * tenant.weight * (weights.turnaround * alone_us / 1e3 + weights.slowdown)
+        missed += jobs * tenant.weight * weights.slo_miss
+        total_us += jobs * alone_us
+    total_us = min(total_us, horizon_us)
+    cost += weights.makespan * total_us / 1e3 + weights.energy * problem.gpu.power.idle_w * total_us * 1e-6
+    return ALONE / (cost or missed or 1.0)
+
+
 def shaping_of(config: TrainingConfig) -> ProgressShaping | None:
     """What is added to rewards."""
     return ProgressShaping(config.scenario.reward) if config.shaping else None
@@ -69,15 +109,60 @@ def training_env(config: TrainingConfig) -> Sb3VecEnv:
             autoreset_mode="SAME_STEP",
             threads=config.threads,
             sample_scenario=sampler(config.scenario, training_changes(config), config.randomise),
-            slots=config.slots,
-            running_slots=config.running_slots,
-            wait_us=config.wait_us,
+            **env_arguments(config),
         ),
         scale_of(config),
         shaping_of(config),
     )
     env.seed(TRAINING_SEED + SEEDS_EACH * config.seed)
     return env
+
+
+def sampler(scenario: Scenario, changes: Sequence[Mapping[str, Any]], randomise: Randomise) -> SampleScenario | None:
+    """What a vector environment asks for the fields of its next episode; ``None`` if there is nothing to draw.
+
+    Args:
+        scenario: the environment's.
+        changes: variants of it, one of which each episode has.
+        randomise: what else is drawn.
+
+    Raises:
+        InputError: a variant does not run on one of the GPUs.
+    """
+    if len(changes) == 1 and not changes[0] and randomise == Randomise():
+        return None
+    variants = [override(scenario, **change) for change in changes]
+    for gpu in randomise.gpus:
+        for variant in variants:
+            build_problem(override(variant, gpu=gpu))
+
+    def sample(number: int, rng: np.random.Generator) -> dict[str, Any]:
+        chosen = int(rng.integers(len(changes)))
+        fields = dict(changes[chosen])
+        if randomise.rates is not None:
+            fields["tenants"] = _with_rates(variants[chosen], fields.get("tenants", {}), randomise.rates, rng)
+        if randomise.gpus:
+            fields["gpu"] = randomise.gpus[int(rng.integers(len(randomise.gpus)))]
+        if randomise.profiles > 1.0:
+            fields["profiles"] = {"scatter": randomise.profiles, "seed": int(rng.integers(PROFILE_SEEDS))}
+        return fields
+
+    return sample
+
+
+def _with_rates(
+    variant: Scenario, changes: Mapping[str, Any], rates: tuple[float, float], rng: np.random.Generator
+) -> dict[str, Any]:
+    """``changes`` of tenants, with the arrivals that they have in ``variant`` faster or slower."""
+    low, high = sorted(rates)
+    found = {}
+    for tenant in variant.tenants:
+        factor = math.exp(rng.uniform(math.log(low), math.log(high)))
+        arrivals = msgspec.to_builtins(tenant.arrivals)
+        scaled = {name: arrivals[name] * factor for name in RATES if name in arrivals}
+        scaled |= {name: arrivals[name] / factor for name in GAPS if name in arrivals}
+        found[tenant.name] = {**changes.get(tenant.name, {}), "arrivals": {**arrivals, **scaled}}
+    return found
 
 
 def validation_seeds(config: TrainingConfig) -> list[int]:
@@ -94,7 +179,5 @@ def validation_env(config: TrainingConfig) -> GpuSchedulingVectorEnv:
         autoreset_mode="SAME_STEP",
         threads=config.threads,
         scenarios=[change for change in changes for _ in range(config.validation_seeds)],
-        slots=config.slots,
-        running_slots=config.running_slots,
-        wait_us=config.wait_us,
+        **env_arguments(config),
     )

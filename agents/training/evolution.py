@@ -10,8 +10,9 @@ relative to the median of all candidates on the same episode, so that episodes c
 from __future__ import annotations
 
 import math
-import pickle
-from pathlib import Path
+import queue
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -19,23 +20,33 @@ from cmaes import CMA
 from numpy.typing import NDArray
 
 from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.model_file import Decide
+from gpusched_env.agents.player import Player
 from gpusched_env.agents.policies.sizes import RuleSizes
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns, write_policy
-from gpusched_env.agents.training.checkpoint import STATE
-from gpusched_env.agents.training.course import Course
-from gpusched_env.agents.training.deciding import policy_decider
-from gpusched_env.agents.training.environments import training_layout
-from gpusched_env.agents.training.files import replacing
-from gpusched_env.agents.training.population import Population
-from gpusched_env.agents.training.results import EXPORTED
+from gpusched_env.agents.training.config import Randomise, TrainingConfig
+from gpusched_env.agents.training.environments import (
+    DRAWN_SEEDS,
+    SEEDS_EACH,
+    TRAINING_SEED,
+    sampler,
+    training_changes,
+    training_layout,
+)
+from gpusched_env.agents.training.folder import EXPORTED
+from gpusched_env.agents.training.validation import Course, policy_decider
+from gpusched_env.envs.batch import EnvBatch
+from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.scenario import override
 from gpusched_env.versions import versions
 
 
-def evolve(course: Course) -> int:
-    """Search until the configured number of decisions is reached, or the watcher ends it; returns their number."""
-    evolution = Evolution(course)
-    if course.resumes:
-        evolution.restore()
+def evolve(course: Course, state: dict[str, Any] | None) -> int:
+    """Search until the configured number of decisions is reached, or the watcher ends it; returns their number.
+
+    ``state``: of the checkpoint to go on from.
+    """
+    evolution = Evolution(course, state)
     evolution.run()
     return evolution.timesteps
 
@@ -43,7 +54,7 @@ def evolve(course: Course) -> int:
 class Evolution:
     """One training by CMA-ES."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: Course, state: dict[str, Any] | None) -> None:
         config = course.config
         self.timesteps = 0
         self._course = course
@@ -56,33 +67,35 @@ class Evolution:
             population_size=config.settings["population"],
             seed=config.seed,
         )
-        self._next_checkpoint = 0
+        if state is not None:
+            self.timesteps = state["timesteps"]
+            vars(self._optimiser).update(state["optimiser"])
 
     def run(self) -> None:
         """Go on to the end."""
-        config, validator = self._course.config, self._course.validator
-        population = Population(config, self.policy())
+        course = self._course
+        population = Population(course.config, self.policy())
         try:
-            while self.timesteps < config.timesteps and not validator.stopped:
-                if validator.due(self.timesteps):
-                    self._validate()
-                if self.timesteps >= self._next_checkpoint:
-                    self._next_checkpoint = self.timesteps + config.checkpoint_every
-                    self._save()
+            while self.timesteps < course.config.timesteps and not course.stopped:
+                course.boundary(self, self.timesteps)
                 self._generation(population)
-                validator.tell(self.timesteps)
+                course.tell(self.timesteps)
         finally:
             population.close()
-        if validator.missing(self.timesteps):
-            self._validate()
-        self._save()
+        course.end(self, self.timesteps)
 
-    def restore(self) -> None:
-        """Go back to the last checkpoint."""
-        state = pickle.loads((self._course.checkpoints.last() / STATE).read_bytes())
-        self.timesteps, optimiser, self._next_checkpoint = state["evolution"]
-        vars(self._optimiser).update(optimiser)
-        self._course.validator.restore(state["validator"])
+    def decider(self) -> Decide:
+        """As the rule with the mean's weights."""
+        return policy_decider(self.policy())
+
+    def keep(self) -> None:
+        """Save that rule."""
+        write_policy(self._course.out / EXPORTED, self._info(), self._weights(self._optimiser.mean))
+
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        # Pickled as a whole, the optimiser would keep one half of a matrix that is symmetric but for rounding.
+        return {"timesteps": self.timesteps, "optimiser": vars(self._optimiser)}
 
     def policy(self) -> ExportedPolicy:
         """The rule with the mean's weights."""
@@ -131,23 +144,81 @@ class Evolution:
             versions=versions(),
         )
 
-    def _validate(self) -> None:
-        self._course.validator.validate(policy_decider(self.policy()), self.timesteps, self._keep)
 
-    def _keep(self) -> None:
-        with replacing(self._course.out / EXPORTED) as partial:
-            write_policy(partial, self._info(), self._weights(self._optimiser.mean))
+class Population:
+    """Threads, each with environments for the episodes of one candidate."""
 
-    def _save(self) -> None:
-        if not self._course.saves:
-            return
-        state: dict[str, Any] = {
-            # Pickled as a whole, the optimiser would keep one half of a matrix that is symmetric but for rounding.
-            "evolution": (self.timesteps, vars(self._optimiser), self._next_checkpoint),
-            "validator": self._course.validator.state(),
-        }
+    def __init__(self, config: TrainingConfig, policy: ExportedPolicy) -> None:
+        """``policy``: of the kind of the candidates."""
+        self._config = config
+        self._changes = training_changes(config)
+        self._sample = None
+        if config.randomise != Randomise():
+            self._sample = sampler(config.scenario, self._changes, config.randomise)
+        self._episodes = len(self._changes) * int(config.settings["episodes"])
+        self._fixed = [build_problem(override(config.scenario, **change)) for change in self._changes]
+        self._stages: queue.SimpleQueue[_Stage] = queue.SimpleQueue()
+        for _ in range(config.threads):
+            self._stages.put(_Stage(config, policy, self._episodes))
+        self._pool = ThreadPoolExecutor(config.threads)
 
-        def fill(folder: Path) -> None:
-            (folder / STATE).write_bytes(pickle.dumps(state))
+    def costs(self, candidates: Sequence[NDArray[np.float32]], generation: int) -> tuple[NDArray[np.float64], int]:
+        """Costs of all candidates on the episodes of a generation, and how many decisions these took.
 
-        self._course.checkpoints.write(self.timesteps, fill)
+        Which episodes they are depends on the training's seed and the generation only.
+
+        Args:
+            candidates: weights as in :attr:`ExportedPolicy.weights`.
+            generation: counted from 0.
+
+        Returns:
+            shape ``(candidates, episodes)``, and the number of decisions.
+
+        Raises:
+            DeadlockError: in an episode work is left but nothing can happen any more.
+        """
+        rng = np.random.default_rng((TRAINING_SEED + SEEDS_EACH * self._config.seed, generation))
+        problems = self._problems(rng)
+        seeds = rng.integers(*DRAWN_SEEDS, self._episodes // len(self._changes)).tolist()
+        played = [(problem, seeds[k % len(seeds)]) for k, problem in enumerate(problems)]
+
+        def play(weights: NDArray[np.float32]) -> tuple[NDArray[np.float64], int]:
+            stage = self._stages.get()
+            try:
+                return stage.play(weights, played)
+            finally:
+                self._stages.put(stage)
+
+        found = list(self._pool.map(play, candidates))
+        return np.array([costs for costs, _ in found]), sum(decisions for _, decisions in found)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()
+
+    def _problems(self, rng: np.random.Generator) -> list[Problem]:
+        """Of each variant as many in a row as it has episodes."""
+        if self._sample is None:
+            each = self._episodes // len(self._fixed)
+            return [problem for problem in self._fixed for _ in range(each)]
+        drawn = (self._sample(number, rng) for number in range(self._episodes))
+        return [build_problem(override(self._config.scenario, **(fields or {}))) for fields in drawn]
+
+
+class _Stage:
+    """The environments of one thread."""
+
+    def __init__(self, config: TrainingConfig, policy: ExportedPolicy, episodes: int) -> None:
+        self._player = Player(EnvBatch(episodes, policy.info.actions, wait_us=config.wait_us), policy)
+
+    def play(
+        self, weights: NDArray[np.float32], episodes: Sequence[tuple[Problem, int]]
+    ) -> tuple[NDArray[np.float64], int]:
+        """Costs of a candidate's episodes, and their decisions."""
+        batch = self._player.batch
+        for e, (problem, seed) in enumerate(episodes):
+            batch.begin(e, problem, seed)
+        batch.run()
+        before = int(self._player.asked.sum())
+        self._player.play(weights, to_the_end=True)
+        return batch.costs.copy(), int(self._player.asked.sum()) - before

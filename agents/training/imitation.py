@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch.nn.functional import mse_loss
 from torch.nn.utils import clip_grad_norm_
 
+from gpusched_env.agents.shaping import ProgressShaping
 from gpusched_env.agents.training.config import Imitation, TrainingConfig
-from gpusched_env.agents.training.environments import SEEDS_EACH, TRAINING_SEED, scale_of, training_scenarios
-from gpusched_env.agents.training.teacher import Lesson, record
+from gpusched_env.agents.training.environments import (
+    SEEDS_EACH,
+    TRAINING_SEED,
+    env_arguments,
+    scale_of,
+    training_scenarios,
+)
+from gpusched_env.envs.actions import ActionLayout, spelt_out
+from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.observations import Observation
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.problem import Stream
+from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scheduling.commands import Command, Launch
 from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.session import begin
+from gpusched_env.scheduling.view import View
 
 Policy = ActorCriticPolicy | MaskableActorCriticPolicy
-OFFERED = ("maskable-ppo", "ppo", "a2c")
-"""Algorithms whose policy gives a probability to each action of a single decision."""
 
 
 def imitate(model: BaseAlgorithm, config: TrainingConfig, teacher: Callable[[], Scheduler]) -> dict[str, float]:
@@ -33,36 +47,19 @@ def imitate(model: BaseAlgorithm, config: TrainingConfig, teacher: Callable[[], 
         the policy's most probable action is the teacher's), and the last mean losses.
 
     Raises:
-        InputError: not with this algorithm, or a teacher that cannot be imitated.
+        InputError: a teacher that cannot be imitated.
     """
     settings = config.imitation
     assert settings is not None
-    check_algorithm(config.algo)
     scenarios = training_scenarios(config)
     # The last of the training's own range of seeds, which its environments begin from the first of.
     last = TRAINING_SEED + SEEDS_EACH * (config.seed + 1) - 1
-    lesson = record(
-        [scenarios[k % len(scenarios)] for k in range(settings.episodes)],
-        teacher,
-        [last - k for k in range(settings.episodes)],
-        decisions=settings.decisions,
-        gamma=config.settings["gamma"],
-        reward_scale=scale_of(config),
-        shaping=config.shaping,
-        slots=config.slots,
-        running_slots=config.running_slots,
-        wait_us=config.wait_us,
-    )
+    episodes = [(scenarios[k % len(scenarios)], last - k) for k in range(settings.episodes)]
+    lesson = record(config, teacher, episodes, settings.decisions)
     policy = model.policy
     assert isinstance(policy, Policy)
     figures = fit(policy, lesson, settings, np.random.default_rng(config.seed))
     return {"teacher_cost": float(np.mean(lesson.costs)), "decisions": float(len(lesson.actions)), **figures}
-
-
-def check_algorithm(algo: str) -> None:
-    """Raises InputError if ``algo`` cannot begin with an imitation."""
-    if algo not in OFFERED:
-        raise InputError(f"{algo} cannot begin with an imitation; {', '.join(OFFERED)} can")
 
 
 def fit(policy: Policy, lesson: Lesson, settings: Imitation, rng: np.random.Generator) -> dict[str, float]:
@@ -121,3 +118,137 @@ def _agreement(policy: Policy, lesson: Lesson, batch_size: int) -> float:
 def _masks(policy: Policy, lesson: Lesson, rows: Any) -> dict[str, Any]:
     """The argument with the legal actions, for policies that take one."""
     return {"action_masks": lesson.masks[rows]} if isinstance(policy, MaskableActorCriticPolicy) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """Decisions of a teacher, in order; first axis: decision."""
+
+    observations: Observation
+    masks: NDArray[np.bool_]
+    """Legal actions, shape ``(decisions, actions)``."""
+    actions: NDArray[np.int64]
+    returns: NDArray[np.float32]
+    """Discounted, scaled rewards from the decision on."""
+    costs: tuple[float, ...]
+    """Of the episodes."""
+    skipped: int
+    """Commands that no action stands for; the environment waited instead."""
+
+
+def record(
+    config: TrainingConfig,
+    teacher: Callable[[], Scheduler],
+    episodes: Sequence[tuple[Scenario, int]],
+    decisions: int,
+) -> Lesson:
+    """Let a scheduler play, and note what it saw as an agent would and what it did.
+
+    It is asked at the environment's decision epochs: where it waits without an end, that is after ``wait_us`` at the
+    latest. A launch has the nearest stream priority on offer. What launches cost the host on top of the scenario
+    (``interception_us``) is left out, as an agent's is.
+
+    Args:
+        config: says what the environments and the returns are.
+        teacher: makes the scheduler.
+        episodes: scenarios and seeds.
+        decisions: how many to keep at most, as many of each episode, drawn at random.
+
+    Raises:
+        InputError: the scheduler needs tenants in contexts of their own, which the scenario does not have.
+    """
+    scheduler = teacher()
+    parts = []
+    for scenario, seed in episodes:
+        contexts = getattr(scheduler, "contexts", None)
+        if contexts not in (None, scenario.contexts):
+            raise InputError(
+                f"a scheduler that needs {contexts} contexts cannot be imitated in {scenario.name}, "
+                f"whose contexts are {scenario.contexts}"
+            )
+        part = _episode(config, scheduler, scenario, seed)
+        parts.append(_thinned(part, decisions // len(episodes), np.random.default_rng(seed)))
+    return Lesson(
+        observations={
+            name: np.concatenate([part.observations[name] for part in parts]) for name in parts[0].observations
+        },
+        masks=np.concatenate([part.masks for part in parts]),
+        actions=np.concatenate([part.actions for part in parts]),
+        returns=np.concatenate([part.returns for part in parts]),
+        costs=tuple(cost for part in parts for cost in part.costs),
+        skipped=sum(part.skipped for part in parts),
+    )
+
+
+def _episode(config: TrainingConfig, scheduler: Scheduler, scenario: Scenario, seed: int) -> Lesson:
+    env = GpuSchedulingEnv(scenario, **env_arguments(config))
+    observations: list[Observation] = []
+    masks: list[NDArray[np.bool_]] = []
+    actions: list[int] = []
+    rewards: list[float] = []
+    kept: list[int] = []
+    cost = 0.0
+    observation, _ = env.reset(seed=seed)
+    progress = ProgressShaping(env.scenario.reward)
+    progress.begin(_batch_of_one(observation))
+    streams = env.problem.streams
+    begin(scheduler, env.problem, seed)
+    over = False
+    while not over:
+        view = env.view
+        command = _on_offer(scheduler.decide(view), view, streams, env.layout)
+        action = env.layout.action_of(command, view, streams=streams)
+        if action is not None:
+            kept.append(len(rewards))
+            observations.append(observation)
+            masks.append(env.action_masks())
+            actions.append(action)
+        observation, reward, terminated, truncated, _ = env.step(action or 0)
+        over = terminated or truncated
+        growth = progress.step(_batch_of_one(observation), np.array([over]))
+        cost -= reward
+        rewards.append(reward + float(growth[0]) if config.shaping else reward)
+    return Lesson(
+        observations={name: np.stack([o[name] for o in observations]) for name in observations[0]},
+        masks=np.stack(masks),
+        actions=np.array(actions, np.int64),
+        returns=discounted(rewards, config.settings["gamma"], scale_of(config))[kept],
+        costs=(cost,),
+        skipped=len(rewards) - len(kept),
+    )
+
+
+def _on_offer(command: Command, view: View, streams: Sequence[Stream], layout: ActionLayout) -> Command:
+    """``command`` with the nearest stream priority that agents can choose."""
+    if isinstance(command, Launch):
+        command = spelt_out(command, view, streams)
+        wanted = command.priority or 0
+        return replace(command, priority=min(layout.stream_priorities, key=lambda priority: abs(priority - wanted)))
+    return command
+
+
+def _batch_of_one(observation: Observation) -> Observation:
+    return {name: table[None] for name, table in observation.items()}
+
+
+def _thinned(lesson: Lesson, decisions: int, rng: np.random.Generator) -> Lesson:
+    """At most so many of a lesson's decisions, drawn at random, in order."""
+    if len(lesson.actions) <= decisions:
+        return lesson
+    rows = np.sort(rng.choice(len(lesson.actions), max(1, decisions), replace=False))
+    return replace(
+        lesson,
+        observations={name: table[rows] for name, table in lesson.observations.items()},
+        masks=lesson.masks[rows],
+        actions=lesson.actions[rows],
+        returns=lesson.returns[rows],
+    )
+
+
+def discounted(rewards: Sequence[float], gamma: float, scale: float) -> NDArray[np.float32]:
+    """Returns of every decision of an episode: ``scale`` times the sum of ``gamma ** k`` times the k-th reward on."""
+    found = np.zeros(len(rewards))
+    ahead = 0.0
+    for i in range(len(rewards) - 1, -1, -1):
+        found[i] = ahead = scale * rewards[i] + gamma * ahead
+    return found.astype(np.float32)

@@ -1,49 +1,256 @@
-"""Training with an algorithm of stable-baselines3 or sb3-contrib."""
+"""Training with an algorithm of stable-baselines3 or sb3-contrib.
+
+Checkpoints are exact: a training that goes on from one ends with the same weights, bit by bit, as one that was never
+stopped (on the CPU, with one thread). They are taken between two rollouts. Besides the model and its optimiser they
+have the episodes that were under way, a replay buffer, every random number generator, and what the logger has gathered.
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from typing import Any
 
-from stable_baselines3.common.callbacks import CallbackList
+import gymnasium
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.vec_env import VecEnv
 
-from gpusched_env.agents.training.algorithms import new_model
-from gpusched_env.agents.training.boundary import Boundary
-from gpusched_env.agents.training.course import Course
+from gpusched_env.agents.export import EXPORTED as CAN_EXPORT
+from gpusched_env.agents.export import exported
+from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.files import replacing
+from gpusched_env.agents.model_file import ALGORITHMS, Decide, torch_decider
+from gpusched_env.agents.policies.registry import policy_of
+from gpusched_env.agents.policy_file import write_policy
+from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_env
-from gpusched_env.agents.training.files import replacing
+from gpusched_env.agents.training.folder import BEST, BOARD, EXPORTED, FINAL
 from gpusched_env.agents.training.imitation import imitate
-from gpusched_env.agents.training.results import BOARD, FINAL
-from gpusched_env.agents.training.tensorboard import EpisodeFigures
+from gpusched_env.agents.training.validation import Course, policy_decider
+from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.scheduling.scheduler import Scheduler
 
+LOGGED = ("name_to_value", "name_to_count", "name_to_excluded")
+"""What the logger has gathered and not written yet."""
+REPLAY_TABLES = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
-def learn(course: Course, teacher: Callable[[], Scheduler] | None) -> int:
+
+def learn(course: Course, teacher: Callable[[], Scheduler] | None, state: dict[str, Any] | None) -> int:
     """Train until the configured number of decisions is reached, or the watcher ends it; returns their number.
 
     Args:
         course: of the training.
         teacher: makes the scheduler to imitate first, if the configuration names one.
+        state: of the checkpoint to go on from.
     """
-    config, board = course.config, course.board
+    config = course.config
     env = training_env(config)
     try:
         model = new_model(config, env, env.env.layout)
-        model.set_logger(Logger(str(course.out / BOARD), [board]))
-        boundary = Boundary(course)
-        if course.resumes:
-            boundary.restore(course.checkpoints.restore(model))
+        model.set_logger(Logger(str(course.out / BOARD), [course.board]))
+        if state is not None:
+            restore(model, state)
         elif config.imitation is not None and teacher is not None:
             figures = imitate(model, config, teacher)
-            board.scalars({f"imitation/{name}": value for name, value in figures.items()}, 0)
+            course.board.scalars({f"imitation/{name}": value for name, value in figures.items()}, 0)
         tenants = tuple(tenant.name for tenant in config.scenario.tenants)
         model.learn(
             config.timesteps - model.num_timesteps,
-            callback=CallbackList([EpisodeFigures(env.env.layout, tenants), boundary]),
-            reset_num_timesteps=not course.resumes,
+            callback=CallbackList([EpisodeFigures(env.env.layout, tenants), Boundary(course)]),
+            reset_num_timesteps=state is None,
         )
         with replacing(course.out / FINAL) as partial:
             model.save(partial)
     finally:
         env.close()
     return int(model.num_timesteps)
+
+
+def new_model(config: TrainingConfig, env: VecEnv, layout: ActionLayout) -> BaseAlgorithm:
+    """An untrained model.
+
+    Raises:
+        InputError: the policy is not offered with the algorithm.
+    """
+    settings: dict[str, Any] = dict(config.settings)
+    end = settings.pop("learning_rate_end")
+    if end is not None:
+        settings["learning_rate"] = LinearSchedule(settings["learning_rate"], end, 1.0)
+    assert config.policy is not None, "a checked configuration"
+    policy, arguments = policy_of(config.algo, config.policy, layout)
+    return ALGORITHMS[config.algo](
+        policy,
+        env,
+        policy_kwargs={**arguments, **config.policy_kwargs},
+        seed=config.seed,
+        device=config.torch_device,
+        **settings,
+    )
+
+
+class Boundary(BaseCallback):
+    """What happens between two rollouts: validations and checkpoints."""
+
+    def __init__(self, course: Course) -> None:
+        super().__init__()
+        self._course = course
+        self._exported: Any = None
+
+    def _on_rollout_start(self) -> None:
+        self._course.boundary(self, self.num_timesteps)
+
+    def _on_step(self) -> bool:
+        self._course.tell(self.num_timesteps)
+        return not self._course.stopped
+
+    def _on_training_end(self) -> None:
+        self._course.end(self, self.num_timesteps)
+
+    def decider(self) -> Decide:
+        """As the exported policy, compiled, where there is one."""
+        if self._course.config.algo not in CAN_EXPORT:
+            return torch_decider(self.model.policy)
+        self._exported = exported(self.model, command=self._course.command)
+        return policy_decider(ExportedPolicy(*self._exported))
+
+    def keep(self) -> None:
+        """Save the model, and its exported policy."""
+        with replacing(self._course.out / BEST) as partial:
+            self.model.save(partial)
+        if self._exported is not None:
+            write_policy(self._course.out / EXPORTED, *self._exported)
+
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return model_state(self.model)
+
+
+class EpisodeFigures(BaseCallback):
+    """What TensorBoard shows of training episodes besides stable-baselines3's own figures.
+
+    ``reward/TERM``, ``metrics/NAME`` (those of :mod:`gpusched_env.scheduling.metrics`, a tenant's as
+    ``metrics/TENANT/NAME``) and ``actions/...``, which the logger averages until it writes.
+    """
+
+    def __init__(self, layout: ActionLayout, tenants: tuple[str, ...]) -> None:
+        super().__init__()
+        self._labels, self._belongs = action_labels(layout, tenants)
+
+    def _on_step(self) -> bool:
+        env = self.training_env
+        assert isinstance(env, Sb3VecEnv)
+        record = self.logger.record_mean
+        record("actions/legal", float(env.infos["action_mask"].sum(axis=1).mean()))
+        shares = self._belongs[np.asarray(self.locals["actions"]).reshape(-1)].mean(axis=0)
+        for label, share in zip(self._labels, shares.tolist(), strict=True):
+            record(f"actions/{label}", share)
+        for e in np.flatnonzero(self.locals["dones"]).tolist():
+            info = self.locals["infos"][e]
+            for name, value in info["episode_metrics"].items():
+                record(f"metrics/{name}", value)
+            for name, value in info["reward_terms"].items():
+                record(f"reward/{name}", value)
+            record("actions/illegal", info["illegal_actions"] / info["episode"]["l"])
+        return True
+
+
+def action_labels(layout: ActionLayout, tenants: tuple[str, ...]) -> tuple[list[str], NDArray[np.float64]]:
+    """What actions are counted as: names, and which actions belong to each, shape ``(actions, names)``."""
+    members: dict[str, list[int]] = {}
+    for action in range(layout.n):
+        for label in _labels(layout, tenants, action):
+            members.setdefault(label, []).append(action)
+    belongs = np.zeros((layout.n, len(members)))
+    for column, actions in enumerate(members.values()):
+        belongs[actions, column] = 1.0
+    return list(members), belongs
+
+
+def _labels(layout: ActionLayout, tenants: tuple[str, ...], action: int) -> list[str]:
+    name, slot, choice = layout.split(action)
+    if action == 0:
+        return [name]
+    tenant = layout.tenant_of(name, slot)
+    of_tenant = [f"{name}/{tenants[tenant]}"] if tenant is not None and tenant < len(tenants) else []
+    return [name, *of_tenant, f"{name}/{layout.labels(name)[choice]}"]
+
+
+def model_state(model: BaseAlgorithm) -> dict[str, Any]:
+    """All that the rest of a training depends on, at the start of a rollout."""
+    env = model.get_env()
+    assert isinstance(env, Sb3VecEnv)
+    # Spaces and schedules are made anew from the configuration.
+    left_out = {*model._excluded_save_params(), *(name.split(".")[0] for name in model._get_torch_save_params()[0])}
+    left_out -= {"_last_lstm_states"}
+    attributes = {
+        name: value
+        for name, value in vars(model).items()
+        if name not in left_out and not callable(value) and not isinstance(value, gymnasium.Space)
+    }
+    return {
+        "attributes": attributes,
+        "parameters": model.get_parameters(),
+        "env": env.save_state(),
+        "replay": _replay(model),
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),  # noqa: NPY002  # stable-baselines3 draws from it
+        "torch": torch.get_rng_state(),
+        "actions": model.action_space.np_random.bit_generator.state,
+        "logged": {name: dict(getattr(model.logger, name)) for name in LOGGED},
+    }
+
+
+def restore(model: BaseAlgorithm, state: dict[str, Any]) -> None:
+    """Bring a newly made ``model`` and its environments to the state that :func:`model_state` gave.
+
+    ``model.learn(..., reset_num_timesteps=False)`` goes on from there.
+    """
+    env = model.get_env()
+    assert isinstance(env, Sb3VecEnv)
+    vars(model).update(state["attributes"])
+    model.set_parameters(state["parameters"], exact_match=True, device=model.device)
+    env.restore_state(state["env"])
+    if state["replay"] is not None:
+        _fill(model, state["replay"])
+    for name, values in state["logged"].items():
+        getattr(model.logger, name).update(values)
+    model.action_space.np_random.bit_generator.state = state["actions"]
+    random.setstate(state["python"])
+    np.random.set_state(state["numpy"])  # noqa: NPY002
+    torch.set_rng_state(state["torch"])
+
+
+def _replay(model: BaseAlgorithm) -> dict[str, Any] | None:
+    """The filled part of the replay buffer; ``None`` without one."""
+    if not isinstance(model, OffPolicyAlgorithm):
+        return None
+    buffer = model.replay_buffer
+    assert buffer is not None
+    rows = buffer.buffer_size if buffer.full else buffer.pos
+    tables = {}
+    for name in REPLAY_TABLES:
+        table = getattr(buffer, name)
+        tables[name] = {k: v[:rows] for k, v in table.items()} if isinstance(table, dict) else table[:rows]
+    return {"pos": buffer.pos, "full": buffer.full, "rows": rows, "tables": tables}
+
+
+def _fill(model: BaseAlgorithm, replay: dict[str, Any]) -> None:
+    assert isinstance(model, OffPolicyAlgorithm)
+    buffer, rows = model.replay_buffer, replay["rows"]
+    assert buffer is not None
+    buffer.pos, buffer.full = replay["pos"], replay["full"]
+    for name, saved in replay["tables"].items():
+        table = getattr(buffer, name)
+        if isinstance(saved, dict):
+            for key, values in saved.items():
+                table[key][:rows] = values
+        else:
+            table[:rows] = saved

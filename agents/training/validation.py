@@ -1,25 +1,187 @@
-"""Validation: a model plays, greedily, episodes that it was not trained on."""
+"""A training under way: how good the policy is by now, on episodes that it was not trained on, and what is kept of it.
+
+TensorBoard shows of validations ``validation/cost``, ``validation/best_cost``, with costs of baselines on the same
+episodes ``validation/gap_to_best_baseline`` (relative: below 0 the policy is better), every metric and reward term, and
+``validation/schedule``, a picture of an episode. The page of hyper-parameters has these results.
+"""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from stable_baselines3.common.logger import HParam, TensorBoardOutputFormat
+from torch.utils.tensorboard import SummaryWriter
 
+from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.model_file import Decide
 from gpusched_env.agents.sb3_vec_env import info_row
-from gpusched_env.agents.training.deciding import Decide
+from gpusched_env.agents.training.config import TrainingConfig
+from gpusched_env.agents.training.environments import (
+    env_arguments,
+    training_changes,
+    validation_env,
+    validation_seeds,
+)
+from gpusched_env.agents.training.folder import (
+    BOARD,
+    CHECKPOINTS,
+    VALIDATION,
+    Checkpoints,
+    LearningCurve,
+    Validation,
+    write_json,
+)
+from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.picture import window_us
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+
+
+def policy_decider(policy: ExportedPolicy) -> Decide:
+    """Decide as an exported policy."""
+    return lambda observations, state, starts, masks: (policy.act(observations, masks), state)
+
+
+class Learner(Protocol):
+    """What is trained."""
+
+    def decider(self) -> Decide:
+        """Its present policy, which draws from no generator."""
+
+    def keep(self) -> None:
+        """Save the policy that :meth:`decider` gave last as the best."""
+
+    def state(self) -> dict[str, Any]:
+        """All that the rest of its training depends on, for a checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a training tells whoever watches it."""
+
+    timesteps: int
+    validation: Validation | None
+    """That has just been made."""
+    best_cost: float | None
+
+
+Watch = Callable[[Progress], bool | None]
+"""Called after every step and every validation; ``False`` ends the training."""
+
+
+class Course:
+    """One training, from the first step to the last: validations, checkpoints, the learning curve."""
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        out: Path,
+        *,
+        command: str,
+        baselines: Mapping[str, float],
+        watch: Watch | None,
+        saves: bool,
+        state: dict[str, Any] | None,
+    ) -> None:
+        """
+        Args:
+            command: the command line, to be noted in exported policies.
+            baselines: mean costs of other schedulers on the validation episodes.
+            saves: whether checkpoints are written.
+            state: of the last checkpoint, from which it goes on.
+        """
+        self.config, self.out, self.command = config, out, command
+        self.curve: list[Validation] = []
+        self.stopped = False
+        """Whether the watcher ended the training."""
+        self._baselines, self._watch, self._saves = dict(baselines), watch, saves
+        self._checkpoints = Checkpoints(out / CHECKPOINTS)
+        self._env = validation_env(config)
+        self._seeds = validation_seeds(config) * len(training_changes(config))
+        self._next_validation = self._next_checkpoint = 0
+        self._train_s, self._since = 0.0, time.perf_counter()
+        first_step = None
+        if state is not None:
+            self.curve, self._next_validation, self._next_checkpoint, self._train_s, timesteps = state["course"]
+            first_step = timesteps + 1
+        self.board = TensorBoard(out / BOARD, first_step)
+        if state is None:
+            self.board.hyper_parameters(config, RESULTS if baselines else RESULTS[:2])
+
+    @property
+    def best_cost(self) -> float | None:
+        """The lowest mean cost of a validation."""
+        return min((point.cost for point in self.curve), default=None)
+
+    @property
+    def train_s(self) -> float:
+        """Wall time of the training, of interrupted parts up to their last checkpoint."""
+        return self._train_s + time.perf_counter() - self._since
+
+    def boundary(self, learner: Learner, timesteps: int) -> None:
+        """Validate and write a checkpoint, if it is time; between two rollouts or generations."""
+        if timesteps >= self._next_validation:
+            self._validate(learner, timesteps)
+        if timesteps >= self._next_checkpoint:
+            self._next_checkpoint = timesteps + self.config.checkpoint_every
+            self._save(learner, timesteps)
+
+    def end(self, learner: Learner, timesteps: int) -> None:
+        """Validate what there is no validation of yet. The training can be prolonged later."""
+        if not self.curve or self.curve[-1].timesteps < timesteps:
+            self._validate(learner, timesteps)
+        self._save(learner, timesteps)
+
+    def tell(self, timesteps: int, validation: Validation | None = None) -> None:
+        """Tell the watcher how far the training is, and of a validation."""
+        if self._watch is not None and self._watch(Progress(timesteps, validation, self.best_cost)) is False:
+            self.stopped = True
+
+    def close(self) -> None:
+        """End the threads of the environments, and close files."""
+        self._env.close()
+        self.board.close()
+
+    def _save(self, learner: Learner, timesteps: int) -> None:
+        if self._saves:
+            mine = (list(self.curve), self._next_validation, self._next_checkpoint, self.train_s, timesteps)
+            self._checkpoints.write(timesteps, {"course": mine, "learner": learner.state()})
+
+    def _validate(self, learner: Learner, timesteps: int) -> None:
+        self._next_validation = timesteps + self.config.validate_every
+        decide = learner.decider()
+        episodes = play(decide, self._env, self._seeds)
+        costs = [episode.metrics["cost"] for episode in episodes]
+        cost = statistics.fmean(costs)
+        best = self.best_cost is None or cost < self.best_cost
+        if best:
+            learner.keep()
+        point = Validation(timesteps=timesteps, cost=cost, costs=costs, best=best)
+        self.curve.append(point)
+        content = LearningCurve(seeds=self._seeds, baselines=self._baselines, validations=self.curve)
+        write_json(content, self.out / VALIDATION)
+        scalars = {f"validation/{name}": value for name, value in mean_figures(episodes).items()}
+        scalars |= {"validation/cost": cost, "validation/best_cost": min(p.cost for p in self.curve)}
+        if self._baselines:
+            scalars["validation/gap_to_best_baseline"] = cost / min(self._baselines.values()) - 1.0
+        self.board.scalars(scalars, timesteps)
+        self.board.image("validation/schedule", gantt(decide, self.config, self._seeds[0]), timesteps)
+        self.tell(timesteps, point)
+
+
+# ---- episodes ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One episode of a model."""
+    """One episode of a policy."""
 
-    seed: int
     metrics: dict[str, float]
     """``episode_metrics`` of the last info."""
     rewards: dict[str, float]
@@ -28,16 +190,11 @@ class Played:
     """Steps of the environment, waits included."""
     illegal: int
 
-    @property
-    def cost(self) -> float:
-        return self.metrics["cost"]
-
 
 def play(decide: Decide, env: GpuSchedulingVectorEnv, seeds: Sequence[int]) -> list[Played]:
     """Play one episode in each environment, with the best action of each decision.
 
     Args:
-        decide: draws from no generator.
         env: in ``SAME_STEP`` mode.
         seeds: of the episodes, one an environment.
     """
@@ -54,19 +211,8 @@ def play(decide: Decide, env: GpuSchedulingVectorEnv, seeds: Sequence[int]) -> l
         for e in np.flatnonzero(starts).tolist():
             if e not in found:
                 last = info_row(infos["final_info"], e)
-                found[e] = Played(
-                    seed=seeds[e],
-                    metrics=last["episode_metrics"],
-                    rewards=last["reward_terms"],
-                    decisions=steps,
-                    illegal=last["illegal_actions"],
-                )
+                found[e] = Played(last["episode_metrics"], last["reward_terms"], steps, last["illegal_actions"])
     return [found[e] for e in range(env.num_envs)]
-
-
-def mean_cost(episodes: Sequence[Played]) -> float:
-    """The figure that models are chosen by."""
-    return statistics.fmean(episode.cost for episode in episodes)
 
 
 def mean_figures(episodes: Sequence[Played]) -> dict[str, float]:
@@ -75,8 +221,69 @@ def mean_figures(episodes: Sequence[Played]) -> dict[str, float]:
     for episode in episodes:
         figures = {f"metrics/{name}": value for name, value in episode.metrics.items()}
         figures |= {f"reward/{name}": value for name, value in episode.rewards.items()}
-        figures["decisions"] = episode.decisions
-        figures["illegal_share"] = episode.illegal / episode.decisions
+        figures |= {"decisions": episode.decisions, "illegal_share": episode.illegal / episode.decisions}
         for name, value in figures.items():
             gathered.setdefault(name, []).append(value)
     return {name: statistics.fmean(values) for name, values in gathered.items()}
+
+
+def gantt(decide: Decide, config: TrainingConfig, seed: int) -> NDArray[np.uint8]:
+    """Streams and SMs over time as the environment renders them, uint8 of shape ``(height, width, 3)``.
+
+    From where all tenants first have a job; if they never do before the episode ends, its end.
+    """
+    env = GpuSchedulingEnv(config.scenario, render_mode="rgb_array", **env_arguments(config))
+    span_us = window_us(env.problem)
+    observation, info = env.reset(seed=seed)
+    state, starts, over = None, np.ones(1, np.bool_), False
+    met_us: float | None = None
+    while not over and (met_us is None or info["time_us"] < met_us + 0.9 * span_us):
+        batch = {name: table[None] for name, table in observation.items()}
+        actions, state = decide(batch, state, starts, env.action_masks()[None])
+        observation, _, terminated, truncated, info = env.step(int(actions[0]))
+        starts[:] = False
+        over = terminated or truncated
+        if met_us is None and env.view.tenants.jobs_waiting.all():
+            met_us = info["time_us"]
+    picture: NDArray[np.uint8] = env.render()
+    env.close()
+    return picture
+
+
+# ---- TensorBoard ------------------------------------------------------------------------------------------
+
+RESULTS = ("validation/cost", "validation/best_cost", "validation/gap_to_best_baseline")
+"""Scalars that the table of hyper-parameters shows."""
+COMPARED = ("algo", "policy", "timesteps", "seed", "envs", "variants", "slots", "running_slots", "wait_us")
+"""Fields that trainings of one scenario differ in."""
+
+
+class TensorBoard(TensorBoardOutputFormat):
+    """Writes to a folder, and goes on in one: what an earlier run wrote from ``first_step`` on is dropped."""
+
+    def __init__(self, folder: Path, first_step: int | None = None) -> None:
+        self.writer = SummaryWriter(log_dir=str(folder), purge_step=first_step)
+        self._is_closed = False
+
+    def scalars(self, figures: dict[str, float], step: int) -> None:
+        """Write now, whatever the logger has gathered."""
+        for name, value in figures.items():
+            self.writer.add_scalar(name, value, step)
+        self.writer.flush()
+
+    def image(self, name: str, image: NDArray[np.uint8], step: int) -> None:
+        """Write a picture, shape ``(height, width, 3)``."""
+        self.writer.add_image(name, image, step, dataformats="HWC")
+        self.writer.flush()
+
+    def hyper_parameters(self, config: TrainingConfig, results: tuple[str, ...]) -> None:
+        """Write a session of TensorBoard's HPARAMS page; the scalars ``results`` are its metrics."""
+        given = {name: getattr(config, name) for name in COMPARED}
+        given |= {"scenario": config.scenario.name, **config.settings, **config.policy_kwargs}
+        given["imitation"] = None if config.imitation is None else config.imitation.scheduler
+        values: dict[str, bool | str | float | int] = {
+            name: value if isinstance(value, (bool, str, float, int)) else str(value)
+            for name, value in given.items()
+            if value is not None
+        }
+        self.write({"hparams": HParam(values, dict.fromkeys(results, 0.0))}, {"hparams": ()}, 0)

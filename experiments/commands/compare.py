@@ -105,7 +105,7 @@ def evaluate_command(
     The same as compare with learned:MODEL as first scheduler: differences are taken against it. Writes to
     results/evaluate/SCENARIO (or --out).
     """
-    from gpusched_env.agents.training.results import policy_file
+    from gpusched_env.agents.training.folder import policy_file
     from gpusched_env.baselines.registry import honest_names
     from gpusched_env.baselines.spec import split_specs
 

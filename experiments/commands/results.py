@@ -75,8 +75,8 @@ def ship_command(
 
     Writes <Scenario>.npz, and <Scenario>.json with commands, seeds, versions, the validation and the policy's hash.
     """
+    from gpusched_env.agents.manifest import ship
     from gpusched_env.agents.shipped import FOLDER
-    from gpusched_env.agents.training.ship import ship
 
     folder = FOLDER if into is None else into
     manifest = ship(folders, folder)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpusched_env.experiments.lib.options import Scenario, command_line
+
 if TYPE_CHECKING:
-    from gpusched_env.experiments.sweep.outcome import Tried
+    from gpusched_env.experiments.sweep.space import Tried
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 def sweep_command(
-    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Name (gpusched scenarios), or a .yaml file.")],
+    scenario: Scenario,
     trials: Annotated[int, typer.Option(min=1, help="Settings to try.")] = 20,
     timesteps: Annotated[int, typer.Option(min=1, help="Decisions of each trial.")] = 300_000,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: results/sweep/<scenario>.")] = None,
@@ -49,16 +49,21 @@ def sweep_command(
 
     Trials that fall behind the median are stopped early. The same command again goes on after an interrupt.
     """
+    from gpusched_env.agents.training.config import config_of
+    from gpusched_env.agents.training.folder import write_json
     from gpusched_env.errors import InputError
     from gpusched_env.experiments.lib.terminal import output_console
-    from gpusched_env.experiments.training import configure, setting_names
+    from gpusched_env.experiments.training import settings_of
+    from gpusched_env.scenarios.scenario import load_scenario
 
     try:
         from gpusched_env.experiments.sweep import local
-        from gpusched_env.experiments.sweep.outcome import table, write_outcome
+        from gpusched_env.experiments.sweep.space import OUTCOME, table
     except ModuleNotFoundError as error:
         raise InputError(f"gpusched sweep needs {error.name}: pip install 'gpusched-env[sweep]'") from error
+    fixed = settings_of(settings or [])
     values = {
+        "scenario": load_scenario(scenario),
         "algo": algo,
         "policy": policy,
         "timesteps": timesteps,
@@ -67,22 +72,23 @@ def sweep_command(
         "threads": threads,
         "variants": variants,
         "validate_every": max(1, timesteps // 5),
+        **fixed,
     }
-    config = configure(scenario, values, settings or [])
+    config = config_of({name: value for name, value in values.items() if value is not None})
     if config.imitation is not None:
         raise InputError("a sweep searches for what learning needs and cannot begin with an imitation")
-    fixed = frozenset(setting_names(settings or []))
     folder = out if out is not None else Path("results") / "sweep" / config.scenario.name
     if ray_address is None:
-        tried = local.sweep(config, trials, folder, fixed=fixed, on_trial=_tell)
+        tried = local.sweep(config, trials, folder, fixed=frozenset(fixed), on_trial=_tell)
     else:
         try:
             from gpusched_env.experiments.sweep import cluster
         except ImportError as error:
             raise InputError(f"--ray-address needs Ray: pip install 'gpusched-env[ray]' ({error})") from error
         folder.mkdir(parents=True, exist_ok=True)
-        tried = cluster.sweep(config, trials, folder, ray_address, fixed=fixed, trust=trust)
-    write_outcome(tried, folder, shlex.join(["gpusched", *sys.argv[1:]]))
+        tried = cluster.sweep(config, trials, folder, ray_address, fixed=frozenset(fixed), trust=trust)
+    trials_by_number = sorted(tried, key=lambda trial: trial.number)
+    write_json({"command": command_line(), "trials": trials_by_number}, folder / OUTCOME)
     output_console().print(table(tried))
     typer.echo(f"Written to {folder}: {', '.join(sorted(found.name for found in folder.iterdir()))}")
 

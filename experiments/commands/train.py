@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from gpusched_env.experiments.lib.options import Gpu, Scenario, command_line
 
 
 def register(app: typer.Typer) -> None:
@@ -16,14 +16,25 @@ def register(app: typer.Typer) -> None:
 
 
 def train_command(
-    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Name (gpusched scenarios), or a .yaml file.")],
-    algo: Annotated[str, typer.Option(help="maskable-ppo, ppo, recurrent-ppo, a2c, dqn or cma-es.")] = "maskable-ppo",
-    gpu: Annotated[str | None, typer.Option(help="Another GPU: a name (gpusched gpus) or a .yaml file.")] = None,
+    scenario: Scenario,
+    algo: Annotated[
+        str | None,
+        typer.Option(
+            help="maskable-ppo, ppo, recurrent-ppo, a2c, dqn or cma-es. Default: the scenario's, or the first."
+        ),
+    ] = None,
+    gpu: Gpu = None,
     policy: Annotated[str | None, typer.Option(help="mlp (usual), slots; rule for cma-es.")] = None,
-    timesteps: Annotated[int, typer.Option(min=1, help="Decisions, of all environments together.")] = 1_000_000,
+    timesteps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Decisions, of all environments together. Default: the scenario's, or 1,000,000."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: results/train/<scenario>.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights, episodes and everything else.")] = 0,
-    envs: Annotated[int, typer.Option(min=1, help="Environments that are stepped together.")] = 64,
+    envs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Environments that are stepped together. Default: the scenario's, or 64."),
+    ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Of PyTorch and the environments; exact with 1 only.")] = 1,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
     gamma: Annotated[float | None, typer.Option(help="Discount of one decision.")] = None,
@@ -66,13 +77,16 @@ def train_command(
 ) -> None:
     """Train a scheduler.
 
+    With the scenario's own settings, where it has some (docs/training.md), which each option replaces.
     Writes the best and the last model, checkpoints, the learning curve and TensorBoard's files. The same command with
     --resume goes on after an interrupt or a kill, exactly as if there had been none.
     """
-    from gpusched_env.agents.training.randomise import randomise_of
-    from gpusched_env.experiments.training import configure, run_training
+    from gpusched_env.agents.training.config import randomise_of
+    from gpusched_env.experiments.training import configured, run_training, settings_of
+    from gpusched_env.scenarios.scenario import load_scenario
 
-    values: dict[str, Any] = {
+    resolved = load_scenario(scenario, **({"gpu": gpu} if gpu else {}))
+    given: dict[str, Any] = {
         "algo": algo,
         "policy": policy,
         "timesteps": timesteps,
@@ -88,9 +102,12 @@ def train_command(
         "imitation": None if imitate is None else {"scheduler": imitate},
         "imitation.episodes": imitate_episodes,
     }
-    config = configure(
-        scenario, {name: value for name, value in values.items() if value is not None}, settings or [], gpu
+    given = {name: value for name, value in given.items() if value is not None} | settings_of(settings or [])
+    run_training(
+        configured(resolved, given),
+        out if out is not None else Path("results") / "train" / resolved.name,
+        baselines=baselines,
+        resume=resume,
+        trust=trust,
+        command=command_line(),
     )
-    folder = out if out is not None else Path("results") / "train" / config.scenario.name
-    command = shlex.join(["gpusched", *sys.argv[1:]])
-    run_training(config, folder, baselines=baselines, resume=resume, trust=trust, command=command)

@@ -147,7 +147,7 @@ def learned_file(source: str) -> Path | None:
     Raises:
         InputError: there is no path, or nothing there.
     """
-    from gpusched_env.agents.training.results import policy_file
+    from gpusched_env.agents.training.folder import policy_file
 
     _, given, path = source.removesuffix(TRUST).partition(":")
     if given and not path:

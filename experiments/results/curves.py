@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gpusched_env.agents.training.record import Record, read_record
+from gpusched_env.agents.training.folder import Record, read_record
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.files import encode_rows, read_struct
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval

@@ -12,13 +12,12 @@ from ray import tune
 from ray.tune.schedulers import MedianStoppingRule
 from ray.tune.search.optuna import OptunaSearch
 
+from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
-from gpusched_env.agents.training.run import train
-from gpusched_env.agents.training.validator import Progress
+from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.sweep.local import STARTUP_TRIALS
-from gpusched_env.experiments.sweep.outcome import Tried
-from gpusched_env.experiments.sweep.space import SPACES
+from gpusched_env.experiments.sweep.space import SPACES, Tried
 
 LOCAL = "local"
 NAME = "ray"

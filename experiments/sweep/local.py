@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import optuna
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig
-from gpusched_env.agents.training.run import train
-from gpusched_env.agents.training.validator import Progress
+from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.sweep.outcome import Tried, trained_cost
-from gpusched_env.experiments.sweep.space import suggested
+from gpusched_env.experiments.sweep.space import Tried, suggested
 
 STORAGE, STUDY, CONFIG = "sweep.db", "sweep", "training"
 STARTUP_TRIALS = 5
@@ -58,7 +56,7 @@ def sweep(
         sampler=optuna.samplers.TPESampler(seed=config.seed + before),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP_TRIALS),
     )
-    study.set_user_attr(CONFIG, _plain(config))
+    study.set_user_attr(CONFIG, msgspec.json.decode(msgspec.json.encode(config)))
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         study.tell(trial.number, state=TrialState.FAIL)
     finished = (TrialState.COMPLETE, TrialState.PRUNED)
@@ -74,16 +72,11 @@ def _trials_before(config: TrainingConfig, out: Path, storage: str) -> int:
     if STUDY not in optuna.get_all_study_names(storage):
         return 0
     study = optuna.load_study(study_name=STUDY, storage=storage)
-    stored, given = study.user_attrs.get(CONFIG, {}), _plain(config)
+    stored, given = study.user_attrs.get(CONFIG, {}), msgspec.json.decode(msgspec.json.encode(config))
     other = [name for name, value in given.items() if stored.get(name) != value]
     if other:
         raise InputError(f"{out}: holds a sweep with another {', '.join(other)}; name another folder")
     return len(study.trials)
-
-
-def _plain(config: TrainingConfig) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(config))
-    return plain
 
 
 def _run(trial: Trial, config: TrainingConfig, fixed: frozenset[str], out: Path) -> float:
@@ -94,17 +87,14 @@ def _run(trial: Trial, config: TrainingConfig, fixed: frozenset[str], out: Path)
         trial.report(point.cost, point.timesteps)
         return not trial.should_prune()
 
-    trained = train(suggested(config, fixed, trial), _folder(trial.number, out), watch=watch, checkpoints=False)
-    cost = trained_cost(trained.curve)
-    assert cost is not None
+    trained = train(
+        suggested(config, fixed, trial), out / "trials" / f"{trial.number:04d}", watch=watch, checkpoints=False
+    )
+    cost = min(point.cost for point in trained.curve if point.timesteps > 0)
     trial.set_user_attr("cost", cost)
     if trained.stopped:
         raise optuna.TrialPruned
     return cost
-
-
-def _folder(number: int, out: Path) -> Path:
-    return out / "trials" / f"{number:04d}"
 
 
 def _tried(trial: FrozenTrial, out: Path) -> Tried:
@@ -113,5 +103,5 @@ def _tried(trial: FrozenTrial, out: Path) -> Tried:
         state=_STATES[trial.state],
         cost=trial.user_attrs.get("cost"),
         drawn=trial.params,
-        folder=str(_folder(trial.number, out)),
+        folder=str(out / "trials" / f"{trial.number:04d}"),
     )

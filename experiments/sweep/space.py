@@ -1,12 +1,13 @@
-"""What a sweep tries: ranges of the hyper-parameters that matter most, by algorithm."""
+"""What a sweep tries, ranges of the hyper-parameters that matter most, by algorithm; and what it found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 from optuna.trial import Trial
+from rich.table import Table
 
 from gpusched_env.agents.training.config import TrainingConfig
 
@@ -63,3 +64,37 @@ def suggested(config: TrainingConfig, fixed: frozenset[str], trial: Trial) -> Tr
     """``config`` with hyper-parameters drawn by ``trial``, all but those that are ``fixed``."""
     drawn = {name: draw(trial) for name, draw in SPACES[config.algo].items() if name not in fixed}
     return msgspec.structs.replace(config, settings={**config.settings, **drawn}).checked()
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """One trial."""
+
+    number: int
+    state: str
+    """``complete``, ``pruned`` or ``failed``."""
+    cost: float | None
+    """Lowest validation cost after the start."""
+    drawn: dict[str, Any]
+    """Hyper-parameters as they were drawn."""
+    folder: str
+
+
+OUTCOME = "sweep.json"
+"""All trials, and the command."""
+SHOWN = 10
+"""Rows of the table."""
+
+
+def table(tried: Sequence[Tried]) -> Table:
+    """The best completed trials, best first."""
+    states = [trial.state for trial in tried]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in ("complete", "pruned", "failed"))
+    found = Table("trial", "validation cost", "hyper-parameters", "folder", title=counts)
+    done = [(trial.cost, trial) for trial in tried if trial.state == "complete" and trial.cost is not None]
+    for cost, trial in sorted(done, key=lambda pair: pair[0])[:SHOWN]:
+        drawn = [
+            f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in trial.drawn.items()
+        ]
+        found.add_row(str(trial.number), f"{cost:.4g}", ", ".join(drawn), trial.folder)
+    return found

@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from gpusched_env.agents import shipped
-from gpusched_env.agents.manifest import check_agent, encode_manifest, read_manifest
-from gpusched_env.agents.training.ship import ship
+from gpusched_env.agents.manifest import check_agent, encode_manifest, read_manifest, ship
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.made_up import made_up, written

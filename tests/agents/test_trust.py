@@ -22,9 +22,9 @@ from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.learned import LearnedScheduler
 from gpusched_env.agents.model_file import read_model
 from gpusched_env.agents.model_scheduler import ModelScheduler
-from gpusched_env.agents.training.checkpoint import Checkpoints
+from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
-from gpusched_env.agents.training.run import train
+from gpusched_env.agents.training.folder import Checkpoints
 from gpusched_env.devices import make_device
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import build_problem
@@ -137,24 +137,22 @@ def test_a_checkpoint_of_somebody_else_needs_trust(
             {"scenario": load_scenario("Toy"), "algo": algo, "timesteps": timesteps, "validation_seeds": 1, **settings}
         )
 
-    run, ran = tmp_path / "run", tmp_path / "ran"
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "mine"))
+    run, ran, mine, yours = (tmp_path / name for name in ("run", "ran", "mine", "yours"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(mine))
     reached = train(of(64), run).timesteps
-    for reason in ("another user", "no secret", "another content"):
-        state = Checkpoints(run / "checkpoints").last() / "state.pkl"
-        if reason == "another user":
-            monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "yours"))
-        elif reason == "no secret":
-            monkeypatch.setenv("XDG_STATE_HOME", str(state))
-        else:
-            monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "mine"))
-            content = state.read_bytes()
-            state.write_bytes(pickle.dumps(Payload(ran)))
+    kept = Checkpoints(run / "checkpoints")
+    checkpoint = kept.file(reached)
+    content = checkpoint.read_bytes()
+    for state_home, found in ((yours, content), (checkpoint, content), (mine, pickle.dumps(Payload(ran)) + bytes(32))):
+        monkeypatch.setenv("XDG_STATE_HOME", str(state_home))
+        checkpoint.write_bytes(found)
         with pytest.raises(InputError, match=r"was not written, or not last changed, by you.*--trust"):
             train(of(2 * reached), run, resume=True)
     assert not ran.exists()
-    state.write_bytes(content)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "yours"))
+    kept.last(trust=True)
+    assert ran.exists(), "else the payload is none, and the test cannot fail"
+    checkpoint.write_bytes(content)
+    monkeypatch.setenv("XDG_STATE_HOME", str(yours))
     went_on = train(of(2 * reached), run, resume=True, trust=True)
     assert went_on.timesteps >= 2 * reached
     # What this user has written since is his own.

@@ -47,24 +47,24 @@ def gpusched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 
 def test_from_training_to_the_table(gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = (
-        *("train", "Toy", "--timesteps", "4000", "--envs", "8", "--out", "trained", "--lr", "3e-3", "--seed", "3"),
-        *("--set", "n_steps=32", "--set", "batch_size=64", "--set", "validation_seeds=1"),
-        *("--imitate", "reef", "--imitate-episodes", "8", "--baselines", "fifo,sjf"),
-        *("--set", "imitation.epochs=300", "--set", "imitation.learning_rate=0.003"),
+        *("train", "Toy", "--out", "trained", "--seed", "3", "--baselines", "fifo,sjf"),
+        *("--timesteps", "8000", "--set", "policy_kwargs.net_arch=[32,32]"),
     )
     assert gpusched(*command) == 0
     printed = capsys.readouterr()
     assert "Best baseline on the same episodes: sjf, 1.14" in printed.out
     assert "Written to trained: baselines.json, best.npz, best.zip, checkpoints, config.yaml, " in printed.out
     assert "validation cost" in printed.err
-    # The optimum of the scenario (docs/toy.md), which is what its teacher finds.
+    # The optimum of the scenario (docs/toy.md).
     result = json.loads((tmp_path / "trained" / "result.json").read_text())
     assert result["best"]["cost"] == pytest.approx(1.04)
     assert result["baselines"] == {"fifo": pytest.approx(1.83), "sjf": pytest.approx(1.14)}
     written = yaml.safe_load((tmp_path / "trained" / "config.yaml").read_text())
-    assert written["provenance"]["command"].startswith("gpusched train Toy --timesteps 4000")
+    assert written["provenance"]["command"].startswith("gpusched train Toy --out trained")
     assert {"torch", "stable-baselines3", "gymnasium", "python"} <= written["provenance"]["versions"].keys()
-    assert written["training"]["settings"]["learning_rate"] == 3e-3
+    training = written["training"]
+    assert (training["timesteps"], training["policy_kwargs"]) == (8000, {"net_arch": [32, 32]})
+    assert (training["envs"], training["settings"]["learning_rate"]) == (16, 3e-3), "the scenario's own"
     assert gpusched(*command) == 2
     assert "go on with --resume" in capsys.readouterr().err
     assert gpusched(*command, "--resume") == 0
@@ -80,6 +80,17 @@ def test_from_training_to_the_table(gpusched: Run, tmp_path: Path, capsys: pytes
         assert names[1:] == ["fifo"]
         assert table[names[0]]["figures"]["cost"]["mean"] == pytest.approx(1.04)
         assert "fifo" in capsys.readouterr().out
+
+
+def test_an_imitation_begins_as_good_as_its_teacher(gpusched: Run, tmp_path: Path) -> None:
+    command = (
+        *("train", "Toy", "--timesteps", "1", "--envs", "2", "--out", "trained", "--imitate", "fifo"),
+        *("--set", "n_steps=2", "--set", "batch_size=4", "--imitate-episodes", "4", "--baselines", "none"),
+        *("--set", "imitation.epochs=100", "--set", "imitation.learning_rate=0.003"),
+    )
+    assert gpusched(*command) == 0
+    curve = json.loads((tmp_path / "trained" / "validation.json").read_text())["validations"]
+    assert curve[0]["cost"] == pytest.approx(1.83), "what fifo costs (docs/toy.md)"
 
 
 def test_a_recurrent_model_is_evaluated_as_it_is(gpusched: Run, tmp_path: Path) -> None:
@@ -133,6 +144,7 @@ def test_a_saved_model_goes_wherever_a_scheduler_does(
         (("train", "Toy", "--algo", "ppq"), "did you mean 'ppo'"),
         (("train", "Toy", "--policy", "slot"), "has no policy 'slot'"),
         (("train", "Toy", "--set", "n_step=3"), "did you mean 'n_steps'"),
+        (("train", "PriorityFill", "--lr", "0.1"), "settings of its own, for cma-es; --algo names another"),
         (("train", "Toy", "--imitate", "fifi"), "unknown scheduler 'fifi'"),
         (("train", "Toy", "--baselines", "fifi"), "unknown scheduler 'fifi'"),
         (("train", "Toy", "--randomise", "gpus=h1000"), "unknown GPU 'h1000'"),

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from gpusched_env.agents.training.config import config_of, write_config
-from gpusched_env.agents.training.record import LearningCurve, Validation
+from gpusched_env.agents.training.config import config_of
+from gpusched_env.agents.training.folder import LearningCurve, Validation, write_config
 from gpusched_env.scenarios.scenario import load_scenario
 
 BASELINES = {"fifo": 1.83, "sjf": 1.14}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ from numpy.typing import NDArray
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.policies.rule import SHAPES
 from gpusched_env.agents.rollout import evaluate_costs
-from gpusched_env.agents.training.checkpoint import Checkpoints
+from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
-from gpusched_env.agents.training.population import Population
-from gpusched_env.agents.training.run import train
-from gpusched_env.agents.training.validator import Progress
+from gpusched_env.agents.training.evolution import Population
+from gpusched_env.agents.training.folder import Checkpoints
+from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.made_up import made_up
@@ -43,8 +42,7 @@ def toy(**values: Any) -> TrainingConfig:
 
 def mean(folder: Path) -> NDArray[np.float64]:
     """Where the search stands at its last checkpoint."""
-    state = pickle.loads((Checkpoints(folder / "checkpoints").last() / "state.pkl").read_bytes())
-    found: NDArray[np.float64] = state["evolution"][1]["_mean"]
+    found: NDArray[np.float64] = Checkpoints(folder / "checkpoints").last()["learner"]["optimiser"]["_mean"]
     return found
 
 
@@ -58,26 +56,30 @@ def test_it_finds_a_better_rule_than_launching_everything(tmp_path: Path) -> Non
     assert evaluate_costs(policy, load_scenario("Toy"), [1_000_000_000]).costs[0] == pytest.approx(trained.best.cost)
 
 
-def test_a_stopped_search_goes_on_exactly(tmp_path: Path) -> None:
-    whole = train(toy(), tmp_path / "whole")
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Path]:
+    """A search on one thread, and its folder."""
+    out = tmp_path_factory.mktemp("search") / "whole"
+    return train(toy(), out), out
 
+
+def test_a_stopped_search_goes_on_exactly(whole: tuple[Trained, Path], tmp_path: Path) -> None:
     def stop(progress: Progress) -> bool:
         return progress.timesteps < 1500
 
     assert train(toy(), tmp_path / "cut", watch=stop).stopped
     cut = train(toy(timesteps=4001), tmp_path / "cut", resume=True)
-    assert cut.curve[-1].costs == whole.curve[-1].costs
-    assert cut.timesteps == whole.timesteps
-    assert mean(tmp_path / "cut").tolist() == mean(tmp_path / "whole").tolist()
+    assert cut.curve[-1].costs == whole[0].curve[-1].costs
+    assert cut.timesteps == whole[0].timesteps
+    assert mean(tmp_path / "cut").tolist() == mean(whole[1]).tolist()
 
 
-def test_threads_make_no_difference(tmp_path: Path) -> None:
-    curves = [train(toy(threads=threads), tmp_path / str(threads)).curve for threads in (1, 3)]
-    assert curves[0] == curves[1]
+def test_threads_make_no_difference(whole: tuple[Trained, Path], tmp_path: Path) -> None:
+    assert train(toy(threads=3), tmp_path / "run").curve == whole[0].curve
 
 
 def test_what_is_not_searched_stays_zero(tmp_path: Path) -> None:
-    train(toy(search=["launch", "level"], sigma=3.0), tmp_path / "run")
+    train(toy(search=["launch", "level"], sigma=3.0, timesteps=1000), tmp_path / "run")
     weights = ExportedPolicy.load(tmp_path / "run" / "best.npz").weights
     first = int(np.prod(SHAPES["launch"]))
     share = weights[first : first + int(np.prod(SHAPES["share"]))]

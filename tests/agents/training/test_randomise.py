@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from gpusched_env.agents.training.randomise import Randomise, randomise_of, sampler
+from gpusched_env.agents.training.config import Randomise, randomise_of
+from gpusched_env.agents.training.environments import sampler
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario, override
 from gpusched_env.scenarios.variants import variant_changes

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import Imitation, config_of
-from gpusched_env.agents.training.run import train
-from gpusched_env.agents.training.teacher import Lesson, discounted, record
+from gpusched_env.agents.training.imitation import Lesson, discounted, record
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.errors import InputError
@@ -22,18 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def lesson(scenario: Scenario, teacher: str, decisions: int = 10**6, gamma: float = 1.0) -> Lesson:
-    return record(
-        [scenario, scenario],
-        lambda: make_scheduler(teacher),
-        [3, 4],
-        decisions=decisions,
-        gamma=gamma,
-        reward_scale=2.0,
-        shaping=False,
-        slots=None,
-        running_slots=8,
-        wait_us=100.0,
-    )
+    config = config_of({"scenario": scenario, "gamma": gamma, "reward_scale": 2.0, "shaping": False})
+    return record(config, lambda: make_scheduler(teacher), [(scenario, 3), (scenario, 4)], decisions)
 
 
 @pytest.mark.parametrize("teacher", ["priority-streams", "fikit(interception_us=0)", "orion", "sjf"])

@@ -17,10 +17,10 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import plugin_data_pb2
 
+from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
-from gpusched_env.agents.training.run import Trained, train
-from gpusched_env.agents.training.tensorboard import action_labels
-from gpusched_env.agents.training.validator import Progress
+from gpusched_env.agents.training.learning import action_labels
+from gpusched_env.agents.training.validation import Progress
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.scenarios.scenario import load_scenario
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,15 +23,3 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
-    """A folder beside ``path``, which must not exist, to fill; it is called ``path`` after leaving without an error."""
-    partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
-    try:
-        yield partial
-        partial.chmod(0o755)
-        partial.rename(path)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

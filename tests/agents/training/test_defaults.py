@@ -1,0 +1,44 @@
+"""What a training is unless told otherwise."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpusched_env.agents.manifest import read_manifest
+from gpusched_env.agents.shipped import FOLDER, shipped_names
+from gpusched_env.agents.training import train
+from gpusched_env.agents.training.config import DEFAULTS, config_of, defaults_for
+from gpusched_env.scenarios.scenario import load_scenario
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_toy_is_solved(seed: int, tmp_path: Path) -> None:
+    """The best of all its schedules costs 1.040 (docs/toy.md)."""
+    config = config_of({**defaults_for("Toy"), "scenario": load_scenario("Toy"), "seed": seed})
+    assert train(config, tmp_path / "run").best.cost == pytest.approx(1.04)
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_shipped_agents_were_trained_with_them(name: str) -> None:
+    (step,) = read_manifest(FOLDER / f"{name}.json").trainings
+    program, command, scenario, *options = shlex.split(step.command)
+    assert (program, command, scenario) == ("gpusched", "train", name)
+    given = {}
+    for option, value in zip(options[::2], options[1::2], strict=True):
+        key, text = value.split("=") if option == "--set" else (option.removeprefix("--"), value)
+        if key not in ("seed", "baselines", "out"):
+            given[key] = yaml.safe_load(text)
+    assert defaults_for(name) == given
+
+
+def test_they_are_settings_of_scenarios() -> None:
+    for name in yaml.safe_load(DEFAULTS.read_text()):
+        config_of({**defaults_for(name), "scenario": load_scenario(name)})
+    assert defaults_for("Toy", "dqn") == defaults_for("MyOwn") == {}
