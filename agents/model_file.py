@@ -131,7 +131,9 @@ def read_model(path: str | Path, *, trust: bool = False) -> TrainedModel:
         if (path.parent / CONFIG).is_file():
             return _of_training(path, read_config(path.parent / CONFIG))
         with zipfile.ZipFile(path) as archive:
-            archive.getinfo("data"), archive.getinfo("policy.pth")
+            missing = {"data", "policy.pth"} - set(archive.namelist())
+        if missing:
+            raise InputError(f"{path}: not a model of stable-baselines3, it has no {' or '.join(sorted(missing))}")
         if not trust:
             raise InputError(
                 f"{path}: a model that stable-baselines3 has saved is loaded by running whatever code is in it. "
@@ -139,8 +141,10 @@ def read_model(path: str | Path, *, trust: bool = False) -> TrainedModel:
                 "policy, which is numbers only: gpusched_env.agents.export.export_policy(model, 'policy.npz')"
             )
         return _unpickled(path)
-    except (OSError, ValueError, KeyError, RuntimeError, AttributeError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: not a model of stable-baselines3, or not one that fits ({error})") from error
+    except InputError:
+        raise
+    except Exception as error:  # Whatever a damaged file leads to.
+        raise InputError(f"{path}: not a model of stable-baselines3, or not one that fits ({error!r})") from error
 
 
 def _of_training(path: Path, config: TrainingConfig) -> TrainedModel:

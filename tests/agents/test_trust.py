@@ -7,6 +7,7 @@ import json
 import pickle
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from gpusched_env.agents.model_file import read_model
 from gpusched_env.agents.model_scheduler import ModelScheduler
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
-from gpusched_env.agents.training.folder import Checkpoints
+from gpusched_env.agents.training.folder import Checkpoints, read_record
 from gpusched_env.devices import make_device
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import build_problem
@@ -98,15 +99,21 @@ def test_a_model_of_elsewhere_runs_its_code_only_if_it_is_trusted(saved: Path, t
     assert ran.exists(), "else the payload is none, and the test cannot fail"
 
 
-@pytest.mark.parametrize("content", [b"", b"PK", b"nothing of the kind"])
-def test_what_is_no_model_is_refused(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "model.zip").write_bytes(content)
-    with pytest.raises(InputError, match=r"model.zip: not a model of stable-baselines3"):
-        read_model(tmp_path / "model.zip", trust=True)
-    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
-        archive.writestr("data", "{}")
-    with pytest.raises(InputError, match=r"other.zip: not a model of stable-baselines3"):
-        read_model(tmp_path / "other.zip", trust=True)
+@pytest.mark.parametrize("trust", [False, True])
+def test_what_is_no_model_is_refused(trust: bool, saved: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model.zip"
+    for content in (b"", b"PK", b"nothing of the kind"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"model.zip: not a model of stable-baselines3"):
+            read_model(path, trust=trust)
+    spiked(Path(shutil.copy(saved / "toy_ppo.zip", path)), tmp_path / "ran")
+    with zipfile.ZipFile(path) as archive:
+        data = archive.read("data")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data", data)
+    with pytest.raises(InputError, match=r"model.zip: not a model of stable-baselines3, it has no policy.pth"):
+        read_model(path, trust=trust)
+    assert not (tmp_path / "ran").exists()
 
 
 def training(**values: Any) -> TrainingConfig:
@@ -126,6 +133,40 @@ def test_the_model_of_a_training_is_read_without_its_code(tmp_path: Path) -> Non
     export_policy(model, tmp_path / "final.npz")
     assert cost(ModelScheduler(tmp_path / "run" / "final.zip")) == cost(LearnedScheduler(tmp_path / "final.npz"))
     assert not (tmp_path / "ran").exists()
+
+
+def test_damaged_files_are_refused(tmp_path: Path) -> None:
+    """Bytes changed or missing anywhere in what a training leaves: one clear error, or no harm done."""
+    run = tmp_path / "run"
+    train(training(batch_size=16), run)
+    rng = np.random.default_rng(0)
+    refused: list[tuple[str, str]] = []
+    checkpoint = Checkpoints(run / "checkpoints").file(Checkpoints(run / "checkpoints").steps()[-1])
+    readers: dict[Path, Callable[[], object]] = {
+        run / "best.zip": lambda: read_model(run / "best.zip"),
+        run / "best.npz": lambda: ExportedPolicy.load(run / "best.npz"),
+        run / "config.yaml": lambda: read_record(run),
+        run / "validation.json": lambda: read_record(run),
+        checkpoint: lambda: Checkpoints(run / "checkpoints").last(),
+    }
+    for path, read in readers.items():
+        content = path.read_bytes()
+        read()
+        for _ in range(40):
+            damaged = bytearray(content)
+            at = int(rng.integers(len(damaged)))
+            if rng.random() < 0.5:
+                damaged = damaged[:at]
+            else:
+                damaged[at : at + 16] = rng.bytes(16)
+            path.write_bytes(damaged)
+            try:
+                read()
+            except InputError as error:
+                refused.append((path.name, str(error)))
+        path.write_bytes(content)
+    assert all(name in message for name, message in refused)
+    assert len(refused) > 100
 
 
 @pytest.mark.parametrize(("algo", "settings"), [("a2c", {"envs": 4, "n_steps": 8}), ("cma-es", {"population": 4})])
