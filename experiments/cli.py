@@ -30,23 +30,24 @@ EXIT_INTERRUPTED = 130
 app = typer.Typer(
     help="Schedule kernels on a shared GPU: compare schedulers, look at what ran where.",
     no_args_is_help=True,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+# In this order, the groups of the help are.
 for group in (
-    bench,
-    calibrate,
     compare,
-    fuzz,
+    rank,
+    train,
+    sweep,
     import_trace,
     listings,
-    rank,
     reproduce,
-    results,
-    sweep,
-    train,
     validate,
+    calibrate,
+    bench,
+    fuzz,
+    results,
 ):
     group.register(app)
 

@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from gpusched_env.experiments.lib.options import MAINTAIN
+
 
 def register(app: typer.Typer) -> None:
     """Add the command of this file to ``app``."""
-    app.command("bench")(bench)
+    app.command("bench", rich_help_panel=MAINTAIN)(bench)
 
 
 def bench(

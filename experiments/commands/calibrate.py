@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from gpusched_env.experiments.lib.options import CHECK
+
 
 def register(app: typer.Typer) -> None:
     """Add the command of this file to ``app``."""
-    app.command("calibrate")(calibrate)
+    app.command("calibrate", rich_help_panel=CHECK)(calibrate)
 
 
 def calibrate(

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from gpusched_env.experiments.lib.options import (
+    USE,
     FirstSeed,
     Gpu,
     Json,
@@ -37,8 +38,8 @@ Traces = Annotated[bool, typer.Option("--traces", help="Also write a Perfetto tr
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
-    app.command("compare")(compare_command)
-    app.command("evaluate")(evaluate_command)
+    app.command("compare", rich_help_panel=USE)(compare_command)
+    app.command("evaluate", rich_help_panel=USE)(evaluate_command)
 
 
 def compare_command(

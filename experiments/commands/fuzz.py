@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from gpusched_env.experiments.lib.options import MAINTAIN
+
 
 def register(app: typer.Typer) -> None:
     """Add the command of this file to ``app``."""
-    app.command("fuzz")(fuzz_command)
+    app.command("fuzz", rich_help_panel=MAINTAIN)(fuzz_command)
 
 
 def fuzz_command(

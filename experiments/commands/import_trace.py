@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpusched_env.experiments.lib.options import USE
+
 if TYPE_CHECKING:
     from gpusched_env.workload.importers import WorkloadSummary
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
-    app.command("import-trace")(import_trace)
+    app.command("import-trace", rich_help_panel=USE)(import_trace)
 
 
 def import_trace(

@@ -6,13 +6,15 @@ from collections.abc import Iterable
 
 import typer
 
+from gpusched_env.experiments.lib.options import LISTS
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
-    app.command("scenarios")(list_scenarios)
-    app.command("schedulers")(list_schedulers)
-    app.command("gpus")(list_gpus)
-    app.command("workloads")(list_workloads)
+    app.command("scenarios", rich_help_panel=LISTS)(list_scenarios)
+    app.command("schedulers", rich_help_panel=LISTS)(list_schedulers)
+    app.command("gpus", rich_help_panel=LISTS)(list_gpus)
+    app.command("workloads", rich_help_panel=LISTS)(list_workloads)
 
 
 def list_scenarios() -> None:

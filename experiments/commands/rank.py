@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from gpusched_env.experiments.lib.options import (
+    MAINTAIN,
+    USE,
     FirstSeed,
     Gpu,
     Scenarios,
@@ -22,8 +24,8 @@ from gpusched_env.experiments.lib.options import (
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
-    app.command("rank")(rank)
-    app.command("rank-page")(rank_page)
+    app.command("rank", rich_help_panel=USE)(rank)
+    app.command("rank-page", rich_help_panel=MAINTAIN)(rank_page)
 
 
 def rank(

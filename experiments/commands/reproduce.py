@@ -9,6 +9,8 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
+from gpusched_env.experiments.lib.options import CHECK
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
@@ -16,7 +18,7 @@ def register(app: typer.Typer) -> None:
     group.command("recordings")(recordings)
     group.command("concurrency")(concurrency)
     group.command("fikit")(fikit)
-    app.add_typer(group, name="reproduce")
+    app.add_typer(group, name="reproduce", rich_help_panel=CHECK)
 
 
 def recordings(

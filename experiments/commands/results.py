@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
+from gpusched_env.experiments.lib.options import MAINTAIN
+
 Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of gpusched train.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
-    app.command("curves")(curves_command)
-    app.command("results")(results_command)
-    app.command("ship")(ship_command)
+    app.command("curves", rich_help_panel=MAINTAIN)(curves_command)
+    app.command("results", rich_help_panel=MAINTAIN)(results_command)
+    app.command("ship", rich_help_panel=MAINTAIN)(ship_command)
 
 
 def curves_command(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpusched_env.experiments.lib.options import Scenario, command_line
+from gpusched_env.experiments.lib.options import USE, Scenario, command_line
 
 if TYPE_CHECKING:
     from gpusched_env.experiments.sweep.space import Tried
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
-    app.command("sweep")(sweep_command)
+    app.command("sweep", rich_help_panel=USE)(sweep_command)
 
 
 def sweep_command(

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from gpusched_env.experiments.lib.options import Gpu, Scenario, command_line
+from gpusched_env.experiments.lib.options import USE, Gpu, Scenario, command_line
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
-    app.command("train")(train_command)
+    app.command("train", rich_help_panel=USE)(train_command)
 
 
 def train_command(

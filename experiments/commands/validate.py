@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from gpusched_env.experiments.lib.options import CHECK
+
 
 def register(app: typer.Typer) -> None:
     """Add the command of this file to ``app``."""
-    app.command("validate")(validate)
+    app.command("validate", rich_help_panel=CHECK)(validate)
 
 
 def validate(

@@ -9,6 +9,9 @@ from typing import Annotated
 
 import typer
 
+USE, LISTS = "Compare, train, bring your own", "What there is"
+CHECK, MAINTAIN = "Check the simulator", "For maintainers"
+"""Groups of commands in the help."""
 SCHEDULERS_HELP = (
     "Names (gpusched schedulers), package.module:Name, file.py:Name or learned:PATH of a trained agent; options may "
     "follow, as in 'mps(share=50),fifo'. Default: all that are registered, and the agent shipped for the scenario."
