@@ -1,0 +1,27 @@
+"""Notebooks run from the first cell to the last, and none prints much."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "experiments" / "notebooks").glob("*.ipynb"))
+LIMIT = 500_000
+"""Characters of an output."""
+
+
+def test_all_are_there() -> None:
+    assert len(NOTEBOOKS) == 4
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells), "notebooks are kept without outputs"
+    client = NotebookClient(notebook, kernel_name="python3", timeout=None, resources={"metadata": {"path": tmp_path}})
+    client.execute()
+    sizes = [len(str(output)) for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert max(sizes) < LIMIT
