@@ -85,7 +85,7 @@ def datasheet(scenario: Scenario) -> str:
     lines += [_tenant_row(row, tenant) for row, tenant in enumerate(scenario.tenants)]
     lines += [
         "",
-        f"GPU `{scenario.gpu}`, horizon {scenario.horizon_us / 1e3:g} ms, {scenario.decision_us:g} us a decision. "
+        f"GPU `{scenario.gpu}`, horizon {scenario.horizon_us / 1e3:g} ms, {scenario.decision_us:g} µs a decision. "
         f"Observation shapes: {shapes}.",
         "",
         "| actions | meaning |",

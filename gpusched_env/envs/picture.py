@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,10 @@ GRAPH = 52
 """Height of the graph of SM use."""
 SM_PANEL = 264
 """Height that the SM rows aim at."""
+
+FONT = str(Path(__file__).with_name("DejaVuSans.ttf"))
+"""DejaVu Sans 2.37, Latin letters and signs only: the font that Pillow brings along has no µ. Free, under the Bitstream
+Vera licence (https://dejavu-fonts.github.io/License.html)."""
 
 Colour = tuple[int, int, int]
 INK: Colour = (40, 44, 52)
@@ -78,8 +83,8 @@ class _Picture:
         self.sms_end = self.sms_top + self.sm_pixels * problem.gpu.sms
         self.image = Image.new("RGB", (WIDTH, self.sms_end + 34), WHITE)
         self.pen = ImageDraw.Draw(self.image)
-        self.small = ImageFont.load_default(11)
-        self.large = ImageFont.load_default(14)
+        self.small = ImageFont.truetype(FONT, 11)
+        self.large = ImageFont.truetype(FONT, 14)
 
     def draw(self) -> NDArray[np.uint8]:
         self._header()

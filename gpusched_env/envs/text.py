@@ -74,7 +74,7 @@ def time_text(us: float) -> str:
     """A simulated time with a fitting unit."""
     if us == math.inf:
         return "no limit"
-    return f"{us / 1e3:.3f} ms" if us >= 1e3 else f"{us:.1f} us"
+    return f"{us / 1e3:.3f} ms" if us >= 1e3 else f"{us:.1f} µs"
 
 
 def kernel_name(problem: Problem, identity: int, width: int) -> str:

@@ -104,7 +104,7 @@ def test_without_a_mode_render_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("us", "expected"), [(0.0, "0.0 us"), (999.94, "999.9 us"), (1000.0, "1.000 ms"), (float("inf"), "no limit")]
+    ("us", "expected"), [(0.0, "0.0 µs"), (999.94, "999.9 µs"), (1000.0, "1.000 ms"), (float("inf"), "no limit")]
 )
 def test_times(us: float, expected: str) -> None:
     assert time_text(us) == expected
