@@ -14,7 +14,7 @@ from gpusched_env.envs.picture import LEFT, TENANTS, window_us
 from gpusched_env.envs.text import kernel_name, time_text
 
 BEFORE_THE_END = [1, 2, 2, 0, 0]
-"""Toy at 110 us: urgent_wide has just taken all four SMs, batch_long waits."""
+"""Toy at 110 µs: urgent_wide has just taken all four SMs, batch_long waits."""
 
 
 def toy(render_mode: str | None, actions: list[int] = BEFORE_THE_END) -> GpuSchedulingEnv:
@@ -27,7 +27,7 @@ def toy(render_mode: str | None, actions: list[int] = BEFORE_THE_END) -> GpuSche
 
 def test_text_is_a_table_of_what_waits_and_runs() -> None:
     assert toy("ansi").render() == (
-        "Toy on toy-4sm   110.0 us of 2.000 ms\n"
+        "Toy on toy-4sm   110.0 µs of 2.000 ms\n"
         "SMs [########################] 4/4 busy   occupancy 100%   DRAM 0%\n"
         "\n"
         "tenant  prio  jobs  done  pending  launched  slowdown  next kernel\n"
@@ -49,7 +49,7 @@ def test_picture_shows_streams_and_sms() -> None:
     assert image.dtype == np.uint8
     assert image.ndim == 3
     assert image.shape[2] == 3
-    # Rows of the SM panel, found by the colours of the tenants at 50 us, when two SMs each are theirs.
+    # Rows of the SM panel, found by the colours of the tenants at 50 µs, when two SMs each are theirs.
     x = LEFT + round(50 * (image.shape[1] - LEFT - 16) / window_us(env.problem))
     column = image[200:, x]
     for colour in TENANTS[:2]:
