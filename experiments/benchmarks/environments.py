@@ -6,42 +6,44 @@ legal ones. They are drawn outside the stopwatch, and so are CartPole's.
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
 import gpusched_env  # noqa: F401  (registers the ids)
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
-from gpusched_env.experiments.benchmarks.timing import Measurement, Stopwatch, Timing
+from gpusched_env.experiments.benchmarks.timing import Measurement, Stopwatch, Timing, each, timed
 
 ENV_ID = "gpusched/InferenceBesideTraining-v0"
 CARTPOLE = "CartPole-v1"
 
 
-def vector_decisions(copies: int, threads: int, steps: int, warm_up: int) -> Measurement:
-    """Steps of the vector environment, in the middle of its episodes."""
-    env = GpuSchedulingVectorEnv(num_envs=copies, threads=threads)
-    env.reset(seed=0)
-    rng = np.random.default_rng(0)
+class RandomLoop:
+    """A vector environment that takes random legal actions, the same with any number of threads."""
 
-    def legal() -> NDArray[np.int64]:
-        masks = env.action_masks()
-        chosen: NDArray[np.int64] = (rng.random(masks.shape) * masks).argmax(axis=1)
-        return chosen
+    def __init__(self, copies: int, threads: int, **options: Any) -> None:
+        self.env = GpuSchedulingVectorEnv(num_envs=copies, threads=threads, **options)
+        self.observations, _ = self.env.reset(seed=0)
+        self._rng = np.random.default_rng(0)
 
-    for _ in range(warm_up):
-        env.step(legal())
-
-    def measure() -> Timing:
+    def play(self, steps: int) -> Timing:
+        """What so many steps took; actions are drawn between them and do not count."""
         watch = Stopwatch()
         for _ in range(steps):
-            actions = legal()
+            masks = self.env.action_masks()
+            actions = (self._rng.random(masks.shape) * masks).argmax(axis=1)
             with watch:
-                env.step(actions)
-        return watch.timing(steps * copies)
+                self.observations, *_ = self.env.step(actions)
+        return watch.timing(steps * self.env.num_envs)
 
-    return measure
+
+def vector_decisions(copies: int, threads: int, steps: int, warm_up: int) -> Measurement:
+    """Steps of the vector environment, in the middle of its episodes."""
+    loop = RandomLoop(copies, threads)
+    loop.play(warm_up)
+    return lambda: loop.play(steps)
 
 
 def vector_cartpole(copies: int, steps: int) -> Measurement:
@@ -49,20 +51,12 @@ def vector_cartpole(copies: int, steps: int) -> Measurement:
     env = gymnasium.make_vec(CARTPOLE, num_envs=copies, vectorization_mode="sync")
     env.reset(seed=0)
     env.action_space.seed(0)
-
-    def measure() -> Timing:
-        actions = [env.action_space.sample() for _ in range(steps)]
-        watch = Stopwatch()
-        with watch:
-            for row in actions:
-                env.step(row)
-        return watch.timing(steps * copies)
-
-    return measure
+    actions = [env.action_space.sample() for _ in range(steps)]
+    return timed(each(env.step, actions), steps * copies)
 
 
-def random_episode(device: str, limit: int | None = None) -> tuple[GpuSchedulingEnv, list[int]]:
-    """An environment, and the random legal actions of its episode with seed 0 (of ``limit`` steps at most)."""
+def random_episode(device: str, limit: int | None = None) -> list[int]:
+    """The random legal actions of the episode with seed 0 (of ``limit`` steps at most)."""
     env = GpuSchedulingEnv(device=device)
     rng = np.random.default_rng(0)
     _, info = env.reset(seed=0)
@@ -72,54 +66,37 @@ def random_episode(device: str, limit: int | None = None) -> tuple[GpuScheduling
         actions.append(int(rng.choice(np.flatnonzero(info["action_mask"]))))
         _, _, terminated, truncated, info = env.step(actions[-1])
         over = terminated or truncated
-    return env, actions
+    return actions
 
 
 def single_decisions(actions: list[int]) -> Measurement:
     """A whole episode of the environment as ``gymnasium.make`` makes it, its reset included."""
-    env = gymnasium.make(ENV_ID)
-
-    def measure() -> Timing:
-        watch = Stopwatch()
-        with watch:
-            env.reset(seed=0)
-            for action in actions:
-                env.step(action)
-        return watch.timing(len(actions))
-
-    return measure
+    return _episodes(gymnasium.make(ENV_ID), actions)
 
 
 def single_cartpole(steps: int) -> Measurement:
     """Steps of CartPole as ``gymnasium.make`` makes it, its resets included."""
     env = gymnasium.make(CARTPOLE)
-    env.reset(seed=0)
     env.action_space.seed(0)
+    return _episodes(env, [int(env.action_space.sample()) for _ in range(steps)])
 
-    def measure() -> Timing:
-        actions = [env.action_space.sample() for _ in range(steps)]
-        env.reset()
-        watch = Stopwatch()
-        with watch:
-            for action in actions:
-                _, _, terminated, truncated, _ = env.step(action)
-                if terminated or truncated:
-                    env.reset()
-        return watch.timing(steps)
 
-    return measure
+def _episodes(env: gymnasium.Env[Any, Any], actions: list[int]) -> Measurement:
+    def play() -> None:
+        over = True
+        seed: int | None = 0
+        for action in actions:
+            if over:
+                env.reset(seed=seed)
+                seed = None
+            _, _, terminated, truncated, _ = env.step(action)
+            over = terminated or truncated
+
+    return timed(play, len(actions))
 
 
 def autoresets(copies: int = 16) -> Measurement:
     """Ends and beginnings of episodes in the vector environment: the metrics, and the way to the first decision."""
     env = GpuSchedulingVectorEnv(num_envs=copies, autoreset_mode="SAME_STEP")
-    brief = {"horizon_us": 1e-3}
-
-    def measure() -> Timing:
-        env.reset(seed=0, options={"scenario": brief})
-        watch = Stopwatch()
-        with watch:
-            env.step(np.zeros(copies, np.int64))
-        return watch.timing(copies)
-
-    return measure
+    brief = {"scenario": {"horizon_us": 1e-3}}
+    return timed(lambda: env.step(np.zeros(copies, np.int64)), copies, lambda: env.reset(seed=0, options=brief))

@@ -1,79 +1,78 @@
-"""Frames a second of sb3-contrib's MaskablePPO, on the environment and on one that does nothing."""
+"""What sb3-contrib's MaskablePPO takes: frames a second of a training, and a decision of its network."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import torch
 from sb3_contrib import MaskablePPO
-from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn
+from stable_baselines3.common.vec_env.base_vec_env import (
+    VecEnv,
+    VecEnvIndices,
+    VecEnvObs,
+    VecEnvStepReturn,
+    VecEnvWrapper,
+)
 
+from gpusched_env.agents.policies.registry import policy_of
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
-from gpusched_env.experiments.benchmarks.timing import Measurement, Stopwatch, Timing
+from gpusched_env.experiments.benchmarks.timing import Measurement, timed
 
 ROLLOUT_STEPS = 64
-DEFAULTS: dict[str, Any] = {}
-"""Batch size and epochs as MaskablePPO has them."""
-LARGE_BATCHES: dict[str, Any] = {"batch_size": 1024, "n_epochs": 4}
-"""Settings under which training takes a tenth of the time, and the environment a larger share."""
+SETTINGS: dict[str, dict[str, Any]] = {"ppo": {}, "ppo_large_batches": {"batch_size": 1024, "n_epochs": 4}}
+"""Batch size and epochs as MaskablePPO has them; and such that training takes a tenth of the time, and the
+environment a larger share."""
 
 
-class NullVecEnv(VecEnv):
-    """An environment with the spaces of another whose steps cost nothing: always its first observation, no end."""
+class NullVecEnv(VecEnvWrapper):
+    """An environment whose steps cost nothing: always the first observation and masks of another, no end."""
 
     def __init__(self, like: VecEnv) -> None:
-        self._observations = like.reset()
-        self._rewards = np.zeros(like.num_envs, np.float32)
-        self._dones = np.zeros(like.num_envs, np.bool_)
-        self._masks = np.ones((like.num_envs, int(like.action_space.n)), np.bool_)  # type: ignore[attr-defined]
-        super().__init__(like.num_envs, like.observation_space, like.action_space)
+        super().__init__(like)
+        observations = like.reset()
+        self._step = (observations, np.zeros(like.num_envs, np.float32), np.zeros(like.num_envs, np.bool_))
+        self._masks = like.env_method("action_masks")
 
     def reset(self) -> VecEnvObs:
-        return self._observations
+        return self._step[0]
 
     def step_async(self, actions: np.ndarray) -> None:
         """Nothing to do."""
 
     def step_wait(self) -> VecEnvStepReturn:
-        return self._observations, self._rewards.copy(), self._dones, [{} for _ in range(self.num_envs)]
+        observations, rewards, dones = self._step
+        return observations, rewards.copy(), dones, [{} for _ in range(self.num_envs)]
 
-    def close(self) -> None:
-        """Nothing to do."""
-
-    def env_method(
-        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
-    ) -> list[Any]:
+    def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **options: Any) -> list[Any]:
         return list(self._masks)
 
-    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        return [None] * self.num_envs
 
-    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        raise NotImplementedError
-
-    def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:
-        return [True] * self.num_envs
-
-
-def native_vec_env(copies: int, threads: int) -> VecEnv:
-    """The vector environment for stable-baselines3."""
-    return Sb3VecEnv(GpuSchedulingVectorEnv(num_envs=copies, threads=threads, autoreset_mode="SAME_STEP"))
-
-
-def training_frames(env: VecEnv, settings: dict[str, Any]) -> Measurement:
-    """One rollout and the training on it."""
-    import torch
-
+def training_frames(copies: int, threads: int, settings: dict[str, Any], *, null: bool) -> Measurement:
+    """One rollout and the training on it, on the environment or on one that does nothing."""
+    env: VecEnv = Sb3VecEnv(GpuSchedulingVectorEnv(num_envs=copies, threads=threads, autoreset_mode="SAME_STEP"))
     torch.set_num_threads(1)
-    model = MaskablePPO("MultiInputPolicy", env, n_steps=ROLLOUT_STEPS, seed=0, device="cpu", **settings)
-    frames = ROLLOUT_STEPS * env.num_envs
+    played = NullVecEnv(env) if null else env
+    model = MaskablePPO("MultiInputPolicy", played, n_steps=ROLLOUT_STEPS, seed=0, device="cpu", **settings)
+    frames = ROLLOUT_STEPS * copies
     model.learn(frames)
+    return timed(lambda: model.learn(frames, reset_num_timesteps=False), frames)
 
-    def measure() -> Timing:
-        watch = Stopwatch()
-        with watch:
-            model.learn(frames, reset_num_timesteps=False)
-        return watch.timing(frames)
 
-    return measure
+def torch_decisions(scenario: str, states: int) -> Measurement:
+    """The slot network in torch, one observation at a time, as a scheduler has to decide."""
+    torch.set_num_threads(1)
+    vector = GpuSchedulingVectorEnv(scenario, num_envs=1, autoreset_mode="SAME_STEP")
+    env = Sb3VecEnv(vector)
+    policy, arguments = policy_of("maskable-ppo", "slots", vector.layout)
+    kind: Any = policy
+    model = MaskablePPO(kind, env, policy_kwargs=arguments, device="cpu")
+    observation: Any = env.reset()
+    masks = vector.action_masks()
+
+    def decide() -> None:
+        for _ in range(states):
+            model.predict(observation, deterministic=True, action_masks=masks)
+
+    return timed(decide, states)

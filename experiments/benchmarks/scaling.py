@@ -11,7 +11,7 @@ import numpy as np
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.batch import EnvBatch
-from gpusched_env.experiments.benchmarks.timing import Measurement, Stopwatch, Timing
+from gpusched_env.experiments.benchmarks.timing import Measurement, each, timed
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import Scenario
@@ -81,21 +81,15 @@ def decisions(problem: Problem) -> Measurement:
     layout = ActionLayout.of(problem.scenario, len(problem.programs), 8)
     batch = EnvBatch(1, layout, wait_us=1e9)
     launches = batch.masks[0, 1:]
+
+    def begin() -> None:
+        batch.begin(0, problem, 0)
+        batch.run()
+
     actions: list[int] = []
-    batch.begin(0, problem, 0)
-    batch.run()
+    begin()
     while not batch.devices[0].done:
         actions.append(1 + int(launches.argmax()) if launches.any() else 0)
         batch.step(actions[-1])
     chosen = np.array(actions)[:, np.newaxis]
-
-    def measure() -> Timing:
-        batch.begin(0, problem, 0)
-        batch.run()
-        watch = Stopwatch()
-        with watch:
-            for action in chosen:
-                batch.step(action)
-        return watch.timing(len(chosen))
-
-    return measure
+    return timed(each(batch.step, chosen), len(chosen), begin)

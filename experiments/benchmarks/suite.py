@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import platform
 import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
+from gpusched_env.display.table import Table
 from gpusched_env.experiments.benchmarks.environments import (
     autoresets,
     random_episode,
@@ -19,22 +17,26 @@ from gpusched_env.experiments.benchmarks.environments import (
     vector_cartpole,
     vector_decisions,
 )
-from gpusched_env.experiments.benchmarks.first_use import first_uses
-from gpusched_env.experiments.benchmarks.policies import (
-    SCENARIOS,
-    network_decisions,
-    scheduler_decisions,
-    torch_decisions,
-)
+from gpusched_env.experiments.benchmarks.policies import network_decisions, scheduler_decisions
 from gpusched_env.experiments.benchmarks.scaling import SMS, decisions, made_up_problem
-from gpusched_env.experiments.benchmarks.timing import Measurement, Timing, take_turns
+from gpusched_env.experiments.benchmarks.timing import Measurement, Timing, first_uses, machine, take_turns
+from gpusched_env.experiments.lib.pages import page
 from gpusched_env.versions import versions
 
 SCHEMA = "gpusched-bench/1"
+SCENARIOS = {2: "InferenceBesideTraining", 3: "PriorityFill", 8: "MultiTenantBurst"}
+"""A scenario with each number of tenants whose policies are measured."""
 DECISION_US = 20.0
 """What a decision of a learned policy may take at most."""
 UNDISTURBED = 0.9
 """Processor over wall time from which a measurement counts as undisturbed by other processes."""
+BASES = {
+    "wall": "Verdicts go by wall time.",
+    "cpu": (
+        "The machine was busy with other work, so verdicts go by the processor time of the calling thread: with two "
+        "threads, which share the work as they come, about the wall time on a free machine."
+    ),
+}
 
 Basis = Literal["wall", "cpu"]
 Timings = dict[str, list[Timing]]
@@ -77,23 +79,22 @@ class Row:
         return self.value >= self.target if self.at_least else self.value <= self.target
 
 
-def measure(sizes: Sizes, on_progress: Callable[[int, int, str], None] = lambda done, total, name: None) -> Timings:
-    """Measure everything; ``on_progress`` is told how many of how many turns are done, and what comes next."""
+def measure(sizes: Sizes, on_progress: Callable[[int, float], None] = lambda done, share: None) -> Timings:
+    """Measure everything; ``on_progress`` is told how many groups of measurements are done, and their share."""
     groups = [_environments, _scaling, _policies]
     if importlib.util.find_spec("sb3_contrib") is not None:
-        groups += [_learning, _torch_policies]
+        groups.append(_learning)
     timings: Timings = {}
-    total = len(groups) + 1
     for number, group in enumerate(groups):
-        on_progress(number, total, group.__name__.strip("_"))
+        on_progress(number, number / (len(groups) + 1))
         timings |= take_turns(group(sizes), sizes.rounds)
-    on_progress(len(groups), total, "first use")
+    on_progress(len(groups), len(groups) / (len(groups) + 1))
     cold, cached = first_uses()
     return {**timings, "first_use": [cold], "first_use_cached": [cached]}
 
 
 def _environments(sizes: Sizes) -> dict[str, Measurement]:
-    _, actions = random_episode("compiled", sizes.single_steps)
+    actions = random_episode("compiled", sizes.single_steps)
     return {
         "vector": vector_decisions(sizes.copies, sizes.threads, sizes.steps, sizes.warm_up),
         "vector_cartpole": vector_cartpole(sizes.copies, sizes.cartpole_steps),
@@ -119,33 +120,22 @@ def _scaling(sizes: Sizes) -> dict[str, Measurement]:
 
 def _policies(sizes: Sizes) -> dict[str, Measurement]:
     found: dict[str, Measurement] = {}
-    for tenants in SCENARIOS:
-        found[f"network_{tenants}"] = network_decisions("slots", tenants, sizes.policy_states)
-        found[f"scheduler_{tenants}"] = scheduler_decisions("slots", tenants, sizes.policy_states)
-        found[f"rule_{tenants}"] = network_decisions("rule", tenants, sizes.policy_states)
-        found[f"rule_scheduler_{tenants}"] = scheduler_decisions("rule", tenants, sizes.policy_states)
+    for tenants, scenario in SCENARIOS.items():
+        found[f"network_{tenants}"] = network_decisions("slots", scenario, sizes.policy_states)
+        found[f"scheduler_{tenants}"] = scheduler_decisions("slots", scenario, sizes.policy_states)
+        found[f"rule_{tenants}"] = network_decisions("rule", scenario, sizes.policy_states)
+        found[f"rule_scheduler_{tenants}"] = scheduler_decisions("rule", scenario, sizes.policy_states)
     return found
-
-
-def _torch_policies(sizes: Sizes) -> dict[str, Measurement]:
-    return {f"torch_{tenants}": torch_decisions(tenants, sizes.torch_states) for tenants in SCENARIOS}
 
 
 def _learning(sizes: Sizes) -> dict[str, Measurement]:
-    from gpusched_env.experiments.benchmarks.learning import (
-        DEFAULTS,
-        LARGE_BATCHES,
-        NullVecEnv,
-        native_vec_env,
-        training_frames,
-    )
+    from gpusched_env.experiments.benchmarks.learning import SETTINGS, torch_decisions, training_frames
 
     found: dict[str, Measurement] = {}
-    for name, settings in (("ppo", DEFAULTS), ("ppo_large_batches", LARGE_BATCHES)):
-        env = native_vec_env(sizes.learners, sizes.threads)
-        found[name] = training_frames(env, settings)
-        found[f"{name}_null"] = training_frames(NullVecEnv(native_vec_env(sizes.learners, 1)), settings)
-    return found
+    for name, settings in SETTINGS.items():
+        found[name] = training_frames(sizes.learners, sizes.threads, settings, null=False)
+        found[f"{name}_null"] = training_frames(sizes.learners, 1, settings, null=True)
+    return found | {f"torch_{n}": torch_decisions(name, sizes.torch_states) for n, name in SCENARIOS.items()}
 
 
 # ---- figures --------------------------------------------------------------------------------------
@@ -163,16 +153,22 @@ def rows_of(timings: Timings, basis: Basis) -> list[Row]:
     def seconds(timing: Timing) -> float:
         return timing.wall_s if basis == "wall" else timing.cpu_s
 
-    def each(name: str) -> list[float]:
+    def singles(name: str) -> list[float]:
         """Seconds for one, in every round."""
         return [seconds(t) / t.count for t in timings[name]]
 
     def rate(name: str) -> float:
-        return 1.0 / statistics.median(each(name))
+        return 1.0 / statistics.median(singles(name))
+
+    def us(name: str) -> float:
+        return 1e6 / rate(name)
 
     def speed(one: str, other: str) -> float:
         """How many times as fast ``one`` is, the median over rounds."""
-        return statistics.median(b / a for a, b in zip(each(one), each(other), strict=True))
+        return statistics.median(b / a for a, b in zip(singles(one), singles(other), strict=True))
+
+    def at_most(what: str, one: str, other: str, most: float) -> Row:
+        return Row(what, speed(one, other), "x", most, at_least=False)
 
     episode = timings["single"][0].count
     reset_share = (1.0 / rate("autoreset")) / (episode / rate("vector") + 1.0 / rate("autoreset"))
@@ -192,37 +188,25 @@ def rows_of(timings: Timings, basis: Basis) -> list[Row]:
         ]
     for tenants in SCENARIOS:
         for what, network, scheduler in (("rule", "rule", "rule_scheduler"), ("slots", "network", "scheduler")):
-            alone, whole = (1e6 / rate(f"{name}_{tenants}") for name in (network, scheduler))
+            alone, whole = us(f"{network}_{tenants}"), us(f"{scheduler}_{tenants}")
             rows += [
                 Row(f"learned policy ({what}), {tenants} tenants", alone, "us", DECISION_US, at_least=False),
                 Row("... from view to command", whole, "us", DECISION_US, at_least=False),
             ]
         if f"torch_{tenants}" in timings:
             rows.append(Row("... in torch over compiled", speed(f"network_{tenants}", f"torch_{tenants}"), "x"))
-    rows += [
-        Row("kernel of 10^3 blocks alone", 1e6 / rate("kernel_alone"), "us"),
-        Row("... of 10^6 blocks", speed("kernel_alone", "kernel_alone_million"), "x", 3.0, at_least=False),
-        Row("kernels of two tenants, 10^3 blocks each", 1e6 / rate("two_tenants"), "us"),
-        Row("... 10^6 blocks each", speed("two_tenants", "two_tenants_million"), "x", 3.0, at_least=False),
-        Row("... 1,320 SMs and 10^4 blocks", speed("two_tenants", "sms_1320"), "x", 1.5, at_least=False),
-        Row(
-            "64 tenants over one, kernels of 64 blocks",
-            speed("small_kernel", "small_kernels_64_tenants"),
-            "x",
-            64.0,
-            at_least=False,
-        ),
-        Row(
-            "64 tenants over one, kernels of 10^3 blocks",
-            speed("kernel_alone", "tenants_64"),
-            "x",
-            64.0,
-            at_least=False,
-        ),
+    return [
+        *rows,
+        Row("kernel of 10^3 blocks alone", us("kernel_alone"), "us"),
+        at_most("... of 10^6 blocks", "kernel_alone", "kernel_alone_million", 3.0),
+        Row("kernels of two tenants, 10^3 blocks each", us("two_tenants"), "us"),
+        at_most("... 10^6 blocks each", "two_tenants", "two_tenants_million", 3.0),
+        at_most("... 1,320 SMs and 10^4 blocks", "two_tenants", "sms_1320", 1.5),
+        at_most("64 tenants over one, kernels of 64 blocks", "small_kernel", "small_kernels_64_tenants", 64.0),
+        at_most("64 tenants over one, kernels of 10^3 blocks", "kernel_alone", "tenants_64", 64.0),
         Row("first use, compilation included", seconds(timings["first_use"][0]), "s", 40.0, at_least=False),
         Row("every later start", seconds(timings["first_use_cached"][0]), "s"),
     ]
-    return rows
 
 
 def results_dict(timings: Timings, sizes: Sizes) -> dict[str, Any]:
@@ -233,12 +217,7 @@ def results_dict(timings: Timings, sizes: Sizes) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "versions": versions(),
-        "machine": {
-            "processor": processor(),
-            "cores": os.cpu_count(),
-            "platform": platform.platform(),
-            "load_average": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
-        },
+        "machine": machine(),
         "sizes": asdict(sizes),
         "basis": basis,
         "rows": [
@@ -249,11 +228,24 @@ def results_dict(timings: Timings, sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def processor() -> str:
-    """The processor's name, as far as the system tells."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+def table(data: dict[str, Any]) -> Table:
+    """The figures of :func:`results_dict`."""
+    rows = []
+    for row in data["rows"]:
+        target = "" if row["target"] is None else f"{'≥' if row['at_least'] else '≤'} {_shown(row['target'])}"
+        aim = "" if row["aim"] is None else f" (aim {_shown(row['aim'])})"
+        figures = (_shown(row[basis], row["unit"]) for basis in ("wall", "cpu"))
+        rows.append((row["what"], *figures, target + aim, {True: "holds", False: "misses", None: ""}[row["holds"]]))
+    heads = ("figure", "by wall time", "by processor time", "target", "")
+    return Table("gpusched bench", heads, rows, note=BASES[data["basis"]])
+
+
+def markdown(data: dict[str, Any]) -> str:
+    """The figures as a page of the documentation."""
+    return page("performance.md.j2", data=data, basis=BASES[data["basis"]], table=table(data))
+
+
+def _shown(value: float, unit: str = "") -> str:
+    """A number with three digits at least, and its unit."""
+    number = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    return f"{number} {unit.replace('us', 'µs')}".strip()

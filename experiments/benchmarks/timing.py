@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 Measurement = Callable[[], "Timing"]
 """Does some work and says how long it took."""
@@ -46,13 +54,80 @@ class Stopwatch:
         return Timing(count, self._wall, self._cpu, self._process)
 
 
+def timed(work: Callable[[], object], count: int, before: Callable[[], object] = lambda: None) -> Measurement:
+    """Measures ``work``, which does ``count`` things; what is done ``before`` does not count."""
+
+    def measure() -> Timing:
+        before()
+        with Stopwatch() as watch:
+            work()
+        return watch.timing(count)
+
+    return measure
+
+
+def each(function: Callable[[Any], object], arguments: Iterable[Any]) -> Callable[[], None]:
+    """Calls ``function`` with one of ``arguments`` after the other."""
+
+    def work() -> None:
+        for argument in arguments:
+            function(argument)
+
+    return work
+
+
 def take_turns(
-    measurements: Mapping[str, Measurement], rounds: int, on_turn: Callable[[str], None] = lambda name: None
+    measurements: Mapping[str, Measurement], rounds: int, on_turn: Callable[[], object] = lambda: None
 ) -> dict[str, list[Timing]]:
     """Each measurement once a round, one after the other; returns their timings by name."""
     timings: dict[str, list[Timing]] = {name: [] for name in measurements}
     for _ in range(rounds):
         for name, measure in measurements.items():
-            on_turn(name)
             timings[name].append(measure())
+            on_turn()
     return timings
+
+
+FIRST_USE = """
+import json, time
+wall, cpu, process = time.perf_counter(), time.thread_time(), time.process_time()
+import gymnasium, gpusched_env
+single = gymnasium.make("gpusched/InferenceBesideTraining-v0")
+single.reset(seed=0)
+single.step(0)
+envs = gymnasium.make_vec("gpusched/InferenceBesideTraining-v0", num_envs=2)
+envs.reset(seed=0)
+envs.step([0, 0])
+print(json.dumps((1, time.perf_counter() - wall, time.thread_time() - cpu, time.process_time() - process)))
+"""
+"""Imports, makes a single and a vector environment, resets and steps them."""
+
+
+def first_uses() -> tuple[Timing, Timing]:
+    """Time from the start of a fresh process to its first steps: with an empty cache, and with the filled one."""
+    with tempfile.TemporaryDirectory(prefix="gpusched-bench-") as cache:
+        runs = [
+            subprocess.run(
+                [sys.executable, "-c", FIRST_USE],
+                env={**os.environ, "NUMBA_CACHE_DIR": cache},
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
+            for _ in range(2)
+        ]
+    cold, cached = (Timing(*json.loads(run.stdout.splitlines()[-1])) for run in runs)
+    return cold, cached
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return {
+        "processor": names[0] if names else platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "platform": platform.platform(),
+        "load_average": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
+    }

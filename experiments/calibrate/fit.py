@@ -11,18 +11,19 @@ kernel as one observation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import least_squares
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.calibrate.recordings import Sample
-from gpusched_env.experiments.validate.synthetic import demands, profile_of, solo_us
+from gpusched_env.experiments.calibrate.samples import Sample
+from gpusched_env.experiments.validate.kernels import block_of, profile_of, solo_us
 from gpusched_env.hardware.occupancy import BlockFootprint, footprint
-from gpusched_env.hardware.records import block_record, gpu_record
+from gpusched_env.hardware.records import gpu_record
 from gpusched_env.hardware.solo import solo_duration_us
 from gpusched_env.hardware.specs import GpuSpec, Instructions
 
@@ -31,7 +32,6 @@ FloatArray = NDArray[np.float64]
 INSTRUCTIONS = ("fma_issue_us", "fma_latency_us", "load_issue_us", "load_latency_us", "block_us")
 EFFICIENCY = "dram_efficiency"
 FITTED = (*INSTRUCTIONS, EFFICIENCY)
-UNITS = dict.fromkeys(INSTRUCTIONS, "us") | {EFFICIENCY: ""}
 LOSS_SCALE = 0.03
 """Relative error beyond which a sample counts linearly instead of quadratically."""
 WIDEST = 30.0
@@ -102,21 +102,12 @@ def with_constants(gpu: GpuSpec, values: Mapping[str, float]) -> GpuSpec:
 
 def closed_form_us(samples: Sequence[Sample], gpu: GpuSpec, shapes: Sequence[BlockFootprint]) -> FloatArray:
     """Durations alone if the blocks of a wave end together, shape ``(samples,)``."""
-    assert gpu.instructions is not None
     record = gpu_record(gpu)[0]
-    durations = np.empty(len(samples))
-    for i, (sample, shape) in enumerate(zip(samples, shapes, strict=True)):
-        kernel = sample.kernel
-        asked = demands(kernel, gpu.instructions)
-        block = block_record(
-            shape,
-            asked.latency_us,
-            asked.issue_us / asked.latency_us,
-            asked.wait_us / asked.latency_us,
-            kernel.dram_bytes_per_block,
-        )
-        durations[i] = solo_duration_us(record, block[0], kernel.grid, shape.blocks_per_sm)
-    return durations
+    durations = []
+    for sample, shape in zip(samples, shapes, strict=True):
+        block = block_of(sample.kernel, gpu, shape, spread=False)[0]
+        durations.append(solo_duration_us(record, block, sample.kernel.grid, shape.blocks_per_sm))
+    return np.array(durations)
 
 
 def simulated_us(samples: Sequence[Sample], gpu: GpuSpec) -> FloatArray:
@@ -142,12 +133,8 @@ def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fi
         simulate: correct the closed form by the simulator (else it is the prediction itself).
 
     Raises:
-        InputError: a kernel does not fit on ``gpu``, a kind is missing, or SciPy is not installed.
+        InputError: a kernel does not fit on ``gpu``, or a kind is missing.
     """
-    try:
-        from scipy.optimize import least_squares
-    except ImportError as error:
-        raise InputError("calibrating needs SciPy: pip install 'gpusched-env[calibrate]'") from error
     for kind in ("compute", "memory", "mixed"):
         if not any(sample.kind == kind for sample in samples):
             raise InputError(f"the recordings have no {kind} kernel; constants of each kind are fitted together")
@@ -168,17 +155,15 @@ def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fi
     def closed(logs: FloatArray) -> FloatArray:
         return np.log(closed_form_us(samples, candidate(logs), shapes))
 
+    def predictions(which: GpuSpec) -> FloatArray:
+        return np.log(simulated_us(samples, which) if simulate else closed_form_us(samples, which, shapes))
+
     def residuals(logs: FloatArray) -> FloatArray:
         errors: FloatArray = closed(logs) + correction - measured
         return errors
 
-    def simulated(which: GpuSpec) -> FloatArray:
-        if not simulate:
-            return np.log(closed_form_us(samples, which, shapes))
-        return np.log(simulated_us(samples, which))
-
     fitted = begin
-    predicted = simulated(begin)
+    predicted = predictions(begin)
     before = predicted - measured
     bounded: tuple[str, ...] = ()
     for _ in range(ROUNDS if simulate else 1):
@@ -191,11 +176,12 @@ def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fi
         at = solution.x
         bounded = tuple(name for name, active in zip(FITTED, solution.active_mask, strict=True) if active)
         fitted = candidate(at)
-        predicted = simulated(fitted)
+        predicted = predictions(fitted)
         if moved < SETTLED:
             break
     value = constants(fitted)
-    errors = standard_errors(jacobian(closed, at), residuals(at), [sample.family for sample in samples])
+    slopes = np.stack([(closed(at + step) - closed(at - step)) / (2.0 * STEP) for step in STEP * np.eye(len(at))], 1)
+    errors = standard_errors(slopes, residuals(at), [sample.family for sample in samples])
     return Fit(
         gpu=fitted,
         start=start,
@@ -206,16 +192,6 @@ def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fi
         bounded=bounded,
         generic=gpu.instructions is None,
     )
-
-
-def jacobian(function: Callable[[FloatArray], FloatArray], at: FloatArray) -> FloatArray:
-    """Central differences of ``function``, shape ``(outputs, inputs)``."""
-    columns = []
-    for i in range(len(at)):
-        step = np.zeros(len(at))
-        step[i] = STEP
-        columns.append((function(at + step) - function(at - step)) / (2.0 * STEP))
-    return np.stack(columns, axis=1)
 
 
 def standard_errors(slopes: FloatArray, errors: FloatArray, families: Sequence[str]) -> FloatArray:

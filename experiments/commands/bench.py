@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gpusched_env.experiments.lib.options import MAINTAIN
+from gpusched_env.experiments.lib.options import MAINTAIN, Docs, Json
 
 
 def register(app: typer.Typer) -> None:
@@ -17,8 +15,8 @@ def register(app: typer.Typer) -> None:
 
 
 def bench(
-    json: Annotated[Path | None, typer.Option(metavar="PATH", help="Write figures and raw timings there.")] = None,
-    docs: Annotated[Path | None, typer.Option(metavar="PATH", help="Write a Markdown page too.")] = None,
+    json: Json = None,
+    docs: Docs = None,
     rounds: Annotated[int, typer.Option(min=1, help="Turns of each measurement.")] = 5,
     threads: Annotated[
         str | None,
@@ -33,48 +31,36 @@ def bench(
 
     The exit status is 0 whether or not targets are met.
     """
-    if threads is not None:
-        _bench_threads(threads, copies, rounds, json, docs)
-        return
-    from gpusched_env.experiments.benchmarks.report import page, table
-    from gpusched_env.experiments.benchmarks.suite import Sizes, measure, results_dict
-    from gpusched_env.experiments.lib.files import encoded, result_file
+    from gpusched_env.experiments.benchmarks import suite
+    from gpusched_env.experiments.benchmarks import threads as by_threads
+    from gpusched_env.experiments.lib.files import writing
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
-    sizes = Sizes(rounds=rounds)
-    with contextlib.ExitStack() as stack:
-        data_file = stack.enter_context(result_file(json, "--json")) if json is not None else None
-        docs_file = stack.enter_context(result_file(docs, "--docs")) if docs is not None else None
-        with progress_bar(6, "groups of measurements", "the figures") as on_progress:
-            timings = measure(sizes, lambda done, total, name: on_progress(done, done / total))
-        data = results_dict(timings, sizes)
-        output_console().print(table(data))
-        if data_file is not None:
-            data_file.write_bytes(encoded(data))
-        if docs_file is not None:
-            docs_file.write_text(page(data), encoding="utf-8")
+    counts = _numbers(threads) if threads is not None else []
+    with writing(("--json", json), ("--docs", docs)) as write:
+        if counts:
+            turns = len(by_threads.SCENARIOS) * len(counts) * rounds
+            with progress_bar(turns, "turns", "the figures") as tell:
+                speeds = by_threads.thread_speeds(
+                    counts, copies, rounds, on_progress=lambda done: tell(done, done / turns)
+                )
+            data = by_threads.results_dict(speeds, rounds)
+            table, page = by_threads.table(data), by_threads.markdown(data)
+        else:
+            sizes = suite.Sizes(rounds=rounds)
+            with progress_bar(5, "groups of measurements", "the figures") as tell:
+                data = suite.results_dict(suite.measure(sizes, tell), sizes)
+            table, page = suite.table(data), suite.markdown(data)
+        output_console().print(table)
+        write("--json", data)
+        write("--docs", page)
 
 
-def _bench_threads(threads: str, copies: int, rounds: int, json: Path | None, docs: Path | None) -> None:
+def _numbers(threads: str) -> list[int]:
+    """Raises ``InputError`` for anything but numbers from 1."""
     from gpusched_env.errors import InputError
-    from gpusched_env.experiments.benchmarks.threads import SCENARIOS, page, results_dict, table, thread_speeds
-    from gpusched_env.experiments.lib.files import encoded, result_file
-    from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
-    try:
-        counts = [int(count) for count in threads.split(",")]
-    except ValueError:
-        counts = []
-    if not counts or min(counts) < 1:
+    numbers = [int(number) if number.strip().isdecimal() else 0 for number in threads.split(",")]
+    if min(numbers) < 1:
         raise InputError(f"--threads is {threads!r}: give numbers from 1, separated by commas, such as 1,2,4,8")
-    with contextlib.ExitStack() as stack:
-        data_file = stack.enter_context(result_file(json, "--json")) if json is not None else None
-        docs_file = stack.enter_context(result_file(docs, "--docs")) if docs is not None else None
-        turns = len(SCENARIOS) * len(counts) * rounds
-        with progress_bar(turns, "turns", "the figures") as on_progress:
-            speeds = thread_speeds(counts, copies, rounds, on_progress=lambda done: on_progress(done, done / turns))
-        output_console().print(table(speeds))
-        if data_file is not None:
-            data_file.write_bytes(encoded(results_dict(speeds, rounds)))
-        if docs_file is not None:
-            docs_file.write_text(page(speeds, rounds), encoding="utf-8")
+    return numbers

@@ -17,62 +17,27 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.data import recorded_names
-from gpusched_env.devices import make_device
 from gpusched_env.experiments.reproduce.check import Check
-from gpusched_env.scenarios.problem import build_problem, load_workload
-from gpusched_env.scenarios.scenario import make_scenario
-from gpusched_env.scheduling.session import run_episode
+from gpusched_env.experiments.validate.networks import (
+    RECORDED_ON,
+    SCHEDULERS,
+    graph_turnarounds_us,
+    tenant,
+    turnarounds_us,
+)
+from gpusched_env.scenarios.problem import load_workload
 
 ALONE_TOLERANCE = 0.03
 SHARED_TOLERANCE = 0.15
-RECORDED_ON = "h100-sxm"
 FOREGROUND, BACKGROUND = "resnet50_infer_b1", "resnet50_train_b32"
-SCHEDULERS = {"streams": "pass-through", "priority": "priority-streams"}
-"""Which baseline is a recorded mode of sharing."""
 
 
 def measurements(name: str) -> list[dict[str, Any]]:
     """Rows of a shipped H100 measurement file (JSON lines)."""
     text = (resources.files("gpusched_env.data") / "measurements" / "h100" / name).read_text()
     return [json.loads(line) for line in text.splitlines()]
-
-
-def turnarounds_us(
-    tenants: list[dict[str, Any]], scheduler: str, horizon_us: float, *, variation: bool = True, gpu: str = RECORDED_ON
-) -> list[NDArray[np.float64]]:
-    """Turnarounds of each tenant's jobs, the first (cold) job left out."""
-    scenario = make_scenario(
-        {
-            "name": "recording",
-            "summary": "a recorded situation",
-            "gpu": gpu,
-            "tenants": tenants,
-            "horizon_us": horizon_us,
-            "stream_priorities": [0, -5],
-            "variation": variation,
-        }
-    )
-    episode = run_episode(make_scheduler(scheduler), build_problem(scenario), make_device("compiled"), seed=0)
-    jobs = episode.timeline.jobs.dict()
-    took = jobs["completed_us"] - jobs["arrived_us"]
-    return [took[(jobs["tenant"] == i) & (jobs["job"] > 0)] for i in range(len(tenants))]
-
-
-def graph_turnarounds_us(networks: list[str], gpu: str, scheduler: str, horizon_us: float) -> list[float]:
-    """Median turnarounds of networks that are replayed as CUDA graphs, each one back to back on its stream.
-
-    Urgency falls along the list.
-    """
-    tenants = [{**tenant(name, launch="graph", priority=i), "name": f"{name} ({i})"} for i, name in enumerate(networks)]
-    return [float(np.median(took)) for took in turnarounds_us(tenants, scheduler, horizon_us, gpu=gpu)]
-
-
-def tenant(workload: str, **fields: Any) -> dict[str, Any]:
-    return {"name": workload, "workload": workload, "arrivals": {"kind": "closed-loop"}, **fields}
 
 
 def alone(jobs: int = 4) -> Iterator[Check]:

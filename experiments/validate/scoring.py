@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.experiments.validate.dataset import ModelPair, RecordedScenario
+from gpusched_env.experiments.validate.recordings import ModelPair, RecordedScenario
 
 REPRODUCIBLE = 0.05
 """A launch whose ends over the repetitions lie within this share of its end is held against the model."""
+WORST_SHOWN = 10
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +23,15 @@ class Prediction:
     """Predicted times of a scenario's launches, in issue order (us since the release)."""
 
     scenario: RecordedScenario
-    start_us: NDArray[np.float64]
-    end_us: NDArray[np.float64]
+    start_us: Floats
+    end_us: Floats
 
     @property
-    def measured_us(self) -> NDArray[np.float64]:
+    def measured_us(self) -> Floats:
         return np.array([m.end_us for m in self.scenario.measured])
 
     @property
-    def errors(self) -> NDArray[np.float64]:
+    def errors(self) -> Floats:
         """Signed relative error of each end."""
         return self.end_us / self.measured_us - 1.0
 
@@ -48,28 +50,30 @@ class Prediction:
         """Spearman's correlation of predicted and measured ends; 1 for a single launch."""
         if len(self.end_us) < 2:
             return 1.0
+        # Equal ends keep the order of issue: they are no ties to be ranked alike, but the same step of a timer.
         predicted, measured = (np.argsort(np.argsort(values)) for values in (self.end_us, self.measured_us))
         return float(np.corrcoef(predicted, measured)[0, 1])
 
 
-def spread(errors: NDArray[np.float64]) -> dict[str, float]:
+def spread(errors: Floats) -> dict[str, float]:
     """Median, 90th and 95th percentile of absolute errors."""
-    size = np.abs(errors)
-    return {name: float(np.percentile(size, q)) for name, q in (("median", 50), ("p90", 90), ("p95", 95))}
+    median, p90, p95 = np.percentile(np.abs(errors), (50, 90, 95)).tolist()
+    return {"median": median, "p90": p90, "p95": p95}
 
 
 def score(predictions: Sequence[Prediction]) -> dict[str, Any]:
     """The figures of one set."""
     errors = np.concatenate([p.errors for p in predictions])
     reproducible = np.concatenate([p.reproducible for p in predictions])
+    ranks = [p.rank_correlation for p in predictions]
     return {
         "n": len(errors),
         "n_reproducible": int(reproducible.sum()),
         "end_error": spread(errors),
         "reproducible_end_error": spread(errors[reproducible]) if reproducible.any() else None,
         "makespan_error": spread(np.array([p.makespan_error for p in predictions])),
-        "rank_correlation": float(np.mean([p.rank_correlation for p in predictions])),
-        "rank_correlation_p10": float(np.percentile([p.rank_correlation for p in predictions], 10)),
+        "rank_correlation": float(np.mean(ranks)),
+        "rank_correlation_p10": float(np.percentile(ranks, 10)),
     }
 
 
@@ -95,6 +99,32 @@ def concurrency(scenario: RecordedScenario) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
+class WorstLaunch:
+    """A launch and its scenario."""
+
+    set_name: str
+    prediction: Prediction
+    launch: int
+    """Row of the scenario's launches."""
+
+    @property
+    def error(self) -> float:
+        """Signed relative error of the end."""
+        return float(self.prediction.errors[self.launch])
+
+
+def worst_launches(sets: Mapping[str, Sequence[Prediction]], count: int = WORST_SHOWN) -> list[WorstLaunch]:
+    """The reproducible launches with the largest errors, worst first, at most one a scenario."""
+    worst = []
+    for name, predictions in sets.items():
+        for prediction in predictions:
+            size = np.where(prediction.reproducible, np.abs(prediction.errors), -1.0)
+            if size.max() >= 0.0:
+                worst.append(WorstLaunch(name, prediction, int(size.argmax())))
+    return sorted(worst, key=lambda w: -abs(w.error))[:count]
+
+
+@dataclass(frozen=True, slots=True)
 class PairPrediction:
     """Predicted slowdowns of a pair of networks."""
 
@@ -102,43 +132,31 @@ class PairPrediction:
     foreground: float
     background: float
 
-    @property
-    def foreground_error(self) -> float:
-        return self.foreground / (self.pair.fg_p50_us / self.pair.fg_solo_us) - 1.0
-
-    @property
-    def background_error(self) -> float:
-        return self.background / (self.pair.bg_p50_us / self.pair.bg_solo_us) - 1.0
+    def sides(self) -> dict[str, dict[str, float]]:
+        """Predicted and measured slowdown of foreground and background, and the relative error."""
+        pair = self.pair
+        found = {}
+        for side, predicted, measured in (
+            ("foreground", self.foreground, pair.fg_p50_us / pair.fg_solo_us),
+            ("background", self.background, pair.bg_p50_us / pair.bg_solo_us),
+        ):
+            found[side] = {"predicted": predicted, "measured": measured, "error": predicted / measured - 1.0}
+        return found
 
 
 def score_pairs(predictions: Sequence[PairPrediction]) -> dict[str, Any]:
     """The figures of the pairs of networks: errors of both sides' slowdowns."""
-    foreground = np.array([p.foreground_error for p in predictions])
-    background = np.array([p.background_error for p in predictions])
+    sides = [p.sides() for p in predictions]
+    foreground, background = (
+        np.array([both[name]["error"] for both in sides]) for name in ("foreground", "background")
+    )
     return {
         "n": len(predictions),
         "slowdown_error": spread(np.concatenate([foreground, background])),
         "foreground_error": spread(foreground),
         "background_error": spread(background),
-        "each": [_pair_figures(p) for p in predictions],
-    }
-
-
-def _pair_figures(prediction: PairPrediction) -> dict[str, Any]:
-    """Both slowdowns of a pair."""
-    pair = prediction.pair
-    return {
-        "mode": pair.mode,
-        "fg": pair.fg,
-        "bg": pair.bg,
-        "foreground": {
-            "predicted": prediction.foreground,
-            "measured": pair.fg_p50_us / pair.fg_solo_us,
-            "error": prediction.foreground_error,
-        },
-        "background": {
-            "predicted": prediction.background,
-            "measured": pair.bg_p50_us / pair.bg_solo_us,
-            "error": prediction.background_error,
-        },
+        "each": [
+            {"mode": p.pair.mode, "fg": p.pair.fg, "bg": p.pair.bg, **both}
+            for p, both in zip(predictions, sides, strict=True)
+        ],
     }

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices import make_device
+from gpusched_env.experiments.lib.play import play
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem, TenantProgram
@@ -17,7 +17,6 @@ from gpusched_env.scenarios.problem import Stream as ProgramStream
 from gpusched_env.scenarios.program import HostOp, JobProgram
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
-from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.arrivals import Backlog
 from gpusched_env.workload.kernel import Kernel
@@ -52,12 +51,8 @@ def run_streams(
         gpu: where they run.
         gap_us: from a kernel's last block to the first block of the next in its stream.
     """
-    rows: dict[int, int] = {}
-    profiles: list[KernelProfile] = []
-    for profile in (profile for stream in streams for profile in stream.kernels):
-        if id(profile) not in rows:
-            rows[id(profile)] = len(profiles)
-            profiles.append(profile)
+    profiles = {id(profile): profile for stream in streams for profile in stream.kernels}
+    rows = {key: row for row, key in enumerate(profiles)}
     programs = tuple(
         _program(row, stream, [rows[id(profile)] for profile in stream.kernels], gap_us)
         for row, stream in enumerate(streams)
@@ -72,14 +67,13 @@ def run_streams(
         ),
         # The streams are filled before they start, so that launching takes no time.
         gpu=msgspec.structs.replace(gpu, timing=msgspec.structs.replace(gpu.timing, launch_latency_us=0.0)),
-        kernels=tuple(profiles),
+        kernels=tuple(profiles.values()),
         gaps_us=np.zeros(len(profiles)),
         graphs=(),
         streams=tuple(ProgramStream(row, stream.priority) for row, stream in enumerate(streams)),
         programs=programs,
     )
-    episode = run_episode(_InOrder(), problem, make_device("compiled"), seed=0, record="kernels")
-    kernels = episode.timeline.kernels.dict()
+    kernels = play(_InOrder(), problem, seed=0, record="kernels").timeline.kernels.dict()
     times = np.stack([kernels["started_us"], kernels["ended_us"]], axis=1)
     # A stream's kernels finish in order of issue.
     return [times[kernels["tenant"] == tenant] for tenant in range(len(streams))]

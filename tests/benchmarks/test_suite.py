@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from gpusched_env.experiments.benchmarks import suite
-from gpusched_env.experiments.benchmarks.report import page
 from gpusched_env.experiments.benchmarks.scaling import decisions, made_up_problem
-from gpusched_env.experiments.benchmarks.suite import Row, Sizes, basis_of, measure, results_dict, rows_of
+from gpusched_env.experiments.benchmarks.suite import Row, Sizes, basis_of, markdown, measure, results_dict, rows_of
 from gpusched_env.experiments.benchmarks.timing import Stopwatch, Timing, take_turns
 from gpusched_env.experiments.cli import main
 
@@ -86,8 +85,8 @@ def test_a_busy_machine_is_judged_by_processor_time() -> None:
     first = data["rows"][0]
     assert (first["wall"], first["cpu"], first["value"]) == pytest.approx((2.5e5, 1e6, 1e6))
     assert first["holds"] is True
-    assert "The machine was busy" in page(data)
-    assert "The machine was busy" not in page(results_dict(free, TINY))
+    assert "The machine was busy" in markdown(data)
+    assert "The machine was busy" not in markdown(results_dict(free, TINY))
 
 
 def test_without_the_learning_libraries_their_figures_are_missing() -> None:

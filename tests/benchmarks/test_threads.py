@@ -5,26 +5,29 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gpusched_env.experiments.benchmarks import threads
-from gpusched_env.experiments.benchmarks.threads import RandomLoop, Speed, page, thread_speeds
+from gpusched_env.experiments.benchmarks.environments import RandomLoop
+from gpusched_env.experiments.benchmarks.threads import Speed, markdown, results_dict, thread_speeds
+from gpusched_env.experiments.benchmarks.timing import Timing
 from gpusched_env.experiments.cli import main
 
 
 def test_any_number_of_threads_plays_the_same() -> None:
-    loops = [RandomLoop("MultiTenantBurst", 5, count) for count in (1, 3)]
+    loops = [RandomLoop(5, count, scenario="MultiTenantBurst", autoreset_mode="SAME_STEP") for count in (1, 3)]
     for loop in loops:
-        assert loop.play(200) > 0.0
-    one, three = (loop._env for loop in loops)
+        assert loop.play(200).count == 1000
+    one, three = (loop.env for loop in loops)
     np.testing.assert_equal(one._infos(None), three._infos(None))
     assert one._illegal.sum() == 0, "all actions are legal"
     assert len(np.unique(one._batch.times_us[:, 1])) > 1, "episodes drift apart"
-    for loop in loops:
-        loop.close()
+    for env in (one, three):
+        env.close()
 
 
 def test_figures_are_medians_of_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,21 +35,19 @@ def test_figures_are_medians_of_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = {1: [4.0, 12.0, 4.0], 2: [2.0, 6.0, 2.5]}
 
     class Loop:
-        def __init__(self, scenario: str, copies: int, count: int) -> None:
+        def __init__(self, copies: int, count: int, **options: str) -> None:
+            self.env = SimpleNamespace(close=lambda: None)
             self.turns = iter([0.0, *seconds[count]])
 
-        def play(self, steps: int) -> float:
-            return next(self.turns)
-
-        def close(self) -> None:
-            pass
+        def play(self, steps: int) -> Timing:
+            return Timing(steps, next(self.turns), 0.0, 0.0)
 
     monkeypatch.setattr(threads, "RandomLoop", Loop)
     told: list[int] = []
     speeds = thread_speeds([1, 2], 10, 3, scenarios=["Toy"], steps=100, on_progress=told.append)
     assert speeds == [Speed("Toy", 10, 1, 250.0, 1.0), Speed("Toy", 10, 2, 400.0, 2.0)]
-    assert told == [0, 1, 2, 3, 4, 5]
-    assert "| 2 | 400 (2.00 x) |" in page(speeds, 3)
+    assert told == [1, 2, 3, 4, 5, 6]
+    assert "| 2 | 400 (2.00 x) |" in markdown(results_dict(speeds, 3))
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
@@ -59,7 +60,7 @@ def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     class Brief(RandomLoop):
-        def play(self, steps: int) -> float:
+        def play(self, steps: int) -> Timing:
             return super().play(2)
 
     monkeypatch.setattr(threads, "RandomLoop", Brief)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from datetime import date
 from pathlib import Path
@@ -13,7 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.calibrate import report, stored
+from gpusched_env.experiments.calibrate import report
 from gpusched_env.experiments.calibrate.fit import (
     FITTED,
     Fit,
@@ -25,9 +26,9 @@ from gpusched_env.experiments.calibrate.fit import (
     starting_gpu,
     with_constants,
 )
-from gpusched_env.experiments.calibrate.recordings import Gap, Recordings, Sample, read_recordings
+from gpusched_env.experiments.calibrate.samples import Gap, Recordings, Sample, read_recordings
 from gpusched_env.experiments.cli import app
-from gpusched_env.experiments.validate.dataset import Solo, SyntheticKernel
+from gpusched_env.experiments.validate.recordings import Solo, SyntheticKernel
 from gpusched_env.hardware.specs import Contention, Instructions, load_gpu
 
 H100 = load_gpu("h100-sxm")
@@ -73,7 +74,8 @@ def sample(fma: int, loads: int, grid: int, block: int, duration_us: float = 1.0
     return Sample("kernels", kernel.id, kernel)
 
 
-def closed_form_samples() -> list[Sample]:
+@functools.cache
+def closed_form_samples() -> tuple[Sample, ...]:
     """Kernels of all kinds whose durations the closed form gave with :data:`TRUE`."""
     shapes = [
         (fma, loads, grid, block)
@@ -84,7 +86,14 @@ def closed_form_samples() -> list[Sample]:
     samples = [sample(*shape) for shape in shapes]
     truth = with_constants(H100, TRUE)
     durations = closed_form_us(samples, truth, footprints(samples, truth)).tolist()
-    return [sample(*shape, duration) for shape, duration in zip(shapes, durations, strict=True)]
+    return tuple(sample(*shape, duration) for shape, duration in zip(shapes, durations, strict=True))
+
+
+@functools.cache
+def fitted(generic: bool = False) -> Fit:
+    """The fit to them, from the specification's costs or from generic ones."""
+    gpu = msgspec.structs.replace(H100, instructions=None) if generic else H100
+    return fit(closed_form_samples(), gpu, simulate=False)
 
 
 def write(folder: Path, **files: list[object]) -> Path:
@@ -98,8 +107,7 @@ def write(folder: Path, **files: list[object]) -> Path:
 
 @pytest.mark.parametrize("generic", [False, True], ids=["from the specification", "from generic costs"])
 def test_constants_that_made_the_durations_come_back(generic: bool) -> None:
-    gpu = msgspec.structs.replace(H100, instructions=None) if generic else H100
-    result = fit(closed_form_samples(), gpu, simulate=False)
+    result = fitted(generic)
     assert result.generic is generic
     for name in FITTED:
         assert result.value[name] == pytest.approx(TRUE[name], rel=0.01), name
@@ -112,7 +120,7 @@ def test_constants_that_made_the_durations_come_back(generic: bool) -> None:
 
 
 def test_what_lone_kernels_do_not_show_keeps_its_value() -> None:
-    result = fit(closed_form_samples(), H100, simulate=False)
+    result = fitted()
     assert result.gpu.instructions is not None
     assert H100.instructions is not None
     assert result.gpu.instructions.load_wait_us == H100.instructions.load_wait_us
@@ -123,7 +131,7 @@ def test_what_lone_kernels_do_not_show_keeps_its_value() -> None:
 
 def test_a_few_wrong_samples_hardly_move_the_fit() -> None:
     """Three of 72 durations doubled: the loss is linear out there."""
-    samples = closed_form_samples()
+    samples = list(closed_form_samples())
     for i in (5, 30, 55):
         kernel = samples[i].kernel
         solo = msgspec.structs.replace(kernel.solo, duration_us=2.0 * kernel.solo.duration_us)
@@ -226,11 +234,11 @@ def summary(after: float) -> report.Calibration:
         bounded=("block_us",),
         generic=False,
     )
-    return report.summarise(Recordings(tuple(samples), Gap(2.1, 0.01, 5), Gap(3.7, None, 1)), result, H100, "h100")
+    return report.summarise(Recordings(samples, Gap(2.1, 0.01, 5), Gap(3.7, None, 1)), result, H100, "h100")
 
 
 def test_the_fragment_fits_a_specification() -> None:
-    fragment = yaml.safe_load(stored.as_yaml(summary(0.01), date(2026, 1, 2)))
+    fragment = yaml.safe_load(report.as_yaml(summary(0.01), date(2026, 1, 2)))
     assert msgspec.convert(fragment["instructions"], Instructions).load_latency_us == 0.62
     assert msgspec.convert(fragment["contention"], Contention).dram_efficiency == 0.81
     assert fragment["timing"] == {"event_latency_us": 3.7}

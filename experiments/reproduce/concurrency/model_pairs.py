@@ -8,9 +8,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from gpusched_env.experiments.reproduce.recordings import RECORDED_ON, measurements
-from gpusched_env.experiments.validate.dataset import MODEL_PAIRS, read_model_pairs
-from gpusched_env.experiments.validate.run import Recordings, ValidationRun
+from gpusched_env.experiments.reproduce.recordings import measurements
+from gpusched_env.experiments.validate.networks import RECORDED_ON
+from gpusched_env.experiments.validate.recordings import MODEL_PAIRS, Recordings, read_model_pairs
+from gpusched_env.experiments.validate.run import ValidationRun
 
 LIMIT = 0.15
 """Largest relative error of a slowdown that holds."""

@@ -15,7 +15,8 @@ from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.experiments.reproduce.fikit.setting import CONTINUOUS, DEFAULT, NETWORKS, RECORDED_ON
 from gpusched_env.experiments.reproduce.fikit.simulate import SEED, outcome
-from gpusched_env.experiments.reproduce.recordings import measurements, tenant
+from gpusched_env.experiments.reproduce.recordings import measurements
+from gpusched_env.experiments.validate.networks import tenant
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.session import run_episode

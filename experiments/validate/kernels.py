@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.validate.dataset import SyntheticKernel
+from gpusched_env.experiments.validate.recordings import SyntheticKernel
 from gpusched_env.experiments.validate.streams import Stream, run_streams
-from gpusched_env.hardware.occupancy import footprint
+from gpusched_env.hardware.occupancy import BlockFootprint, footprint
 from gpusched_env.hardware.records import block_record
 from gpusched_env.hardware.specs import GpuSpec, Instructions
 from gpusched_env.workload.kernel import Kernel
@@ -83,7 +82,8 @@ def profile_of(kernel: SyntheticKernel, gpu: GpuSpec, *, scale: float = 1.0, spr
     Raises:
         InputError: as :func:`profile`.
     """
-    block = block_of(kernel, gpu, scale=scale, spread=spread)
+    shape = footprint(gpu, kernel.block, kernel.regs, kernel.smem, kernel.id)
+    block = block_of(kernel, gpu, shape, scale=scale, spread=spread)
     return KernelProfile(
         kernel=Kernel(
             name=kernel.id,
@@ -93,7 +93,7 @@ def profile_of(kernel: SyntheticKernel, gpu: GpuSpec, *, scale: float = 1.0, spr
             shared_bytes=kernel.smem,
             duration_us=kernel.solo.duration_us,
         ),
-        footprint=footprint(gpu, kernel.block, kernel.regs, kernel.smem, kernel.id),
+        footprint=shape,
         block=block,
         duration_us=kernel.solo.duration_us,
         issue=float(block[0]["rho"]),
@@ -102,8 +102,10 @@ def profile_of(kernel: SyntheticKernel, gpu: GpuSpec, *, scale: float = 1.0, spr
     )
 
 
-def block_of(kernel: SyntheticKernel, gpu: GpuSpec, *, scale: float = 1.0, spread: bool = True) -> NDArray[np.void]:
-    """One record of a block of ``kernel`` whose latency and traffic are ``scale`` times what its work says.
+def block_of(
+    kernel: SyntheticKernel, gpu: GpuSpec, shape: BlockFootprint, *, scale: float = 1.0, spread: bool = True
+) -> NDArray[np.void]:
+    """One record of a block of ``kernel``, which occupies ``shape``, as :func:`profile_of` has it.
 
     Raises:
         InputError: as :func:`profile`.
@@ -116,7 +118,7 @@ def block_of(kernel: SyntheticKernel, gpu: GpuSpec, *, scale: float = 1.0, sprea
         deviation = P95_SPREAD * (kernel.solo.block_us_p95 / kernel.solo.block_us - 1.0)
         deviation = min(max(deviation, PLAIN_SPREAD), MOST_SPREAD)
     return block_record(
-        footprint(gpu, kernel.block, kernel.regs, kernel.smem, kernel.id),
+        shape,
         asked.latency_us * scale,
         asked.issue_us / asked.latency_us,
         asked.wait_us / asked.latency_us,
@@ -139,8 +141,3 @@ def timer_kernel(duration_us: float, gpu: GpuSpec) -> KernelProfile:
     shape = footprint(gpu, 1, 16, 0, "timer")
     kernel = Kernel(name="timer", grid=(1, 1, 1), block=(1, 1, 1), registers=16, duration_us=duration_us)
     return KernelProfile(kernel, shape, block_record(shape, duration_us, 0.0, 0.0, 0.0), duration_us, 0.0, 0.0, 1)
-
-
-def with_mechanisms(gpu: GpuSpec, **switches: bool) -> GpuSpec:
-    """``gpu`` with switches of :class:`~gpusched_env.hardware.specs.Contention` set."""
-    return msgspec.structs.replace(gpu, contention=msgspec.structs.replace(gpu.contention, **switches))

@@ -1,0 +1,235 @@
+"""Recordings of kernels on a real GPU: files, rows, and what of them a prediction may see.
+
+A folder holds ``kernels.jsonl`` and any of ``pairs``, ``mixes``, ``sequences`` and ``model_pairs`` (each
+``.jsonl`` or ``.jsonl.gz``; see ``data/README.md`` for how such recordings are made). A first line
+without an ``id``, ``what`` or ``spec`` is a header and skipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from gpusched_env.data import recorded_names
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.validate.networks import SCHEDULERS
+from gpusched_env.reading import decoded, read_bytes, unzipped
+
+KERNEL_SETS = ("pairs", "mixes", "sequences")
+MODEL_PAIRS = "model_pairs"
+ROW_KEYS = {"id", "what", "spec"}
+"""What begins a row: a first line without any of these is a header."""
+
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+
+
+class Solo(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel's profile alone."""
+
+    duration_us: Positive
+    """First block start to last block end."""
+    block_us: Positive
+    """Mean residency of a block."""
+    block_us_p95: Positive
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """Shape and known work of a synthetic kernel."""
+
+    grid: Count
+    block: Count
+    smem: Annotated[int, Meta(ge=0)]
+    regs: Count
+    flop_per_block: NotNegative
+    dram_bytes_per_block: NotNegative
+
+
+class SyntheticKernel(Work, frozen=True, kw_only=True):
+    """A kernel of the library."""
+
+    id: str
+    solo: Solo
+
+
+class RecordedLaunch(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch of a scenario, in issue order."""
+
+    stream: Annotated[int, Meta(ge=0)]
+    priority: Annotated[int, Meta(le=0)]
+    delay_us: NotNegative | None
+    """When the flag of its stream is raised; ``None``: queued behind the stream's previous launch."""
+    kernel: str
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """Medians over the repetitions, us since the release."""
+
+    start_us: float
+    end_us: Positive
+
+
+class RecordedScenario(msgspec.Struct, frozen=True, kw_only=True):
+    """Several streams released together."""
+
+    id: str
+    launches: Annotated[tuple[RecordedLaunch, ...], Meta(min_length=1)]
+    measured: tuple[Measured, ...]
+    end_min_max_us: tuple[tuple[float, float], ...]
+    """Range of each end over the repetitions."""
+
+    def __post_init__(self) -> None:
+        launches, measured, ranges = len(self.launches), len(self.measured), len(self.end_min_max_us)
+        if not launches == measured == ranges:
+            raise ValueError(
+                f"scenario {self.id}: {launches} launches, {measured} measured, {ranges} ranges; "
+                "the numbers must be equal"
+            )
+        opened: set[int] = set()
+        for i, launch in enumerate(self.launches):
+            if launch.delay_us is None and launch.stream not in opened:
+                raise ValueError(
+                    f"scenario {self.id}: launches[{i}].delay_us is null, but it is the first of stream {launch.stream}"
+                )
+            opened.add(launch.stream)
+
+
+class ModelSolo(msgspec.Struct, frozen=True, kw_only=True, tag="solo", tag_field="what"):
+    """A network as a CUDA graph by itself."""
+
+    model: str
+    p50_us: Positive
+
+
+class ModelPair(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field="what"):
+    """A foreground network replayed one at a time beside a background one replayed back to back."""
+
+    mode: str
+    fg: str
+    bg: str
+    fg_p50_us: Positive
+    bg_p50_us: Positive
+    fg_solo_us: Positive
+    bg_solo_us: Positive
+
+
+@dataclass(frozen=True, slots=True)
+class Recordings:
+    """What a folder holds."""
+
+    folder: Path
+    kernels: dict[str, SyntheticKernel]
+    sets: dict[str, list[RecordedScenario]]
+    """Of :data:`KERNEL_SETS`, those that the folder has."""
+    model_pairs: list[ModelPair] | None
+    """Those that can be simulated; ``None`` if the folder has no file of them."""
+    skipped: list[str]
+    """Why other pairs of networks are left out, one text a pair."""
+
+
+Row = TypeVar("Row")
+
+
+def read_recordings(folder: Path) -> Recordings:
+    """All recordings of ``folder``.
+
+    Raises:
+        InputError: no folder, no kernels, no recordings, or an invalid row (with file, line and field).
+    """
+    kernels = read_kernels(folder)
+    sets = {name: rows for name in KERNEL_SETS if (rows := read_scenarios(folder, name, kernels)) is not None}
+    pairs = read_model_pairs(folder)
+    if not sets and pairs is None:
+        raise InputError(f"{folder}: has none of {', '.join((*KERNEL_SETS, MODEL_PAIRS))} (.jsonl or .jsonl.gz)")
+    skipped = {i: reason for i, pair in enumerate(pairs or []) if (reason := _reason_to_skip(pair))}
+    usable = None if pairs is None else [pair for i, pair in enumerate(pairs) if i not in skipped]
+    return Recordings(folder, kernels, sets, usable, list(skipped.values()))
+
+
+def _reason_to_skip(pair: ModelPair) -> str:
+    unknown = [name for name in (pair.fg, pair.bg) if name not in recorded_names()]
+    if unknown:
+        return f"{pair.fg} and {pair.bg}: no shipped workload {unknown[0]!r}"
+    if pair.mode not in SCHEDULERS:
+        return f"{pair.fg} and {pair.bg}: unknown mode {pair.mode!r}; known are {', '.join(SCHEDULERS)}"
+    return ""
+
+
+def read_kernels(folder: Path) -> dict[str, SyntheticKernel]:
+    """The kernel library by id.
+
+    Raises:
+        InputError: missing or invalid file; names file, line and field.
+    """
+    (path,) = find_all(folder, "kernels")
+    return {kernel.id: kernel for kernel in read_rows(path, SyntheticKernel)}
+
+
+def read_scenarios(folder: Path, name: str, kernels: dict[str, SyntheticKernel]) -> list[RecordedScenario] | None:
+    """The scenarios of one of :data:`KERNEL_SETS`; ``None`` if the folder has none.
+
+    Raises:
+        InputError: invalid file, a kernel that the library lacks, or figures that do not match the launches.
+    """
+    path = find(folder, name)
+    if path is None:
+        return None
+    scenarios = read_rows(path, RecordedScenario)
+    for scenario in scenarios:
+        for launch in scenario.launches:
+            if launch.kernel not in kernels:
+                raise InputError(
+                    f"{path}: scenario {scenario.id}: unknown kernel {launch.kernel!r}; "
+                    f"{len(kernels)} kernels are in the library"
+                )
+    return scenarios
+
+
+def read_model_pairs(folder: Path) -> list[ModelPair] | None:
+    """The pairs of networks; ``None`` if the folder has none."""
+    path = find(folder, MODEL_PAIRS)
+    if path is None:
+        return None
+    rows: list[ModelSolo | ModelPair] = read_rows(path, ModelSolo | ModelPair)  # type: ignore[arg-type]
+    return [row for row in rows if isinstance(row, ModelPair)]
+
+
+def find(folder: Path, name: str) -> Path | None:
+    """The file of a set, plain or gzipped."""
+    return next((path for end in ("", ".gz") if (path := folder / f"{name}.jsonl{end}").is_file()), None)
+
+
+def find_all(folder: Path, *names: str) -> list[Path]:
+    """The files of sets that must be there.
+
+    Raises:
+        InputError: the folder or a file is missing.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; name one with {', '.join(f'{name}.jsonl' for name in names)}")
+    found = {name: find(folder, name) for name in names}
+    missing = [f"{name}.jsonl" for name, path in found.items() if path is None]
+    if missing:
+        raise InputError(f"{folder}: has no {', '.join(missing)} (or .jsonl.gz)")
+    return [path for path in found.values() if path is not None]
+
+
+def read_rows(path: Path, kind: type[Row]) -> list[Row]:
+    """All rows of a file of one JSON object a line, plain or gzipped, without its header.
+
+    Raises:
+        InputError: the file cannot be read, has no rows, or a row does not validate; names file, line and field.
+    """
+    rows = []
+    for number, line in enumerate(unzipped(read_bytes(path), str(path)).splitlines(), start=1):
+        where = f"{path}, line {number}"
+        if line.strip() and (number > 1 or ROW_KEYS & decoded(line, dict[str, Any], where).keys()):
+            rows.append(decoded(line, kind, where))
+    if not rows:
+        raise InputError(f"{path}: has no rows")
+    return rows
