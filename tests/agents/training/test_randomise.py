@@ -70,5 +70,5 @@ def test_nothing_to_draw() -> None:
 
 
 def test_a_gpu_that_a_variant_cannot_have_is_refused_at_once() -> None:
-    with pytest.raises(InputError, match="unknown GPU 'h100'"):
-        sampler(load_scenario("Toy"), [{}], Randomise(gpus=("h100",)))
+    with pytest.raises(InputError, match="unknown GPU 'h1000'"):
+        sampler(load_scenario("Toy"), [{}], Randomise(gpus=("h1000",)))
