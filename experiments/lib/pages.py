@@ -19,8 +19,8 @@ def page(template: str, **values: Any) -> str:
 
 
 def about(text: str | None) -> str:
-    """A module's docstring after its first line, as a paragraph of Markdown."""
-    return "\n".join(line for line in (text or "").splitlines()[2:] if line).replace("``", "`")
+    """A module's docstring after its first line, as Markdown."""
+    return "\n".join((text or "").splitlines()[2:]).strip().replace("``", "`")
 
 
 def counted(number: int, noun: str) -> str:

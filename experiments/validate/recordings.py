@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from gpusched_env.data import recorded_names
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.validate.networks import SCHEDULERS
+from gpusched_env.experiments.lib.recorded import SCHEDULERS
 from gpusched_env.reading import decoded, read_bytes, unzipped
 
 KERNEL_SETS = ("pairs", "mixes", "sequences")

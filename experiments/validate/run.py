@@ -9,20 +9,16 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from gpusched_env.experiments.lib.recorded import graph_turnarounds_us
 from gpusched_env.experiments.lib.workers import Progress, Shared, run_all
-from gpusched_env.experiments.validate.networks import SCHEDULERS, graph_turnarounds_us
 from gpusched_env.experiments.validate.recordings import RecordedScenario, Recordings
 from gpusched_env.experiments.validate.replay import Replay
 from gpusched_env.experiments.validate.scoring import PairPrediction, Prediction
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.scenarios.problem import load_workload
 
 ALL_ON = "everything on"
 EVERY = {"sequences": 5}
 """Of these sets an ablation runs only every n-th scenario."""
-PAIR_HORIZON_US = 150_000.0
-"""Pairs of networks are simulated this long, or for :data:`PAIR_ITERATIONS` of the longer network."""
-PAIR_ITERATIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +53,8 @@ class ValidationRun:
         self._networks = sorted({name for pair in self._pairs for name in (pair.fg, pair.bg)})
         # The longest first, so that no worker is left with one at the end.
         self._jobs: list[Callable[[], Any]] = [
-            *(partial(networks_us, [pair.fg, pair.bg], gpu, SCHEDULERS[pair.mode]) for pair in self._pairs),
-            *(partial(networks_us, [name], gpu, "pass-through") for name in self._networks),
+            *(partial(graph_turnarounds_us, [pair.fg, pair.bg], pair.mode, gpu) for pair in self._pairs),
+            *(partial(graph_turnarounds_us, [name], "streams", gpu) for name in self._networks),
         ]
         complete = Replay(recordings.kernels, self.gpu)
         self._scenarios: dict[tuple[str, str], list[RecordedScenario]] = {}
@@ -89,12 +85,6 @@ class ValidationRun:
         # The complete simulator on the scenarios that the ablation ran, for comparison.
         sampled = {ALL_ON: {name: rows[:: EVERY.get(name, 1)] for name, rows in sets.items()}}
         return Validation(self.gpu, self.recordings, sets, pairs, found | sampled if len(found) > 1 else {})
-
-
-def networks_us(networks: list[str], gpu: str, scheduler: str) -> list[float]:
-    """Median turnarounds of networks as CUDA graphs, each on a stream of its own."""
-    longest_us = max(max(load_workload(name).iteration_us) for name in networks)
-    return graph_turnarounds_us(networks, gpu, scheduler, max(PAIR_HORIZON_US, PAIR_ITERATIONS * longest_us))
 
 
 def _predict(replay: Shared[Replay], scenario: RecordedScenario) -> Prediction:

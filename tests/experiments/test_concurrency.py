@@ -1,36 +1,36 @@
-"""The reproduction of Gilman and Walls: how recordings are carried over, and how claims are judged."""
+"""The reproduction of Gilman and Walls: larger batches, and how claims are judged."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from gpusched_env.experiments.reproduce.concurrency import reproduction
-from gpusched_env.experiments.reproduce.concurrency.full_batch import at_batch
-from gpusched_env.experiments.reproduce.concurrency.model_pairs import Side, cause_of, sides
-from gpusched_env.experiments.reproduce.concurrency.observations import CLAIMS, CLOSE, Finding, findings
-from gpusched_env.experiments.reproduce.concurrency.on_hardware import recorded, shared
-from gpusched_env.experiments.reproduce.concurrency.page import markdown
-from gpusched_env.experiments.reproduce.concurrency.published import Compared, long_share
-from gpusched_env.experiments.reproduce.concurrency.reproduction import Reproduction
-from gpusched_env.experiments.reproduce.concurrency.runs import PAPERS, Runs, Setting
-from gpusched_env.experiments.reproduce.concurrency.setting import (
+from gpusched_env.experiments.lib.larger_batch import at_batch
+from gpusched_env.experiments.lib.recorded import measurements
+from gpusched_env.experiments.papers.concurrency import (
+    Compared,
+    Paper,
+    Side,
+    cause_of,
+    long_share,
+    on_hardware,
+)
+from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, CLOSE, PAPERS, Finding
+from gpusched_env.experiments.papers.concurrency.runs import (
     ALONE,
     ARRIVALS,
     GPUS,
     MECHANISMS,
     PAIRS,
     Cell,
+    Figures,
+    Graphs,
     all_cells,
-    problem_of,
+    recorded_graphs,
 )
-from gpusched_env.experiments.reproduce.concurrency.simulate import Figures, Simulate
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
@@ -77,10 +77,10 @@ def test_a_larger_batch_means_more_blocks_or_longer_ones_or_nothing() -> None:
 
 
 def test_full_batch_gives_the_published_share_of_long_kernels() -> None:
-    assert long_share(1e5) == pytest.approx(0.566, abs=0.05)
+    assert long_share() == pytest.approx(0.566, abs=0.05)
     for pair in PAIRS:
         for gpu in GPUS:
-            assert len(problem_of(Cell(gpu, pair, "poisson", "MPS"), 1e5).programs) == 2
+            assert len(Cell(gpu, pair, "poisson", "MPS").problem().programs) == 2
 
 
 def test_every_mechanism_runs_on_every_setting_and_alone() -> None:
@@ -94,7 +94,7 @@ def figures(**given: float) -> Figures:
     return Figures(**{**plain, **given})  # type: ignore[arg-type]
 
 
-def made_up(**changed: dict[str, float]) -> Runs:
+def made_up(**changed: dict[str, float]) -> Paper:
     """One setting that comes out as the paper says; ``changed`` has other figures by mechanism, in underscores."""
     table: dict[str, dict[str, float]] = {
         "inference alone": {"turnaround_us": 4000, "variation": 0.0},
@@ -111,21 +111,21 @@ def made_up(**changed: dict[str, float]) -> Runs:
     }  # fmt: skip
     for name, given in changed.items():
         table[name.replace("_", " ")] |= given
-    where = (PAPERS.gpu, PAPERS.pair, PAPERS.arrivals)
-    return Runs({Cell(*where, mechanism): figures(**given) for mechanism, given in table.items()})
+    table |= {name: {"turnaround_us": math.nan} for name in MECHANISMS if name not in table}
+    return Paper({Cell(*PAPERS, mechanism): figures(**given) for mechanism, given in table.items()})
 
 
-def verdicts(runs: Runs) -> dict[str, bool | None]:
-    return {finding.claim: finding.holds for finding in findings(runs)}
+def verdicts(paper: Paper) -> dict[str, bool | None]:
+    return {finding.claim: finding.holds for finding in paper.findings}
 
 
 def test_outcomes_are_relative_to_the_tenants_alone() -> None:
-    outcome = made_up().outcome(PAPERS, "priority streams")
-    assert (outcome.slowdown, outcome.speed, outcome.progress) == (2.0, 0.8, 1.3)
+    outcome = made_up().outcomes.loc[*PAPERS, "priority streams"]
+    assert (outcome.slowdown, outcome.training_speed, outcome.progress) == (2.0, 0.8, 1.3)
 
 
 def test_what_the_paper_says_is_judged_to_hold() -> None:
-    found = findings(made_up())
+    found = made_up().findings
     assert {finding.holds for finding in found} == {True, None}
     assert [f.observation for f in found if f.holds is None] == ["O2", "O3", "O4", "O6"]
     assert all(f.note for f in found if f.holds is None)
@@ -169,13 +169,31 @@ def test_occupancy_does_not_mislead_if_it_ranks_like_progress() -> None:
 
 
 def side(simulated: float, recorded: float) -> Side:
-    return Side("streams", "a beside b", "foreground", simulated, recorded, "")
+    return Side(
+        mode="streams",
+        pair="a beside b",
+        side="foreground",
+        simulated=simulated,
+        recorded=recorded,
+        tolerance=0.15,
+        cause="",
+    )
 
 
 def test_a_side_holds_within_15_per_cent() -> None:
     assert side(1.149, 1.0).holds
     assert not side(1.151, 1.0).holds
     assert not side(0.849, 1.0).holds
+
+
+def test_sides_are_slowdowns_beside_the_recorded_ones() -> None:
+    row = next(row for row in measurements("model_pairs.jsonl") if row["what"] == "pair")
+    times = {Graphs((row["fg"], row["bg"]), row["mode"]): [300.0, 800.0]}
+    times |= {Graphs((row["fg"],)): [200.0], Graphs((row["bg"],)): [400.0]}
+    first, second = Paper(times).sides
+    assert (first.side, first.simulated, second.side, second.simulated) == ("foreground", 1.5, "background", 2.0)
+    assert first.recorded == row["fg_p50_us"] / row["fg_solo_us"]
+    assert second.pair == f"{row['fg']} beside {row['bg']}"
 
 
 def test_causes_are_told_apart_by_what_was_recorded() -> None:
@@ -187,78 +205,68 @@ def test_causes_are_told_apart_by_what_was_recorded() -> None:
 
 
 def test_a_short_run_gives_every_figure() -> None:
-    simulate = Simulate(40_000.0, "compiled")
-    sliced = simulate(Cell("rtx-3090", "AlexNet", "sequential", "preemptive"), lambda share: None)
+    sliced = Cell("rtx-3090", "AlexNet", "sequential", "preemptive").run("compiled", 40_000.0)
     assert sliced.requests > 5
     assert all(math.isfinite(value) for value in dataclasses.astuple(sliced))
     assert sliced.preemptions > 0
-    alone = simulate(Cell("rtx-3090", "AlexNet", "sequential", ALONE[0]), lambda share: None)
+    alone = Cell("rtx-3090", "AlexNet", "sequential", ALONE[0]).run("compiled", 40_000.0)
     assert math.isnan(alone.training_rate)
     assert alone.preemptions == 0
     assert alone.waiting_us < 10.0  # behind its own copies
 
 
-def result(*held: bool | None, sides: tuple[Side, ...] = (side(1.0, 1.0),)) -> Reproduction:
-    found = [Finding("O1", "a claim", holds, "a figure", 1, 1, "") for holds in held]
-    published = [Compared("x", "%", 100.0, 90.0), Compared("y", "%", 75.0, None, "no recording")]
-    return Reproduction(1e5, made_up_all(), found, published, list(sides))
+def result(*held: bool | None, sides: tuple[Side, ...] = (side(1.0, 1.0),)) -> Paper:
+    made = made_up()
+    made.findings = [Finding("O1", "a claim", holds, "a figure", 1, 1, "") for holds in held]
+    made.published = [Compared("x", "%", 100.0, 90.0), Compared("y", "%", 75.0, None, "no recording")]
+    made.sides = list(sides)
+    return made
 
 
-def made_up_all() -> Runs:
-    runs = made_up()
-    where = (PAPERS.gpu, PAPERS.pair, PAPERS.arrivals)
-    missing = [name for name in MECHANISMS if Cell(*where, name) not in runs.figures]
-    return Runs({**runs.figures, **{Cell(*where, name): figures(turnaround_us=math.nan) for name in missing}})
+def test_it_fails_if_a_claim_or_a_recorded_pair_does_not_come_out() -> None:
+    assert result(True, None).holds
+    assert not result(True, False).holds
+    assert not result(True, sides=(side(2.0, 1.0),)).holds
+    assert result(True, False).summary_line() == (
+        "FAILED: concurrency: 1 of 2 claims come out; 1 of 1 sides of recorded pairs within 15%"
+    )
 
 
-def test_the_command_prints_writes_and_fails_if_a_claim_does_not_come_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    from gpusched_env.experiments.cli import app
-
-    for made, code in ((result(True, None), 0), (result(True, False), 1), (result(True, sides=(side(2.0, 1.0),)), 1)):
-        monkeypatch.setattr(reproduction, "reproduce", lambda *args, made=made, **kwargs: made)
-        out = tmp_path / "out"
-        called = CliRunner().invoke(
-            app, ["reproduce", "concurrency", "--json", str(tmp_path / "r.json"), "--out", str(out)]
-        )
-        assert called.exit_code == code, called.output
-        assert called.output.strip().splitlines()[-1] == made.summary_line()
-        data = json.loads((tmp_path / "r.json").read_text())
-        assert data == json.loads((out / "concurrency.json").read_text())
-        assert data["holds"] is (code == 0)
-        assert data["published"][0]["difference"] == -10.0
-        assert data["published"][1]["difference"] is None
-        assert (out / "concurrency.md").read_text() == markdown(made)
+def test_the_result_is_data() -> None:
+    data = result(True, False, None).as_dict()
+    assert [row["difference"] for row in data["published"]] == [-10.0, None]
+    assert (data["observations"]["hold"], data["observations"]["scored"]) == (1, 2)
+    assert data["recorded_pairs"]["each"][0] | {"error": 0.0, "holds": True} == data["recorded_pairs"]["each"][0]
+    speeds = {row["mechanism"]: row["training_speed"] for row in data["runs"]}
+    assert speeds["priority streams"] == 0.8
+    assert math.isnan(speeds[ALONE[1]])
 
 
 def test_the_page_shows_failures_as_failures() -> None:
-    page = markdown(result(True, False, None, sides=(side(2.0, 1.0),)))
+    page = result(True, False, None, sides=(side(2.0, 1.0),)).markdown()
     assert "| O1 | a claim | contradicted | 1 of 1 | a figure |" in page
     assert "| O1 | a claim | not scored | 1 of 1 | a figure |" in page
     assert "| a beside b | streams | foreground | 2.00 | 1.00 | +100.0% | off |  |" in page
     assert "| y | 75 % | – | – | no recording |" in page
-    assert result(True, False).summary_line() == (
-        "FAILED: concurrency: 1 of 2 claims come out; 1 of 1 sides of recorded pairs within 15%"
-    )
-    assert str(Setting("rtx-3090", "ResNet-50", "sequential")) in page
+    assert "### ResNet-50, sequential, rtx-3090: alone 4.00 ms" in page
+    assert "| priority streams | 8.00 | +100 % |" in page
 
 
 @pytest.mark.slow
 def test_what_comes_out_in_the_papers_own_setting() -> None:
-    simulate = Simulate(300_000.0, "compiled")
-    cells = [c for c in all_cells() if (c.gpu, c.pair, c.arrivals) == (PAPERS.gpu, PAPERS.pair, PAPERS.arrivals)]
-    runs = Runs({cell: simulate(cell, lambda share: None) for cell in cells})
+    cells = [cell for cell in all_cells() if (cell.gpu, cell.pair, cell.arrivals) == PAPERS]
+    paper = Paper({cell: cell.run("compiled", 300_000.0) for cell in cells})
     # Time slicing and priority streams are close, and which comes first depends on the length of the run.
-    assert [f.observation for f in findings(runs) if f.holds is False and f.note != CLOSE] == ["O8", "results"]
+    assert [f.observation for f in paper.findings if f.holds is False and f.note != CLOSE] == ["O8", "results"]
+    slowdown = paper.outcomes.slowdown[PAPERS]
     # Published: +103 % under priority streams.
-    assert 1.5 < runs.outcome(PAPERS, "priority streams").slowdown < 2.2
-    assert runs.outcome(PAPERS, "preemptive").slowdown < 1.1
+    assert 1.5 < slowdown["priority streams"] < 2.2
+    assert slowdown["preemptive"] < 1.1
 
 
 @pytest.mark.slow
 def test_recorded_pairs_within_15_per_cent_and_those_that_are_not() -> None:
-    found = sides(workers=2)
+    found = Paper.simulate(workers=2, cells=recorded_graphs()).sides
     assert len(found) == 72
     assert sum(s.holds for s in found) >= 65
     assert all(s.cause for s in found if not s.holds)
@@ -270,19 +278,20 @@ def test_recorded_mechanisms_are_related_to_the_tasks_alone_before_them() -> Non
         return {"what": what, "form": "eager", "inference": "net", "batch": 8, **sides}
 
     rows = [row("alone", 10.0, 100.0), row("streams", 15.0, 120.0), row("hosts only", 20.0, 7.0)]
-    first, second = shared([*rows, row("alone", 20.0, 50.0), row("time slicing", 30.0, 100.0)])
-    assert (first.alone_us, first.slowdown, first.training) == (
-        10.0,
-        {"streams": 1.5, "hosts only": 2.0},
-        {"streams": 1.2},
-    )
-    assert (second.slowdown, second.training) == ({"time slicing": 1.5}, {"time slicing": 2.0})
+    found = on_hardware([*rows, row("alone", 20.0, 50.0), row("time slicing", 30.0, 100.0)])
+    assert found.index.get_level_values("alone_ms").tolist() == [0.01, 0.02]
+    first, second = (found.iloc[i].dropna().drop("alone", level=1).to_dict() for i in (0, 1))
+    assert {key: value for key, value in first.items() if key != ("training", "hosts only")} == {
+        ("turnaround", "streams"): 1.5,
+        ("turnaround", "hosts only"): 2.0,
+        ("training", "streams"): 1.2,
+    }
+    assert second == {("turnaround", "time slicing"): 1.5, ("training", "time slicing"): 2.0}
 
 
 def test_what_was_recorded_on_an_h100() -> None:
-    found = {(mine.inference, mine.form, mine.batch): mine for mine in recorded()}
+    found = on_hardware(measurements("sharing_modes.jsonl")).turnaround
     assert len(found) == 10
-    resnet = found["resnet50", "eager", 256].slowdown
+    (resnet,) = found.xs(("resnet50", "eager", 256), level=("inference", "form", "batch")).to_dict("records")
     assert resnet["priority streams"] < resnet["time slicing"] < resnet["streams"], "not the published order"
-    contended = [mine.slowdown["hosts only"] > 1.5 for mine in found.values() if "hosts only" in mine.slowdown]
-    assert sorted(contended) == [False, True, True, True]
+    assert sorted(found["hosts only"].dropna() > 1.5) == [False, True, True, True]

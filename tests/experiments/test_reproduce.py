@@ -1,18 +1,28 @@
-"""Reproduced figures: tolerances, summary line, pages."""
+"""Reproductions: tolerances, the command, pages and files of any paper; and the shipped recordings.
+
+This text begins the page of the paper made up here.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from gpusched_env.experiments.reproduce import recordings
-from gpusched_env.experiments.reproduce.check import Check, checks_markdown, summary_line, write_checks
+from gpusched_env.display.table import Table
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.commands import reproduce
+from gpusched_env.experiments.papers import find_paper, paper_names, recordings
+from gpusched_env.experiments.papers.recordings import Figure, TimeSliced
+from gpusched_env.experiments.papers.reproduction import Cell, Check, Reproduction, Target, table_of, targets_table
 
-GOOD = Check("alone", "net", "us", 102.0, 100.0, 0.03)
-BAD = Check("alone", "other", "us", 80.0, 100.0, 0.15)
+GOOD = Figure(group="alone", what="net", unit="us", simulated=102.0, recorded=100.0, tolerance=0.03)
+BAD = Figure(group="alone", what="other", unit="us", simulated=80.0, recorded=100.0, tolerance=0.15)
 
 
 def test_a_figure_holds_within_its_relative_tolerance() -> None:
@@ -22,46 +32,138 @@ def test_a_figure_holds_within_its_relative_tolerance() -> None:
     assert BAD.error == pytest.approx(-0.2)
 
 
-def test_the_summary_names_the_worst_figure() -> None:
-    assert summary_line("recordings", [GOOD]) == (
-        "OK: recordings: 1 of 1 figures within tolerance; worst alone, net: +2.0% (tolerance 3%)"
-    )
-    assert summary_line("recordings", [GOOD, BAD]).startswith(
-        "FAILED: recordings: 1 of 2 figures within tolerance; worst"
-    )
+@pytest.mark.parametrize(
+    ("ours", "difference", "holds"),
+    [(2.0, 0.0, True), (1.0, -0.32, False), (1.2, -0.12, True), (16.5, 0.09, True), (17.0, 0.59, False)],
+)
+def test_a_figure_holds_within_the_published_range_and_its_slack(ours: float, difference: float, holds: bool) -> None:
+    target = Target("speed-up", 1.32, 16.41, ours, slack=0.13)
+    assert target.difference == pytest.approx(difference)
+    assert target.holds is holds
 
 
-def test_results_are_written_as_data_and_as_a_page(tmp_path: Path) -> None:
-    write_checks(tmp_path / "r.json", "recordings", [GOOD, BAD])
-    data = json.loads((tmp_path / "r.json").read_text())
-    assert data["holds"] is False
-    assert [check["holds"] for check in data["checks"]] == [True, False]
-    assert "| other | 80 us | 100 us | -20.0% | 15% | **no** |" in checks_markdown([GOOD, BAD])
+@dataclass(frozen=True)
+class Twice:
+    """A cell that simulates nothing."""
+
+    number: int
+
+    def run(self, device: str) -> Check:
+        return Check(simulated=2.0 * self.number, recorded=4.0, tolerance=0.1)
 
 
-def test_the_command_fails_when_a_figure_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+class Made(Reproduction):
+    """Of a paper that says that twice a number is 4."""
+
+    name = "made"
+    title = "Twice a number"
+    legend = "*Error*: relative."
+
+    @staticmethod
+    def cells() -> Sequence[Cell]:
+        return [Twice(2)]
+
+    def checks(self) -> list[Check]:
+        return list(self.runs.values())
+
+    def summary(self) -> str:
+        return f"{len(self.runs)} numbers"
+
+    def tables(self) -> list[Table]:
+        return [
+            table_of("Numbers", self.checks(), "twice | verdict", "{simulated:g} | {verdict}", "Each is doubled."),
+            targets_table("Ranges", [Target("x", 0.0, 1.0, 2.0), Target("y", 1.0, 3.0, 2.0, note="there")]),
+            Table("Nothing", ("a", "b"), []),
+        ]
+
+    def details(self) -> list[Table]:
+        return [Table(f"Run of {cell.number}", ("number",), [(str(cell.number),)]) for cell in self.runs]
+
+    def data(self) -> dict[str, Any]:
+        return {"runs": self.to_frame().to_dict("records")}
+
+
+def test_a_page_has_introduction_summary_tables_with_their_notes_and_runs() -> None:
+    page = Made.simulate(workers=1, cells=[Twice(2), Twice(5)]).markdown()
+    assert page.split("\n\n") == [
+        "# Twice a number",
+        "Written by `gpusched reproduce made --docs`.",
+        "This text begins the page of the paper made up here.",
+        "FAILED: made: 2 numbers.",
+        "*Error*: relative.",
+        "## Numbers",
+        "Each is doubled.",
+        "| twice | verdict |\n| ---: | --- |\n| 4 | holds |\n| 10 | off |",
+        "## Ranges",
+        "| figure | published | ours | difference | verdict | at |\n| --- | --- | ---: | --- | --- | --- |\n"
+        "| x | below 1 | 2 | +1 | off |  |\n| y | 1 to 3 | 2 | inside | holds | there |",
+        "## Runs",
+        "### Run of 2",
+        "| number |\n| ---: |\n| 2 |",
+        "### Run of 5",
+        "| number |\n| ---: |\n| 5 |\n",
+    ]
+
+
+@pytest.mark.parametrize(("number", "code"), [(2, 0), (5, 1)])
+def test_the_command_prints_writes_and_fails_with_its_figures(
+    number: int, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from gpusched_env.experiments.cli import app
 
-    for checks, code in (([GOOD], 0), ([GOOD, BAD], 1)):
-        monkeypatch.setattr(recordings, "all_checks", lambda checks=checks: iter(checks))
-        result = CliRunner().invoke(app, ["reproduce", "recordings"])
-        assert result.exit_code == code
-        assert result.output.strip().splitlines()[-1] == summary_line("recordings", checks)
+    monkeypatch.setattr(reproduce, "find_paper", lambda name: Made)
+    monkeypatch.setattr(Made, "cells", lambda: [Twice(number)])
+    files = ["--json", str(tmp_path / "m.json"), "--docs", str(tmp_path / "m.md"), "--out", str(tmp_path / "out")]
+    ran = CliRunner().invoke(app, ["reproduce", "made", "--workers", "1", *files])
+    made = Made.simulate(workers=1)
+    assert ran.exit_code == code, ran.output
+    assert ran.stdout.strip().splitlines()[-1] == made.summary_line()
+    assert "Each is doubled." in ran.output
+    data = json.loads((tmp_path / "m.json").read_text())
+    assert data == json.loads((tmp_path / "out" / "made.json").read_text()) == made.as_dict()
+    assert (data["schema"], data["holds"]) == ("gpusched-made/1", code == 0)
+    assert data["runs"] == [{"number": number, "simulated": 2.0 * number, "recorded": 4.0, "tolerance": 0.1}]
+    assert (tmp_path / "m.md").read_text() == (tmp_path / "out" / "made.md").read_text() == made.markdown()
+
+
+def test_papers_are_found_by_their_modules() -> None:
+    from gpusched_env.experiments.cli import app
+
+    assert paper_names() == ["concurrency", "fikit", "recordings"]
+    listed = CliRunner().invoke(app, ["reproduce"]).output.splitlines()
+    for name, line in zip(paper_names(), listed, strict=True):
+        paper = find_paper(name)
+        assert paper.name == name
+        assert line == f"{name}: {paper.introduction().splitlines()[0]}"
+        assert len(set(paper.cells())) == len(paper.cells())
+    with pytest.raises(InputError, match="did you mean 'fikit'"):
+        find_paper("fikti")
+
+
+def test_the_summary_of_recordings_names_the_worst_figure() -> None:
+    assert recordings.Paper({1: [GOOD]}).summary_line() == (
+        "OK: recordings: 1 of 1 figures within tolerance; worst alone, net: +2.0% (tolerance 3%)"
+    )
+    both = recordings.Paper({1: [GOOD, BAD]})
+    assert both.summary_line().startswith("FAILED: recordings: 1 of 2 figures within tolerance; worst alone, other")
+    assert "| other | 80 us | 100 us | -20.0% | 15% | off |" in both.markdown()
+    assert [check["holds"] for check in both.as_dict()["checks"]] == [True, False]
+    assert list(both.to_frame()["error"]) == pytest.approx([0.02, -0.2])
 
 
 def test_time_sliced_processes_take_turns_as_recorded() -> None:
     """AlexNet beside VGG-16: both finish an iteration a turn, 2.29 ms (recorded)."""
-    checks = [check for check, _ in zip(recordings.time_sliced(horizon_us=60_000.0), range(2), strict=False)]
+    checks = TimeSliced(("alexnet_infer_b1", "vgg16_infer_b8"), horizon_us=60_000.0).run("compiled")
+    assert len(checks) == 2
     assert all(check.holds for check in checks), checks
 
 
 def test_inference_beside_training_slows_as_recorded() -> None:
-    checks = list(recordings.beside_training(horizon_us=60_000.0))
+    checks = recordings.BesideTraining(horizon_us=60_000.0).run("compiled")
     assert len(checks) == 4
     assert all(check.holds for check in checks), checks
 
 
 @pytest.mark.slow
 def test_all_recordings_are_reproduced() -> None:
-    failed = [check for check in recordings.all_checks() if not check.holds]
-    assert failed == []
+    assert [check for check in recordings.Paper.simulate(workers=1).checks() if not check.holds] == []

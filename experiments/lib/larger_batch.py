@@ -1,6 +1,6 @@
-"""A recorded training step carried over to the paper's: a batch that fills the GPU's memory.
+"""A recorded training step with a larger batch: an extrapolation, and said so in the workload's ``source``.
 
-An extrapolation, and said so in the workload's ``source``; host times stay as recorded.
+Papers train at batches that fill a GPU's memory, recordings do not. Host times stay as recorded.
 """
 
 from __future__ import annotations

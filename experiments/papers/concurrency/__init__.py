@@ -1,0 +1,321 @@
+"""NVIDIA's sharing mechanisms as Gilman and Walls (2021) found them.
+
+Gilman and Walls ran batch-1 inference beside training at the largest batch that fits, on an RTX 3090, for
+5000 requests one after the other or 500 at random times. Their networks were recorded on an H100 here, two
+of them in training. Training is carried to a full batch (4 times the recorded one in 24 GB, 12 times in 80 GB),
+and both to the GPU at hand: tiles that do not fit are split, and matrix kernels that fill the GPU take longer by
+the ratio of the tensor cores' rates. VGG-16 and ResNet-101 stand in for VGG-19 and ResNet-152.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpusched_env.display.frame import frame
+from gpusched_env.display.table import NONE, Table
+from gpusched_env.experiments.lib.recorded import measurements
+from gpusched_env.experiments.papers import reproduction
+from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, PAPERS, SETTING, Finding, percent
+from gpusched_env.experiments.papers.concurrency.runs import (
+    ALONE,
+    HORIZON_US,
+    MECHANISMS,
+    Cell,
+    Graphs,
+    all_cells,
+    recorded_graphs,
+)
+from gpusched_env.experiments.papers.reproduction import Check, Judged, Reproduction, record, table_of
+from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.hardware.timing import save_us
+from gpusched_env.workload.workload import OpKind
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
+
+JUDGED_IN = ", ".join((*PAPERS[1:], PAPERS[0]))
+TURNAROUND: tuple[tuple[str, str | None, str, float], ...] = (
+    ("ResNet-50", "ResNet-50", "priority streams", 103.0),
+    ("ResNet-50", "ResNet-50", "MPS", 78.0),
+    ("ResNet-50", "ResNet-50", "time slicing", 18.0),
+    ("ResNet-152", "ResNet-101", "MPS", 100.0),
+    ("VGG-19", "VGG-16", "priority streams", 300.0),
+    ("DenseNet-201", None, "priority streams", 75.0),
+)
+"""Published network, ours in its place, mechanism, and by how many percent it adds to the mean turnaround: notes on the
+paper's text and slides, and of its own networks."""
+LONG_US, LONG_SHARE = 1000.0, 56.63
+"""Percent of ResNet-50's training time in kernels of more than a millisecond."""
+SM_STATE_BYTES = 448 * 1024
+"""What the authors take one SM to hold: shared memory, registers, constants."""
+SM_SAVE_US = 37.0
+"""Time to save it at the SM's share of the bandwidth, as printed; the arithmetic gives 39 to 40."""
+LIMIT = 0.15
+"""Largest relative error of a recorded pair's slowdown that holds."""
+HARDLY_SLOWED, WIDE = 1.02, 2.0
+VERDICTS = {True: "holds", False: "contradicted", None: "not scored"}
+MODES = ("streams", "priority streams", "time slicing", "hosts only")
+HARDWARE_NOTE = """\
+What the paper's figures contain besides the GPU: in one process both tasks' threads share Python's interpreter.
+*Eager* launches every kernel from Python, *graph* replays CUDA graphs, with hardly any host work. MPS was not
+available; plain streams hand out blocks in the same order. *Hosts only*: the training is too small to use the GPU.
+
+Turnaround of requests and time of a training step, each over that alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A published figure and ours."""
+
+    what: str
+    unit: str
+    published: float
+    ours: float | None
+    """``None``: nothing recorded that could stand in."""
+    note: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the published one."""
+        return None if self.ours is None else self.ours - self.published
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side(Check):
+    """One side of a recorded pair of networks: its slowdown, median time together over alone."""
+
+    mode: str
+    """``streams``: equal priority; ``priority``: the foreground is more urgent."""
+    pair: str
+    side: str
+    cause: str
+    """What is special about the recording where the error is beyond the limit."""
+
+
+class Paper(Reproduction):
+    """Claims of the paper, judged; and pairs of networks recorded on an H100, within 15 % each."""
+
+    name = "concurrency"
+    title = "NVIDIA's sharing mechanisms"
+    legend = f"""\
+Claims are judged in the paper's own setting ({JUDGED_IN}); *settings* counts those in which the sign is the same, of
+all pairs, arrivals and GPUs. *Added*: mean turnaround over that alone. *dev/mean*: standard deviation of turnarounds
+over their mean. *Training*: speed, 1 alone. *Progress*: the sum of both tasks'. *Saves*: preemptions a request. A
+mechanism under which a task never completes anything has no figure (nan)."""
+
+    @staticmethod
+    def cells() -> Sequence[reproduction.Cell]:
+        return [*all_cells(), *recorded_graphs()]
+
+    def checks(self) -> list[Judged]:
+        return [*self.findings, *self.sides]
+
+    def summary(self) -> str:
+        held = [finding.holds for finding in self.findings if finding.holds is not None]
+        within = sum(side.holds for side in self.sides)
+        return (
+            f"{sum(held)} of {len(held)} claims come out; "
+            f"{within} of {len(self.sides)} sides of recorded pairs within {LIMIT:.0%}"
+        )
+
+    @functools.cached_property
+    def outcomes(self) -> DataFrame:
+        """Mechanisms against the same requests, and the same training, alone; the index is setting and mechanism.
+
+        ``slowdown``: mean turnaround over that alone. ``training_speed``: work done over that alone, about 0 to 1.
+        ``progress``: the sum of both tasks'; 1 is what taking turns without loss gives.
+        """
+        runs = self.to_frame(Cell)
+        alone = runs[runs.mechanism == ALONE[0]][[*SETTING, "turnaround_us"]]
+        training = runs[runs.mechanism == ALONE[1]][["gpu", "pair", "training_rate"]]
+        runs = runs[runs.mechanism.isin(MECHANISMS)].merge(alone, on=SETTING, suffixes=("", "_alone"))
+        runs = runs.merge(training, on=["gpu", "pair"], suffixes=("", "_alone"))
+        runs["slowdown"] = runs.turnaround_us / runs.pop("turnaround_us_alone")
+        runs["training_speed"] = runs.training_rate / runs.pop("training_rate_alone")
+        runs["progress"] = runs.training_speed + 1.0 / runs.slowdown
+        return runs.set_index([*SETTING, "mechanism"])
+
+    @functools.cached_property
+    def findings(self) -> list[Finding]:
+        """Every claim, judged."""
+        return [claim.judged(self.outcomes) for claim in CLAIMS]
+
+    @functools.cached_property
+    def published(self) -> list[Compared]:
+        """Every published figure that has a counterpart, and those that lack one."""
+        slowdown = self.outcomes.slowdown.xs((PAPERS[0], PAPERS[2]), level=("gpu", "arrivals"))
+        rows = []
+        for theirs, ours, mechanism, published in TURNAROUND:
+            value = None if ours is None else 100.0 * (float(slowdown.get((ours, mechanism), float("nan"))) - 1.0)
+            note = "" if theirs == ours else "no recording" if ours is None else f"ours: {ours} beside ResNet-50"
+            rows.append(Compared(f"{theirs}, {mechanism}: added to turnaround", "%", published, value, note))
+        gpu = load_gpu(PAPERS[0])
+        saved_us = save_us(SM_STATE_BYTES * gpu.sms, gpu.dram_bytes_per_us)
+        long = "ResNet-50 training: time in kernels above 1 ms"
+        return [
+            *rows,
+            Compared(long, "%", LONG_SHARE, 100.0 * long_share(), "the batch was chosen for it"),
+            Compared("saving what an SM holds", "us", SM_SAVE_US, saved_us, "all SMs at once"),
+        ]
+
+    @functools.cached_property
+    def sides(self) -> list[Side]:
+        """Both sides of every recorded pair of networks that was run."""
+        runs, found = self.of(Graphs), []
+        for row in measurements("model_pairs.jsonl"):
+            if row["what"] != "pair" or (pair := Graphs((row["fg"], row["bg"]), row["mode"])) not in runs:
+                continue
+            for i, (side, key) in enumerate((("foreground", "fg"), ("background", "bg"))):
+                simulated = runs[pair][i] / runs[Graphs((row[key],))][0]
+                recorded = row[f"{key}_p50_us"] / row[f"{key}_solo_us"]
+                found.append(
+                    Side(
+                        mode=row["mode"],
+                        pair=" beside ".join(pair.networks),
+                        side=side,
+                        simulated=simulated,
+                        recorded=recorded,
+                        tolerance=LIMIT,
+                        cause=cause_of(row, key, simulated, recorded),
+                    )
+                )
+        return found
+
+    def data(self) -> dict[str, Any]:
+        held = [finding.holds for finding in self.findings if finding.holds is not None]
+        speeds = self.outcomes[["slowdown", "training_speed"]].reset_index()
+        return {
+            "horizon_us": HORIZON_US,
+            "judged_in": JUDGED_IN,
+            "observations": {"hold": sum(held), "scored": len(held), "each": [record(f) for f in self.findings]},
+            "published": [record(row) for row in self.published],
+            "recorded_pairs": {
+                "limit": LIMIT,
+                "within": sum(side.holds for side in self.sides),
+                "sides": len(self.sides),
+                "each": [record(side) for side in self.sides],
+            },
+            "runs": self.to_frame(Cell).merge(speeds, how="left").to_dict("records"),
+        }
+
+    def tables(self) -> list[Table]:
+        return [self._observations(), self._published(), hardware_table(), self._modes(), self._sides(self.sides)]
+
+    def details(self) -> list[Table]:
+        return [self._mechanisms(*of) for of in self._by_setting()]
+
+    def printed(self) -> list[Table]:
+        mechanisms = [self._mechanisms(*of) for of in self._by_setting() if PAPERS[-1] in of[0]]
+        beyond = self._sides([side for side in self.sides if not side.holds], "Sides beyond the limit")
+        return [*mechanisms, self._observations(), self._published(), self._modes(), beyond]
+
+    def _by_setting(self) -> list[tuple[tuple[str, str, str], DataFrame]]:
+        settings = self.outcomes.groupby(level=SETTING, sort=False)
+        return [(where, of.droplevel(SETTING)) for where, of in settings]
+
+    def _observations(self) -> Table:
+        rows = [
+            (
+                f.observation,
+                f.claim or NONE,
+                VERDICTS[f.holds],
+                f"{f.agree} of {f.settings}" if f.settings else NONE,
+                ". ".join(part for part in (f.evidence, f.note) if part),
+            )
+            for f in self.findings
+        ]
+        return Table("Observations", ("", "claim", "verdict", "settings", "figures"), rows)
+
+    def _published(self) -> Table:
+        rows = [
+            (
+                row.what,
+                f"{row.published:g} {row.unit}",
+                NONE if row.ours is None else f"{row.ours:.0f} {row.unit}",
+                NONE
+                if row.difference is None
+                else f"{row.difference:+.0f} {'points' if row.unit == '%' else row.unit}",
+                row.note,
+            )
+            for row in self.published
+        ]
+        return Table("Published figures", ("figure", "published", "simulated", "difference", "remark"), rows)
+
+    def _mechanisms(self, where: tuple[str, str, str], found: DataFrame) -> Table:
+        gpu, pair, arrivals = where
+        shown = found.assign(
+            mean_ms=found.turnaround_us / 1e3, p99_ms=found.turnaround_p99_us / 1e3, added=found.slowdown.map(percent)
+        )
+        alone_ms = self.runs[Cell(*where, ALONE[0])].turnaround_us / 1e3
+        heads = "mechanism | mean ms | added | p99 ms | dev/mean | training | progress | SMs | saves"
+        cells = "{mechanism} | {mean_ms:.2f} | {added} | {p99_ms:.2f} | {variation:.2f} | {training_speed:.2f}"
+        cells += " | {progress:.2f} | {utilisation:.0%} | {preemptions:.1f}"
+        return table_of(f"{pair}, {arrivals}, {gpu}: alone {alone_ms:.2f} ms", shown, heads, cells)
+
+    def _modes(self) -> Table:
+        """How many sides are within the limit, by launch mode."""
+        rows = []
+        for mode, side in sorted({(s.mode, s.side) for s in self.sides}, reverse=True):
+            own = [s for s in self.sides if (s.mode, s.side) == (mode, side)]
+            held, worst = sum(s.holds for s in own), max(abs(s.error) for s in own)
+            rows.append((f"{mode}, {side}", f"{held} of {len(own)}", f"{worst:.1%}"))
+        return Table("Sides within the limit", ("mode", "within", "largest error"), rows)
+
+    def _sides(self, sides: Sequence[Side], title: str = "Recorded pairs of networks") -> Table:
+        heads = f"pair | mode | side | simulated | recorded | error | within {LIMIT:.0%} | remark"
+        cells = "{pair} | {mode} | {side} | {simulated:.2f} | {recorded:.2f} | {error:+.1%} | {verdict} | {cause}"
+        return table_of(title, sides, heads, cells)
+
+
+def long_share() -> float:
+    """Share of the paper's training's kernel time in kernels of more than a millisecond."""
+    program = Cell(*PAPERS, ALONE[1]).problem().programs[0]
+    durations = [op.device_us for op in program.variants[0] if op.kind is OpKind.KERNEL]
+    return sum(d for d in durations if d > LONG_US) / sum(durations)
+
+
+def cause_of(row: dict[str, Any], key: str, simulated: float, recorded: float) -> str:
+    """What is special about a recording of a side (``fg`` or ``bg``) that is predicted wrong; empty if it is not."""
+    if abs(simulated / recorded - 1.0) <= LIMIT:
+        return ""
+    if recorded < HARDLY_SLOWED:
+        other = "bg" if key == "fg" else "fg"
+        slowed = row[f"{other}_p50_us"] / row[f"{other}_solo_us"]
+        return f"recorded as fast as alone, though it slows the other side {slowed:.1f} times; simulated, both pay"
+    if key == "fg" and row["fg_p99_us"] > WIDE * row["fg_p50_us"]:
+        wide = row["fg_p99_us"] / row["fg_p50_us"]
+        return f"recorded p99 {wide:.1f} times the median: it may depend on where in the other's loop replays fall"
+    return "unexplained: an error of the simulator"
+
+
+def on_hardware(rows: Sequence[dict[str, Any]]) -> DataFrame:
+    """The mechanisms as recorded on an H100, a row a network: mean times over those alone, by task and mode.
+
+    ``rows`` of the recording; every mode is related to the tasks alone that precede it.
+    """
+    shape, tasks = ["inference", "form", "batch"], ["turnaround", "training"]
+    runs = frame([{**{key: row[key] for key in (*shape, "what")}, **_means(row)} for row in rows])
+    runs["of"] = (runs.what == "alone").cumsum()
+    alone = runs.groupby("of")[[*shape, *tasks]].transform("first")
+    runs[shape], runs["alone_ms"] = alone[shape], alone.turnaround / 1e3
+    runs[tasks] /= alone[tasks]
+    return runs.pivot(index=["of", *shape, "alone_ms"], columns="what", values=tasks)
+
+
+def _means(row: dict[str, Any]) -> dict[str, float]:
+    return {"turnaround": float(row["inference_us"]["mean_us"]), "training": float(row["training_us"]["mean_us"])}
+
+
+def hardware_table() -> Table:
+    """What was recorded of the mechanisms."""
+    found = on_hardware(measurements("sharing_modes.jsonl"))
+    wanted = [*(("turnaround", mode) for mode in MODES), *(("training", mode) for mode in MODES[:-1])]
+    rows = [
+        (inference, form, str(batch), f"{alone_ms:.2f}", *(NONE if v != v else f"{v:.2f}" for v in values))
+        for (_, inference, form, batch, alone_ms), values in zip(found.index, found[wanted].to_numpy(), strict=True)
+    ]
+    heads = ("inference", "launches", "batch", "alone ms", *MODES, *(f"training, {mode}" for mode in MODES[:-1]))
+    return Table("The mechanisms on a real H100", heads, rows, HARDWARE_NOTE)

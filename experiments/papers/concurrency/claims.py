@@ -1,0 +1,228 @@
+"""The paper's numbered observations, each with the figures that support or contradict it.
+
+Ten are numbered. Of three the text was not available, of the last four only the gist; which of the claims
+below belongs to which of those four is our reading. A claim is judged by its sign in the paper's own setting
+and counted in all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
+
+SETTING = ["gpu", "pair", "arrivals"]
+"""What all mechanisms are compared on."""
+PAPERS = ("rtx-3090", "ResNet-50", "sequential")
+"""The paper's own setting: the one pair that is both its and recorded."""
+PRIORITY, SLICING, MPS = "priority streams", "time slicing", "MPS"
+PREEMPTIVE, KEPT_OPEN, DRAINING = "preemptive", "preemptive, room kept open", "preemptive, at block ends"
+OFFERED = (PRIORITY, SLICING, MPS)
+"""What NVIDIA offers."""
+EQUAL, SLOWER = 0.005, 0.05
+"""Utilisations that differ by less are equal; training that is slower by more is slower."""
+
+Verdict = tuple[bool, str]
+Judge = Callable[["DataFrame"], Verdict]
+"""Of a setting: its runs by mechanism, with ``slowdown``, ``training_speed`` and ``progress``, gives the verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A claim with its evidence."""
+
+    observation: str
+    claim: str
+    holds: bool | None
+    """In the paper's own setting; ``None``: not scored."""
+    evidence: str
+    agree: int
+    """Settings in which it holds, of ``settings``."""
+    settings: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an observation says, and how it is judged."""
+
+    observation: str
+    text: str
+    judge: Judge | None
+    """``None``: not scored, for the reason in ``note``."""
+    note: str = ""
+
+    def judged(self, outcomes: DataFrame) -> Finding:
+        """In every setting of ``outcomes``, whose index is setting and mechanism."""
+        if self.judge is None:
+            return Finding(self.observation, self.text, None, "", 0, 0, self.note)
+        found = {where: self.judge(of.droplevel(SETTING)) for where, of in outcomes.groupby(level=SETTING)}
+        holds, evidence = found[PAPERS]
+        agree = sum(bool(held) for held, _ in found.values())
+        return Finding(self.observation, self.text, bool(holds), evidence, agree, len(found), self.note)
+
+
+def percent(ratio: float) -> str:
+    """``1.75`` as ``+75 %``."""
+    return f"{100 * (ratio - 1):+.0f} %"
+
+
+def each(at: DataFrame, figure: str, mechanisms: tuple[str, ...] = OFFERED) -> str:
+    """A figure of some mechanisms as text."""
+    form = {"slowdown": percent, "utilisation": "{:.0%}".format}.get(figure, "{:.2f}".format)
+    return ", ".join(f"{name} {form(at[figure][name])}" for name in mechanisms)
+
+
+def least(at: DataFrame, figure: str) -> str:
+    """Of NVIDIA's mechanisms."""
+    return min(OFFERED, key=at[figure].__getitem__)
+
+
+def most(at: DataFrame, figure: str) -> str:
+    """Of NVIDIA's mechanisms."""
+    return max(OFFERED, key=at[figure].__getitem__)
+
+
+def rises(at: DataFrame, figure: str, *mechanisms: str) -> bool:
+    """Whether a figure does, along the mechanisms."""
+    values = [at[figure][name] for name in mechanisms]
+    return values == sorted(values)
+
+
+def _waits(at: DataFrame) -> Verdict:
+    o = at.loc[PRIORITY]
+    return o.slowdown > 1.0 and o.waiting_us > 0.0, (
+        f"turnaround {percent(o.slowdown)}; a request's {o.kernels:.0f} kernels wait "
+        f"{o.waiting_us / 1e3:.2f} ms for room and run {o.lengthening_us / 1e3:.2f} ms longer"
+    )
+
+
+def _sliced_is_poor(at: DataFrame) -> Verdict:
+    speed = at.training_speed[SLICING]
+    text = f"SMs busy: {each(at, 'utilisation')}; training at {speed:.2f} of its speed alone"
+    return least(at, "utilisation") == SLICING, text
+
+
+def _mps_contends(at: DataFrame) -> Verdict:
+    o = at.loc[MPS]
+    return o.lengthening_us > 0.0 and o.training_stretch > 1.0, (
+        f"kernels from first to last block: {o.lengthening_us / 1e3:.2f} ms longer a request, "
+        f"the training's {o.training_stretch:.2f} times as long"
+    )
+
+
+def _no_mechanism_has_both(at: DataFrame) -> Verdict:
+    quickest, fastest = least(at, "slowdown"), most(at, "training_speed")
+    return quickest != fastest, f"lowest turnaround: {quickest}; fastest training: {fastest}"
+
+
+def _preemption_wins(at: DataFrame) -> Verdict:
+    o, best = at.loc[PREEMPTIVE], at.slowdown[least(at, "slowdown")]
+    text = f"turnaround {percent(o.slowdown)} (best of the three {percent(best)})"
+    return o.slowdown < best, f"{text}, deviation over mean {o.variation:.2f}"
+
+
+def _preemption_is_affordable(at: DataFrame) -> Verdict:
+    o = at.loc[PREEMPTIVE]
+    return o.progress > at.progress[SLICING], (
+        f"{o.preemptions:.1f} saves a request, {o.full_save_us:.0f} us for a full GPU; "
+        f"progress of both tasks {o.progress:.2f} ({each(at, 'progress')}; at block ends "
+        f"{at.progress[DRAINING]:.2f}), the training's {o.training_speed:.2f}"
+    )
+
+
+def _room_kept_open(at: DataFrame) -> Verdict:
+    once, kept = at.loc[PREEMPTIVE], at.loc[KEPT_OPEN]
+    return kept.preemptions < once.preemptions and kept.slowdown <= once.slowdown, (
+        f"saves a request {once.preemptions:.1f} to {kept.preemptions:.1f}, "
+        f"turnaround {percent(once.slowdown)} to {percent(kept.slowdown)}, "
+        f"training speed {once.training_speed:.2f} to {kept.training_speed:.2f}"
+    )
+
+
+def _occupancy_misleads(at: DataFrame) -> Verdict:
+    """Whether some mechanism keeps no fewer SMs busy than another, and still gets less of the training done."""
+    busy, speed = at.utilisation, at.training_speed
+    names = (*OFFERED, PREEMPTIVE)
+    pairs = [(a, b) for a in names for b in names if busy[a] > busy[b] - EQUAL and speed[a] < speed[b] - SLOWER]
+    if not pairs:
+        return False, "busy SMs rank the mechanisms as training speed does"
+    a, b = max(pairs, key=lambda pair: speed[pair[1]] - speed[pair[0]])
+    share = f"{busy[a]:.1%} against {busy[b]:.1%} of the SMs busy"
+    return True, f"{a} and {b}: {share}, training at {speed[a]:.2f} against {speed[b]:.2f}"
+
+
+def _by_sign(figure: str, prefix: str, holds: Callable[[DataFrame], bool], *mechanisms: str) -> Judge:
+    return lambda at: (holds(at), prefix + each(at, figure, mechanisms or OFFERED))
+
+
+TEXT_UNKNOWN = "the text of this observation was not available to us"
+CLOSE = "The two are close: in shorter runs the order can be the other way round"
+ON_HARDWARE = (
+    "Nor is it the order on a real H100 (see below), where sharing an interpreter alone slows three of four "
+    "networks' requests by more than half: hosts and GPUs have changed since"
+)
+BEARABLE = "All blocks on the SMs that a kernel lacks are saved; back-to-back requests leave no time between"
+COPIES = "the recorded requests copy no more than their answers, and copy engines are not sliced in the simulator"
+DEVIATION, SPEED = "deviation over mean: ", "training speed: "
+ORDER = (SLICING, MPS, PRIORITY)
+CLAIMS = (
+    Claim("O1", "Priority streams: running blocks are not preempted, requests wait for them", _waits),
+    Claim(
+        "O1",
+        "Priority streams: the delay compounds over a request's kernels, beyond that of a slice",
+        _by_sign("slowdown", "", lambda at: at.slowdown[PRIORITY] > at.slowdown[SLICING], PRIORITY, SLICING),
+        CLOSE,
+    ),
+    Claim(
+        "O1",
+        "Priority streams: turnaround is less predictable than in slices",
+        _by_sign("variation", DEVIATION, lambda at: at.variation[PRIORITY] > at.variation[SLICING], PRIORITY, SLICING),
+    ),
+    Claim(
+        "O2",
+        "Time slicing: the lowest turnaround of the three",
+        _by_sign("slowdown", "turnaround: ", lambda at: least(at, "slowdown") == SLICING),
+        CLOSE,
+    ),
+    Claim(
+        "O2",
+        "Time slicing: the most predictable turnaround of the three",
+        _by_sign("variation", DEVIATION, lambda at: least(at, "variation") == SLICING),
+    ),
+    Claim("O2", "Time slicing: the poorest utilisation, tasks never overlap", _sliced_is_poor),
+    Claim("O2", "Time slicing: unless memory transfers contend", None, COPIES),
+    Claim("O3", "", None, TEXT_UNKNOWN),
+    Claim("O4", "", None, TEXT_UNKNOWN),
+    Claim(
+        "O5",
+        "MPS: the best utilisation, by training time",
+        _by_sign("training_speed", SPEED, lambda at: most(at, "training_speed") == MPS),
+    ),
+    Claim("O5", "MPS: contention on the SMs lengthens both tasks' kernels", _mps_contends),
+    Claim("O6", "", None, TEXT_UNKNOWN),
+    Claim("O7", "No mechanism gives both low turnaround and high utilisation", _no_mechanism_has_both),
+    Claim("O7", "Fine-grained preemption: turnaround below all of them", _preemption_wins),
+    Claim(
+        "O8",
+        "Fine-grained preemption: its cost is bearable, more gets done in all than in slices",
+        _preemption_is_affordable,
+        BEARABLE,
+    ),
+    Claim("O9", "Room kept open between close kernels hides part of the cost", _room_kept_open),
+    Claim("O10", "Occupancy misleads: utilisation should be measured by best-effort progress", _occupancy_misleads),
+    Claim(
+        "results",
+        "Turnaround: time slicing below MPS below priority streams",
+        _by_sign("slowdown", "", lambda at: rises(at, "slowdown", *ORDER), *ORDER),
+        ON_HARDWARE,
+    ),
+    Claim(
+        "results",
+        "Training time added: most by time slicing, least by MPS",
+        _by_sign("training_speed", SPEED, lambda at: rises(at, "training_speed", SLICING, PRIORITY, MPS)),
+    ),
+)

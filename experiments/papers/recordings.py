@@ -1,0 +1,174 @@
+"""The simulator against its recordings.
+
+The shipped recordings against the simulator: tenants alone, CUDA graphs side by side, time slicing.
+
+* *Alone*: every shipped workload by itself takes its recorded (unprofiled) iteration time. The importer
+  scales host times to it with a closed form; here hosts, streams and SMs have to arrive at the same.
+* *Beside training*: ResNet-50 inference and training as CUDA graphs on two streams, of equal priority
+  and with a more urgent foreground; slowdowns as recorded in ``data/measurements/h100/model_pairs.jsonl``.
+* *Time slicing*: two eager processes without MPS; mean iteration times as recorded in
+  ``data/measurements/h100/eager_time_slicing.jsonl`` (host times scaled to the processes' speed alone).
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpusched_env.data import recorded_names
+from gpusched_env.display.frame import frame
+from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib.play import play
+from gpusched_env.experiments.lib.recorded import (
+    RECORDED_ON,
+    graph_turnarounds_us,
+    measurements,
+    recorded_turns,
+    situation,
+    tenant,
+    turnarounds_us,
+)
+from gpusched_env.experiments.papers.reproduction import Cell, Check, Reproduction, record, table_of
+from gpusched_env.scenarios.problem import load_workload
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
+
+ALONE_TOLERANCE = 0.03
+SHARED_TOLERANCE = 0.15
+TURNS = "eager_time_slicing.jsonl"
+FOREGROUND, BACKGROUND = "resnet50_infer_b1", "resnet50_train_b32"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure(Check):
+    """One figure of a group."""
+
+    group: str
+    what: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A workload by itself, eager.
+
+    Without the recorded variation of host times: some networks' iterations spread by a factor of three, and the median
+    of a few draws would say more about the draw than about the simulator.
+    """
+
+    workload: str
+    jobs: int = 4
+
+    def run(self, device: str) -> list[Figure]:
+        iterations = load_workload(self.workload).iteration_us
+        problem = situation([tenant(self.workload, jobs=self.jobs)], variation=False)
+        (took,) = turnarounds_us(play("pass-through", problem, seed=0, device=device), skip=1)
+        return [
+            Figure(
+                group="alone",
+                what=self.workload,
+                unit="us",
+                simulated=float(np.median(took)),
+                recorded=statistics.median(iterations),
+                tolerance=ALONE_TOLERANCE,
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class BesideTraining:
+    """Inference and training as CUDA graphs on two streams, in every recorded mode."""
+
+    horizon_us: float = 250_000.0
+
+    def run(self, device: str) -> list[Figure]:
+        def turnarounds(networks: list[str], mode: str = "streams") -> list[float]:
+            return graph_turnarounds_us(networks, mode, horizon_us=self.horizon_us, device=device)
+
+        alone = [turnarounds([network])[0] for network in (FOREGROUND, BACKGROUND)]
+        rows = [row for row in measurements("model_pairs.jsonl") if row["what"] == "pair"]
+        rows = [row for row in rows if (row["fg"], row["bg"]) == (FOREGROUND, BACKGROUND)]
+        return [
+            Figure(
+                group=f"ResNet-50 inference beside training, {row['mode']}",
+                what=f"slowdown of {side}",
+                unit="x",
+                simulated=shared_us / alone_us,
+                recorded=row[f"{key}_p50_us"] / row[f"{key}_solo_us"],
+                tolerance=SHARED_TOLERANCE,
+            )
+            for row in rows
+            for side, key, shared_us, alone_us in zip(
+                ("inference", "training"),
+                ("fg", "bg"),
+                turnarounds([FOREGROUND, BACKGROUND], row["mode"]),
+                alone,
+                strict=True,
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class TimeSliced:
+    """A pair of eager processes that take turns."""
+
+    networks: tuple[str, ...]
+    horizon_us: float = 500_000.0
+
+    def run(self, device: str) -> list[Figure]:
+        turns = recorded_turns(TURNS)[self.networks]
+        tenants = [tenant(name, iteration_us=us) for name, (_, us) in zip(self.networks, turns, strict=True)]
+        problem = situation(tenants, horizon_us=self.horizon_us)
+        together = turnarounds_us(play("time-slicing", problem, seed=0, device=device), skip=1)
+        return [
+            Figure(
+                group=f"time slicing, {' and '.join(self.networks)}",
+                what=f"mean iteration of {name}",
+                unit="us",
+                simulated=float(np.mean(took)),
+                recorded=recorded_us,
+                tolerance=SHARED_TOLERANCE,
+            )
+            for name, took, (recorded_us, _) in zip(self.networks, together, turns, strict=True)
+        ]
+
+
+class Paper(Reproduction):
+    """Every figure within its tolerance."""
+
+    name = "recordings"
+    title = "The simulator against its recordings"
+
+    @staticmethod
+    def cells() -> Sequence[Cell]:
+        shipped = [name for name in recorded_names() if load_workload(name).gpu == RECORDED_ON]
+        return [*map(Alone, shipped), BesideTraining(), *map(TimeSliced, recorded_turns(TURNS))]
+
+    def checks(self) -> list[Figure]:
+        return [figure for figures in self.runs.values() for figure in figures]
+
+    def summary(self) -> str:
+        checks = self.checks()
+        worst = max(checks, key=lambda check: abs(check.error) / check.tolerance)
+        return (
+            f"{sum(check.holds for check in checks)} of {len(checks)} figures within tolerance; "
+            f"worst {worst.group}, {worst.what}: {worst.error:+.1%} (tolerance {worst.tolerance:.0%})"
+        )
+
+    def tables(self) -> list[Table]:
+        heads = "figure | simulated | recorded | error | tolerance | verdict"
+        cells = "{what} | {simulated:.4g} {unit} | {recorded:.4g} {unit} | {error:+.1%} | {tolerance:.0%} | {verdict}"
+        groups = itertools.groupby(self.checks(), key=lambda check: check.group)
+        return [table_of(group[0].upper() + group[1:], list(figures), heads, cells) for group, figures in groups]
+
+    def data(self) -> dict[str, Any]:
+        return {"checks": [record(check) for check in self.checks()]}
+
+    def to_frame(self, kind: type | None = None) -> DataFrame:
+        return frame(self.data()["checks"])

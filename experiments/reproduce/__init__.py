@@ -1,1 +1,0 @@
-"""Reproductions: what was recorded or published, simulated again and compared figure by figure."""

@@ -1,1 +1,0 @@
-"""FIKIT's experiments with the shipped recordings (Wu, arXiv 2311.10359v5, 2024)."""
