@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduce(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help=f"One of {', '.join(paper_names())}.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help=f"One of {', '.join(paper_names())}.")] = None,
     json: Json = None,
     out: OutFolder = None,
     docs: Docs = None,

@@ -10,15 +10,9 @@ import pytest
 
 from gpusched_env.experiments.lib.larger_batch import at_batch
 from gpusched_env.experiments.lib.recorded import measurements
-from gpusched_env.experiments.papers.concurrency import (
-    Compared,
-    Paper,
-    Side,
-    cause_of,
-    long_share,
-    on_hardware,
-)
+from gpusched_env.experiments.papers.concurrency import Compared, Paper, long_share
 from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, CLOSE, PAPERS, Finding
+from gpusched_env.experiments.papers.concurrency.recorded import Side, cause_of, on_hardware
 from gpusched_env.experiments.papers.concurrency.runs import (
     ALONE,
     ARRIVALS,

@@ -114,7 +114,7 @@ def test_the_command_prints_writes_and_fails_with_its_figures(
     monkeypatch.setattr(reproduce, "find_paper", lambda name: Made)
     monkeypatch.setattr(Made, "cells", lambda: [Twice(number)])
     files = ["--json", str(tmp_path / "m.json"), "--docs", str(tmp_path / "m.md"), "--out", str(tmp_path / "out")]
-    ran = CliRunner().invoke(app, ["reproduce", "made", "--workers", "1", *files])
+    ran = CliRunner().invoke(app, ["reproduce", "made", "--simulator", "reference", "--workers", "1", *files])
     made = Made.simulate(workers=1)
     assert ran.exit_code == code, ran.output
     assert ran.stdout.strip().splitlines()[-1] == made.summary_line()

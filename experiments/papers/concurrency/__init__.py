@@ -14,11 +14,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.lib.recorded import measurements
 from gpusched_env.experiments.papers import reproduction
 from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, PAPERS, SETTING, Finding, percent
+from gpusched_env.experiments.papers.concurrency.recorded import (
+    LIMIT,
+    Side,
+    hardware_table,
+    sides,
+    sides_by_mode,
+    sides_table,
+)
 from gpusched_env.experiments.papers.concurrency.runs import (
     ALONE,
     HORIZON_US,
@@ -28,7 +34,7 @@ from gpusched_env.experiments.papers.concurrency.runs import (
     all_cells,
     recorded_graphs,
 )
-from gpusched_env.experiments.papers.reproduction import Check, Judged, Reproduction, record, table_of
+from gpusched_env.experiments.papers.reproduction import Judged, Reproduction, record, table_of
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.hardware.timing import save_us
 from gpusched_env.workload.workload import OpKind
@@ -53,17 +59,7 @@ SM_STATE_BYTES = 448 * 1024
 """What the authors take one SM to hold: shared memory, registers, constants."""
 SM_SAVE_US = 37.0
 """Time to save it at the SM's share of the bandwidth, as printed; the arithmetic gives 39 to 40."""
-LIMIT = 0.15
-"""Largest relative error of a recorded pair's slowdown that holds."""
-HARDLY_SLOWED, WIDE = 1.02, 2.0
 VERDICTS = {True: "holds", False: "contradicted", None: "not scored"}
-MODES = ("streams", "priority streams", "time slicing", "hosts only")
-HARDWARE_NOTE = """\
-What the paper's figures contain besides the GPU: in one process both tasks' threads share Python's interpreter.
-*Eager* launches every kernel from Python, *graph* replays CUDA graphs, with hardly any host work. MPS was not
-available; plain streams hand out blocks in the same order. *Hosts only*: the training is too small to use the GPU.
-
-Turnaround of requests and time of a training step, each over that alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +77,6 @@ class Compared:
     def difference(self) -> float | None:
         """Ours minus the published one."""
         return None if self.ours is None else self.ours - self.published
-
-
-@dataclass(frozen=True, kw_only=True)
-class Side(Check):
-    """One side of a recorded pair of networks: its slowdown, median time together over alone."""
-
-    mode: str
-    """``streams``: equal priority; ``priority``: the foreground is more urgent."""
-    pair: str
-    side: str
-    cause: str
-    """What is special about the recording where the error is beyond the limit."""
 
 
 class Paper(Reproduction):
@@ -164,25 +148,7 @@ mechanism under which a task never completes anything has no figure (nan)."""
     @functools.cached_property
     def sides(self) -> list[Side]:
         """Both sides of every recorded pair of networks that was run."""
-        runs, found = self.of(Graphs), []
-        for row in measurements("model_pairs.jsonl"):
-            if row["what"] != "pair" or (pair := Graphs((row["fg"], row["bg"]), row["mode"])) not in runs:
-                continue
-            for i, (side, key) in enumerate((("foreground", "fg"), ("background", "bg"))):
-                simulated = runs[pair][i] / runs[Graphs((row[key],))][0]
-                recorded = row[f"{key}_p50_us"] / row[f"{key}_solo_us"]
-                found.append(
-                    Side(
-                        mode=row["mode"],
-                        pair=" beside ".join(pair.networks),
-                        side=side,
-                        simulated=simulated,
-                        recorded=recorded,
-                        tolerance=LIMIT,
-                        cause=cause_of(row, key, simulated, recorded),
-                    )
-                )
-        return found
+        return sides(self.of(Graphs))
 
     def data(self) -> dict[str, Any]:
         held = [finding.holds for finding in self.findings if finding.holds is not None]
@@ -202,15 +168,21 @@ mechanism under which a task never completes anything has no figure (nan)."""
         }
 
     def tables(self) -> list[Table]:
-        return [self._observations(), self._published(), hardware_table(), self._modes(), self._sides(self.sides)]
+        return [
+            self._observations(),
+            self._published(),
+            hardware_table(),
+            sides_by_mode(self.sides),
+            sides_table(self.sides),
+        ]
 
     def details(self) -> list[Table]:
         return [self._mechanisms(*of) for of in self._by_setting()]
 
     def printed(self) -> list[Table]:
         mechanisms = [self._mechanisms(*of) for of in self._by_setting() if PAPERS[-1] in of[0]]
-        beyond = self._sides([side for side in self.sides if not side.holds], "Sides beyond the limit")
-        return [*mechanisms, self._observations(), self._published(), self._modes(), beyond]
+        beyond = sides_table([side for side in self.sides if not side.holds], "Sides beyond the limit")
+        return [*mechanisms, self._observations(), self._published(), sides_by_mode(self.sides), beyond]
 
     def _by_setting(self) -> list[tuple[tuple[str, str, str], DataFrame]]:
         settings = self.outcomes.groupby(level=SETTING, sort=False)
@@ -255,67 +227,9 @@ mechanism under which a task never completes anything has no figure (nan)."""
         cells += " | {progress:.2f} | {utilisation:.0%} | {preemptions:.1f}"
         return table_of(f"{pair}, {arrivals}, {gpu}: alone {alone_ms:.2f} ms", shown, heads, cells)
 
-    def _modes(self) -> Table:
-        """How many sides are within the limit, by launch mode."""
-        rows = []
-        for mode, side in sorted({(s.mode, s.side) for s in self.sides}, reverse=True):
-            own = [s for s in self.sides if (s.mode, s.side) == (mode, side)]
-            held, worst = sum(s.holds for s in own), max(abs(s.error) for s in own)
-            rows.append((f"{mode}, {side}", f"{held} of {len(own)}", f"{worst:.1%}"))
-        return Table("Sides within the limit", ("mode", "within", "largest error"), rows)
-
-    def _sides(self, sides: Sequence[Side], title: str = "Recorded pairs of networks") -> Table:
-        heads = f"pair | mode | side | simulated | recorded | error | within {LIMIT:.0%} | remark"
-        cells = "{pair} | {mode} | {side} | {simulated:.2f} | {recorded:.2f} | {error:+.1%} | {verdict} | {cause}"
-        return table_of(title, sides, heads, cells)
-
 
 def long_share() -> float:
     """Share of the paper's training's kernel time in kernels of more than a millisecond."""
     program = Cell(*PAPERS, ALONE[1]).problem().programs[0]
     durations = [op.device_us for op in program.variants[0] if op.kind is OpKind.KERNEL]
     return sum(d for d in durations if d > LONG_US) / sum(durations)
-
-
-def cause_of(row: dict[str, Any], key: str, simulated: float, recorded: float) -> str:
-    """What is special about a recording of a side (``fg`` or ``bg``) that is predicted wrong; empty if it is not."""
-    if abs(simulated / recorded - 1.0) <= LIMIT:
-        return ""
-    if recorded < HARDLY_SLOWED:
-        other = "bg" if key == "fg" else "fg"
-        slowed = row[f"{other}_p50_us"] / row[f"{other}_solo_us"]
-        return f"recorded as fast as alone, though it slows the other side {slowed:.1f} times; simulated, both pay"
-    if key == "fg" and row["fg_p99_us"] > WIDE * row["fg_p50_us"]:
-        wide = row["fg_p99_us"] / row["fg_p50_us"]
-        return f"recorded p99 {wide:.1f} times the median: it may depend on where in the other's loop replays fall"
-    return "unexplained: an error of the simulator"
-
-
-def on_hardware(rows: Sequence[dict[str, Any]]) -> DataFrame:
-    """The mechanisms as recorded on an H100, a row a network: mean times over those alone, by task and mode.
-
-    ``rows`` of the recording; every mode is related to the tasks alone that precede it.
-    """
-    shape, tasks = ["inference", "form", "batch"], ["turnaround", "training"]
-    runs = frame([{**{key: row[key] for key in (*shape, "what")}, **_means(row)} for row in rows])
-    runs["of"] = (runs.what == "alone").cumsum()
-    alone = runs.groupby("of")[[*shape, *tasks]].transform("first")
-    runs[shape], runs["alone_ms"] = alone[shape], alone.turnaround / 1e3
-    runs[tasks] /= alone[tasks]
-    return runs.pivot(index=["of", *shape, "alone_ms"], columns="what", values=tasks)
-
-
-def _means(row: dict[str, Any]) -> dict[str, float]:
-    return {"turnaround": float(row["inference_us"]["mean_us"]), "training": float(row["training_us"]["mean_us"])}
-
-
-def hardware_table() -> Table:
-    """What was recorded of the mechanisms."""
-    found = on_hardware(measurements("sharing_modes.jsonl"))
-    wanted = [*(("turnaround", mode) for mode in MODES), *(("training", mode) for mode in MODES[:-1])]
-    rows = [
-        (inference, form, str(batch), f"{alone_ms:.2f}", *(NONE if v != v else f"{v:.2f}" for v in values))
-        for (_, inference, form, batch, alone_ms), values in zip(found.index, found[wanted].to_numpy(), strict=True)
-    ]
-    heads = ("inference", "launches", "batch", "alone ms", *MODES, *(f"training, {mode}" for mode in MODES[:-1]))
-    return Table("The mechanisms on a real H100", heads, rows, HARDWARE_NOTE)

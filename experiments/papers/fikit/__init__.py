@@ -22,17 +22,26 @@ from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, recorded_turns
 from gpusched_env.experiments.papers import reproduction
 from gpusched_env.experiments.papers.fikit import runs
+from gpusched_env.experiments.papers.fikit.pairs import (
+    ANSWER_WAITS,
+    DENSE_GAP_SHARE,
+    FEATURES,
+    MOST_ABOVE,
+    SPEEDUP,
+    distribution,
+    distributions,
+    drivers,
+    effects,
+    facts,
+    outsiders,
+)
 from gpusched_env.experiments.papers.fikit.runs import ALONE, DEFAULT, FIKIT, GPU, Cell, Sliced, Turns
 from gpusched_env.experiments.papers.reproduction import Reproduction, Target, record, table_of, targets_table
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.workload import OpKind
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
-SPEEDUP = (1.32, 16.41)
-MOST_ABOVE = 3.4
-"""More than half of the paper's cases are accelerated by more."""
 LOW_RATIO = (0.86, 1.0)
 """Of low-priority completion times under preemptive sharing. Which is divided by which is not said; read as the
 speed-ups are, default sharing over FIKIT."""
@@ -40,19 +49,6 @@ OVERHEAD = 0.05
 RANGE_SLACK = 0.1
 """How far our pairs, which are not the paper's, may exceed its ranges: 10 % of a speed-up, 0.1 of the ratio."""
 DEFAULT_COST_US = float(default_options("fikit")["interception_us"])
-ANSWER_WAITS = 3
-"""Synchronisations with which a network that never waits in between hands over its answer."""
-DENSE_GAP_SHARE = 0.1
-"""A service with smaller gaps alone keeps the GPU busy."""
-PREMISE = "waits in mid-network beside a busy GPU"
-FEATURES = {
-    "waits": "waits a job",
-    "waits_per_ms": "waits per ms",
-    "gap_share": "gap share",
-    "kernels_per_ms": "launches per ms",
-    "alone_us": "time alone",
-}
-"""What a speed-up may depend on, of either service."""
 MATRIX = "Speed-up of every pair"
 OF_NETWORKS = (
     "*Waits*: synchronisations a job. *Gaps*: share of the time without a kernel. *Overhead*: of interception. "
@@ -95,7 +91,7 @@ class Paper(Reproduction):
         """
         own = self.to_frame(Cell)
         own = own[own.low.isna()].set_index(["gpu", "high", "mode"]).high_us.unstack(sort=False)
-        made = frame([_facts(Cell(gpu, name, None, ALONE)) for gpu, name in own.index]).set_index(own.index)
+        made = frame([facts(Cell(gpu, name, None, ALONE)) for gpu, name in own.index]).set_index(own.index)
         made["alone_us"] = own[ALONE]
         made["gap_share"] = 1.0 - made.busy_us / own[ALONE]
         made["waits_per_ms"], made["kernels_per_ms"] = 1e3 * made.waits / own[ALONE], 1e3 * made.kernels / own[ALONE]
@@ -109,9 +105,9 @@ class Paper(Reproduction):
         """Two services that share a GPU, and how long they take together.
 
         The properties of :attr:`networks` as ``high_...`` and ``low_...``. ``speedup``: of the high-priority service,
-        completion time under default sharing over that under FIKIT. And by mode, the completion time of the
-        high-priority service; under ``low``, that of the low-priority one; under ``share``, its work: profiled device
-        time of its finished kernels over the length of the run.
+        completion time under default sharing over that under FIKIT. By mode, the run's outcome: as ``MODE`` the
+        completion time of the high-priority service, as ``low_us: MODE`` and ``low_share: MODE`` what it says of the
+        low-priority one.
         """
         shared = self.to_frame(Cell)
         shared = shared[shared.low.notna()].set_index(["gpu", "high", "low", "mode"])
@@ -210,7 +206,7 @@ class Paper(Reproduction):
         overheads = {gpu: {f"{us:g}": value for us, value in of.items()} for gpu, of in self.overheads().items()}
         return {
             "targets": [record(target) for target in self.checks()],
-            "gpus": {gpu: _of_gpu(pairs) for gpu, pairs in self.by_gpu.items()},
+            "gpus": {gpu: effects(pairs) for gpu, pairs in self.by_gpu.items()},
             "by_slice_us": {us: of[["high", "low", "speedup"]].to_dict("records") for us, of in slices.items()},
             "wrong_profiles": self.losses().to_dict("records"),
             "largest_overhead_by_cost_us": overheads,
@@ -234,7 +230,7 @@ class Paper(Reproduction):
         rows = [
             {"gpu": gpu, "slowest": (some[FIKIT] / some.high_alone_us).max(), **summary}
             for gpu, pairs in self.by_gpu.items()
-            for some, summary in _distributions(pairs)
+            for some, summary in distributions(pairs)
         ]
         heads = "GPU | | pairs | least | quarter | median | 3 quarters | most"
         heads += f" | > {MOST_ABOVE} | in range | FIKIT / alone"
@@ -274,7 +270,7 @@ class Paper(Reproduction):
 
     def _slices(self) -> Table:
         rows = [
-            {"slice_ms": us / 1e3, **summary} for us, of in self.by_slice().items() for _, summary in _distributions(of)
+            {"slice_ms": us / 1e3, **summary} for us, of in self.by_slice().items() for _, summary in distributions(of)
         ]
         heads = f"slice ms | | pairs | least | median | most | > {MOST_ABOVE} | in range"
         cells = "{slice_ms:g} | {what} | {pairs} | {smallest:.2f} | {median:.2f} | {largest:.2f} | {above:.0%}"
@@ -327,82 +323,3 @@ class Paper(Reproduction):
         )
         title = "Time slicing: slowdown of the first and of the second network"
         return Table(title, ("pair", *("simulated", "recorded", "error") * 2), rows, note)
-
-
-def distribution(pairs: DataFrame) -> dict[str, Any]:
-    """Summary of speed-ups: quartiles, shares above :data:`MOST_ABOVE` and within :data:`SPEEDUP`."""
-    names = ("smallest", "quartile", "median", "upper_quartile", "largest")
-    found = dict(zip(names, np.percentile(pairs.speedup, (0, 25, 50, 75, 100)).tolist(), strict=True))
-    above, inside = (float(held.mean()) for held in (pairs.speedup > MOST_ABOVE, pairs.speedup.between(*SPEEDUP)))
-    return {"pairs": len(pairs), **found, "above": above, "inside": inside}
-
-
-def _distributions(pairs: DataFrame) -> list[tuple[DataFrame, dict[str, Any]]]:
-    """All pairs, and those of the paper's premise if there are any."""
-    kinds = {"all pairs": pairs, PREMISE: pairs[pairs.as_in_the_paper]}
-    return [(some, {"what": what, **distribution(some)}) for what, some in kinds.items() if len(some)]
-
-
-def _of_gpu(pairs: DataFrame) -> dict[str, Any]:
-    slowdowns = pairs.assign(slowdown_under_fikit=pairs[FIKIT] / pairs.high_alone_us)
-    return {
-        "distribution": distribution(pairs),
-        "drivers": drivers(pairs).to_dict("records"),
-        "outside": outsiders(pairs).to_dict("records"),
-        "pairs": slowdowns[["high", "low", "speedup", "slowdown_under_fikit"]].to_dict("records"),
-    }
-
-
-def drivers(pairs: DataFrame) -> DataFrame:
-    """How the speed-up goes with properties of either service (Spearman's rank correlation, -1 to 1, NaN if constant).
-
-    ``overall``: over all pairs. ``partner_fixed``: over the pairs of the same other service, averaged over those.
-    """
-    rows = []
-    for side, other in (("high", "low"), ("low", "high")):
-        columns = [f"{side}_{feature}" for feature in FEATURES]
-        overall, *fixed = (
-            some[["speedup", *columns]].corr("spearman").speedup
-            for some in (pairs, *(of for _, of in pairs.groupby(other)))
-        )
-        means = frame(fixed)[columns].mean()
-        rows += [
-            {"side": side, "feature": text, "overall": overall[column], "partner_fixed": means[column]}
-            for column, text in zip(columns, FEATURES.values(), strict=True)
-        ]
-    return frame(rows)
-
-
-def outsiders(pairs: DataFrame) -> DataFrame:
-    """The pairs outside the published range, fastest first, and why."""
-    outside = pairs[~pairs.speedup.between(*SPEEDUP)].sort_values("speedup", ascending=False, kind="stable")
-    named = outside.rename(columns={DEFAULT: "together_us"})
-    return outside[["high", "low", "speedup"]].assign(reason=[_reason(pair) for pair in named.itertuples()])
-
-
-def _reason(pair: Any) -> str:
-    if pair.speedup > SPEEDUP[1]:
-        lost_us = (pair.together_us - pair.high_alone_us) / pair.high_waits
-        return (
-            f"{pair.high_waits} waits a job, each of which gives away the GPU for {lost_us:.0f} us; "
-            f"{pair.low} leaves it idle only {pair.low_gap_share:.0%} of the time"
-        )
-    if pair.high_waits > ANSWER_WAITS:
-        return f"{pair.low} has gaps of {pair.low_gap_share:.0%} itself: its turns are short"
-    if pair.high_gap_share >= pair.low_gap_share:
-        return (
-            f"waits only for its answer, with gaps of {pair.high_gap_share:.0%}: "
-            f"its launches queue up during {pair.low}'s turns"
-        )
-    return f"waits only for its answer, and {pair.low} has gaps of {pair.low_gap_share:.0%}: its turns are short"
-
-
-def _facts(cell: Cell) -> dict[str, float]:
-    """What a network's job is made of."""
-    program = cell.problem().programs[0]
-    kernels = [[op for op in ops if op.kind is OpKind.KERNEL] for ops in program.variants]
-    return {
-        "kernels": len(kernels[0]),
-        "waits": sum(op.kind is OpKind.SYNC for op in program.variants[0]),
-        "busy_us": sum(op.device_us for ops in kernels for op in ops) / len(kernels),
-    }
