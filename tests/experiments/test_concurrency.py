@@ -74,7 +74,7 @@ def test_full_batch_gives_the_published_share_of_long_kernels() -> None:
     assert long_share() == pytest.approx(0.566, abs=0.05)
     for pair in PAIRS:
         for gpu in GPUS:
-            assert len(Cell(gpu, pair, "poisson", "MPS").problem().programs) == 2
+            assert len(Cell(gpu, pair, "sequential", "MPS").problem().programs) == 2
 
 
 def test_every_mechanism_runs_on_every_setting_and_alone() -> None:

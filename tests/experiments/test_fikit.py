@@ -10,7 +10,7 @@ import pytest
 
 from gpusched_env.display.frame import frame
 from gpusched_env.experiments.lib.recorded import RECORDED_ON
-from gpusched_env.experiments.papers.fikit import Paper
+from gpusched_env.experiments.papers.fikit import Paper, runs
 from gpusched_env.experiments.papers.fikit.pairs import FEATURES, distribution, drivers, outsiders
 from gpusched_env.experiments.papers.fikit.runs import (
     BY_ITSELF,
@@ -113,9 +113,11 @@ def test_arrivals_and_priorities_of_the_modes() -> None:
 
 @pytest.fixture(scope="module")
 def small() -> Paper:
-    """Everything about two networks, but for the measurement stage and dear interception on the second GPU."""
+    """Everything about two networks for a few jobs, but on the second GPU nothing of services alone but their time."""
     cells = [cell for cell in all_cells(TWO) if cell.gpu == GPU or cell.mode not in list(BY_ITSELF)[1:]]
-    return Paper.simulate(workers=1, cells=cells)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "MEASURED_US", 4_000.0)
+        return Paper.simulate(workers=1, cells=cells)
 
 
 def test_waiting_in_mid_network_is_what_default_sharing_punishes(small: Paper) -> None:
@@ -175,7 +177,7 @@ def test_wrong_profiles_cost_little() -> None:
 def tried() -> Paper:
     """AlexNet takes 100 us alone, VGG-16 200 us; together what the tests of trials say."""
 
-    def runs(high: str, low: str, alone_us: float, share: float) -> dict[Cell, Outcome]:
+    def made(high: str, low: str, alone_us: float, share: float) -> dict[Cell, Outcome]:
         found = {Cell(RECORDED_ON, high, None, mode): Outcome(alone_us, math.nan, 0.0) for mode in BY_ITSELF}
         modes = (DEFAULT, FIKIT, UNDER_MPS, *CASES)
         found |= {Cell(RECORDED_ON, high, low, mode): Outcome(1.1 * alone_us, math.nan, share) for mode in modes}
@@ -184,10 +186,10 @@ def tried() -> Paper:
             found[Cell(RECORDED_ON, high, low, mode)] = Outcome(longer * alone_us, math.nan, epsilon_us)
         return found
 
-    made = runs("AlexNet", "VGG-16", 100.0, 0.1) | runs("VGG-16", "AlexNet", 200.0, 0.3)
-    made[Cell(RECORDED_ON, "AlexNet", "VGG-16", RIGHT)] = Outcome(100.0, math.nan, 0.2)
-    made[Cell(RECORDED_ON, "VGG-16", "AlexNet", SWEEP["shared", 50.0])] = Outcome(600.0, math.nan, 70.0)
-    return Paper(made)
+    found = made("AlexNet", "VGG-16", 100.0, 0.1) | made("VGG-16", "AlexNet", 200.0, 0.3)
+    found[Cell(RECORDED_ON, "AlexNet", "VGG-16", RIGHT)] = Outcome(100.0, math.nan, 0.2)
+    found[Cell(RECORDED_ON, "VGG-16", "AlexNet", SWEEP["shared", 50.0])] = Outcome(600.0, math.nan, 70.0)
+    return Paper(found)
 
 
 def test_losses_are_relative_to_right_profiles(tried: Paper) -> None:
