@@ -29,6 +29,9 @@ def fuzz_command(
     replay: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Play a stored counterexample again, nothing else.")
     ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="With --replay: run the code of a device that the file names.")
+    ] = False,
     shrink_s: Annotated[float, typer.Option(min=0, help="Time to simplify a counterexample, seconds.")] = 60.0,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
 ) -> None:
@@ -44,7 +47,7 @@ def fuzz_command(
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
     if replay is not None:
-        _replay(replay, device, against)
+        _replay(replay, device, against, trust=trust)
     device, against = device or "compiled", against or "reference"
     files: list[str] = []
     with ResultFolder(out) as results:
@@ -70,11 +73,14 @@ def fuzz_command(
     raise typer.Exit(130 if tally.interrupted else 0)
 
 
-def _replay(path: Path, device: str | None, against: str | None) -> None:
+def _replay(path: Path, device: str | None, against: str | None, *, trust: bool) -> None:
     from gpusched_env.experiments.fuzz.case import read_counterexample
     from gpusched_env.experiments.fuzz.run import replay
 
     example = read_counterexample(path)
+    if not trust:
+        _refuse_foreign(path, example.device if device is None else None, "--device")
+        _refuse_foreign(path, example.against if against is None else None, "--against")
     device, against = device or example.device, against or example.against
     difference = replay(example, device, against)
     if difference is None:
@@ -82,3 +88,16 @@ def _replay(path: Path, device: str | None, against: str | None) -> None:
         raise typer.Exit(0)
     typer.echo(f"{path}: {difference}")
     raise typer.Exit(1)
+
+
+def _refuse_foreign(path: Path, named: str | None, option: str) -> None:
+    """Whoever wrote the file chose the device that it names; one from the command line is the user's own choice."""
+    from gpusched_env.devices import device_names
+    from gpusched_env.errors import InputError
+
+    if named is not None and named not in device_names():
+        raise InputError(
+            f"{path}: names the device {named!r}, and playing it imports that file or module and runs its code. "
+            f"Add --trust if you know where the counterexample comes from, or choose the device yourself with "
+            f"{option} (shipped: {', '.join(device_names())})"
+        )

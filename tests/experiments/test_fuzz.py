@@ -17,7 +17,13 @@ from gpusched_env.devices import device_names
 from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
-from gpusched_env.experiments.fuzz.case import Script, read_counterexample
+from gpusched_env.experiments.fuzz.case import (
+    Counterexample,
+    Difference,
+    Script,
+    read_counterexample,
+    write_counterexample,
+)
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.moves import PreemptMove
 from gpusched_env.experiments.fuzz.play import play
@@ -157,10 +163,34 @@ def test_the_command_reports_and_stores_counterexamples(run: Callable[..., Resul
     (file,) = (tmp_path / "found").iterdir()
     assert f"gpusched fuzz --replay found/{file.name}" in result.output
     assert read_counterexample(file).difference.kind == "costs"
-    again = run("--replay", str(file))
+    again = run("--replay", str(file), "--trust")
     assert (again.exit_code, "costs.energy_j" in again.output) == (1, True)
     fine = run("--replay", str(file), "--device", "reference")
     assert (fine.exit_code, "no difference between reference and reference" in fine.output) == (0, True)
+
+
+@pytest.mark.parametrize("part", ["device", "against"])
+def test_a_replay_runs_no_code_that_the_file_names(run: Callable[..., Result], tmp_path: Path, part: str) -> None:
+    """Neither a file nor a module, unless the user says so: here the code leaves a file behind."""
+    ran = tmp_path / "ran"
+    (tmp_path / "payload.py").write_text(
+        f"from pathlib import Path\nfrom gpusched_env.devices.reference.device import ReferenceDevice as Device\n"
+        f"Path({str(ran)!r}).touch()\n"
+    )
+    difference = Difference(kind="view", where="", step=0, time_us=0.0, expected="", found="")
+    names = {"device": "reference", "against": "reference", part: f"{tmp_path / 'payload.py'}:Device"}
+    case = draw_case(0, 3).self_contained()
+    example = Counterexample(**names, seed=0, episode=3, difference=difference, case=case)
+    write_counterexample(example, tmp_path / "case.json")
+
+    refused = run("--replay", "case.json")
+    assert isinstance(refused.exception, InputError)
+    assert "runs its code. Add --trust" in str(refused.exception)
+    assert not ran.exists()
+    chosen = run("--replay", "case.json", f"--{part}", "reference")
+    assert (chosen.exit_code, ran.exists()) == (0, False)
+    trusted = run("--replay", "case.json", "--trust")
+    assert (trusted.exit_code, ran.exists()) == (0, True)
 
 
 def test_without_a_difference_nothing_is_stored(run: Callable[..., Result], tmp_path: Path) -> None:
