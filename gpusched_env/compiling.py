@@ -6,6 +6,10 @@
 
 Numba by itself looks at the file that a function is in. Here the name of a cache file holds a hash of the contents of
 all sources that can end up in the function, so that an edit to any of them is seen by the next process.
+
+With ``GPUSCHED_CHECK_INDICES=1`` in the environment everything is compiled so that it checks every index of an array,
+and of the compiled device's tables (:mod:`gpusched_env.devices.compiled.memory`): several times slower, for hunting
+faults. Such builds are kept beside the usual ones.
 """
 
 from __future__ import annotations
@@ -13,14 +17,22 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from numba import cfunc, njit
+from numba import cfunc, config, njit
 from numba.extending import register_jitable
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+CHECK_INDICES: Final = os.environ.get("GPUSCHED_CHECK_INDICES", "") not in ("", "0")
+"""Whether this process runs compiled code that checks every index."""
+if CHECK_INDICES:
+    config.BOUNDSCHECK = 1  # type: ignore[attr-defined]  # Of all functions; numba.config is filled at run time.
+BUILD: Final = "checked-" if CHECK_INDICES else ""
+"""Before the names of such functions."""
 
 ROOT = Path(__file__).parent
 LAYERS = ("hardware", "workload", "data", "scenarios", "scheduling", "devices", "envs", "agents")
@@ -65,9 +77,10 @@ def cached_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _keep(compiler: Callable[[Any], Any], function: Any) -> Any:
-    name, key = f"{function.__module__.split('.')[-1]}.{function.__qualname__}", sources_key(function.__module__)
+    own = f"{BUILD}{function.__qualname__}"
+    name, key = f"{function.__module__.split('.')[-1]}.{own}", sources_key(function.__module__)
     # Numba makes the names of its files of this one.
-    function.__qualname__ = f"{function.__qualname__}-{key}"
+    function.__qualname__ = f"{own}-{key}"
     compiled = compiler(function)
     kept = getattr(compiled, "_cache", None)
     if kept is not None:  # None: Numba is told to compile nothing (NUMBA_DISABLE_JIT).

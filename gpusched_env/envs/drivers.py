@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown
+from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.device import Device
@@ -138,8 +139,11 @@ class DeviceDriver:
         return kept, self.device.snapshot()
 
     def restore(self, state: Any) -> None:
-        self._point, snapshot = state
+        point, snapshot = state
+        if not isinstance(point, Point):
+            raise InputError("the state is of an environment whose device is driven in compiled code")
         self.device.restore(snapshot)
+        self._point = point
 
     def _look(self, problem: Problem, view: View | None, illegal: int = 0) -> Point:
         now = view if view is not None else self.device.view()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,8 @@ from gpusched_env.envs.drivers import DeviceDriver, Driver
 from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
 from gpusched_env.envs.options import episode_scenario
 from gpusched_env.envs.render import Renderer, RenderMode
-from gpusched_env.envs.setup import check_wait, lay_out, resolve_scenario
-from gpusched_env.envs.state import EnvState, Run
+from gpusched_env.envs.setup import check_device, check_record, check_wait, lay_out, resolve_scenario
+from gpusched_env.envs.state import EnvState, Run, check_state
 from gpusched_env.envs.summary import episode_summary
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.problem import build_problem
@@ -124,6 +125,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             known = self.metadata["render_modes"]
             raise InputError(f"render_mode is {render_mode!r}; {did_you_mean(render_mode, known)}")
+        check_record(record)
         self.scenario = resolve_scenario(scenario, overrides)
         self.layout = lay_out(self.scenario, slots=slots, running_slots=running_slots)
         self.encoder = ObservationEncoder(self.layout.slots, running_slots, self.layout.lookahead)
@@ -140,6 +142,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
             self._driver = BatchDriver(self.layout, wait_us)
         else:
             behind = make_device(device) if isinstance(device, str) else device
+            check_device(behind)
             self._driver = DeviceDriver(behind, self.encoder, self.layout, wait_us)
         drawn = render_mode in ("human", "rgb_array")
         self._renderer = Renderer(render_mode) if render_mode is not None else None
@@ -194,9 +197,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         run = self._run
         if run is None or run.over:
             raise ResetNeeded("call reset() first: the episode has not begun or is over")
-        action = int(action)
-        if not 0 <= action < self.layout.n:
-            raise InputError(f"action {action} is not in 0..{self.layout.n - 1}")
+        action = self._number(action)
         driver = self._driver
         if driver.deciding:
             driver.step(action)
@@ -248,9 +249,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
 
     def save_state(self) -> EnvState:
         """The full state of the episode and of ``np_random``, to go back to with :meth:`restore_state`."""
-        return EnvState(
-            replace(self._current()), self._driver.save(), self.layout.n, self.np_random.bit_generator.state
-        )
+        return EnvState(replace(self._current()), self._driver.save(), self.layout, self.np_random.bit_generator.state)
 
     def restore_state(self, state: EnvState) -> tuple[Observation, dict[str, Any]]:
         """Go back to ``state`` exactly: the same actions lead to the same observations, rewards and times.
@@ -259,10 +258,9 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
             the observation and ``info`` that belong to the state.
 
         Raises:
-            InputError: the state is of an environment with another action space.
+            InputError: the state is of an environment with other actions, rows or another device.
         """
-        if state.actions != self.layout.n:
-            raise InputError(f"the state has {state.actions} actions, this environment {self.layout.n}")
+        check_state(state, EnvState, self.layout)
         self._driver.restore(state.driver)
         self.np_random.bit_generator.state = state.rng
         self._run = replace(state.run)
@@ -293,6 +291,15 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
             "elapsed_us": run.elapsed_us,
             "illegal_actions": self._driver.illegal,
         }
+
+    def _number(self, action: Any) -> int:
+        try:
+            number = operator.index(action)
+        except TypeError:
+            raise InputError(f"an action is an integer in 0..{self.layout.n - 1}, got {action!r}") from None
+        if not 0 <= number < self.layout.n:
+            raise InputError(f"action {number} is not in 0..{self.layout.n - 1}")
+        return number
 
     def _current(self) -> Run:
         if self._run is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from gpusched_env.envs.actions import ActionLayout
@@ -17,10 +18,15 @@ def episode_scenario(base: Scenario, options: dict[str, Any], layout: ActionLayo
     Raises:
         InputError: unknown option, invalid value, more tenants than slots, or another action space.
     """
+    if not isinstance(options, Mapping):
+        raise InputError(f"reset options must be a mapping, got {options!r}")
     for key in options:
         if key not in KNOWN:
             raise InputError(f"reset option {key!r} is not known; {did_you_mean(str(key), KNOWN)}")
-    scenario = override(base, **options.get("scenario", {}))
+    changes = options.get("scenario", {})
+    if not isinstance(changes, Mapping):
+        raise InputError(f"reset option scenario must be a mapping of scenario fields, got {changes!r}")
+    scenario = override(base, **changes)
     if len(scenario.tenants) > layout.slots:
         raise InputError(
             f"reset option scenario: {len(scenario.tenants)} tenants do not fit into {layout.slots} slots; "

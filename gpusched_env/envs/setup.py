@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.errors import InputError
+from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
+from gpusched_env.scheduling.timeline import DETAILS
+
+MOST_ROWS: Final = 65_536
+"""Of a table of observations."""
 
 
 def resolve_scenario(scenario: str | Path | Scenario, overrides: Mapping[str, Any]) -> Scenario:
@@ -21,7 +27,7 @@ def resolve_scenario(scenario: str | Path | Scenario, overrides: Mapping[str, An
     return override(base, **overrides) if overrides else base
 
 
-def lay_out(scenario: Scenario, *, slots: int | None, running_slots: int) -> ActionLayout:
+def lay_out(scenario: Scenario, *, slots: Any, running_slots: Any) -> ActionLayout:
     """The action space of an environment; its observations have the same rows.
 
     Args:
@@ -32,19 +38,39 @@ def lay_out(scenario: Scenario, *, slots: int | None, running_slots: int) -> Act
         InputError: too few rows, or a scenario that offers no launches.
     """
     tenants = len(scenario.tenants)
-    if running_slots < 1:
-        raise InputError(f"running_slots is {running_slots}, must be at least 1")
+    for name, rows in (("slots", slots), ("running_slots", running_slots)):
+        if rows is not None and not (isinstance(rows, int | np.integer) and 1 <= rows <= MOST_ROWS):
+            raise InputError(f"{name} is {rows!r}, must be an integer from 1 to {MOST_ROWS}")
     if slots is not None and slots < tenants:
         raise InputError(f"slots is {slots}, but scenario {scenario.name} has {tenants} tenants")
     return ActionLayout.of(scenario, slots if slots is not None else tenants, running_slots)
 
 
-def check_wait(wait_us: float) -> float:
+def check_wait(wait_us: Any) -> float:
     """``wait_us`` if it can be the longest wait of action 0.
 
     Raises:
         InputError: it is not positive.
     """
-    if not wait_us > 0:
-        raise InputError(f"wait_us is {wait_us}, must be positive")
-    return wait_us
+    if not (isinstance(wait_us, float | int | np.number) and wait_us > 0):
+        raise InputError(f"wait_us is {wait_us!r}, must be a positive number of microseconds")
+    return float(wait_us)
+
+
+def check_record(record: object) -> None:
+    """Raises ``InputError`` if a timeline cannot keep ``record`` (``None``: what the environment chooses)."""
+    if record is not None and record not in DETAILS:
+        raise InputError(f"record is {record!r}; {did_you_mean(str(record), DETAILS)}")
+
+
+def check_device(device: object) -> None:
+    """Raises ``InputError`` if an object has not the methods of a device."""
+    missing = [name for name in ("reset", "apply", "advance", "view") if not hasattr(device, name)]
+    if missing:
+        raise InputError(f"device is {device!r}, which has no {missing[0]}(): give a name or a device")
+
+
+def check_count(num_envs: Any) -> None:
+    """Raises ``InputError`` if there cannot be so many environments."""
+    if not isinstance(num_envs, int | np.integer) or num_envs < 1:
+        raise InputError(f"num_envs is {num_envs!r}, must be an integer from 1")

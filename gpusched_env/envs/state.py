@@ -8,7 +8,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.sealed import Sealed
 
 
 @dataclass(slots=True)
@@ -29,19 +32,19 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class EnvState:
+class EnvState(Sealed):
     """A point of an episode that an environment can go back to; can be pickled."""
 
     run: Run
     driver: Any
-    actions: int
-    """Size of the action space."""
+    layout: ActionLayout
+    """Of the environment: what its actions and the rows of its observations mean."""
     rng: Mapping[str, Any]
     """State of the environment's ``np_random``."""
 
 
 @dataclass(frozen=True, slots=True)
-class VectorState:
+class VectorState(Sealed):
     """A point that a vector environment can go back to; can be pickled."""
 
     environments: tuple[Any, ...]
@@ -52,5 +55,19 @@ class VectorState:
     rngs: tuple[Mapping[str, Any] | None, ...]
     """States of the environments' ``np_random``; ``None`` where it was not needed yet."""
     rng_seeds: tuple[int | None, ...]
-    actions: int
-    """Size of the action space."""
+    layout: ActionLayout
+    """Of the environment: what its actions and the rows of its observations mean."""
+
+
+def check_state(state: Any, kind: type[EnvState] | type[VectorState], layout: ActionLayout) -> None:
+    """Whether an environment with ``layout`` can go on from ``state``.
+
+    Raises:
+        InputError: it is no saved state of such an environment.
+    """
+    if not isinstance(state, kind):
+        raise InputError(f"restore_state takes what save_state() gave ({kind.__name__}), not {type(state).__name__}")
+    if state.layout.n != layout.n:
+        raise InputError(f"the state has {state.layout.n} actions, this environment {layout.n}")
+    if state.layout != layout:
+        raise InputError("the state is of an environment with as many actions, but other ones, or with other rows")

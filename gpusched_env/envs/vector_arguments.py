@@ -86,6 +86,9 @@ class EpisodeScenarios:
         return for_environment(e, episode_scenario, self.bases[e], options, self._layout)
 
 
+MOST_SEED = 2**63 - 1
+
+
 def seeds_of(seed: int | Sequence[int | None] | None, count: int) -> list[int | None]:
     """A seed for each environment, as Gymnasium's vector environments take them.
 
@@ -97,12 +100,20 @@ def seeds_of(seed: int | Sequence[int | None] | None, count: int) -> list[int | 
     if isinstance(seed, int | np.integer):
         seeds: list[int | None] = [int(seed) + e for e in range(count)]
     else:
+        given: Any = seed
+        if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray) or np.ndim(given) != 1:
+            raise InputError(
+                f"seed must be an integer from 0, None, or one of these for each environment, got {seed!r}"
+            )
         if len(seed) != count:
             raise InputError(f"seed has {len(seed)} entries, but there are {count} environments")
+        for s in seed:
+            if s is not None and not isinstance(s, int | np.integer):
+                raise InputError(f"seeds must be integers from 0 or None, got {s!r}")
         seeds = [None if s is None else int(s) for s in seed]
     for e, s in enumerate(seeds):
-        if s is not None and s < 0:
-            raise InputError(f"the seed of environment {e} is {s}, must be at least 0")
+        if s is not None and not 0 <= s <= MOST_SEED:
+            raise InputError(f"the seed of environment {e} is {s}, must be in 0..{MOST_SEED}")
     return seeds
 
 

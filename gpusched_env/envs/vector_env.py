@@ -19,8 +19,8 @@ from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.env import SEED_LIMIT
 from gpusched_env.envs.observations import RUNNING_SLOTS, NamedTables, Observation, ObservationEncoder
 from gpusched_env.envs.recycling import Recycled
-from gpusched_env.envs.setup import check_wait, lay_out, resolve_scenario
-from gpusched_env.envs.state import VectorState
+from gpusched_env.envs.setup import check_count, check_record, check_wait, lay_out, resolve_scenario
+from gpusched_env.envs.state import VectorState, check_state
 from gpusched_env.envs.summary import episode_summary
 from gpusched_env.envs.tally import count_actions, count_results
 from gpusched_env.envs.vector_arguments import (
@@ -117,8 +117,8 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
                 f"device is {device!r}: the vector environment runs on 'compiled' only; "
                 "gymnasium.vector.SyncVectorEnv takes environments on any device"
             )
-        if num_envs < 1:
-            raise InputError(f"num_envs is {num_envs}, must be at least 1")
+        check_count(num_envs)
+        check_record(record)
         self.num_envs = num_envs
         self.autoreset_mode = autoreset_mode_of(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
@@ -171,6 +171,8 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
             ResetNeeded: a partial reset before a full one.
         """
         self._check_open()
+        if not isinstance(options, Mapping | None):
+            raise InputError(f"reset options must be a mapping, got {options!r}")
         options = dict(options or {})
         rows = rows_to_reset(options.pop("reset_mask", None), self.num_envs)
         if not (rows.all() or self._ready):
@@ -302,7 +304,7 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
             counters={name: values.copy() for name, values in self._counters().items()},
             rngs=tuple(None if rng is None else rng.bit_generator.state for rng in self._generators),
             rng_seeds=tuple(self._generator_seeds),
-            actions=self.layout.n,
+            layout=self.layout,
         )
 
     def restore_state(self, state: VectorState) -> tuple[Observation, dict[str, Any]]:
@@ -312,12 +314,13 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
             the observations and infos that belong to the state.
 
         Raises:
-            InputError: the state is of another number of environments, or of another action space.
+            InputError: the state is of another number of environments, or of one with other actions or rows.
         """
         self._check_open()
-        if (len(state.environments), state.actions) != (self.num_envs, self.layout.n):
+        check_state(state, VectorState, self.layout)
+        if len(state.environments) != self.num_envs:
             raise InputError(
-                f"the state has {len(state.environments)} environments with {state.actions} actions, "
+                f"the state has {len(state.environments)} environments with {state.layout.n} actions, "
                 f"this vector environment {self.num_envs} with {self.layout.n}"
             )
         self._ready = False

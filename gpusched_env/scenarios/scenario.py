@@ -6,6 +6,7 @@ are relative to it. The same object drives the command line, ``gym.make`` keywor
 
 from __future__ import annotations
 
+import math
 import os
 from importlib import resources
 from pathlib import Path
@@ -65,16 +66,16 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What an agent may do besides waiting."""
     stream_priorities: tuple[Annotated[int, Meta(le=0)], ...] = (0, -1)
     """Stream priorities that an agent can choose for a launch."""
-    streams: Annotated[int, Meta(ge=0)] = 0
+    streams: Annotated[int, Meta(ge=0, le=1024)] = 0
     """Streams of the scheduler's own, into which it can launch any tenant's kernels."""
     preemption: Annotated[tuple[PreemptionName, ...], Meta(min_length=1)] = ("drain", "save", "reset")
     """Ways of preempting that an agent can choose, if ``preempt`` is among the commands; ``save-part``: only the blocks
     on a quarter, half or three quarters of the SMs are saved."""
     contexts: Contexts = "shared"
     """``shared``: all tenants in one context (streams, MPS); ``per-tenant``: time-sliced processes."""
-    lookahead: Annotated[int, Meta(ge=1)] = 1
+    lookahead: Annotated[int, Meta(ge=1, le=1024)] = 1
     """Pending kernels of each tenant that a scheduler sees."""
-    launch_depth: Annotated[int, Meta(ge=1)] = 1024
+    launch_depth: Annotated[int, Meta(ge=1, le=1_000_000)] = 1024
     """Kernels that a host may have issued and unfinished before its next launch call blocks (CUDA's queue)."""
     variation: bool = True
     """Jobs vary as the recorded iterations did; off: every job repeats the first recorded iteration."""
@@ -205,6 +206,9 @@ def make_scenario(data: Any, where: str = "scenario") -> Scenario:
         InputError: unknown field or invalid value.
     """
     scenario = checked(data, Scenario, where)
+    infinite = _infinite(data)
+    if infinite:
+        raise InputError(f"{where}: {infinite} must be a finite number")
     names = [tenant.name for tenant in scenario.tenants]
     if len(set(names)) != len(names):
         raise InputError(f"{where}: tenant names must differ, got {names}")
@@ -216,3 +220,14 @@ def make_scenario(data: Any, where: str = "scenario") -> Scenario:
         if wrong is not None:
             raise InputError(f"{where}: {wrong}")
     return scenario
+
+
+def _infinite(data: Any) -> str:
+    """Where a number in nested plain data is infinite or NaN; empty if none is."""
+    if isinstance(data, float):
+        return "" if math.isfinite(data) else "its value"
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list | tuple) else ()
+    for key, value in items:
+        if inner := _infinite(value):
+            return str(key) if inner == "its value" else f"{key}.{inner}"
+    return ""

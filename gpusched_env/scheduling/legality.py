@@ -5,6 +5,8 @@ So the mask of an environment and a device's refusals cannot differ: both look a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gpusched_env.errors import IllegalCommand
@@ -21,6 +23,7 @@ def check(command: Command, view: View, problem: Problem) -> None:
     """
     if not isinstance(command, Command):
         raise IllegalCommand(f"{command!r} is not a command")
+    _whole(command)
     offered = problem.scenario.commands
     if not isinstance(command, Wait) and command.NAME not in offered:
         raise IllegalCommand(f"{command}: scenario {problem.scenario.name} offers {', '.join(offered)} only")
@@ -34,8 +37,27 @@ def check(command: Command, view: View, problem: Problem) -> None:
         case Reject():
             _reject(command, view)
         case Wait():
-            if not command.until_us >= view.time_us:
+            until_us: Any = command.until_us
+            if not (isinstance(until_us, float | int | np.number) and until_us >= view.time_us):
                 raise IllegalCommand(f"{command}: until_us lies before the present time {view.time_us} us")
+
+
+def _whole(command: Command) -> None:
+    """Numbers of launches, streams and SMs are whole; compiled code would cut off what is behind the point."""
+    for name in command.__slots__:
+        value = getattr(command, name)
+        if value is None or name in ("mode", "until_us"):
+            continue
+        numbers: tuple[object, ...] = (value,)
+        if name == "partition":
+            numbers = (value.first, value.sms) if isinstance(value, Partition) else (None,)
+        for number in numbers:
+            if type(number) is not int and not _is_whole(number):
+                raise IllegalCommand(f"{command}: {name} must be given in whole numbers, got {value!r}")
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int | np.integer) or (isinstance(number, float | np.floating) and number.is_integer())
 
 
 def _launch(command: Launch, view: View, problem: Problem) -> None:

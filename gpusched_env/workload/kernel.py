@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-Dim = Annotated[int, Meta(ge=1)]
+Dim = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 KernelClass = Literal["compute", "memory", "mixed", "latency"]
 """What bounds a kernel alone: arithmetic, DRAM traffic, both, or neither (tiny and latency-bound)."""

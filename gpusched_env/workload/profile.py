@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.errors import InputError
 from gpusched_env.hardware.occupancy import BlockFootprint, footprint
 from gpusched_env.hardware.records import block_record, gpu_record
 from gpusched_env.hardware.solo import solo_duration_us
@@ -50,6 +51,12 @@ WARP_RHO = 0.30
 threads run four independent chains of multiply-adds. Few resident warps cannot use all slots."""
 
 
+MOST_BLOCKS = 2**53
+"""Of a grid: all that floats can count."""
+SHORTEST_BLOCK_US = 1e-3
+"""A thousand steps of the simulated clock: shorter ones would be rounded by more than a thousandth."""
+
+
 @dataclass(frozen=True, slots=True)
 class KernelProfile:
     """A kernel on one GPU: footprint, per-block demands, and what a profiler would report there."""
@@ -74,7 +81,7 @@ def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> Kernel
     Latency and issue demand scale with the SM clock, traffic stays.
 
     Raises:
-        InputError: the kernel does not fit on one of the GPUs.
+        InputError: the kernel does not fit on one of the GPUs, or its blocks would take no time.
     """
     print_ = footprint(recorded_on, kernel.threads, kernel.registers, kernel.shared_bytes, kernel.name)
     block = _solve(kernel, print_, recorded_on)
@@ -122,7 +129,13 @@ def _solve(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> NDArray[np.v
     def solo(latency_us: float) -> float:
         return float(solo_duration_us(record, make(latency_us)[0], kernel.blocks, print_.blocks_per_sm))
 
-    low, high = 1e-6 * kernel.duration_us, kernel.duration_us
+    waves = -(-kernel.blocks // (gpu.sms * print_.blocks_per_sm))
+    if kernel.blocks > MOST_BLOCKS or kernel.duration_us < SHORTEST_BLOCK_US * waves:
+        raise InputError(
+            f"kernel {kernel.name}: {kernel.blocks} blocks in {kernel.duration_us} us on {gpu.name}: a block would "
+            f"last less than a nanosecond, or there are more than {MOST_BLOCKS}; grid or duration is wrong"
+        )
+    low, high = min(1e-6, 0.01 / waves) * kernel.duration_us, kernel.duration_us
     while solo(low) > kernel.duration_us:
         # The class's traffic alone takes longer (a partial last wave, say): the kernel asks for less.
         dram_bytes *= 0.9

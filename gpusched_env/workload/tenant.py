@@ -18,9 +18,9 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Name of a shipped workload (``gpusched workloads``), or path of a workload file (``.json`` or ``.json.gz``)."""
     arrivals: ArrivalProcess
     """When its jobs arrive; the kinds are below."""
-    jobs: Annotated[int, Meta(ge=1)] | None = None
+    jobs: Annotated[int, Meta(ge=1, le=2**53)] | None = None
     """The tenant stops after this many jobs; ``None``: it goes on until the horizon."""
-    priority: Annotated[int, Meta(ge=0)] = 0
+    priority: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
     """Urgency for schedulers that know priorities: 0 is the most urgent."""
     weight: Annotated[float, Meta(ge=0)] = 1.0
     """Weight of its jobs in the cost."""
@@ -30,5 +30,5 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """``eager``: kernel by kernel, as recorded; ``graph``: an iteration is one CUDA-graph launch."""
     iteration_us: Annotated[float, Meta(gt=0)] | None = None
     """Host speed: scale the recorded host times so that an iteration alone takes this long (``eager`` only)."""
-    memory_bytes: Annotated[int, Meta(ge=0)] = 0
+    memory_bytes: Annotated[int, Meta(ge=0, le=2**53)] = 0
     """Device memory that the tenant holds throughout."""

@@ -4,44 +4,45 @@ from __future__ import annotations
 
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.jit import inlined
-from gpusched_env.devices.compiled.memory import columns, records
+from gpusched_env.devices.compiled.memory import columns, places, records
 
-env_at = records(layout.ENV)
-_problem = records(layout.PROBLEM)
-_program = records(layout.PROGRAM)
-_kernel = records(layout.KERNEL)
-_op = records(layout.OP)
-_copy = records(layout.COPY)
-_variant = records(layout.VARIANT)
-_number = records(layout.NUMBER)
-_real = records(layout.REAL)
-_stream_row = records(layout.STREAM_ROW)
-_client = records(layout.CLIENT)
-_thread = records(layout.THREAD)
-_mark = records(layout.MARK)
-_stream = records(layout.STREAM)
-_queue = records(layout.QUEUE)
-_random = records(layout.RANDOM)
-_job = records(layout.JOB)
-_launch = records(layout.LAUNCH)
-_flight = records(layout.FLIGHT)
-_edge = records(layout.EDGE)
-_ahead = records(layout.AHEAD)
-_producer = records(layout.PRODUCER)
-_timer = records(layout.TIMER)
-_context = records(layout.CONTEXT)
-_channel = records(layout.CHANNEL)
-_grid = records(layout.GRID)
-_class = records(layout.SM_CLASS)
-_kind = records(layout.KIND)
-kind_demands = columns(layout.KIND, "demand")
-kind_loadings = columns(layout.KIND, "loading")
-kind_sms = columns(layout.KIND, "sms")
+env_at = records(layout.ENV, "env")
+_problem = records(layout.PROBLEM, "problem")
+_program = records(layout.PROGRAM, "program")
+_kernel = records(layout.KERNEL, "kernel")
+_op = records(layout.OP, "op")
+_copy = records(layout.COPY, "copy")
+_variant = records(layout.VARIANT, "variant")
+_number = records(layout.NUMBER, "number")
+_real = records(layout.REAL, "real")
+_stream_row = records(layout.STREAM_ROW, "stream_row")
+_client = records(layout.CLIENT, "client")
+_thread = records(layout.THREAD, "thread")
+_mark = records(layout.MARK, "mark")
+_stream = records(layout.STREAM, "stream")
+_queue = records(layout.QUEUE, "queue")
+_random = records(layout.RANDOM, "random")
+_job = records(layout.JOB, "job")
+_launch = records(layout.LAUNCH, "launch")
+_flight = records(layout.FLIGHT, "flight")
+_edge = records(layout.EDGE, "edge")
+_ahead = records(layout.AHEAD, "ahead")
+_producer = records(layout.PRODUCER, "producer")
+_timer = records(layout.TIMER, "timer")
+_context = records(layout.CONTEXT, "context")
+_channel = records(layout.CHANNEL, "channel")
+_grid = records(layout.GRID, "grid")
+_class = records(layout.SM_CLASS, "sm_class")
+_kind = records(layout.KIND, "kind")
+kind_demands = columns(layout.KIND, "demand", "kind")
+kind_loadings = columns(layout.KIND, "loading", "kind")
+kind_sms = columns(layout.KIND, "sms", "kind")
 """Fields of the kinds of SMs, by a context's ``kinds_at``."""
-_row = records(layout.ROW)
-_log = records(layout.LOG)
+_row = records(layout.ROW, "row")
+_log = records(layout.LOG, "log")
 word = records(layout.WORD)
 """Word of a set of SMs, by the set's address."""
+_set = places(layout.WORD, "word")
 
 
 @inlined
@@ -198,7 +199,7 @@ def contexts(w, number):
 @inlined
 def scratch(w, number):
     """The address of a set of SMs used as scratch."""
-    return w.sets_at + 8 * number * w.words
+    return _set(w.sets_at, number * w.words, w.words)
 
 
 @inlined
@@ -255,7 +256,7 @@ def kinds(x, number):
 @inlined
 def members(x, c):
     """The address of the set of SMs of a class."""
-    return x.members_at + 8 * c * x.words
+    return _set(x.members_at, c * x.words, x.words)
 
 
 @inlined

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.entry import begin_hosts, compile_units
 from gpusched_env.devices.compiled.members import BITS, words_for
-from gpusched_env.devices.compiled.memory import LINE, lines
+from gpusched_env.devices.compiled.memory import HEADER, LINE, lines, placed
 from gpusched_env.devices.compiled.randomness import generator_state
 from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
+from gpusched_env.errors import InputError
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import NOTHING
 from gpusched_env.scheduling.costs import Costs
+from gpusched_env.scheduling.sealed import Sealed
 from gpusched_env.scheduling.timeline import DETAILS, Columns, Detail, Timeline
 from gpusched_env.workload.host import RANDOM_STREAMS
 
@@ -90,7 +92,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(Sealed):
     """The state of an environment, to go back to; can be pickled."""
 
     problem: Problem
@@ -116,6 +118,8 @@ class Arena:
     @property
     def env(self) -> np.void:
         """The record of what there is one of (:data:`~gpusched_env.devices.compiled.layout.ENV`), live."""
+        if not self._sections:
+            raise InputError("this device has no episode yet: call reset() first")
         record: np.void = self._sections["env"][0]
         return record
 
@@ -390,6 +394,8 @@ class Arena:
 
     def load(self, saved: Saved) -> None:
         """Return to a state exactly."""
+        if not isinstance(saved, Saved):
+            raise InputError(f"a compiled device goes back to what its snapshot() gave, not to {type(saved).__name__}")
         self._take(saved.problem)
         self._make_room(saved.sizes)
         self._fill(saved.sections, saved.sizes)
@@ -476,12 +482,9 @@ def _allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
     places, end = {}, 0
     for name, (dtype, length) in shapes.items():
         places[name] = end
-        end += -(-dtype.itemsize * length // LINE) * LINE
+        end += HEADER - (-dtype.itemsize * length // LINE) * LINE
     memory = lines(end)
-    return {
-        name: memory[places[name] : places[name] + dtype.itemsize * length].view(dtype)
-        for name, (dtype, length) in shapes.items()
-    }
+    return {name: placed(memory[places[name] :], dtype, length) for name, (dtype, length) in shapes.items()}
 
 
 def _address(array: NDArray[Any]) -> int:

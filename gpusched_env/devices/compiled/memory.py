@@ -4,6 +4,10 @@ The state of an environment is one block of memory; its first record holds the a
 function takes one pointer instead of two dozen arrays, which makes calls and compilation cheap, and every
 environment, of whatever size, is found by one number. Addresses are computed in
 :mod:`~gpusched_env.devices.compiled.arena` and nowhere else.
+
+Nothing checks an index, except in a build for it (:data:`gpusched_env.compiling.CHECK_INDICES`). There a line of memory
+before each table says how long it is, and compiled code ends the process at the first index outside of it, with the
+name of the table: going on would mean to write into another one.
 """
 
 from __future__ import annotations
@@ -13,12 +17,19 @@ from typing import Any, Final
 import numpy as np
 from llvmlite import ir
 from numba import from_dtype, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
+from gpusched_env.compiling import CHECK_INDICES
+
 LINE: Final = 64
 """Bytes of a cache line."""
+HEADER: Final = LINE if CHECK_INDICES else 0
+"""Bytes before each table. Their last two words are :data:`TABLE` and the table's length in bytes."""
+TABLE: Final = 0x5AFE_7AB1E
+WORD: Final = ir.IntType(64)
 
 
 def lines(size: int) -> NDArray[np.uint8]:
@@ -28,15 +39,33 @@ def lines(size: int) -> NDArray[np.uint8]:
     return memory[start : start + size]
 
 
-def records(dtype: np.dtype[Any]) -> Any:
-    """A compiled function ``(address, index)`` that gives the record number ``index`` of an array at an address."""
+def placed(memory: NDArray[np.uint8], dtype: np.dtype[Any], length: int) -> NDArray[Any]:
+    """A table at the beginning of ``memory``, behind its header."""
+    size = dtype.itemsize * length
+    if HEADER:
+        memory[HEADER - 16 : HEADER].view(np.int64)[:] = TABLE, size
+    return memory[HEADER : HEADER + size].view(dtype)
+
+
+def in_lines(table: NDArray[Any]) -> NDArray[Any]:
+    """A copy of a table of its own that compiled code can reach, from the beginning of a cache line."""
+    aligned = placed(lines(HEADER + table.nbytes), table.dtype, len(table))
+    aligned[:] = table
+    return aligned
+
+
+def records(dtype: np.dtype[Any], name: str = "") -> Any:
+    """A compiled function ``(address, index)`` that gives a record of the table ``name`` at an address.
+
+    Without a name the address may be any within a table (see :func:`places`), and the index is never checked.
+    """
     record = from_dtype(dtype)
 
     @intrinsic
     def at(typingctx: Any, address: Any, index: Any) -> Any:
         def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-            size = ir.Constant(ir.IntType(64), dtype.itemsize)
-            place = builder.add(args[0], builder.mul(args[1], size))
+            _check(builder, args[0], args[1], ir.Constant(WORD, 1), dtype, name)
+            place = builder.add(args[0], builder.mul(args[1], ir.Constant(WORD, dtype.itemsize)))
             return builder.inttoptr(place, context.get_value_type(record))
 
         return record(types.int64, types.int64), codegen
@@ -44,7 +73,21 @@ def records(dtype: np.dtype[Any]) -> Any:
     return at
 
 
-def columns(dtype: np.dtype[Any], field: str) -> Any:
+def places(dtype: np.dtype[Any], name: str) -> Any:
+    """A compiled function ``(address, first, count)``: the address of the first of ``count`` records of a table."""
+
+    @intrinsic
+    def at(typingctx: Any, address: Any, first: Any, count: Any) -> Any:
+        def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+            _check(builder, args[0], args[1], args[2], dtype, name)
+            return builder.add(args[0], builder.mul(args[1], ir.Constant(WORD, dtype.itemsize)))
+
+        return types.int64(types.int64, types.int64, types.int64), codegen
+
+    return at
+
+
+def columns(dtype: np.dtype[Any], field: str, name: str) -> Any:
     """A compiled function ``(address, count)`` that gives a field of ``count`` records at an address, as an array."""
     assert dtype.fields is not None
     kind, offset = dtype.fields[field][:2]
@@ -53,15 +96,15 @@ def columns(dtype: np.dtype[Any], field: str) -> Any:
     @intrinsic
     def of(typingctx: Any, address: Any, count: Any) -> Any:
         def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-            word = ir.IntType(64)
+            _check(builder, args[0], ir.Constant(WORD, 0), args[1], dtype, name)
             made = make_array(array)(context, builder)
-            place = builder.add(args[0], ir.Constant(word, offset))
+            place = builder.add(args[0], ir.Constant(WORD, offset))
             populate_array(
                 made,
                 data=builder.inttoptr(place, context.get_data_type(array.dtype).as_pointer()),
                 shape=[args[1]],
-                strides=[ir.Constant(word, dtype.itemsize)],
-                itemsize=ir.Constant(word, kind.itemsize),
+                strides=[ir.Constant(WORD, dtype.itemsize)],
+                itemsize=ir.Constant(WORD, kind.itemsize),
                 meminfo=None,
             )
             return made._getvalue()
@@ -69,3 +112,32 @@ def columns(dtype: np.dtype[Any], field: str) -> Any:
         return array(types.int64, types.int64), codegen
 
     return of
+
+
+def _check(builder: ir.IRBuilder, address: Any, first: Any, count: Any, dtype: np.dtype[Any], name: str) -> None:
+    """In a build that checks: end the process where ``count`` records from number ``first`` on are not in the table."""
+    if not HEADER or not name:
+        return
+    mark, size = (
+        builder.load(builder.inttoptr(builder.sub(address, ir.Constant(WORD, before)), WORD.as_pointer()))
+        for before in (16, 8)
+    )
+    length = builder.sdiv(size, ir.Constant(WORD, dtype.itemsize))
+    conditions = (
+        builder.icmp_signed("!=", mark, ir.Constant(WORD, TABLE)),
+        builder.icmp_signed("<", first, ir.Constant(WORD, 0)),
+        builder.icmp_signed("<", count, ir.Constant(WORD, 0)),
+        builder.icmp_signed(">", builder.add(first, count), length),
+    )
+    wrong = conditions[0]
+    for condition in conditions[1:]:
+        wrong = builder.or_(wrong, condition)
+    with builder.if_then(wrong, likely=False):
+        text = f"gpusched: index %ld (%ld records) is outside of the %ld records of {name!r}\n\0".encode()
+        message = cgutils.global_constant(builder, "gpusched_index", cgutils.make_bytearray(text))
+        byte = ir.IntType(8).as_pointer()
+        print_ = ir.FunctionType(ir.IntType(32), [ir.IntType(32), byte], var_arg=True)
+        on_stderr = [ir.Constant(ir.IntType(32), 2), builder.bitcast(message, byte), first, count, length]
+        builder.call(cgutils.get_or_insert_function(builder.module, print_, "dprintf"), on_stderr)
+        ends = ir.FunctionType(ir.VoidType(), [])
+        builder.call(cgutils.get_or_insert_function(builder.module, ends, "abort"), [])

@@ -21,7 +21,7 @@ from gpusched_env.devices.compiled.layout import (
     STREAM_ROW,
     VARIANT,
 )
-from gpusched_env.devices.compiled.memory import lines
+from gpusched_env.devices.compiled.memory import in_lines
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.placement import sm_order
 from gpusched_env.hardware.power import board_power_w
@@ -111,7 +111,7 @@ class _Tabulation:
         tables = {
             "programs": programs,
             "kernels": kernels,
-            "ops": _in_lines(np.array(self._ops, OP)),
+            "ops": np.array(self._ops, OP),
             "copies": np.array(self._copies or [(0, 0)], COPY),
             "variants": np.array(self._variants, VARIANT),
             "thread_ops": _numbers(self._thread_ops),
@@ -122,7 +122,8 @@ class _Tabulation:
                 [(s.tenant, s.priority, row not in held) for row, s in enumerate(problem.streams)], STREAM_ROW
             ),
         }
-        record = _problem(problem)
+        tables = {name: in_lines(table) for name, table in tables.items()}
+        record = in_lines(_problem(problem))
         record["host_threads"] = threads
         record["margin"] = 2 + self._most_offspring
         record["edge_margin"] = 10 + self._most_edges
@@ -174,13 +175,6 @@ class _Tabulation:
     def _copy(self, op: HostOp | NodeOp) -> int:
         self._copies.append((op.bytes, to_ps(op.device_us)))
         return len(self._copies) - 1
-
-
-def _in_lines(table: Record) -> Record:
-    """A table from the beginning of a cache line."""
-    aligned: Record = lines(table.nbytes).view(table.dtype)
-    aligned[:] = table
-    return aligned
 
 
 def _numbers(values: list[int]) -> Record:

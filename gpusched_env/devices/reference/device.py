@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 from gpusched_env.devices.reference.clock import Clock
 from gpusched_env.devices.reference.context import Context
@@ -15,7 +16,7 @@ from gpusched_env.devices.reference.slicer import Slicer
 from gpusched_env.devices.reference.streams import Streams
 from gpusched_env.devices.reference.views import lazy_view
 from gpusched_env.devices.reference.world import World
-from gpusched_env.errors import DeadlockError, GpuschedError
+from gpusched_env.errors import DeadlockError, GpuschedError, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.hardware.placement import sm_order
 from gpusched_env.hardware.records import gpu_record
@@ -180,6 +181,9 @@ class ReferenceDevice:
 
     def restore(self, snapshot: tuple[Problem, int, Detail, tuple[Command, ...]]) -> View | None:
         """Return to a snapshot exactly, by replaying it; costs as much as the episode up to there."""
+        given: Any = snapshot
+        if not (isinstance(given, tuple) and len(given) == 4 and isinstance(given[0], Problem)):
+            raise InputError(f"this device goes back to what its snapshot() gave, not to {type(snapshot).__name__}")
         problem, seed, record, history = snapshot
         view = self.reset(problem, seed, record=record, snapshots=True)
         for command in history:

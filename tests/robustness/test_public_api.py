@@ -1,0 +1,434 @@
+"""Attacks on the public API: each gives a right result or one clear error, never a crash, a hang or a wrong answer."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import pickle
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import msgspec
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+
+from gpusched_env import build_problem, load_scenario, make_device
+from gpusched_env.baselines.registry import make_scheduler
+from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.errors import IllegalCommand, InputError
+from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.scenarios.problem import Problem, load_workload
+from gpusched_env.scheduling.commands import Launch, Partition, Preempt, Reject, SetPartition, Wait
+from gpusched_env.scheduling.session import Episode, run_episode
+from gpusched_env.workload.workload import Workload
+
+TOY = load_scenario("Toy")
+ALL_COMMANDS = {"commands": ["launch", "preempt", "partition", "reject"]}
+DEVICES = ["compiled", "reference"]
+
+
+def started(**arguments: Any) -> GpuSchedulingEnv:
+    env = GpuSchedulingEnv("Toy", **arguments)
+    env.reset(seed=0)
+    return env
+
+
+def play(env: gymnasium.Env[Any, Any], most: int = 1000) -> tuple[list[float], bool]:
+    """Rewards of an episode that launches whatever it can, and whether it came to an end."""
+    _, info = env.reset(seed=0)
+    rewards: list[float] = []
+    while len(rewards) < most:
+        legal = np.flatnonzero(info["action_mask"])
+        observation, reward, terminated, truncated, info = env.step(legal[min(1, len(legal) - 1)])
+        assert all(np.isfinite(table).all() and np.abs(table).max() <= 1.0 for table in observation.values())
+        rewards.append(float(reward))
+        if terminated or truncated:
+            return rewards, True
+    return rewards, False
+
+
+# ---- actions -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "action",
+    [-1, 3, 10**30, 2**63, np.uint64(2**64 - 1), 0.0, 1.5, math.nan, math.inf, "0", b"0", None, [0], [0, 1], {}, 0j,
+     np.float32(1), np.array([0]), np.array([0, 1]), np.array(0.0), np.array([])],
+    ids=repr,
+)  # fmt: skip
+def test_what_is_no_action_is_refused(action: Any) -> None:
+    env = started()
+    before = env.save_state()
+    with pytest.raises(InputError, match="action"):
+        env.step(action)
+    assert env.episode().decisions == 0
+    assert play(env) == play(started())
+    env.restore_state(before)
+
+
+@pytest.mark.parametrize("action", [1, np.int8(1), np.uint64(1), np.array(1), True], ids=repr)
+def test_integers_of_all_kinds_are_actions(action: Any) -> None:
+    env, other = started(), started()
+    observation, *rest = env.step(action)
+    expected, *others = other.step(1)
+    assert all(np.array_equal(observation[name], expected[name]) for name in expected)
+    assert rest[:3] == others[:3]
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [[0], [0, 0, 0], 0, [[0], [0]], [0.0, 1.0], ["0", "0"], [0, -1], [0, 3], [0, 2**62], None, [None, 0], []],
+    ids=repr,
+)
+def test_what_are_no_actions_of_a_vector_environment_is_refused(actions: Any) -> None:
+    envs = GpuSchedulingVectorEnv("Toy", num_envs=2)
+    envs.reset(seed=0)
+    with pytest.raises(InputError, match="action"):
+        envs.step(actions)
+    _, rewards, *_ = envs.step([0, 0])
+    assert rewards.tolist() == [-0.4, -0.4]
+    envs.close()
+
+
+def test_an_episode_begins_with_a_reset_and_ends_at_its_end() -> None:
+    env = GpuSchedulingEnv("Toy")
+    for early in (lambda: env.step(0), env.action_masks, env.save_state, env.episode, lambda: env.view):
+        with pytest.raises(ResetNeeded, match="reset"):
+            early()
+    play(env)
+    with pytest.raises(ResetNeeded, match="over"):
+        env.step(0)
+    assert play(env)[1]
+    envs = GpuSchedulingVectorEnv("Toy", num_envs=2)
+    with pytest.raises(ResetNeeded, match="reset"):
+        envs.step([0, 0])
+    envs.close()
+    with pytest.raises(gymnasium.error.ClosedEnvironmentError):
+        envs.step([0, 0])
+
+
+# ---- seeds and options -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, math.nan, "0", b"1", [1], np.array(3), {}], ids=repr)
+def test_what_is_no_seed_is_refused(seed: Any) -> None:
+    with pytest.raises(gymnasium.error.Error, match="Seed must be"):
+        GpuSchedulingEnv("Toy").reset(seed=seed)
+    envs = GpuSchedulingVectorEnv("Toy", num_envs=2)
+    with pytest.raises(InputError, match="seed"):
+        envs.reset(seed=seed)
+    envs.close()
+
+
+@pytest.mark.parametrize("seed", [0, 2**31, 2**63 - 2, 2**63, 2**200], ids=str)
+def test_large_seeds_are_seeds_or_refused(seed: int) -> None:
+    assert GpuSchedulingEnv("Toy").reset(seed=seed)[1]["seed"] == seed
+    envs = GpuSchedulingVectorEnv("Toy", num_envs=2)
+    if seed < 2**63 - 1:
+        assert envs.reset(seed=seed)[1]["seed"].tolist() == [seed, seed + 1]
+    else:
+        with pytest.raises(InputError, match="must be in 0"):
+            envs.reset(seed=seed)
+    envs.close()
+
+
+@pytest.mark.parametrize("seeds", [[1.5, 0], [0], [0, 1, 2], "01", [None, "x"], [0, 2**64], [math.nan, 0]], ids=repr)
+def test_what_are_no_seeds_of_a_vector_environment_is_refused(seeds: Any) -> None:
+    envs = GpuSchedulingVectorEnv("Toy", num_envs=2)
+    with pytest.raises(InputError, match="seed"):
+        envs.reset(seed=seeds)
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    "options", ["x", 5, {"x": 1}, {"scenario": 5}, {"scenario": {"horizon_us": math.inf}}], ids=str
+)
+def test_what_are_no_options_is_refused(options: Any) -> None:
+    for env in (GpuSchedulingEnv("Toy"), GpuSchedulingVectorEnv("Toy", num_envs=2)):
+        with pytest.raises(InputError, match=r"option|horizon_us"):
+            env.reset(seed=0, options=options)
+
+
+# ---- settings --------------------------------------------------------------------------------------
+
+NOT_NUMBERS = (math.nan, math.inf, -1.0, "5", None)
+FIELDS: list[tuple[str, Callable[[Any], dict[str, Any]], tuple[Any, ...]]] = [
+    ("horizon_us", lambda value: {"horizon_us": value}, NOT_NUMBERS),
+    ("decision_us", lambda value: {"decision_us": value}, NOT_NUMBERS),
+    ("wait_us", lambda value: {"wait_us": value}, (math.nan, 0, -1.0, "5", None)),
+    ("turnaround", lambda value: {"reward": {"turnaround": value}}, NOT_NUMBERS),
+    ("scatter", lambda value: {"profiles": {"scatter": value}}, NOT_NUMBERS),
+    ("weight", lambda value: {"tenants": {"batch": {"weight": value}}}, NOT_NUMBERS),
+    ("slo_us", lambda value: {"tenants": {"batch": {"slo_us": value}}}, NOT_NUMBERS[:4]),
+    ("iteration_us", lambda value: {"tenants": {"batch": {"iteration_us": value}}}, NOT_NUMBERS[:4]),
+    (
+        "rate_per_s",
+        lambda value: {"tenants": {"batch": {"arrivals": {"kind": "poisson", "rate_per_s": value}}}},
+        NOT_NUMBERS,
+    ),
+    (
+        "think_us",
+        lambda value: {"tenants": {"batch": {"arrivals": {"kind": "closed-loop", "think_us": value}}}},
+        NOT_NUMBERS,
+    ),
+    ("jobs", lambda value: {"tenants": {"batch": {"jobs": value}}}, (0, -1, 1.5, 2**70, math.nan)),
+    ("priority", lambda value: {"tenants": {"batch": {"priority": value}}}, (-1, 1.5, 2**70)),
+    ("lookahead", lambda value: {"lookahead": value}, (0, 10**9, 2**70, 1.5)),
+    ("streams", lambda value: {"streams": value}, (-1, 10**9, 2**70)),
+    ("launch_depth", lambda value: {"launch_depth": value}, (0, 2**70)),
+    ("slots", lambda value: {"slots": value}, (0, -1, 1, 1.5, 10**9, "2")),
+    ("running_slots", lambda value: {"running_slots": value}, (0, -1, 1.5, 10**9, math.nan)),
+    ("record", lambda value: {"record": value}, ("x", 5)),
+    ("device", lambda value: {"device": value}, ("x", 5, None)),
+    ("gpu", lambda value: {"gpu": value}, ("x", 5, None)),
+]
+
+
+@pytest.mark.parametrize(
+    ("field", "settings"),
+    [pytest.param(name, make(value), id=f"{name}={value!r}") for name, make, values in FIELDS for value in values],
+)
+def test_settings_out_of_range_are_refused_by_name(field: str, settings: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"(?i){field}"):
+        GpuSchedulingEnv("Toy", **settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"horizon_us": 1e300}, {"horizon_us": 1e-300}, {"decision_us": 1e300}, {"wait_us": math.inf}, {"wait_us": 1e-300}],
+    ids=str,
+)
+def test_settings_at_the_edge_give_an_episode(settings: dict[str, Any]) -> None:
+    rewards, over = play(GpuSchedulingEnv("Toy", **settings))
+    assert over
+    assert -10.0 < sum(rewards) < 0.0
+
+
+# ---- commands --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_what_is_no_command_is_refused_and_changes_nothing(name: str) -> None:
+    device = make_device(name)
+    device.reset(build_problem(load_scenario("Toy", **ALL_COMMANDS)), 0)
+    device.apply(Launch(0))
+    before = device.view()
+    wrong: list[Any] = [
+        None, 5, "launch", Launch, Launch("0"), Launch(math.nan), Launch(1.5), Launch(2**70), Launch(1, priority=-0.5),  # type: ignore[arg-type]
+        Launch(1, priority="x"), Launch(1, partition=5), Launch(1, partition=Partition(0, 0)),  # type: ignore[arg-type]
+        Launch(1, partition=Partition(0.5, 1.5)), Launch(1, partition=Partition(2**40, 1)), Launch(1, stream=2**70),  # type: ignore[arg-type]
+        Launch(1, stream=0.5), Preempt(0, "x"), Preempt(0.5, "drain"), SetPartition(2**70, None),  # type: ignore[arg-type]
+        SetPartition(0.5, None), SetPartition(-1, None), Reject(0, 0.5), Reject(2**70, 2**70), Reject(-1, 0),  # type: ignore[arg-type]
+        Wait(math.nan), Wait(-1.0), Wait("x"), Wait(None),  # type: ignore[arg-type]
+    ]  # fmt: skip
+    for command in wrong:
+        with pytest.raises(IllegalCommand):
+            device.apply(command)
+    after = device.view()
+    assert np.array_equal(before.pending.array, after.pending.array)
+    assert np.array_equal(before.tenants.array, after.tenants.array)
+    device.apply(Launch(1))
+    device.apply(Wait(50.0))
+    assert device.advance() is not None
+    assert device.time_us == 50.0
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_a_device_goes_back_to_its_own_snapshots_only(name: str) -> None:
+    device = make_device(name)
+    for foreign in ("x", None, 5, (), (1, 2, 3, 4), b"\x00" * 100):
+        with pytest.raises(InputError, match="goes back to what its snapshot"):
+            device.restore(foreign)
+    problem = build_problem(TOY)
+    expected = run_episode(make_scheduler("pass-through"), problem, make_device(name), 0).costs.makespan_us
+    assert run_episode(make_scheduler("pass-through"), problem, device, 0).costs.makespan_us == expected
+
+
+# ---- saved states ----------------------------------------------------------------------------------
+
+
+def test_a_state_goes_back_into_an_environment_like_its_own_only() -> None:
+    env, reference = started(), started(device="reference")
+    more_slots, other = started(slots=4), GpuSchedulingEnv("InferenceBesideTraining")
+    other.reset(seed=0)
+    envs = GpuSchedulingVectorEnv("Toy", num_envs=1)
+    envs.reset(seed=0)
+    foreign = ["x", None, 5, reference.save_state(), more_slots.save_state(), other.save_state(), envs.save_state()]
+    for state in foreign:
+        with pytest.raises(InputError, match=r"state|snapshot"):
+            env.restore_state(state)  # type: ignore[arg-type]
+    for state in ("x", env.save_state()):
+        with pytest.raises(InputError, match="state"):
+            envs.restore_state(state)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="state"):
+        reference.restore_state(env.save_state())
+    envs.close()
+    assert play(env) == play(reference) == play(started())
+
+
+@pytest.mark.parametrize("kind", ["environment", "environments", "device"])
+def test_damaged_states_are_refused(kind: str) -> None:
+    """Truncated anywhere, or one bit changed: pickle's own error or ours, never another state than the saved one."""
+    maker = {"environment": started, "environments": lambda: GpuSchedulingVectorEnv("Toy", num_envs=2)}
+    if kind == "device":
+        device = make_device("compiled")
+        device.reset(build_problem(TOY), 0)
+        state: Any = device.snapshot()
+    else:
+        env: Any = maker[kind]()
+        env.reset(seed=0)
+        state = env.save_state()
+    whole, rng = pickle.dumps(state), np.random.default_rng(0)
+    for number in range(300):
+        damaged = bytearray(whole)
+        if number % 3 == 0:
+            del damaged[int(rng.integers(len(whole))) :]
+        else:
+            damaged[int(rng.integers(len(whole)))] ^= 1 << int(rng.integers(8))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                again = pickle.loads(bytes(damaged))
+            except Exception:
+                continue
+        # The bit was in a part of the pickle that does not matter, such as the name of a memo or the protocol.
+        assert isinstance(again, bytes | bytearray | str | type(state)) or again is None, again
+        if isinstance(again, type(state)):
+            assert len(pickle.dumps(again)) == len(whole)
+
+
+def test_a_state_survives_its_pickle() -> None:
+    env = started()
+    env.step(1)
+    state = pickle.loads(pickle.dumps(env.save_state()))
+    expected = [env.step(0)[1] for _ in range(2)]
+    fresh = GpuSchedulingEnv("Toy")
+    fresh.restore_state(state)
+    assert [fresh.step(0)[1] for _ in range(2)] == expected
+
+
+# ---- size ------------------------------------------------------------------------------------------
+
+
+def tenants(count: int, **fields: Any) -> list[dict[str, Any]]:
+    """Those of ``Toy`` in turn."""
+    return [msgspec.to_builtins(TOY.tenants[i % 2]) | {"name": f"tenant{i}"} | fields for i in range(count)]
+
+
+def episode(problem: Problem, device: str = "compiled") -> Episode:
+    return run_episode(make_scheduler("pass-through"), problem, make_device(device), 0, record="jobs")
+
+
+@pytest.mark.parametrize("contexts", ["shared", "per-tenant"])
+def test_two_hundred_tenants(contexts: str) -> None:
+    problem = build_problem(load_scenario("Toy", tenants=tenants(200), contexts=contexts, horizon_us=1e6))
+    ours, theirs = episode(problem), episode(problem, "reference")
+    assert ours.done
+    assert len(ours.timeline.jobs) == 200
+    assert np.array_equal(ours.timeline.jobs.exact, theirs.timeline.jobs.exact)
+
+
+def test_two_hundred_tenants_in_an_environment() -> None:
+    env = GpuSchedulingEnv("Toy", tenants=tenants(200), horizon_us=20_000.0)
+    rewards, _ = play(env, 300)
+    assert env.action_space.n == 1 + 200
+    assert np.isfinite(rewards).all()
+
+
+def test_a_burst_of_ten_thousand_jobs() -> None:
+    batch = tenants(1, arrivals={"kind": "backlog"}, jobs=10_000)
+    result = episode(build_problem(load_scenario("Toy", tenants=batch, horizon_us=1e8)))
+    assert result.done
+    assert len(result.timeline.jobs) == 10_000
+    # One stream, one job after the other: 100 us and 200 us of kernels each.
+    assert result.end_us == pytest.approx(10_000 * 300.0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_gpu_of_one_sm(device: str) -> None:
+    gpu = msgspec.structs.replace(load_gpu("toy-4sm"), sms=1, name="one")
+    result = episode(build_problem(TOY, gpu=gpu), device)
+    assert result.done
+    assert result.end_us == 1220.0
+
+
+def with_blocks(blocks: int, times: float) -> Workload:
+    """``toy_batch`` with larger grids that take so many times as long."""
+    workload = load_workload("toy_batch")
+    kernels = tuple(
+        msgspec.structs.replace(k, grid=(blocks, 1, 1), duration_us=times * k.duration_us) for k in workload.kernels
+    )
+    variants = tuple(
+        msgspec.structs.replace(
+            v, ops=tuple(msgspec.structs.replace(op, duration_us=times * op.duration_us) for op in v.ops)
+        )
+        for v in workload.variants
+    )
+    return msgspec.structs.replace(workload, kernels=kernels, variants=variants)
+
+
+def test_kernels_of_two_to_the_31_blocks() -> None:
+    alone = load_scenario("Toy", tenants=tenants(1), horizon_us=1e9)
+    result = episode(build_problem(alone, workloads={"toy_batch": with_blocks(2**31 - 1, 1e5)}))
+    assert result.done
+    # Block times are rounded to picoseconds.
+    assert result.end_us == pytest.approx(300.0 * 1e5, rel=1e-5)
+    with pytest.raises(InputError, match="would last less than a nanosecond"):
+        build_problem(alone, workloads={"toy_batch": with_blocks(2**31 - 1, 1.0)})
+
+
+# ---- processes and threads -------------------------------------------------------------------------
+
+
+def in_process(results: Any, env: Any) -> None:
+    """Play a new environment and one of the parent's, if it gave one."""
+    results.put([play(one)[0] for one in (GpuSchedulingEnv("Toy"), env) if one is not None])
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_environments_in_other_processes(method: str) -> None:
+    env = started()
+    expected = play(env)[0]
+    context = multiprocessing.get_context(method)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python's of forks beside threads, from 3.12 on.
+        results: Any = context.SimpleQueue()
+        process: Any = context.Process(target=in_process, args=(results, env if method == "fork" else None))
+        process.start()
+    got = results.get()
+    process.join()
+    assert process.exitcode == 0
+    assert got == [expected] * len(got) != []
+
+
+def test_a_vector_environment_goes_on_after_a_fork() -> None:
+    envs = GpuSchedulingVectorEnv("Toy", num_envs=8, threads=2)
+    envs.reset(seed=0)
+    expected = envs.step([0] * 8)[1].tolist()
+    context = multiprocessing.get_context("fork")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results: Any = context.SimpleQueue()
+        process: Any = context.Process(target=lambda: (envs.reset(seed=0), results.put(envs.step([0] * 8)[1].tolist())))
+        process.start()
+    assert results.get() == expected
+    process.join()
+    envs.reset(seed=0)
+    assert envs.step([0] * 8)[1].tolist() == expected
+    envs.close()
+
+
+def test_environments_in_threads() -> None:
+    expected = play(started())[0]
+    got: list[list[float]] = []
+    threads = [threading.Thread(target=lambda: got.extend(play(started())[0] for _ in range(5))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert got == [expected] * 20
