@@ -11,10 +11,13 @@ from gpusched_env.errors import InputError, did_you_mean
 if TYPE_CHECKING:
     from gpusched_env.experiments.papers.reproduction import Reproduction
 
+SHARED = ("reproduction", "verdicts")
+"""Modules of this folder that are no papers."""
+
 
 def paper_names() -> list[str]:
     """What can be reproduced, sorted; nothing is imported for it."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name != "reproduction")
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in SHARED)
 
 
 def find_paper(name: str) -> type[Reproduction]:

@@ -33,7 +33,8 @@ from gpusched_env.experiments.lib.recorded import (
     tenant,
     turnarounds_us,
 )
-from gpusched_env.experiments.papers.reproduction import Cell, Check, Reproduction, record, table_of
+from gpusched_env.experiments.papers.reproduction import Cell, Reproduction
+from gpusched_env.experiments.papers.verdicts import Check, record, table_of
 from gpusched_env.scenarios.problem import load_workload
 
 if TYPE_CHECKING:

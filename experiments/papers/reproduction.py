@@ -18,13 +18,12 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table, printed
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.workers import Progress, run_all
+from gpusched_env.experiments.papers.verdicts import Judged
 
 if TYPE_CHECKING:
     from typing import Self
 
     from gpusched_env.display.frame import DataFrame
-
-VERDICTS = {True: "holds", False: "off", None: "not scored"}
 
 
 class Cell(Protocol):
@@ -33,98 +32,6 @@ class Cell(Protocol):
     def run(self, device: str) -> Any:
         """Its figures, a dataclass; ``device`` simulates the kernels."""
         ...
-
-
-class Judged(Protocol):
-    """What is right or wrong."""
-
-    @property
-    def holds(self) -> bool | None:
-        """``None``: cannot be told."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """A simulated figure beside the recorded one."""
-
-    simulated: float
-    recorded: float
-    tolerance: float
-    """Largest relative error that holds."""
-
-    @property
-    def error(self) -> float:
-        """Relative, signed."""
-        return self.simulated / self.recorded - 1.0
-
-    @property
-    def holds(self) -> bool:
-        return abs(self.error) <= self.tolerance
-
-
-@dataclass(frozen=True)
-class Target:
-    """A published range and our figure."""
-
-    what: str
-    low: float
-    high: float
-    ours: float
-    slack: float = 0.0
-    """By how much it may lie outside."""
-    note: str = ""
-
-    @property
-    def difference(self) -> float:
-        """How far outside of the range our figure lies, signed; 0 inside."""
-        return self.ours - min(max(self.ours, self.low), self.high)
-
-    @property
-    def holds(self) -> bool:
-        return abs(self.difference) <= self.slack + 1e-12
-
-
-def record(item: Any) -> dict[str, Any]:
-    """Fields and properties of a dataclass by name: a row of JSON."""
-    kind = type(item)
-    properties = [name for name in dir(kind) if isinstance(getattr(kind, name), property)]
-    return {**asdict(item), **{name: getattr(item, name) for name in properties}}
-
-
-def table_of(title: str, rows: DataFrame | Sequence[Any], heads: str, cells: str, note: str = "") -> Table:
-    """A table of records.
-
-    Args:
-        title: of the table.
-        rows: a frame, or dataclasses. Of one that ``holds`` or not, ``{verdict}`` says so.
-        heads: with ``|`` between them.
-        cells: how those of a row are made of the record's fields, as in ``{name} | {speedup:.2f}``.
-        note: what stands between title and rows.
-    """
-    records = [record(row) for row in rows] if isinstance(rows, Sequence) else rows.reset_index().to_dict("records")
-    forms = [form.strip() for form in cells.split("|")]
-    shown = [
-        [form.format(verdict=VERDICTS[each["holds"]] if "holds" in each else "", **each) for form in forms]
-        for each in records
-    ]
-    return Table(title, [head.strip() for head in heads.split("|")], shown, note)
-
-
-def targets_table(title: str, targets: Sequence[Target]) -> Table:
-    """Published ranges beside our figures."""
-    rows = [
-        (
-            target.what,
-            f"{target.low:g} to {target.high:g}" if target.low else f"below {target.high:g}",
-            f"{target.ours:.3g}",
-            f"{target.difference:+.3g}" if target.difference else "inside",
-            VERDICTS[target.holds],
-            target.note,
-        )
-        for target in targets
-    ]
-    return Table(title, ("figure", "published", "ours", "difference", "verdict", "at"), rows)
 
 
 class Reproduction(ABC):

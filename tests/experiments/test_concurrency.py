@@ -10,8 +10,8 @@ import pytest
 
 from gpusched_env.experiments.lib.larger_batch import at_batch
 from gpusched_env.experiments.lib.recorded import measurements
-from gpusched_env.experiments.papers.concurrency import Compared, Paper, long_share
-from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, CLOSE, PAPERS, Finding
+from gpusched_env.experiments.papers.concurrency import Paper, long_share
+from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, CLOSE, PAPERS
 from gpusched_env.experiments.papers.concurrency.recorded import Side, cause_of, on_hardware
 from gpusched_env.experiments.papers.concurrency.runs import (
     ALONE,
@@ -25,6 +25,7 @@ from gpusched_env.experiments.papers.concurrency.runs import (
     all_cells,
     recorded_graphs,
 )
+from gpusched_env.experiments.papers.verdicts import Compared, Finding
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 

@@ -19,7 +19,8 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.commands import reproduce
 from gpusched_env.experiments.papers import find_paper, paper_names, recordings
 from gpusched_env.experiments.papers.recordings import Figure, TimeSliced
-from gpusched_env.experiments.papers.reproduction import Cell, Check, Reproduction, Target, table_of, targets_table
+from gpusched_env.experiments.papers.reproduction import Cell, Reproduction
+from gpusched_env.experiments.papers.verdicts import Check, Target, table_of, targets_table
 
 GOOD = Figure(group="alone", what="net", unit="us", simulated=102.0, recorded=100.0, tolerance=0.03)
 BAD = Figure(group="alone", what="other", unit="us", simulated=80.0, recorded=100.0, tolerance=0.15)

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpusched_env.display.table import NONE, Table
+from gpusched_env.display.table import Table
 from gpusched_env.experiments.papers import reproduction
-from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, PAPERS, SETTING, Finding, percent
+from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, PAPERS, SETTING, percent
 from gpusched_env.experiments.papers.concurrency.recorded import (
     LIMIT,
     Side,
@@ -34,7 +33,16 @@ from gpusched_env.experiments.papers.concurrency.runs import (
     all_cells,
     recorded_graphs,
 )
-from gpusched_env.experiments.papers.reproduction import Judged, Reproduction, record, table_of
+from gpusched_env.experiments.papers.reproduction import Reproduction
+from gpusched_env.experiments.papers.verdicts import (
+    Compared,
+    Finding,
+    Judged,
+    compared_table,
+    findings_table,
+    record,
+    table_of,
+)
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.hardware.timing import save_us
 from gpusched_env.workload.workload import OpKind
@@ -59,24 +67,6 @@ SM_STATE_BYTES = 448 * 1024
 """What the authors take one SM to hold: shared memory, registers, constants."""
 SM_SAVE_US = 37.0
 """Time to save it at the SM's share of the bandwidth, as printed; the arithmetic gives 39 to 40."""
-VERDICTS = {True: "holds", False: "contradicted", None: "not scored"}
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A published figure and ours."""
-
-    what: str
-    unit: str
-    published: float
-    ours: float | None
-    """``None``: nothing recorded that could stand in."""
-    note: str = ""
-
-    @property
-    def difference(self) -> float | None:
-        """Ours minus the published one."""
-        return None if self.ours is None else self.ours - self.published
 
 
 class Paper(Reproduction):
@@ -123,9 +113,14 @@ mechanism under which a task never completes anything has no figure (nan)."""
         return runs.set_index([*SETTING, "mechanism"])
 
     @functools.cached_property
+    def by_setting(self) -> dict[Any, DataFrame]:
+        """Outcomes by mechanism, in every setting."""
+        return {where: of.droplevel(SETTING) for where, of in self.outcomes.groupby(level=SETTING, sort=False)}
+
+    @functools.cached_property
     def findings(self) -> list[Finding]:
         """Every claim, judged."""
-        return [claim.judged(self.outcomes) for claim in CLAIMS]
+        return [claim.judged(self.by_setting, PAPERS) for claim in CLAIMS]
 
     @functools.cached_property
     def published(self) -> list[Compared]:
@@ -168,53 +163,18 @@ mechanism under which a task never completes anything has no figure (nan)."""
         }
 
     def tables(self) -> list[Table]:
-        return [
-            self._observations(),
-            self._published(),
-            hardware_table(),
-            sides_by_mode(self.sides),
-            sides_table(self.sides),
-        ]
+        return [*self._judged(), hardware_table(), sides_by_mode(self.sides), sides_table(self.sides)]
 
     def details(self) -> list[Table]:
-        return [self._mechanisms(*of) for of in self._by_setting()]
+        return [self._mechanisms(*of) for of in self.by_setting.items()]
 
     def printed(self) -> list[Table]:
-        mechanisms = [self._mechanisms(*of) for of in self._by_setting() if PAPERS[-1] in of[0]]
+        mechanisms = [self._mechanisms(*of) for of in self.by_setting.items() if PAPERS[-1] in of[0]]
         beyond = sides_table([side for side in self.sides if not side.holds], "Sides beyond the limit")
-        return [*mechanisms, self._observations(), self._published(), sides_by_mode(self.sides), beyond]
+        return [*mechanisms, *self._judged(), sides_by_mode(self.sides), beyond]
 
-    def _by_setting(self) -> list[tuple[tuple[str, str, str], DataFrame]]:
-        settings = self.outcomes.groupby(level=SETTING, sort=False)
-        return [(where, of.droplevel(SETTING)) for where, of in settings]
-
-    def _observations(self) -> Table:
-        rows = [
-            (
-                f.observation,
-                f.claim or NONE,
-                VERDICTS[f.holds],
-                f"{f.agree} of {f.settings}" if f.settings else NONE,
-                ". ".join(part for part in (f.evidence, f.note) if part),
-            )
-            for f in self.findings
-        ]
-        return Table("Observations", ("", "claim", "verdict", "settings", "figures"), rows)
-
-    def _published(self) -> Table:
-        rows = [
-            (
-                row.what,
-                f"{row.published:g} {row.unit}",
-                NONE if row.ours is None else f"{row.ours:.0f} {row.unit}",
-                NONE
-                if row.difference is None
-                else f"{row.difference:+.0f} {'points' if row.unit == '%' else row.unit}",
-                row.note,
-            )
-            for row in self.published
-        ]
-        return Table("Published figures", ("figure", "published", "simulated", "difference", "remark"), rows)
+    def _judged(self) -> list[Table]:
+        return [findings_table("Observations", self.findings), compared_table("Published figures", self.published)]
 
     def _mechanisms(self, where: tuple[str, str, str], found: DataFrame) -> Table:
         gpu, pair, arrivals = where

@@ -8,8 +8,9 @@ and counted in all others.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from gpusched_env.experiments.papers.verdicts import Claim
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -28,41 +29,6 @@ EQUAL, SLOWER = 0.005, 0.05
 Verdict = tuple[bool, str]
 Judge = Callable[["DataFrame"], Verdict]
 """Of a setting: its runs by mechanism, with ``slowdown``, ``training_speed`` and ``progress``, gives the verdict."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A claim with its evidence."""
-
-    observation: str
-    claim: str
-    holds: bool | None
-    """In the paper's own setting; ``None``: not scored."""
-    evidence: str
-    agree: int
-    """Settings in which it holds, of ``settings``."""
-    settings: int
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What an observation says, and how it is judged."""
-
-    observation: str
-    text: str
-    judge: Judge | None
-    """``None``: not scored, for the reason in ``note``."""
-    note: str = ""
-
-    def judged(self, outcomes: DataFrame) -> Finding:
-        """In every setting of ``outcomes``, whose index is setting and mechanism."""
-        if self.judge is None:
-            return Finding(self.observation, self.text, None, "", 0, 0, self.note)
-        found = {where: self.judge(of.droplevel(SETTING)) for where, of in outcomes.groupby(level=SETTING)}
-        holds, evidence = found[PAPERS]
-        agree = sum(bool(held) for held, _ in found.values())
-        return Finding(self.observation, self.text, bool(holds), evidence, agree, len(found), self.note)
 
 
 def percent(ratio: float) -> str:
@@ -169,7 +135,7 @@ BEARABLE = "All blocks on the SMs that a kernel lacks are saved; back-to-back re
 COPIES = "the recorded requests copy no more than their answers, and copy engines are not sliced in the simulator"
 DEVIATION, SPEED = "deviation over mean: ", "training speed: "
 ORDER = (SLICING, MPS, PRIORITY)
-CLAIMS = (
+CLAIMS: tuple[Claim[DataFrame], ...] = (
     Claim("O1", "Priority streams: running blocks are not preempted, requests wait for them", _waits),
     Claim(
         "O1",

@@ -10,7 +10,7 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.recorded import measurements
 from gpusched_env.experiments.papers.concurrency.runs import Graphs
-from gpusched_env.experiments.papers.reproduction import Check, table_of
+from gpusched_env.experiments.papers.verdicts import Check, table_of
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame

@@ -21,22 +21,18 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, recorded_turns
 from gpusched_env.experiments.papers import reproduction
-from gpusched_env.experiments.papers.fikit import runs
-from gpusched_env.experiments.papers.fikit.pairs import (
-    ANSWER_WAITS,
-    DENSE_GAP_SHARE,
+from gpusched_env.experiments.papers.fikit import effects, runs
+from gpusched_env.experiments.papers.fikit.effects import (
     FEATURES,
     MOST_ABOVE,
     SPEEDUP,
     distribution,
     distributions,
     drivers,
-    effects,
-    facts,
-    outsiders,
 )
 from gpusched_env.experiments.papers.fikit.runs import ALONE, DEFAULT, FIKIT, GPU, Cell, Sliced, Turns
-from gpusched_env.experiments.papers.reproduction import Reproduction, Target, record, table_of, targets_table
+from gpusched_env.experiments.papers.reproduction import Reproduction
+from gpusched_env.experiments.papers.verdicts import Target, record, table_of, targets_table
 from gpusched_env.hardware.specs import load_gpu
 
 if TYPE_CHECKING:
@@ -50,17 +46,40 @@ RANGE_SLACK = 0.1
 """How far our pairs, which are not the paper's, may exceed its ranges: 10 % of a speed-up, 0.1 of the ratio."""
 DEFAULT_COST_US = float(default_options("fikit")["interception_us"])
 MATRIX = "Speed-up of every pair"
-OF_NETWORKS = (
+NETWORKS = (
+    "network | alone ms | kernels | waits | per ms | gaps | overhead | measuring",
+    "{high} | {alone_ms:.2f} | {kernels} | {waits} | {waits_per_ms:.2f} | {gap_share:.0%} | {overhead:.2%}"
+    " | {measuring:.2f}",
     "*Waits*: synchronisations a job. *Gaps*: share of the time without a kernel. *Overhead*: of interception. "
-    "*Measuring*: completion time with one kernel at a time over that alone."
+    "*Measuring*: completion time with one kernel at a time over that alone.",
 )
-OF_LOSSES = (
+"""Of a table: heads, cells, note; as those that follow."""
+SPEEDUPS = (
+    f"GPU | | pairs | least | quarter | median | 3 quarters | most | > {MOST_ABOVE} | in range | FIKIT / alone",
+    "{gpu} | {what} | {pairs} | {smallest:.2f} | {quartile:.2f} | {median:.2f} | {upper_quartile:.2f}"
+    " | {largest:.2f} | {above:.0%} | {inside:.0%} | {slowest:.3f}",
+)
+SLICED = (
+    f"slice ms | | pairs | least | median | most | > {MOST_ABOVE} | in range",
+    "{slice_ms:g} | {what} | {pairs} | {smallest:.2f} | {median:.2f} | {largest:.2f} | {above:.0%} | {inside:.0%}",
+)
+OUTSIDE = ("high | low | speed-up | why", "{high} | {low} | {speedup:.2f} | {reason}")
+LOSSES = (
+    "FIKIT knows | high: time | low: work in gaps",
+    "{case} | {high:.3f} | {low:.2f}",
     "Relative to right profiles; services without a pause on the GPU of the recordings, under MPS. "
-    "*Never measured*: neither duration nor gap is known, as for a kernel seen first when sharing."
+    "*Never measured*: neither duration nor gap is known, as for a kernel seen first when sharing.",
 )
-OF_THRESHOLDS = (
+THRESHOLDS = (
+    "threshold us | MPS: high / alone | low in gaps | processes: high / alone | low in gaps",
+    "{epsilon_us:g} | {high[0]:.3f} | {low[0]:.1%} | {high[1]:.3f} | {low[1]:.1%}",
     "Services without a pause on the GPU of the recordings, under MPS and as processes. Between processes, "
-    "filling a gap costs a context switch there and back."
+    "filling a gap costs a context switch there and back.",
+)
+TURNS = (
+    "pair | simulated | recorded | error | simulated | recorded | error",
+    "{networks[0]} and {networks[1]} | {simulated[0]:.2f} | {recorded[0]:.2f} | {errors[0]:+.0%}"
+    " | {simulated[1]:.2f} | {recorded[1]:.2f} | {errors[1]:+.0%}",
 )
 
 
@@ -91,7 +110,7 @@ class Paper(Reproduction):
         """
         own = self.to_frame(Cell)
         own = own[own.low.isna()].set_index(["gpu", "high", "mode"]).high_us.unstack(sort=False)
-        made = frame([facts(Cell(gpu, name, None, ALONE)) for gpu, name in own.index]).set_index(own.index)
+        made = frame([effects.facts(Cell(gpu, name, None, ALONE)) for gpu, name in own.index]).set_index(own.index)
         made["alone_us"] = own[ALONE]
         made["gap_share"] = 1.0 - made.busy_us / own[ALONE]
         made["waits_per_ms"], made["kernels_per_ms"] = 1e3 * made.waits / own[ALONE], 1e3 * made.kernels / own[ALONE]
@@ -117,7 +136,9 @@ class Paper(Reproduction):
         found = found.reset_index().assign(speedup=(found[DEFAULT] / found[FIKIT]).to_numpy())
         for side in ("high", "low"):
             found = found.join(self.networks[[*FEATURES]].add_prefix(f"{side}_"), on=["gpu", side])
-        found["as_in_the_paper"] = (found.high_waits > ANSWER_WAITS) & (found.low_gap_share < DENSE_GAP_SHARE)
+        found["as_in_the_paper"] = (found.high_waits > effects.ANSWER_WAITS) & (
+            found.low_gap_share < effects.DENSE_GAP_SHARE
+        )
         return found
 
     @functools.cached_property
@@ -206,7 +227,7 @@ class Paper(Reproduction):
         overheads = {gpu: {f"{us:g}": value for us, value in of.items()} for gpu, of in self.overheads().items()}
         return {
             "targets": [record(target) for target in self.checks()],
-            "gpus": {gpu: effects(pairs) for gpu, pairs in self.by_gpu.items()},
+            "gpus": {gpu: effects.as_data(pairs) for gpu, pairs in self.by_gpu.items()},
             "by_slice_us": {us: of[["high", "low", "speedup"]].to_dict("records") for us, of in slices.items()},
             "wrong_profiles": self.losses().to_dict("records"),
             "largest_overhead_by_cost_us": overheads,
@@ -216,27 +237,34 @@ class Paper(Reproduction):
         }
 
     def tables(self) -> list[Table]:
-        networks = [table(gpu) for gpu in self.by_gpu for table in (self._networks, self._matrix)]
-        shown = [self._headline(), self._distribution(), self._modes(), self._drivers(), self._slices(), *networks]
-        return [*shown, self._outside(), self._losses(), self._thresholds(), self._interception(), self._sliced()]
-
-    def printed(self) -> list[Table]:
-        return [table for table in reversed(self.tables()) if not table.title.startswith(MATRIX)]
-
-    def _headline(self) -> Table:
-        return targets_table(f"Headline figures, {GPU}", self.checks())
-
-    def _distribution(self) -> Table:
-        rows = [
+        here, slices = self.by_gpu[GPU], self.by_slice().items()
+        speedups = [
             {"gpu": gpu, "slowest": (some[FIKIT] / some.high_alone_us).max(), **summary}
             for gpu, pairs in self.by_gpu.items()
             for some, summary in distributions(pairs)
         ]
-        heads = "GPU | | pairs | least | quarter | median | 3 quarters | most"
-        heads += f" | > {MOST_ABOVE} | in range | FIKIT / alone"
-        cells = "{gpu} | {what} | {pairs} | {smallest:.2f} | {quartile:.2f} | {median:.2f} | {upper_quartile:.2f}"
-        cells += " | {largest:.2f} | {above:.0%} | {inside:.0%} | {slowest:.3f}"
-        return table_of("High-priority speed-up", frame(rows), heads, cells)
+        by_slice = [{"slice_ms": us / 1e3, **summary} for us, of in slices for _, summary in distributions(of)]
+        errors = [abs(error) for pair in self.sliced for error in pair.errors] or [0.0]
+        held = (
+            f"Relative errors: median {np.median(errors):.0%}, largest {max(errors):.0%}. Recorded on an H100 with a "
+            "slower host, to which host times were scaled (see data/README.md)."
+        )
+        return [
+            targets_table(f"Headline figures, {GPU}", self.checks()),
+            table_of("High-priority speed-up", frame(speedups), *SPEEDUPS),
+            self._modes(),
+            self._drivers(),
+            table_of("Time slice", frame(by_slice), *SLICED),
+            *(table(gpu) for gpu in self.by_gpu for table in (self._networks, self._matrix)),
+            table_of(f"Pairs outside the published range, {GPU}", effects.outsiders(here), *OUTSIDE),
+            table_of("Wrong profiles", self.losses(), *LOSSES),
+            table_of("Threshold of gaps that are filled", self.thresholds(), *THRESHOLDS),
+            self._interception(),
+            table_of("Time slicing: slowdown of the first and of the second network", self.sliced, *TURNS, note=held),
+        ]
+
+    def printed(self) -> list[Table]:
+        return [table for table in reversed(self.tables()) if not table.title.startswith(MATRIX)]
 
     def _modes(self) -> Table:
         """What else was run: the median over all pairs."""
@@ -268,20 +296,9 @@ class Paper(Reproduction):
         rows = np.hstack([names, *shown]).tolist()
         return Table("What the speed-up goes with (rank correlation)", heads, rows)
 
-    def _slices(self) -> Table:
-        rows = [
-            {"slice_ms": us / 1e3, **summary} for us, of in self.by_slice().items() for _, summary in distributions(of)
-        ]
-        heads = f"slice ms | | pairs | least | median | most | > {MOST_ABOVE} | in range"
-        cells = "{slice_ms:g} | {what} | {pairs} | {smallest:.2f} | {median:.2f} | {largest:.2f} | {above:.0%}"
-        return table_of("Time slice", frame(rows), heads, cells + " | {inside:.0%}")
-
     def _networks(self, gpu: str) -> Table:
         shown = self.networks.loc[gpu].rename(columns={DEFAULT_COST_US: "overhead"}).rename(columns=str)
-        heads = "network | alone ms | kernels | waits | per ms | gaps | overhead | measuring"
-        cells = "{high} | {alone_ms:.2f} | {kernels} | {waits} | {waits_per_ms:.2f} | {gap_share:.0%} | {overhead:.2%}"
-        shown = shown.assign(alone_ms=shown.alone_us / 1e3)
-        return table_of(f"Networks alone, {gpu}", shown, heads, cells + " | {measuring:.2f}", OF_NETWORKS)
+        return table_of(f"Networks alone, {gpu}", shown.assign(alone_ms=shown.alone_us / 1e3), *NETWORKS)
 
     def _matrix(self, gpu: str) -> Table:
         """Every speed-up: a row a high-priority network."""
@@ -290,36 +307,7 @@ class Paper(Reproduction):
         rows = [(high, *(NONE if v != v else f"{v:.2f}" for v in found.loc[high])) for high in names]
         return Table(f"{MATRIX}, {gpu}", ("high \\ low", *names), rows)
 
-    def _outside(self) -> Table:
-        cells = "{high} | {low} | {speedup:.2f} | {reason}"
-        title = f"Pairs outside the published range, {GPU}"
-        return table_of(title, outsiders(self.by_gpu[GPU]), "high | low | speed-up | why", cells)
-
-    def _losses(self) -> Table:
-        heads, cells = "FIKIT knows | high: time | low: work in gaps", "{case} | {high:.3f} | {low:.2f}"
-        return table_of("Wrong profiles", self.losses(), heads, cells, OF_LOSSES)
-
-    def _thresholds(self) -> Table:
-        heads = "threshold us | MPS: high / alone | low in gaps | processes: high / alone | low in gaps"
-        cells = "{epsilon_us:g} | {high[0]:.3f} | {low[0]:.1%} | {high[1]:.3f} | {low[1]:.1%}"
-        return table_of("Threshold of gaps that are filled", self.thresholds(), heads, cells, OF_THRESHOLDS)
-
     def _interception(self) -> Table:
         found = self.overheads()
         rows = [(f"{cost_us:g}", *(f"{overhead:.2%}" for overhead in found.loc[cost_us])) for cost_us in found.index]
         return Table("Interception: largest overhead of a service alone", ("us a launch", *found), rows)
-
-    def _sliced(self) -> Table:
-        """Default sharing as measured on an H100."""
-        rows = []
-        for pair in self.sliced:
-            sides = zip(pair.simulated, pair.recorded, pair.errors, strict=True)
-            cells = (text for ours, theirs, off in sides for text in (f"{ours:.2f}", f"{theirs:.2f}", f"{off:+.0%}"))
-            rows.append((" and ".join(pair.networks), *cells))
-        errors = [abs(error) for pair in self.sliced for error in pair.errors] or [0.0]
-        note = (
-            f"Relative errors: median {np.median(errors):.0%}, largest {max(errors):.0%}. Recorded on an H100 with a "
-            "slower host, to which host times were scaled (see data/README.md)."
-        )
-        title = "Time slicing: slowdown of the first and of the second network"
-        return Table(title, ("pair", *("simulated", "recorded", "error") * 2), rows, note)

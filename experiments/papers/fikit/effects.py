@@ -31,6 +31,11 @@ FEATURES = {
 """What a speed-up may depend on, of either service."""
 
 
+def as_in_the_paper(pairs: DataFrame) -> Any:
+    """The premise of filling gaps: the one service waits for the GPU in mid-network, the other keeps it busy."""
+    return (pairs.high_waits > ANSWER_WAITS) & (pairs.low_gap_share < DENSE_GAP_SHARE)
+
+
 def distribution(pairs: DataFrame) -> dict[str, Any]:
     """Summary of speed-ups: quartiles, shares above :data:`MOST_ABOVE` and within :data:`SPEEDUP`."""
     names = ("smallest", "quartile", "median", "upper_quartile", "largest")
@@ -45,8 +50,8 @@ def distributions(pairs: DataFrame) -> list[tuple[DataFrame, dict[str, Any]]]:
     return [(some, {"what": what, **distribution(some)}) for what, some in kinds.items() if len(some)]
 
 
-def effects(pairs: DataFrame) -> dict[str, Any]:
-    """All of it as data."""
+def as_data(pairs: DataFrame) -> dict[str, Any]:
+    """What is said of the pairs on a GPU, for JSON."""
     slowdowns = pairs.assign(slowdown_under_fikit=pairs[FIKIT] / pairs.high_alone_us)
     return {
         "distribution": distribution(pairs),

@@ -1,0 +1,186 @@
+"""What is right or wrong in a reproduction: figures beside recorded or published ones, and claims of a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from gpusched_env.display.table import NONE, Table
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
+
+T = TypeVar("T")
+VERDICTS = {True: "holds", False: "off", None: "not scored"}
+OF_CLAIMS = {**VERDICTS, False: "contradicted"}
+
+
+class Judged(Protocol):
+    """What is right or wrong."""
+
+    @property
+    def holds(self) -> bool | None:
+        """``None``: cannot be told."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A simulated figure beside the recorded one."""
+
+    simulated: float
+    recorded: float
+    tolerance: float
+    """Largest relative error that holds."""
+
+    @property
+    def error(self) -> float:
+        """Relative, signed."""
+        return self.simulated / self.recorded - 1.0
+
+    @property
+    def holds(self) -> bool:
+        return abs(self.error) <= self.tolerance
+
+
+@dataclass(frozen=True)
+class Target:
+    """A published range and our figure."""
+
+    what: str
+    low: float
+    high: float
+    ours: float
+    slack: float = 0.0
+    """By how much it may lie outside."""
+    note: str = ""
+
+    @property
+    def difference(self) -> float:
+        """How far outside of the range our figure lies, signed; 0 inside."""
+        return self.ours - min(max(self.ours, self.low), self.high)
+
+    @property
+    def holds(self) -> bool:
+        return abs(self.difference) <= self.slack + 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A published figure and ours."""
+
+    what: str
+    unit: str
+    published: float
+    ours: float | None
+    """``None``: nothing that could stand in."""
+    note: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the published one."""
+        return None if self.ours is None else self.ours - self.published
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A claim with its evidence."""
+
+    observation: str
+    claim: str
+    holds: bool | None
+    """In the paper's own setting; ``None``: not scored."""
+    evidence: str
+    agree: int
+    """Settings in which it holds, of ``settings``."""
+    settings: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(Generic[T]):
+    """What a paper says of a setting, and how it is judged there."""
+
+    observation: str
+    text: str
+    judge: Callable[[T], tuple[bool, str]] | None
+    """Of what was found in a setting: the verdict, and its evidence. ``None``: not scored, as ``note`` explains."""
+    note: str = ""
+
+    def judged(self, found: Mapping[Any, T], own: Any) -> Finding:
+        """In every setting of ``found``; what holds in the paper's ``own`` decides."""
+        if self.judge is None:
+            return Finding(self.observation, self.text, None, "", 0, 0, self.note)
+        verdicts = {setting: self.judge(of) for setting, of in found.items()}
+        holds, evidence = verdicts[own]
+        agree = sum(bool(held) for held, _ in verdicts.values())
+        return Finding(self.observation, self.text, bool(holds), evidence, agree, len(verdicts), self.note)
+
+
+def record(item: Any) -> dict[str, Any]:
+    """Fields and properties of a dataclass by name: a row of JSON."""
+    kind = type(item)
+    properties = [name for name in dir(kind) if isinstance(getattr(kind, name), property)]
+    return {**asdict(item), **{name: getattr(item, name) for name in properties}}
+
+
+def table_of(title: str, rows: DataFrame | Sequence[Any], heads: str, cells: str, note: str = "") -> Table:
+    """A table of records.
+
+    Args:
+        title: of the table.
+        rows: a frame, or dataclasses. Of one that ``holds`` or not, ``{verdict}`` says so.
+        heads: with ``|`` between them.
+        cells: how those of a row are made of the record's fields, as in ``{name} | {speedup:.2f}``.
+        note: what stands between title and rows.
+    """
+    records = [record(row) for row in rows] if isinstance(rows, Sequence) else rows.reset_index().to_dict("records")
+    forms = [form.strip() for form in cells.split("|")]
+    shown = [
+        [form.format(verdict=VERDICTS[each["holds"]] if "holds" in each else "", **each) for form in forms]
+        for each in records
+    ]
+    return Table(title, [head.strip() for head in heads.split("|")], shown, note)
+
+
+def targets_table(title: str, targets: Sequence[Target]) -> Table:
+    """Published ranges beside our figures."""
+    rows = [
+        (
+            target.what,
+            f"{target.low:g} to {target.high:g}" if target.low else f"below {target.high:g}",
+            f"{target.ours:.3g}",
+            f"{target.difference:+.3g}" if target.difference else "inside",
+            VERDICTS[target.holds],
+            target.note,
+        )
+        for target in targets
+    ]
+    return Table(title, ("figure", "published", "ours", "difference", "verdict", "at"), rows)
+
+
+def compared_table(title: str, rows: Sequence[Compared]) -> Table:
+    """Published figures beside ours."""
+    cells = []
+    for row in rows:
+        ours = NONE if row.ours is None else f"{row.ours:.0f} {row.unit}"
+        unit = "points" if row.unit == "%" else row.unit
+        difference = NONE if row.difference is None else f"{row.difference:+.0f} {unit}"
+        cells.append((row.what, f"{row.published:g} {row.unit}", ours, difference, row.note))
+    return Table(title, ("figure", "published", "simulated", "difference", "remark"), cells)
+
+
+def findings_table(title: str, findings: Sequence[Finding]) -> Table:
+    """Claims with verdict and evidence."""
+    rows = [
+        (
+            f.observation,
+            f.claim or NONE,
+            OF_CLAIMS[f.holds],
+            f"{f.agree} of {f.settings}" if f.settings else NONE,
+            ". ".join(part for part in (f.evidence, f.note) if part),
+        )
+        for f in findings
+    ]
+    return Table(title, ("", "claim", "verdict", "settings", "figures"), rows)
