@@ -251,11 +251,11 @@ def test_a_network_alone_is_simulated_once(folder: Path, monkeypatch: pytest.Mon
 
     played: list[list[str]] = []
 
-    def turnarounds(networks: list[str], gpu: str, scheduler: str) -> list[float]:
+    def turnarounds(networks: list[str], mode: str, gpu: str) -> list[float]:
         played.append(networks)
         return [10.0] if len(networks) == 1 else [20.0, 30.0]
 
-    monkeypatch.setattr(run, "networks_us", turnarounds)
+    monkeypatch.setattr(run, "graph_turnarounds_us", turnarounds)
     row = {"what": "pair", "mode": "streams", "fg": "alexnet_infer_b1", "bg": "alexnet_infer_b1"}
     row |= {"fg_p50_us": 40.0, "fg_solo_us": 20.0, "bg_p50_us": 20.0, "bg_solo_us": 10.0}
     write(folder, "model_pairs", [row, row | {"mode": "priority"}])
