@@ -1,0 +1,187 @@
+"""The command line on bad days: killed, without room, without a home, in a narrow or an old-fashioned terminal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gpusched_env
+from gpusched_env.experiments.ranking.result import read_ranking
+
+PROGRAM = [sys.executable, "-c", "from gpusched_env.experiments.cli import main; main()"]
+COMPARE = ["compare", "Toy", "--schedulers", "sjf,fifo", "--seeds", "2", "--workers", "1"]
+RANK = ["rank", "Toy", "--schedulers", "sjf,fifo,random", "--seeds", "40", "--workers", "1"]
+FILES = {"jobs.parquet", "kernels.parquet", "report.html", "result.json"}
+
+
+def environment(**more: str | None) -> dict[str, str]:
+    """That of this process with the package on its path; ``None`` removes a variable."""
+    found = {**os.environ, "PYTHONPATH": str(Path(gpusched_env.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    for name, value in more.items():
+        if value is None:
+            found.pop(name, None)
+        else:
+            found[name] = value
+    return found
+
+
+def gpusched(*arguments: str, cwd: Path, before: str = "", after: str = "", **env: str | None) -> tuple[int, str, str]:
+    """Exit status, output and errors of a command; ``before`` and ``after`` are shell text around it."""
+    line = f'{before} "$@" {after}'
+    done = subprocess.run(
+        ["bash", "-c", line, "bash", *PROGRAM, *arguments],
+        cwd=cwd, env=environment(**env), capture_output=True, text=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def errors(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("error:")]
+
+
+def kill_when(seen: Callable[[], bool], *arguments: str, cwd: Path) -> None:
+    """Start a command and kill it, with its workers, once ``seen`` is true."""
+    process = subprocess.Popen([*PROGRAM, *arguments], cwd=cwd, env=environment(), start_new_session=True)
+    while not seen():
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_a_killed_comparison_leaves_nothing_for_ever(tmp_path: Path) -> None:
+    out = tmp_path / "results" / "toy"
+
+    def staged() -> bool:
+        return any(out.parent.glob(".toy.*.partial"))
+
+    kill_when(staged, *COMPARE, "--out", str(out), cwd=tmp_path)
+    assert staged()
+    assert not out.exists()
+    assert gpusched(*COMPARE, "--out", str(out), cwd=tmp_path)[0] == 0
+    assert {file.name for file in out.iterdir()} == FILES
+    assert not staged(), "what a dead process left is removed"
+
+
+def test_a_killed_ranking_goes_on_to_the_same_result(tmp_path: Path) -> None:
+    def begun() -> bool:
+        return (tmp_path / "killed.json").exists()
+
+    kill_when(begun, *RANK, "--json", "killed.json", cwd=tmp_path)
+    assert not read_ranking(tmp_path / "killed.json").complete
+    assert gpusched(*RANK, "--json", "killed.json", "--resume", cwd=tmp_path)[0] == 0
+    assert gpusched(*RANK, "--json", "whole.json", cwd=tmp_path)[0] == 0
+    killed, whole = (read_ranking(tmp_path / f"{name}.json") for name in ("killed", "whole"))
+    assert killed.episodes == whole.episodes
+    assert not list(tmp_path.glob(".*.partial"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "target"),
+    [((*COMPARE, "--out", "out"), "out"), ((*RANK[:-4], "--seeds", "3", "--json", "ranking.json"), "ranking.json")],
+)
+def test_a_full_disk_is_one_line_and_leaves_nothing(arguments: tuple[str, ...], target: str, tmp_path: Path) -> None:
+    # No file may become larger than a KiB.
+    status, _, text = gpusched(*arguments, cwd=tmp_path, before="ulimit -f 1;")
+    assert status == 2
+    (line,) = errors(text)
+    assert target in line
+    assert "File too large" in line
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", ["/proc/results", "/dev/null/results"])
+def test_a_place_that_cannot_be_written_is_found_before_anything_runs(place: str, tmp_path: Path) -> None:
+    status, output, text = gpusched(*COMPARE, "--out", place, cwd=tmp_path)
+    assert status == 2
+    assert place in errors(text)[0]
+    assert "cannot be written" in errors(text)[0]
+    assert not output
+
+
+@pytest.mark.parametrize("arguments", [("schedulers",), ("compare", "--help"), tuple(COMPARE)])
+def test_a_reader_that_hangs_up_is_no_error(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    _, _, text = gpusched(*arguments, cwd=tmp_path, after="| true")
+    assert "Broken pipe" not in text
+    assert "Exception" not in text
+
+
+@pytest.mark.parametrize(
+    "env",
+    [{"HOME": None}, {"HOME": "/nonexistent"}, {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"}, {"COLUMNS": "20"}],
+    ids=str,
+)
+def test_without_a_home_in_an_old_or_a_narrow_terminal(env: dict[str, str | None], tmp_path: Path) -> None:
+    status, output, text = gpusched(*COMPARE, "--out", "out", cwd=tmp_path, **env)
+    assert status == 0, text
+    assert "sjf" in output
+    assert {file.name for file in (tmp_path / "out").iterdir()} == FILES
+
+
+def test_paths_with_spaces_and_signs(tmp_path: Path) -> None:
+    folder = tmp_path / "größe & co 日本"
+    folder.mkdir()
+    (folder / "mine é.yaml").write_text(
+        "name: Mine\ngpu: toy-4sm\nhorizon_us: 2000\nreward: {turnaround: 1}\n"
+        "tenants:\n  - {name: 'ten ant', workload: toy_batch, arrivals: {kind: closed-loop}, jobs: 2}\n"
+    )
+    (folder / "own one.py").write_text(
+        "from gpusched_env.baselines.fifo import Fifo\n\n\nclass Mine(Fifo):\n    '''Of a file.'''\n"
+    )
+    arguments = [
+        "compare",
+        "mine é.yaml",
+        "--schedulers",
+        "fifo,own one.py:Mine",
+        "--seeds",
+        "2",
+        "--out",
+        "resul täte",
+    ]
+    status, _, text = gpusched(*arguments, "--traces", cwd=folder)
+    assert status == 0, text
+    written = {file.name for file in (folder / "resul täte").iterdir()}
+    assert written == {*FILES, "fifo.perfetto-trace", "own-one.py-Mine.perfetto-trace"}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["", "(", "mps(", "mps)", "mps(share)", "mps(share=)", "mps(=5)", "mps(share=x)", "mps(share=5,share=6)", ":", "a:",
+     ":B", "no.py:Such", "learned:", "learned:nothing.npz", "learned:/", "../..:X", "mps(share=1e999)", "\x00:\x00", "ℳ"],
+)  # fmt: skip
+def test_wrong_schedulers_are_one_line(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpusched_env.errors import InputError
+    from gpusched_env.experiments.compare import compare
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as caught:
+        compare("Toy", [spec], seeds=1, workers=1)
+    assert len(str(caught.value)) < 2_000
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "other", "empty", "text"])
+def test_damaged_result_files_are_not_continued(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "ranking.json"
+    assert gpusched(*RANK[:-4], "--seeds", "2", "--json", str(path), cwd=tmp_path)[0] == 0
+    whole = path.read_bytes()
+    damaged = {
+        "truncated": whole[: len(whole) // 2],
+        "flipped": whole.replace(b'"cost":', b'"cost":"', 1),
+        "other": b'{"schema":"gpusched-curves/1"}',
+        "empty": b"",
+        "text": b"\xff\xfe\x00ranking",
+    }[damage]
+    path.write_bytes(damaged)
+    status, _, text = gpusched(*RANK[:-4], "--seeds", "3", "--json", str(path), "--resume", cwd=tmp_path)
+    assert status == 2
+    assert "ranking.json" in errors(text)[0]
+    assert path.read_bytes() == damaged, "it stays as it was"
