@@ -68,15 +68,18 @@ def compare(
     scenario: str | Path | Scenario,
     schedulers: Sequence[SchedulerSource] | Mapping[str, SchedulerSource] | None = None,
     seeds: int | Sequence[int] = 5,
+    *,
+    gpu: str | Path | None = None,
     **options: Any,
 ) -> Comparison:
     """Run every scheduler on every seed: :func:`gpusched_env.experiments.compare.compare` says what it takes.
 
-    Without ``schedulers``: all registered ones, and the agent that is shipped for the scenario.
+    Without ``schedulers``: all registered ones, and the agent that is shipped for the scenario. ``gpu``: another one
+    than the scenario's.
     """
     from gpusched_env.experiments.compare import compare
 
-    return compare(scenario, schedulers, seeds, **options)
+    return compare(_scenario(scenario, {} if gpu is None else {"gpu": str(gpu)}), schedulers, seeds, **options)
 
 
 def evaluate(

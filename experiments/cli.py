@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from typing import Annotated
 
@@ -26,6 +28,7 @@ from gpusched_env.experiments.commands import (
 EXIT_INPUT = 2
 EXIT_DEADLOCK = 3
 EXIT_INTERRUPTED = 130
+EXIT_PIPE = 141
 
 app = typer.Typer(
     help="Schedule kernels on a shared GPU: compare schedulers, look at what ran where.",
@@ -71,8 +74,16 @@ def _root(
 
 def main() -> None:
     """Run the command line; exit status 2 for wrong input, 3 for a deadlock, 130 after an interrupt."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that knows no ± gets a question mark.
+            stream.reconfigure(errors="replace")
     try:
         app()
+    except BrokenPipeError:
+        # Whoever read the output has enough; what is still to be flushed must not complain either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_PIPE)
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)

@@ -186,7 +186,7 @@ def _load(reference: str) -> Any:
     else:
         try:
             module = importlib.import_module(place)
-        except ImportError as error:
+        except (ImportError, TypeError, ValueError) as error:
             raise InputError(f"{reference!r}: cannot import {place!r} ({error})") from error
     if not hasattr(module, name):
         public = [n for n in vars(module) if not n.startswith("_")]
