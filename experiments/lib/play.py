@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from pathlib import Path
 
@@ -54,9 +55,14 @@ def play(
 
 
 def _foreign_line(error: Exception) -> str | None:
-    """The last line outside of this package that an error came through; ``None`` if there is none."""
+    """The last line of the user's that an error came through; ``None``: there is none but this package's and libraries'."""
     home = str(Path(gpusched_env.__file__).resolve().parent)
-    folders = [home, *(str(Path(home, name).resolve()) for name in ("agents", "baselines", "experiments"))]
+    folders = [
+        home,
+        sys.prefix,
+        sys.base_prefix,
+        *(str(Path(home, name).resolve()) for name in ("agents", "baselines", "experiments")),
+    ]
     frames = traceback.extract_tb(error.__traceback__)
     mine = [f for f in frames if not any(str(Path(f.filename).resolve()).startswith(folder) for folder in folders)]
     return f"{Path(mine[-1].filename).name}, line {mine[-1].lineno}, in {mine[-1].name}" if mine else None

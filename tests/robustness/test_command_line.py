@@ -157,7 +157,8 @@ def test_paths_with_spaces_and_signs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "spec",
     ["", "(", "mps(", "mps)", "mps(share)", "mps(share=)", "mps(=5)", "mps(share=x)", "mps(share=5,share=6)", ":", "a:",
-     ":B", "no.py:Such", "learned:", "learned:nothing.npz", "learned:/", "../..:X", "mps(share=1e999)", "\x00:\x00", "ü"],
+     ":B", "no.py:Such", "learned:", "learned:nothing.npz", "learned:/", "../..:X", "mps(share=1e999)", "\x00:\x00",
+     "ü"],
 )  # fmt: skip
 def test_wrong_schedulers_are_one_line(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from gpusched_env.errors import InputError
