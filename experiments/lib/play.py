@@ -55,7 +55,7 @@ def play(
 
 
 def _foreign_line(error: Exception) -> str | None:
-    """The last line of the user's that an error came through; ``None``: there is none but this package's and libraries'."""
+    """The last line of the user's own that an error came through; ``None`` if there is none."""
     home = str(Path(gpusched_env.__file__).resolve().parent)
     folders = [
         home,
