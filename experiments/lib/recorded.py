@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -70,8 +71,9 @@ def situation(
         workloads: that tenants may name besides the shipped ones.
         fields: further ones of the scenario.
     """
-    given = {"name": "situation", "gpu": gpu, "tenants": list(tenants), "horizon_us": horizon_us, **fields}
-    return build_problem(make_scenario(given), workloads=workloads)
+    scenario = make_scenario({"name": "situation", "gpu": gpu, "tenants": list(tenants), "horizon_us": 1.0, **fields})
+    # Files must name a finite horizon, devices need none.
+    return build_problem(msgspec.structs.replace(scenario, horizon_us=horizon_us), workloads=workloads)
 
 
 def turnarounds_us(episode: Episode, skip: int = 0) -> list[NDArray[np.float64]]:
