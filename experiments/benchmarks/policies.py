@@ -5,6 +5,7 @@ Weights are random; what a decision costs does not depend on them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from gpusched_env.agents.learned import LearnedScheduler
@@ -18,16 +19,20 @@ from gpusched_env.scheduling.session import begin
 from gpusched_env.scheduling.view import LazyView, View
 
 Kind = Literal["slots", "rule"]
+KINDS: tuple[Kind, ...] = ("slots", "rule")
 
 
-def network_decisions(kind: Kind, scenario: str, states: int) -> Measurement:
-    """A policy on observations in the middle of episodes, without Python between them."""
-    policy = untrained_policy(load_scenario(scenario), kind)
+def network_decisions(scenario: str, states: int) -> dict[Kind, Measurement]:
+    """Policies on observations in the middle of episodes, without Python between them."""
     loop = RandomLoop(states, 1, scenario=scenario)
     loop.play(200)
     masks = loop.env.action_masks()
-    policy.act(loop.observations, masks)
-    return timed(lambda: policy.act(loop.observations, masks), states)
+    found: dict[Kind, Measurement] = {}
+    for kind in KINDS:
+        policy = untrained_policy(load_scenario(scenario), kind)
+        policy.act(loop.observations, masks)
+        found[kind] = timed(partial(policy.act, loop.observations, masks), states)
+    return found
 
 
 def scheduler_decisions(kind: Kind, scenario: str, states: int) -> Measurement:

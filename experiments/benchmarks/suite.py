@@ -17,7 +17,7 @@ from gpusched_env.experiments.benchmarks.environments import (
     vector_cartpole,
     vector_decisions,
 )
-from gpusched_env.experiments.benchmarks.policies import network_decisions, scheduler_decisions
+from gpusched_env.experiments.benchmarks.policies import Kind, network_decisions, scheduler_decisions
 from gpusched_env.experiments.benchmarks.scaling import SMS, decisions, made_up_problem
 from gpusched_env.experiments.benchmarks.timing import Measurement, Timing, first_uses, machine, take_turns
 from gpusched_env.experiments.lib.pages import page
@@ -26,6 +26,8 @@ from gpusched_env.versions import versions
 SCHEMA = "gpusched-bench/1"
 SCENARIOS = {2: "InferenceBesideTraining", 3: "PriorityFill", 8: "MultiTenantBurst"}
 """A scenario with each number of tenants whose policies are measured."""
+POLICIES: tuple[tuple[Kind, str, str], ...] = (("rule", "rule", "rule_scheduler"), ("slots", "network", "scheduler"))
+"""A kind of policy, and what its measurements are called: the network alone, and from view to command."""
 DECISION_US = 20.0
 """What a decision of a learned policy may take at most."""
 UNDISTURBED = 0.9
@@ -121,10 +123,10 @@ def _scaling(sizes: Sizes) -> dict[str, Measurement]:
 def _policies(sizes: Sizes) -> dict[str, Measurement]:
     found: dict[str, Measurement] = {}
     for tenants, scenario in SCENARIOS.items():
-        found[f"network_{tenants}"] = network_decisions("slots", scenario, sizes.policy_states)
-        found[f"scheduler_{tenants}"] = scheduler_decisions("slots", scenario, sizes.policy_states)
-        found[f"rule_{tenants}"] = network_decisions("rule", scenario, sizes.policy_states)
-        found[f"rule_scheduler_{tenants}"] = scheduler_decisions("rule", scenario, sizes.policy_states)
+        alone = network_decisions(scenario, sizes.policy_states)
+        for kind, network, scheduler in POLICIES:
+            found[f"{network}_{tenants}"] = alone[kind]
+            found[f"{scheduler}_{tenants}"] = scheduler_decisions(kind, scenario, sizes.policy_states)
     return found
 
 
@@ -187,7 +189,7 @@ def rows_of(timings: Timings, basis: Basis) -> list[Row]:
             Row(f"... {large}", 100.0 * speed("ppo_large_batches", "ppo_large_batches_null"), "%"),
         ]
     for tenants in SCENARIOS:
-        for what, network, scheduler in (("rule", "rule", "rule_scheduler"), ("slots", "network", "scheduler")):
+        for what, network, scheduler in POLICIES:
             alone, whole = us(f"{network}_{tenants}"), us(f"{scheduler}_{tenants}")
             rows += [
                 Row(f"learned policy ({what}), {tenants} tenants", alone, "us", DECISION_US, at_least=False),

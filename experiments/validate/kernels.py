@@ -7,8 +7,6 @@ One number a kernel, a scale on latency and traffic, makes the simulator reprodu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +15,7 @@ from gpusched_env.experiments.validate.recordings import SyntheticKernel
 from gpusched_env.experiments.validate.streams import Stream, run_streams
 from gpusched_env.hardware.occupancy import BlockFootprint, footprint
 from gpusched_env.hardware.records import block_record
-from gpusched_env.hardware.specs import GpuSpec, Instructions
+from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile
 
@@ -30,29 +28,6 @@ P95_SPREAD = 0.45
 MOST_SPREAD = 0.08
 SOLVED = 2e-4
 """Relative error of the solo duration at which the scale is good enough."""
-
-
-@dataclass(frozen=True, slots=True)
-class Demands:
-    """What one block of a kernel asks for according to its instructions' costs, us of one of its warps."""
-
-    latency_us: float
-    """Duration of the block alone."""
-    issue_us: float
-    """Of that, how long it needs the issue slot of its sub-partition."""
-    wait_us: float
-    """Of that, what heavier co-residents can stretch."""
-
-
-def demands(kernel: SyntheticKernel, costs: Instructions) -> Demands:
-    """The demands of a block of ``kernel``, no profile needed."""
-    fma = kernel.flop_per_block / kernel.block / FLOP_PER_FMA
-    loads = kernel.dram_bytes_per_block / kernel.block / BYTES_PER_LOAD
-    return Demands(
-        latency_us=costs.block_us + fma * costs.fma_latency_us + loads * costs.load_latency_us,
-        issue_us=fma * costs.fma_issue_us + loads * costs.load_issue_us,
-        wait_us=fma * costs.fma_issue_us + loads * costs.load_wait_us,
-    )
 
 
 def profile(kernel: SyntheticKernel, gpu: GpuSpec, *, spread: bool = True, calibrate: bool = True) -> KernelProfile:
@@ -112,16 +87,22 @@ def block_of(
     """
     if gpu.instructions is None:
         raise InputError(f"{gpu.name}: has no instruction costs; measure them with `gpusched calibrate`")
-    asked = demands(kernel, gpu.instructions)
+    costs = gpu.instructions
+    fma = kernel.flop_per_block / kernel.block / FLOP_PER_FMA
+    loads = kernel.dram_bytes_per_block / kernel.block / BYTES_PER_LOAD
+    # Of a warp: its time alone; of that, in the issue slot of its sub-partition; what heavier co-residents can stretch.
+    latency_us = costs.block_us + fma * costs.fma_latency_us + loads * costs.load_latency_us
+    issue_us = fma * costs.fma_issue_us + loads * costs.load_issue_us
+    wait_us = fma * costs.fma_issue_us + loads * costs.load_wait_us
     deviation = PLAIN_SPREAD
     if kernel.dram_bytes_per_block > 0:
         deviation = P95_SPREAD * (kernel.solo.block_us_p95 / kernel.solo.block_us - 1.0)
         deviation = min(max(deviation, PLAIN_SPREAD), MOST_SPREAD)
     return block_record(
         shape,
-        asked.latency_us * scale,
-        asked.issue_us / asked.latency_us,
-        asked.wait_us / asked.latency_us,
+        latency_us * scale,
+        issue_us / latency_us,
+        wait_us / latency_us,
         kernel.dram_bytes_per_block * scale,
         deviation if spread else 0.0,
     )

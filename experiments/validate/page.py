@@ -63,12 +63,12 @@ def launches_frame(validation: Validation) -> DataFrame:
     """All launches of kernels with their ends, us, errors, and how many ran beside them."""
     rows = []
     for name, predictions in validation.sets.items():
-        total = counted(sum(len(p.end_us) for p in predictions), "launch").replace("launchs", "launches")
+        launches = sum(len(p.end_us) for p in predictions)
         for p in predictions:
             for i, among in enumerate(concurrency(p.scenario)):
                 rows.append(
                     {
-                        "set": f"{name}: {total}",
+                        "set": f"{name}: {launches} launches",
                         "launch": f"{p.scenario.id}, launch {i}, {p.scenario.launches[i].kernel}: {p.errors[i]:+.2%}",
                         "predicted": p.end_us[i],
                         "measured": p.measured_us[i],
@@ -109,12 +109,14 @@ def concurrency_chart(launches: DataFrame) -> Figure:
     import plotly.express as px
 
     kept = launches[launches["kind"] == "reproducible"]
+    kept = kept.assign(launches=kept.groupby(["set", "among"])["error"].transform("size"))
     chart = px.box(
         kept,
         x="among",
         y="error",
         facet_col="set",
         hover_name="launch",
+        hover_data=["launches"],
         log_y=True,
         labels={"among": "launches running", "error": "|error| of the end"},
         category_orders={"among": sorted(kept["among"].unique())},

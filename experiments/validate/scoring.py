@@ -50,7 +50,7 @@ class Prediction:
         """Spearman's correlation of predicted and measured ends; 1 for a single launch."""
         if len(self.end_us) < 2:
             return 1.0
-        # Equal ends keep the order of issue: they are no ties to be ranked alike, but the same step of a timer.
+        # Ends within a step of the timer are equal by chance: they stay in order of issue instead of sharing a rank.
         predicted, measured = (np.argsort(np.argsort(values)) for values in (self.end_us, self.measured_us))
         return float(np.corrcoef(predicted, measured)[0, 1])
 
