@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+PARTIAL = ".partial"
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A file beside ``path`` to write, which replaces it on leaving without an error; it has the same suffix."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=f"{PARTIAL}{path.suffix}", dir=path.parent)
     os.close(handle)
     partial = Path(name)
     try:
@@ -23,3 +25,9 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def remove_partial(folder: Path) -> None:
+    """Remove what killed processes have left of :func:`replacing` in a folder that no other one writes to."""
+    for stale in folder.glob(f".*{PARTIAL}*"):
+        stale.unlink(missing_ok=True)

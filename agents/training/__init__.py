@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gpusched_env.agents.files import remove_partial
 from gpusched_env.agents.policies.registry import RULE
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.folder import (
@@ -109,6 +110,8 @@ def train(
         if done is not None:
             return done
         kept = Checkpoints(out / CHECKPOINTS)
+        remove_partial(out)
+        remove_partial(kept.folder)
         state = kept.last(trust=trust) if kept.steps() else None
         if state is None:
             # Killed before the first checkpoint, there is nothing to go on from.

@@ -95,6 +95,9 @@ def test_a_stopped_training_goes_on_exactly(algo: str, tmp_path: Path) -> None:
 
     with pytest.raises(Cut):
         train(config, tmp_path / "cut", watch=cut)
+    # What a kill leaves of files that were being written.
+    for stale in (".best.8fj2.partial.zip", "checkpoints/.000000000600.k2x0.partial"):
+        (tmp_path / "cut" / stale).touch()
     # What a new process would have: other states of all generators.
     random.seed(1)
     np.random.seed(1)  # noqa: NPY002
@@ -105,6 +108,7 @@ def test_a_stopped_training_goes_on_exactly(algo: str, tmp_path: Path) -> None:
     assert_same(weights(tmp_path / "cut" / "final.zip"), weights(tmp_path / "whole" / "final.zip"))
     assert_same(weights(tmp_path / "cut" / "best.zip"), weights(tmp_path / "whole" / "best.zip"))
     assert resumed.curve == whole.curve
+    assert not [found for found in (tmp_path / "cut").rglob(".*") if found.is_file()]
     assert Checkpoints(tmp_path / "cut" / "checkpoints").steps() == kept.steps()
     kept.file(kept.steps()[-1]).unlink()
     with pytest.raises(AssertionError):
