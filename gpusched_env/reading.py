@@ -112,9 +112,17 @@ def decoded(text: bytes, kind: type[T], where: str) -> T:
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {_explained(str(error), msgspec.json.decode(text), kind)}") from error
+        raise InputError(f"{where}: {_explained(str(error), _plain(text), kind)}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{where}: not valid JSON ({error}); is the file complete?") from error
+
+
+def _plain(text: bytes) -> Any:
+    """JSON without a structure, if it can be had."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return None
 
 
 def _explained(message: str, data: Any, kind: type) -> str:

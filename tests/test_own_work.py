@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
+import warnings
 from pathlib import Path
 
 import pytest
 
 import gpusched_env
+from gpusched_env.workload.importers.recording import UNPROFILED, check_unprofiled
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -40,3 +44,18 @@ def test_python_blocks_run(page: str, first: str, mine: Path) -> None:
     known: dict[str, object] = {}
     exec(block, known)
     assert known["env"] is not None
+
+
+def test_the_recording_of_a_trace_is_as_the_importer_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The profiler's part of the page, on a machine without a GPU: iterations and unprofiled times are in the file."""
+    torch = pytest.importorskip("torch")
+    (block,) = (block for block in blocks("own-work.md", "python") if "torch.profiler" in block)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(block.replace(", ProfilerActivity.CUDA", ""), {"iteration": lambda: torch.ones(4).sum()})
+    document = json.loads(gzip.decompress((tmp_path / "trace.json.gz").read_bytes()))
+    assert len(check_unprofiled(document[UNPROFILED], "trace")) == 20
+    steps = {event["name"] for event in document["traceEvents"] if event.get("cat") == "user_annotation"}
+    assert len([name for name in steps if re.fullmatch(r"ProfilerStep#\d+", name)]) == 3

@@ -19,21 +19,36 @@ def register(app: typer.Typer) -> None:
 
 
 def import_trace(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="PyTorch profiler (Kineto) JSON, plain or gzipped.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="PyTorch profiler (Kineto) JSON, plain or gzipped, or Nsight Systems SQLite."
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Workload file. Default: <name>.workload.json.gz here.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the workload. Default: from the file's name.")] = None,
     gpu: Annotated[
-        str | None, typer.Option(help="GPU of the recording (gpusched gpus). Default: as the recording says.")
+        str | None,
+        typer.Option(help="GPU of the recording (gpusched gpus, or a .yaml file). Default: as the recording says."),
     ] = None,
     iteration: Annotated[
-        str | None, typer.Option(help="Annotation (record_function) around one iteration. Default: ProfilerStep.")
+        str | None,
+        typer.Option(help="Annotation (record_function, NVTX range) around one iteration. Default: ProfilerStep."),
+    ] = None,
+    iteration_us: Annotated[
+        float | None,
+        typer.Option(
+            help="Time of an iteration without the profiler, microseconds: host times are scaled to it. Default: as "
+            "the recording says (docs/own-work.md)."
+        ),
     ] = None,
 ) -> None:
     """Turn a recording into a workload file.
 
-    Prints what the workload holds: kernels, idle gaps, residency, copies, streams.
+    Prints what the workload holds: kernels, idle gaps, residency, copies, streams. Warns if its host times are
+    those of a profiled run.
     """
     import msgspec
 
@@ -41,19 +56,23 @@ def import_trace(
     from gpusched_env.experiments.lib.files import result_file
     from gpusched_env.experiments.lib.terminal import output_console
     from gpusched_env.hardware.specs import load_gpu
-    from gpusched_env.workload.importers import import_kineto, summarise
+    from gpusched_env.workload.importers import import_trace as read_trace
+    from gpusched_env.workload.importers import summarise
     from gpusched_env.workload.workload import encode_workload
 
     if out is not None and not out.name.endswith((".json", ".json.gz")):
         raise InputError(f"--out {out}: the name must end in .json or .json.gz, so that scenarios can name the file")
     spec = load_gpu(gpu) if gpu is not None else None
-    workload = import_kineto(file, gpu=spec, iteration=iteration)
+    workload = read_trace(file, gpu=spec, iteration=iteration, iteration_us=iteration_us)
     if name is not None:
         workload = msgspec.structs.replace(workload, name=name)
     target = out if out is not None else Path(f"{workload.name}.workload.json.gz")
+    summary = summarise(workload, spec)
     with result_file(target, "--out") as staging:
         staging.write_bytes(encode_workload(workload) if target.name.endswith(".gz") else msgspec.json.encode(workload))
-    output_console().print(_summary_table(summarise(workload, spec)))
+    output_console().print(_summary_table(summary))
+    if summary.caution:
+        typer.secho(f"warning: {summary.caution}", fg=typer.colors.YELLOW, err=True)
     typer.echo(f"Written to {target}; in a scenario: workload: {target}")
 
 

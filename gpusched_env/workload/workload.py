@@ -156,6 +156,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     variants: Annotated[tuple[Variant, ...], Meta(min_length=1)]
     iteration_us: Annotated[tuple[Annotated[float, Meta(gt=0)], ...], Meta(min_length=1)]
     """Wall time of iterations measured alone without a profiler, microseconds."""
+    profiled: bool = False
+    """Whether host times, and ``iteration_us``, are those of a run under a profiler, which slows the host: nothing said
+    how long an iteration takes without."""
 
     def __post_init__(self) -> None:
         if self.format != FORMAT:

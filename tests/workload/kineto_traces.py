@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.workload.importers import import_kineto
+from gpusched_env.workload.importers import import_trace
 from gpusched_env.workload.workload import Workload
 
 Event = dict[str, Any]
@@ -47,4 +47,4 @@ def write(path: Path, events: list[Event], device: str = "NVIDIA H100 80GB HBM3"
 
 
 def imported(tmp_path: Path, events: list[Event], gpu: GpuSpec, iteration: str | None = None) -> Workload:
-    return import_kineto(write(tmp_path / "net.pt.trace.json", events), gpu, iteration)
+    return import_trace(write(tmp_path / "net.pt.trace.json", events), gpu, iteration)

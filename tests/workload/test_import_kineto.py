@@ -9,8 +9,8 @@ import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.workload.importers import import_kineto
-from gpusched_env.workload.importers.kineto import match_gpu
+from gpusched_env.workload.importers import import_trace
+from gpusched_env.workload.importers.trace import match_gpu
 from gpusched_env.workload.workload import GraphNode, Op, OpKind, decode_workload, encode_workload
 from tests.workload.kineto_traces import GEMM, Event, call, imported, kernel, mark, memcpy, write
 
@@ -62,8 +62,8 @@ def test_gzip_and_files_of_workloads_round_trip(tmp_path: Path, gpu: GpuSpec) ->
     plain = write(tmp_path / "net.json", three_kernels())
     zipped = tmp_path / "net.kineto.json.gz"
     zipped.write_bytes(gzip.compress(plain.read_bytes()))
-    workload = import_kineto(zipped, gpu)
-    assert workload == import_kineto(plain, gpu)
+    workload = import_trace(zipped, gpu)
+    assert workload == import_trace(plain, gpu)
     assert decode_workload(encode_workload(workload), "memory") == workload
 
 
@@ -284,12 +284,12 @@ def test_files_that_are_no_kineto_traces(tmp_path: Path, gpu: GpuSpec, content: 
     path = tmp_path / "bad.json"
     path.write_bytes(content)
     with pytest.raises(InputError, match=rf"bad\.json: .*{message}"):
-        import_kineto(path, gpu)
+        import_trace(path, gpu)
 
 
 def test_an_absent_file(tmp_path: Path, gpu: GpuSpec) -> None:
     with pytest.raises(InputError, match=r"absent\.json: cannot be read \(No such file"):
-        import_kineto(tmp_path / "absent.json", gpu)
+        import_trace(tmp_path / "absent.json", gpu)
 
 
 @pytest.mark.parametrize(
@@ -307,5 +307,5 @@ def test_the_specification_follows_from_the_device(device: str, spec: str) -> No
 @pytest.mark.parametrize("device", ["NVIDIA H100 PCIe", "NVIDIA GeForce RTX 2080 Ti", ""])
 def test_an_unknown_device_asks_for_a_specification(tmp_path: Path, device: str) -> None:
     path = write(tmp_path / "net.json", three_kernels(), device)
-    with pytest.raises(InputError, match=r"net\.json: .*say which specification fits \(gpu=\): .*h100-sxm"):
-        import_kineto(path)
+    with pytest.raises(InputError, match=r"net\.json: .*say which specification fits \(gpu=, --gpu\): .*h100-sxm"):
+        import_trace(path)

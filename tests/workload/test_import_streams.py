@@ -10,7 +10,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.workload.alone import recorded_threads, run_threads_alone
 from gpusched_env.workload.events import Marks
-from gpusched_env.workload.importers import import_kineto, summarise
+from gpusched_env.workload.importers import import_trace, summarise
 from gpusched_env.workload.workload import (
     GraphNode,
     Op,
@@ -199,7 +199,7 @@ def test_threads_that_take_turns_are_one_program(tmp_path: Path, gpu: GpuSpec) -
 @pytest.mark.parametrize("kind", ["plain", "sync"])
 def test_a_recorded_program_of_three_streams(kind: str) -> None:
     """PyTorch 2.11 on an H200: a copy stream, a backward pass, a captured graph with a branch, and a worker thread."""
-    workload = import_kineto(TRACES / f"streams_h200_{kind}.kineto.json.gz")
+    workload = import_trace(TRACES / f"streams_h200_{kind}.kineto.json.gz")
     gpu = load_gpu("h200-sxm")
     assert workload.stream_priorities == (0, 0, 0)
     assert [node.after for node in workload.graphs[0]] == [(), (0,), (0,), (1,), (2,), (3, 4)]

@@ -1,6 +1,6 @@
 """Readers of profiler recordings and their conversion to workloads."""
 
-from gpusched_env.workload.importers.kineto import import_kineto
 from gpusched_env.workload.importers.summary import WorkloadSummary, summarise
+from gpusched_env.workload.importers.trace import import_trace
 
-__all__ = ["WorkloadSummary", "import_kineto", "summarise"]
+__all__ = ["WorkloadSummary", "import_trace", "summarise"]

@@ -16,7 +16,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers.build import build_workload
 from gpusched_env.workload.importers.fields import Fields, load_json
-from gpusched_env.workload.importers.kineto import copy_kind, match_gpu
+from gpusched_env.workload.importers.kineto import copy_kind
 from gpusched_env.workload.importers.recording import (
     DeviceEvent,
     HostCall,
@@ -25,6 +25,7 @@ from gpusched_env.workload.importers.recording import (
     Shape,
     ordering,
 )
+from gpusched_env.workload.importers.trace import match_gpu
 from gpusched_env.workload.workload import OpKind, Workload, encode_workload
 
 LARGEST_BYTES = 250_000

@@ -13,6 +13,9 @@ option of ``torch.profiler``) it adds, in category ``cuda_sync`` and with the ca
 versions also write records of events, as category ``cuda_event``. What is missing is inferred
 (:mod:`~gpusched_env.workload.importers.ordering`).
 
+Top-level entries that ``prof.add_metadata_json`` made are kept; one says how long iterations take without the profiler
+(:data:`~gpusched_env.workload.importers.recording.UNPROFILED`).
+
 Stream priorities are not recorded, nor which streams synchronise implicitly with the legacy stream: PyTorch's own do
 not, so no program does.
 """
@@ -26,70 +29,27 @@ from pathlib import Path
 from typing import Any
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.specs import GpuSpec, gpu_names, load_gpu
-from gpusched_env.workload.importers.build import build_workload
 from gpusched_env.workload.importers.fields import Fields, load_json
 from gpusched_env.workload.importers.recording import (
+    UNPROFILED,
     DeviceEvent,
     HostCall,
     OrderCall,
     Recording,
     Shape,
+    check_unprofiled,
     ordering,
+    pick_iterations,
 )
-from gpusched_env.workload.workload import OpKind, Workload
+from gpusched_env.workload.workload import OpKind
 
 _DEVICE = {"kernel", "gpu_memcpy", "gpu_memset"}
 _HOST = {"cuda_runtime", "cuda_driver"}
-_STEP = re.compile(r"ProfilerStep#\d+")
-_ITERATION = re.compile(r"iteration|step", re.IGNORECASE)
 _SUFFIX = re.compile(r"(\.pt\.trace|\.kineto)?\.json(\.gz)?$")
 
 
-def import_kineto(path: Path | str, gpu: GpuSpec | None = None, iteration: str | None = None) -> Workload:
-    """The workload in a Kineto export, plain or gzipped.
-
-    Streams, events, CUDA graphs and host threads are kept
-    (:func:`~gpusched_env.workload.importers.build.build_workload`).
-
-    Args:
-        path: the exported file.
-        gpu: the GPU of the recording; ``None``: the shipped specification that fits the trace's device.
-        iteration: name of the annotation (``record_function``) that encloses one iteration; ``None``:
-            ``ProfilerStep#n``, else annotations called ``iteration...`` or ``step...``, else the whole
-            trace is one iteration.
-
-    Raises:
-        InputError: names file, event and field at fault, or the GPU that has no specification.
-    """
-    recording = read_kineto(Path(path), iteration)
-    return build_workload(recording, gpu if gpu is not None else match_gpu(recording.device, recording.origin))
-
-
-def match_gpu(device: str, origin: str) -> GpuSpec:
-    """The shipped specification of the GPU that a driver calls ``device``.
-
-    Every part of the specification's name must be a word of ``device``, except ``sxm``, which drivers leave
-    out: such a specification fits unless ``device`` says that it is another board (``PCIe``, ``NVL``).
-
-    Raises:
-        InputError: not exactly one fits; ``origin`` names the file.
-    """
-    words = set(re.findall(r"[a-z0-9]+", device.lower()))
-
-    def fits(name: str) -> bool:
-        parts = name.split("-")
-        return not ("sxm" in parts and words & {"pcie", "nvl"}) and words.issuperset(p for p in parts if p != "sxm")
-
-    fitting = [name for name in gpu_names() if fits(name)]
-    if len(fitting) != 1:
-        seen = f"recorded on {device!r}" if device else "the recording does not name its GPU"
-        raise InputError(f"{origin}: {seen}; say which specification fits (gpu=): {', '.join(gpu_names())}")
-    return load_gpu(fitting[0])
-
-
 def read_kineto(path: Path, iteration: str | None = None) -> Recording:
-    """The recording in a Kineto export (see :func:`import_kineto`).
+    """The recording in a Kineto export (see :func:`~gpusched_env.workload.importers.trace.import_trace`).
 
     Raises:
         InputError: names file, event and field at fault.
@@ -112,8 +72,9 @@ def read_kineto(path: Path, iteration: str | None = None) -> Recording:
         device=_device_name(document),
         events=events,
         orders=tuple(_order_calls(parts)),
-        iterations=tuple(_iterations(parts.annotations, iteration, origin)),
+        iterations=tuple(pick_iterations(parts.annotations, iteration, origin)),
         overheads=tuple(parts.overheads),
+        unprofiled_us=_unprofiled(document, origin),
         host_work=tuple(_call(event) for event in parts.operators) if _threads(parts) > 1 else (),
     )
 
@@ -244,20 +205,13 @@ def _check_one_device(device_events: Sequence[Fields], origin: str) -> None:
         raise InputError(f"{origin}: work of GPUs {sorted(devices, key=str)}; a workload is one process on one GPU")
 
 
+def _unprofiled(document: dict[str, Any], origin: str) -> tuple[float, ...]:
+    given = document.get(UNPROFILED, [])
+    return check_unprofiled(given if isinstance(given, list) else [given], f"{origin}: {UNPROFILED}")
+
+
 def _device_name(document: dict[str, Any]) -> str:
     properties = document.get("deviceProperties")
     if isinstance(properties, list) and properties and isinstance(properties[0], dict):
         return str(properties[0].get("name", ""))
     return ""
-
-
-def _iterations(annotations: Sequence[HostCall], name: str | None, origin: str) -> list[HostCall]:
-    if name is not None:
-        marks = [mark for mark in annotations if mark.name == name]
-        if not marks:
-            known = sorted({mark.name for mark in annotations})
-            raise InputError(f"{origin}: no annotation {name!r}; the trace has {', '.join(known[:12]) or 'none'}")
-    else:
-        marks = [mark for mark in annotations if _STEP.fullmatch(mark.name)]
-        marks = marks or [mark for mark in annotations if _ITERATION.match(mark.name)]
-    return sorted(marks, key=lambda mark: mark.start_us)

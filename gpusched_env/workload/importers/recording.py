@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from gpusched_env.errors import InputError
 from gpusched_env.workload.workload import OpKind
+
+UNPROFILED = "gpusched_iteration_us"
+"""What a file calls the wall times of iterations measured without the profiler, microseconds: a number or a list.
+
+In a PyTorch trace a top-level entry: ``prof.add_metadata_json("gpusched_iteration_us", "[980.5, 1002.1]")`` inside the
+profiler's ``with``. In an Nsight Systems report an NVTX mark: ``nvtx.mark("gpusched_iteration_us=[980.5, 1002.1]")``.
+"""
 
 _ORDERING = {
     re.compile(r"(cuda|cu|hip)(Device|Ctx|Thread)Synchronize(_\w+)?"): OpKind.SYNC,
@@ -14,6 +25,8 @@ _ORDERING = {
     re.compile(r"(cuda|cu|hip)EventRecord(WithFlags)?(_\w+)?"): OpKind.RECORD,
     re.compile(r"(cuda|cu|hip)StreamWaitEvent(_\w+)?"): OpKind.WAIT,
 }
+_STEP = re.compile(r"ProfilerStep#\d+")
+_ITERATION = re.compile(r"iteration|step", re.IGNORECASE)
 _GRAPH_LAUNCH = re.compile(r"(cuda|cu|hip)GraphLaunch(_\w+)?")
 
 
@@ -123,3 +136,38 @@ class Recording:
     host_work: tuple[HostCall, ...] = ()
     """What else the host threads did (operators of the framework), in any order: it tells threads that run side by
     side from those that take turns."""
+
+
+def pick_iterations(annotations: Sequence[HostCall], name: str | None, origin: str) -> list[HostCall]:
+    """The annotations that are iterations, in order: those called ``name``; without one, profiler steps or the like.
+
+    Raises:
+        InputError: none is called ``name``; the message names the file, ``origin``, and those that there are.
+    """
+    if name is not None:
+        marks = [mark for mark in annotations if mark.name == name]
+        if not marks:
+            known = sorted({mark.name for mark in annotations})
+            raise InputError(f"{origin}: no annotation {name!r}; the trace has {', '.join(known[:12]) or 'none'}")
+    else:
+        marks = [mark for mark in annotations if _STEP.fullmatch(mark.name)]
+        marks = marks or [mark for mark in annotations if _ITERATION.match(mark.name)]
+    return sorted(marks, key=lambda mark: mark.start_us)
+
+
+def check_unprofiled(given: Sequence[Any], where: str) -> tuple[float, ...]:
+    """Wall times of iterations without the profiler.
+
+    Raises:
+        InputError: one is no positive time; ``where`` names file and field.
+    """
+    found = []
+    for value in given:
+        try:
+            us = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError):
+            us = math.nan
+        if not 0.0 < us < math.inf:
+            raise InputError(f"{where} has {value!r}, expected positive times in microseconds")
+        found.append(us)
+    return tuple(found)

@@ -14,9 +14,13 @@ from numpy.typing import NDArray
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.alone import graph_ends_us, recorded_threads, run_threads_alone
+from gpusched_env.workload.importers.build import LEAST_FACTOR, USUAL_FACTOR
+from gpusched_env.workload.importers.recording import UNPROFILED
 from gpusched_env.workload.kernel import KernelClass
 from gpusched_env.workload.workload import DEVICE_OPS, Op, OpKind, Variant, Workload
 
+LENGTHENED = 1.1
+"""An iteration that is longer than this times what it was told to take is worth a word."""
 _CLASSES: tuple[KernelClass, ...] = ("compute", "memory", "mixed", "latency")
 
 
@@ -71,6 +75,8 @@ class WorkloadSummary:
     """CUDA graphs launched."""
     class_shares: dict[KernelClass, float]
     """Share of the kernels' device time by class; sums to 1."""
+    caution: str
+    """What is wrong with its host times, and what to do about it; empty if nothing is."""
 
 
 def summarise(workload: Workload, gpu: GpuSpec | None = None) -> WorkloadSummary:
@@ -118,6 +124,30 @@ def summarise(workload: Workload, gpu: GpuSpec | None = None) -> WorkloadSummary
         event_waits=_mean(variants, lambda op: op.kind is OpKind.WAIT),
         graphs=_mean(variants, lambda op: op.kind is OpKind.GRAPH),
         class_shares=class_shares,
+        caution=_caution(workload, spec, alone_us),
+    )
+
+
+def _caution(workload: Workload, spec: GpuSpec, alone_us: float) -> str:
+    """About host times that cannot be right."""
+    told_us = statistics.median(workload.iteration_us)
+    if not workload.profiled:
+        if alone_us <= LENGTHENED * told_us:
+            return ""
+        return (
+            f"an iteration should take {told_us / 1e3:.3g} ms without the profiler, but takes {alone_us / 1e3:.3g} ms "
+            "alone: its device work and waits are that long. Is that time of one iteration, and of this program?"
+        )
+    likely = []
+    for factor in (LEAST_FACTOR, USUAL_FACTOR):
+        threads = [recorded_threads(variant, workload.graphs, spec.timing) for variant in workload.variants]
+        runs = [run_threads_alone([[op for _, op in t] for t in found], spec.timing, factor)[0] for found in threads]
+        likely.append(statistics.fmean(runs) / 1e3)
+    return (
+        "host times are those of a run under the profiler, which slows the host: without it they were "
+        f"{LEAST_FACTOR:.0%} to {USUAL_FACTOR:.0%} of it in 36 recorded models, so an iteration alone may take "
+        f"{likely[0]:.3g} to {likely[1]:.3g} ms rather than {alone_us / 1e3:.3g} ms, with fewer and shorter gaps. Give "
+        f"the time of an iteration without the profiler (--iteration-us, or {UNPROFILED} in the file)."
     )
 
 

@@ -1,0 +1,71 @@
+"""From a profiler's file to a workload, whichever profiler it was."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+from gpusched_env.errors import InputError
+from gpusched_env.hardware.specs import GpuSpec, gpu_names, load_gpu
+from gpusched_env.workload.importers.build import build_workload
+from gpusched_env.workload.importers.kineto import read_kineto
+from gpusched_env.workload.importers.nsys import is_sqlite, read_nsys
+from gpusched_env.workload.workload import Workload
+
+
+def import_trace(
+    path: Path | str,
+    gpu: GpuSpec | None = None,
+    iteration: str | None = None,
+    iteration_us: float | None = None,
+) -> Workload:
+    """The workload in a profiler's export: PyTorch's (Kineto JSON, plain or gzipped) or Nsight Systems' (SQLite).
+
+    Streams, events, CUDA graphs and host threads are kept
+    (:func:`~gpusched_env.workload.importers.build.build_workload`).
+
+    Args:
+        path: the exported file.
+        gpu: the GPU of the recording; ``None``: the shipped specification that fits the trace's device.
+        iteration: name of the annotation (``record_function``, NVTX range) that encloses one iteration; ``None``:
+            ``ProfilerStep#n``, else annotations called ``iteration...`` or ``step...``, else the whole
+            trace is one iteration.
+        iteration_us: wall time of an iteration without the profiler, to which host times are scaled; ``None``: what
+            the file holds of it (:data:`~gpusched_env.workload.importers.recording.UNPROFILED`). Without either, host
+            times stay those of the profiled run, and the workload says so (``profiled``).
+
+    Raises:
+        InputError: names file, event and field at fault, or the GPU that has no specification.
+    """
+    file = Path(path)
+    if iteration_us is not None and not 0.0 < iteration_us < float("inf"):
+        raise InputError(f"iteration_us is {iteration_us}, must be a positive time in microseconds")
+    recording = read_nsys(file, iteration) if is_sqlite(file) else read_kineto(file, iteration)
+    if iteration_us is not None:
+        recording = dataclasses.replace(recording, unprofiled_us=(iteration_us,))
+    return build_workload(recording, gpu if gpu is not None else match_gpu(recording.device, recording.origin))
+
+
+def match_gpu(device: str, origin: str) -> GpuSpec:
+    """The shipped specification of the GPU that a driver calls ``device``.
+
+    Every part of the specification's name must be a word of ``device``, except ``sxm``, which drivers leave
+    out: such a specification fits unless ``device`` says that it is another board (``PCIe``, ``NVL``).
+
+    Raises:
+        InputError: not exactly one fits; ``origin`` names the file.
+    """
+    words = set(re.findall(r"[a-z0-9]+", device.lower()))
+
+    def fits(name: str) -> bool:
+        parts = name.split("-")
+        return not ("sxm" in parts and words & {"pcie", "nvl"}) and words.issuperset(p for p in parts if p != "sxm")
+
+    fitting = [name for name in gpu_names() if fits(name)]
+    if len(fitting) != 1:
+        seen = f"recorded on {device!r}" if device else "the recording does not name its GPU"
+        raise InputError(
+            f"{origin}: {seen}; say which specification fits (gpu=, --gpu): {', '.join(gpu_names())}, or a .yaml file"
+        )
+    return load_gpu(fitting[0])
