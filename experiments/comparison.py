@@ -25,6 +25,7 @@ from gpusched_env.experiments.lib.statistics import (
 )
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.frames import jobs_frame, kernels_frame
+from gpusched_env.scheduling.meeting import CostRange, demands, meeting_remark
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -147,7 +148,16 @@ class Comparison:
     @property
     def remarks(self) -> list[str]:
         """What else to know of the figures, a sentence each."""
-        return []
+        told = [f"{carried}." for carried in self.problem.carried_over]
+        if not self.schedulers:
+            return told
+        runs = self.of(self.schedulers[0])
+        first = runs[0].metrics
+        asked = demands(self.problem, runs[0].jobs, first.end_us, [tenant.unfinished for tenant in first.tenants])
+        found = {scheduler: self.interval(scheduler, "cost") for scheduler in self.schedulers}
+        costs = {scheduler: CostRange(cost.mean, cost.low, cost.high) for scheduler, cost in found.items()}
+        busy = float(np.mean([run.metrics.utilisation for run in self.runs]))
+        return [*told, *filter(None, [meeting_remark(asked, busy, costs)])]
 
     @property
     def legend(self) -> str:
