@@ -99,8 +99,8 @@ def meeting_remark(asked: Sequence[Demand], utilisation: float, costs: Mapping[s
     share = meeting_share(asked)
     if share >= SELDOM:
         return (
-            f"All schedulers cost the same within the noise, though tenants meet on the GPU in about {share:.0%} of the "
-            "time: more seeds or jobs would tell them apart, if anything does."
+            f"All schedulers cost the same within the noise, though tenants meet on the GPU in about {share:.0%} of "
+            "the time: more seeds or jobs would tell them apart, if anything does."
         )
     return (
         f"All schedulers cost the same within the noise, since tenants hardly meet: two have work on the GPU in about "
@@ -128,14 +128,14 @@ def _advice(asked: Sequence[Demand]) -> str:
     if seldom:
         names = ", ".join(f"{demand.tenant} ({demand.at_work:.0%} of the time)" for demand in seldom)
         advice.append(
-            f"raise the rate of arrivals (rate_per_s, or a shorter think_us or period_us) or the jobs of who seldom has "
-            f"one: {names}"
+            "raise the rate of arrivals (rate_per_s, or a shorter think_us or period_us) or the jobs of who seldom "
+            f"has one: {names}"
         )
     if slow:
         names = ", ".join(f"{demand.tenant} ({demand.device:.0%} of a job alone)" for demand in slow)
         advice.append(
-            f"give a faster host (iteration_us; import-trace --iteration-us if a profiler slowed it) to whose host keeps "
-            f"the GPU waiting: {names}"
+            "give a faster host (iteration_us; import-trace --iteration-us if a profiler slowed it) to whose host "
+            f"keeps the GPU waiting: {names}"
         )
     advice = advice or ["add tenants"]
     return "To give schedulers something to decide, " + ", and ".join(advice) + "."
