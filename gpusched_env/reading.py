@@ -99,7 +99,7 @@ def checked(data: Any, kind: type[T], where: str) -> T:
     """
     try:
         return msgspec.convert(data, kind)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, RecursionError, UnicodeError) as error:
         raise InputError(f"{where}: {_explained(str(error), data, kind)}") from error
 
 
@@ -121,7 +121,7 @@ def _plain(text: bytes) -> Any:
     """JSON without a structure, if it can be had."""
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

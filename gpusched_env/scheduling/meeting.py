@@ -98,6 +98,8 @@ def meeting_remark(asked: Sequence[Demand], utilisation: float, costs: Mapping[s
         return ""
     share = meeting_share(asked)
     if share >= SELDOM:
+        if len({cost.mean for cost in costs.values()}) == 1:
+            return ""  # they decide alike, and no seed changes that
         return (
             f"All schedulers cost the same within the noise, though tenants meet on the GPU in about {share:.0%} of "
             "the time: more seeds or jobs would tell them apart, if anything does."

@@ -36,6 +36,7 @@ def test_tenants_that_hardly_meet_are_named_with_what_to_change() -> None:
 def test_tenants_that_meet_need_more_seeds() -> None:
     text = meeting_remark(BUSY, 0.9, SAME)
     assert "though tenants meet on the GPU in about 65% of the time: more seeds or jobs" in text
+    assert meeting_remark(BUSY, 0.9, {"fifo": SAME["fifo"], "other": SAME["fifo"]}) == "", "they decide alike"
 
 
 def test_schedulers_that_differ_need_no_remark() -> None:

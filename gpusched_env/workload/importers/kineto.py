@@ -96,7 +96,7 @@ class _Parts:
 
     def take(self, event: Fields) -> None:
         """Sort an event in."""
-        category = event.values.get("cat")
+        category = str(event.values.get("cat"))
         if category in _DEVICE:
             self.device_events.append(event)
         elif category in _HOST:
@@ -200,9 +200,10 @@ def copy_kind(name: str) -> OpKind:
 
 
 def _check_one_device(device_events: Sequence[Fields], origin: str) -> None:
-    devices = {event.values["args"].get("device", 0) for event in device_events}
+    arguments = (event.inside("args") for event in device_events)
+    devices = {found.integer("device") if "device" in found.values else 0 for found in arguments}
     if len(devices) > 1:
-        raise InputError(f"{origin}: work of GPUs {sorted(devices, key=str)}; a workload is one process on one GPU")
+        raise InputError(f"{origin}: work of GPUs {sorted(devices)}; a workload is one process on one GPU")
 
 
 def _unprofiled(document: dict[str, Any], origin: str) -> tuple[float, ...]:

@@ -1,0 +1,175 @@
+"""Files with something wrong either load or are refused with one error that names the file: nothing else happens."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import random
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from gpusched_env.data import read_recorded
+from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.workload.importers import import_trace, summarise
+from gpusched_env.workload.workload import decode_workload, encode_workload, read_workload
+from tests.attacks.mutations import NASTY, damaged, garbled, loads_or_says_why
+from tests.workload.kineto_traces import write
+from tests.workload.nsys_exports import Export, three_kernels
+from tests.workload.test_import_kineto import three_kernels as kineto_events
+
+SEEDS = range(400)
+
+
+def as_json(data: Any) -> bytes:
+    return json.dumps(data).encode()
+
+
+def as_yaml(data: Any) -> bytes:
+    # What YAML cannot say (a lone surrogate) it is not asked to.
+    return yaml.safe_dump(data, allow_unicode=False).encode("utf-8", "replace")
+
+
+def import_whole(path: Path) -> None:
+    """Import, and have what comes out be a workload that can be kept and summed up."""
+    workload = import_trace(path)
+    assert decode_workload(encode_workload(workload), "again") == workload
+    summarise(workload)
+
+
+def attack(path: Path, data: Any, written: Callable[[Any], bytes], load: Callable[[], object]) -> int:
+    """Load every damaged version of a file; how many were refused."""
+    whole = written(data)
+    refused = 0
+    for seed in SEEDS:
+        dice = random.Random(seed)
+        content = garbled(whole, dice) if seed % 4 == 0 else written(damaged(data, dice))
+        if path.suffix == ".gz":
+            content = gzip.compress(content) if seed % 8 else garbled(gzip.compress(content), dice)
+        path.write_bytes(content)
+        refused += not loads_or_says_why(load, path, seed)
+    return refused
+
+
+def test_pytorch_traces(tmp_path: Path) -> None:
+    path = tmp_path / "net.json"
+    whole = json.loads(write(path, kineto_events()).read_bytes()) | {"gpusched_iteration_us": [70.0, 71.0]}
+    assert attack(path, whole, as_json, lambda: import_whole(path)) > 100
+
+
+def test_workload_files(tmp_path: Path) -> None:
+    path = tmp_path / "net.workload.json.gz"
+    recorded = msgspec.to_builtins(read_recorded("dlrm_infer_b256"))
+    recorded["variants"] = recorded["variants"][:1]
+    assert attack(path, recorded, as_json, lambda: summarise(read_workload(path), load_gpu("h100-sxm"))) > 100
+
+
+@pytest.mark.parametrize("name", ["InferenceBesideTraining", "PreemptiveServing"])
+def test_scenario_files(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    shipped = yaml.safe_load(yaml.safe_dump(msgspec.to_builtins(load_scenario(name))))
+    assert attack(path, shipped, as_yaml, lambda: load_scenario(path)) > 100
+
+
+@pytest.mark.parametrize("name", ["h100-sxm", "tx2"])
+def test_gpu_specifications(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    data = yaml.safe_load(yaml.safe_dump(msgspec.to_builtins(load_gpu(name)))) | {"name": "mine"}
+    assert attack(path, data, as_yaml, lambda: load_gpu(path)) > 100
+
+
+def test_nsight_systems_exports(tmp_path: Path) -> None:
+    source = three_kernels(tmp_path / "whole.sqlite")
+    source.mark(1.0, "gpusched_iteration_us=[61.0]")
+    whole = source.close().read_bytes()
+    path = tmp_path / "report.sqlite"
+    refused = 0
+    for seed in SEEDS:
+        dice = random.Random(seed)
+        path.write_bytes(garbled(whole, dice) if seed % 4 == 0 else whole)
+        if seed % 4:
+            damage_tables(path, dice)
+        refused += not loads_or_says_why(lambda: import_whole(path), path, seed)
+    assert refused > 100
+
+
+def damage_tables(path: Path, dice: random.Random) -> None:
+    """Cells, rows, columns or tables of a database changed or gone."""
+    database = sqlite3.connect(path, isolation_level=None)
+    for _ in range(dice.randint(1, 3)):
+        tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        table = dice.choice(tables)
+        column = dice.choice([row[1] for row in database.execute(f"PRAGMA table_info({table})")])
+        value = dice.choice(NASTY)
+        change = dice.randrange(6)
+        try:
+            if change <= 2:
+                value = value if not isinstance(value, (list, dict)) else b"\x00\xff"
+                some = f"rowid % {dice.randint(1, 3)} = 0"
+                database.execute(f"UPDATE OR IGNORE {table} SET {column} = ? WHERE {some}", (value,))
+            elif change == 3:
+                database.execute(f"DELETE FROM {table} WHERE rowid % 2 = {dice.randrange(2)}")
+            elif change == 4:
+                database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+            else:
+                database.execute(f"DROP TABLE {table}")
+        except (sqlite3.Error, OverflowError, UnicodeEncodeError):
+            pass  # the database itself refuses: the next one then
+    database.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "&a [*a]",
+        "tenants: &a [*a]",
+        "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\ntenants: [*c, *c]",
+        "name: 2020-13-45",
+        "? [1, 2]\n: 3",
+        "!!python/object/apply:os.system [echo]",
+        "- " * 500,
+        "{" * 500,
+        "horizon_us: 1e400",
+        "\ttabs: 1",
+        "name: \x07",
+        "",
+        "5",
+    ],
+)
+def test_yaml_that_only_looks_like_a_file(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    assert not loads_or_says_why(lambda: load_scenario(path), path, 0)
+    assert not loads_or_says_why(lambda: load_gpu(path), path, 0)
+
+
+def test_folders_and_files_that_cannot_be_read(tmp_path: Path) -> None:
+    folder = tmp_path / "folder.yaml"
+    folder.mkdir()
+    for load in (load_scenario, load_gpu, import_trace, read_workload):
+        for path in (folder, tmp_path / "absent.yaml"):
+            assert not loads_or_says_why(functools.partial(load, path), path, 0)
+
+
+def test_a_database_of_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "other.sqlite"
+    database = sqlite3.connect(path)
+    database.execute("CREATE TABLE songs (name TEXT)")
+    database.commit()
+    database.close()
+    assert not loads_or_says_why(lambda: import_trace(path), path, 0)
+    # A view that never ends is no table.
+    endless = Export(tmp_path / "endless.sqlite").close()
+    database = sqlite3.connect(endless)
+    forever = "WITH RECURSIVE n(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM n) SELECT start FROM n"
+    database.execute(f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {forever}")
+    database.commit()
+    database.close()
+    assert not loads_or_says_why(lambda: import_trace(endless), endless, 0)
