@@ -14,10 +14,12 @@ from msgspec import Meta
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.reading import checked, parse_yaml, read_text
 
-PositiveInt = Annotated[int, Meta(ge=1)]
-NonNegativeInt = Annotated[int, Meta(ge=0)]
-PositiveFloat = Annotated[float, Meta(gt=0)]
-NonNegativeFloat = Annotated[float, Meta(ge=0)]
+PositiveInt = Annotated[int, Meta(ge=1, le=2**53)]
+NonNegativeInt = Annotated[int, Meta(ge=0, le=2**53)]
+Count = Annotated[int, Meta(ge=1, le=4096)]
+"""Of what devices have a table of."""
+PositiveFloat = Annotated[float, Meta(gt=0, le=1e18)]
+NonNegativeFloat = Annotated[float, Meta(ge=0, le=1e18)]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +52,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     The configuration of an SM changes only while the SM is idle.
     """
-    sub_partitions: PositiveInt = 4
+    sub_partitions: Count = 4
     """Warp schedulers an SM; warps of a block are dealt round-robin over them."""
 
 
@@ -168,7 +170,7 @@ class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     summary: str
     sources: dict[str, str]
     """Where the constants come from, by field or group."""
-    sms: PositiveInt
+    sms: Count
     """Streaming multiprocessors (compute units)."""
     clock_mhz: PositiveFloat
     """Sustained SM clock."""
@@ -180,11 +182,11 @@ class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Nominal DRAM bandwidth (bytes per microsecond = MB/s)."""
     l2_bytes: PositiveInt
     memory_bytes: PositiveInt
-    channels: PositiveInt = 8
+    channels: Count = 8
     """Hardware queues of a context; more streams than this alias (Bakita & Anderson, RTAS 2024, R2)."""
-    resident_grids: PositiveInt = 128
+    resident_grids: Count = 128
     """Kernels with dispatched, unfinished blocks at one time."""
-    priorities: PositiveInt = 3
+    priorities: Count = 3
     """Stream priority levels: 0 (default) down to ``-(priorities - 1)`` (most urgent)."""
     timing: Timing
     copies: Copies

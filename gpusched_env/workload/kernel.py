@@ -25,7 +25,7 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     block: tuple[Dim, Dim, Dim]
     registers: Annotated[int, Meta(ge=1, le=255)]
     """32-bit registers a thread."""
-    shared_bytes: Annotated[int, Meta(ge=0)] = 0
+    shared_bytes: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
     """Static and dynamic shared memory a block, bytes."""
     duration_us: Annotated[float, Meta(gt=0)]
     """Mean duration alone on the GPU of the recording, first block start to last block end."""

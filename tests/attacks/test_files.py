@@ -16,7 +16,9 @@ import pytest
 import yaml
 
 from gpusched_env.data import read_recorded
+from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.workload.importers import import_trace, summarise
 from gpusched_env.workload.workload import decode_workload, encode_workload, read_workload
@@ -173,3 +175,23 @@ def test_a_database_of_something_else(tmp_path: Path) -> None:
     database.commit()
     database.close()
     assert not loads_or_says_why(lambda: import_trace(endless), endless, 0)
+
+
+def test_what_loads_can_be_used(tmp_path: Path) -> None:
+    """A problem is made of every damaged scenario and specification that loads, or an error says why not."""
+    path = tmp_path / "mine.yaml"
+    toy = load_scenario("Toy")
+    spec = yaml.safe_load(yaml.safe_dump(msgspec.to_builtins(load_gpu("toy-4sm")))) | {"name": "mine"}
+    used = 0
+    for data, build in (
+        (spec, lambda: build_problem(toy, gpu=load_gpu(path))),
+        (yaml.safe_load(yaml.safe_dump(msgspec.to_builtins(toy))), lambda: build_problem(load_scenario(path))),
+    ):
+        for seed in range(1, 200, 2):
+            path.write_bytes(as_yaml(damaged(data, random.Random(seed))))
+            try:
+                build()
+                used += 1
+            except InputError:
+                continue
+    assert used > 20

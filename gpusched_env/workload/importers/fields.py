@@ -60,11 +60,13 @@ class Fields:
             raise self.fail(name, "microseconds, not negative")
         return float(value)
 
-    def integer(self, name: str, least: int = 0, most: int | None = None) -> int:
+    def integer(self, name: str, least: int = 0, most: int = 2**63 - 1) -> int:
         """An integer of at least ``least`` and at most ``most``."""
         value = self.values.get(name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least or (most and value > most):
-            raise self.fail(name, f"an integer of at least {least}" + (f" and at most {most}" if most else ""))
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise self.fail(
+                name, f"an integer of at least {least}" + (f" and at most {most}" if most < 2**63 - 1 else "")
+            )
         return value
 
     def dimensions(self, name: str) -> tuple[int, int, int]:
@@ -73,7 +75,7 @@ class Fields:
         if (
             not isinstance(value, list)
             or len(value) != 3
-            or any(isinstance(v, bool) or not isinstance(v, int) or v < 1 for v in value)
+            or any(isinstance(v, bool) or not isinstance(v, int) or not 1 <= v < 2**31 for v in value)
         ):
             raise self.fail(name, "three integers of at least 1")
         return (value[0], value[1], value[2])

@@ -194,8 +194,8 @@ class _Export:
         if "gridX" in row.values or "demangledName" in row.values:
             kind, name = OpKind.KERNEL, self._named(row, "demangledName")
             shape = Shape(
-                grid=(row.integer("gridX", 1), row.integer("gridY", 1), row.integer("gridZ", 1)),
-                block=(row.integer("blockX", 1), row.integer("blockY", 1), row.integer("blockZ", 1)),
+                grid=self._dimensions(row, "grid"),
+                block=self._dimensions(row, "block"),
                 registers=row.integer("registersPerThread", 1, 255),
                 shared_bytes=row.integer("staticSharedMemory") + row.integer("dynamicSharedMemory"),
             )
@@ -208,6 +208,10 @@ class _Export:
         correlation = _number(row, "correlationId")
         call = calls.get(correlation) if correlation is not None else None
         return DeviceEvent(kind, name, start_us, duration_us, row.integer("streamId"), call, shape, size)
+
+    def _dimensions(self, row: Fields, of: str) -> tuple[int, int, int]:
+        x, y, z = (row.integer(f"{of}{axis}", 1, 2**31 - 1) for axis in "XYZ")
+        return x, y, z
 
     def _texts(self, *kinds: int) -> Iterator[tuple[Fields, str]]:
         """NVTX events of some kinds that have a text."""
