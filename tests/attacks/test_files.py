@@ -73,17 +73,15 @@ def test_workload_files(tmp_path: Path) -> None:
     assert attack(path, recorded, as_json, lambda: summarise(read_workload(path), load_gpu("h100-sxm"))) > 100
 
 
-@pytest.mark.parametrize("name", ["InferenceBesideTraining", "PreemptiveServing"])
-def test_scenario_files(name: str, tmp_path: Path) -> None:
+def test_scenario_files(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    shipped = yaml.safe_load(yaml.safe_dump(msgspec.to_builtins(load_scenario(name))))
+    shipped = yaml.safe_load(yaml.safe_dump(msgspec.to_builtins(load_scenario("PreemptiveServing"))))
     assert attack(path, shipped, as_yaml, lambda: load_scenario(path)) > 100
 
 
-@pytest.mark.parametrize("name", ["h100-sxm", "tx2"])
-def test_gpu_specifications(name: str, tmp_path: Path) -> None:
+def test_gpu_specifications(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    data = yaml.safe_load(yaml.safe_dump(msgspec.to_builtins(load_gpu(name)))) | {"name": "mine"}
+    data = yaml.safe_load(yaml.safe_dump(msgspec.to_builtins(load_gpu("v100-sxm")))) | {"name": "mine"}
     assert attack(path, data, as_yaml, lambda: load_gpu(path)) > 100
 
 
