@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpusched_env.devices import make_device
     from gpusched_env.envs.env import GpuSchedulingEnv
     from gpusched_env.experiments.api import compare, evaluate, make_scheduler, rank, run_episode
+    from gpusched_env.experiments.importing import import_trace
     from gpusched_env.scenarios.problem import build_problem
     from gpusched_env.scenarios.scenario import load_scenario, scenario_names
     from gpusched_env.scheduling.metrics import episode_metrics
@@ -25,6 +26,7 @@ __all__ = [
     "compare",
     "episode_metrics",
     "evaluate",
+    "import_trace",
     "load_scenario",
     "make_device",
     "make_scheduler",
@@ -42,6 +44,7 @@ _HOMES = {
     "compare": "gpusched_env.experiments.api",
     "episode_metrics": "gpusched_env.scheduling.metrics",
     "evaluate": "gpusched_env.experiments.api",
+    "import_trace": "gpusched_env.experiments.importing",
     "load_scenario": "gpusched_env.scenarios.scenario",
     "make_device": "gpusched_env.devices",
     "make_scheduler": "gpusched_env.experiments.api",

@@ -49,7 +49,9 @@ def list_schedulers() -> None:
     bounds = set(scheduler_names()) - set(honest_names())
     _print([*((marked(name, bounds), about(name)) for name in scheduler_names()), *learned])
     typer.echo(LEGEND)
-    typer.echo("Misinformed: any of them is told wrong profiles with --set profiles.scatter=2 (docs/wrong-profiles.md).")
+    typer.echo(
+        "Misinformed: any of them is told wrong profiles with --set profiles.scatter=2 (docs/wrong-profiles.md)."
+    )
 
 
 def list_gpus() -> None:

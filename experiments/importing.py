@@ -1,0 +1,90 @@
+"""A profiler's recording becomes a workload file: what ``gpusched import-trace`` and ``import_trace`` do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from gpusched_env.display.table import Table
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.files import write_file
+from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.workload.importers import WorkloadSummary, summarise
+from gpusched_env.workload.importers import import_trace as read_trace
+from gpusched_env.workload.workload import encode_workload
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A workload file that was written, and what it holds; shows itself as a table."""
+
+    file: Path
+    """What a tenant of a scenario names as its ``workload``."""
+    summary: WorkloadSummary
+
+    def table(self) -> Table:
+        """Kernels, idle gaps, residency, copies, streams."""
+        s = self.summary
+        classes = ", ".join(f"{kind} {share:.0%}" for kind, share in s.class_shares.items() if share > 0)
+        gaps = f"{s.gaps:.0f}, median {s.gap_median_us:.1f} µs, 95th percentile {s.gap_p95_us:.1f} µs"
+        rows = {
+            "workload": s.name,
+            "GPU": s.gpu,
+            "source": s.source,
+            "iterations": f"{s.iterations}, median {s.wall_us / 1e3:.3f} ms",
+            "replayed alone": f"{s.alone_us / 1e3:.3f} ms, device idle {s.idle_share:.0%}",
+            "kernels": f"{s.kernels:.0f} an iteration, {s.identities} distinct",
+            "device time": f"{s.busy_us / 1e3:.3f} ms: {classes}",
+            "idle gaps": gaps,
+            "residency": f"{s.sm_share:.0%} of SMs, {s.occupancy:.0%} of possible blocks",
+            "copies": f"{s.copies:g} ({s.copy_bytes / 1e6:.3g} MB), memsets {s.memsets:g}",
+            "synchronisations": f"{s.syncs:g}",
+            "streams": f"{s.streams}, {s.event_waits:g} waits for events, {s.overlap:.0%} of busy time shared",
+            "CUDA graphs": f"{s.graphs:g} launches",
+            "host threads": f"{s.threads}",
+        }
+        return Table(str(self.file), ("", "of one iteration"), list(rows.items()), note=s.caution)
+
+    def __repr__(self) -> str:
+        return f"<{self.summary.name}: {self.summary.kernels:.0f} kernels an iteration, in {self.file}>"
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def import_trace(
+    file: str | Path,
+    out: str | Path | None = None,
+    *,
+    name: str | None = None,
+    gpu: str | None = None,
+    iteration: str | None = None,
+    iteration_us: float | None = None,
+) -> Imported:
+    """Turn a recording into a workload file.
+
+    Args:
+        file: of the PyTorch profiler (Kineto JSON, plain or gzipped) or of Nsight Systems (SQLite).
+        out: the workload file; by default ``NAME.workload.json.gz`` here.
+        name: of the workload; by default from the file's name.
+        gpu: of the recording, a name or a ``.yaml`` file; by default as the recording says.
+        iteration: annotation (``record_function``, NVTX range) around one iteration; by default ProfilerStep.
+        iteration_us: time of an iteration without the profiler, microseconds: host times are scaled to it. By default
+            as the recording says.
+
+    Raises:
+        InputError: the recording cannot be read or understood, or ``out`` cannot be written.
+    """
+    if out is not None and not str(out).endswith((".json", ".json.gz")):
+        raise InputError(f"--out {out}: the name must end in .json or .json.gz, so that scenarios can name the file")
+    spec = load_gpu(gpu) if gpu is not None else None
+    workload = read_trace(Path(file), gpu=spec, iteration=iteration, iteration_us=iteration_us)
+    if name is not None:
+        workload = msgspec.structs.replace(workload, name=name)
+    target = Path(out) if out is not None else Path(f"{workload.name}.workload.json.gz")
+    summary = summarise(workload, spec)
+    content = encode_workload(workload) if target.name.endswith(".gz") else msgspec.json.encode(workload)
+    write_file(target, content, "--out")
+    return Imported(target, summary)
