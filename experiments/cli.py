@@ -7,7 +7,10 @@ import os
 import sys
 from typing import Annotated
 
-import typer
+try:
+    import typer
+except ModuleNotFoundError as error:
+    sys.exit(f"error: the command line needs {error.name}: pip install 'gpusched-env[experiments]'")
 
 from gpusched_env.errors import DeadlockError, GpuschedError
 from gpusched_env.experiments.commands import (

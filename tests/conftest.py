@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Neither an example nor drawing one may fail for being slow: the first use of a device compiles, and machines differ.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before several test processes start: they find in the cache what was compiled once."""
+    if getattr(session.config.option, "numprocesses", None) and not session.config.option.collectonly:
+        root = Path(__file__).resolve().parents[1]
+        subprocess.run([sys.executable, "-m", "tests.compiled"], cwd=root, check=True)

@@ -145,6 +145,32 @@ def test_importing_the_package_is_light() -> None:
     assert loaded.isdisjoint(heavy)
 
 
+def test_simulating_needs_no_extra() -> None:
+    extra = (
+        "jinja2",
+        "loky",
+        "pandas",
+        "perfetto",
+        "plotly",
+        "pyarrow",
+        "rich",
+        "scipy",
+        "typer",
+        "torch",
+        "matplotlib",
+    )
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys({extra}))
+import gymnasium
+import gpusched_env
+print(repr(gpusched_env.run_episode("Toy", "sjf", device="reference")), gpusched_env.make_scheduler("mps(share=50)"))
+env = gymnasium.make("gpusched_env:gpusched/Toy-v0", device="reference")
+print(env.reset(seed=0)[0], env.unwrapped.episode())
+"""
+    assert "<Episode of Toy, seed 0" in run(sys.executable, "-c", code, cwd=ROOT)
+
+
 def requirement_names(requirements: list[str]) -> set[str]:
     return {re.split(r"[\[<>=!~; ]", text, maxsplit=1)[0] for text in requirements}
 
@@ -172,9 +198,7 @@ def imported_distributions() -> dict[str, set[str]]:
 def test_dependencies_are_declared_and_used() -> None:
     extras = PROJECT["optional-dependencies"]
     core = requirement_names(PROJECT["dependencies"])
-    optional = requirement_names(
-        extras["train"] + extras["sweep"] + extras["ray"] + extras["notebook"] + extras["gpu"] + extras["calibrate"]
-    )
+    optional = requirement_names([text for name, extra in extras.items() if name != "dev" for text in extra])
     imported = imported_distributions()
     undeclared = {name: files for name, files in imported.items() if name not in core | optional}
     assert not undeclared

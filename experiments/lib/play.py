@@ -56,13 +56,11 @@ def play(
 
 def _foreign_line(error: Exception) -> str | None:
     """The last line of the user's own that an error came through; ``None`` if there is none."""
-    home = str(Path(gpusched_env.__file__).resolve().parent)
-    folders = [
-        home,
-        sys.prefix,
-        sys.base_prefix,
-        *(str(Path(home, name).resolve()) for name in ("agents", "baselines", "experiments")),
-    ]
-    frames = traceback.extract_tb(error.__traceback__)
-    mine = [f for f in frames if not any(str(Path(f.filename).resolve()).startswith(folder) for folder in folders)]
-    return f"{Path(mine[-1].filename).name}, line {mine[-1].lineno}, in {mine[-1].name}" if mine else None
+    home = Path(gpusched_env.__file__).resolve().parent
+    ours = [home, *((home / name).resolve() for name in ("agents", "baselines", "experiments"))]
+    libraries = [Path(sys.prefix), Path(sys.base_prefix)]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename).resolve()
+        if not any(path.is_relative_to(folder) for folder in (*ours, *libraries)):
+            return f"{path.name}, line {frame.lineno}, in {frame.name}"
+    return None
