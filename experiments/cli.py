@@ -90,6 +90,12 @@ def main() -> None:
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
+    except (MemoryError, ImportError, RuntimeError) as error:
+        short = ("map segment", "start new thread")
+        if not isinstance(error, MemoryError) and not any(words in str(error) for words in short):
+            raise
+        _complain(GpuschedError("not enough memory: use fewer workers, fewer seeds or a shorter horizon"))
+        sys.exit(EXIT_INPUT)
     except DeadlockError as error:
         _complain(error)
         sys.exit(EXIT_DEADLOCK)

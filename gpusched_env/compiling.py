@@ -68,7 +68,17 @@ def cached(signature: Any = None, **options: Any) -> Callable[[F], F]:
         options: of ``njit``, without ``cache``.
     """
     compiler: Any = njit  # Its option _nrt is not among its declared ones.
-    return functools.partial(_keep, compiler(signature, cache=True, **options))
+
+    def compiled(function: F) -> F:
+        try:
+            return _keep(compiler(signature, cache=True, **options), function)  # type: ignore[no-any-return]
+        except RuntimeError as error:
+            if "no locator" not in str(error):
+                raise
+            # Neither the package's folder nor the home can be written: each process compiles for itself.
+            return compiler(signature, **options)(function)  # type: ignore[no-any-return]
+
+    return compiled
 
 
 def cached_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:

@@ -14,6 +14,7 @@ import pytest
 
 import gpusched_env
 from gpusched_env.experiments.ranking.result import read_ranking
+from tests.compiled import compile_all
 
 PROGRAM = [sys.executable, "-c", "from gpusched_env.experiments.cli import main; main()"]
 COMPARE = ["compare", "Toy", "--schedulers", "sjf,fifo", "--seeds", "2", "--workers", "1"]
@@ -126,6 +127,45 @@ def test_without_a_home_in_an_old_or_a_narrow_terminal(env: dict[str, str | None
     assert status == 0, text
     assert "sjf" in output
     assert {file.name for file in (tmp_path / "out").iterdir()} == FILES
+
+
+@pytest.mark.parametrize("kib", [300_000, 500_000, 700_000, 900_000])
+def test_little_memory_never_half_writes_a_result(kib: int, tmp_path: Path) -> None:
+    compile_all()  # LLVM ends the process when it runs out of memory.
+    command = ["bash", "-c", f'ulimit -v {kib}; exec "$@"', "bash", *PROGRAM, *COMPARE, "--out", "out"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        assert {file.name for file in (tmp_path / "out").iterdir()} == FILES
+    else:
+        assert done.stderr
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_two_processes_share_a_cold_cache(tmp_path: Path) -> None:
+    env = environment(NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    commands = [[*PROGRAM, *COMPARE, "--out", str(tmp_path / name)] for name in ("one", "two")]
+    processes = [subprocess.Popen(command, cwd=tmp_path, env=env) for command in commands]
+    assert [process.wait() for process in processes] == [0, 0]
+    one, two = ((tmp_path / name / "jobs.parquet").read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+@pytest.mark.slow
+def test_nothing_can_be_cached(tmp_path: Path) -> None:
+    code = """
+import tempfile
+def refuse(*args, **options):
+    raise OSError("read-only")
+# How Numba finds out whether a folder can be written.
+tempfile.TemporaryFile = refuse
+import gpusched_env
+print(repr(gpusched_env.run_episode("Toy", "sjf")))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert "<Episode of Toy, seed 0: 0.51 ms, cost 1.14>" in done.stdout, done.stderr
 
 
 def test_paths_with_spaces_and_signs(tmp_path: Path) -> None:
