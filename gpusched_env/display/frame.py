@@ -34,3 +34,12 @@ def named(codes: Any, names: Sequence[str]) -> Any:
     from pandas import Categorical
 
     return Categorical.from_codes(codes.astype(int), list(names))
+
+
+def unstacked(column: Any) -> DataFrame:
+    """A column with the last level of its index as columns, rows and columns as they first come.
+
+    ``unstack(sort=False)`` by itself puts values into wrong rows before pandas 3.
+    """
+    rows, names = column.index.droplevel(-1).unique(), column.index.get_level_values(-1).unique()
+    return column.unstack().reindex(index=rows, columns=names)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpusched_env.baselines.registry import default_options
-from gpusched_env.display.frame import frame
+from gpusched_env.display.frame import frame, unstacked
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, recorded_turns
 from gpusched_env.experiments.papers import reproduction
@@ -109,7 +109,7 @@ class Paper(Reproduction):
         that alone. And by the cost of FIKIT's interception in us: relative growth of the completion time.
         """
         own = self.to_frame(Cell)
-        own = own[own.low.isna()].set_index(["gpu", "high", "mode"]).high_us.unstack(sort=False)
+        own = unstacked(own[own.low.isna()].set_index(["gpu", "high", "mode"]).high_us)
         made = frame([effects.facts(Cell(gpu, name, None, ALONE)) for gpu, name in own.index]).set_index(own.index)
         made["alone_us"] = own[ALONE]
         made["gap_share"] = 1.0 - made.busy_us / own[ALONE]
@@ -130,9 +130,9 @@ class Paper(Reproduction):
         """
         shared = self.to_frame(Cell)
         shared = shared[shared.low.notna()].set_index(["gpu", "high", "low", "mode"])
-        found = shared.high_us.unstack(sort=False)
+        found = unstacked(shared.high_us)
         for name in ("low_us", "low_share"):
-            found = found.join(shared[name].unstack(sort=False).add_prefix(f"{name}: "))
+            found = found.join(unstacked(shared[name]).add_prefix(f"{name}: "))
         found = found.reset_index().assign(speedup=(found[DEFAULT] / found[FIKIT]).to_numpy())
         for side in ("high", "low"):
             found = found.join(self.networks[[*FEATURES]].add_prefix(f"{side}_"), on=["gpu", side])
