@@ -6,11 +6,12 @@ Heavy libraries (worker processes, statistics, tables) are imported by what need
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpusched_env.experiments.lib.names import DeviceSource, SchedulerSource, new_scheduler
+from gpusched_env.experiments.lib.names import DeviceSource, SchedulerSource, is_learned, new_scheduler
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
@@ -66,20 +67,23 @@ def run_episode(
 
 def compare(
     scenario: str | Path | Scenario,
-    schedulers: Sequence[SchedulerSource] | Mapping[str, SchedulerSource] | None = None,
+    schedulers: str | Sequence[SchedulerSource] | Mapping[str, SchedulerSource] | None = None,
     seeds: int | Sequence[int] = 5,
-    *,
-    gpu: str | Path | None = None,
     **options: Any,
 ) -> Comparison:
     """Run every scheduler on every seed: :func:`gpusched_env.experiments.compare.compare` says what it takes.
 
-    Without ``schedulers``: all registered ones, and the agent that is shipped for the scenario. ``gpu``: another one
-    than the scenario's.
+    Without ``schedulers``: all registered ones, and the agent that is shipped for the scenario. Other keywords replace
+    fields of the scenario: ``gpu="h200-sxm"``, ``horizon_us=20_000``.
+
+    Raises:
+        InputError: also for a keyword that is neither.
     """
     from gpusched_env.experiments.compare import compare
 
-    return compare(_scenario(scenario, {} if gpu is None else {"gpu": str(gpu)}), schedulers, seeds, **options)
+    own = inspect.signature(compare).parameters.keys() & options.keys()
+    fields = {name: value for name, value in options.items() if name not in own}
+    return compare(_scenario(scenario, fields), schedulers, seeds, **{name: options[name] for name in own})
 
 
 def evaluate(
@@ -92,14 +96,14 @@ def evaluate(
     """Compare a trained scheduler with others; differences are taken against it.
 
     Args:
-        model: folder of a training, or the file of a policy.
+        model: folder of a training, the file of a policy, or ``learned``: the one that is shipped for the scenario.
         scenario, seeds, options: as for :func:`compare`.
         schedulers: what to compare with; by default all that are registered.
     """
     from gpusched_env.baselines.registry import honest_names
-    from gpusched_env.experiments.compare import compare
 
-    return compare(scenario, [f"learned:{model}", *(schedulers or honest_names())], seeds, **options)
+    agent = str(model) if is_learned(str(model)) else f"learned:{model}"
+    return compare(scenario, [agent, *(schedulers or honest_names())], seeds, **options)
 
 
 def rank(

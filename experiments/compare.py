@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
-from gpusched_env.errors import InputError
+from gpusched_env.baselines.spec import split_specs
+from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.episodes import EpisodeTask, Run, run_task
 from gpusched_env.experiments.lib.names import (
@@ -31,7 +32,7 @@ Record = Literal["jobs", "kernels", "blocks"]
 
 def compare(
     scenario: Scenario | str | Path,
-    schedulers: Sequence[SchedulerSource] | Mapping[str, SchedulerSource] | None = None,
+    schedulers: str | Sequence[SchedulerSource] | Mapping[str, SchedulerSource] | None = None,
     seeds: int | Sequence[int] = 5,
     *,
     device: DeviceSource = "compiled",
@@ -66,6 +67,8 @@ def compare(
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)
+    if isinstance(schedulers, str):
+        schedulers = split_specs(schedulers)
     sources = _sources(default_schedulers(scenario) if schedulers is None else schedulers)
     seeds = _seeds(seeds)
     _check_window(window_us, scenario)
@@ -74,6 +77,8 @@ def compare(
     if isinstance(device, str):
         new_device(device)
     problem = build_problem(scenario)
+    if record not in get_args(Record):
+        raise InputError(f"record is {record!r}; {did_you_mean(record, get_args(Record))}")
     detail: Detail = "jobs" if record == "jobs" else "kernels"
     shared = Shared(problem)
 

@@ -19,6 +19,7 @@ from gpusched_env.experiments.lib.names import legend, marked
 from gpusched_env.experiments.lib.statistics import (
     Interval,
     PairedDifference,
+    known,
     mean_interval,
     paired_difference,
     pooled_percentile,
@@ -96,19 +97,24 @@ class Comparison:
         found: Interval = self._interval(self._known(scheduler), figure, tenant)
         return found
 
-    def difference(self, scheduler: str, figure: str = "cost", *, against: str | None = None) -> PairedDifference:
-        """How a figure of the whole GPU differs from another scheduler's, over the seeds that both have finished.
+    def difference(
+        self, scheduler: str, figure: str = "cost", tenant: str | None = None, *, against: str | None = None
+    ) -> PairedDifference:
+        """How a figure differs from another scheduler's, over the seeds that both have finished.
 
         Args:
-            scheduler, figure: as for :meth:`interval`.
+            scheduler, figure, tenant: as for :meth:`interval`; percentiles are each seed's own here.
             against: the other scheduler; by default the first.
 
         Raises:
             InputError: an unknown name.
         """
-        found = find_figure(figure, of_tenant=False)
+        found = find_figure(figure, of_tenant=tenant is not None)
+        row = None if tenant is None else self._row(tenant)
         other = self._known(self.schedulers[0] if against is None else against)
-        first, own = ({r.seed: figure_value(r.metrics, found) for r in self.of(s)} for s in (other, scheduler))
+        seeds = ([run.seed for run in self.of(name)] for name in (other, scheduler))
+        values = (self.values(name, found, row) for name in (other, scheduler))
+        first, own = (dict(zip(*pair, strict=True)) for pair in zip(seeds, values, strict=True))
         shared = [seed for seed in self.seeds if seed in first and seed in own]
         return paired_difference([own[s] for s in shared], [first[s] for s in shared])
 
@@ -128,7 +134,7 @@ class Comparison:
             raise InputError(f"no frame of {of!r}; {did_you_mean(of, makers)}")
         return makers[of]()
 
-    def save(self, folder: Path | str, *, traces: bool = True) -> list[str]:
+    def save(self, folder: Path | str, *, traces: bool = False) -> list[str]:
         """Write report, tables and ``result.json`` to ``folder``, at once when complete; returns the files' names.
 
         Args:
@@ -157,6 +163,9 @@ class Comparison:
         found = {scheduler: self.interval(scheduler, "cost") for scheduler in self.schedulers}
         costs = {scheduler: CostRange(cost.mean, cost.low, cost.high) for scheduler, cost in found.items()}
         busy = float(np.mean([run.metrics.utilisation for run in self.runs]))
+        differences = [self.difference(scheduler).relative for scheduler in self.schedulers[1:]]
+        if any(known(difference) for difference in differences):
+            return told
         return [*told, *filter(None, [meeting_remark(asked, busy, costs)])]
 
     @property
@@ -193,6 +202,15 @@ class Comparison:
             groups[run.scheduler].append(run)
         return groups
 
+    def _row(self, tenant: str) -> int:
+        if tenant not in self.tenants:
+            raise InputError(f"no tenant {tenant!r}; {did_you_mean(tenant, self.tenants)}")
+        return self.tenants.index(tenant)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is found anew."""
+        return {name: value for name, value in self.__dict__.items() if name != "_interval"}
+
     def _known(self, scheduler: str) -> str:
         if scheduler not in self.schedulers:
             raise InputError(f"scheduler {scheduler!r} was not compared; {did_you_mean(scheduler, self.schedulers)}")
@@ -207,9 +225,7 @@ class Comparison:
         figure = find_figure(key, of_tenant=tenant is not None)
         if tenant is None:
             return mean_interval(self.values(scheduler, figure))
-        if tenant not in self.tenants:
-            raise InputError(f"no tenant {tenant!r}; {did_you_mean(tenant, self.tenants)}")
-        row = self.tenants.index(tenant)
+        row = self._row(tenant)
         if figure.percentile is None:
             return mean_interval(self.values(scheduler, figure, row))
         jobs = (run.jobs[run.jobs[:, 0] == row] for run in self.of(scheduler))

@@ -84,7 +84,12 @@ def compare_command(
 
 
 def evaluate_command(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a training, an exported .npz, or a .zip.")],
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="Folder of a training, an exported .npz, a .zip, or learned (the shipped one)."
+        ),
+    ],
     scenario: Scenario,
     schedulers: Schedulers = "",
     seeds: Seeds = 5,
@@ -109,10 +114,12 @@ def evaluate_command(
     from gpusched_env.agents.training.folder import policy_file
     from gpusched_env.baselines.registry import honest_names
     from gpusched_env.baselines.spec import split_specs
+    from gpusched_env.experiments.lib.names import is_learned
 
+    agent = str(model) if is_learned(str(model)) else f"learned:{policy_file(model)}"
     _compare(
         scenario,
-        [f"learned:{policy_file(model)}", *(split_specs(schedulers) or honest_names())],
+        [agent, *(split_specs(schedulers) or honest_names())],
         range(seed, seed + seeds),
         fields={"gpu": gpu, "horizon_us": horizon_us, "decision_us": decision_us},
         settings=settings or [],

@@ -7,12 +7,12 @@ import traceback
 from pathlib import Path
 
 import gpusched_env
-from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand
+from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand, InputError, did_you_mean
 from gpusched_env.experiments.lib.names import DeviceSource, SchedulerSource, new_device, new_scheduler
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling import session
 from gpusched_env.scheduling.session import Episode
-from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.scheduling.timeline import DETAILS, Detail
 
 
 def play(
@@ -40,6 +40,8 @@ def play(
         GpuschedError: the scheduler is not of this package and failed; names scheduler, seed and line.
     """
     who = f"scheduler {name or scheduler!r}, seed {seed}"
+    if record not in DETAILS:
+        raise InputError(f"record is {record!r}; {did_you_mean(record, DETAILS)}")
     made, behind = new_scheduler(scheduler), new_device(device)
     try:
         return session.run_episode(made, problem, behind, seed, record=record)
@@ -49,6 +51,8 @@ def play(
         raise
     except Exception as error:
         place = _foreign_line(error)
+        if place is None and not type(made).__module__.startswith("gpusched_env."):
+            place = f"{type(made).__name__} must have the methods reset(knowledge, rng) and decide(view)"
         if place is None:
             raise
         raise GpuschedError(f"{who}: {type(error).__name__}: {error} ({place})") from error

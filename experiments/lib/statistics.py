@@ -103,6 +103,16 @@ class PairedDifference:
     relative: Interval
     """Mean of the figure over the baseline's mean, minus one; NaN if the baseline's mean is 0."""
 
+    def __str__(self) -> str:
+        return f"{self.difference}, relative {self.relative.text('{:+.1%}')}"
+
+
+def known(relative: Interval) -> bool:
+    """Whether a relative difference is there beyond chance; of one value, whether it is more than half a percent."""
+    if relative.low is None or relative.high is None:
+        return abs(relative.mean) > 0.005
+    return not relative.low <= 0.0 <= relative.high
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
 
-def save_results(comparison: Comparison, folder: Path | str, *, traces: bool = True) -> list[str]:
+def save_results(comparison: Comparison, folder: Path | str, *, traces: bool = False) -> list[str]:
     """See :meth:`~gpusched_env.experiments.comparison.Comparison.save`."""
     with ResultFolder(Path(folder)) as results:
         files = write_results(comparison, results.staging, traces=traces)
@@ -24,7 +24,7 @@ def save_results(comparison: Comparison, folder: Path | str, *, traces: bool = T
     return files
 
 
-def write_results(comparison: Comparison, folder: Path, *, traces: bool = True) -> list[str]:
+def write_results(comparison: Comparison, folder: Path, *, traces: bool = False) -> list[str]:
     """Write everything into the existing ``folder``; returns the names of the files."""
     write_parquet(comparison.to_frame("jobs"), folder / "jobs.parquet")
     recorded = [run for run in map(comparison.recorded, comparison.schedulers) if run is not None]

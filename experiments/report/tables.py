@@ -111,7 +111,9 @@ def _table(comparison: Comparison, title: str, figures: Sequence[Figure], tenant
 
 def best_mean(column: Sequence[Interval], figure: Figure) -> float:
     """The best mean of a column; NaN where nothing is better or all look the same."""
-    means = [interval.mean for interval in column if math.isfinite(interval.mean)]
+    # A figure that is undefined in some seeds is that of the seeds in which it looks good.
+    seeds = max((interval.seeds for interval in column), default=0)
+    means = [interval.mean for interval in column if math.isfinite(interval.mean) and interval.seeds == seeds]
     if not figure.better or len({show(mean, figure) for mean in means}) < 2:
         return math.nan
     return min(means) if figure.better == "low" else max(means)

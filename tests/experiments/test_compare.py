@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import pickle
 from collections.abc import Callable
 
 import pytest
 from rich.console import Console
 
+import gpusched_env
 from gpusched_env.errors import DeadlockError, GpuschedError, InputError
 from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.comparison import Comparison
@@ -107,6 +109,29 @@ def test_intervals_by_name_and_what_is_wrong_with_others(comparison: Comparison)
     ):
         with pytest.raises(InputError, match=message):
             comparison.interval(*arguments)
+
+
+def test_what_a_newcomer_tries() -> None:
+    found = gpusched_env.compare("Toy", "sjf,fifo", seeds=2, workers=1, horizon_us=1_500.0)
+    assert found.problem.scenario.horizon_us == 1_500.0
+    assert found.schedulers == ["sjf", "fifo"]
+    assert not found.remarks, "they differ on every seed"
+    assert "relative" in str(found.difference("fifo", "turnaround_p99_us", "urgent"))
+    assert pickle.loads(pickle.dumps(found)).interval("sjf", "cost") == found.interval("sjf", "cost")
+    with pytest.raises(InputError, match="sead"):
+        gpusched_env.compare("Toy", ["sjf"], sead=1)
+    with pytest.raises(InputError, match="did you mean 'blocks'"):
+        gpusched_env.compare("Toy", ["sjf"], record="block")
+
+
+def test_a_scheduler_whose_reset_takes_too_little_is_told_what_is_right() -> None:
+    class Short:
+        def reset(self, knowledge: object) -> None: ...
+
+        def decide(self, view: object) -> object: ...
+
+    with pytest.raises(GpuschedError, match=r"scheduler 'Short', seed 0: TypeError.*reset\(knowledge, rng\)"):
+        compare("Toy", [Short], seeds=1, workers=1)
 
 
 def test_what_is_shown_is_short(comparison: Comparison) -> None:

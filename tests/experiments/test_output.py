@@ -27,7 +27,7 @@ def listing(folder: Path) -> list[str]:
 
 
 def test_a_comparison_is_written_in_full(comparison: Comparison, tmp_path: Path) -> None:
-    assert save_results(comparison, tmp_path / "a" / "b") == FILES
+    assert save_results(comparison, tmp_path / "a" / "b", traces=True) == FILES
     assert listing(tmp_path / "a" / "b") == FILES
     assert listing(tmp_path / "a") == ["b"]
     assert (tmp_path / "a" / "b").stat().st_mode & 0o700 == 0o700
@@ -36,7 +36,7 @@ def test_a_comparison_is_written_in_full(comparison: Comparison, tmp_path: Path)
 def test_an_earlier_result_is_replaced_and_other_files_stay(comparison: Comparison, tmp_path: Path) -> None:
     for name in ("result.json", "gone.perfetto-trace", "notes.txt"):
         (tmp_path / name).write_text("old")
-    save_results(comparison, tmp_path)
+    save_results(comparison, tmp_path, traces=True)
     assert listing(tmp_path) == sorted([*FILES, "notes.txt"])
     assert (tmp_path / "notes.txt").read_text() == "old"
     assert (tmp_path / "result.json").read_text() != "old"
