@@ -67,7 +67,7 @@ class ResultFolder:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._cleanup.close()
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
             with _told("--out", self.path):
                 raise error
 
@@ -195,6 +195,8 @@ def file_name(scheduler: str) -> str:
 def _told(option: str, path: Path) -> Iterator[None]:
     try:
         yield
+    except BrokenPipeError:
+        raise  # Of whoever reads the output, not of a file.
     except OSError as error:
         # The file at fault may be a temporary one, whose name would tell nothing: the reason is enough.
         reason = "a file is in the way" if isinstance(error, FileExistsError) else error.strerror or str(error)

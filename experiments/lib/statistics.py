@@ -80,15 +80,17 @@ def pooled_percentile(values: Sequence[Floats], percent: float) -> Interval:
     # How many values of each seed are among the lowest k + 1 of all, shape (seeds, jobs).
     below = np.stack([np.searchsorted(np.sort(own), pooled, side="right") for own in values])
     picks = np.random.default_rng(_RNG_SEED).integers(0, len(values), (RESAMPLES, len(values)))
-    times = np.stack([np.bincount(row, minlength=len(values)) for row in np.unique(np.sort(picks, axis=1), axis=0)])
-    _, often = np.unique(np.sort(picks, axis=1), axis=0, return_counts=True)
-    needed = np.ceil(times @ below[:, -1] * (percent / 100.0) * (1.0 - 1e-12))
+    # Draws that hold the same seeds have the same percentile: it is found once.
+    distinct, often = np.unique(np.sort(picks, axis=1), axis=0, return_counts=True)
+    times = np.stack([np.bincount(row, minlength=len(values)) for row in distinct])
+    jobs = times @ below[:, -1]
+    needed = np.ceil(jobs * (percent / 100.0) * (1.0 - 1e-12))
     low, high = np.zeros(len(times), np.int64), np.full(len(times), len(pooled) - 1)
     while np.any(low < high):
         middle = (low + high) // 2
         enough = np.einsum("ds,sd->d", times, below[:, middle]) >= needed
         low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
-    drawn = np.repeat(pooled[low][times @ below[:, -1] > 0], often[times @ below[:, -1] > 0])
+    drawn = np.repeat(pooled[low][jobs > 0], often[jobs > 0])
     tail = 100.0 * (1.0 - LEVEL) / 2.0
     bounds = np.percentile(drawn, (tail, 100.0 - tail), method="inverted_cdf")
     return Interval(value, float(bounds[0]), float(bounds[1]), len(values))

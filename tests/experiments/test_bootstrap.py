@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.experiments.lib.statistics import mean_interval, paired_difference
+from gpusched_env.experiments.lib.statistics import RESAMPLES, mean_interval, paired_difference, pooled_percentile
 
 finite = st.floats(-1e6, 1e6)
 
@@ -94,3 +94,17 @@ def test_a_zero_baseline_has_no_relative_difference() -> None:
 def test_unequal_lengths_are_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
         paired_difference([1.0], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("percent", [50.0, 95.0, 99.0])
+def test_a_pooled_percentile_draws_whole_seeds(percent: float) -> None:
+    """As drawing the seeds one by one and pooling their jobs does."""
+    rng = np.random.default_rng(3)
+    values = [rng.lognormal(2.0 + 0.3 * seed, 0.5, 5 + 4 * seed) for seed in range(6)] + [np.empty(0)]
+    found = pooled_percentile(values, percent)
+    assert found.mean == np.percentile(np.concatenate(values), percent, method="inverted_cdf")
+    picks = np.random.default_rng(20080601).integers(0, len(values), (RESAMPLES, len(values)))
+    pools = [np.concatenate([values[i] for i in row]) for row in picks]
+    drawn = [np.percentile(pool, percent, method="inverted_cdf") for pool in pools if len(pool)]
+    low, high = np.percentile(drawn, (2.5, 97.5), method="inverted_cdf")
+    assert (found.low, found.high) == pytest.approx((low, high))
