@@ -8,16 +8,17 @@ everything else not at all. ``expected`` is what the trusted device shows.
 from __future__ import annotations
 
 import enum
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gpusched_env.experiments.fuzz.case import Difference
+from gpusched_env.hardware.clock import PS_PER_US
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.costs import Costs
+from gpusched_env.scheduling.timeline import Columns, Timeline
 from gpusched_env.scheduling.view import (
     DependencyColumn,
     JobColumn,
@@ -27,19 +28,17 @@ from gpusched_env.scheduling.view import (
     View,
 )
 
-Floats = NDArray[np.float64]
-
 TIME_US = 5e-7
 """Half a picosecond, for times in microseconds."""
 RELATIVE = 1e-9
 REWARD_RELATIVE = 1e-7
+REWARD_FLOOR = 1e-2
+"""Rewards below this may differ by an absolute 1e-9."""
 OBSERVATION = 1e-6
 """Absolute; observations are float32 numbers within -1 to 1."""
 
-SHARES = frozenset({"PROFILED_ISSUE", "PROFILED_DRAM", "WEIGHT"})
-"""Columns of a view that are neither times nor whole numbers."""
-SUMS = frozenset({"JOB_LEFT_US", "LAUNCHED_LEFT_US", "RUNNING_LEFT_US"})
-"""Those that are sums of times that are not whole."""
+ROUNDED = ("PROFILED_ISSUE", "PROFILED_DRAM", "WEIGHT", "JOB_LEFT_US", "LAUNCHED_LEFT_US", "RUNNING_LEFT_US")
+"""Columns of a view that are neither whole numbers nor times that are whole, but shares and sums."""
 TABLES: dict[str, type[enum.IntEnum]] = {
     "pending": PendingColumn,
     "running": RunningColumn,
@@ -48,6 +47,8 @@ TABLES: dict[str, type[enum.IntEnum]] = {
     "dependencies": DependencyColumn,
 }
 """Of a view."""
+TIMELINES = ("jobs", "rejections", "kernels", "decisions", "copies", "turns", "blocks")
+"""Of a timeline: tables whose rows must be the same."""
 
 
 class Differs(Exception):
@@ -59,7 +60,7 @@ class Differs(Exception):
 
 
 class Comparison:
-    """Compares, at one point of an episode after another."""
+    """Compares, at one point of an episode after another; every method raises ``Differs`` at the first difference."""
 
     def __init__(self) -> None:
         self.step = 0
@@ -69,95 +70,101 @@ class Comparison:
 
     def differ(self, kind: str, where: str, expected: Any, found: Any) -> None:
         """Raises ``Differs``."""
+        given, other = (repr(value.item() if isinstance(value, np.generic) else value) for value in (expected, found))
+        where = self.phase + where
         raise Differs(
-            Difference(
-                kind=kind, where=self.phase + where, step=self.step, time_us=self.time_us, expected=_text(expected),
-                found=_text(found),
-            )
-        )  # fmt: skip
+            Difference(kind=kind, where=where, step=self.step, time_us=self.time_us, expected=given, found=other)
+        )
 
     def equal(self, kind: str, where: str, expected: Any, found: Any) -> None:
         if expected != found:
             self.differ(kind, where, expected, found)
 
-    def time(self, kind: str, where: str, expected: float, found: float) -> None:
-        if expected != found and not abs(expected - found) <= TIME_US:
-            self.differ(kind, where, expected, found)
-
     def close(
-        self, kind: str, where: str, expected: float, found: float, floor: float = 0.0, relative: float = RELATIVE
-    ) -> None:
-        """Equal within ``relative`` of the expected value, or of ``floor`` where that is larger."""
-        if expected != found and not abs(expected - found) <= relative * max(abs(expected), floor):
-            self.differ(kind, where, expected, found)
-
-    def views(self, expected: View, found: View, where: str = "view") -> None:
-        """Two views, with all their tables."""
-        self.time_us = expected.time_us
-        self.time("time", f"{where}.time_us", expected.time_us, found.time_us)
-        for name, columns in TABLES.items():
-            self.tables("view", f"{where}.{name}", getattr(expected, name).array, getattr(found, name).array, columns)
-        for name in ("sms", "busy_sms", "horizon_us"):
-            self.equal("view", f"{where}.{name}", getattr(expected, name), getattr(found, name))
-        for name in ("occupancy", "dram"):
-            # The last traffic of a GPU that has become idle may be a rounding error of the whole bandwidth.
-            self.close("view", f"{where}.{name}", getattr(expected, name), getattr(found, name), floor=1e-3)
-
-    def tables(self, kind: str, where: str, expected: Floats, found: Floats, columns: type[enum.IntEnum]) -> None:
-        """Two tables of a view, column by column."""
-        self.equal(kind, f"shape of {where}", expected.shape, found.shape)
-        if not np.array_equal(expected, found, equal_nan=True):
-            tolerance = [_tolerance(column.name) for column in columns]
-            self.rows(kind, where, expected, found, [column.name.lower() for column in columns], tolerance)
-
-    def rows(
         self,
         kind: str,
         where: str,
-        expected: Floats,
-        found: Floats,
-        names: list[str],
-        tolerance: list[tuple[float, float]],
+        expected: ArrayLike,
+        found: ArrayLike,
+        *,
+        absolute: ArrayLike = 0.0,
+        relative: ArrayLike = 0.0,
+        floor: ArrayLike = 0.0,
+        place: Callable[..., str] = lambda *place: str(list(place)) if place else "",
     ) -> None:
-        """Two arrays of equal shape ``(rows, columns)``; ``tolerance`` is absolute and relative, by column."""
-        absolute, relative = np.array(tolerance).reshape(-1, 2).T
+        """Numbers or arrays of them; NaN (never measured) is equal to NaN.
+
+        Args:
+            absolute, relative, floor: they may be apart by ``absolute`` and by ``relative`` of the expected value, or
+                of ``floor`` where that is larger. Each is for all, or an array for all rows.
+            place: what names an element, given its indices.
+        """
+        given, other = np.asarray(expected), np.asarray(found)
+        self.equal(kind, f"shape of {where}", given.shape, other.shape)
+        if np.array_equal(given, other):
+            return
         with np.errstate(invalid="ignore"):
-            # NaN: a kernel that was never measured.
-            same = (expected == found) | (np.isnan(expected) & np.isnan(found))
-            gap = np.where(same, 0.0, np.abs(expected - found))
-            wrong = ~(gap <= absolute + relative * np.where(np.isfinite(expected), np.abs(expected), 0.0))
-        if wrong.any():
-            row, column = (int(i) for i in np.argwhere(wrong)[0])
-            self.differ(kind, f"{where}.{names[column]}[{row}]", expected[row, column], found[row, column])
+            same = (given == other) | (np.isnan(given) & np.isnan(other))
+            size = np.maximum(np.where(np.isfinite(given), np.abs(given), 0.0), floor)
+            near = np.abs(given - other) <= np.asarray(absolute) + np.asarray(relative) * size
+        wrong = np.argwhere(~(same | near))
+        if len(wrong):
+            at = tuple(wrong[0].tolist())
+            self.differ(kind, where + place(*at), given[at], other[at])
+
+    def views(self, expected: View, found: View) -> None:
+        """Two views, with all their tables."""
+        self.time_us = expected.time_us
+        self.close("time", "view.time_us", expected.time_us, found.time_us, absolute=TIME_US)
+        for name, columns in TABLES.items():
+            self.close(
+                "view", f"view.{name}", getattr(expected, name).array, getattr(found, name).array,
+                absolute=[TIME_US * column.name.endswith("_US") for column in columns],
+                relative=[RELATIVE * (column.name in ROUNDED) for column in columns],
+                place=_cell([column.name.lower() for column in columns]),
+            )  # fmt: skip
+        for name in ("sms", "busy_sms", "horizon_us"):
+            self.equal("view", f"view.{name}", getattr(expected, name), getattr(found, name))
+        for name in ("occupancy", "dram"):
+            # The last traffic of a GPU that has become idle may be a rounding error of the whole bandwidth.
+            given, other = getattr(expected, name), getattr(found, name)
+            self.close("view", f"view.{name}", given, other, relative=RELATIVE, floor=1e-3)
 
     def costs(self, expected: Costs, found: Costs, problem: Problem) -> None:
         """All integrals; relative to what accrues in a microsecond where that is more."""
-        self.time("costs", "costs.time_us", expected.time_us, found.time_us)
-        self.equal("costs", "costs.over", expected.over, found.over)
-        for name in ("arrived", "completed", "rejected", "slo_misses"):
-            given, other = getattr(expected, name), getattr(found, name)
-            if not np.array_equal(given, other):
-                self.differ("costs", f"costs.{name}", given.tolist(), other.tolist())
-        for tenant, (given, other) in enumerate(zip(expected.jobs_us, found.jobs_us, strict=True)):
-            self.close("costs", f"costs.jobs_us[{tenant}]", float(given), float(other), floor=1.0)
         gpu = problem.gpu
         watts = gpu.power.idle_w + gpu.sms * gpu.power.sm_w + gpu.power.dram_w
-        floors = {
+        in_a_us = {
+            "jobs_us": 1.0,
             "makespan_us": 1.0,
             "energy_j": watts * 1e-6,
-            "busy_sm_us": float(gpu.sms),
+            "busy_sm_us": gpu.sms,
             "dram_bytes": gpu.dram_bytes_per_us,
         }
-        for name, floor in floors.items():
-            self.close("costs", f"costs.{name}", float(getattr(expected, name)), float(getattr(found, name)), floor)
+        self.close("costs", "costs.time_us", expected.time_us, found.time_us, absolute=TIME_US)
+        self.equal("costs", "costs.over", expected.over, found.over)
+        for name in ("arrived", "completed", "rejected", "slo_misses", *in_a_us):
+            relative, floor = (RELATIVE, in_a_us[name]) if name in in_a_us else (0.0, 0.0)
+            given, other = getattr(expected, name), getattr(found, name)
+            self.close("costs", f"costs.{name}", given, other, relative=relative, floor=floor)
+
+    def told(self, expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+        """What an environment gives beside its view: observation, reward, end and info, as far as they are there."""
+        self.equal("observation", "names of observations", sorted(expected), sorted(found))
+        for name, given in expected.items():
+            other = found[name]
+            if name == "reward":
+                self.close(name, name, given, other, relative=REWARD_RELATIVE, floor=REWARD_FLOOR)
+            elif name.startswith("observation."):
+                self.close("observation", name, given, other, absolute=OBSERVATION)
+            else:
+                self.plain(name, name, given, other)
 
     def plain(self, kind: str, where: str, expected: Any, found: Any) -> None:
         """Nested dicts, sequences, arrays and numbers: floats within the tolerance, everything else exactly."""
         if isinstance(expected, np.ndarray):
-            if not isinstance(found, np.ndarray) or expected.dtype != found.dtype:
-                self.differ(kind, f"type of {where}", expected, found)
-            if not np.array_equal(expected, found):
-                self.differ(kind, where, expected.tolist(), found.tolist())
+            self.equal(kind, f"type of {where}", expected.dtype, getattr(found, "dtype", type(found)))
+            self.close(kind, where, expected, found)
         elif isinstance(expected, Mapping):
             self.equal(kind, f"keys of {where}", sorted(expected), sorted(found))
             for key in expected:
@@ -167,16 +174,48 @@ class Comparison:
             for i, (given, other) in enumerate(zip(expected, found, strict=True)):
                 self.plain(kind, f"{where}[{i}]", given, other)
         elif isinstance(expected, float) and isinstance(found, float):
-            if not (math.isnan(expected) and math.isnan(found)):
-                self.close(kind, where, expected, found, floor=1e-3)
+            absolute = TIME_US if where in ("info.time_us", "info.elapsed_us") else 0.0
+            self.close(kind, where, expected, found, absolute=absolute, relative=RELATIVE, floor=1e-3)
         else:
             self.equal(kind, where, expected, found)
 
+    def timelines(self, expected: Timeline, found: Timeline) -> None:
+        """Everything that two devices recorded, times in whole picoseconds.
 
-def _tolerance(column: str) -> tuple[float, float]:
-    is_time, is_rounded = column.endswith("_US"), column in SHARES or column in SUMS
-    return (TIME_US if is_time else 0.0, RELATIVE if is_rounded else 0.0)
+        Rows come in the same order, except that ``blocks`` that end together may change places. The steps of the
+        device's state are compared as functions of time: rows that change nothing do not matter.
+        """
+        kind = "timeline"
+        self.equal(kind, "timeline.detail", expected.detail, found.detail)
+        for name in TIMELINES:
+            columns: Columns = getattr(expected, name)
+            given, other = columns.exact, getattr(found, name).exact
+            if name == "blocks":
+                given, other = _in_order(given), _in_order(other)
+            self.close(kind, f"timeline.{name}", given, other, place=_cell(columns.names))
+        steps = expected.sms
+        edges = np.unique(np.concatenate([steps.exact[:, 0], found.sms.exact[:, 0]]))
+        values = _value_at(steps, edges)
+        self.close(
+            kind, "timeline.sms", values, _value_at(found.sms, edges), relative=RELATIVE,
+            # What an idle GPU is left with may be a rounding error of the full traffic.
+            floor=1e-3 * np.abs(values).max(axis=0, initial=0.0),
+            place=lambda row, column: f".{steps.names[1 + column]} at {edges[row] / PS_PER_US:.6f} us",
+        )  # fmt: skip
 
 
-def _text(value: Any) -> str:
-    return repr(value.item() if isinstance(value, np.generic) else value)
+def _cell(columns: Sequence[str]) -> Callable[[int, int], str]:
+    return lambda row, column: f".{columns[column]}[{row}]"
+
+
+def _in_order(blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows that end together in order of SM, kernel, start and number of blocks."""
+    sm, kernel, count, start, end = blocks.T
+    return blocks[np.lexsort((count, start, kernel, sm, end))]
+
+
+def _value_at(steps: Columns, times_ps: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The values of steps (time, values...) from some times on; of rows at one time the last counts, -1 before all."""
+    row = np.searchsorted(steps.exact[:, 0], times_ps, side="right") - 1
+    values = steps.array[:, 1:]
+    return np.asarray(np.vstack([np.full((1, values.shape[1]), -1.0), values])[row + 1])

@@ -1,116 +1,231 @@
-"""Two devices side by side: what both duels, on devices and through the environment, share."""
+"""A case on two devices: both get the same commands or actions, and all that they show is compared after each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpusched_env.errors import DeadlockError, IllegalCommand
-from gpusched_env.experiments.fuzz.case import Case
-from gpusched_env.experiments.fuzz.compare import Comparison
+from gpusched_env.experiments.fuzz.case import Case, RandomActions, RandomCommands
+from gpusched_env.experiments.fuzz.compare import TIMELINES, Comparison, Differs
 from gpusched_env.experiments.fuzz.outcome import Outcome, case_features, timeline_features, view_features
-from gpusched_env.experiments.fuzz.timelines import IN_ORDER, compare_timelines
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.experiments.fuzz.players import Shown, make_player
+from gpusched_env.experiments.fuzz.sides import DeviceSide, Side
+from gpusched_env.scheduling.commands import Preempt
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.metrics import episode_metrics
 from gpusched_env.scheduling.session import Episode
 from gpusched_env.scheduling.view import View
 
-T = TypeVar("T")
 MakeDevice = Callable[[], Device]
-
-EXPECTED_ERRORS = (IllegalCommand, DeadlockError)
-"""What a device may raise; anything else is a finding."""
+Both = tuple[Shown, Shown]
 
 
-class Duel:
-    """A case, the trusted device and the one under test, and what is known of them so far."""
+def play(case: Case, device: MakeDevice, against: MakeDevice) -> Outcome:
+    """Run ``case`` on a new ``device`` and on one that is trusted, and compare.
+
+    Raises:
+        InputError: the case is not a valid problem.
+    """
+    duel = _Duel(case, device, against)
+    try:
+        duel.run()
+    except Differs as differs:
+        duel.outcome.difference = differs.difference
+    duel.outcome.counts["commands"] = len(duel.outcome.moves)
+    return duel.outcome
+
+
+class _Duel:
+    """A case, the trusted side and the one under test, and what is known of them so far."""
 
     def __init__(self, case: Case, device: MakeDevice, against: MakeDevice) -> None:
         self.case = case
-        self.problem: Problem = case.problem()
+        self.problem = case.problem()
         self.makers = (against, device)
-        self.devices = (against(), device())
+        self.sides = self._sides()
         """The trusted one comes first, here and in all pairs."""
         self.comparison = Comparison()
         self.outcome = Outcome(features=case_features(case, self.problem))
+        self.taken: list[Any] = []
+        """Commands that were legal, or actions."""
+        self.saved = False
 
     def run(self) -> None:
-        """Play the case.
+        """Play the case; raises ``Differs`` where the devices do."""
+        if self.case.before > 0:
+            self._leave_unfinished()
+        deadlock = False
+        try:
+            self._play()
+        except DeadlockError:
+            deadlock = True
+            self.outcome.features.add("deadlock")
+            self._look(self._both("view", lambda side: side.now()))
+        self._compare_end()
+        if self.saved:
+            self._play_again(deadlock)
 
-        Raises:
-            Differs: where the devices do.
-        """
-        raise NotImplementedError
+    def _sides(self) -> tuple[Side, Side]:
+        make: Callable[..., Side] = DeviceSide
+        if self.case.env is not None:
+            # Cases on devices alone do without the environment and what it needs.
+            from gpusched_env.experiments.fuzz.env_side import EnvSide
 
-    def both(self, what: str, call: Callable[[T], Any], pair: tuple[T, T]) -> tuple[Any, Any]:
-        """The results of the same call on two devices or environments.
+            make = EnvSide
+        against, device = (make(maker(), self.problem, self.case) for maker in self.makers)
+        return against, device
+
+    def _both(self, what: str, call: Callable[[Side], Any]) -> tuple[Any, Any]:
+        """The results of the same call on both sides.
 
         Raises:
             Differs: only one raised, they raised different errors, or one that nobody should raise.
             IllegalCommand, DeadlockError: both raised it.
         """
         results: list[Any] = []
-        errors: list[Exception | None] = []
-        for one in pair:
+        errors: list[Exception | None] = [None, None]
+        for i, side in enumerate(self.sides):
             try:
-                results.append(call(one))
-                errors.append(None)
+                results.append(call(side))
             except Exception as error:  # whatever a device raises is a finding
-                results.append(None)
-                errors.append(error)
+                errors[i] = error
         expected, found = errors
         if expected is None and found is None:
             return results[0], results[1]
-        if type(expected) is not type(found) or not isinstance(expected, EXPECTED_ERRORS):
+        if type(expected) is not type(found) or not isinstance(expected, self.sides[0].may_raise):
             worse = found if found is not None else expected
             self.comparison.differ(f"error {type(worse).__name__}", what, expected or "no error", found or "no error")
         assert expected is not None
         raise expected
 
-    def compare_state(self, views: tuple[View, View]) -> None:
-        """Views, integrals and whether the workload is done."""
-        comparison = self.comparison
-        expected, found = self.devices
-        comparison.views(*views)
-        comparison.costs(*self.both("costs", lambda device: device.costs, self.devices), self.problem)
+    def _leave_unfinished(self) -> None:
+        """Another episode, of which nothing may be left after a reset. Only errors count in it."""
+        self.comparison.step = -1
+        seed = self.case.seed
+        random = RandomCommands(seed=seed, illegal=0.0) if self.case.env is None else RandomActions(seed=seed)
+        player = make_player(random, self.problem, seed)
+        try:
+            shown: Both = self._both("reset", lambda side: side.reset(seed + 1))
+            for _ in range(self.case.before):
+                if shown[0].over or shown[1].over:
+                    return
+                shown = self._step(self.sides[0].meaning(player(shown[0]), shown[0], or_wait=True))
+        except (DeadlockError, IllegalCommand):
+            return
+
+    def _play(self) -> None:
+        case, moves, features = self.case, self.outcome.moves, self.outcome.features
+        player = make_player(case.player, self.problem, case.seed)
+        self.comparison.step = 0
+        shown: Both = self._both("reset", lambda side: side.reset(case.seed))
+        while True:
+            self._look(shown)
+            if shown[0].over:
+                features.add("workload done" if self.sides[0].device.done else "horizon")
+                return
+            if len(moves) >= case.most_commands:
+                features.add("left after the most commands")
+                return
+            if case.snapshot is not None and len(self.taken) == case.snapshot.step and not self.saved:
+                self._both("snapshot", lambda side: side.save())
+                self.saved = True
+            moves.append(player(shown[0]))
+            self.comparison.step = len(moves)
+            action = self.sides[0].meaning(moves[-1], shown[0])
+            if action is None:
+                continue
+            self.taken.append(action)
+            try:
+                shown = self._step(action)
+            except IllegalCommand:
+                self.taken.pop()
+                self._check_unchanged(shown, action)
+                continue
+            if isinstance(action, Preempt) and action.partition is not None:
+                features.add("blocks saved on some SMs")
+
+    def _step(self, action: Any) -> Both:
+        return self._both(f"step {action}", lambda side: side.step(action))
+
+    def _look(self, shown: Both) -> None:
+        """Views, integrals, whether it is over, and what an environment tells."""
+        comparison, (expected, found) = self.comparison, (side.device for side in self.sides)
+        comparison.equal("end", "whether there is a decision", not shown[0].over, not shown[1].over)
+        comparison.views(shown[0].view, shown[1].view)
+        comparison.costs(*self._both("costs", lambda side: side.device.costs), self.problem)
         comparison.equal("done", "done", bool(expected.done), bool(found.done))
         comparison.equal("time", "time_us", expected.time_us, found.time_us)
-        view_features(views[0], self.outcome.features)
+        comparison.told(shown[0].told, shown[1].told)
+        self.outcome.features |= view_features(shown[0])
 
-    def compare_end(self) -> None:
+    def _check_unchanged(self, before: Both, command: Any) -> None:
+        """A refused command has left both devices as they were."""
+        self.outcome.features.add("refused commands")
+        for was, now in zip(before, self._both("view", lambda side: side.now()), strict=True):
+            self._exactly("refusal", f"after the refused {command}", _arrays(was.view), _arrays(now.view))
+
+    def _compare_end(self) -> None:
         """What is left of an episode: timelines and metrics."""
-        timelines = self.both("timeline", lambda device: device.timeline, self.devices)
-        compare_timelines(self.comparison, *timelines)
-        metrics = self.both("metrics", self._metrics, self.devices)
-        self.comparison.plain("metrics", "metrics", *metrics)
+        timelines = self._both("timeline", lambda side: side.device.timeline)
+        self.comparison.timelines(*timelines)
+        self.comparison.plain("metrics", "metrics", *self._both("metrics", self._metrics))
         features, counts = timeline_features(timelines[0], self.problem)
         self.outcome.features |= features
         self.outcome.counts += counts
 
-    def _metrics(self, device: Device) -> dict[str, Any]:
-        episode = Episode(
-            self.problem, self.case.seed, device.timeline, device.costs, device.time_us, device.done, 0, wall_s=0.0
-        )
-        return episode_metrics(episode).as_dict()
+    def _metrics(self, side: Side) -> dict[str, Any]:
+        device = side.device
+        end = (device.timeline, device.costs, device.time_us, device.done)
+        return episode_metrics(Episode(self.problem, self.case.seed, *end, decisions=0, wall_s=0.0)).as_dict()
 
-    def compare_with_record(self, before: tuple[dict[str, Any], dict[str, Any]]) -> None:
-        """Each device against its own :func:`record` of the first time: the same to the last bit."""
-        for device, kept in zip(self.devices, before, strict=True):
-            again = record(device)
-            for name, value in kept.items():
-                if not np.array_equal(value, again[name]):
-                    self.comparison.differ("restore", f"{name}, played again from a snapshot", value, again[name])
+    def _play_again(self, deadlock: bool) -> None:
+        """From the snapshots on, the same commands lead to the same end, to the last bit."""
+        plan = self.case.snapshot
+        assert plan is not None
+        self.outcome.features.add("back to a snapshot")
+        kept = [_record(side.device) for side in self.sides]
+        if plan.fresh:
+            saved = [pickle.loads(pickle.dumps(side.saved)) for side in self.sides]
+            self.sides = self._sides()
+            for side, state in zip(self.sides, saved, strict=True):
+                side.saved = state
+        self.comparison.phase = "played again from a snapshot: "
+        self.comparison.step = plan.step
+        deadlock_again = False
+        try:
+            self._look(self._both("restore", lambda side: side.restore()))
+            for action in self.taken[plan.step :]:
+                self.comparison.step += 1
+                self._look(self._step(action))
+        except DeadlockError:
+            deadlock_again = True
+        self.comparison.equal("restore", "a deadlock", deadlock, deadlock_again)
+        for side, before in zip(self.sides, kept, strict=True):
+            self._exactly("restore", "the first time and now", before, _record(side.device))
+
+    def _exactly(self, kind: str, when: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """One device at two times: equal to the last bit."""
+        for name, value in before.items():
+            if not np.array_equal(value, after[name], equal_nan=True):
+                self.comparison.differ(kind, f"{name} {when}", value, after[name])
 
 
-def record(device: Device) -> dict[str, NDArray[Any]]:
-    """Everything about a finished episode, as arrays by name."""
+def _arrays(view: View) -> dict[str, Any]:
+    """All fields, tables as arrays."""
+    values = {f"view.{field.name}": getattr(view, field.name) for field in fields(View)}
+    return {name: getattr(value, "array", value) for name, value in values.items()}
+
+
+def _record(device: Device) -> dict[str, Any]:
+    """Everything about a finished episode, as arrays and numbers by name."""
     costs, timeline = device.costs, device.timeline
     kept = {f"costs.{name}": np.array(getattr(costs, name)) for name in type(costs).__slots__}
-    for name in (*IN_ORDER, "blocks", "sms"):
+    for name in (*TIMELINES, "sms"):
         columns = getattr(timeline, name)
         kept |= {f"timeline.{name}": columns.array, f"timeline.{name}, picoseconds": columns.exact}
-    return kept | {"time_us": np.array(device.time_us), "done": np.array(float(device.done))}
+    return kept | {"time_us": device.time_us, "done": float(device.done)}

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import (
@@ -24,7 +25,7 @@ from gpusched_env.scheduling.commands import (
     SetPartition,
     Wait,
 )
-from gpusched_env.scheduling.view import JobColumn, View
+from gpusched_env.scheduling.view import Table, View
 
 Sms = tuple[int, int]
 """First SM and number of SMs of a partition."""
@@ -35,7 +36,11 @@ UNKNOWN = 1_000_000
 """A launch id, a job number and a stream that no episode reaches."""
 
 
-class LaunchMove(msgspec.Struct, frozen=True, kw_only=True, tag="launch", tag_field="do", omit_defaults=True):
+class _Move(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", omit_defaults=True):
+    pass
+
+
+class LaunchMove(_Move, frozen=True, kw_only=True, tag="launch"):
     """Launch a kernel: row ``pick`` (counted round) of those ``among``; legal only for launchable ones."""
 
     among: Among = "launchable"
@@ -47,7 +52,7 @@ class LaunchMove(msgspec.Struct, frozen=True, kw_only=True, tag="launch", tag_fi
     """Of the scheduler's own streams (counted round); -1 and below: row 0 and up of all streams. ``None``: its own."""
 
 
-class PreemptMove(msgspec.Struct, frozen=True, kw_only=True, tag="preempt", tag_field="do", omit_defaults=True):
+class PreemptMove(_Move, frozen=True, kw_only=True, tag="preempt"):
     """Preempt a kernel: row ``pick`` (counted round) of those ``among``; ``partition``: where its blocks are saved."""
 
     among: Among = "running"
@@ -56,33 +61,33 @@ class PreemptMove(msgspec.Struct, frozen=True, kw_only=True, tag="preempt", tag_
     partition: Sms | None = None
 
 
-class PartitionMove(msgspec.Struct, frozen=True, kw_only=True, tag="partition", tag_field="do", omit_defaults=True):
+class PartitionMove(_Move, frozen=True, kw_only=True, tag="partition"):
     """Confine a tenant to a partition, ``None``: to none."""
 
     tenant: int = 0
     partition: Sms | None = None
 
 
-class RejectMove(msgspec.Struct, frozen=True, kw_only=True, tag="reject", tag_field="do", omit_defaults=True):
+class RejectMove(_Move, frozen=True, kw_only=True, tag="reject"):
     """Reject a job: row ``pick`` (counted round) of those ``among``; legal only for rejectable ones."""
 
     among: AmongJobs = "rejectable"
     pick: int = 0
 
 
-class WaitMove(msgspec.Struct, frozen=True, kw_only=True, tag="wait", tag_field="do", omit_defaults=True):
+class WaitMove(_Move, frozen=True, kw_only=True, tag="wait"):
     """Wait until ``until_us``, but not into the past; ``None``: without limit."""
 
     until_us: float | None = None
 
 
-class BadWait(msgspec.Struct, frozen=True, kw_only=True, tag="bad-wait", tag_field="do", omit_defaults=True):
+class BadWait(_Move, frozen=True, kw_only=True, tag="bad-wait"):
     """A wait that no device may accept: until ``past_us`` before the present time; 0: until NaN."""
 
     past_us: float = 0.0
 
 
-class Act(msgspec.Struct, frozen=True, kw_only=True, tag="act", tag_field="do", omit_defaults=True):
+class Act(_Move, frozen=True, kw_only=True, tag="act"):
     """An action of the environment: number ``pick`` (counted round) of the legal ones, or of all."""
 
     pick: int = 0
@@ -90,9 +95,6 @@ class Act(msgspec.Struct, frozen=True, kw_only=True, tag="act", tag_field="do", 
 
 
 Move = LaunchMove | PreemptMove | PartitionMove | RejectMove | WaitMove | BadWait | Act
-
-WAIT_MOVE = WaitMove()
-LAUNCH_MOVE = LaunchMove()
 
 
 def own_streams(problem: Problem) -> list[int]:
@@ -107,18 +109,25 @@ def command_of(move: Move, view: View, own: Sequence[int] = ()) -> Command | Non
         own: rows of the scheduler's own streams.
     """
     match move:
-        case LaunchMove():
-            kernel = _kernel(move.among, move.pick, view)
-            if kernel is None:
+        case LaunchMove() | PreemptMove():
+            ids = _among(move.among, view)
+            if not len(ids) and move.among != "none":
                 return None
-            return Launch(kernel, move.priority, _partition(move.partition), _stream(move.stream, own))
-        case PreemptMove():
-            kernel = _kernel(move.among, move.pick, view)
-            return None if kernel is None else Preempt(kernel, move.mode, _partition(move.partition))
-        case PartitionMove():
-            return SetPartition(move.tenant, _partition(move.partition))
+            kernel = UNKNOWN + move.pick if move.among == "none" else int(ids[move.pick % len(ids), 0])
+            partition = None if move.partition is None else Partition(*move.partition)
+            if isinstance(move, PreemptMove):
+                return Preempt(kernel, move.mode, partition)
+            stream = move.stream
+            if stream is not None:
+                stream = -1 - stream if stream < 0 else own[stream % len(own)] if own else UNKNOWN
+            return Launch(kernel, move.priority, partition, stream)
+        case RejectMove(among="none"):
+            return Reject(move.pick % len(view.tenants), UNKNOWN)
         case RejectMove():
-            return _rejection(move, view)
+            jobs = _among(move.among, view)
+            return Reject(*(int(n) for n in jobs[move.pick % len(jobs), :2])) if len(jobs) else None
+        case PartitionMove():
+            return SetPartition(move.tenant, None if move.partition is None else Partition(*move.partition))
         case WaitMove():
             return Wait(math.inf if move.until_us is None else max(move.until_us, view.time_us))
         case BadWait():
@@ -130,66 +139,32 @@ def command_of(move: Move, view: View, own: Sequence[int] = ()) -> Command | Non
 def move_of(command: Command, view: View, own: Sequence[int] = ()) -> Move:
     """The move that means a (legal) ``command`` in ``view``; ``own`` as for :func:`command_of`."""
     match command:
-        case Launch():
-            ids = view.pending.id[view.pending.launchable == 1.0]
-            row = command.stream
+        case Launch(launch, priority, partition, row):
             stream = None if row is None else own.index(row) if row in own else -1 - row
-            return LaunchMove(
-                pick=_row(ids, command.launch),
-                priority=command.priority,
-                partition=_sms(command.partition),
-                stream=stream,
-            )
-        case Preempt():
-            return PreemptMove(
-                pick=_row(view.running.id, command.launch), mode=command.mode, partition=_sms(command.partition)
-            )
-        case SetPartition():
-            return PartitionMove(tenant=command.tenant, partition=_sms(command.partition))
-        case Reject():
-            jobs = view.jobs.array[view.jobs.rejectable == 1.0]
-            rows = (jobs[:, JobColumn.TENANT] == command.tenant) & (jobs[:, JobColumn.JOB] == command.job)
-            return RejectMove(pick=int(np.flatnonzero(rows)[0]))
-        case Wait():
-            return WaitMove(until_us=command.until_us if math.isfinite(command.until_us) else None)
+            pick = _row("launchable", view, launch)
+            return LaunchMove(pick=pick, priority=priority, partition=_sms(partition), stream=stream)
+        case Preempt(launch, mode, partition):
+            return PreemptMove(pick=_row("running", view, launch), mode=mode, partition=_sms(partition))
+        case SetPartition(tenant, partition):
+            return PartitionMove(tenant=tenant, partition=_sms(partition))
+        case Reject(tenant, job):
+            return RejectMove(pick=_row("rejectable", view, tenant, job))
+        case Wait(until_us):
+            return WaitMove(until_us=until_us if math.isfinite(until_us) else None)
 
 
-def _kernel(among: Among, pick: int, view: View) -> int | None:
+def _among(among: Among | AmongJobs, view: View) -> NDArray[np.float64]:
+    """Rows of kernels, which begin with a launch id, or of jobs, which begin with tenant and number."""
     if among == "none":
-        return UNKNOWN + pick
-    if among == "running":
-        ids = view.running.id
-    else:
-        ids = view.pending.id if among == "pending" else view.pending.id[view.pending.launchable == 1.0]
-    return int(ids[pick % len(ids)]) if len(ids) else None
+        return np.zeros((0, 0))
+    table: Table = getattr(view, {"launchable": "pending", "rejectable": "jobs", "all": "jobs"}.get(among, among))
+    rows = getattr(table, among) == 1.0 if among in ("launchable", "rejectable") else slice(None)
+    return np.asarray(table.array[rows])
 
 
-def _stream(stream: int | None, own: Sequence[int]) -> int | None:
-    if stream is None:
-        return None
-    if stream < 0:
-        return -1 - stream
-    return own[stream % len(own)] if own else UNKNOWN
-
-
-def _rejection(move: RejectMove, view: View) -> Reject | None:
-    if move.among == "none":
-        return Reject(move.pick % len(view.tenants), UNKNOWN)
-    jobs = view.jobs.array
-    if move.among == "rejectable":
-        jobs = jobs[view.jobs.rejectable == 1.0]
-    if not len(jobs):
-        return None
-    row = jobs[move.pick % len(jobs)]
-    return Reject(int(row[JobColumn.TENANT]), int(row[JobColumn.JOB]))
-
-
-def _row(ids: np.ndarray[tuple[int, ...], np.dtype[np.float64]], kernel: int) -> int:
-    return int(np.flatnonzero(ids == kernel)[0])
-
-
-def _partition(sms: Sms | None) -> Partition | None:
-    return None if sms is None else Partition(*sms)
+def _row(among: Among | AmongJobs, view: View, *first: int) -> int:
+    """The place of the row that begins with these numbers."""
+    return int(np.flatnonzero((_among(among, view)[:, : len(first)] == first).all(axis=1))[0])
 
 
 def _sms(partition: Partition | None) -> Sms | None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.experiments.fuzz.case import Baseline, Case, Difference
 from gpusched_env.experiments.fuzz.moves import Move
+from gpusched_env.experiments.fuzz.players import Shown
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scheduling.timeline import Timeline
-from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import DEVICE_OPS, OpKind
 
 DECISIONS = ("launch commands", "preempt commands", "partition commands", "reject commands")
@@ -79,69 +81,63 @@ def case_features(case: Case, problem: Problem) -> set[str]:
         "after another episode": case.before > 0,
         "snapshot": case.snapshot is not None,
     }
-    return {name for name, there in present.items() if there}
+    return _there(present)
 
 
-def view_features(view: View, features: set[str]) -> None:
-    """Add what a view shows to ``features``."""
-    resident = view.running.blocks_resident > 0
-    if np.count_nonzero(resident) > 1:
-        features.add("kernels side by side")
-    if (resident & (view.running.blocks_waiting > 0)).any():
-        features.add("several waves")
-    if (resident & (view.running.preempting > 0)).any():
-        features.add("blocks that are being taken off")
-    if (view.pending.preempted > 0).any():
-        features.add("preempted kernels pending")
-    if (view.pending.launchable == 0).any():
-        features.add("pending launches wait for pending ones")
-    if len(view.dependencies):
-        features.add("pending launches wait for unfinished ones")
-    if (view.pending.parent >= 0).any():
-        features.add("pending children")
-    if (view.running.parent >= 0).any():
-        features.add("running children")
-    if (view.running.nodes > 1).any() and resident.any():
-        features.add("running graphs")
-    if (view.pending.nodes > 1).any():
-        features.add("pending graphs")
-    if not view.tenants.partitionable.all():
-        features.add("partition set at this instant")
+def view_features(shown: Shown) -> set[str]:
+    """What can be seen after a step."""
+    pending, running, tenants = shown.view.pending, shown.view.running, shown.view.tenants
+    resident = running.blocks_resident > 0
+    return _there(
+        {
+            "kernels side by side": np.count_nonzero(resident) > 1,
+            "several waves": (resident & (running.blocks_waiting > 0)).any(),
+            "blocks that are being taken off": (resident & (running.preempting > 0)).any(),
+            "preempted kernels pending": (pending.preempted > 0).any(),
+            "pending launches wait for pending ones": (pending.launchable == 0).any(),
+            "pending launches wait for unfinished ones": len(shown.view.dependencies) > 0,
+            "pending children": (pending.parent >= 0).any(),
+            "running children": (running.parent >= 0).any(),
+            "running graphs": (running.nodes > 1).any() and resident.any(),
+            "pending graphs": (pending.nodes > 1).any(),
+            "partition set at this instant": not tenants.partitionable.all(),
+            "illegal actions": shown.told.get("info", {}).get("illegal_actions", 0) > 0,
+        }
+    )
 
 
 def timeline_features(timeline: Timeline, problem: Problem) -> tuple[set[str], Counter[str]]:
     """What happened, as far as the detail of ``timeline`` tells: features and counts."""
-    features: set[str] = set()
-    counts: Counter[str] = Counter()
-    kernels, jobs = timeline.kernels.dict(), timeline.jobs.dict()
-    counts["jobs completed"] = len(timeline.jobs)
-    counts["jobs rejected"] = len(timeline.rejections)
-    counts["copies finished"] = len(timeline.copies)
-    counts["kernels finished"] = len(timeline.kernels)
+    kernels, ended_us = timeline.kernels.dict(), timeline.kernels.column("ended_us")
     blocks = [profile.kernel.blocks for profile in problem.kernels]
-    counts["blocks of finished kernels"] = sum(blocks[int(i)] for i in kernels["identity"])
-    for code, times in zip(*np.unique(timeline.decisions.column("command"), return_counts=True), strict=True):
-        counts[DECISIONS[int(code)]] = int(times)
-        features.add(DECISIONS[int(code)])
-    if kernels["preemptions"].any():
-        features.add("preempted kernels that finished")
-    own = {row for row, stream in enumerate(problem.streams) if stream.tenant < 0}
-    if own & set(kernels["stream"].astype(int).tolist()):
-        features.add("kernels in streams of the scheduler's own")
-    if (kernels["parent"] >= 0).any():
-        features.add("nodes or children finished")
-    if len(timeline.rejections):
-        features.add("rejected jobs")
-    if (kernels["stream_priority"] < 0).any():
-        features.add("urgent streams")
-    if _ties(kernels["ended_us"]):
-        features.add("kernels end at the same time")
-    if _ties(jobs["arrived_us"]):
-        features.add("jobs arrive at the same time")
-    if _ties(np.concatenate([kernels["ended_us"], timeline.copies.column("ended_us")])):
-        features.add("kernels and copies end at the same time")
-    return features, counts
+    decisions = Counter(DECISIONS[int(code)] for code in timeline.decisions.column("command"))
+    counts = decisions + Counter(
+        {
+            "jobs completed": len(timeline.jobs),
+            "jobs rejected": len(timeline.rejections),
+            "copies finished": len(timeline.copies),
+            "kernels finished": len(timeline.kernels),
+            "blocks of finished kernels": sum(blocks[int(i)] for i in kernels["identity"]),
+        }
+    )
+    own = [row for row, stream in enumerate(problem.streams) if stream.tenant < 0]
+    present = {
+        "preempted kernels that finished": kernels["preemptions"].any(),
+        "kernels in streams of the scheduler's own": np.isin(kernels["stream"], own).any(),
+        "nodes or children finished": (kernels["parent"] >= 0).any(),
+        "rejected jobs": len(timeline.rejections) > 0,
+        "urgent streams": (kernels["stream_priority"] < 0).any(),
+        "kernels end at the same time": _ties(ended_us),
+        "jobs arrive at the same time": _ties(timeline.jobs.column("arrived_us")),
+        "kernels and copies end at the same time": _ties(ended_us, timeline.copies.column("ended_us")),
+    }
+    return _there(present) | set(decisions), counts
 
 
-def _ties(times_us: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> bool:
-    return len(np.unique(times_us)) < len(times_us)
+def _there(present: dict[str, Any]) -> set[str]:
+    return {name for name, there in present.items() if there}
+
+
+def _ties(*times_us: NDArray[np.float64]) -> bool:
+    times = np.concatenate(times_us)
+    return len(np.unique(times)) < len(times)

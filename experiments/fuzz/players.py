@@ -1,19 +1,19 @@
-"""Who gives the commands of a case: random moves, a shipped scheduler, or a script. Reads the trusted device's view."""
+"""Who makes the moves of a case: random ones, a shipped scheduler, or a script. They see the trusted side only."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.baselines.registry import make_scheduler
-from gpusched_env.experiments.fuzz.case import Baseline, Case, RandomActions, RandomCommands, Script
+from gpusched_env.experiments.fuzz.case import Baseline, Player, RandomActions, RandomCommands, Script
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.moves import (
-    LAUNCH_MOVE,
-    WAIT_MOVE,
     Act,
     Among,
     BadWait,
@@ -29,34 +29,53 @@ from gpusched_env.experiments.fuzz.moves import (
     own_streams,
 )
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.commands import PreemptionMode
+from gpusched_env.scheduling.commands import MODES
 from gpusched_env.scheduling.session import begin
 from gpusched_env.scheduling.view import View
 
-MODES: tuple[PreemptionMode, ...] = ("drain", "save", "reset")
+
+@dataclass(frozen=True)
+class Shown:
+    """What one side of a duel shows after a step."""
+
+    view: View
+    over: bool
+    """Whether the episode is; otherwise a move is due."""
+    told: dict[str, Any] = field(default_factory=dict)
+    """What an environment gives besides, by name."""
+    mask: NDArray[np.bool_] | None = None
+    """Legal actions of an environment; ``None``: commands are due."""
+    launches: int = 0
+    """How many actions after 0 are launches."""
 
 
-class MovePlayer(Protocol):
-    """Gives the next move on a device."""
-
-    def next(self, view: View) -> Move: ...
+NextMove = Callable[[Shown], Move]
 
 
-def make_player(case: Case, problem: Problem) -> MovePlayer:
-    """The player of a case that is played on devices."""
-    match case.player:
+def make_player(player: Player, problem: Problem, seed: int) -> NextMove:
+    """What makes the next move, on a device or (random actions, and scripts) in an environment."""
+    match player:
         case RandomCommands():
-            return RandomPlayer(case.player, problem)
-        case Baseline():
-            return SchedulerPlayer(case.player.name, problem, case.seed)
-        case Script():
-            return ScriptPlayer(case.player, problem)
+            return _RandomPlayer(player, problem)
         case RandomActions():
-            raise TypeError("random actions need an environment")
+            dice = Dice(player.seed)
+            return lambda shown: _random_act(player, dice, shown)
+        case Baseline():
+            scheduler, own = make_scheduler(player.name), own_streams(problem)
+            begin(scheduler, problem, seed)
+            return lambda shown: move_of(scheduler.decide(shown.view), shown.view, own)
+        case Script():
+            return _scripted(player, problem)
 
 
-class RandomPlayer:
-    """Weighted random moves."""
+def action_of(act: Act, mask: NDArray[np.bool_]) -> int:
+    """The action number that ``act`` means."""
+    actions = np.flatnonzero(mask) if act.legal else np.arange(len(mask))
+    return int(actions[act.pick % len(actions)])
+
+
+class _RandomPlayer:
+    """Weighted random commands."""
 
     def __init__(self, weights: RandomCommands, problem: Problem) -> None:
         self._w = weights
@@ -68,8 +87,8 @@ class RandomPlayer:
         self._own = len(own_streams(problem))
         self._offered = problem.scenario.commands
 
-    def next(self, view: View) -> Move:
-        w, dice = self._w, self._dice
+    def __call__(self, shown: Shown) -> Move:
+        w, dice, view = self._w, self._dice, shown.view
         launchable = int((view.pending.launchable == 1.0).sum())
         preemptible = np.flatnonzero(view.running.preemptible == 1.0)
         rejectable = int((view.jobs.rejectable == 1.0).sum())
@@ -80,26 +99,26 @@ class RandomPlayer:
             "reject": w.reject if rejectable else 0.0,
         }
         offered = {kind: weight for kind, weight in weights.items() if kind in self._offered}
-        kind = dice.weighted({**offered, "illegal": w.illegal, "wait": w.wait})
-        if kind == "launch":
-            return self._launch(launchable)
-        if kind == "preempt":
-            row = int(dice.pick(list(preemptible)))
-            mode = dice.pick(MODES if view.running.idempotent[row] else MODES[:2])
-            partition = self._partition() if mode == "save" and dice.chance(w.partial) else None
-            return PreemptMove(pick=row, mode=mode, partition=partition)
-        if kind == "partition":
-            return PartitionMove(tenant=dice.integer(0, self._tenants - 1), partition=self._partition())
-        if kind == "reject":
-            return RejectMove(pick=dice.integer(0, rejectable - 1))
-        return self._wait(view) if kind == "wait" else self._anything()
-
-    def _launch(self, launchable: int) -> LaunchMove:
-        dice = self._dice
-        priority = dice.integer(self._lowest, 0) if dice.chance(self._w.urgent) else None
-        partition = self._partition() if dice.chance(self._w.confined) else None
-        stream = dice.integer(0, self._own - 1) if self._own and dice.chance(self._w.elsewhere) else None
-        return LaunchMove(pick=dice.integer(0, launchable - 1), priority=priority, partition=partition, stream=stream)
+        match dice.weighted({**offered, "illegal": w.illegal, "wait": w.wait}):
+            case "launch":
+                priority = dice.integer(self._lowest, 0) if dice.chance(w.urgent) else None
+                partition = self._partition() if dice.chance(w.confined) else None
+                stream = dice.integer(0, self._own - 1) if self._own and dice.chance(w.elsewhere) else None
+                pick = dice.integer(0, launchable - 1)
+                return LaunchMove(pick=pick, priority=priority, partition=partition, stream=stream)
+            case "preempt":
+                row = int(dice.pick(list(preemptible)))
+                mode = dice.pick(MODES if view.running.idempotent[row] else MODES[:2])
+                partition = self._partition() if mode == "save" and dice.chance(w.partial) else None
+                return PreemptMove(pick=row, mode=mode, partition=partition)
+            case "partition":
+                return PartitionMove(tenant=dice.integer(0, self._tenants - 1), partition=self._partition())
+            case "reject":
+                return RejectMove(pick=dice.integer(0, rejectable - 1))
+            case "wait":
+                return self._wait(view)
+            case _:
+                return self._anything()
 
     def _partition(self) -> Sms | None:
         dice = self._dice
@@ -111,7 +130,7 @@ class RandomPlayer:
         # Without a limit and with nothing under way, the episode would often end in a deadlock.
         dice, w = self._dice, self._w
         if not dice.chance(w.bounded if len(view.running) else 0.9):
-            return WAIT_MOVE
+            return WaitMove()
         how = dice.weighted({"short": 5.0, "round": 3.0, "now": 1.0})
         if how == "now":
             return WaitMove(until_us=view.time_us)
@@ -125,21 +144,22 @@ class RandomPlayer:
         """A command that is often not legal, or not offered."""
         dice = self._dice
         among: Among = dice.pick(("pending", "running", "none"))
-        what = dice.pick(("launch", "launch", "launch", "preempt", "preempt", "partition", "reject", "wait"))
-        if what == "launch":
-            priority = dice.pick((None, dice.integer(self._lowest - 1, 1)))
-            stream = dice.pick((None, dice.integer(-1 - self._streams, 4)))
-            pick, partition = dice.integer(0, 7), self._any_partition()
-            among = dice.pick((among, "launchable"))
-            return LaunchMove(among=among, pick=pick, priority=priority, partition=partition, stream=stream)
-        if what == "reject":
-            return RejectMove(among=dice.pick(("all", "none")), pick=dice.integer(0, 7))
-        if what == "preempt":
-            mode, partition = dice.pick(MODES), self._any_partition()
-            return PreemptMove(among=among, pick=dice.integer(0, 7), mode=mode, partition=partition)
-        if what == "partition":
-            return PartitionMove(tenant=dice.integer(-1, self._tenants), partition=self._any_partition())
-        return BadWait(past_us=dice.pick((0.0, 1e-6, 1.0)))
+        match dice.pick(("launch", "launch", "launch", "preempt", "preempt", "partition", "reject", "wait")):
+            case "launch":
+                priority = dice.pick((None, dice.integer(self._lowest - 1, 1)))
+                stream = dice.pick((None, dice.integer(-1 - self._streams, 4)))
+                pick, partition = dice.integer(0, 7), self._any_partition()
+                among = dice.pick((among, "launchable"))
+                return LaunchMove(among=among, pick=pick, priority=priority, partition=partition, stream=stream)
+            case "reject":
+                return RejectMove(among=dice.pick(("all", "none")), pick=dice.integer(0, 7))
+            case "preempt":
+                mode, partition = dice.pick(MODES), self._any_partition()
+                return PreemptMove(among=among, pick=dice.integer(0, 7), mode=mode, partition=partition)
+            case "partition":
+                return PartitionMove(tenant=dice.integer(-1, self._tenants), partition=self._any_partition())
+            case _:
+                return BadWait(past_us=dice.pick((0.0, 1e-6, 1.0)))
 
     def _any_partition(self) -> Sms | None:
         dice = self._dice
@@ -148,69 +168,32 @@ class RandomPlayer:
         return dice.integer(-1, self._sms), dice.integer(0, self._sms + 1)
 
 
-class SchedulerPlayer:
-    """A shipped scheduler, as in a session."""
+def _random_act(player: RandomActions, dice: Dice, shown: Shown) -> Act:
+    mask = shown.mask
+    assert mask is not None
+    if dice.chance(player.illegal):
+        return Act(pick=dice.integer(0, len(mask) - 1), legal=False)
+    choices = int(mask.sum())
+    if choices == 1 or dice.chance(player.wait):
+        return Act()
+    if dice.chance(player.launch):
+        launches = int(mask[1 : 1 + shown.launches].sum())
+        return Act(pick=dice.integer(1, launches) if launches else 0)
+    return Act(pick=dice.integer(1, choices - 1))
 
-    def __init__(self, name: str, problem: Problem, seed: int) -> None:
-        self._scheduler = make_scheduler(name)
-        self._own = own_streams(problem)
-        begin(self._scheduler, problem, seed)
 
-    def next(self, view: View) -> Move:
-        return move_of(self._scheduler.decide(view), view, self._own)
+def _scripted(script: Script, problem: Problem) -> NextMove:
+    """Given moves in turn, without those that mean nothing there; then the default."""
+    own, moves = own_streams(problem), iter(script.moves)
 
-
-class ScriptPlayer:
-    """Given moves in turn, without those that find no kernel; then the default."""
-
-    def __init__(self, script: Script, problem: Problem) -> None:
-        self._own = own_streams(problem)
-        self._moves: Iterator[Move] = iter(script.moves)
-        self._then = script.then
-
-    def next(self, view: View) -> Move:
-        for move in self._moves:
-            if command_of(move, view, self._own) is not None:
+    def next_move(shown: Shown) -> Move:
+        mask = shown.mask
+        for move in moves:
+            if isinstance(move, Act) if mask is not None else command_of(move, shown.view, own) is not None:
                 return move
-        return LAUNCH_MOVE if self._then == "launch" and (view.pending.launchable == 1.0).any() else WAIT_MOVE
+        if mask is not None:
+            return Act(pick=int(script.then == "launch" and mask[1 : 1 + shown.launches].any()))
+        launchable = (shown.view.pending.launchable == 1.0).any()
+        return LaunchMove() if script.then == "launch" and launchable else WaitMove()
 
-
-class ActionPlayer:
-    """Actions of the environment: random ones, or a script's."""
-
-    def __init__(self, player: RandomActions | Script, launches: int) -> None:
-        """``launches``: how many actions after 0 are launches."""
-        self._player = player
-        self._launches = launches
-        if isinstance(player, RandomActions):
-            self._dice = Dice(player.seed)
-        else:
-            self._moves = iter(player.moves)
-
-    def next(self, mask: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Act:
-        """``mask``: the legal actions."""
-        player = self._player
-        if isinstance(player, Script):
-            for move in self._moves:
-                if isinstance(move, Act):
-                    return move
-            legal = np.flatnonzero(mask[: 1 + self._launches])
-            return Act(pick=1 if player.then == "launch" and len(legal) > 1 else 0)
-        dice = self._dice
-        if dice.chance(player.illegal):
-            return Act(pick=dice.integer(0, len(mask) - 1), legal=False)
-        choices = int(mask.sum())
-        if choices == 1 or dice.chance(player.wait):
-            return Act()
-        if dice.chance(player.launch):
-            launches = int(mask[1 : 1 + self._launches].sum())
-            return Act(pick=dice.integer(1, launches) if launches else 0)
-        return Act(pick=dice.integer(1, choices - 1))
-
-
-def action_of(act: Act, mask: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> int:
-    """The action number that ``act`` means."""
-    if not act.legal:
-        return act.pick % len(mask)
-    legal = np.flatnonzero(mask)
-    return int(legal[act.pick % len(legal)])
+    return next_move

@@ -13,9 +13,8 @@ from pathlib import Path
 from gpusched_env.errors import GpuschedError
 from gpusched_env.experiments.fuzz.case import Counterexample, Difference, write_counterexample
 from gpusched_env.experiments.fuzz.draw import draw_case
-from gpusched_env.experiments.fuzz.duel import MakeDevice
+from gpusched_env.experiments.fuzz.duel import MakeDevice, play
 from gpusched_env.experiments.fuzz.outcome import Outcome
-from gpusched_env.experiments.fuzz.play import play
 from gpusched_env.experiments.fuzz.shrink import SECONDS, Shrinker
 from gpusched_env.experiments.fuzz.tally import Tally
 from gpusched_env.experiments.lib.names import DeviceSource, new_device

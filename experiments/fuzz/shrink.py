@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
@@ -16,15 +17,15 @@ import msgspec
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.fuzz.case import Case, Difference, Script
-from gpusched_env.experiments.fuzz.duel import MakeDevice
-from gpusched_env.experiments.fuzz.outcome import Outcome
-from gpusched_env.experiments.fuzz.play import play
+from gpusched_env.experiments.fuzz.duel import MakeDevice, play
 from gpusched_env.experiments.fuzz.workloads import SHORTEST_BLOCK_US, fits, kernel_waves
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.arrivals import Bursts, Periodic, Poisson
 from gpusched_env.workload.workload import Op, OpKind
 
 Path = tuple[str | int, ...]
+Simpler = Callable[[Any], Iterable[Any]]
+"""Values to try in place of one, the simplest first."""
 
 SECONDS = 60.0
 MOST_JOBS = 2000
@@ -33,12 +34,19 @@ GONE: Final = object()
 """In place of a value: leave it out, for its default."""
 MOVES: Path = ("player", "moves")
 TENANTS: Path = ("scenario", "tenants")
-LISTS = ("variants", "iteration_us", "ops")
-"""Lists in workloads that are worth shortening (and those in ``threads``)."""
-NO_DEFAULT = ("player", "env", "most_commands", "gpu")
-"""Parts of a case for which the default is not simpler, or which are simplified in a way of their own."""
-NUMBERS = ("workloads", "scenario", "player", "seed", "before", "snapshot", "env", "spreads")
-"""Where numbers may become smaller or shorter."""
+
+# Places in a case, as regular expressions for paths like "workloads/w0/variants/0/ops".
+LISTS = r"player/moves|scenario/tenants|workloads/[^/]*/(variants(/\d+/(ops|threads(/\d+)?))?|iteration_us|graphs/\d+)"
+"""Lists that are worth shortening."""
+OPTIONAL = r"(?!player|env|most_commands|gpu).*[^/\d]+"
+"""Fields that may have a default; those left out are simplified in a way of their own, or their default is not
+simpler."""
+NUMBERS = (
+    r"(?!workloads/.*/(ops|(threads|graphs)/\d+)/\d+/0$)((workloads|scenario|player|snapshot|env|spreads)/.*|seed|before)"
+    r"|gpu/timing/(?!slice_us).*"
+)
+"""Numbers that may become smaller or shorter; the kind of an operation or node (2, 0 places in) is none."""
+
 TOY: dict[str, Any] = msgspec.to_builtins(load_gpu("toy-4sm"))
 """The GPU that problems are solved by hand on."""
 CHILDREN = Op.__struct_fields__.index("children")
@@ -53,7 +61,7 @@ class Shrinker:
         """The simplest so far."""
         self.difference: Difference | None = None
         """What it shows; ``None`` until :meth:`run`, or if the case shows nothing."""
-        self._play: Callable[[Case], Outcome] = lambda c: play(c, device, against)
+        self._makers = device, against
         self._seconds = seconds
         self._ends = 0.0
         self._tree: dict[str, Any] = {}
@@ -61,7 +69,7 @@ class Shrinker:
     def run(self) -> None:
         """Simplify until nothing more can be left out, or the time is over."""
         self._ends = time.monotonic() + self._seconds
-        outcome = self._play(self.case)
+        outcome = play(self.case, *self._makers)
         self.difference = outcome.difference
         if self.difference is None:
             return
@@ -72,22 +80,19 @@ class Shrinker:
         self._cut()
         for _ in range(ROUNDS):
             before = self._tree
-            self._first(("player",), self._players)
-            for path in (MOVES, TENANTS):
-                self._shorten(path)
-            for path, _ in list(walk(self._tree)):
-                self._leave_out(path)
-            for place in range(len(get(self._tree, TENANTS))):
-                self._first((*TENANTS, place), _arrivals)
+            self._first(("player",), _players)
+            self._shorten(MOVES)
+            self._shorten(TENANTS)
+            self._everywhere(OPTIONAL, lambda _: [GONE])
+            self._everywhere(r"scenario/tenants/\d+", _arrivals)
             self._like_toy()
             inner = None
             while self._tree != inner:
                 inner = self._tree
-                self._shorten_all()
+                for path in _places(self._tree, LISTS):
+                    self._shorten(path)
                 self._try(without_unused(self._tree))
-                for path, _ in list(walk(self._tree)):
-                    if _is_quantity(path):
-                        self._simplify(path, simpler_numbers)
+                self._everywhere(NUMBERS, simpler_numbers)
                 self._cut()
             if self._tree == before:
                 break
@@ -102,12 +107,12 @@ class Shrinker:
             case = case_of(tree)
         except msgspec.ValidationError:
             return False
-        return _bounded(case) and self._try_case(case)
+        return case != self.case and _bounded(case) and self._try_case(case)
 
     def _try_case(self, case: Case) -> bool:
         assert self.difference is not None
         try:
-            difference = self._play(case).difference
+            difference = play(case, *self._makers).difference
         except InputError:
             return False
         if difference is None or difference.kind != self.difference.kind:
@@ -115,7 +120,7 @@ class Shrinker:
         self.case, self.difference, self._tree = case, difference, tree_of(case)
         return True
 
-    def _first(self, path: Path, simpler: Callable[[Any], Iterable[Any]]) -> bool:
+    def _first(self, path: Path, simpler: Simpler) -> bool:
         """Put the first of some simpler values that will do in place of one, if there is one."""
         try:
             value = get(self._tree, path)
@@ -123,11 +128,15 @@ class Shrinker:
             return False
         return any(self._try(put(self._tree, path, other)) for other in simpler(value))
 
-    def _simplify(self, path: Path, simpler: Callable[[Any], Iterable[Any]]) -> None:
+    def _simplify(self, path: Path, simpler: Simpler) -> None:
         while self._first(path, simpler):
             pass
 
     # ---- passes ----------------------------------------------------------------------------------
+
+    def _everywhere(self, places: str, simpler: Simpler) -> None:
+        for path in _places(self._tree, places):
+            self._simplify(path, simpler)
 
     def _cut(self) -> None:
         """Leave the episode where the difference shows."""
@@ -137,35 +146,7 @@ class Shrinker:
         self._try(put(tree, ("most_commands",), steps))
         # What shows at the end only may show at an earlier one.
         self._simplify(("most_commands",), simpler_numbers)
-        self._simplify(
-            ("scenario", "horizon_us"), lambda us: [n for n in (_short(0.5 * us), _short(0.8 * us)) if 1.0 <= n < us]
-        )
-
-    def _players(self, player: Any) -> Iterator[Any]:
-        """No moves at all, but the same one all the time."""
-        for then in ("wait", "launch"):
-            for most in (0, 1):
-                yield {"kind": "script", "moves": player["moves"][:most], "then": then}
-
-    def _leave_out(self, path: Path) -> None:
-        """What has a default."""
-        if path and isinstance(path[-1], str) and path[0] not in NO_DEFAULT:
-            self._first(path, functools.partial(_instead, GONE))
-
-    def _shorten_all(self) -> None:
-        for path in (MOVES, TENANTS):
-            self._shorten(path)
-        for path, value in list(walk(self._tree)):
-            if path[:1] != ("workloads",) or not isinstance(value, list):
-                continue
-            if path[-1] in LISTS or path[-2] == "threads":
-                self._shorten(path)
-            elif path[-1] == "threads":
-                for place in reversed(range(len(value))):
-                    self._first(path, functools.partial(_without, place))
-            elif path[-2] == "graphs":
-                # What waits for a node that has gone would wait for a later one: from the end only.
-                self._simplify(path, lambda nodes: [nodes[:-1]] if len(nodes) > 1 else [])
+        self._simplify(("scenario", "horizon_us"), _sooner)
 
     def _shorten(self, path: Path) -> None:
         """Drop elements of a list: halves, quarters, ... single ones, from the end."""
@@ -173,48 +154,52 @@ class Shrinker:
             size = len(get(self._tree, path)) // 2 or 1
         except (KeyError, IndexError):
             return
-        while True:
+        while size:
             start = len(get(self._tree, path)) - size
             while start > -size:
-                items, low = get(self._tree, path), max(0, start)
-                if items[low : start + size]:
-                    self._try(put(self._tree, path, items[:low] + items[start + size :]))
+                items = get(self._tree, path)
+                self._try(put(self._tree, path, items[: max(0, start)] + items[start + size :]))
                 start -= size
-            if size == 1:
-                return
             size //= 2
 
     def _like_toy(self) -> None:
         """Make the GPU like :data:`TOY`: as a whole, in groups, in single fields; then without contention, smaller."""
-        gpu: Path = ("gpu",)
         if self._tree["gpu"] is None:
             return
-        self._first(gpu, lambda own: [TOY | {"name": own["name"]}])
-        for path, value in list(walk(TOY)):
-            if path and path[0] not in ("name", "sources"):
-                self._first(gpu + path, functools.partial(_instead, value))
+        self._first(("gpu",), lambda own: [TOY | {"name": own["name"]}])
+        for path in _places(TOY, r"(?!name|sources).+"):
+            self._first(("gpu", *path), functools.partial(_instead, get(TOY, path)))
         off = dict.fromkeys(("issue", "oldest_first", "light_wait", "dram"), False)
-        self._first((*gpu, "contention"), lambda own: [own | off])
+        self._first(("gpu", "contention"), lambda own: [own | off])
         for name in off:
-            self._first((*gpu, "contention", name), functools.partial(_instead, False))
+            self._first(("gpu", "contention", name), functools.partial(_instead, False))
         smaller = {"sm_order": "linear"}
-        self._first(gpu, lambda own: [own | smaller | {"sms": sms} for sms in (1, 2, 4, 8) if sms < own["sms"]])
+        self._first(("gpu",), lambda own: [own | smaller | {"sms": sms} for sms in (1, 2, 4, 8) if sms < own["sms"]])
 
 
 def _instead(value: Any, _: Any) -> list[Any]:
     return [value]
 
 
-def _without(place: int, items: list[Any]) -> list[Any]:
-    return [items[:place] + items[place + 1 :]]
+def _players(player: Any) -> Iterator[Any]:
+    """No moves at all, but the same one all the time."""
+    for then in ("wait", "launch"):
+        for most in (0, 1):
+            yield {"kind": "script", "moves": player["moves"][:most], "then": then}
 
 
 def _arrivals(tenant: Any) -> Iterator[Any]:
     """Arrivals that need no random numbers."""
+    kind = tenant["arrivals"]["kind"]
     for jobs in (1, 2, 3):
-        yield tenant | {"arrivals": {"kind": "backlog"}, "jobs": jobs}
-    if tenant["arrivals"]["kind"] != "backlog":
+        if kind != "backlog" or jobs < tenant["jobs"]:
+            yield tenant | {"arrivals": {"kind": "backlog"}, "jobs": jobs}
+    if kind not in ("backlog", "closed-loop"):
         yield tenant | {"arrivals": {"kind": "closed-loop"}}
+
+
+def _sooner(horizon_us: float) -> list[float]:
+    return [us for us in (_short(0.5 * horizon_us), _short(0.8 * horizon_us)) if 1.0 <= us < horizon_us]
 
 
 def simpler_numbers(value: Any) -> list[float]:
@@ -224,20 +209,12 @@ def simpler_numbers(value: Any) -> list[float]:
     if isinstance(value, int):
         candidates: list[float] = [0, 1, value // 2, 3 * value // 4, value - 1]
         return [c for c in dict.fromkeys(candidates) if 0 <= c < value]
-    rounded = [0.0, 1.0, *(float(f"{value:.{digits}e}") for digits in (0, 1, 2))]
+    rounded = [0.0, 1.0, *(_short(value, digits) for digits in (1, 2, 3))]
     return [c for c in dict.fromkeys(rounded) if len(repr(c)) < len(repr(value))]
 
 
-def _short(number: float) -> float:
-    """With one digit."""
-    return float(f"{number:.0e}")
-
-
-def _is_quantity(path: Path) -> bool:
-    """Whether a number there may be made simpler; the kind of an operation or node (2, 0 places in) is no quantity."""
-    if len(path) > 2 and path[0] == "workloads" and path[-1] == 0 and path[-3] in ("ops", "graphs"):
-        return False
-    return bool(path) and (path[0] in NUMBERS or (path[:2] == ("gpu", "timing") and path[-1] != "slice_us"))
+def _short(number: float, digits: int = 1) -> float:
+    return float(f"{number:.{digits - 1}e}")
 
 
 def _bounded(case: Case) -> bool:
@@ -294,51 +271,42 @@ def put(tree: Any, path: Path, value: Any) -> Any:
     return copy
 
 
-def walk(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def _walk(tree: Any, path: Path = ()) -> Iterator[Path]:
     """All places below ``path``, outer ones first."""
-    yield path, tree
+    yield path
     items: Any = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in items:
-        yield from walk(value, (*path, key))
+        yield from _walk(value, (*path, key))
+
+
+def _places(tree: Any, pattern: str) -> list[Path]:
+    """Those whose path, with slashes, is described by the regular expression ``pattern``."""
+    return [path for path in _walk(tree) if re.fullmatch(pattern, "/".join(map(str, path)))]
 
 
 def without_unused(tree: dict[str, Any]) -> dict[str, Any]:
     """Without workloads that no tenant has, and graphs and kernels that nothing launches."""
     used = {tenant["workload"] for tenant in tree["scenario"]["tenants"]}
-    workloads = {name: _used_kernels(w) for name, w in tree["workloads"].items() if name in used}
-    return {**tree, "workloads": workloads}
+    workloads = {name: workload for name, workload in tree["workloads"].items() if name in used}
+    for name, workload in workloads.items():
+        # Graphs first: kernels of those that nothing launches are not used either.
+        for table in ("graphs", "kernels"):
+            places = [path for path in _walk(workload) if _names_row(table, path, workload)]
+            rows = sorted({get(workload, path) for path in places})
+            for path in places:
+                workload = put(workload, path, rows.index(get(workload, path)))
+            workload = workload | {table: [workload[table][row] for row in rows]}
+        workloads[name] = workload
+    return tree | {"workloads": workloads}
 
 
-def _used_kernels(workload: Any) -> dict[str, Any]:
-    """Operations, children and nodes are lists; a row of the kernel or graph table is at index 2, 0 and 1 of them."""
-    threads = [[v["ops"], *v.get("threads", [])] for v in workload["variants"]]
-    ops = [op for variant in threads for thread in variant for op in thread]
-    graphs = _places(op[2] for op in ops if op[0] == OpKind.GRAPH)
-    nodes = [node for row in graphs for node in workload["graphs"][row] if node[0] == OpKind.KERNEL]
-    children = [child for op in ops for child in op[CHILDREN]]
-    launched = [op[2] for op in ops if op[0] == OpKind.KERNEL]
-    kernels = _places([*launched, *(node[1] for node in nodes), *(child[0] for child in children)])
-
-    def renumbered(op: Any) -> Any:
-        rows = {OpKind.GRAPH: graphs, OpKind.KERNEL: kernels}.get(op[0])
-        op = op if rows is None else put(op, (2,), rows[op[2]])
-        return put(op, (CHILDREN,), [put(child, (0,), kernels[child[0]]) for child in op[CHILDREN]])
-
-    def renumbered_node(node: Any) -> Any:
-        return put(node, (1,), kernels[node[1]]) if node[0] == OpKind.KERNEL else node
-
-    variants = []
-    for variant, lists in zip(workload["variants"], threads, strict=True):
-        first, *others = [[renumbered(op) for op in thread] for thread in lists]
-        variants.append({**variant, "ops": first, **({"threads": others} if others else {})})
-    return {
-        **workload,
-        "kernels": [workload["kernels"][row] for row in kernels],
-        "graphs": [[renumbered_node(node) for node in workload["graphs"][row]] for row in graphs],
-        "variants": variants,
-    }
-
-
-def _places(rows: Iterable[int]) -> dict[int, int]:
-    """The place of each row among those in use."""
-    return {row: place for place, row in enumerate(sorted(set(rows)))}
+def _names_row(table: str, path: Path, workload: Any) -> bool:
+    """Whether a row of ``table`` stands there: operations, their children and nodes are lists."""
+    match path:
+        case ("variants", _, "ops", _, 2) | ("variants", _, "threads", _, _, 2):
+            return bool(get(workload, path[:-1])[0] == (OpKind.KERNEL if table == "kernels" else OpKind.GRAPH))
+        case ("variants", _, "ops", _, place, _, 0) | ("variants", _, "threads", _, _, place, _, 0):
+            return table == "kernels" and place == CHILDREN
+        case ("graphs", _, _, 1):
+            return table == "kernels" and bool(get(workload, path[:-1])[0] == OpKind.KERNEL)
+    return False

@@ -25,8 +25,8 @@ from gpusched_env.experiments.fuzz.case import (
     write_counterexample,
 )
 from gpusched_env.experiments.fuzz.draw import draw_case
+from gpusched_env.experiments.fuzz.duel import play
 from gpusched_env.experiments.fuzz.moves import PreemptMove
-from gpusched_env.experiments.fuzz.play import play
 from gpusched_env.experiments.fuzz.run import counterexample, fuzz, write_counterexamples
 from gpusched_env.scheduling.device import Device
 from tests.experiments import broken_devices as broken

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from gpusched_env.experiments.fuzz.compare import Comparison, Differs
-from gpusched_env.experiments.fuzz.timelines import compare_timelines
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.costs import Costs
@@ -86,10 +85,10 @@ def test_tables_of_other_shapes_differ() -> None:
         ("jobs_us", [2e6 + 1e-2, 0.0], "costs: costs.jobs_us[0]"),
         ("jobs_us", [2e6, 5e-10], None),
         ("jobs_us", [2e6, 5e-9], "costs: costs.jobs_us[1]"),
-        ("completed", [1.0, 1e-12], "costs: costs.completed"),
+        ("completed", [1.0, 1e-12], "costs: costs.completed[1]"),
         ("energy_j", 3.0 + 1e-9, None),
         ("energy_j", 3.0 + 1e-8, "costs: costs.energy_j"),
-        ("rejected", [1.0, 0.0], "costs: costs.rejected"),
+        ("rejected", [1.0, 0.0], "costs: costs.rejected[0]"),
         ("over", True, "costs: costs.over"),
         ("time_us", 100.0000004, None),
         ("time_us", 100.000001, "costs: costs.time_us"),
@@ -117,7 +116,7 @@ def test_nested_values() -> None:
         ({"tenants": [{"name": "b", "p50": math.nan, "done": True}]}, "info.tenants[0].name"),
         ({"tenants": [{"name": "a", "p50": 0.0, "done": True}]}, "info.tenants[0].p50"),
         ({"tenants": []}, "length of info.tenants"),
-        ({"mask": np.array([1, 1], np.int8)}, "info.mask"),
+        ({"mask": np.array([1, 1], np.int8)}, "info.mask[1]"),
         ({"mask": np.array([1, 0], np.int64)}, "type of info.mask"),
         ({"more": 1}, "keys of info"),
     ):
@@ -134,7 +133,7 @@ def timeline(blocks: list[tuple[float, ...]] = (), **rows: list[tuple[float, ...
 
 
 def timelines_differ(expected: Timeline, found: Timeline) -> str | None:
-    return differs(compare_timelines, Comparison(), expected, found)
+    return differs(Comparison().timelines, expected, found)
 
 
 def test_blocks_that_end_together_may_change_places() -> None:
