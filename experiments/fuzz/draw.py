@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
+from collections.abc import Mapping
 
-import msgspec
+from msgspec.structs import replace
 
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.data import recorded_names
@@ -19,15 +19,14 @@ from gpusched_env.experiments.fuzz.case import (
 )
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
-from gpusched_env.experiments.fuzz.programs import kernels_of
-from gpusched_env.experiments.fuzz.tenants import draw_tenants
-from gpusched_env.experiments.fuzz.workloads import SOURCE, draw_workload, fits, waves
+from gpusched_env.experiments.fuzz.workloads import SOURCE, Size, draw_workload, fits, size_of
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.problem import load_workload
 from gpusched_env.scenarios.profile_error import ProfileError
-from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName, Reward, Scenario
-from gpusched_env.scheduling.timeline import Detail
-from gpusched_env.workload.workload import Workload
+from gpusched_env.scenarios.scenario import CommandName, PreemptionName, Reward, Scenario
+from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson
+from gpusched_env.workload.tenant import Tenant
+from gpusched_env.workload.workload import OpKind, Workload
 
 ENVIRONMENTS = 0.2
 """Share of cases that are played through the Gymnasium environment."""
@@ -36,27 +35,36 @@ USUAL_BLOCKS = 20_000
 """Blocks of most episodes: a device goes block by block."""
 MOST_WAVES = 10_000
 """Waves of an episode whose blocks are recorded (recorded waves are not jumped over)."""
+MOST_TENANTS = 40
 OPTIONAL: tuple[CommandName, ...] = ("preempt", "partition", "reject")
 MODES: tuple[PreemptionName, ...] = ("drain", "save", "reset", "save-part")
 RECORDED_GPUS = ("h100-sxm", "h200-sxm", "a100-sxm")
 """Large enough for the recorded workloads."""
+ELSEWHERE = ("h100-sxm", "rtx-3090", "v100-sxm", "tx2")
+"""Where some workloads were recorded that run on another GPU."""
 
 
 def draw_case(seed: int, episode: int) -> Case:
     """The case of one episode; it depends on nothing else."""
     dice = Dice(seed, episode)
     dice.tidy = dice.chance(0.25)
-    recorded = dice.chance(0.03)
-    name, gpu = _recorded_gpu(dice) if recorded else draw_gpu(dice)
-    spec = gpu or load_gpu(name)
-    workloads = _recorded_workloads(dice, spec) if recorded else _drawn_workloads(dice, spec)
+    if dice.chance(0.03):
+        name = dice.pick(RECORDED_GPUS)
+        gpu = modified_timing(dice, name) if dice.chance(0.5) else None
+        spec = gpu or load_gpu(name)
+        workloads = _recorded_workloads(dice, spec)
+    else:
+        name, gpu = draw_gpu(dice)
+        spec = gpu or load_gpu(name)
+        workloads = _drawn_workloads(dice, spec)
+    sizes = {name: size_of(workload, spec) for name, workload in workloads.items()}
     kernels = dice.weighted({dice.log_integer(10, 150): 4.0, dice.log_integer(100, 1000): 5.0, 1500: 0.1})
     if dice.chance(0.98):
-        kernels = min(kernels, max(2, int(USUAL_BLOCKS / max(_blocks(w) for w in workloads.values()))))
-    tenants, horizon_us = draw_tenants(dice, workloads, kernels)
+        kernels = min(kernels, max(2, int(USUAL_BLOCKS / max(size.blocks for size in sizes.values()))))
+    tenants, horizon_us = _tenants(dice, workloads, sizes, kernels)
     env = dice.chance(ENVIRONMENTS)
-    player = _actions(dice) if env else _player(dice, horizon_us, kernels)
-    priorities = tuple(-p for p in range(spec.priorities))
+    player = _actions(dice) if env else _player(dice, horizon_us / kernels)
+    contexts = getattr(make_scheduler(player.name), "contexts", None) if isinstance(player, Baseline) else None
     scenario = Scenario(
         name="fuzz",
         summary=f"drawn by the fuzzer: seed {seed}, episode {episode}",
@@ -65,73 +73,133 @@ def draw_case(seed: int, episode: int) -> Case:
         horizon_us=horizon_us,
         decision_us=0.0 if dice.chance(0.6) else dice.number(0.1, 20.0),
         commands=("launch", *(command for command in OPTIONAL if dice.chance(0.5))),
-        stream_priorities=dice.some(priorities),
+        stream_priorities=dice.some(tuple(-p for p in range(spec.priorities))),
         preemption=dice.some(MODES),
-        contexts=_contexts(dice, player),
+        contexts=contexts or ("per-tenant" if dice.chance(0.3) else "shared"),
         lookahead=dice.weighted({1: 2, 2: 1, 3: 1, 4: 1, dice.integer(5, 16): 2}),
         streams=dice.weighted({0: 3, 1: 1, 2: 1, 3: 1, 4: 1}),
         launch_depth=1024 if dice.chance(0.5) else dice.log_integer(1, 16),
         variation=dice.chance(0.5),
-        reward=_reward(dice),
+        reward=Reward(
+            **{name: 0.0 if dice.chance(0.4) else dice.number(0.1, 10.0) for name in Reward.__struct_fields__}
+        ),
     )
-    total_waves = kernels * max(waves(w, spec) / _kernels(w) for w in workloads.values())
-    own = {name: workload for name, workload in workloads.items() if workload.source == SOURCE}
+    many_waves = kernels * max(size.waves / size.kernels for size in sizes.values()) > MOST_WAVES
     case = Case(
         scenario=scenario,
         gpu=gpu,
-        workloads=own,
+        workloads={name: workload for name, workload in workloads.items() if workload.source == SOURCE},
         spreads=_spreads(dice),
         seed=dice.seed(),
         player=player,
         env=_env(dice, len(tenants), horizon_us / kernels) if env else None,
-        record=_detail(dice, total_waves),
+        record=dice.pick(("kernels", "kernels", "jobs"))
+        if many_waves
+        else dice.weighted({"blocks": 5, "kernels": 3, "jobs": 2}),
         most_commands=MOST_COMMANDS,
         before=dice.log_integer(1, 60) if dice.chance(0.15) else 0,
         snapshot=SnapshotPlan(step=dice.log_integer(1, 100) - 1, fresh=dice.chance(0.5)) if dice.chance(0.15) else None,
     )
-    return msgspec.structs.replace(case, scenario=msgspec.structs.replace(scenario, profiles=_profiles(dice)))
+    return replace(case, scenario=replace(scenario, profiles=_profiles(dice)))
 
 
-def _recorded_gpu(dice: Dice) -> tuple[str, GpuSpec | None]:
-    name = dice.pick(RECORDED_GPUS)
-    return name, modified_timing(dice, name) if dice.chance(0.5) else None
+# ---- workloads and tenants -----------------------------------------------------------------------
 
 
 def _recorded_workloads(dice: Dice, gpu: GpuSpec) -> dict[str, Workload]:
     """One to three shipped workloads that fit on the GPU."""
-    workloads = {}
-    for name in dice.shuffled(recorded_names())[: dice.integer(1, 3)]:
-        workload = load_workload(name)
-        if fits(workload, gpu):
-            workloads[name] = workload
-    return workloads or {"toy_urgent": load_workload("toy_urgent")}
+    some = {name: load_workload(name) for name in dice.shuffled(recorded_names())[: dice.integer(1, 3)]}
+    fitting = {name: workload for name, workload in some.items() if fits(workload, gpu)}
+    return fitting or {"toy_urgent": load_workload("toy_urgent")}
 
 
 def _drawn_workloads(dice: Dice, gpu: GpuSpec) -> dict[str, Workload]:
     workloads = {}
     for i in range(dice.weighted({1: 3, 2: 4, 3: 2, 4: 1})):
         name = f"w{i}"
-        workload = draw_workload(dice, name, gpu)
+        workloads[name] = draw_workload(dice, name, gpu)
         if dice.chance(0.1):
-            elsewhere = draw_workload(dice, name, load_gpu(dice.pick(("h100-sxm", "rtx-3090", "v100-sxm", "tx2"))))
-            workload = elsewhere if fits(elsewhere, gpu) else workload
-        workloads[name] = workload
+            elsewhere = draw_workload(dice, name, load_gpu(dice.pick(ELSEWHERE)))
+            if fits(elsewhere, gpu):
+                workloads[name] = elsewhere
     if gpu.name == "toy-4sm" and dice.chance(0.2):
         workloads["toy_batch"] = load_workload("toy_batch")
     return workloads
 
 
-def _kernels(workload: Workload) -> float:
-    """Kernels of a job, on average over variants."""
-    return sum(1 for _ in kernels_of(workload)) / len(workload.variants)
+def _tenants(
+    dice: Dice, workloads: Mapping[str, Workload], sizes: Mapping[str, Size], kernels: int
+) -> tuple[tuple[Tenant, ...], float]:
+    """Tenants, and a horizon (us) within which they would run about ``kernels`` kernels alone."""
+    count = dice.weighted({1: 1, 2: 3, 3: 3, 4: 2, 5: 0.7, 6: 0.7, 7: 0.7, 8: 0.7, dice.integer(9, MOST_TENANTS): 0.4})
+    names = list(workloads)
+    chosen = [dice.pick(names) for _ in range(count)]
+    rate = sum(1.0 / sizes[name].kernel_us for name in chosen)
+    horizon_us = _rounded(dice, max(1.0, kernels / rate))
+    finite = dice.pick((0.0, 0.5, 1.0))
+    tenants: list[Tenant] = []
+    for i, name in enumerate(chosen):
+        if tenants and dice.chance(0.3):
+            # Its own twin, for ties.
+            tenants.append(replace(dice.pick(tenants), name=f"t{i}"))
+        else:
+            job_us, is_finite = sizes[name].job_us, dice.chance(finite)
+            tenants.append(_tenant(dice, f"t{i}", workloads[name], job_us, horizon_us, is_finite))
+    if finite == 1.0 and dice.chance(0.7):
+        horizon_us *= 5.0
+    return tuple(tenants), horizon_us
 
 
-def _blocks(workload: Workload) -> float:
-    """Blocks of a kernel, on average over those launched."""
-    return statistics.fmean(workload.kernels[row].blocks for row, _ in kernels_of(workload))
+def _tenant(dice: Dice, name: str, workload: Workload, job_us: float, horizon_us: float, finite: bool) -> Tenant:
+    arrivals = _arrivals(dice, job_us, horizon_us)
+    expected = max(1, round(horizon_us / job_us))
+    ops = [op for variant in workload.variants for op in variant.all_ops]
+    capturable = not any(op.kind is OpKind.GRAPH or op.children or op.tiles >= 0 for op in ops)
+    # Any iteration time can be reached where all variants have host time.
+    stretched = all(any(op.host_us > 0.0 for op in variant.all_ops) for variant in workload.variants)
+    tenant = Tenant(
+        name=name,
+        workload=workload.name,
+        arrivals=arrivals,
+        jobs=dice.log_integer(1, min(200, 2 * expected)) if finite or arrivals.needs_job_count else None,
+        priority=dice.integer(0, 3),
+        weight=dice.pick((0.0, 1.0, 1.0, dice.number(0.1, 10.0))),
+        slo_us=None if dice.chance(0.4) else max(0.1, job_us * dice.number(0.1, 10.0)),
+        launch="graph" if dice.chance(0.25) and capturable else "eager",
+        iteration_us=job_us * dice.uniform(0.5, 3.0) if stretched else None,
+    )
+    # A graph has no host times to scale.
+    return tenant if tenant.launch == "eager" else replace(tenant, iteration_us=None)
 
 
-def _player(dice: Dice, horizon_us: float, kernels: int) -> Player:
+def _arrivals(dice: Dice, job_us: float, horizon_us: float) -> ArrivalProcess:
+    start_us = 0.0 if dice.chance(0.6) else dice.number(0.1, max(0.2, 0.3 * horizon_us))
+    # At most about 300 jobs arrive within the horizon.
+    gap_us = max(horizon_us / 300.0, job_us * dice.number(0.2, 4.0))
+    match dice.weighted({"closed": 4, "poisson": 2, "periodic": 3, "bursts": 1, "backlog": 2}):
+        case "closed":
+            think_us = 0.0 if dice.chance(0.5) else dice.number(0.1, max(0.2, job_us))
+            return ClosedLoop(start_us=start_us, think_us=think_us)
+        case "poisson":
+            return Poisson(start_us=start_us, rate_per_s=1e6 / gap_us)
+        case "periodic":
+            return Periodic(start_us=start_us, period_us=_rounded(dice, gap_us))
+        case "bursts":
+            size = dice.pick((1.0, 2.0, 4.5))
+            return Bursts(start_us=start_us, rate_per_s=1e6 / gap_us / size, mean_size=size)
+        case _:
+            return Backlog(start_us=start_us)
+
+
+def _rounded(dice: Dice, value: float) -> float:
+    """Half of the time a number of one digit (rounded up), so that times coincide."""
+    return value if dice.chance(0.5) else max(value, float(f"{value * 1.2:.0e}"))
+
+
+# ---- who plays it, and how -----------------------------------------------------------------------
+
+
+def _player(dice: Dice, kernel_us: float) -> Player:
     if dice.chance(0.25):
         return Baseline(name=dice.pick(scheduler_names()))
     return RandomCommands(
@@ -146,37 +214,8 @@ def _player(dice: Dice, horizon_us: float, kernels: int) -> Player:
         urgent=dice.pick((0.0, 0.3, 0.8)),
         elsewhere=dice.pick((0.0, 0.2, 0.7)),
         bounded=dice.pick((0.1, 0.4, 0.9)),
-        wait_us=max(0.1, horizon_us / kernels * dice.number(0.05, 3.0)),
+        wait_us=max(0.1, kernel_us * dice.number(0.05, 3.0)),
     )
-
-
-def _contexts(dice: Dice, player: Player) -> Contexts:
-    wanted: Contexts | None = None
-    if isinstance(player, Baseline):
-        wanted = getattr(make_scheduler(player.name), "contexts", None)
-    return wanted or ("per-tenant" if dice.chance(0.3) else "shared")
-
-
-def _reward(dice: Dice) -> Reward:
-    return Reward(**{name: 0.0 if dice.chance(0.4) else dice.number(0.1, 10.0) for name in Reward.__struct_fields__})
-
-
-def _profiles(dice: Dice) -> ProfileError:
-    if dice.chance(0.7):
-        return ProfileError()
-    return ProfileError(
-        durations=dice.number(0.3, 3.0),
-        gaps=dice.pick((0.0, 1.0, 2.0)),
-        scatter=dice.number(1.0, 4.0),
-        forget=dice.pick((0.0, 0.3, 1.0)),
-        seed=dice.integer(0, 1000),
-    )
-
-
-def _spreads(dice: Dice) -> tuple[float, ...]:
-    if dice.tidy or dice.chance(0.6):
-        return ()
-    return tuple(dice.pick((0.0, 0.0, dice.uniform(0.0, 0.3))) for _ in range(dice.integer(1, 3)))
 
 
 def _actions(dice: Dice) -> RandomActions:
@@ -197,7 +236,19 @@ def _env(dice: Dice, tenants: int, kernel_us: float) -> EnvOptions:
     )
 
 
-def _detail(dice: Dice, waves_: float) -> Detail:
-    if waves_ > MOST_WAVES:
-        return dice.pick(("kernels", "kernels", "jobs"))
-    return dice.weighted({"blocks": 5, "kernels": 3, "jobs": 2})
+def _profiles(dice: Dice) -> ProfileError:
+    if dice.chance(0.7):
+        return ProfileError()
+    return ProfileError(
+        durations=dice.number(0.3, 3.0),
+        gaps=dice.pick((0.0, 1.0, 2.0)),
+        scatter=dice.number(1.0, 4.0),
+        forget=dice.pick((0.0, 0.3, 1.0)),
+        seed=dice.integer(0, 1000),
+    )
+
+
+def _spreads(dice: Dice) -> tuple[float, ...]:
+    if dice.tidy or dice.chance(0.6):
+        return ()
+    return tuple(dice.pick((0.0, 0.0, dice.uniform(0.0, 0.3))) for _ in range(dice.integer(1, 3)))

@@ -32,7 +32,7 @@ from gpusched_env.experiments.fuzz.moves import (
     move_of,
 )
 from gpusched_env.experiments.fuzz.outcome import case_features
-from gpusched_env.experiments.fuzz.programs import kernels_of
+from gpusched_env.experiments.fuzz.workloads import kernels_of
 from gpusched_env.experiments.fuzz.shrink import case_of, simpler_numbers, tree_of, without_unused
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
