@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -10,10 +10,10 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.errors import InputError
 from gpusched_env.experiments.fuzz.moves import Move
 from gpusched_env.experiments.lib.files import result_file
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.scenarios.problem import Problem, build_problem, load_workload
 from gpusched_env.scenarios.scenario import Scenario, make_scenario
 from gpusched_env.scheduling.timeline import Detail
@@ -132,7 +132,13 @@ class Case(_Data, frozen=True, kw_only=True):
             InputError: it is not a valid one.
         """
         scenario = make_scenario(msgspec.to_builtins(self.scenario), f"case {self.scenario.summary}")
-        return with_spreads(build_problem(scenario, gpu=self.gpu, workloads=self.workloads), self.spreads)
+        problem = build_problem(scenario, gpu=self.gpu, workloads=self.workloads)
+        kernels = list(problem.kernels)
+        for row, spread in zip(range(len(kernels)), itertools.cycle(self.spreads), strict=False):
+            block = kernels[row].block.copy()
+            block["spread"] = spread
+            kernels[row] = replace(kernels[row], block=block)
+        return replace(problem, kernels=tuple(kernels))
 
     def gpu_spec(self) -> GpuSpec:
         """The GPU."""
@@ -143,18 +149,6 @@ class Case(_Data, frozen=True, kw_only=True):
         named = {tenant.workload for tenant in self.scenario.tenants}
         workloads = {name: self.workloads.get(name) or load_workload(name) for name in sorted(named)}
         return msgspec.structs.replace(self, gpu=self.gpu_spec(), workloads=workloads)
-
-
-def with_spreads(problem: Problem, spreads: Sequence[float]) -> Problem:
-    """The same problem with blocks that differ in their work by these deviations, one kernel after the other."""
-    if not spreads:
-        return problem
-    kernels = []
-    for row, profile in enumerate(problem.kernels):
-        block = profile.block.copy()
-        block["spread"] = spreads[row % len(spreads)]
-        kernels.append(replace(profile, block=block))
-    return replace(problem, kernels=tuple(kernels))
 
 
 class Difference(_Data, frozen=True, kw_only=True):
@@ -209,9 +203,4 @@ def read_counterexample(path: Path) -> Counterexample:
     Raises:
         InputError: unreadable or invalid; names the file and the field.
     """
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Counterexample)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise InputError(f"{path}: {error}") from error
+    return decoded(read_bytes(path), Counterexample, str(path))

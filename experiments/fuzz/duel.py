@@ -14,8 +14,8 @@ from gpusched_env.experiments.fuzz.case import Case, RandomActions, RandomComman
 from gpusched_env.experiments.fuzz.compare import TIMELINES, Comparison, Differs
 from gpusched_env.experiments.fuzz.outcome import Outcome, case_features, timeline_features, view_features
 from gpusched_env.experiments.fuzz.players import Shown, make_player
-from gpusched_env.experiments.fuzz.sides import DeviceSide, Side
-from gpusched_env.scheduling.commands import Preempt
+from gpusched_env.experiments.fuzz.sides import Side
+from gpusched_env.scheduling.commands import WAIT, Preempt
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.metrics import episode_metrics
 from gpusched_env.scheduling.session import Episode
@@ -71,7 +71,7 @@ class _Duel:
             self._play_again(deadlock)
 
     def _sides(self) -> tuple[Side, Side]:
-        make: Callable[..., Side] = DeviceSide
+        make = Side
         if self.case.env is not None:
             # Cases on devices alone do without the environment and what it needs.
             from gpusched_env.experiments.fuzz.env_side import EnvSide
@@ -114,7 +114,8 @@ class _Duel:
             for _ in range(self.case.before):
                 if shown[0].over or shown[1].over:
                     return
-                shown = self._step(self.sides[0].meaning(player(shown[0]), shown[0], or_wait=True))
+                action = self.sides[0].meaning(player(shown[0]), shown[0])
+                shown = self._step(WAIT if action is None else action)
         except (DeadlockError, IllegalCommand):
             return
 

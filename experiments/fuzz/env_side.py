@@ -12,6 +12,7 @@ from gpusched_env.errors import DeadlockError
 from gpusched_env.experiments.fuzz.case import Case
 from gpusched_env.experiments.fuzz.moves import Act, Move
 from gpusched_env.experiments.fuzz.players import Shown, action_of
+from gpusched_env.experiments.fuzz.sides import Side
 from gpusched_env.hardware.specs import gpu_names, load_gpu
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario
@@ -20,11 +21,10 @@ from gpusched_env.workload.arrivals import ClosedLoop
 from gpusched_env.workload.tenant import Tenant
 
 
-class EnvSide:
+class EnvSide(Side):
     """An environment, which takes any action: its mask offers nothing that a device refuses."""
 
     may_raise: tuple[type[Exception], ...] = (DeadlockError,)
-    saved: Any = None
 
     def __init__(self, device: Device, problem: Problem, case: Case) -> None:
         options = case.env
@@ -40,33 +40,30 @@ class EnvSide:
         )
         # An environment is made of names; GPU and workloads of a case have none.
         self._env.scenario, self._env.problem = problem.scenario, problem
-        self.device = self._env.device
+        super().__init__(self._env.device, problem, case)
         layout = self._env.layout
         self._launches = layout.pending_slots * layout.choices("launch")
 
     def reset(self, seed: int) -> Shown:
-        return self._shown(*self._env.reset(seed=seed))
+        return self._told(*self._env.reset(seed=seed))
 
-    def meaning(self, move: Move, shown: Shown, *, or_wait: bool = False) -> int:
+    def meaning(self, move: Move, shown: Shown) -> int:
         assert isinstance(move, Act)
         assert shown.mask is not None
         return action_of(move, shown.mask)
 
-    def step(self, action: int) -> Shown:
+    def step(self, action: Any) -> Shown:
         observation, reward, terminated, truncated, info = self._env.step(action)
         end = (terminated, truncated)
-        return self._shown(observation, info, over=any(end), reward=reward, end=end)
-
-    def now(self) -> Shown:
-        return Shown(self.device.view(), over=True)
+        return self._told(observation, info, over=any(end), reward=reward, end=end)
 
     def save(self) -> None:
         self.saved = self._env.save_state()
 
     def restore(self) -> Shown:
-        return self._shown(*self._env.restore_state(self.saved))
+        return self._told(*self._env.restore_state(self.saved))
 
-    def _shown(self, observation: dict[str, Any], info: dict[str, Any], *, over: bool = False, **more: Any) -> Shown:
+    def _told(self, observation: dict[str, Any], info: dict[str, Any], *, over: bool = False, **more: Any) -> Shown:
         told = {f"observation.{name}": values for name, values in observation.items()} | {"info": info} | more
         return Shown(self._env.view, over, told, info["action_mask"] == 1, self._launches)
 

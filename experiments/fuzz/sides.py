@@ -2,50 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from gpusched_env.errors import DeadlockError, IllegalCommand
 from gpusched_env.experiments.fuzz.case import Case
 from gpusched_env.experiments.fuzz.moves import Move, command_of, own_streams
 from gpusched_env.experiments.fuzz.players import Shown
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.commands import WAIT, Command
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.view import View
 
 
-class Side(Protocol):
-    """What a duel drives and looks at."""
-
-    device: Device
-    may_raise: tuple[type[Exception], ...]
-    """Anything else is a finding."""
-    saved: Any
-    """What :meth:`save` kept."""
-
-    def reset(self, seed: int) -> Shown: ...
-
-    def meaning(self, move: Move, shown: Shown, *, or_wait: bool = False) -> Any:
-        """The command or action that ``move`` means there; ``None`` (or a wait) if there is no such kernel."""
-
-    def step(self, action: Any) -> Shown: ...
-
-    def now(self) -> Shown:
-        """What the device shows of itself, whether or not it waits for a decision."""
-
-    def save(self) -> None: ...
-
-    def restore(self) -> Shown: ...
-
-
-class DeviceSide:
-    """A device, driven by commands."""
+class Side:
+    """A device that is given commands."""
 
     may_raise: tuple[type[Exception], ...] = (IllegalCommand, DeadlockError)
-    saved: Any = None
+    """Anything else is a finding."""
 
     def __init__(self, device: Device, problem: Problem, case: Case) -> None:
         self.device = device
+        self.saved: Any = None
+        """What :meth:`save` kept."""
         self._problem = problem
         self._case = case
         self._own = own_streams(problem)
@@ -54,21 +31,25 @@ class DeviceSide:
         keep = self._case.snapshot is not None
         return self._shown(self.device.reset(self._problem, seed, record=self._case.record, snapshots=keep))
 
-    def meaning(self, move: Move, shown: Shown, *, or_wait: bool = False) -> Command | None:
-        return command_of(move, shown.view, self._own) or (WAIT if or_wait else None)
+    def meaning(self, move: Move, shown: Shown) -> Any:
+        """The command or action that ``move`` means there; ``None`` if there is no such kernel."""
+        return command_of(move, shown.view, self._own)
 
-    def step(self, action: Command) -> Shown:
+    def step(self, action: Any) -> Shown:
+        """Carry out what a move means."""
         self.device.apply(action)
         return self._shown(self.device.advance())
 
     def now(self) -> Shown:
-        return self._shown(None)
+        """What the device shows of itself, whether or not it waits for a decision."""
+        return Shown(self.device.view(), over=True)
 
     def save(self) -> None:
+        """Keep what :meth:`restore` needs to come back."""
         self.saved = self.device.snapshot()
 
     def restore(self) -> Shown:
         return self._shown(self.device.restore(self.saved))
 
     def _shown(self, view: View | None) -> Shown:
-        return Shown(self.device.view() if view is None else view, over=view is None)
+        return self.now() if view is None else Shown(view, over=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import signal
@@ -28,36 +29,48 @@ from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.duel import play
 from gpusched_env.experiments.fuzz.moves import PreemptMove
 from gpusched_env.experiments.fuzz.run import counterexample, fuzz, write_counterexamples
+from gpusched_env.experiments.fuzz.tally import Tally
+from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.scheduling.device import Device
 from tests.experiments import broken_devices as broken
 
 BROKEN = Path(broken.__file__)
-FAULTS: list[tuple[type[Device], str]] = [
-    (broken.Misordered, "view"),
-    (broken.Asleep, "time"),
-    (broken.LateCopies, "time"),
-    (broken.Careless, "error IllegalCommand"),
-    (broken.Resentful, "time"),
-    (broken.Leaky, "view"),
-    (broken.Forgetful, "view"),
-    (broken.Wasteful, "costs"),
-    (broken.Crowded, "error IndexError"),
-    (broken.Mixed, "timeline"),
+FAULTS: list[tuple[type[Device], int, str]] = [
+    (broken.Misordered, 56, "view"),
+    (broken.Asleep, 16, "time"),
+    (broken.LateCopies, 7, "view"),
+    (broken.Careless, 4, "error IllegalCommand"),
+    (broken.Resentful, 80, "time"),
+    (broken.Leaky, 179, "view"),
+    (broken.Forgetful, 113, "time"),
+    (broken.Wasteful, 7, "costs"),
+    (broken.Crowded, 2, "error IndexError"),
+    (broken.Mixed, 113, "timeline"),
 ]
-"""A device, and the kind of difference that it shows first."""
+"""A device, a short episode of seed 0 that shows its fault, and the kind of difference that it shows first."""
+FULL = (12, 16, 29, 30, 31, 33, 41, 82, 84, 87, 91, 113)
+"""Short episodes of seed 0 in which, together, everything happens."""
+LONG = (14, 22, 23, 26, 27, 28, 42, 43, 44)
+"""Those of the first 60 of seed 0 that take longest."""
 
 
-@pytest.mark.parametrize(("device", "kind"), FAULTS, ids=[device.__name__ for device, _ in FAULTS])
-def test_faults_are_found_within_a_few_episodes(device: type[Device], kind: str) -> None:
-    tally = fuzz(device, episodes=100, enough=1)
-    assert [difference.kind for difference in tally.differences.values()] == [kind]
-    assert tally.episodes == max(tally.differences) + 1
+@pytest.mark.parametrize(("device", "episode", "kind"), FAULTS, ids=[device.__name__ for device, _, _ in FAULTS])
+def test_faults_are_found(device: type[Device], episode: int, kind: str) -> None:
+    tally = fuzz(device, first=episode, episodes=1)
+    assert {number: difference.kind for number, difference in tally.differences.items()} == {episode: kind}
+
+
+def test_a_run_stops_after_enough_differences() -> None:
+    tally = fuzz(broken.Wasteful, first=16, episodes=5, enough=2)
+    assert list(tally.differences) == [16, 17]
+    assert tally.episodes == 2
 
 
 def test_equal_devices_do_not_differ() -> None:
-    tally = fuzz("reference", episodes=60, seed=1)
+    tally = Tally("reference", "reference", seed=0)
+    for episode in FULL:
+        tally.add(episode, play(draw_case(0, episode), ReferenceDevice, ReferenceDevice))
     assert tally.differences == {}
-    assert (tally.episodes, tally.interrupted) == (60, False)
     # What is compared is not empty.
     assert tally.counts["kernels finished"] > 100
     assert tally.counts["blocks of finished kernels"] > 10_000
@@ -69,10 +82,25 @@ def test_equal_devices_do_not_differ() -> None:
     } <= set(tally.features)  # fmt: skip
 
 
-def test_a_counterexample_is_small() -> None:
+@pytest.fixture(scope="module")
+def found() -> Callable[[type[Device]], tuple[Tally, Counterexample]]:
+    """What a device's episode in the list above shows, and the counterexample that it becomes."""
+
+    @functools.cache
+    def find(device: type[Device]) -> tuple[Tally, Counterexample]:
+        episode = next(number for other, number, _ in FAULTS if other is device)
+        tally = fuzz(device, first=episode, episodes=1)
+        return tally, counterexample(tally, episode, device, "reference", seconds=math.inf)
+
+    return find
+
+
+Found = Callable[[type[Device]], tuple[Tally, Counterexample]]
+
+
+def test_a_counterexample_is_small(found: Found) -> None:
     """Two equal tenants whose kernels meet in the queue are all that it takes to see the order."""
-    tally = fuzz(broken.Misordered, episodes=60, enough=1)
-    example = counterexample(tally, *tally.differences, broken.Misordered, "reference", seconds=math.inf)
+    _, example = found(broken.Misordered)
     case = example.case
     assert len(case.scenario.tenants) <= 3
     assert isinstance(case.player, Script)
@@ -82,36 +110,35 @@ def test_a_counterexample_is_small() -> None:
     assert play(case, ReferenceDevice, ReferenceDevice).difference is None
 
 
-def test_what_a_difference_needs_is_kept() -> None:
+def test_what_a_difference_needs_is_kept(found: Found) -> None:
     """No wake-up after a preemption shows only where there is one."""
-    tally = fuzz(broken.Asleep, episodes=60, enough=1)
-    example = counterexample(tally, *tally.differences, broken.Asleep, "reference", seconds=math.inf)
+    _, example = found(broken.Asleep)
     assert isinstance(example.case.player, Script)
     assert sum(isinstance(move, PreemptMove) for move in example.case.player.moves) == 1
     assert (example.difference.kind, example.repeats) == ("time", True)
 
 
 def test_a_difference_that_does_not_repeat_is_stored_as_seen() -> None:
-    tally = fuzz(broken.Wasteful, episodes=60, enough=1)
-    (episode,) = tally.differences
-    example = counterexample(tally, episode, ReferenceDevice, "reference", seconds=math.inf)
+    tally = fuzz(broken.Wasteful, first=7, episodes=1)
+    example = counterexample(tally, 7, ReferenceDevice, "reference", seconds=math.inf)
     assert not example.repeats
-    assert example.difference == tally.differences[episode]
-    assert example.case == draw_case(0, episode).self_contained()
+    assert example.difference == tally.differences[7]
+    assert example.case == draw_case(0, 7).self_contained()
 
 
 def test_one_counterexample_of_each_kind(tmp_path: Path) -> None:
-    tally = fuzz(broken.Crowded, episodes=60, enough=3)
-    assert {d.kind for d in tally.differences.values()} == {"error IndexError"}
+    tally = fuzz(broken.Crowded, first=2, episodes=5)
+    assert [d.kind for d in tally.differences.values()] == ["error IndexError"] * len(tally.differences)
+    assert len(tally.differences) > 1
     names = write_counterexamples(tally, broken.Crowded, "reference", tmp_path, seconds=0.0)
-    assert names == [f"seed0-episode{min(tally.differences)}.json"]
+    assert names == ["seed0-episode2.json"]
     assert [file.name for file in tmp_path.iterdir()] == names
 
 
 def test_workers_find_the_same() -> None:
     device = f"{BROKEN}:Crowded"
-    alone = fuzz(device, episodes=8, workers=1, enough=100)
-    together = fuzz(device, episodes=8, workers=2, enough=100)
+    alone = fuzz(device, first=2, episodes=5, workers=1)
+    together = fuzz(device, first=2, episodes=5, workers=2)
     assert together.differences == alone.differences != {}
     assert (together.counts, together.features) == (alone.counts, alone.features)
 
@@ -156,9 +183,9 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result
 
 def test_the_command_reports_and_stores_counterexamples(run: Callable[..., Result], tmp_path: Path) -> None:
     broken_one = f"{BROKEN}:Wasteful"
-    result = run("--episodes", "5", "--device", broken_one, "--out", "found", "--shrink-s", "2")
+    result = run("--episodes", "2", "--first", "16", "--device", broken_one, "--out", "found", "--shrink-s", "0")
     assert result.exit_code == 1
-    assert "5 episodes, 5 with a difference" in result.output
+    assert "2 episodes, 2 with a difference" in result.output
     assert "random moves" in result.output
     (file,) = (tmp_path / "found").iterdir()
     assert f"gpusched fuzz --replay found/{file.name}" in result.output
@@ -179,8 +206,8 @@ def test_a_replay_runs_no_code_that_the_file_names(run: Callable[..., Result], t
     )
     difference = Difference(kind="view", where="", step=0, time_us=0.0, expected="", found="")
     names = {"device": "reference", "against": "reference", part: f"{tmp_path / 'payload.py'}:Device"}
-    case = draw_case(0, 3).self_contained()
-    example = Counterexample(**names, seed=0, episode=3, difference=difference, case=case)
+    case = draw_case(0, 7).self_contained()
+    example = Counterexample(**names, seed=0, episode=7, difference=difference, case=case)
     write_counterexample(example, tmp_path / "case.json")
 
     refused = run("--replay", "case.json")
@@ -194,9 +221,9 @@ def test_a_replay_runs_no_code_that_the_file_names(run: Callable[..., Result], t
 
 
 def test_without_a_difference_nothing_is_stored(run: Callable[..., Result], tmp_path: Path) -> None:
-    result = run("--episodes", "3", "--first", "10", "--device", "reference")
+    result = run("--episodes", "2", "--first", "16", "--device", "reference")
     assert result.exit_code == 0
-    assert "reference against reference, seed 0: 3 episodes, no difference" in result.output
+    assert "reference against reference, seed 0: 2 episodes, no difference" in result.output
     assert list(tmp_path.iterdir()) == []
 
 
@@ -212,8 +239,9 @@ def test_unknown_devices_are_refused_before_anything_runs(run: Callable[..., Res
 if "compiled" in device_names():
 
     def test_compiled_does_as_the_reference() -> None:
-        tally = fuzz("compiled", "reference", episodes=60)
-        assert tally.differences == {}
+        compiled = functools.partial(new_device, "compiled")
+        for episode in sorted({*range(60), *FULL}.difference(LONG)):
+            assert play(draw_case(0, episode), compiled, ReferenceDevice).difference is None
 
     @pytest.mark.slow
     def test_compiled_does_as_the_reference_for_long() -> None:

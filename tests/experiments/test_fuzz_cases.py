@@ -32,8 +32,8 @@ from gpusched_env.experiments.fuzz.moves import (
     move_of,
 )
 from gpusched_env.experiments.fuzz.outcome import case_features
-from gpusched_env.experiments.fuzz.workloads import kernels_of
 from gpusched_env.experiments.fuzz.shrink import case_of, simpler_numbers, tree_of, without_unused
+from gpusched_env.experiments.fuzz.workloads import kernels_of
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, Reject, SetPartition, Wait
