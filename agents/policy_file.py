@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gpusched_env.agents.files import replacing
 from gpusched_env.agents.policies.rule import READS
 from gpusched_env.agents.policies.sizes import RuleSizes, Sizes
+from gpusched_env.display.words import counted
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
 from gpusched_env.errors import InputError
@@ -58,7 +59,8 @@ class PolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def summary(self) -> str:
         """One line about it."""
-        return f"{self.algorithm} with policy {kind(self.network)}, {self.timesteps:,} decisions of {self.scenario}"
+        trained = f"{counted(self.timesteps, 'decision')} of {self.scenario}"
+        return f"{self.algorithm} with policy {kind(self.network)}, {trained}"
 
 
 def kind(network: Sizes) -> str:

@@ -18,14 +18,17 @@ from gpusched_env.experiments.lib.names import (
     check_scheduler,
     default_schedulers,
     describe_scheduler,
+    name_of,
     new_device,
     sees_truth,
 )
 from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
 from gpusched_env.experiments.report.window import interesting_window, same_start
+from gpusched_env.reading import read_bytes
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.workload.workload import is_workload_path
 
 Record = Literal["jobs", "kernels", "blocks"]
 
@@ -77,8 +80,10 @@ def compare(
     if isinstance(device, str):
         new_device(device)
     problem = build_problem(scenario)
+    files = [tenant.workload for tenant in scenario.tenants if is_workload_path(tenant.workload)]
     if record not in get_args(Record):
         raise InputError(f"record is {record!r}; {did_you_mean(record, get_args(Record))}")
+    own_workloads = {file: read_bytes(Path(file)) for file in files}
     detail: Detail = "jobs" if record == "jobs" else "kernels"
     shared = Shared(problem)
 
@@ -109,6 +114,7 @@ def compare(
         command=command,
         window_us=window_us if block_runs else None,
         block_runs=block_runs,
+        own_workloads=own_workloads,
         clairvoyant=frozenset(name for name, source in sources.items() if sees_truth(source)),
     )
 
@@ -132,7 +138,7 @@ def _sources(schedulers: Sequence[SchedulerSource] | Mapping[str, SchedulerSourc
     if isinstance(schedulers, Mapping):
         sources = dict(schedulers)
     else:
-        names = [source if isinstance(source, str) else _name(source) for source in schedulers]
+        names = [name_of(source) for source in schedulers]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise InputError(f"schedulers named twice: {', '.join(repeated)}")
@@ -140,11 +146,6 @@ def _sources(schedulers: Sequence[SchedulerSource] | Mapping[str, SchedulerSourc
     if not sources:
         raise InputError("no scheduler given; name at least one")
     return sources
-
-
-def _name(source: object) -> str:
-    """A label for a scheduler's class, function or object."""
-    return str(getattr(source, "__name__", type(source).__name__))
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:

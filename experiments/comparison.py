@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import platform
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gpusched_env.display.frame import frame, named
+from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES, Figure, figure_value, find_figure
-from gpusched_env.experiments.lib.names import legend, marked
+from gpusched_env.experiments.lib.labels import labels, legend
 from gpusched_env.experiments.lib.statistics import (
     Interval,
     PairedDifference,
@@ -25,8 +27,10 @@ from gpusched_env.experiments.lib.statistics import (
     pooled_percentile,
 )
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.cautions import cautions
 from gpusched_env.scheduling.frames import jobs_frame, kernels_frame
 from gpusched_env.scheduling.meeting import CostRange, demands, meeting_remark
+from gpusched_env.versions import versions
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -63,6 +67,11 @@ class Comparison:
     """By scheduler: the first seed up to the end of the window, at block detail."""
     clairvoyant: frozenset[str] = frozenset()
     """Schedulers that were told the truth."""
+    own_workloads: dict[str, bytes] = field(default_factory=dict)
+    """Files of workloads that do not come with the package, as they were when the comparison ran."""
+    versions: dict[str, str] = field(default_factory=versions)
+    platform: str = field(default_factory=platform.platform)
+    """What it ran with and on."""
 
     @property
     def schedulers(self) -> list[str]:
@@ -148,13 +157,13 @@ class Comparison:
         return save_results(self, folder, traces=traces)
 
     def label(self, scheduler: str) -> str:
-        """A scheduler's name as it is shown: marked if it was told the truth."""
-        return marked(scheduler, self.clairvoyant)
+        """A scheduler's name as it is shown: short, and marked if it was told the truth."""
+        return self._labels[scheduler]
 
     @property
     def remarks(self) -> list[str]:
         """What else to know of the figures, a sentence each."""
-        told = [f"{carried}." for carried in self.problem.carried_over]
+        told = cautions(self.problem)
         if not self.schedulers:
             return told
         runs = self.of(self.schedulers[0])
@@ -180,7 +189,7 @@ class Comparison:
             return ""
         asked = len(self.descriptions) * len(self.seeds)
         what = "only the SMs' timeline is missing" if len(self.runs) == asked else "the figures are partial"
-        return f"interrupted: {len(self.runs)} of {asked} episodes finished, {what}"
+        return f"interrupted: {len(self.runs)} of {counted(asked, 'episode')} finished, {what}"
 
     def of(self, scheduler: str) -> list[Run]:
         """Finished episodes of one scheduler, by seed."""
@@ -194,6 +203,10 @@ class Comparison:
         """One value a finished seed; ``tenant`` is a row of the scenario's tenants."""
         records = (r.metrics if tenant is None else r.metrics.tenants[tenant] for r in self.of(scheduler))
         return [figure_value(record, figure) for record in records]
+
+    @cached_property
+    def _labels(self) -> dict[str, str]:
+        return labels(self.descriptions, self.clairvoyant)
 
     @cached_property
     def _by_scheduler(self) -> dict[str, list[Run]]:
@@ -279,9 +292,9 @@ class Comparison:
 
     def __repr__(self) -> str:
         best = min(self.schedulers, key=lambda name: self.interval(name, "cost").mean, default=None)
-        lowest = f", lowest cost {best} {self.interval(best, 'cost')}" if best is not None else ""
-        scenario = self.problem.scenario.name
-        return f"<Comparison of {len(self.schedulers)} schedulers on {scenario}, {len(self.seeds)} seeds{lowest}>"
+        lowest = f", lowest cost {self.label(best)} {self.interval(best, 'cost')}" if best is not None else ""
+        what = f"{counted(len(self.schedulers), 'scheduler')} on {self.problem.scenario.name}"
+        return f"<Comparison of {what}, {counted(len(self.seeds), 'seed')}{lowest}>"
 
     def _repr_html_(self) -> str:
         from gpusched_env.experiments.report.tables import html_tables

@@ -55,6 +55,6 @@ def _key(holder: Any, part: str, above: Sequence[str], setting: str) -> str | in
             return names.index(part)
         if part.isdigit() and int(part) < len(holder):
             return int(part)
-        hint = did_you_mean(part, names) if names else f"it has {len(holder)} entries"
+        hint = did_you_mean(part, names) if names else f"its length is {len(holder)}"
         raise InputError(f"--set {setting}: {place} has no {part!r}; {hint}")
     raise InputError(f"--set {setting}: {place} is the value {holder!r}, it has no {part!r}")

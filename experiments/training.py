@@ -18,6 +18,7 @@ from gpusched_env.agents.training import check_training, train
 from gpusched_env.agents.training.config import TrainingConfig, config_of, defaults_for
 from gpusched_env.agents.training.validation import Progress as TrainingProgress
 from gpusched_env.agents.training.validation import Watch
+from gpusched_env.display.words import counted, duration
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.lib.terminal import columns
@@ -90,8 +91,8 @@ def run_training(config: TrainingConfig, out: Path, *, baselines: str, resume: b
         best = min(costs, key=costs.__getitem__)
         typer.echo(f"Best baseline on the same episodes: {best}, {costs[best]:.4g}")
     typer.echo(
-        f"Best validation cost {trained.best.cost:.4g} at {trained.best.timesteps:,} of {trained.timesteps:,} "
-        f"decisions, {trained.train_s:.0f} s"
+        f"Best validation cost {trained.best.cost:.4g} at {trained.best.timesteps:,} of "
+        f"{counted(trained.timesteps, 'decision')}, after {duration(trained.train_s)}"
     )
     typer.echo(f"Written to {out}: {', '.join(sorted(found.name for found in out.iterdir()))}")
 
@@ -110,7 +111,9 @@ def watching(config: TrainingConfig) -> Iterator[Watch]:
                 first = now.timesteps
             rate = (now.timesteps - first) / max(1e-9, time.perf_counter() - began)
             best = "" if now.best_cost is None else f"  best cost {now.best_cost:.4g}"
-            bar.update(row, completed=now.timesteps, description=f"{now.timesteps:,} decisions  {rate:,.0f}/s{best}")
+            bar.update(
+                row, completed=now.timesteps, description=f"{counted(now.timesteps, 'decision')}  {rate:,.0f}/s{best}"
+            )
             if now.validation is not None:
                 mark = " (best)" if now.validation.best else ""
                 console.print(f"{now.timesteps:>12,}  {rate:>7,.0f}/s  validation cost {now.validation.cost:.4g}{mark}")

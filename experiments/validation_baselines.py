@@ -61,7 +61,7 @@ def baseline_costs(config: TrainingConfig, schedulers: str, out: Path) -> dict[s
     if missing:
         costs: dict[str, list[float]] = {name: [] for name in missing}
         episodes = len(missing) * len(seeds)
-        with progress_bar(len(scenarios) * episodes, "baseline episodes", "baselines") as tell:
+        with progress_bar(len(scenarios) * episodes, "baseline episode", "baselines") as tell:
             for number, scenario in enumerate(scenarios):
                 done = number * episodes
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpusched_env.envs.env import GpuSchedulingEnv
     from gpusched_env.experiments.api import compare, evaluate, make_scheduler, rank, run_episode
     from gpusched_env.experiments.importing import import_trace
+    from gpusched_env.experiments.report.load import load_comparison
     from gpusched_env.scenarios.problem import build_problem
     from gpusched_env.scenarios.scenario import load_scenario, scenario_names
     from gpusched_env.scheduling.metrics import episode_metrics
@@ -27,6 +28,7 @@ __all__ = [
     "episode_metrics",
     "evaluate",
     "import_trace",
+    "load_comparison",
     "load_scenario",
     "make_device",
     "make_scheduler",
@@ -45,6 +47,7 @@ _HOMES = {
     "episode_metrics": "gpusched_env.scheduling.metrics",
     "evaluate": "gpusched_env.experiments.api",
     "import_trace": "gpusched_env.experiments.importing",
+    "load_comparison": "gpusched_env.experiments.report.load",
     "load_scenario": "gpusched_env.scenarios.scenario",
     "make_device": "gpusched_env.devices",
     "make_scheduler": "gpusched_env.experiments.api",

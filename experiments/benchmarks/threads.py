@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from gpusched_env.display.table import Table
+from gpusched_env.display.words import counted
 from gpusched_env.experiments.benchmarks.environments import RandomLoop
 from gpusched_env.experiments.benchmarks.timing import machine, take_turns
 from gpusched_env.experiments.lib.pages import page
@@ -85,7 +86,9 @@ def table(data: dict[str, Any]) -> Table:
         cells.setdefault(s["threads"], {})[s["scenario"]] = shown
     heads = ("threads", *next(iter(cells.values())))
     rows = [(str(threads), *row.values()) for threads, row in cells.items()]
-    return Table(f"Decisions a second of {data['speeds'][0]['copies']} environments, by threads", heads, rows)
+    return Table(
+        f"Decisions a second of {counted(data['speeds'][0]['copies'], 'environment')}, by threads", heads, rows
+    )
 
 
 def markdown(data: dict[str, Any]) -> str:

@@ -40,7 +40,7 @@ def bench(
     with writing(("--json", json), ("--docs", docs)) as write:
         if counts:
             turns = len(by_threads.SCENARIOS) * len(counts) * rounds
-            with progress_bar(turns, "turns", "the figures") as tell:
+            with progress_bar(turns, "turn", "the figures") as tell:
                 speeds = by_threads.thread_speeds(
                     counts, copies, rounds, on_progress=lambda done: tell(done, done / turns)
                 )
@@ -48,7 +48,7 @@ def bench(
             table, page = by_threads.table(data), by_threads.markdown(data)
         else:
             sizes = suite.Sizes(rounds=rounds)
-            with progress_bar(5, "groups of measurements", "the figures") as tell:
+            with progress_bar(5, "measurement", "the figures") as tell:
                 data = suite.results_dict(suite.measure(sizes, tell), sizes)
             table, page = suite.table(data), suite.markdown(data)
         output_console().print(table)

@@ -38,7 +38,8 @@ def list_schedulers() -> None:
     """
     from gpusched_env.agents.shipped import shipped_names
     from gpusched_env.baselines.registry import default_options, describe, honest_names, scheduler_names
-    from gpusched_env.experiments.lib.names import LEARNED, LEGEND, marked
+    from gpusched_env.experiments.lib.labels import LEGEND, labels
+    from gpusched_env.experiments.lib.names import LEARNED
 
     def about(name: str) -> str:
         options = ", ".join(f"{option}={value}" for option, value in default_options(name).items())
@@ -47,7 +48,7 @@ def list_schedulers() -> None:
     shipped = f"The trained agent that is shipped for the scenario ({', '.join(shipped_names()) or 'none yet'})"
     learned = [(LEARNED, shipped), (f"{LEARNED}:PATH", "The trained agent of a file, see docs/policies.md")]
     bounds = set(scheduler_names()) - set(honest_names())
-    _print([*((marked(name, bounds), about(name)) for name in scheduler_names()), *learned])
+    _print([*((label, about(name)) for name, label in labels(scheduler_names(), bounds).items()), *learned])
     typer.echo(LEGEND)
     typer.echo(
         "Misinformed: any of them is told wrong profiles with --set profiles.scatter=2 (docs/wrong-profiles.md)."

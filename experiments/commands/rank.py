@@ -57,7 +57,7 @@ def rank(
 
     given = split_specs(schedulers) or None
     names = trusted(given) if trust and given else given
-    with progress_bar(1, "episodes") as on_progress:
+    with progress_bar(None) as on_progress:
         ranking = rank_all(
             scenarios,
             names,

@@ -41,7 +41,7 @@ def reproduce(
     pages = writing(("--docs", docs), ("--out", out and out / f"{name}.md"))
     with data as write_data, pages as write_page:
         cells = paper.cells()
-        with progress_bar(len(cells), "runs", "the tables") as on_progress:
+        with progress_bar(len(cells), "run", "the tables") as on_progress:
             result = paper.simulate(simulator, workers, on_progress, cells)
         output_console().print(result)
         for option in ("--json", "--out"):

@@ -27,13 +27,14 @@ def curves_command(
 
     The trainings must differ in their seed only.
     """
+    from gpusched_env.display.words import counted
     from gpusched_env.experiments.lib.files import write_file
     from gpusched_env.experiments.results.curves import encode_curves, gather
 
     curves = gather(folders)
     write_file(json, encode_curves(curves), "--json")
     typer.echo(
-        f"{curves.scenario}, {len(curves.curves)} seeds, {curves.timesteps[-1]:,} decisions: "
+        f"{curves.scenario}, {counted(len(curves.curves), 'seed')}, {counted(curves.timesteps[-1], 'decision')}: "
         f"mean cost {curves.means()[-1]} in the last validation"
     )
 

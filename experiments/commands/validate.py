@@ -45,7 +45,7 @@ def validate(
         typer.secho(f"skipped: {reason}", err=True)
     run = ValidationRun(recordings, gpu, ablation=ablation)
     with writing(("--out", out / "validation.html"), ("--json", json), ("--docs", docs)) as write:
-        with progress_bar(len(run), "simulations", "the errors") as on_progress:
+        with progress_bar(len(run), "simulation", "the errors") as on_progress:
             validation = run.run(workers, on_progress)
         data = results_dict(validation)
         output_console().print(printed(table for table in tables(data) if table.title != EVERY_PAIR))

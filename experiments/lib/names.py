@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -34,8 +34,6 @@ LEARNED = "learned"
 """The shipped agent; with a colon and a path behind it, the agent of a file."""
 TRUST = "(trust=true)"
 """Behind the path of a ``.zip`` whose code may run."""
-MARK = "*"
-LEGEND = f"{MARK} clairvoyant: is told the truth that no scheduler can know, a bound for the others."
 
 
 def default_schedulers(scenario: Scenario) -> list[str]:
@@ -88,6 +86,11 @@ def new_scheduler(source: SchedulerSource) -> Scheduler:
     return made
 
 
+def name_of(source: SchedulerSource) -> str:
+    """What a scheduler is called: by its name, or that of its class or function."""
+    return source if isinstance(source, str) else str(getattr(source, "__name__", type(source).__name__))
+
+
 def describe_scheduler(source: SchedulerSource) -> str:
     """One line about a scheduler."""
     target: Any = source
@@ -104,18 +107,8 @@ def describe_scheduler(source: SchedulerSource) -> str:
 
 
 def sees_truth(source: SchedulerSource) -> bool:
-    """Whether a scheduler is told the truth; its name is marked wherever results are shown."""
+    """Whether a scheduler is told the truth; its label is marked wherever results are shown."""
     return not is_learned(source) and is_clairvoyant(new_scheduler(source))
-
-
-def marked(name: str, clairvoyant: Collection[str]) -> str:
-    """A scheduler's name as tables show it; ``clairvoyant``: names of those that are told the truth."""
-    return f"{name}{MARK}" if name in clairvoyant else name
-
-
-def legend(names: Iterable[str], clairvoyant: Collection[str]) -> str:
-    """What the mark means; empty if none of ``names`` has it."""
-    return LEGEND if any(name in clairvoyant for name in names) else ""
 
 
 def new_device(source: DeviceSource) -> Device:

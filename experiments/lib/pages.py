@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from gpusched_env.display.table import Table
+from gpusched_env.display.words import counted
 
 
 def page(template: str, **values: Any) -> str:
@@ -21,11 +22,6 @@ def page(template: str, **values: Any) -> str:
 def about(text: str | None) -> str:
     """A module's docstring after its first line, as Markdown."""
     return "\n".join((text or "").splitlines()[2:]).strip().replace("``", "`")
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 seed``, ``2 seeds``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 @functools.cache

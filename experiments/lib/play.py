@@ -8,7 +8,7 @@ from pathlib import Path
 
 import gpusched_env
 from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand, InputError, did_you_mean
-from gpusched_env.experiments.lib.names import DeviceSource, SchedulerSource, new_device, new_scheduler
+from gpusched_env.experiments.lib.names import DeviceSource, SchedulerSource, name_of, new_device, new_scheduler
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling import session
 from gpusched_env.scheduling.session import Episode
@@ -39,7 +39,7 @@ def play(
         IllegalCommand, DeadlockError: from the episode; names scheduler and seed.
         GpuschedError: the scheduler is not of this package and failed; names scheduler, seed and line.
     """
-    who = f"scheduler {name or scheduler!r}, seed {seed}"
+    who = f"scheduler {name or name_of(scheduler)!r}, seed {seed}"
     if record not in DETAILS:
         raise InputError(f"record is {record!r}; {did_you_mean(record, DETAILS)}")
     made, behind = new_scheduler(scheduler), new_device(device)

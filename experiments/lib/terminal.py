@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from gpusched_env.display.words import counted
 from gpusched_env.experiments.lib.workers import Progress as OnProgress
 
 PIPE_COLUMNS = 120
@@ -36,19 +37,20 @@ def columns() -> tuple[ProgressColumn, ...]:
 
 
 @contextlib.contextmanager
-def progress_bar(total: int, what: str = "episodes", last: str = "the timeline") -> Iterator[OnProgress]:
-    """Yields what ``compare(on_progress=...)`` takes; counts to ``total`` and shows the time left.
+def progress_bar(total: int | None, what: str = "episode", last: str = "the timeline") -> Iterator[OnProgress]:
+    """Yields what ``compare(on_progress=...)`` takes; counts to ``total``, if it is known, and shows the time left.
 
-    ``what`` is counted; ``last`` is what is under way when all are finished.
+    ``what`` is counted, one of it; ``last`` is what is under way when all are finished.
     Shows nothing where the standard error is no terminal.
     """
     console = Console(stderr=True)
     shown = console.is_terminal or console.is_jupyter
     with Progress(*columns(), console=console, transient=True, disable=not shown) as bar:
-        row = bar.add_task(f"0 of {total} {what}", total=1.0)
+        row = bar.add_task("", total=1.0)
 
         def update(finished: int, share: float) -> None:
-            text = last if finished == total else f"{finished} of {total} {what}"
-            bar.update(row, completed=share, description=text)
+            text = counted(finished, what) if total is None else f"{finished:,} of {counted(total, what)}"
+            bar.update(row, completed=share, description=last if finished == total else text)
 
+        update(0, 0.0)
         yield update

@@ -13,7 +13,7 @@ import signal
 import sys
 import uuid
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import Future, as_completed
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -93,7 +93,7 @@ def run_tasks(
                 raise InputError(f"this cannot be sent to worker processes ({error}): use one worker") from error
             futures[executor.submit(_run, packed, tuple(sys.path))] = index
         for future in as_completed(futures):
-            yield futures[future], future.result()
+            yield futures[future], _result(future)
     except BrokenProcessPool as error:
         raise GpuschedError(
             "a worker process ended unexpectedly; if it was killed for lack of memory, use fewer workers"
@@ -102,6 +102,15 @@ def run_tasks(
         # Tasks that are under way would hold up whatever comes next.
         executor.shutdown(wait=True, kill_workers=True)
         raise
+
+
+def _result(future: Future[R]) -> R:
+    """Raises what the task raised; of errors that say all there is to know, without the worker's frames."""
+    try:
+        return future.result()
+    except GpuschedError as error:
+        error.__cause__ = error.__context__ = None
+        raise error.with_traceback(None) from None
 
 
 def run_all(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from gpusched_env.display.plots import Estimate, Kinds, dots
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.lib.names import legend, marked
+from gpusched_env.display.words import counted
+from gpusched_env.experiments.lib.labels import legend
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.statistics import Standing, standings
 from gpusched_env.experiments.ranking.bound import ALONE
@@ -36,7 +37,7 @@ def table(ranking: Ranking, scenario: str) -> Table:
     rows = [] if bound is None else [(BOUND, *_costs(bound), NONE, bound.against.text(DIFFERENCE), NONE)]
     rows += [
         (
-            marked(standing.scheduler, ranking.clairvoyant),
+            ranking.label(standing.scheduler),
             *_costs(standing),
             standing.rank.text("{:.0f}"),
             standing.against.text(DIFFERENCE),
@@ -45,7 +46,8 @@ def table(ranking: Ranking, scenario: str) -> Table:
         for standing in ranking.standings(scenario)
     ]
     heads = ("scheduler", "cost", "IQM", "rank", "against the best", "better")
-    return Table(f"{scenario}, {workloads_of(ranking)}", heads, rows)
+    title = f"{scenario}, {workloads_of(ranking)}"
+    return Table(title, heads, rows, note=" ".join(ranking.remarks.get(scenario, [])))
 
 
 def workloads_of(ranking: Ranking) -> str:
@@ -80,10 +82,12 @@ class RankingPlots(Kinds):
         for scenario in self._ranking.variants:
             costs = self._ranking.costs(scenario, self._ranking.devices[0])
             panels[scenario] = {
-                s.scheduler: Estimate(s.mean.mean, s.mean.low, s.mean.high, costs[s.scheduler].mean(1).tolist())
+                self._ranking.label(s.scheduler): Estimate(
+                    s.mean.mean, s.mean.low, s.mean.high, costs[s.scheduler].mean(1).tolist()
+                )
                 for s in self._ranking.standings(scenario)
             }
-        return dots(panels, "cost")
+        return dots("Mean cost", panels, "cost")
 
 
 def markdown(rankings: Sequence[Ranking], title: str = "Rankings") -> str:
@@ -111,9 +115,10 @@ def repeat(ranking: Ranking, file: str = "ranking.json") -> str:
 def episodes_of(ranking: Ranking, scenario: str) -> str:
     """Which episodes a table is about, and how the devices compare."""
     variants = ranking.variants[scenario]
-    of = "the scenario" if variants == [scenario] else f"{len(variants)} variants"
-    about = f"{len(ranking.seeds)} seeds (from {min(ranking.seeds)}) of {of}. {_devices(ranking, scenario)}"
-    return f"{about} {legend(ranking.schedulers, ranking.clairvoyant)}".rstrip()
+    of = "the scenario" if variants == [scenario] else counted(len(variants), "variant")
+    about = f"{counted(len(ranking.seeds), 'seed')} (from {min(ranking.seeds)}) of {of}. {_devices(ranking, scenario)}"
+    remarks = " ".join(ranking.remarks.get(scenario, []))
+    return " ".join(filter(None, [about, legend(ranking.schedulers, ranking.clairvoyant), remarks]))
 
 
 def _devices(ranking: Ranking, scenario: str) -> str:

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import printed
+from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.lib.files import encode_rows, read_struct
+from gpusched_env.experiments.lib.labels import labels
 from gpusched_env.experiments.lib.names import is_learned
 from gpusched_env.experiments.lib.statistics import Interval, Standing, standings
 from gpusched_env.experiments.ranking.bound import ALONE
@@ -48,6 +50,8 @@ class Ranking(msgspec.Struct, kw_only=True):
     """Scenarios whose cost with every tenant alone is among the episodes, on the first device."""
     settings: list[str] = []
     """Fields of the scenarios that were replaced, as ``--set`` takes them."""
+    remarks: dict[str, list[str]] = {}
+    """By scenario: what to know of its figures, a sentence each (:mod:`gpusched_env.scheduling.cautions`)."""
     clairvoyant: list[str] = []
     """Schedulers that were told the truth."""
     policies: dict[str, dict[str, str]] = {}
@@ -101,6 +105,10 @@ class Ranking(msgspec.Struct, kw_only=True):
         found: Interval = getattr(standing, names[figure])
         return found
 
+    def label(self, scheduler: str) -> str:
+        """A scheduler's name as it is shown: short, and marked if it was told the truth."""
+        return labels(self.schedulers, self.clairvoyant)[scheduler]
+
     def reference(self, scenario: str) -> str:
         """The hand-written scheduler of lowest mean cost, of those that were not told the truth if there is one."""
         costs = self.costs(scenario, self.devices[0])
@@ -112,8 +120,8 @@ class Ranking(msgspec.Struct, kw_only=True):
         return frame([{**msgspec.structs.asdict(e.cell), "cost": e.cost} for e in self.episodes])
 
     def __repr__(self) -> str:
-        what = f"{len(self.schedulers)} schedulers on {', '.join(self.variants)}, {len(self.seeds)} seeds"
-        return f"<Ranking of {what}, {len(self.episodes)} episodes>"
+        what = f"{counted(len(self.schedulers), 'scheduler')} on {', '.join(self.variants)}"
+        return f"<Ranking of {what}, {counted(len(self.seeds), 'seed')}, {counted(len(self.episodes), 'episode')}>"
 
     def _repr_html_(self) -> str:
         from gpusched_env.experiments.ranking.page import tables
@@ -153,7 +161,7 @@ class Ranking(msgspec.Struct, kw_only=True):
         wanted = [(s, v, n) for s in schedulers for v in variants for n in self.seeds]
         missing = [key for key in wanted if key not in found]
         if missing:
-            raise InputError(f"{scenario} on {device}: {len(missing)} of {len(wanted)} episodes are missing")
+            raise InputError(f"{scenario} on {device}: {len(missing)} of {counted(len(wanted), 'episode')} missing")
         return {s: np.array([[found[s, v, n] for n in self.seeds] for v in variants]) for s in schedulers}
 
 

@@ -24,7 +24,9 @@ from gpusched_env.experiments.ranking.bound import has_bound
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell, Workloads, cells_of, variants_of
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking
 from gpusched_env.experiments.settings import apply_settings
+from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
+from gpusched_env.scheduling.cautions import cautions
 from gpusched_env.versions import versions
 
 WRITE_EVERY_S = 10.0
@@ -83,6 +85,10 @@ def rank(
             problems[name, variant.name] = variant
             for scheduler in schedulers:
                 check_scheduler(scheduler, variant)
+    remarks: dict[str, list[str]] = {}
+    for (name, _), variant in problems.items():
+        known = remarks.setdefault(name, [])
+        known += [remark for remark in cautions(build_problem(variant)) if remark not in known]
     ranking = Ranking(
         command=command,
         versions=versions(),
@@ -93,6 +99,7 @@ def rank(
         seeds=list(seeds),
         variants={name: [variant for scenario, variant in problems if scenario == name] for name in scenarios},
         settings=list(settings),
+        remarks=remarks,
         clairvoyant=[scheduler for scheduler in schedulers if sees_truth(scheduler)],
         bounded=[name for name in scenarios if has_bound(apply_settings(load_scenario(name), settings))],
         policies=_policies(scenarios, schedulers),

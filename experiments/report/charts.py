@@ -36,13 +36,14 @@ class ComparisonPlots(Kinds):
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
+        self._scenario = comparison.problem.scenario.name
 
     def cost(self) -> Figure:
         """Mean cost with its interval, a row a scheduler; a faint dot a seed."""
         weights = self._comparison.problem.scenario.reward
         terms = [n for n in weights.__struct_fields__ if getattr(weights, n)]
         axis = f"cost ({' + '.join(f'{getattr(weights, n):g} × {n}' for n in terms)})"
-        return dots({"": self._rows("cost", None)}, axis)
+        return dots(f"{self._scenario}: cost", {"": self._rows("cost", None)}, axis)
 
     def slo(self) -> Figure:
         """Share of jobs within their objective, a panel for each tenant that has one.
@@ -53,7 +54,8 @@ class ComparisonPlots(Kinds):
         tenants = [p.tenant.name for p in self._comparison.problem.programs if p.tenant.slo_us is not None]
         if not tenants:
             raise InputError("no tenant has an SLO: give one its slo_us in the scenario")
-        return dots({t: self._rows("slo_attainment", t) for t in tenants}, "jobs within the SLO", percent=True)
+        panels = {t: self._rows("slo_attainment", t) for t in tenants}
+        return dots(f"{self._scenario}: SLO attainment", panels, "jobs within the SLO", percent=True)
 
     def cdf(self, tenants: Sequence[str] | None = None) -> Figure:
         """The distribution of turnaround, a panel a tenant, a curve a scheduler, all seeds together.
@@ -76,7 +78,7 @@ class ComparisonPlots(Kinds):
                 series.append(Series(c.label(name), number, *distribution((jobs[:, 4] - jobs[:, 2]) / 1e3, arrived)))
             slo_us = program.tenant.slo_us
             panels.append(Panel(program.tenant.name, series, None if slo_us is None else slo_us / 1e3))
-        return curves(panels, "turnaround, ms", "share of jobs", "SLO")
+        return curves(f"{self._scenario}: turnaround", panels, "turnaround, ms", "share of jobs", "SLO")
 
     def tradeoff(self) -> Figure:
         """What the most urgent tenants wait for the others' work: their p99 against the others' completed jobs.
@@ -97,7 +99,8 @@ class ComparisonPlots(Kinds):
             latency = max((c.interval(name, "turnaround_p99_us", t) for t in urgent), key=lambda i: i.mean)
             rates = [c.interval(name, "throughput_per_s", t) for t in others]
             points[c.label(name)] = (_sum(rates), _estimate(latency, 1e-3))
-        return scatter(points, f"{', '.join(others)}: jobs/s", f"{', '.join(urgent)}: p99 turnaround, ms")
+        x, y = f"{', '.join(others)}: jobs/s", f"{', '.join(urgent)}: p99 turnaround, ms"
+        return scatter(f"{self._scenario}: urgent tenants against the others", points, x, y)
 
     def timeline(self, schedulers: Sequence[str] | None = None, window_us: tuple[float, float] | None = None) -> Figure:
         """Kernels of the recorded seed, a row a tenant.
@@ -120,7 +123,7 @@ class ComparisonPlots(Kinds):
             assert run.timeline is not None
             panel = c.label(run.scheduler) if len(runs) > 1 else ""
             bars += kernel_bars(c.problem, run.timeline, panel)
-        return timeline(bars, (start_us / 1e3, end_us / 1e3))
+        return timeline(f"{self._scenario}, seed {runs[0].seed}: kernels", bars, (start_us / 1e3, end_us / 1e3))
 
     def utilisation(self) -> Figure:
         """Busy SMs and DRAM traffic over time in the recorded seed, a row a scheduler.
@@ -137,7 +140,7 @@ class ComparisonPlots(Kinds):
         for run in runs:
             assert run.timeline is not None
             rows[c.label(run.scheduler)] = usage(c.problem, run.timeline, run.metrics.end_us, end_us)
-        return areas(rows, end_us / 1e3)
+        return areas(f"{self._scenario}, seed {runs[0].seed}: utilisation", rows, end_us / 1e3)
 
     def _rows(self, figure: str, tenant: str | None) -> dict[str, Estimate]:
         c = self._comparison

@@ -7,8 +7,10 @@ from typing import Any
 
 import yaml
 
+from gpusched_env.display.plots import without_title
+from gpusched_env.display.words import counted, duration
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.lib.pages import counted, page
+from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.report.tables import PAGE, notes, tables
 from gpusched_env.experiments.report.timeline import timeline_data
 
@@ -28,7 +30,7 @@ def report_html(comparison: Comparison, result: dict[str, Any]) -> str:
         facts=_facts(comparison),
         tables=tables(comparison, PAGE),
         notes=notes(comparison),
-        charts={name: json.loads(chart.to_json()) for name, chart in charts(comparison).items()},
+        charts={name: json.loads(without_title(chart).to_json()) for name, chart in charts(comparison).items()},
         timeline=timeline_data(comparison),
         descriptions={comparison.label(name): comparison.descriptions[name] for name in comparison.schedulers},
         provenance=_provenance(result),
@@ -73,7 +75,7 @@ def _provenance(result: dict[str, Any]) -> dict[str, str]:
     return {
         "Command": about["command"] or "(called from Python)",
         "Started": about["started"],
-        "Took": f"{about['wall_s']:.0f} s",
+        "Took": duration(about["wall_s"]),
         "Versions": ", ".join(f"{package} {version}" for package, version in about["versions"].items()),
         "Platform": about["platform"],
         "Intervals": f"{result['intervals']['method']}, {result['intervals']['resamples']} resamples",

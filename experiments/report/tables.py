@@ -13,6 +13,7 @@ from rich.measure import Measurement
 from rich.text import Text
 
 from gpusched_env.display.table import NONE, Cell, Table
+from gpusched_env.display.words import counted
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES, Figure, show, show_spread
 from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Interval
@@ -21,23 +22,40 @@ _LEFT_OUT = ("turnaround_mean_us", "progress", "decisions")
 _NOT_PRINTED = (*_LEFT_OUT, "makespan_us")
 # What goes first where the terminal is narrow.
 _DISPENSABLE = ("completed", "dram_utilisation", "unfinished", "turnaround_p95_us", "energy_per_job_j", "utilisation")
+_DIFFERENCE = "difference"
+# Their intervals go first, those of cost and of the difference last.
+_INTERVALS = (
+    *("completed", "unfinished", "dram_utilisation", "utilisation", "energy_per_job_j", "energy_j", "throughput_per_s"),
+    *("turnaround_p50_us", "turnaround_p95_us", "stp", "antt", "slowdown", "slo_attainment", "turnaround_p99_us"),
+    *("cost", _DIFFERENCE),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which columns, and whether with intervals."""
+    """Which columns, and which of them with intervals."""
 
-    intervals: bool = True
     dropped: frozenset[str] = frozenset(_LEFT_OUT)
+    without_interval: frozenset[str] = frozenset()
     bounds: bool = False
     """Intervals by their ends, not by their half width."""
 
 
 PAGE = Layout(bounds=True)
-# From everything to the bare minimum; intervals are worth more than the first dispensable columns.
+
+
+def _printed(columns: int, intervals: int) -> Layout:
+    """Without so many of what is dispensable."""
+    return Layout(frozenset([*_NOT_PRINTED, *_DISPENSABLE[:columns]]), frozenset(_INTERVALS[:intervals]))
+
+
+# From everything to the bare minimum: all intervals are worth more than three columns, all columns more than other
+# intervals than the last two.
 _PRINTED = [
-    *(Layout(True, frozenset([*_NOT_PRINTED, *_DISPENSABLE[:n]])) for n in range(4)),
-    *(Layout(False, frozenset([*_NOT_PRINTED, *_DISPENSABLE[:n]])) for n in range(len(_DISPENSABLE) + 1)),
+    *(_printed(columns, 0) for columns in range(4)),
+    *(_printed(0, intervals) for intervals in range(1, len(_INTERVALS) - 2)),
+    *(_printed(columns, len(_INTERVALS) - 2) for columns in range(len(_DISPENSABLE) + 1)),
+    *(_printed(len(_DISPENSABLE), len(_INTERVALS) - left) for left in (1, 0)),
 ]
 
 
@@ -63,7 +81,7 @@ def notes(comparison: Comparison) -> str:
     if seeds < 2:
         text += "One seed: no intervals. "
     else:
-        text += f"Intervals: 95 %, bootstrap over {seeds} seeds. "
+        text += f"Intervals: 95 %, bootstrap over {counted(seeds, 'seed')}. "
     if seeds < FEW_SEEDS:
         text += f"Fewer than {FEW_SEEDS} seeds: differences may be chance, and intervals are too narrow. "
     return f"{text}{' '.join(comparison.remarks)} {comparison.legend}".strip()
@@ -88,7 +106,7 @@ def _whole(comparison: Comparison, layout: Layout) -> Table:
     first, *others = comparison.schedulers
     if not others:
         return found
-    head = f"vs {_name(comparison.label(first))}"
+    head = f"vs {comparison.label(first)}"
     help_ = "relative difference of the mean cost, paired by seed"
     rows = [
         [*row, "" if name == first else _relative(comparison.difference(name).relative, layout)]
@@ -103,7 +121,7 @@ def _table(comparison: Comparison, title: str, figures: Sequence[Figure], tenant
         column = [comparison.interval(name, figure.key, tenant) for name in comparison.schedulers]
         best = best_mean(column, figure)
         columns.append([_cell(own, best, figure, layout) for own in column])
-    names = [_name(comparison.label(name)) for name in comparison.schedulers]
+    names = [comparison.label(name) for name in comparison.schedulers]
     heads = ["scheduler", *(figure.label if figure.unit == "ms" else figure.heading for figure in figures)]
     rows = list(zip(names, *columns, strict=True))
     return Table(title, heads, rows, help=["", *(figure.help for figure in figures)])
@@ -121,11 +139,7 @@ def best_mean(column: Sequence[Interval], figure: Figure) -> float:
 
 def _cell(own: Interval, best: float, figure: Figure, layout: Layout) -> Cell:
     shown = show(own.mean, figure)
-    spread = ""
-    if layout.intervals and own.low is not None and own.high is not None and own.half_width is not None:
-        low, high = (show_spread(bound, own.mean, figure) for bound in (own.low, own.high))
-        half = f"±{show_spread(own.half_width, own.mean, figure)}"
-        spread = half if not layout.bounds else f"{low} to {high}" if low != high else ""
+    spread = _spread(own, layout, figure.key, lambda value: show_spread(value, own.mean, figure))
     # As shown: what looks equal is equally good.
     return Cell(shown, spread, best=math.isfinite(own.mean) and shown == show(best, figure))
 
@@ -133,11 +147,19 @@ def _cell(own: Interval, best: float, figure: Figure, layout: Layout) -> Cell:
 def _relative(relative: Interval, layout: Layout) -> Cell:
     if not math.isfinite(relative.mean):
         return Cell(NONE)
-    spread = ""
-    if layout.intervals and relative.low is not None and relative.high is not None and relative.half_width is not None:
-        bounds = f"{100 * relative.low:+.1f} to {100 * relative.high:+.1f}"
-        spread = bounds if layout.bounds else f"±{100 * relative.half_width:.1f}"
+    sign = "+" if layout.bounds else ""
+    spread = _spread(relative, layout, _DIFFERENCE, lambda value: f"{100 * value:{sign}.1f}")
     return Cell(f"{100 * relative.mean:+.1f} %", spread)
+
+
+def _spread(own: Interval, layout: Layout, key: str, text: Callable[[float], str]) -> str:
+    """The interval as the layout shows it, if it does."""
+    if key in layout.without_interval or own.low is None or own.high is None or own.half_width is None:
+        return ""
+    if not layout.bounds:
+        return f"±{text(own.half_width)}"
+    low, high = text(own.low), text(own.high)
+    return f"{low} to {high}" if low != high else ""
 
 
 def _chosen(figures: Sequence[Figure], layout: Layout) -> list[Figure]:
@@ -147,11 +169,6 @@ def _chosen(figures: Sequence[Figure], layout: Layout) -> list[Figure]:
 def _defined(comparison: Comparison, figure: Figure, tenant: str) -> bool:
     """A column of dashes alone (SLO where the tenant has none) is left out."""
     return any(comparison.interval(name, figure.key, tenant).seeds for name in comparison.schedulers)
-
-
-def _name(scheduler: str) -> str:
-    """Without the folders of a scheduler that was given as a file."""
-    return scheduler.rsplit("/", 1)[-1] if "(" not in scheduler else scheduler
 
 
 class _Fitted:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.results.curves import Curves
 
@@ -46,7 +47,7 @@ def curves_svg(curves: Curves) -> bytes:
         axes = figure.add_subplot()
         steps = np.array(curves.timesteps) / 1e6
         for number, curve in enumerate(curves.curves):
-            label = _seeds(len(curves.curves)) if number == 0 else None
+            label = counted(len(curves.curves), "seed") if number == 0 else None
             axes.plot(np.array(curve.timesteps) / 1e6, curve.costs, color=SEED, linewidth=0.8, label=label)
         means = curves.means()
         low, high = ([getattr(m, side) for m in means] for side in ("low", "high"))
@@ -100,7 +101,3 @@ def apart(values: Sequence[float], gap: float) -> list[float]:
         moved.append(max(value, moved[-1] + gap) if moved else value)
     shift = sum(m - v for m, v in zip(moved, values, strict=True)) / max(1, len(moved))
     return [value - shift for value in moved]
-
-
-def _seeds(count: int) -> str:
-    return "one seed" if count == 1 else f"{count} seeds"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpusched_env.agents.manifest import Manifest
 from gpusched_env.display.table import NONE, Table
+from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.names import LEARNED
 from gpusched_env.experiments.lib.pages import page as rendered
@@ -99,8 +100,8 @@ def summary_table(found: Sequence[Summary]) -> Table:
             row.scenario,
             workloads_of(row.ranking).replace(" workloads", ""),
             _episodes(row),
-            f"{row.agent.scheduler} {row.agent.mean.text(COST)}",
-            f"{row.best.scheduler} {row.best.mean.text(COST)}",
+            f"{row.ranking.label(row.agent.scheduler)} {row.agent.mean.text(COST)}",
+            f"{row.ranking.label(row.best.scheduler)} {row.best.mean.text(COST)}",
             row.bound.mean.text(COST) if row.bound is not None else NONE,
             row.agent.against.text(DIFFERENCE),
             row.agent.improvement.text(PROBABILITY),
@@ -113,8 +114,8 @@ def summary_table(found: Sequence[Summary]) -> Table:
 
 
 def _episodes(row: Summary) -> str:
-    seeds, variants = len(row.ranking.seeds), len(row.ranking.variants[row.scenario])
-    return f"{seeds} seeds" if variants == 1 else f"{seeds} seeds × {variants}"
+    seeds, variants = counted(len(row.ranking.seeds), "seed"), len(row.ranking.variants[row.scenario])
+    return seeds if variants == 1 else f"{seeds} × {variants}"
 
 
 def _picture(docs: Path, curves: Mapping[str, Curves], file: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.names import is_learned
 from gpusched_env.experiments.lib.statistics import Interval, Standing
@@ -77,8 +78,8 @@ def _summary(scenario: str, agent: str, group: list[Ranking]) -> Summary:
         elsewhere = other.reference(scenario)
         if elsewhere not in ranking.schedulers:
             raise InputError(
-                f"{scenario}, {workloads_of(ranking)}: {agent} was ranked on {len(ranking.seeds)} seeds beside {best}, "
-                f"but {elsewhere} is the best of {len(other.seeds)} seeds; rank it there too"
+                f"{scenario}, {workloads_of(ranking)}: {agent} was ranked on {counted(len(ranking.seeds), 'seed')} "
+                f"beside {best}, but {elsewhere} is the best of {counted(len(other.seeds), 'seed')}; rank it there too"
             )
     standings = {standing.scheduler: standing for standing in ranking.standings(scenario)}
     return Summary(ranking, scenario, standings[agent], standings[best], bound_standing(ranking, scenario))

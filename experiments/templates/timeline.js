@@ -135,7 +135,7 @@
     if (py < smTop) {
       const tenant = Math.floor(py / ROW);
       const bar = scheduler.streams.find(b => b[2] === tenant && near(b));
-      return bar && `${data.kernels[bar[3]]}\n${data.tenants[tenant]}, job ${bar[4]}\n${bar[5]} blocks of ${bar[6]} threads\n${times(bar)}`;
+      return bar && `${data.kernels[bar[3]]}\n${data.tenants[tenant]}, job ${bar[4]}\ngrid of ${bar[5]}, blocks of ${bar[6]} threads\n${times(bar)}`;
     }
     const rank = Math.floor((py - smTop) / smHeight);
     const bars = scheduler.sms.filter(b => b[4] <= rank && rank <= b[5] && b[0] <= t && t <= b[1]).slice(0, 4);

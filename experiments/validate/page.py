@@ -9,7 +9,8 @@ import numpy as np
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.plots import COLOURS, Bars, timeline
-from gpusched_env.experiments.lib.pages import counted, page
+from gpusched_env.display.words import counted
+from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.validate import results
 from gpusched_env.experiments.validate.run import Validation
 from gpusched_env.experiments.validate.scoring import WorstLaunch, concurrency, worst_launches
@@ -151,4 +152,4 @@ def scenario_timeline(worst: WorstLaunch) -> Figure:
                 opacity = 1.0 if what == "predicted" else 0.45
                 bars.append(Bars(what, start_ms, length_ms, texts, number, opacity, panel=row))
     both = np.concatenate(list(times.values()))
-    return timeline(bars, (float(both.min()) / 1e3, float(both.max()) / 1e3))
+    return timeline(scenario.id, bars, (float(both.min()) / 1e3, float(both.max()) / 1e3))

@@ -26,6 +26,8 @@ TENANTS = ("#d6336c", "#4269d0", "#2a9d6f", "#e8710a", "#8a63d2", "#0b8fa8")
 """Of tenants, in timelines."""
 MAX_BARS = 5_000
 """Bars of a timeline; what starts later is left out."""
+_TITLE_PX = 28
+"""Room for a chart's title."""
 _HEADING: dict[str, Any] = {
     "showarrow": False, "xanchor": "left", "yanchor": "bottom", "font": {"size": 13, "color": "#222"},
 }  # fmt: skip
@@ -84,9 +86,9 @@ def marker(number: int) -> dict[str, str]:
     return {"color": COLOURS[number % len(COLOURS)], "symbol": SYMBOLS[number // len(COLOURS) % len(SYMBOLS)]}
 
 
-def dots(panels: dict[str, dict[str, Estimate]], axis: str, *, percent: bool = False) -> Figure:
+def dots(title: str, panels: dict[str, dict[str, Estimate]], axis: str, *, percent: bool = False) -> Figure:
     """Figures with their intervals, a row a label, faint dots for what they are the mean of; a panel for each title."""
-    data, layout = [], _layout(height=70 + 34 * max(map(len, panels.values()), default=0), showlegend=False)
+    data, layout = [], _layout(title, height=70 + 34 * max(map(len, panels.values()), default=0), showlegend=False)
     layout |= _side_by_side(list(panels))
     for number, rows in enumerate(panels.values()):
         suffix = str(number + 1) if number else ""
@@ -110,10 +112,11 @@ def dots(panels: dict[str, dict[str, Estimate]], axis: str, *, percent: bool = F
     return _figure(data, layout)
 
 
-def curves(panels: Sequence[Panel], axis: str, share: str, limit: str = "") -> Figure:
+def curves(title: str, panels: Sequence[Panel], axis: str, share: str, limit: str = "") -> Figure:
     """Distribution functions: a panel beside the other, x in the unit that ``axis`` names, y a share."""
     data: list[dict[str, Any]] = []
-    layout = _layout(height=380, legend={"orientation": "h", "y": -0.25}) | _side_by_side([p.title for p in panels])
+    layout = _layout(title, height=380, legend={"orientation": "h", "y": -0.25})
+    layout |= _side_by_side([p.title for p in panels])
     layout["shapes"] = []
     for number, panel in enumerate(panels):
         suffix = str(number + 1) if number else ""
@@ -140,7 +143,7 @@ def curves(panels: Sequence[Panel], axis: str, share: str, limit: str = "") -> F
     return _figure(data, layout)
 
 
-def scatter(points: dict[str, tuple[Estimate, Estimate]], x: str, y: str) -> Figure:
+def scatter(title: str, points: dict[str, tuple[Estimate, Estimate]], x: str, y: str) -> Figure:
     """A point for each label with the intervals of both its figures."""
     data = []
     for number, (label, estimates) in enumerate(points.items()):
@@ -152,11 +155,11 @@ def scatter(points: dict[str, tuple[Estimate, Estimate]], x: str, y: str) -> Fig
                 trace[name] |= {"array": [e.high - e.value], "arrayminus": [e.value - e.low]}
         trace["hovertemplate"] = "%{x:.4g}, %{y:.4g}<extra>%{fullData.name}</extra>"
         data.append(trace)
-    layout = _layout(height=460, xaxis=_axis(x, rangemode="tozero"), yaxis=_axis(y, rangemode="tozero"))
-    return _figure(data, layout)
+    axes = {"xaxis": _axis(x, rangemode="tozero"), "yaxis": _axis(y, rangemode="tozero")}
+    return _figure(data, _layout(title, height=460, **axes))
 
 
-def timeline(bars: Sequence[Bars], window_ms: tuple[float, float]) -> Figure:
+def timeline(title: str, bars: Sequence[Bars], window_ms: tuple[float, float]) -> Figure:
     """Bars in rows along a common time axis, the rows of a panel below its title."""
     rows = list(dict.fromkeys((b.panel, b.row) for b in bars))
     data = []
@@ -173,19 +176,19 @@ def timeline(bars: Sequence[Bars], window_ms: tuple[float, float]) -> Figure:
         seen.add(b.legend)
         data.append(trace)
     legend = {"orientation": "h", "y": 1.0, "yanchor": "bottom"}
-    layout = _layout(height=120 + 26 * len(rows), barmode="overlay", legend=legend)
+    layout = _layout(title, height=120 + 26 * len(rows), barmode="overlay", legend=legend)
     layout["xaxis"] = _axis("time, ms", range=list(window_ms))
     order = [_row_name(*row) for row in reversed(rows)]
     layout["yaxis"] = {"automargin": True, "categoryorder": "array", "categoryarray": order, "showgrid": False}
     return _figure(data, layout)
 
 
-def areas(rows: dict[str, dict[str, Series]], end_ms: float) -> Figure:
-    """Shares over time: a row a title, one above the other, its first series filled."""
+def areas(title: str, rows: dict[str, dict[str, Series]], end_ms: float) -> Figure:
+    """Shares over time: a row a label, one above the other, its first series filled."""
     data: list[dict[str, Any]] = []
     legend = {"orientation": "h", "x": 0.5, "xanchor": "center", "y": 1, "yanchor": "bottom"}
-    layout = _layout(height=90 + 74 * len(rows), legend=legend, annotations=[])
-    for row, (title, series) in enumerate(rows.items()):
+    layout = _layout(title, height=90 + 74 * len(rows), legend=legend, annotations=[])
+    for row, (name, series) in enumerate(rows.items()):
         suffix = str(row + 1) if row else ""
         for i, (label, s) in enumerate(series.items()):
             curve: dict[str, Any] = {"type": "scatter", "mode": "lines", "name": label, "legendgroup": label}
@@ -196,7 +199,7 @@ def areas(rows: dict[str, dict[str, Series]], end_ms: float) -> Figure:
         top = 1.0 - row / len(rows)
         domain = [top - 0.74 / len(rows), top - 0.02]
         layout[f"yaxis{suffix}"] = _axis("", range=[0, 1.02], tickformat=".0%", nticks=3, domain=domain)
-        heading = {"text": title, "xref": "paper", "yref": f"y{suffix} domain", "x": 0.0, "y": 1.0}
+        heading = {"text": name, "xref": "paper", "yref": f"y{suffix} domain", "x": 0.0, "y": 1.0}
         layout["annotations"].append(heading | _HEADING)
     last = f"y{len(rows)}" if len(rows) > 1 else "y"
     layout["xaxis"] = _axis("time, ms", anchor=last, range=[0, end_ms])
@@ -243,12 +246,16 @@ def log_ticks(smallest: float, largest: float) -> list[float]:
 class Kinds:
     """What ``result.plot`` is: ``plot.cdf()`` or ``plot("cdf")``; its methods are the kinds of charts."""
 
-    def __call__(self, kind: str, **options: Any) -> Figure:
-        """The chart of one ``kind``.
+    _usual = "cost"
+    """The kind that ``plot()`` draws."""
+
+    def __call__(self, kind: str = "", **options: Any) -> Figure:
+        """The chart of one ``kind``, or the usual one.
 
         Raises:
             InputError: there is no such kind.
         """
+        kind = kind or self._usual
         kinds = [name for name in dir(self) if not name.startswith("_")]
         if kind not in kinds:
             raise InputError(f"no chart {kind!r}; there are {', '.join(kinds)}")
@@ -274,10 +281,24 @@ def _markers(x: Any, y: Any, name: str, look: dict[str, Any]) -> dict[str, Any]:
     return trace | {"hovertemplate": "%{x:.4g}<extra>%{fullData.name}</extra>"}
 
 
-def _layout(**more: Any) -> dict[str, Any]:
-    font = {"family": "system-ui, sans-serif", "size": 12, "color": "#333"}
-    margin = {"l": 60, "r": 16, "t": 36, "b": 44}
-    return {"font": font, "margin": margin, "paper_bgcolor": "#fff", "plot_bgcolor": "#fff", **more}
+def without_title(chart: Figure) -> Figure:
+    """The chart as it stands on a page, under a heading."""
+    height = chart.layout.height - _TITLE_PX
+    return chart.update_layout(title=None, height=height, margin_t=chart.layout.margin.t - _TITLE_PX)
+
+
+def _layout(title: str, *, height: int, **more: Any) -> dict[str, Any]:
+    """``height`` without the title."""
+    place = {"x": 0.0, "y": 1.0, "yanchor": "top", "pad": {"l": 16, "t": 14}}
+    return {
+        "title": {"text": title, "font": {"size": 15}, **place},
+        "font": {"family": "system-ui, sans-serif", "size": 12, "color": "#333"},
+        "margin": {"l": 60, "r": 16, "t": 36 + _TITLE_PX, "b": 44},
+        "height": height + _TITLE_PX,
+        "paper_bgcolor": "#fff",
+        "plot_bgcolor": "#fff",
+        **more,
+    }
 
 
 def _axis(title: str, **more: Any) -> dict[str, Any]:

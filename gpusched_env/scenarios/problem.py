@@ -230,8 +230,12 @@ def build_problem(
     check_gpu(scenario, gpu)
     loaded = []
     carried: dict[str, CarriedOver] = {}
-    for tenant in scenario.tenants:
-        workload, done = carry_over((workloads or {}).get(tenant.workload) or load_workload(tenant.workload), gpu)
+    for row, tenant in enumerate(scenario.tenants):
+        try:
+            named = (workloads or {}).get(tenant.workload) or load_workload(tenant.workload)
+        except InputError as error:
+            raise InputError(f"scenario {scenario.name}: tenants[{row}].workload: {error}") from error
+        workload, done = carry_over(named, gpu)
         loaded.append(_as_launched(workload, tenant, gpu))
         if done is not None:
             carried.setdefault(tenant.workload, done)

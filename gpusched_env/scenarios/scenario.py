@@ -15,11 +15,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from gpusched_env.data import recorded_names
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.hardware.specs import is_gpu_path
 from gpusched_env.reading import checked, parse_yaml, read_text
 from gpusched_env.scenarios.profile_error import ProfileError
-from gpusched_env.scenarios.workload_sets import Substitute, WorkloadSets, problem_with_sets
+from gpusched_env.scenarios.workload_sets import Substitute, Variant, WorkloadSets, problem_with_sets
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import is_workload_path
 
@@ -147,22 +148,29 @@ def _read(file: Path) -> Scenario:
     """The scenario in a file, with the paths in it."""
     scenario = make_scenario(parse_yaml(read_text(file), str(file)), str(file))
 
-    def placed(name: str) -> str:
-        return str(file.parent / name) if is_workload_path(name) else name
+    def with_path(user: Tenant | Substitute, place: str) -> Any:
+        name = user.workload
+        if is_workload_path(name):
+            name = str(file.parent / name)
+            if not Path(name).is_file():
+                raise InputError(f"{file}: {place}.workload: no such file: {name}")
+        elif name not in recorded_names():
+            raise InputError(f"{file}: {place}.workload: unknown {name!r}; {did_you_mean(name, recorded_names())}")
+        return msgspec.structs.replace(user, workload=name)
 
-    def with_path(user: Tenant | Substitute) -> Any:
-        return msgspec.structs.replace(user, workload=placed(user.workload))
+    def with_paths(variants: tuple[Variant, ...], place: str) -> tuple[Variant, ...]:
+        return tuple(
+            {name: with_path(new, f"workload_sets.{place}[{i}].{name}") for name, new in variant.items()}
+            for i, variant in enumerate(variants)
+        )
 
     sets = scenario.workload_sets
     if sets is not None:
-        sets = WorkloadSets(
-            train=tuple({name: with_path(new) for name, new in variant.items()} for variant in sets.train),
-            held_out=tuple({name: with_path(new) for name, new in variant.items()} for variant in sets.held_out),
-        )
+        sets = WorkloadSets(train=with_paths(sets.train, "train"), held_out=with_paths(sets.held_out, "held_out"))
     return msgspec.structs.replace(
         scenario,
         gpu=str(file.parent / scenario.gpu) if is_gpu_path(scenario.gpu) else scenario.gpu,
-        tenants=tuple(map(with_path, scenario.tenants)),
+        tenants=tuple(with_path(tenant, f"tenants[{i}]") for i, tenant in enumerate(scenario.tenants)),
         workload_sets=sets,
     )
 

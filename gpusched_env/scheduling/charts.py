@@ -32,8 +32,11 @@ NOT_RECORDED = "kernels were not recorded: run with record='kernels'"
 class EpisodePlots(Kinds):
     """Charts of an episode, as Plotly figures."""
 
+    _usual = "timeline"
+
     def __init__(self, episode: Episode) -> None:
         self._episode = episode
+        self._of = f"{episode.problem.scenario.name}, seed {episode.seed}"
 
     def timeline(self, window_us: tuple[float, float] | None = None) -> Figure:
         """Kernels, a row a tenant, within ``window_us`` (by default the whole episode).
@@ -44,7 +47,8 @@ class EpisodePlots(Kinds):
         episode = self._episode
         _check(episode.timeline)
         start_us, end_us = window_us or (0.0, episode.end_us)
-        return timeline(kernel_bars(episode.problem, episode.timeline), (start_us / 1e3, end_us / 1e3))
+        bars = kernel_bars(episode.problem, episode.timeline)
+        return timeline(f"{self._of}: kernels", bars, (start_us / 1e3, end_us / 1e3))
 
     def utilisation(self) -> Figure:
         """Busy SMs and DRAM traffic over time.
@@ -55,7 +59,7 @@ class EpisodePlots(Kinds):
         episode = self._episode
         _check(episode.timeline)
         shares = usage(episode.problem, episode.timeline, episode.end_us, episode.end_us)
-        return areas({episode.problem.gpu.name: shares}, episode.end_us / 1e3)
+        return areas(f"{self._of}: utilisation", {episode.problem.gpu.name: shares}, episode.end_us / 1e3)
 
     def cdf(self) -> Figure:
         """The distribution of turnaround, a panel a tenant, as shares of the jobs that arrived."""
@@ -67,7 +71,7 @@ class EpisodePlots(Kinds):
             curve = distribution((mine[:, 4] - mine[:, 2]) / 1e3, max(1, int(episode.costs.arrived[row])))
             limit = None if program.tenant.slo_us is None else program.tenant.slo_us / 1e3
             panels.append(Panel(program.tenant.name, [Series(program.tenant.name, row, *curve)], limit))
-        return curves(panels, "turnaround, ms", "share of jobs", "SLO")
+        return curves(f"{self._of}: turnaround", panels, "turnaround, ms", "share of jobs", "SLO")
 
 
 def kernel_bars(problem: Problem, recorded: Timeline, panel: str = "") -> list[Bars]:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table as TextTable
 from gpusched_env.display.table import of_columns
+from gpusched_env.display.words import counted
 from gpusched_env.errors import GpuschedError
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ class Table:
         return frame({column.name.lower(): self.array[:, column] for column in self._columns})
 
     def _shown(self) -> TextTable:
-        title = f"{self._columns.__name__.removesuffix('Column')}: {len(self)} rows"
+        title = f"{self._columns.__name__.removesuffix('Column')}: {counted(len(self), 'row')}"
         return of_columns(title, [column.name for column in self._columns], self.array)
 
     def __repr__(self) -> str:

@@ -30,6 +30,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from gpusched_env.display.words import counted
 from gpusched_env.hardware.occupancy import WARP_THREADS, round_up
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.kernel import Kernel
@@ -58,7 +59,7 @@ class CarriedOver:
     def __str__(self) -> str:
         return (
             f"{self.workload} was recorded on {self.recorded_on}: durations on {self.gpu} are estimates, "
-            f"{self.split} of {self.kernels} kernels split to fit, {self.rescaled} rescaled by matrix rates"
+            f"{self.split} of {counted(self.kernels, 'kernel')} split to fit, {self.rescaled} rescaled by matrix rates"
         )
 
 

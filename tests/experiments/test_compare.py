@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import traceback
 from collections.abc import Callable
 
 import pytest
@@ -179,6 +180,26 @@ def test_a_bug_in_a_scheduler_names_it_and_the_line(run_fake: RunFake, workers: 
     expected = r"scheduler 'broken', seed \d: ZeroDivisionError: a bug in a scheduler \(fakes.py, line \d+, in decide\)"
     with pytest.raises(GpuschedError, match=expected):
         run_fake(names=("broken",), workers=workers)
+
+
+def test_an_error_from_a_worker_shows_no_frames_of_the_workers(run_fake: RunFake) -> None:
+    with pytest.raises(GpuschedError) as caught:
+        run_fake(names=("broken",), workers=2)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "loky" not in shown
+    assert "direct cause" not in shown
+
+
+def test_a_class_is_called_by_its_name() -> None:
+    class Lazy:
+        def reset(self, knowledge: object, rng: object) -> None: ...
+
+        def decide(self, view: object) -> object:
+            raise ValueError("too lazy")
+
+    for source in (Lazy, Lazy()):
+        with pytest.raises(GpuschedError, match=r"^scheduler 'Lazy', seed 0: ValueError: too lazy"):
+            gpusched_env.run_episode("Toy", source)  # type: ignore[arg-type]
 
 
 def test_a_worker_that_dies_is_reported(run_fake: RunFake) -> None:

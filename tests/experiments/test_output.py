@@ -19,6 +19,7 @@ FILES = [
     "patient.perfetto-trace",
     "report.html",
     "result.json",
+    "timelines.npz",
 ]
 
 

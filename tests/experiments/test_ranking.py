@@ -109,6 +109,13 @@ def test_energy_has_no_bound(tmp_path: Path) -> None:
     assert ranking.bounded == []
 
 
+def test_what_was_recorded_on_another_gpu_is_marked() -> None:
+    ranking = rank(["Toy"], ["sjf"], [0], gpu="a100-sxm", workers=1)
+    remark = "toy_batch was recorded on toy-4sm: durations on a100-sxm are estimates, "
+    assert remark in str(ranking._repr_html_())
+    assert remark in markdown([ranking])
+
+
 def test_another_agent_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipped, "FOLDER", tmp_path)
     path = tmp_path / "ranking.json"
@@ -145,10 +152,10 @@ def test_a_page_needs_every_episode(tmp_path: Path) -> None:
     ranking = toy(tmp_path / "ranking.json", 1)
     bound = ranking.episodes.pop()
     assert not ranking.complete
-    with pytest.raises(InputError, match="1 of 1 episodes are missing"):
+    with pytest.raises(InputError, match="1 of 1 episode missing"):
         markdown([ranking])
     ranking.episodes[-1] = bound
-    with pytest.raises(InputError, match="1 of 3 episodes are missing"):
+    with pytest.raises(InputError, match="1 of 3 episodes missing"):
         markdown([ranking])
 
 

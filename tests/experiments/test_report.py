@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from gpusched_env.display.plots import binned_mean, log_ticks
+from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.report.page import charts, report_html
 from gpusched_env.experiments.report.result import result_dict
@@ -113,6 +114,15 @@ def test_the_turnaround_curve_counts_unfinished_jobs(run_fake: Callable[..., Com
     # Four jobs of 0.05 ms completed, four did not.
     assert list(curve["x"]) == [0.05] * 5
     assert list(curve["y"]) == [0.0, 0.125, 0.25, 0.375, 0.5]
+
+
+def test_charts_have_titles_but_under_headings(comparison: Comparison) -> None:
+    assert comparison.plot().layout.title.text == "Toy: cost"
+    for kind in ("cost", "cdf", "slo", "tradeoff", "timeline", "utilisation"):
+        assert comparison.plot(kind).layout.title.text.startswith("Toy")
+    with pytest.raises(InputError, match="no chart 'pie'; there are cdf, cost, slo, timeline, tradeoff, utilisation"):
+        comparison.plot("pie")
+    assert report(comparison)[1].data["chart-data"]["cost"]["layout"].get("title", {}).get("text") is None
 
 
 def test_binned_means_of_a_step_function() -> None:

@@ -15,7 +15,7 @@ from gpusched_env.scenarios.scenario import Scenario, load_scenario
 
 def test_it_holds_figures_intervals_and_everything_to_repeat_the_run(comparison: Comparison) -> None:
     result = json.loads(encoded(result_dict(comparison)))
-    assert result["schema"] == "gpusched-comparison/1"
+    assert result["schema"] == "gpusched-comparison/2"
     assert result["interrupted"] is False
     assert result["seeds"] == [0, 1, 2]
     assert result["gpu"]["name"] == "toy-4sm"

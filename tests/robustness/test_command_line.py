@@ -19,7 +19,7 @@ from tests.compiled import compile_all
 PROGRAM = [sys.executable, "-c", "from gpusched_env.experiments.cli import main; main()"]
 COMPARE = ["compare", "Toy", "--schedulers", "sjf,fifo", "--seeds", "2", "--workers", "1"]
 RANK = ["rank", "Toy", "--schedulers", "sjf,fifo,random", "--seeds", "40", "--workers", "1"]
-FILES = {"jobs.parquet", "kernels.parquet", "report.html", "result.json"}
+FILES = {"jobs.parquet", "kernels.parquet", "report.html", "result.json", "timelines.npz"}
 
 
 def environment(**more: str | None) -> dict[str, str]:

@@ -120,6 +120,17 @@ def changed(path: str, value: Any) -> Any:
         ("contexts", "own", "contexts: .*'own'; known: per-tenant, shared"),
         ("horizon_us", "long", "horizon_us: Expected `float`, got `str`"),
         ("name", "../up", "name: "),
+        (
+            "tenants.0.workload",
+            "toy_urgant",
+            r"tenants\[0\]\.workload: unknown 'toy_urgant'; did you mean 'toy_urgent'",
+        ),
+        ("tenants.1.workload", "no.json", r"tenants\[1\]\.workload: no such file: .*no\.json"),
+        (
+            "workload_sets",
+            {"train": [{}], "held_out": [{"b": {"workload": "toy_bach"}}]},
+            r"workload_sets\.held_out\[0\]\.b\.workload: unknown 'toy_bach'; did you mean 'toy_batch'",
+        ),
         ("tenants.1.jobs", ..., r"tenants\[1\]\.jobs must be set: a backlog is finite"),
     ],
 )
@@ -128,6 +139,18 @@ def test_wrong_files_are_told_what_would_be_right(path: str, value: Any, message
     file.write_text(yaml.safe_dump(changed(path, value)))
     with pytest.raises(InputError, match=rf"s\.yaml: .*{message}"):
         load_scenario(file)
+
+
+def test_what_is_wrong_in_a_workload_file_is_said_with_the_scenario(tmp_path: Path) -> None:
+    (tmp_path / "net.json").write_bytes(
+        msgspec.json.encode(read_recorded("toy_urgent")).replace(b'"kernels"', b'"kernel"')
+    )
+    tenants = [PLAIN["tenants"][0] | {"workload": "net.json"}]
+    scenario = load_scenario(write(tmp_path / "s.yaml", tenants=tenants))
+    with pytest.raises(
+        InputError, match=r"scenario Mine: tenants\[0\]\.workload: .*net\.json: .*`kernel`; did you mean"
+    ):
+        build_problem(scenario)
 
 
 def test_exponents_are_numbers_and_a_summary_is_optional() -> None:

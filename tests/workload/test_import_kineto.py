@@ -127,7 +127,7 @@ def test_a_synchronisation_closes_an_open_iteration(tmp_path: Path, gpu: GpuSpec
     workload = imported(tmp_path, three_kernels()[:-1], gpu)
     assert workload.variants[0].ops[-1] == Op(OpKind.SYNC, 44.0)  # from 1056 to the end of the mark
     assert workload.iteration_us == (100.0,)
-    assert "closing synchronisation added to 1 of 1 iterations" in workload.source
+    assert "closing synchronisation added to 1 of 1 iteration" in workload.source
 
 
 def test_threads_that_overlap_are_host_threads(tmp_path: Path, gpu: GpuSpec) -> None:

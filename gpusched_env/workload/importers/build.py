@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from gpusched_env.display.words import counted
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import GpuSpec, Timing, gpu_names
 from gpusched_env.workload.alone import recorded_threads, run_threads_alone
@@ -68,7 +69,7 @@ def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Wor
         notes.append("host times as under the profiler")
     added = sum(not iteration.closed for iteration in found)
     if added:
-        notes.append(f"closing synchronisation added to {added} of {len(found)} iterations")
+        notes.append(f"closing synchronisation added to {added} of {counted(len(found), 'iteration')}")
     lost = sum(event.call is None for event in recording.events)
     if lost:
         notes.append(f"{lost} launches without a host call, inferred from their starts")

@@ -1,0 +1,146 @@
+"""A comparison again, from the folder that it was saved in: its figures are those of the file, nothing is simulated."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import msgspec
+import numpy as np
+
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.lib.episodes import Run
+from gpusched_env.experiments.lib.files import RESULT, read_struct
+from gpusched_env.experiments.report.result import SCHEMA, kept_name, sha256
+from gpusched_env.experiments.report.save import JOBS, TIMELINES
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.reading import read_bytes
+from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scheduling.metrics import Metrics
+from gpusched_env.scheduling.timeline import Columns, Timeline
+from gpusched_env.workload.workload import decode_workload
+
+
+class _Provenance(msgspec.Struct):
+    command: str
+    started: datetime
+    wall_s: float
+    platform: str
+    versions: dict[str, str]
+
+
+class _Scheduler(msgspec.Struct):
+    description: str
+    clairvoyant: bool
+    per_seed: list[dict[str, Any]]
+
+
+class _Result(msgspec.Struct):
+    """``result.json``, as far as a comparison is made of it."""
+
+    schema: str
+    interrupted: bool
+    provenance: _Provenance
+    device: str
+    seeds: list[int]
+    asked: list[str]
+    scenario: Scenario
+    gpu: GpuSpec
+    workloads: dict[str, str]
+    window_us: tuple[float, float] | None
+    schedulers: dict[str, _Scheduler]
+
+
+def load_comparison(folder: Path | str) -> Comparison:
+    """What ``gpusched compare`` or :meth:`Comparison.save` wrote to ``folder``.
+
+    Figures, intervals, differences, jobs, kernels and charts are as they were; what ran on every SM within the window
+    is in the report alone.
+
+    Raises:
+        InputError: a file is missing, damaged or of another version.
+    """
+    folder = Path(folder)
+    how = "load the folder that gpusched compare or Comparison.save wrote"
+    found = read_struct(folder / RESULT, _Result, SCHEMA, "not a comparison", how)
+    workloads = {name: _workload(folder / kept_name(name, digest), digest) for name, digest in found.workloads.items()}
+    read = {name: decode_workload(data, name) for name, data in workloads.items()}
+    try:
+        runs = _runs(folder, found)
+    except (ValueError, LookupError, OSError, BadZipFile) as error:
+        raise InputError(f"{folder}: damaged or incomplete ({error}); {how}") from error
+    about = found.provenance
+    return Comparison(
+        problem=build_problem(found.scenario, gpu=found.gpu, workloads=read),
+        device=found.device,
+        descriptions={n: found.schedulers[n].description if n in found.schedulers else "" for n in found.asked},
+        seeds=tuple(found.seeds),
+        runs=tuple(runs),
+        interrupted=found.interrupted,
+        started=about.started,
+        wall_s=about.wall_s,
+        command=about.command,
+        window_us=found.window_us,
+        clairvoyant=frozenset(name for name, scheduler in found.schedulers.items() if scheduler.clairvoyant),
+        own_workloads=workloads,
+        versions=about.versions,
+        platform=about.platform,
+    )
+
+
+def _workload(file: Path, digest: str) -> bytes:
+    data = read_bytes(file)
+    if sha256(data) != digest:
+        raise InputError(f"{file}: is not the workload that was compared (SHA-256 {digest[:12]}... is)")
+    return data
+
+
+def _runs(folder: Path, found: _Result) -> list[Run]:
+    from pandas import read_parquet
+
+    jobs = read_parquet(folder / JOBS)
+    jobs["tenant"] = jobs["tenant"].cat.codes
+    columns = jobs[["tenant", "job", "arrived_us", "started_us", "completed_us"]].to_numpy(np.float64)
+    of = {key: columns[rows] for key, rows in jobs.groupby(["scheduler", "seed"], observed=True).indices.items()}
+    timelines = _timelines(folder / TIMELINES, list(found.schedulers))
+    return [
+        Run(
+            scheduler=name,
+            seed=episode["seed"],
+            metrics=msgspec.convert(_with_nan(episode), Metrics),
+            jobs=of.get((name, episode["seed"]), columns[:0]),
+            timeline=timelines.get(name) if episode["seed"] == found.seeds[0] else None,
+            wall_s=episode["wall_s"],
+        )
+        for name, scheduler in found.schedulers.items()
+        for episode in scheduler.per_seed
+    ]
+
+
+def _timelines(file: Path, schedulers: list[str]) -> dict[str, Timeline]:
+    """By scheduler, if kernels were recorded."""
+    if not file.exists():
+        return {}
+    with file.open("rb") as opened, np.load(opened) as arrays:
+        found: dict[str, Timeline] = {}
+        for key in arrays.files:
+            number, table, part = key.split(".")
+            if part == "whole":
+                timeline = found.setdefault(schedulers[int(number)], Timeline("kernels"))
+                columns: Columns = getattr(timeline, table)
+                columns.extend(arrays[key], arrays[f"{number}.{table}.floats"])
+    return found
+
+
+def _with_nan(value: Any) -> Any:
+    """Undefined figures are ``None`` in the file."""
+    if isinstance(value, dict):
+        return {key: _with_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_nan(inner) for inner in value]
+    return math.nan if value is None else value

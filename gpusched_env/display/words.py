@@ -1,0 +1,19 @@
+"""Numbers in sentences."""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 seed``, ``2 seeds``, ``1,000 seeds``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time that something took: ``0.42 s``, ``27 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    if seconds < 9.95:
+        return f"{seconds:.2g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes == 0:
+        return f"{rest} s"
+    hours, minutes_left = divmod(minutes, 60)
+    return f"{minutes} min {rest} s" if hours == 0 else f"{hours} h {minutes_left} min"

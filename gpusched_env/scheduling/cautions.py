@@ -1,0 +1,36 @@
+"""What to know of a problem before its figures are read: estimates, slowed hosts, objectives out of reach."""
+
+from __future__ import annotations
+
+from gpusched_env.scenarios.problem import Problem, TenantProgram
+
+
+def cautions(problem: Problem) -> list[str]:
+    """A sentence each; they hold for any scheduler."""
+    profiled = {p.workload.name: None for p in problem.programs if p.workload.profiled and _has_recorded_host(p)}
+    out_of_reach = (_out_of_reach(program) for program in problem.programs)
+    return [
+        *(f"{carried}." for carried in problem.carried_over),
+        *(
+            f"{workload} has host times of a run under the profiler, which slows the host: import it with "
+            "--iteration-us, or give its tenant an iteration_us."
+            for workload in profiled
+        ),
+        *filter(None, out_of_reach),
+    ]
+
+
+def _has_recorded_host(program: TenantProgram) -> bool:
+    """Graphs have no host times between kernels, and an ``iteration_us`` replaces the recorded ones."""
+    return program.tenant.launch == "eager" and program.tenant.iteration_us is None
+
+
+def _out_of_reach(program: TenantProgram) -> str:
+    """Said if the mean job is too long: some may still be in time."""
+    slo_us, alone_us = program.tenant.slo_us, program.alone_us
+    if slo_us is None or alone_us <= slo_us:
+        return ""
+    return (
+        f"{program.tenant.name} ({program.workload.name}) needs {alone_us / 1e3:.3g} ms on average for a job alone on "
+        f"the GPU, its SLO is {slo_us / 1e3:.3g} ms: no scheduler can keep it."
+    )
