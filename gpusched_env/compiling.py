@@ -67,23 +67,22 @@ def cached(signature: Any = None, **options: Any) -> Callable[[F], F]:
         signature: the only one to compile, at once; none: those that are called.
         options: of ``njit``, without ``cache``.
     """
-    compiler: Any = njit  # Its option _nrt is not among its declared ones.
-
-    def compiled(function: F) -> F:
-        try:
-            return _keep(compiler(signature, cache=True, **options), function)  # type: ignore[no-any-return]
-        except RuntimeError as error:
-            if "no locator" not in str(error):
-                raise
-            # Neither the package's folder nor the home can be written: each process compiles for itself.
-            return compiler(signature, **options)(function)  # type: ignore[no-any-return]
-
-    return compiled
+    return functools.partial(_compiled, njit, signature, options)
 
 
 def cached_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function, at once, with Numba's ``cfunc`` and keep the result on disk, with its ``address``."""
-    return functools.partial(_keep, cfunc(signature, cache=True))
+    return functools.partial(_compiled, cfunc, signature, {})
+
+
+def _compiled(compiler: Any, signature: Any, options: dict[str, Any], function: Any) -> Any:
+    try:
+        return _keep(compiler(signature, cache=True, **options), function)
+    except RuntimeError as error:
+        if "no locator" not in str(error):
+            raise
+        # Neither the package's folder nor the home can be written: each process compiles for itself.
+        return compiler(signature, **options)(function)
 
 
 def _keep(compiler: Callable[[Any], Any], function: Any) -> Any:
