@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,27 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+Run = Callable[..., int]
+
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Before several test processes start: they find in the cache what was compiled once."""
     if getattr(session.config.option, "numprocesses", None) and not session.config.option.collectonly:
         root = Path(__file__).resolve().parents[1]
         subprocess.run([sys.executable, "-m", "tests.compiled"], cwd=root, check=True)
+
+
+@pytest.fixture
+def gpusched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run the command line in this process, in an empty folder; returns the exit status."""
+    from gpusched_env.experiments.cli import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["gpusched", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0)
+
+    return run

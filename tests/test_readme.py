@@ -5,14 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import runpy
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.agents.made_up import made_up, written
+from tests.conftest import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "README.md").read_text()
@@ -34,12 +34,6 @@ COMMANDS = [
 ]
 
 
-def run(*command: str, cwd: Path) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
 def write_trace(path: Path) -> None:
     """A profiler export of one iteration with two kernels, as small as it can be."""
 
@@ -57,10 +51,14 @@ def write_trace(path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", PYTHON_BLOCKS, ids=lambda block: block.partition("\n")[0])
-def test_python_blocks_run(block: str, tmp_path: Path) -> None:
+def test_python_blocks_run(
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     script = tmp_path / SCHEDULER_FILE
     script.write_text(block)
-    assert run(sys.executable, str(script), cwd=tmp_path).strip()
+    runpy.run_path(str(script), run_name="__main__")
+    assert capsys.readouterr().out.strip()
 
 
 def test_the_own_scheduler_takes_about_20_lines() -> None:
@@ -70,12 +68,13 @@ def test_the_own_scheduler_takes_about_20_lines() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_run(command: str, tmp_path: Path) -> None:
+def test_commands_run(command: str, gpusched: Run, tmp_path: Path) -> None:
     (tmp_path / SCHEDULER_FILE).write_text(SCHEDULER)
     write_trace(tmp_path / "trace.json.gz")
     written(made_up("Toy"), tmp_path / "toy_ppo.npz")
-    name, *arguments = shlex.split(command)
-    run(str(Path(sys.executable).with_name(name)), *arguments, cwd=tmp_path)
+    program, *arguments = shlex.split(command)
+    assert program == "gpusched"
+    assert gpusched(*arguments) == 0
 
 
 def test_links_lead_somewhere() -> None:

@@ -8,6 +8,7 @@ there. An interrupt at the terminal reaches the parent alone, which keeps what i
 from __future__ import annotations
 
 import functools
+import os
 import pickle
 import signal
 import sys
@@ -91,7 +92,7 @@ def run_tasks(
                 packed = cloudpickle.dumps((task, argument))
             except (pickle.PicklingError, TypeError) as error:
                 raise InputError(f"this cannot be sent to worker processes ({error}): use one worker") from error
-            futures[executor.submit(_run, packed, tuple(sys.path))] = index
+            futures[executor.submit(_run, packed, tuple(sys.path), Path.cwd())] = index
         for future in as_completed(futures):
             yield futures[future], _result(future)
     except BrokenProcessPool as error:
@@ -134,7 +135,8 @@ def _executor(workers: int) -> Any:
         if Path(sys.prefix) not in file.parents and file.is_file():
             seen[name] = (file, file.stat().st_mtime_ns)
     edited = any(seen.get(name, written) != written for name, written in _seen.items())
-    _seen = seen
+    # What is imported no longer here may still be in the workers that go on.
+    _seen = seen if edited else {**_seen, **seen}
     return get_reusable_executor(
         max_workers=workers, initializer=_ignore_interrupts, reuse=False if edited else "auto", kill_workers=edited
     )
@@ -143,9 +145,10 @@ def _executor(workers: int) -> Any:
 _seen: dict[str, tuple[Path, int]] = {}
 
 
-def _run(packed: bytes, path: tuple[str, ...]) -> Any:
-    """In a worker: modules are found where the parent finds them now."""
+def _run(packed: bytes, path: tuple[str, ...], folder: Path) -> Any:
+    """In a worker: modules and files are found where the parent finds them now."""
     sys.path[:] = path
+    os.chdir(folder)
     task, argument = pickle.loads(packed)
     return task(argument)
 

@@ -13,25 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gpusched_env.experiments.cli import main
 from gpusched_env.workload.workload import read_workload
-
-Run = Callable[..., int]
-
-
-@pytest.fixture
-def gpusched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run the command line in this process, in an empty folder; returns the exit status."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["gpusched", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0)
-
-    return run
-
+from tests.conftest import Run
 
 @pytest.fixture
 def compare(gpusched: Run, fake: Callable[[str], str]) -> Run:

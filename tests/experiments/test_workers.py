@@ -60,6 +60,14 @@ def test_an_edited_module_is_imported_anew(tasks: ModuleType) -> None:
     assert run_all(importlib.reload(tasks).square, [2, 3], 2) == [3, 4]
 
 
+def test_workers_are_where_the_parent_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+        monkeypatch.chdir(tmp_path / name)
+        assert run_all(lambda path: Path(path).read_text(), ["file", "file"], 2) == [name, name]
+
+
 def test_results_come_in_the_order_of_arguments(tasks: ModuleType) -> None:
     seen: list[tuple[int, float]] = []
     found = run_all(tasks.square, range(4), 2, lambda finished, share: seen.append((finished, share)))

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 import gpusched_env
+from gpusched_env.experiments.api import rank
 from gpusched_env.experiments.ranking.result import read_ranking
 from tests.compiled import compile_all
+from tests.conftest import Run
 
 PROGRAM = [sys.executable, "-c", "from gpusched_env.experiments.cli import main; main()"]
 COMPARE = ["compare", "Toy", "--schedulers", "sjf,fifo", "--seeds", "2", "--workers", "1"]
@@ -33,7 +35,7 @@ def environment(**more: str | None) -> dict[str, str]:
     return found
 
 
-def gpusched(*arguments: str, cwd: Path, before: str = "", after: str = "", **env: str | None) -> tuple[int, str, str]:
+def run(*arguments: str, cwd: Path, before: str = "", after: str = "", **env: str | None) -> tuple[int, str, str]:
     """Exit status, output and errors of a command; ``before`` and ``after`` are shell text around it."""
     line = f'{before} "$@" {after}'
     done = subprocess.run(
@@ -67,7 +69,7 @@ def test_a_killed_comparison_leaves_nothing_for_ever(tmp_path: Path) -> None:
     kill_when(staged, *COMPARE, "--out", str(out), cwd=tmp_path)
     assert staged()
     assert not out.exists()
-    assert gpusched(*COMPARE, "--out", str(out), cwd=tmp_path)[0] == 0
+    assert run(*COMPARE, "--out", str(out), cwd=tmp_path)[0] == 0
     assert {file.name for file in out.iterdir()} == FILES
     assert not staged(), "what a dead process left is removed"
 
@@ -78,8 +80,8 @@ def test_a_killed_ranking_goes_on_to_the_same_result(tmp_path: Path) -> None:
 
     kill_when(begun, *RANK, "--json", "killed.json", cwd=tmp_path)
     assert not read_ranking(tmp_path / "killed.json").complete
-    assert gpusched(*RANK, "--json", "killed.json", "--resume", cwd=tmp_path)[0] == 0
-    assert gpusched(*RANK, "--json", "whole.json", cwd=tmp_path)[0] == 0
+    assert run(*RANK, "--json", "killed.json", "--resume", cwd=tmp_path)[0] == 0
+    assert run(*RANK, "--json", "whole.json", cwd=tmp_path)[0] == 0
     killed, whole = (read_ranking(tmp_path / f"{name}.json") for name in ("killed", "whole"))
     assert killed.episodes == whole.episodes
     assert not list(tmp_path.glob(".*.partial"))
@@ -91,7 +93,7 @@ def test_a_killed_ranking_goes_on_to_the_same_result(tmp_path: Path) -> None:
 )
 def test_a_full_disk_is_one_line_and_leaves_nothing(arguments: tuple[str, ...], target: str, tmp_path: Path) -> None:
     # No file may become larger than a KiB.
-    status, _, text = gpusched(*arguments, cwd=tmp_path, before="ulimit -f 1;")
+    status, _, text = run(*arguments, cwd=tmp_path, before="ulimit -f 1;")
     assert status == 2
     (line,) = errors(text)
     assert target in line
@@ -103,7 +105,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(arguments: tuple[str, ...], 
 
 @pytest.mark.parametrize("place", ["/proc/results", "/dev/null/results"])
 def test_a_place_that_cannot_be_written_is_found_before_anything_runs(place: str, tmp_path: Path) -> None:
-    status, output, text = gpusched(*COMPARE, "--out", place, cwd=tmp_path)
+    status, output, text = run(*COMPARE, "--out", place, cwd=tmp_path)
     assert status == 2
     assert place in errors(text)[0]
     assert "cannot be written" in errors(text)[0]
@@ -112,26 +114,32 @@ def test_a_place_that_cannot_be_written_is_found_before_anything_runs(place: str
 
 @pytest.mark.parametrize("arguments", [("schedulers",), ("compare", "--help"), tuple(COMPARE)])
 def test_a_reader_that_hangs_up_is_no_error(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    _, _, text = gpusched(*arguments, cwd=tmp_path, after="| true")
+    _, _, text = run(*arguments, cwd=tmp_path, after="| true")
     assert "Broken pipe" not in text
     assert "Exception" not in text
 
 
 @pytest.mark.parametrize(
     "env",
-    [{"HOME": None}, {"HOME": "/nonexistent"}, {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"}, {"COLUMNS": "20"}],
+    [{"HOME": None, "COLUMNS": "20"}, {"HOME": "/nonexistent", "LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"}],
     ids=str,
 )
 def test_without_a_home_in_an_old_or_a_narrow_terminal(env: dict[str, str | None], tmp_path: Path) -> None:
-    status, output, text = gpusched(*COMPARE, "--out", "out", cwd=tmp_path, **env)
+    status, output, text = run(*COMPARE, "--out", "out", cwd=tmp_path, **env)
     assert status == 0, text
     assert "sjf" in output
     assert {file.name for file in (tmp_path / "out").iterdir()} == FILES
 
 
-@pytest.mark.parametrize("kib", [300_000, 500_000, 700_000, 900_000])
+@pytest.fixture(scope="module")
+def compiled() -> None:
+    """LLVM ends the process when it runs out of memory."""
+    compile_all()
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("kib", [300_000, 600_000, 900_000])
 def test_little_memory_never_half_writes_a_result(kib: int, tmp_path: Path) -> None:
-    compile_all()  # LLVM ends the process when it runs out of memory.
     command = ["bash", "-c", f'ulimit -v {kib}; exec "$@"', "bash", *PROGRAM, *COMPARE, "--out", "out"]
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
     if done.returncode == 0:
@@ -188,7 +196,7 @@ def test_paths_with_spaces_and_signs(tmp_path: Path) -> None:
         "--out",
         "resul täte",
     ]
-    status, _, text = gpusched(*arguments, "--traces", cwd=folder)
+    status, _, text = run(*arguments, "--traces", cwd=folder)
     assert status == 0, text
     written = {file.name for file in (folder / "resul täte").iterdir()}
     assert written == {*FILES, "fifo.perfetto-trace", "own-one.py-Mine.perfetto-trace"}
@@ -212,9 +220,11 @@ def test_wrong_schedulers_are_one_line(spec: str, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "other", "empty", "text"])
-def test_damaged_result_files_are_not_continued(damage: str, tmp_path: Path) -> None:
+def test_damaged_result_files_are_not_continued(
+    damage: str, gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "ranking.json"
-    assert gpusched(*RANK[:-4], "--seeds", "2", "--json", str(path), cwd=tmp_path)[0] == 0
+    rank("Toy", ["sjf"], 2, path=path, workers=1)
     whole = path.read_bytes()
     damaged = {
         "truncated": whole[: len(whole) // 2],
@@ -224,7 +234,6 @@ def test_damaged_result_files_are_not_continued(damage: str, tmp_path: Path) -> 
         "text": b"\xff\xfe\x00ranking",
     }[damage]
     path.write_bytes(damaged)
-    status, _, text = gpusched(*RANK[:-4], "--seeds", "3", "--json", str(path), "--resume", cwd=tmp_path)
-    assert status == 2
-    assert "ranking.json" in errors(text)[0]
+    assert gpusched("rank", "Toy", "--schedulers", "sjf", "--seeds", "3", "--json", str(path), "--resume") == 2
+    assert "ranking.json" in errors(capsys.readouterr().err)[0]
     assert path.read_bytes() == damaged, "it stays as it was"
