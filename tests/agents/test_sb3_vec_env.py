@@ -112,6 +112,7 @@ def test_what_it_refuses() -> None:
         env.set_attr("wait_us", 3.0, indices=[0])
 
 
+@pytest.mark.slow
 def test_maskable_ppo_finds_the_best_schedule_of_toy() -> None:
     import torch
 

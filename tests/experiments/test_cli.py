@@ -16,6 +16,7 @@ import pytest
 from gpusched_env.workload.workload import read_workload
 from tests.conftest import Run
 
+
 @pytest.fixture
 def compare(gpusched: Run, fake: Callable[[str], str]) -> Run:
     """``gpusched compare Toy`` with a fake device and scheduler."""

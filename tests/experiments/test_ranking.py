@@ -161,7 +161,7 @@ def test_a_page_needs_every_episode(tmp_path: Path) -> None:
 
 def test_held_out_workloads_on_another_gpu(tmp_path: Path) -> None:
     path = tmp_path / "ranking.json"
-    options = {"workloads": "held_out", "gpu": "h200-sxm", "workers": 1}
+    options = {"workloads": "held_out", "gpu": "h200-sxm", "workers": 1, "settings": ["horizon_us=20000"]}
     ranking = rank(["InferenceBesideTraining"], ["pass-through"], [0], path, **options)  # type: ignore[arg-type]
     assert ranking.variants == {"InferenceBesideTraining": [f"InferenceBesideTraining-held_out-{i}" for i in range(3)]}
     assert "InferenceBesideTraining, held-out workloads, h200-sxm" in markdown([ranking])

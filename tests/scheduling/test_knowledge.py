@@ -43,7 +43,6 @@ CASES = [
     ("compiled", "MultiTenantBurst", {}, 20_000.0),
     ("compiled", "MultiTenantBurst", WRONG, 20_000.0),
     ("compiled", "ThreeTenants", WRONG, 20_000.0),
-    ("reference", "MultiTenantBurst", {}, 5_000.0),
     ("reference", "MultiTenantBurst", WRONG, 5_000.0),
 ]
 

@@ -119,9 +119,9 @@ def test_a_killed_process_is_resumed_by_the_same_command(tmp_path: Path) -> None
     (tmp_path / "long.yaml").write_text(yaml.safe_dump(msgspec.to_builtins(LONG)))
     command = [
         *(sys.executable, "-m", "gpusched_env.experiments.cli", "train", "long.yaml"),
-        *("--timesteps", "3000", "--envs", "4", "--baselines", "none", "--algo", "maskable-ppo"),
+        *("--timesteps", "1500", "--envs", "4", "--baselines", "none", "--algo", "maskable-ppo"),
         *("--set", "n_steps=32", "--set", "batch_size=32", "--set", "validation_seeds=1"),
-        *("--set", "checkpoint_every=256"),
+        *("--set", "checkpoint_every=128"),
     ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(gpusched_env.__file__).parents[1])}
 
