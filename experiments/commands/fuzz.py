@@ -59,7 +59,7 @@ def fuzz_command(
         if tally.differences:
             seconds = 0.0 if tally.interrupted else shrink_s
             with Console(stderr=True).status("Simplifying counterexamples"):
-                files = write_counterexamples(tally, device, against, results.staging, seconds=seconds)
+                files = write_counterexamples(tally, results.staging, seconds=seconds)
             results.publish()
     typer.echo(tally.summary())
     for file in files:

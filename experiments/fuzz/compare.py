@@ -149,16 +149,15 @@ class Comparison:
             self.close("costs", f"costs.{name}", given, other, relative=relative, floor=floor)
 
     def told(self, expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-        """What an environment gives beside its view: observation, reward, end and info, as far as they are there."""
+        """What an environment gives beside its view, as far as it is there: observation, reward, end and info."""
         self.equal("observation", "names of observations", sorted(expected), sorted(found))
         for name, given in expected.items():
-            other = found[name]
             if name == "reward":
-                self.close(name, name, given, other, relative=REWARD_RELATIVE, floor=REWARD_FLOOR)
+                self.close(name, name, given, found[name], relative=REWARD_RELATIVE, floor=REWARD_FLOOR)
             elif name.startswith("observation."):
-                self.close("observation", name, given, other, absolute=OBSERVATION)
+                self.close("observation", name, given, found[name], absolute=OBSERVATION)
             else:
-                self.plain(name, name, given, other)
+                self.plain(name, name, given, found[name])
 
     def plain(self, kind: str, where: str, expected: Any, found: Any) -> None:
         """Nested dicts, sequences, arrays and numbers: floats within the tolerance, everything else exactly."""

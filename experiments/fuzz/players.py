@@ -82,10 +82,8 @@ class _RandomPlayer:
         self._dice = Dice(weights.seed)
         self._sms = problem.gpu.sms
         self._lowest = 1 - problem.gpu.priorities
-        self._tenants = len(problem.programs)
-        self._streams = len(problem.streams)
+        self._problem = problem
         self._own = len(own_streams(problem))
-        self._offered = problem.scenario.commands
 
     def __call__(self, shown: Shown) -> Move:
         w, dice, view = self._w, self._dice, shown.view
@@ -98,7 +96,7 @@ class _RandomPlayer:
             "partition": w.partition,
             "reject": w.reject if rejectable else 0.0,
         }
-        offered = {kind: weight for kind, weight in weights.items() if kind in self._offered}
+        offered = {kind: weight for kind, weight in weights.items() if kind in self._problem.scenario.commands}
         match dice.weighted({**offered, "illegal": w.illegal, "wait": w.wait}):
             case "launch":
                 priority = dice.integer(self._lowest, 0) if dice.chance(w.urgent) else None
@@ -112,7 +110,9 @@ class _RandomPlayer:
                 partition = self._partition() if mode == "save" and dice.chance(w.partial) else None
                 return PreemptMove(pick=row, mode=mode, partition=partition)
             case "partition":
-                return PartitionMove(tenant=dice.integer(0, self._tenants - 1), partition=self._partition())
+                return PartitionMove(
+                    tenant=dice.integer(0, len(self._problem.programs) - 1), partition=self._partition()
+                )
             case "reject":
                 return RejectMove(pick=dice.integer(0, rejectable - 1))
             case "wait":
@@ -147,7 +147,7 @@ class _RandomPlayer:
         match dice.pick(("launch", "launch", "launch", "preempt", "preempt", "partition", "reject", "wait")):
             case "launch":
                 priority = dice.pick((None, dice.integer(self._lowest - 1, 1)))
-                stream = dice.pick((None, dice.integer(-1 - self._streams, 4)))
+                stream = dice.pick((None, dice.integer(-1 - len(self._problem.streams), 4)))
                 pick, partition = dice.integer(0, 7), self._any_partition()
                 among = dice.pick((among, "launchable"))
                 return LaunchMove(among=among, pick=pick, priority=priority, partition=partition, stream=stream)
@@ -157,7 +157,9 @@ class _RandomPlayer:
                 mode, partition = dice.pick(MODES), self._any_partition()
                 return PreemptMove(among=among, pick=dice.integer(0, 7), mode=mode, partition=partition)
             case "partition":
-                return PartitionMove(tenant=dice.integer(-1, self._tenants), partition=self._any_partition())
+                return PartitionMove(
+                    tenant=dice.integer(-1, len(self._problem.programs)), partition=self._any_partition()
+                )
             case _:
                 return BadWait(past_us=dice.pick((0.0, 1e-6, 1.0)))
 

@@ -16,7 +16,7 @@ from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.duel import MakeDevice, play
 from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.experiments.fuzz.shrink import SECONDS, Shrinker
-from gpusched_env.experiments.fuzz.tally import Tally
+from gpusched_env.experiments.fuzz.tally import Tally, name_of
 from gpusched_env.experiments.lib.names import DeviceSource, new_device
 from gpusched_env.experiments.lib.workers import run_tasks
 
@@ -57,7 +57,7 @@ def fuzz(
         InputError: unknown device.
     """
     new_device(device), new_device(against)
-    tally = Tally(device=_name(device), against=_name(against), seed=seed)
+    tally = Tally(device, against, seed)
     numbers = range(first, first + episodes)
     began = time.perf_counter()
     task = functools.partial(_episode, seed=seed, device=device, against=against, limit_s=limit_s, alone=workers == 1)
@@ -84,13 +84,7 @@ def fuzz(
 
 
 def _episode(
-    number: int,
-    *,
-    seed: int,
-    device: DeviceSource,
-    against: DeviceSource,
-    limit_s: float,
-    alone: bool,
+    number: int, *, seed: int, device: DeviceSource, against: DeviceSource, limit_s: float, alone: bool
 ) -> Outcome:
     # A thread of the interpreter's own: it works while compiled code does not come back.
     faulthandler.dump_traceback_later(limit_s, exit=not alone, file=sys.__stderr__)  # type: ignore[arg-type]
@@ -105,19 +99,17 @@ def _episode(
     return outcome
 
 
-def counterexample(
-    tally: Tally, episode: int, device: DeviceSource, against: DeviceSource, *, seconds: float = SECONDS
-) -> Counterexample:
+def counterexample(tally: Tally, episode: int, *, seconds: float = SECONDS) -> Counterexample:
     """The case of an episode that showed a difference, simplified for up to ``seconds`` (0: as it is).
 
     An interrupt ends the simplification early.
     """
-    shrinker = Shrinker(draw_case(tally.seed, episode), *_makers(device, against), seconds=seconds)
+    shrinker = Shrinker(draw_case(tally.seed, episode), *_makers(tally.device, tally.against), seconds=seconds)
     with contextlib.suppress(KeyboardInterrupt):
         shrinker.run()
     return Counterexample(
-        device=tally.device,
-        against=tally.against,
+        device=name_of(tally.device),
+        against=name_of(tally.against),
         seed=tally.seed,
         episode=episode,
         difference=shrinker.difference or tally.differences[episode],
@@ -126,14 +118,12 @@ def counterexample(
     )
 
 
-def write_counterexamples(
-    tally: Tally, device: DeviceSource, against: DeviceSource, folder: Path, *, seconds: float = SECONDS
-) -> list[str]:
+def write_counterexamples(tally: Tally, folder: Path, *, seconds: float = SECONDS) -> list[str]:
     """Simplify and store the first episode with each kind of difference in ``folder``; returns the files' names."""
     names = []
     for episode in tally.one_of_each_kind():
         names.append(f"seed{tally.seed}-episode{episode}.json")
-        write_counterexample(counterexample(tally, episode, device, against, seconds=seconds), folder / names[-1])
+        write_counterexample(counterexample(tally, episode, seconds=seconds), folder / names[-1])
     return names
 
 
@@ -144,7 +134,3 @@ def replay(example: Counterexample, device: DeviceSource, against: DeviceSource)
 
 def _makers(device: DeviceSource, against: DeviceSource) -> tuple[MakeDevice, MakeDevice]:
     return functools.partial(new_device, device), functools.partial(new_device, against)
-
-
-def _name(source: DeviceSource) -> str:
-    return source if isinstance(source, str) else getattr(source, "__name__", repr(source))

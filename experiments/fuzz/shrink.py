@@ -120,11 +120,17 @@ class Shrinker:
         self.case, self.difference, self._tree = case, difference, tree_of(case)
         return True
 
+    def _value(self, path: Path) -> Any:
+        """What stands there; :data:`GONE` if it, or what it was a part of, was left out."""
+        try:
+            return get(self._tree, path)
+        except (KeyError, IndexError, TypeError):  # TypeError: a part of null.
+            return GONE
+
     def _first(self, path: Path, simpler: Simpler) -> bool:
         """Put the first of some simpler values that will do in place of one, if there is one."""
-        try:
-            value = get(self._tree, path)
-        except (KeyError, IndexError):  # What has become a default is not written out.
+        value = self._value(path)
+        if value is GONE:
             return False
         return any(self._try(put(self._tree, path, other)) for other in simpler(value))
 
@@ -150,10 +156,8 @@ class Shrinker:
 
     def _shorten(self, path: Path) -> None:
         """Drop elements of a list: halves, quarters, ... single ones, from the end."""
-        try:
-            size = len(get(self._tree, path)) // 2 or 1
-        except (KeyError, IndexError):
-            return
+        items = self._value(path)
+        size = 0 if items is GONE else len(items) // 2 or 1
         while size:
             start = len(get(self._tree, path)) - size
             while start > -size:

@@ -11,14 +11,17 @@ from rich.table import Table
 
 from gpusched_env.experiments.fuzz.case import Difference
 from gpusched_env.experiments.fuzz.outcome import Outcome
+from gpusched_env.experiments.lib.names import DeviceSource
 
 
 @dataclass
 class Tally:
     """Sums over episodes."""
 
-    device: str
-    against: str
+    device: DeviceSource
+    """Under test."""
+    against: DeviceSource
+    """Trusted."""
     seed: int
     episodes: int = 0
     """Finished."""
@@ -52,13 +55,16 @@ class Tally:
     def summary(self) -> str:
         """One line."""
         verdict = f"{len(self.differences)} with a difference" if self.differences else "no difference"
-        return (
-            f"{self.device} against {self.against}, seed {self.seed}: {self.episodes} episodes, {verdict}; "
-            f"{self.wall_s:.1f} s"
-        )
+        who = f"{name_of(self.device)} against {name_of(self.against)}, seed {self.seed}"
+        return f"{who}: {self.episodes} episodes, {verdict}; {self.wall_s:.1f} s"
 
     def __rich__(self) -> RenderableType:
         return Group(_sums(self.counts), _shares(self.features, self.episodes), *_found(self.differences))
+
+
+def name_of(source: DeviceSource) -> str:
+    """What a device is called."""
+    return source if isinstance(source, str) else getattr(source, "__name__", repr(source))
 
 
 def _sums(counts: Counter[str]) -> Table:
