@@ -32,12 +32,10 @@ def validate(
 
     Measured times are read for the comparison only.
     """
-    from gpusched_env.display.table import printed
     from gpusched_env.experiments.lib.files import writing
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.experiments.validate import page
     from gpusched_env.experiments.validate.recordings import read_recordings
-    from gpusched_env.experiments.validate.results import EVERY_PAIR, results_dict, summary_line, tables
     from gpusched_env.experiments.validate.run import ValidationRun
 
     recordings = read_recordings(folder)
@@ -47,11 +45,10 @@ def validate(
     with writing(("--out", out / "validation.html"), ("--json", json), ("--docs", docs)) as write:
         with progress_bar(len(run), "simulation", "the errors") as on_progress:
             validation = run.run(workers, on_progress)
-        data = results_dict(validation)
-        output_console().print(printed(table for table in tables(data) if table.title != EVERY_PAIR))
-        write("--out", page.html(validation, data))
-        write("--json", data)
-        write("--docs", page.markdown(data))
+        output_console().print(validation)
+        write("--out", page.html(validation))
+        write("--json", validation.as_dict)
+        write("--docs", validation.markdown)
     typer.echo(f"Written to {out / 'validation.html'}")
-    typer.echo(summary_line(data))
-    raise typer.Exit(0 if data["holds"] else 1)
+    typer.echo(validation.summary_line())
+    raise typer.Exit(0 if validation.holds else 1)

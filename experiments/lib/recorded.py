@@ -1,4 +1,4 @@
-"""What was recorded on an H100 with several programs at once: the shipped measurements, and the same simulated."""
+"""What was recorded on an H100 with several programs at once, and problems to simulate the same."""
 
 from __future__ import annotations
 
@@ -6,28 +6,18 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.display.frame import frame
-from gpusched_env.experiments.lib.play import play
-from gpusched_env.scenarios.problem import Problem, build_problem, load_workload
+from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.session import Episode
 from gpusched_env.workload.workload import Workload
 
-if TYPE_CHECKING:
-    from gpusched_env.display.frame import DataFrame
-
 RECORDED_ON = "h100-sxm"
-SCHEDULERS = {"streams": "pass-through", "priority": "priority-streams"}
-"""Which scheduler is a recorded mode of sharing."""
-GRAPHS_HORIZON_US = 150_000.0
-"""Networks as CUDA graphs are simulated this long, or for :data:`GRAPHS_ITERATIONS` of the longest."""
-GRAPHS_ITERATIONS = 5
 
 
 def measurements(name: str) -> list[dict[str, Any]]:
@@ -81,39 +71,3 @@ def turnarounds_us(episode: Episode, skip: int = 0) -> list[NDArray[np.float64]]
     jobs = episode.timeline.jobs.dict()
     took = jobs["completed_us"] - jobs["arrived_us"]
     return [took[(jobs["tenant"] == row) & (jobs["job"] >= skip)] for row in range(len(episode.problem.programs))]
-
-
-def finished_kernels(episode: Episode, tenant: int) -> DataFrame:
-    """Finished kernels of a tenant (its row) in order of issue: columns of the timeline, and their profiled duration.
-
-    The episode was recorded with detail ``kernels`` or more.
-    """
-    kernels = frame(episode.timeline.kernels.dict())
-    kernels = kernels[kernels["tenant"] == tenant].sort_values("id", ignore_index=True)
-    profiled_us = np.array([profile.duration_us for profile in episode.problem.kernels])
-    return kernels.assign(profiled_us=profiled_us[kernels["identity"].astype(int)])
-
-
-def graph_turnarounds_us(
-    networks: Sequence[str],
-    mode: str,
-    gpu: str = RECORDED_ON,
-    horizon_us: float | None = None,
-    device: str = "compiled",
-) -> list[float]:
-    """Median turnarounds of networks that are replayed as CUDA graphs, each back to back on a stream of its own.
-
-    Args:
-        networks: workloads; urgency falls along the list.
-        mode: of :data:`SCHEDULERS`.
-        gpu: a name.
-        horizon_us: how long to simulate; by default :data:`GRAPHS_HORIZON_US` or more.
-        device: what simulates the kernels.
-    """
-    if horizon_us is None:
-        longest_us = max(max(load_workload(name).iteration_us) for name in networks)
-        horizon_us = max(GRAPHS_HORIZON_US, GRAPHS_ITERATIONS * longest_us)
-    tenants = [tenant(name, launch="graph", priority=i, name=f"{name} ({i})") for i, name in enumerate(networks)]
-    problem = situation(tenants, gpu, horizon_us, stream_priorities=[0, -5])
-    episode = play(SCHEDULERS[mode], problem, seed=0, device=device)
-    return [float(np.median(took)) for took in turnarounds_us(episode, skip=1)]

@@ -11,7 +11,7 @@ from gpusched_env.errors import InputError, did_you_mean
 if TYPE_CHECKING:
     from gpusched_env.experiments.papers.reproduction import Reproduction
 
-SHARED = ("reproduction", "verdicts")
+SHARED = ("reproduction",)
 """Modules of this folder that are no papers."""
 
 

@@ -23,18 +23,13 @@ import numpy as np
 from gpusched_env.data import recorded_names
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib import time_sliced
+from gpusched_env.experiments.lib.graph_pairs import graph_cells, recorded_pairs
+from gpusched_env.experiments.lib.judged import Cell, run_cells
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.experiments.lib.recorded import (
-    RECORDED_ON,
-    graph_turnarounds_us,
-    measurements,
-    recorded_turns,
-    situation,
-    tenant,
-    turnarounds_us,
-)
-from gpusched_env.experiments.papers.reproduction import Cell, Reproduction
-from gpusched_env.experiments.papers.verdicts import Check, record, table_of
+from gpusched_env.experiments.lib.recorded import RECORDED_ON, recorded_turns, situation, tenant, turnarounds_us
+from gpusched_env.experiments.lib.verdicts import Check, record, table_of
+from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.scenarios.problem import load_workload
 
 if TYPE_CHECKING:
@@ -89,28 +84,21 @@ class BesideTraining:
     horizon_us: float = 250_000.0
 
     def run(self, device: str) -> list[Figure]:
-        def turnarounds(networks: list[str], mode: str = "streams") -> list[float]:
-            return graph_turnarounds_us(networks, mode, horizon_us=self.horizon_us, device=device)
-
-        alone = [turnarounds([network])[0] for network in (FOREGROUND, BACKGROUND)]
-        rows = [row for row in measurements("model_pairs.jsonl") if row["what"] == "pair"]
-        rows = [row for row in rows if (row["fg"], row["bg"]) == (FOREGROUND, BACKGROUND)]
+        pairs = [pair for pair in recorded_pairs() if (pair.fg, pair.bg) == (FOREGROUND, BACKGROUND)]
+        where = {"horizon_us": self.horizon_us}
+        runs = run_cells(graph_cells(pairs, **where), device, workers=1)
         return [
             Figure(
-                group=f"ResNet-50 inference beside training, {row['mode']}",
+                group=f"ResNet-50 inference beside training, {pair.mode}",
                 what=f"slowdown of {side}",
                 unit="x",
-                simulated=shared_us / alone_us,
-                recorded=row[f"{key}_p50_us"] / row[f"{key}_solo_us"],
+                simulated=simulated,
+                recorded=recorded,
                 tolerance=SHARED_TOLERANCE,
             )
-            for row in rows
-            for side, key, shared_us, alone_us in zip(
-                ("inference", "training"),
-                ("fg", "bg"),
-                turnarounds([FOREGROUND, BACKGROUND], row["mode"]),
-                alone,
-                strict=True,
+            for pair in pairs
+            for side, simulated, recorded in zip(
+                ("inference", "training"), pair.simulated(runs, **where), pair.recorded, strict=True
             )
         ]
 
@@ -123,20 +111,19 @@ class TimeSliced:
     horizon_us: float = 500_000.0
 
     def run(self, device: str) -> list[Figure]:
-        turns = recorded_turns(TURNS)[self.networks]
-        tenants = [tenant(name, iteration_us=us) for name, (_, us) in zip(self.networks, turns, strict=True)]
-        problem = situation(tenants, horizon_us=self.horizon_us)
-        together = turnarounds_us(play("time-slicing", problem, seed=0, device=device), skip=1)
+        turns = time_sliced.TimeSliced(TURNS, self.networks, self.horizon_us, skip=1).run(device)
         return [
             Figure(
                 group=f"time slicing, {' and '.join(self.networks)}",
                 what=f"mean iteration of {name}",
                 unit="us",
-                simulated=float(np.mean(took)),
+                simulated=simulated_us,
                 recorded=recorded_us,
                 tolerance=SHARED_TOLERANCE,
             )
-            for name, took, (recorded_us, _) in zip(self.networks, together, turns, strict=True)
+            for name, simulated_us, recorded_us in zip(
+                self.networks, turns.simulated_us, turns.recorded_us, strict=True
+            )
         ]
 
 
@@ -163,10 +150,10 @@ class Paper(Reproduction):
         )
 
     def tables(self) -> list[Table]:
-        heads = "figure | simulated | recorded | error | tolerance | verdict"
-        cells = "{what} | {simulated:.4g} {unit} | {recorded:.4g} {unit} | {error:+.1%} | {tolerance:.0%} | {verdict}"
+        columns = "figure = {what} | simulated = {simulated:.4g} {unit} | recorded = {recorded:.4g} {unit}"
+        columns += " | error = {error:+.1%} | tolerance = {tolerance:.0%} | verdict = {verdict}"
         groups = itertools.groupby(self.checks(), key=lambda check: check.group)
-        return [table_of(group[0].upper() + group[1:], list(figures), heads, cells) for group, figures in groups]
+        return [table_of(group[0].upper() + group[1:], list(figures), columns) for group, figures in groups]
 
     def data(self) -> dict[str, Any]:
         return {"checks": [record(check) for check in self.checks()]}

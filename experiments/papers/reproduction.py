@@ -1,4 +1,4 @@
-"""What all reproductions share: runs in worker processes, verdicts, and how both become tables, JSON and a page.
+"""What all reproductions share.
 
 A paper is a module of this folder, with a docstring that introduces it and a class ``Paper``, a
 :class:`Reproduction`. What it simulates are cells: frozen dataclasses, each with a method ``run`` that gives another
@@ -8,17 +8,17 @@ dataclass of figures.
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpusched_env import __version__
 from gpusched_env.display.frame import frame
-from gpusched_env.display.table import Table, printed
+from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib.judged import Cell, JudgedResult, run_cells
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.lib.workers import Progress, run_all
-from gpusched_env.experiments.papers.verdicts import Judged
+from gpusched_env.experiments.lib.workers import Progress
 
 if TYPE_CHECKING:
     from typing import Self
@@ -26,18 +26,9 @@ if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
 
-class Cell(Protocol):
-    """One simulation: hashable, and can be sent to another process."""
-
-    def run(self, device: str) -> Any:
-        """Its figures, a dataclass; ``device`` simulates the kernels."""
-        ...
-
-
-class Reproduction(ABC):
+class Reproduction(JudgedResult):
     """A paper's cells, simulated, and what comes out of them."""
 
-    name: ClassVar[str]
     title: ClassVar[str]
     legend: ClassVar[str] = ""
     """How to read the page's tables."""
@@ -60,47 +51,20 @@ class Reproduction(ABC):
         cells: Sequence[Cell] | None = None,
     ) -> Self:
         """Run ``cells``, by default all, in worker processes (default: one a CPU core)."""
-        cells = cls.cells() if cells is None else cells
-        figures = run_all(_Run(device), cells, workers, on_progress)
-        return cls(dict(zip(cells, figures, strict=True)))
+        return cls(run_cells(cls.cells() if cells is None else cells, device, workers, on_progress))
 
     @staticmethod
     @abstractmethod
     def cells() -> Sequence[Cell]:
         """Everything that is simulated."""
 
-    @abstractmethod
-    def checks(self) -> Sequence[Judged]:
-        """What the exit status depends on."""
-
-    @abstractmethod
-    def summary(self) -> str:
-        """What comes out, in half a line."""
-
-    @abstractmethod
-    def tables(self) -> Sequence[Table]:
-        """Of the page, in order."""
-
     def details(self) -> Sequence[Table]:
-        """Further ones of the page, which show single runs."""
+        """Further tables of the page, which show single runs."""
         return ()
-
-    def printed(self) -> Sequence[Table]:
-        """Those for the terminal, the most important last."""
-        return self.tables()
 
     @abstractmethod
     def data(self) -> dict[str, Any]:
         """Figures of the tables, for JSON."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether nothing is wrong."""
-        return all(check.holds is not False for check in self.checks())
-
-    def summary_line(self) -> str:
-        """One line that sums up."""
-        return f"{'OK' if self.holds else 'FAILED'}: {self.name}: {self.summary()}"
 
     def of(self, kind: type) -> dict[Any, Any]:
         """The runs of one kind of cell."""
@@ -112,29 +76,8 @@ class Reproduction(ABC):
         return frame([{**asdict(cell), **asdict(figures)} for cell, figures in found.items()])
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
         head = {"schema": f"gpusched-{self.name}/1", "name": self.name, "version": __version__, "holds": self.holds}
         return {**head, **self.data()}
 
     def markdown(self) -> str:
-        """The page."""
         return page("reproduction.md.j2", paper=self)
-
-    def __repr__(self) -> str:
-        return f"<Reproduction: {self.summary_line()}>"
-
-    def __rich__(self) -> Any:
-        return printed(self.printed())
-
-    def _repr_html_(self) -> str:
-        return "".join(table._repr_html_() for table in self.tables())
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """The task of worker processes."""
-
-    device: str
-
-    def __call__(self, cell: Cell) -> Any:
-        return cell.run(self.device)

@@ -1,19 +1,18 @@
-"""The pages of a validation: ``validation.html``, which needs no network, and Markdown for the documentation."""
+"""The page of a validation with charts: ``validation.html``, which needs no network."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpusched_env.display.frame import frame
+from gpusched_env import __version__
 from gpusched_env.display.plots import COLOURS, Bars, timeline
 from gpusched_env.display.words import counted
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.validate import results
-from gpusched_env.experiments.validate.run import Validation
-from gpusched_env.experiments.validate.scoring import WorstLaunch, concurrency, worst_launches
+from gpusched_env.experiments.validate.results import Validation
+from gpusched_env.experiments.validate.scoring import worst_launches
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -25,60 +24,43 @@ SMALLEST_ERROR = 1e-4
 """Smaller errors are drawn here: a logarithmic axis has no zero."""
 
 
-def markdown(data: dict[str, Any]) -> str:
-    """The page for :func:`~gpusched_env.experiments.validate.results.results_dict`."""
-    return page(
-        "validation.md.j2",
-        data=data,
-        summary=results.summary_line(data),
-        transfer=results.TRANSFER,
-        calibrated=results.CALIBRATED_ON,
-        tables=results.tables(data),
-    )
-
-
-def html(validation: Validation, data: dict[str, Any]) -> str:
-    """The page; ``data`` is what :func:`~gpusched_env.experiments.validate.results.results_dict` makes of it."""
-    facts = {"GPU": data["gpu"], "Recordings": data["folder"], "Version": data["version"]}
-    facts |= {name: counted(len(rows), "scenario") for name, rows in validation.sets.items()}
+def html(validation: Validation) -> str:
+    """The page."""
+    facts = {"GPU": validation.gpu.name, "Recordings": str(validation.recordings.folder), "Version": __version__}
+    facts |= {name: counted(rows.number.nunique(), "scenario") for name, rows in validation.sets.items()}
     if validation.model_pairs:
         facts["pairs of networks"] = str(len(validation.model_pairs))
-    worst = {f"worst-{i}": launch for i, launch in enumerate(worst_launches(validation.sets))}
-    charts = {name: scenario_timeline(launch) for name, launch in worst.items()}
+    worst = worst_launches(validation.launches).to_dict("records")
+    charts = {}
+    for i, launch in enumerate(worst):
+        rows = validation.sets[launch["set"]]
+        charts[f"worst-{i}"] = scenario_timeline(rows[rows.number == launch["number"]], launch["launch"])
     if validation.sets:
-        launches = launches_frame(validation)
+        launches = shown_launches(validation.launches)
         charts |= {"ends": ends_chart(launches), "concurrency": concurrency_chart(launches)}
     return page(
         "validation.html",
-        title=f"The simulator against recordings of {data['gpu']}",
-        summary=results.summary_line(data),
+        title=f"The simulator against recordings of {validation.gpu.name}",
+        summary=validation.summary_line(),
         facts=facts,
         skipped=validation.recordings.skipped,
-        tables=[table for table in results.tables(data) if table.rows],
+        tables=[table for table in validation.tables() if table.rows],
         worst=worst,
         charts={name: json.loads(chart.to_json()) for name, chart in charts.items()},
     )
 
 
-def launches_frame(validation: Validation) -> DataFrame:
-    """All launches of kernels with their ends, us, errors, and how many ran beside them."""
-    rows = []
-    for name, predictions in validation.sets.items():
-        launches = sum(len(p.end_us) for p in predictions)
-        for p in predictions:
-            for i, among in enumerate(concurrency(p.scenario)):
-                rows.append(
-                    {
-                        "set": f"{name}: {launches} launches",
-                        "launch": f"{p.scenario.id}, launch {i}, {p.scenario.launches[i].kernel}: {p.errors[i]:+.2%}",
-                        "predicted": p.end_us[i],
-                        "measured": p.measured_us[i],
-                        "kind": "reproducible" if p.reproducible[i] else "other",
-                        "among": str(among) if among < MOST_CONCURRENT else f"{MOST_CONCURRENT}+",
-                        "error": max(abs(p.errors[i]), SMALLEST_ERROR),
-                    }
-                )
-    return frame(rows)
+def shown_launches(launches: DataFrame) -> DataFrame:
+    """All launches of kernels as charts have them."""
+    where = launches.scenario + ", launch " + launches.launch.astype(str) + ", " + launches.kernel
+    counts = launches.groupby("set").launch.transform("size").astype(str)
+    return launches.assign(
+        set=launches["set"] + ": " + counts + " launches",
+        launch=where + ": " + launches.error.map("{:+.2%}".format),
+        kind=launches.reproducible.map({True: "reproducible", False: "other"}),
+        among=launches.among.map(lambda n: str(n) if n < MOST_CONCURRENT else f"{MOST_CONCURRENT}+"),
+        error=launches.error.abs().clip(lower=SMALLEST_ERROR),
+    )
 
 
 def ends_chart(launches: DataFrame) -> Figure:
@@ -87,19 +69,19 @@ def ends_chart(launches: DataFrame) -> Figure:
 
     chart = px.scatter(
         launches,
-        x="measured",
-        y="predicted",
+        x="measured_us",
+        y="end_us",
         color="kind",
         facet_col="set",
         hover_name="launch",
         log_x=True,
         log_y=True,
-        labels={"measured": "measured end, µs", "predicted": "predicted end, µs"},
+        labels={"measured_us": "measured end, µs", "end_us": "predicted end, µs"},
         color_discrete_map={"reproducible": COLOURS[0], "other": COLOURS[1]},
         opacity=0.55,
         render_mode="webgl",
     )
-    ends = [launches["measured"].min(), launches["measured"].max()]
+    ends = [launches.measured_us.min(), launches.measured_us.max()]
     chart.update_traces(marker_size=4)
     chart.add_scatter(x=ends, y=ends, mode="lines", line_color="#c9c9c9", showlegend=False, row="all", col="all")
     return _styled(chart, 430).update_xaxes(tickformat="~s").update_yaxes(tickformat="~s")
@@ -130,26 +112,21 @@ def _styled(chart: Figure, height: int) -> Figure:
     return chart.update_layout(template="plotly_white", height=height, legend_title="")
 
 
-def scenario_timeline(worst: WorstLaunch) -> Figure:
-    """A scenario's launches, predicted above measured for each stream; the worst one is marked in both."""
-    prediction, scenario = worst.prediction, worst.prediction.scenario
-    measured = np.array([(m.start_us, m.end_us) for m in scenario.measured])
-    times = {"predicted": np.stack([prediction.start_us, prediction.end_us], axis=1), "measured": measured}
-    marked = np.arange(len(scenario.launches)) == worst.launch
-    streams = np.array([launch.stream for launch in scenario.launches])
+def scenario_timeline(launches: DataFrame, marked: int) -> Figure:
+    """A scenario's launches, predicted above measured for each stream; one is ``marked`` in both."""
+    times = {"predicted": launches[["start_us", "end_us"]], "measured": launches[["measured_start_us", "measured_us"]]}
     bars = []
-    for stream in np.unique(streams):
-        priority = scenario.launches[int(np.argmax(streams == stream))].priority
-        for what, us in times.items():
-            for number, chosen in ((1, (streams == stream) & ~marked), (0, (streams == stream) & marked)):
+    for stream, own in launches.groupby("stream"):
+        priority = own.priority.iloc[0]
+        for what, columns in times.items():
+            for number, rows in ((1, own[own.launch != marked]), (0, own[own.launch == marked])):
+                us = columns.loc[rows.index].to_numpy()
                 texts = [
-                    f"{scenario.launches[i].kernel} {what}: {us[i, 0]:,.1f} to {us[i, 1]:,.1f} µs "
-                    f"({prediction.errors[i]:+.2%})"
-                    for i in np.flatnonzero(chosen)
+                    f"{kernel} {what}: {start:,.1f} to {end:,.1f} µs ({error:+.2%})"
+                    for kernel, (start, end), error in zip(rows.kernel, us, rows.error, strict=True)
                 ]
-                start_ms, length_ms = us[chosen, 0] / 1e3, (us[chosen, 1] - us[chosen, 0]) / 1e3
                 row = f"stream {stream}" + (f" ({priority})" if priority else "")
                 opacity = 1.0 if what == "predicted" else 0.45
-                bars.append(Bars(what, start_ms, length_ms, texts, number, opacity, panel=row))
-    both = np.concatenate(list(times.values()))
-    return timeline(scenario.id, bars, (float(both.min()) / 1e3, float(both.max()) / 1e3))
+                bars.append(Bars(what, us[:, 0] / 1e3, (us[:, 1] - us[:, 0]) / 1e3, texts, number, opacity, panel=row))
+    both = np.concatenate([*times.values()])
+    return timeline(launches.scenario.iloc[0], bars, (float(both.min()) / 1e3, float(both.max()) / 1e3))

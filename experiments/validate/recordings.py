@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from gpusched_env.data import recorded_names
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.recorded import SCHEDULERS
+from gpusched_env.experiments.lib.graph_pairs import SCHEDULERS, GraphPair, Positive
 from gpusched_env.reading import decoded, read_bytes, unzipped
 
 KERNEL_SETS = ("pairs", "mixes", "sequences")
@@ -24,7 +24,6 @@ MODEL_PAIRS = "model_pairs"
 ROW_KEYS = {"id", "what", "spec"}
 """What begins a row: a first line without any of these is a header."""
 
-Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
 
@@ -106,18 +105,6 @@ class ModelSolo(msgspec.Struct, frozen=True, kw_only=True, tag="solo", tag_field
     p50_us: Positive
 
 
-class ModelPair(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field="what"):
-    """A foreground network replayed one at a time beside a background one replayed back to back."""
-
-    mode: str
-    fg: str
-    bg: str
-    fg_p50_us: Positive
-    bg_p50_us: Positive
-    fg_solo_us: Positive
-    bg_solo_us: Positive
-
-
 @dataclass(frozen=True, slots=True)
 class Recordings:
     """What a folder holds."""
@@ -126,7 +113,7 @@ class Recordings:
     kernels: dict[str, SyntheticKernel]
     sets: dict[str, list[RecordedScenario]]
     """Of :data:`KERNEL_SETS`, those that the folder has."""
-    model_pairs: list[ModelPair] | None
+    model_pairs: list[GraphPair] | None
     """Those that can be simulated; ``None`` if the folder has no file of them."""
     skipped: list[str]
     """Why other pairs of networks are left out, one text a pair."""
@@ -151,7 +138,7 @@ def read_recordings(folder: Path) -> Recordings:
     return Recordings(folder, kernels, sets, usable, list(skipped.values()))
 
 
-def _reason_to_skip(pair: ModelPair) -> str:
+def _reason_to_skip(pair: GraphPair) -> str:
     unknown = [name for name in (pair.fg, pair.bg) if name not in recorded_names()]
     if unknown:
         return f"{pair.fg} and {pair.bg}: no shipped workload {unknown[0]!r}"
@@ -190,13 +177,13 @@ def read_scenarios(folder: Path, name: str, kernels: dict[str, SyntheticKernel])
     return scenarios
 
 
-def read_model_pairs(folder: Path) -> list[ModelPair] | None:
+def read_model_pairs(folder: Path) -> list[GraphPair] | None:
     """The pairs of networks; ``None`` if the folder has none."""
     path = find(folder, MODEL_PAIRS)
     if path is None:
         return None
-    rows: list[ModelSolo | ModelPair] = read_rows(path, ModelSolo | ModelPair)  # type: ignore[arg-type]
-    return [row for row in rows if isinstance(row, ModelPair)]
+    rows: list[ModelSolo | GraphPair] = read_rows(path, ModelSolo | GraphPair)  # type: ignore[arg-type]
+    return [row for row in rows if isinstance(row, GraphPair)]
 
 
 def find(folder: Path, name: str) -> Path | None:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
+from gpusched_env.experiments.lib.workers import Shared
 from gpusched_env.experiments.validate.kernels import profile, timer_kernel
 from gpusched_env.experiments.validate.recordings import RecordedScenario, SyntheticKernel
-from gpusched_env.experiments.validate.scoring import Prediction
 from gpusched_env.experiments.validate.streams import Stream, run_streams
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.profile import KernelProfile
@@ -45,8 +46,8 @@ class Replay:
     """The timer kernel holds an SM."""
     _profiles: dict[str, KernelProfile] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def predict(self, scenario: RecordedScenario) -> Prediction:
-        """Start and end of every launch of ``scenario``; its measured times are not looked at."""
+    def predict(self, scenario: RecordedScenario) -> NDArray[np.float64]:
+        """Start and end of every launch of ``scenario``, us, shape ``(launches, 2)``; it sees no measured times."""
         streams: list[Stream] = []
         last_us = max(launch.delay_us for launch in scenario.launches if launch.delay_us is not None)
         if self.timer and last_us > 0.0:
@@ -62,7 +63,7 @@ class Replay:
         for own, found in zip(launches, run_streams(scenario.id, streams, self.gpu, gap_us=BLOCK_GAP_US), strict=True):
             if own:
                 times[own] = found
-        return Prediction(scenario, times[:, 0], times[:, 1])
+        return times
 
     def _profile(self, kernel: str) -> KernelProfile:
         """The kernel as it is on this GPU: solved at its first launch."""
@@ -92,6 +93,17 @@ class Replay:
             "timer kernel on an SM": {"timer": False},
         }
         return {name: dataclasses.replace(self, **change) for name, change in changes.items()}  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Predict:
+    """One prediction; a worker process solves the kernels that it meets once."""
+
+    replay: Shared[Replay]
+    scenario: RecordedScenario
+
+    def run(self, device: str) -> NDArray[np.float64]:
+        return self.replay.value.predict(self.scenario)
 
 
 def stream_starts(scenario: RecordedScenario) -> dict[int, float]:

@@ -1,15 +1,27 @@
-"""The figures of a validation as plain data and as tables, and whether they hold."""
+"""What a validation found: figures as plain data and as tables, and whether they hold."""
 
 from __future__ import annotations
 
-import itertools
-from typing import Any
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gpusched_env import __version__
-from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.validate.recordings import KERNEL_SETS, MODEL_PAIRS
-from gpusched_env.experiments.validate.run import EVERY, Validation
-from gpusched_env.experiments.validate.scoring import halves, score, score_pairs, worst_launches
+from gpusched_env.display.frame import frame
+from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib.graph_pairs import GraphPair
+from gpusched_env.experiments.lib.judged import JudgedResult
+from gpusched_env.experiments.lib.pages import page
+from gpusched_env.experiments.lib.verdicts import record, table_of, table_of_numbers
+from gpusched_env.experiments.validate.recordings import KERNEL_SETS, MODEL_PAIRS, Recordings
+from gpusched_env.experiments.validate.scoring import halves, score, spread, worst_launches
+from gpusched_env.hardware.specs import GpuSpec
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
 
 CALIBRATED_ON = "h100-sxm"
 """The GPU whose recordings the constants were read off."""
@@ -23,8 +35,10 @@ LIMITS: dict[str, dict[str, float]] = {
 }
 """Largest errors that hold: of reproducible end times, of makespans; of slowdowns for pairs of networks."""
 NAMES = {**{name: name for name in KERNEL_SETS}, MODEL_PAIRS: "pairs of networks"}
-SIDES = {"slowdown_error": "both", "foreground_error": "foreground", "background_error": "background"}
 EVERY_PAIR = "Every pair of networks"
+ALL_ON = "everything on"
+EVERY = {"sequences": 5}
+"""Of these sets an ablation runs only every n-th scenario."""
 ABLATION_NOTE = """\
 The same reproducible ends and makespans with one mechanism switched off at a time; {sampled}pairs of networks are not \
 run. *Carve-out*: every SM has all of its shared memory at all times. *Scale*: kernels take what their work says, not \
@@ -36,154 +50,211 @@ beside the other than alone, which no law of sharing gives.
 """
 
 
-def results_dict(validation: Validation) -> dict[str, Any]:
-    """Everything that was found, as plain values; errors are relative (0.01: 1 %).
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """An error that has a limit."""
 
-    The sets that the folder has are keys of their own; ``halves`` are scenarios of even and odd number.
-    """
-    recordings = validation.recordings
-    data: dict[str, Any] = {"gpu": validation.gpu.name, "version": __version__, "folder": str(recordings.folder)}
-    for name, predictions in validation.sets.items():
-        data[name] = {**score(predictions), "scenarios": len(predictions), "halves": halves(predictions)}
-    if recordings.model_pairs is not None:
-        found = score_pairs(validation.model_pairs) if validation.model_pairs else {"n": 0}
-        data[MODEL_PAIRS] = {**found, "skipped": len(recordings.skipped)}
-    if validation.ablation:
-        without = {
-            label: {name: _brief(score(predictions)) for name, predictions in sets.items()}
-            for label, sets in validation.ablation.items()
+    set: str
+    figure: str
+    error: float
+    limit: float
+
+    @property
+    def holds(self) -> bool:
+        return self.error <= self.limit
+
+
+class Validation(JudgedResult):
+    """Predictions of a folder's recordings, and their errors; errors are relative (0.01: 1 %)."""
+
+    def __init__(
+        self,
+        gpu: GpuSpec,
+        recordings: Recordings,
+        launches: DataFrame,
+        model_pairs: Sequence[tuple[GraphPair, tuple[float, float]]] = (),
+        ablation: Mapping[str, DataFrame] | None = None,
+    ) -> None:
+        """Keep them.
+
+        Args:
+            gpu: of the recordings.
+            recordings: what was predicted.
+            launches: of all sets, see :func:`~gpusched_env.experiments.validate.scoring.launches`.
+            model_pairs: pairs of networks with the predicted slowdowns of both.
+            ablation: launches by what is off; none if not asked for.
+        """
+        self.name = f"validation on {gpu.name}"
+        self.gpu, self.recordings, self.launches, self.model_pairs = gpu, recordings, launches, model_pairs
+        self.ablation = dict(ablation or {})
+
+    @functools.cached_property
+    def sets(self) -> dict[str, DataFrame]:
+        """The launches of each set that the folder has."""
+        return dict(list(self.launches.groupby("set", sort=False)))
+
+    @functools.cached_property
+    def scores(self) -> dict[str, dict[str, Any]]:
+        """The figures of each set; ``halves`` are scenarios of even and odd number."""
+        return {
+            name: {**(score(of) or {}), "scenarios": of.number.nunique(), "halves": halves(of)}
+            for name, of in self.sets.items()
         }
-        data["ablation"] = {"every": {name: EVERY.get(name, 1) for name in validation.sets}, "without": without}
-    data["worst"] = [
-        {"set": w.set_name, "scenario": w.prediction.scenario.id, "launch": w.launch, "error": w.error}
-        for w in worst_launches(validation.sets)
-    ]
-    data["limits"] = limits(data)
-    data["holds"] = all(limit["holds"] for limit in data["limits"])
-    return data
 
+    @functools.cached_property
+    def networks(self) -> dict[str, Any]:
+        """The figures of the pairs of networks: errors of both sides' slowdowns; empty if the folder has none."""
+        if self.recordings.model_pairs is None:
+            return {}
+        each = []
+        for pair, predicted in self.model_pairs:
+            row: dict[str, Any] = {"mode": pair.mode, "fg": pair.fg, "bg": pair.bg}
+            for side, p, m in zip(("foreground", "background"), predicted, pair.recorded, strict=True):
+                row[side] = {"predicted": p, "measured": m, "error": p / m - 1.0}
+            each.append(row)
+        errors = {side: np.array([row[side]["error"] for row in each]) for side in ("foreground", "background")}
+        figures = {
+            "slowdown_error": spread(np.concatenate([*errors.values()])),
+            **{f"{side}_error": spread(of) for side, of in errors.items()},
+            "each": each,
+        }
+        return {"n": len(each), **(figures if each else {}), "skipped": len(self.recordings.skipped)}
 
-def _brief(figures: dict[str, Any]) -> dict[str, float | None]:
-    """What an ablation table shows of a set."""
-    ends = figures["reproducible_end_error"] or {"median": None, "p90": None}
-    return {
-        "median": ends["median"],
-        "p90": ends["p90"],
-        "makespan_median": figures["makespan_error"]["median"],
-    }
+    @functools.cached_property
+    def without(self) -> dict[str, dict[str, dict[str, float | None]]]:
+        """Errors of an ablation by what is off and set; those of the complete simulator on the same scenarios first."""
+        if not self.ablation:
+            return {}
+        sampled = self.launches[self.launches.number % self.launches["set"].map(lambda name: EVERY.get(name, 1)) == 0]
+        found: dict[str, dict[str, dict[str, float | None]]] = {}
+        for label, rows in {ALL_ON: sampled, **self.ablation}.items():
+            found[label] = {}
+            for name, of in rows.groupby("set", sort=False):
+                figures = score(of) or {}
+                ends = figures["reproducible_end_error"] or {"median": None, "p90": None}
+                makespan = figures["makespan_error"]["median"]
+                found[label][name] = {"median": ends["median"], "p90": ends["p90"], "makespan_median": makespan}
+        return found
 
+    def checks(self) -> list[Limited]:
+        """The errors that have limits, of the sets that are there."""
+        factor = 1.0 if self.gpu.name == CALIBRATED_ON else TRANSFER
+        errors = {MODEL_PAIRS: dict(self.networks.get("slowdown_error") or {})}
+        for name, figures in self.scores.items():
+            makespan = {"makespan median": figures["makespan_error"]["median"]}
+            errors[name] = {**(figures["reproducible_end_error"] or {}), **makespan}
+        return [
+            Limited(name, figure, errors[name][figure], limit * factor)
+            for name, largest in LIMITS.items()
+            for figure, limit in largest.items()
+            if figure in errors.get(name, {})
+        ]
 
-def limits(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """The errors of :func:`results_dict` that have limits, of the sets that are there."""
-    factor = 1.0 if data["gpu"] == CALIBRATED_ON else TRANSFER
-    found = []
-    for name, largest in LIMITS.items():
-        figures = data.get(name, {})
-        errors = dict(figures.get("reproducible_end_error") or figures.get("slowdown_error") or {})
-        if "makespan_error" in figures:
-            errors["makespan median"] = figures["makespan_error"]["median"]
-        for figure, limit in largest.items():
-            if figure in errors:
-                row = {"set": name, "figure": figure, "error": errors[figure], "limit": limit * factor}
-                found.append({**row, "holds": errors[figure] <= limit * factor})
-    return found
-
-
-def summary_line(data: dict[str, Any]) -> str:
-    """One line that sums up: how many figures hold, and the one nearest to its limit or furthest beyond it."""
-    checks = data["limits"]
-    if not checks:
-        return f"FAILED: validation on {data['gpu']}: nothing to compare"
-    worst = max(checks, key=lambda check: float(check["error"] / check["limit"]))
-    return (
-        f"{'OK' if data['holds'] else 'FAILED'}: validation on {data['gpu']}: "
-        f"{sum(check['holds'] for check in checks)} of {len(checks)} errors within limits; "
-        f"worst {worst['set']}, {worst['figure']}: {worst['error']:.2%} (limit {worst['limit']:.2%})"
-    )
-
-
-def tables(data: dict[str, Any]) -> list[Table]:
-    """Every table of :func:`results_dict`; some have no rows."""
-    sets = {NAMES[name]: data[name] for name in KERNEL_SETS if name in data}
-    pairs = data.get(MODEL_PAIRS, {})
-    three = ("median", "p90", "p95")
-    checks = [
-        (NAMES[c["set"]], _limited(c), percent(c["error"]), percent(c["limit"]), "holds" if c["holds"] else "off")
-        for c in data["limits"]
-    ]
-    ends = [
-        (name, which, str(figures[count]), *_percents(figures[key], three))
-        for name, figures in sets.items()
-        for which, key, count in (
-            ("all", "end_error", "n"),
-            ("reproducible", "reproducible_end_error", "n_reproducible"),
+    def summary(self) -> str:
+        """How many figures hold, and the one nearest to its limit or furthest beyond it."""
+        checks = self.checks()
+        if not checks:
+            return "nothing to compare"
+        worst = max(checks, key=lambda check: check.error / check.limit)
+        return (
+            f"{sum(check.holds for check in checks)} of {len(checks)} errors within limits; "
+            f"worst {worst.set}, {worst.figure}: {worst.error:.2%} (limit {worst.limit:.2%})"
         )
-    ]
-    makespans = [
-        (name, str(f["scenarios"]), *_percents(f["makespan_error"], three), f"{f['rank_correlation']:.4f}")
-        for name, f in sets.items()
-    ]
-    networks = [(side, str(pairs["n"]), *_percents(pairs[key], three)) for key, side in SIDES.items() if key in pairs]
-    split = [
-        (
-            *(name, half, str(figures["n_reproducible"])),
-            *_percents(figures["reproducible_end_error"], ("median", "p90")),
-            percent(figures["makespan_error"]["median"]),
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is something to compare, and all of it within its limits."""
+        return bool(self.checks()) and super().holds
+
+    def as_dict(self) -> dict[str, Any]:
+        every = {name: EVERY.get(name, 1) for name in self.sets}
+        worst = worst_launches(self.launches)[["set", "scenario", "launch", "error"]]
+        return {
+            **{"gpu": self.gpu.name, "version": __version__, "folder": str(self.recordings.folder)},
+            **self.scores,
+            **({MODEL_PAIRS: self.networks} if self.networks else {}),
+            **({"ablation": {"every": every, "without": self.without}} if self.without else {}),
+            "worst": worst.to_dict("records"),
+            "limits": [record(check) for check in self.checks()],
+            "holds": self.holds,
+        }
+
+    def markdown(self) -> str:
+        return page("validation.md.j2", validation=self, transfer=TRANSFER, calibrated=CALIBRATED_ON)
+
+    def printed(self) -> list[Table]:
+        return [table for table in self.tables() if table.title != EVERY_PAIR]
+
+    def tables(self) -> list[Table]:
+        limits = "set = {name} | figure = {what} | error = {error:.2%} | limit = {limit:.2%} | = {verdict}"
+        checks = [record(c) | {"name": NAMES[c.set], "what": _limited(c)} for c in self.checks()]
+        scores = self.scores.items()
+        ends, makespans, split = [], [], []
+        for name, figures in scores:
+            reproducible = figures["reproducible_end_error"] or {}
+            ends.append({"set": name, "launches": "all", "n": figures["n"], **figures["end_error"]})
+            ends.append({"set": name, "launches": "reproducible", "n": figures["n_reproducible"], **reproducible})
+            makespans.append({"name": name, **figures, **figures["makespan_error"]})
+            for half, of in figures["halves"].items():
+                if of is not None:
+                    errors = of["reproducible_end_error"] or {}
+                    split.append(
+                        {"set": name, "scenarios": half, "reproducible": of["n_reproducible"]}
+                        | {"end median": errors.get("median"), "end p90": errors.get("p90")}
+                        | {"makespan median": of["makespan_error"]["median"]}
+                    )
+        sides = {"both": "slowdown", "foreground": "foreground", "background": "background"}
+        networks = [
+            {"side": side, "pairs": self.networks["n"], **self.networks[f"{key}_error"]}
+            for side, key in sides.items()
+            if f"{key}_error" in self.networks
+        ]
+        return [
+            table_of("Limits", checks, limits),
+            _percents("End times", ends, 3),
+            table_of(
+                "Makespans, order of ends",
+                makespans,
+                "set = {name} | n = {scenarios} | median = {median:.2%} | p90 = {p90:.2%} | p95 = {p95:.2%} "
+                "| rank correlation = {rank_correlation:.4f}",
+            ),
+            _percents("Slowdown of pairs of networks", networks, 2),
+            _percents("Even and odd scenarios", split, 3),
+            self._without_one(),
+            self._every_pair(),
+        ]
+
+    def _without_one(self) -> Table:
+        rows = []
+        for label, sets in self.without.items():
+            named = {f"{name} {figure}": error for name, of in sets.items() for figure, error in of.items()}
+            rows.append({"without": label, **{head.removesuffix("_median"): error for head, error in named.items()}})
+        sampled = "".join(f"of {name} every {n}th is run; " for name, n in EVERY.items() if name in self.sets)
+        return _percents("Without one mechanism", rows, 1, ABLATION_NOTE.format(sampled=sampled))
+
+    def _every_pair(self) -> Table:
+        each = self.networks.get("each", [])
+        faster = sum(pair[side]["measured"] < 1.0 for pair in each for side in ("foreground", "background"))
+        return table_of(
+            EVERY_PAIR,
+            each,
+            "foreground beside background = {fg} beside {bg} | mode = {mode} "
+            "| fg predicted = {foreground[predicted]:.2f} | fg measured = {foreground[measured]:.2f} "
+            "| fg error = {foreground[error]:+.1%} "
+            "| bg predicted = {background[predicted]:.2f} | bg measured = {background[measured]:.2f} "
+            "| bg error = {background[error]:+.1%}",
+            EVERY_PAIR_NOTE.format(count=2 * len(each), faster=faster),
         )
-        for name, half in itertools.product(sets, ("even", "odd"))
-        if (figures := sets[name]["halves"][half]) is not None
-    ]
-    return [
-        Table("Limits", ("set", "figure", "error", "limit", ""), checks),
-        Table("End times", ("set", "launches", "n", *three), ends),
-        Table("Makespans, order of ends", ("set", "n", *three, "rank correlation"), makespans),
-        Table("Slowdown of pairs of networks", ("side", "pairs", *three), networks),
-        Table(
-            "Even and odd scenarios",
-            ("set", "scenarios", "reproducible", "end median", "end p90", "makespan median"),
-            split,
-        ),
-        _without_one(data.get("ablation", {"every": {}, "without": {}}), list(sets)),
-        _every_pair(pairs.get("each", [])),
-    ]
 
 
-def _without_one(ablation: dict[str, Any], sets: list[str]) -> Table:
-    rows = [
-        (label, *(cell for name in sets for cell in _percents(found[name], ("median", "p90", "makespan_median"))))
-        for label, found in ablation["without"].items()
-    ]
-    heads = ("without", *(f"{name} {what}" for name in sets for what in ("median", "p90", "makespan")))
-    sampled = "".join(f"of {name} every {n}th is run; " for name, n in ablation["every"].items() if n > 1)
-    return Table("Without one mechanism", heads, rows, ABLATION_NOTE.format(sampled=sampled))
+def _percents(title: str, rows: list[dict[str, Any]], names: int, note: str = "") -> Table:
+    """Errors behind the first ``names`` fields of each row."""
+    values = frame(rows)
+    values = values.set_index([*values.columns[:names]]).astype(float) if rows else values
+    return table_of_numbers(title, [], values, ".2%", note)
 
 
-def _every_pair(each: list[dict[str, Any]]) -> Table:
-    sides = [[pair["foreground"], pair["background"]] for pair in each]
-    rows = [
-        (
-            *(f"{pair['fg']} beside {pair['bg']}", pair["mode"]),
-            *(c for s in both for c in (f"{s['predicted']:.2f}", f"{s['measured']:.2f}", f"{s['error']:+.1%}")),
-        )
-        for pair, both in zip(each, sides, strict=True)
-    ]
-    faster = sum(side["measured"] < 1.0 for both in sides for side in both)
-    heads = (f"{side} {what}" for side in ("fg", "bg") for what in ("predicted", "measured", "error"))
-    note = EVERY_PAIR_NOTE.format(count=2 * len(each), faster=faster)
-    return Table(EVERY_PAIR, ("foreground beside background", "mode", *heads), rows, note)
-
-
-def _limited(check: dict[str, Any]) -> str:
-    if check["set"] == MODEL_PAIRS:
-        return f"slowdown, {check['figure']}"
-    return "makespan, median" if check["figure"] == "makespan median" else f"end, {check['figure']}"
-
-
-def _percents(errors: dict[str, float | None] | None, which: tuple[str, ...]) -> list[str]:
-    values = [(errors or {}).get(name) for name in which]
-    return [NONE if value is None else percent(value) for value in values]
-
-
-def percent(value: float) -> str:
-    """``0.0123`` as ``1.23 %``."""
-    return f"{100 * value:.2f} %"
+def _limited(check: Limited) -> str:
+    if check.set == MODEL_PAIRS:
+        return f"slowdown, {check.figure}"
+    return "makespan, median" if check.figure == "makespan median" else f"end, {check.figure}"

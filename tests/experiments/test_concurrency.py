@@ -6,10 +6,13 @@ import dataclasses
 import math
 from typing import Any
 
+import msgspec
 import pytest
 
+from gpusched_env.experiments.lib.graph_pairs import GraphPair, Graphs, graph_cells, recorded_pairs
 from gpusched_env.experiments.lib.larger_batch import at_batch
 from gpusched_env.experiments.lib.recorded import measurements
+from gpusched_env.experiments.lib.verdicts import Compared, Finding
 from gpusched_env.experiments.papers.concurrency import Paper, long_share
 from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, CLOSE, PAPERS
 from gpusched_env.experiments.papers.concurrency.recorded import Side, cause_of, on_hardware
@@ -21,11 +24,8 @@ from gpusched_env.experiments.papers.concurrency.runs import (
     PAIRS,
     Cell,
     Figures,
-    Graphs,
     all_cells,
-    recorded_graphs,
 )
-from gpusched_env.experiments.papers.verdicts import Compared, Finding
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
@@ -182,21 +182,22 @@ def test_a_side_holds_within_15_per_cent() -> None:
 
 
 def test_sides_are_slowdowns_beside_the_recorded_ones() -> None:
-    row = next(row for row in measurements("model_pairs.jsonl") if row["what"] == "pair")
-    times = {Graphs((row["fg"], row["bg"]), row["mode"]): [300.0, 800.0]}
-    times |= {Graphs((row["fg"],)): [200.0], Graphs((row["bg"],)): [400.0]}
-    first, second = Paper(times).sides
+    pair = recorded_pairs()[0]
+    together, foreground, background = pair.cells()
+    first, second = Paper({together: [300.0, 800.0], foreground: [200.0], background: [400.0]}).sides
+    assert (together.networks, foreground, background) == ((pair.fg, pair.bg), Graphs((pair.fg,)), Graphs((pair.bg,)))
     assert (first.side, first.simulated, second.side, second.simulated) == ("foreground", 1.5, "background", 2.0)
-    assert first.recorded == row["fg_p50_us"] / row["fg_solo_us"]
-    assert second.pair == f"{row['fg']} beside {row['bg']}"
+    assert first.recorded == pair.fg_p50_us / pair.fg_solo_us
+    assert second.pair == f"{pair.fg} beside {pair.bg}"
 
 
 def test_causes_are_told_apart_by_what_was_recorded() -> None:
-    row = {"fg_p50_us": 500.0, "fg_p99_us": 1100.0, "fg_solo_us": 200.0, "bg_p50_us": 99.0, "bg_solo_us": 100.0}
-    assert cause_of(row, "fg", 2.6, 2.5) == ""
-    assert "p99 2.2 times the median" in cause_of(row, "fg", 3.5, 2.5)
-    assert "though it slows the other side 2.5 times" in cause_of(row, "bg", 1.3, 0.99)
-    assert cause_of({**row, "fg_p99_us": 600.0}, "fg", 3.5, 2.5) == "unexplained: an error of the simulator"
+    times = {"fg_p50_us": 500.0, "fg_p99_us": 1100.0, "fg_solo_us": 200.0, "bg_p50_us": 99.0, "bg_solo_us": 100.0}
+    pair = GraphPair(mode="streams", fg="a", bg="b", **times)
+    assert cause_of(pair, 0, 2.6) == ""
+    assert "p99 2.2 times the median" in cause_of(pair, 0, 3.5)
+    assert "though it slows the other side 2.5 times" in cause_of(pair, 1, 1.3)
+    assert cause_of(msgspec.structs.replace(pair, fg_p99_us=600.0), 0, 3.5) == "unexplained: an error of the simulator"
 
 
 def test_a_short_run_gives_every_figure() -> None:
@@ -261,7 +262,7 @@ def test_what_comes_out_in_the_papers_own_setting() -> None:
 
 @pytest.mark.slow
 def test_recorded_pairs_within_15_per_cent_and_those_that_are_not() -> None:
-    found = Paper.simulate(workers=2, cells=recorded_graphs()).sides
+    found = Paper.simulate(workers=2, cells=graph_cells(recorded_pairs())).sides
     assert len(found) == 72
     assert sum(s.holds for s in found) >= 65
     assert all(s.cause for s in found if not s.holds)

@@ -10,8 +10,8 @@ import pytest
 
 from gpusched_env.display.frame import frame
 from gpusched_env.experiments.lib.recorded import RECORDED_ON
-from gpusched_env.experiments.papers.fikit import Paper, runs
-from gpusched_env.experiments.papers.fikit.effects import FEATURES, distribution, drivers, outsiders
+from gpusched_env.experiments.lib.time_sliced import TimeSliced
+from gpusched_env.experiments.papers.fikit import FEATURES, Paper, distribution, drivers, outsiders, runs
 from gpusched_env.experiments.papers.fikit.runs import (
     BY_ITSELF,
     CASES,
@@ -29,7 +29,6 @@ from gpusched_env.experiments.papers.fikit.runs import (
     UNDER_MPS,
     Cell,
     Outcome,
-    Turns,
     all_cells,
 )
 
@@ -208,18 +207,21 @@ def test_thresholds_are_averaged_over_the_pairs(tried: Paper) -> None:
 
 
 def test_a_recorded_pair_takes_turns_as_simulated() -> None:
-    recorded = [cell for cell in Paper.cells() if isinstance(cell, Turns)]
+    recorded = [cell for cell in Paper.cells() if isinstance(cell, TimeSliced)]
     assert len(recorded) == 17
-    found = Turns(("vgg16_fp32_infer_b1", "resnet50_fp32_infer_b1")).run("compiled")
-    assert found.networks == ("VGG-16", "ResNet-50")
-    assert found.recorded == pytest.approx((1807.11 / 1504.74, 6386.10 / 6025.49), rel=1e-4)
-    assert max(abs(error) for error in found.errors) < 0.1
+    pair = ("vgg16_fp32_infer_b1", "resnet50_fp32_infer_b1")
+    (cell,) = (cell for cell in recorded if cell.networks == pair)
+    (found,) = Paper({cell: cell.run("compiled")}).turns()
+    assert found["networks"] == ["VGG-16", "ResNet-50"]
+    assert found["recorded"] == pytest.approx((1807.11 / 1504.74, 6386.10 / 6025.49), rel=1e-4)
+    assert max(abs(error) for error in found["errors"]) < 0.1
 
 
 @pytest.mark.slow
 def test_default_sharing_is_as_recorded_on_an_h100() -> None:
-    recorded = [cell for cell in Paper.cells() if isinstance(cell, Turns)]
-    errors = [abs(error) for cell in recorded for error in cell.run("compiled").errors]
+    recorded = [cell for cell in Paper.cells() if isinstance(cell, TimeSliced)]
+    found = Paper({cell: cell.run("compiled") for cell in recorded}).turns()
+    errors = [abs(error) for pair in found for error in pair["errors"]]
     assert np.median(errors) < 0.08
     assert max(errors) < 0.35
 

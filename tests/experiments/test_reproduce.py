@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from gpusched_env.display.table import Table
+from gpusched_env.display.frame import frame
+from gpusched_env.display.table import NONE, Table
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.commands import reproduce
+from gpusched_env.experiments.lib.judged import Cell
+from gpusched_env.experiments.lib.verdicts import Check, Target, table_of, table_of_numbers, targets_table
 from gpusched_env.experiments.papers import find_paper, paper_names, recordings
 from gpusched_env.experiments.papers.recordings import Figure, TimeSliced
-from gpusched_env.experiments.papers.reproduction import Cell, Reproduction
-from gpusched_env.experiments.papers.verdicts import Check, Target, table_of, targets_table
+from gpusched_env.experiments.papers.reproduction import Reproduction
 
 GOOD = Figure(group="alone", what="net", unit="us", simulated=102.0, recorded=100.0, tolerance=0.03)
 BAD = Figure(group="alone", what="other", unit="us", simulated=80.0, recorded=100.0, tolerance=0.15)
@@ -72,7 +74,7 @@ class Made(Reproduction):
 
     def tables(self) -> list[Table]:
         return [
-            table_of("Numbers", self.checks(), "twice | verdict", "{simulated:g} | {verdict}", "Each is doubled."),
+            table_of("Numbers", self.checks(), "twice = {simulated:g} | verdict = {verdict}", "Each is doubled."),
             targets_table("Ranges", [Target("x", 0.0, 1.0, 2.0), Target("y", 1.0, 3.0, 2.0, note="there")]),
             Table("Nothing", ("a", "b"), []),
         ]
@@ -82,6 +84,17 @@ class Made(Reproduction):
 
     def data(self) -> dict[str, Any]:
         return {"runs": self.to_frame().to_dict("records")}
+
+
+def test_a_frame_of_numbers_is_a_table_with_dashes_where_there_is_none() -> None:
+    columns = {"name": ["x", "y"], "size": [1, 2], "a": [0.5, float("nan")], "b": [1.0, 2.0]}
+    values = frame(columns).set_index(["name", "size"])
+    assert table_of_numbers("T", ["name", "size"], values, ".0%").rows == [
+        ("x", "1", "50%", "100%"),
+        ("y", "2", NONE, "200%"),
+    ]
+    assert table_of_numbers("T", ["name", "size"], values).heads == ["name", "size", "a", "b"]
+    assert table_of_numbers("T", ["name", "size", "A", "B"], values).heads == ["name", "size", "A", "B"]
 
 
 def test_a_page_has_introduction_summary_tables_with_their_notes_and_runs() -> None:

@@ -16,27 +16,19 @@ from typer.testing import CliRunner, Result
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
+from gpusched_env.experiments.lib.graph_pairs import GraphPair, Graphs
 from gpusched_env.experiments.validate import results
-from gpusched_env.experiments.validate.page import markdown
 from gpusched_env.experiments.validate.recordings import (
-    ModelPair,
     RecordedScenario,
+    Recordings,
     read_kernels,
     read_recordings,
     read_scenarios,
 )
 from gpusched_env.experiments.validate.replay import Replay
-from gpusched_env.experiments.validate.results import LIMITS, limits, results_dict, summary_line
+from gpusched_env.experiments.validate.results import LIMITS, Validation
 from gpusched_env.experiments.validate.run import ValidationRun
-from gpusched_env.experiments.validate.scoring import (
-    PairPrediction,
-    Prediction,
-    concurrency,
-    halves,
-    score,
-    score_pairs,
-    worst_launches,
-)
+from gpusched_env.experiments.validate.scoring import concurrency, halves, launches, score, worst_launches
 from gpusched_env.hardware.specs import load_gpu
 
 SOLO_US = {"k0": 100.0, "k1": 50.0}
@@ -99,28 +91,42 @@ def decode(row: dict[str, Any]) -> RecordedScenario:
     return msgspec.convert(row, RecordedScenario)
 
 
+Predicted = tuple[RecordedScenario, Any]
+
+
 def predicted(
     measured: list[float], ends: list[float], ranges: list[tuple[float, float]] | None = None, id_: str = "x0"
-) -> Prediction:
+) -> Predicted:
     row = scenario(id_, [(i, 0.0, "k0") for i in range(len(ends))], [(0.0, end) for end in measured])
     if ranges is not None:
         row["end_min_max_us"] = ranges
-    return Prediction(decode(row), np.zeros(len(ends)), np.array(ends))
+    return decode(row), np.stack([np.zeros(len(ends)), ends], axis=1)
+
+
+def scored(*predictions: Predicted) -> dict[str, Any]:
+    found = score(launches({"pairs": predictions}))
+    assert found is not None
+    return found
+
+
+def validation_of(gpu: str, *pairs: tuple[GraphPair, tuple[float, float]], **sets: list[Predicted]) -> Validation:
+    recordings = Recordings(Path("recordings"), {}, {}, [pair for pair, _ in pairs] or None, [])
+    return Validation(load_gpu(gpu), recordings, launches(sets), pairs)
 
 
 def test_kernels_that_never_meet_take_their_time_alone(folder: Path) -> None:
     recordings = read_recordings(folder)
-    prediction = Replay(recordings.kernels, load_gpu("h100-sxm")).predict(recordings.sets["pairs"][0])
-    assert prediction.start_us == pytest.approx([FLAG_US, 500.0 + FLAG_US])
-    assert prediction.end_us == pytest.approx([104.0, 554.0], rel=1e-3)
+    times = Replay(recordings.kernels, load_gpu("h100-sxm")).predict(recordings.sets["pairs"][0])
+    assert times[:, 0] == pytest.approx([FLAG_US, 500.0 + FLAG_US])
+    assert times[:, 1] == pytest.approx([104.0, 554.0], rel=1e-3)
 
 
 def test_a_stream_runs_its_launches_one_after_the_other(folder: Path) -> None:
     """The second starts 2.05 us, the recorded gap between blocks, after the first."""
     row = decode(scenario("s0", [(0, 0.0, "k0"), (0, None, "k1")], [(4.0, 104.0), (106.05, 156.05)]))
-    prediction = Replay(read_kernels(folder), load_gpu("h100-sxm")).predict(row)
-    assert prediction.start_us == pytest.approx([4.0, 106.05], rel=2e-3)
-    assert prediction.end_us == pytest.approx([104.0, 156.05], rel=2e-3)
+    times = Replay(read_kernels(folder), load_gpu("h100-sxm")).predict(row)
+    assert times[:, 0] == pytest.approx([4.0, 106.05], rel=2e-3)
+    assert times[:, 1] == pytest.approx([104.0, 156.05], rel=2e-3)
 
 
 def test_a_prediction_does_not_look_at_measured_times(folder: Path) -> None:
@@ -131,13 +137,12 @@ def test_a_prediction_does_not_look_at_measured_times(folder: Path) -> None:
     }
     replay = Replay(read_kernels(folder), load_gpu("h100-sxm"))
     honest, fooled = (replay.predict(decode(row)) for row in (together, lies))
-    assert np.array_equal(honest.start_us, fooled.start_us)
-    assert np.array_equal(honest.end_us, fooled.end_us)
-    assert honest.end_us[0] > 104.0, "the two must compete, or nothing was compared"
+    assert np.array_equal(honest, fooled)
+    assert honest[0, 1] > 104.0, "the two must compete, or nothing was compared"
 
 
 def test_errors_are_relative_and_their_median_is_taken_over_launches() -> None:
-    figures = score([predicted([100.0, 200.0], [110.0, 190.0]), predicted([50.0], [50.0])])
+    figures = scored(predicted([100.0, 200.0], [110.0, 190.0]), predicted([50.0], [50.0]))
     assert figures["n"] == 3
     assert figures["end_error"]["median"] == pytest.approx(0.05)
     assert figures["end_error"]["p90"] == pytest.approx(0.05 + 0.8 * 0.05)
@@ -146,31 +151,31 @@ def test_errors_are_relative_and_their_median_is_taken_over_launches() -> None:
 
 def test_only_launches_whose_repetitions_agree_count_as_reproducible() -> None:
     ranges = [(98.0, 103.0), (195.0, 205.1)]
-    figures = score([predicted([100.0, 200.0], [101.0, 300.0], ranges)])
+    figures = scored(predicted([100.0, 200.0], [101.0, 300.0], ranges))
     assert figures["n_reproducible"] == 1
     assert figures["reproducible_end_error"]["median"] == pytest.approx(0.01)
     assert figures["end_error"]["median"] == pytest.approx((0.01 + 0.5) / 2)
 
 
 def test_nothing_reproducible_is_no_error_of_zero() -> None:
-    assert score([predicted([100.0], [100.0], [(50.0, 150.0)])])["reproducible_end_error"] is None
+    assert scored(predicted([100.0], [100.0], [(50.0, 150.0)]))["reproducible_end_error"] is None
 
 
 def test_rank_correlation_compares_the_order_of_ends() -> None:
-    assert score([predicted([1.0, 2.0, 3.0], [10.0, 20.0, 30.0])])["rank_correlation"] == pytest.approx(1.0)
-    assert score([predicted([1.0, 2.0, 3.0], [3.0, 2.0, 1.0])])["rank_correlation"] == pytest.approx(-1.0)
+    assert scored(predicted([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]))["rank_correlation"] == pytest.approx(1.0)
+    assert scored(predicted([1.0, 2.0, 3.0], [3.0, 2.0, 1.0]))["rank_correlation"] == pytest.approx(-1.0)
     # Spearman by hand: ranks differ by 0, 1 and 1, so 1 - 6 * 2 / (3 * 8).
     swapped = predicted([1.0, 2.0, 3.0], [1.0, 3.0, 2.0])
-    assert score([swapped, predicted([1.0], [5.0])])["rank_correlation"] == pytest.approx((0.5 + 1.0) / 2)
+    assert scored(swapped, predicted([1.0], [5.0]))["rank_correlation"] == pytest.approx((0.5 + 1.0) / 2)
 
 
 def test_halves_are_scenarios_of_even_and_odd_number() -> None:
     rows = [predicted([100.0], [100.0 + n], id_=f"mix00{n}") for n in (1, 2, 3)]
-    found = halves(rows)
+    found = halves(launches({"mixes": rows}))
     assert found["even"]["end_error"]["median"] == pytest.approx(0.02)
     assert found["odd"]["end_error"]["median"] == pytest.approx(0.02)
     assert (found["even"]["n"], found["odd"]["n"]) == (1, 2)
-    assert halves(rows[:1])["even"] is None
+    assert halves(launches({"mixes": rows[:1]}))["even"] is None
 
 
 def test_concurrency_counts_launches_at_the_midpoint() -> None:
@@ -179,10 +184,10 @@ def test_concurrency_counts_launches_at_the_midpoint() -> None:
 
 
 def test_slowdowns_of_networks_are_compared_side_by_side() -> None:
-    pair = ModelPair(
+    pair = GraphPair(
         mode="streams", fg="a", bg="b", fg_p50_us=20.0, bg_p50_us=30.0, fg_solo_us=10.0, bg_solo_us=20.0
     )  # fmt: skip
-    figures = score_pairs([PairPrediction(pair, foreground=2.2, background=1.5)])
+    figures = validation_of("h100-sxm", (pair, (2.2, 1.5))).networks
     assert figures["foreground_error"]["median"] == pytest.approx(0.1)
     assert figures["background_error"]["median"] == pytest.approx(0.0)
     assert figures["slowdown_error"]["median"] == pytest.approx(0.05)
@@ -191,15 +196,16 @@ def test_slowdowns_of_networks_are_compared_side_by_side() -> None:
 def test_the_worst_launches_are_reproducible_and_one_a_scenario() -> None:
     noisy = predicted([100.0, 100.0], [130.0, 900.0], [(100.0, 100.0), (10.0, 900.0)], "noisy")
     sets = {"pairs": [predicted([100.0], [101.0])], "mixes": [noisy, predicted([100.0], [150.0], id_="worse")]}
-    assert [(w.prediction.scenario.id, w.launch) for w in worst_launches(sets, 2)] == [("worse", 0), ("noisy", 0)]
+    worst = worst_launches(launches(sets), 2)
+    assert worst[["scenario", "launch"]].to_numpy().tolist() == [["worse", 0], ["noisy", 0]]
 
 
 def test_the_command_writes_data_and_page(validate: Callable[..., Result], tmp_path: Path) -> None:
     result = validate("--docs", str(tmp_path / "v.md"), "--ablation")
     assert result.exit_code == 0, result.output
     data = json.loads((tmp_path / "v.json").read_text())
-    assert result.output.strip().splitlines()[-1] == summary_line(data)
-    assert summary_line(data).startswith("OK: validation on h100-sxm: 3 of 3 errors within limits; worst pairs, ")
+    last = result.output.strip().splitlines()[-1]
+    assert last.startswith("OK: validation on h100-sxm: 3 of 3 errors within limits; worst pairs, ")
     pairs = data["pairs"]
     assert (data["gpu"], pairs["n"], pairs["halves"]["odd"]) == ("h100-sxm", 2, None)
     assert pairs["rank_correlation"] == pytest.approx(1.0)
@@ -227,16 +233,22 @@ def test_an_error_beyond_its_limit_fails(validate: Callable[..., Result], folder
 
 
 def test_other_gpus_may_be_off_by_a_factor_more() -> None:
-    data = {"gpu": "h100-sxm", "pairs": score([predicted([100.0], [101.3])])}
-    assert [check["holds"] for check in limits(data)] == [False, True, False]
-    assert all(check["holds"] for check in limits(data | {"gpu": "h200-sxm"}))
-    assert limits(data)[0]["limit"] == LIMITS["pairs"]["median"] == 0.012
+    checks = validation_of("h100-sxm", pairs=[predicted([100.0], [101.3])]).checks()
+    assert [check.holds for check in checks] == [False, True, False]
+    assert validation_of("h200-sxm", pairs=[predicted([100.0], [101.3])]).holds
+    assert checks[0].limit == LIMITS["pairs"]["median"] == 0.012
+
+
+def test_nothing_to_compare_fails() -> None:
+    empty = validation_of("h100-sxm")
+    assert empty.summary_line() == "FAILED: validation on h100-sxm: nothing to compare"
+    assert empty.as_dict()["worst"] == []
 
 
 def test_networks_without_a_shipped_workload_are_left_out_and_counted(
     validate: Callable[..., Result], folder: Path, tmp_path: Path
 ) -> None:
-    row = {"what": "pair", "mode": "streams", "fg": "alexnet_infer_b1", "bg": "no_such_network"}
+    row: dict[str, Any] = {"what": "pair", "mode": "streams", "fg": "alexnet_infer_b1", "bg": "no_such_network"}
     row |= {f"{side}_{what}_us": 100.0 for side in ("fg", "bg") for what in ("p50", "solo")}
     write(folder, "model_pairs", [row, row | {"bg": "alexnet_infer_b1", "mode": "mystery"}])
     result = validate()
@@ -247,25 +259,22 @@ def test_networks_without_a_shipped_workload_are_left_out_and_counted(
 
 
 def test_a_network_alone_is_simulated_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpusched_env.experiments.validate import run
+    played: list[tuple[str, ...]] = []
 
-    played: list[list[str]] = []
+    def turnarounds(cell: Graphs, device: str) -> list[float]:
+        played.append(cell.networks)
+        return [10.0] if len(cell.networks) == 1 else [20.0, 30.0]
 
-    def turnarounds(networks: list[str], mode: str, gpu: str) -> list[float]:
-        played.append(networks)
-        return [10.0] if len(networks) == 1 else [20.0, 30.0]
-
-    monkeypatch.setattr(run, "graph_turnarounds_us", turnarounds)
-    row = {"what": "pair", "mode": "streams", "fg": "alexnet_infer_b1", "bg": "alexnet_infer_b1"}
+    monkeypatch.setattr(Graphs, "run", turnarounds)
+    row: dict[str, Any] = {"what": "pair", "mode": "streams", "fg": "alexnet_infer_b1", "bg": "alexnet_infer_b1"}
     row |= {"fg_p50_us": 40.0, "fg_solo_us": 20.0, "bg_p50_us": 20.0, "bg_solo_us": 10.0}
     write(folder, "model_pairs", [row, row | {"mode": "priority"}])
     validation = ValidationRun(read_recordings(folder), "h100-sxm").run()
-    assert played.count(["alexnet_infer_b1"]) == 1
-    errors = [[side["error"] for side in p.sides().values()] for p in validation.model_pairs]
-    assert errors == [[0.0, 0.5]] * 2
-    data = results_dict(validation)
-    assert data["model_pairs"]["slowdown_error"]["median"] == 0.25
-    page = markdown(data)
+    assert played.count(("alexnet_infer_b1",)) == 1
+    data = validation.as_dict()["model_pairs"]
+    assert [(pair["foreground"]["error"], pair["background"]["error"]) for pair in data["each"]] == [(0.0, 0.5)] * 2
+    assert data["slowdown_error"]["median"] == 0.25
+    page = validation.markdown()
     assert (
         "| alexnet_infer_b1 beside alexnet_infer_b1 | priority | 2.00 | 2.00 | +0.0% | 3.00 | 2.00 | +50.0% |" in page
     )
@@ -282,9 +291,8 @@ def test_workers_find_the_same(folder: Path) -> None:
     progress: list[float] = []
     alone, together = run.run(1), run.run(2, lambda done, share: progress.append(share))
     assert progress == [0.2, 0.4, 0.6, 0.8, 1.0]
-    for one, other in zip(alone.sets["mixes"], together.sets["mixes"], strict=True):
-        assert one.scenario.id == other.scenario.id
-        assert np.array_equal(one.end_us, other.end_us)
+    assert alone.launches["set"].value_counts().to_dict() == {"mixes": 8, "pairs": 2}
+    assert alone.launches.equals(together.launches)
 
 
 @pytest.mark.parametrize(

@@ -14,27 +14,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.papers import reproduction
-from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, PAPERS, SETTING, percent
-from gpusched_env.experiments.papers.concurrency.recorded import (
-    LIMIT,
-    Side,
-    hardware_table,
-    sides,
-    sides_by_mode,
-    sides_table,
-)
-from gpusched_env.experiments.papers.concurrency.runs import (
-    ALONE,
-    HORIZON_US,
-    MECHANISMS,
-    Cell,
-    Graphs,
-    all_cells,
-    recorded_graphs,
-)
-from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.experiments.papers.verdicts import (
+from gpusched_env.experiments.lib import judged
+from gpusched_env.experiments.lib.graph_pairs import Graphs, graph_cells, recorded_pairs
+from gpusched_env.experiments.lib.verdicts import (
     Compared,
     Finding,
     Judged,
@@ -43,6 +25,11 @@ from gpusched_env.experiments.papers.verdicts import (
     record,
     table_of,
 )
+from gpusched_env.experiments.papers.concurrency import recorded
+from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, PAPERS, SETTING, percent
+from gpusched_env.experiments.papers.concurrency.recorded import LIMIT, Side
+from gpusched_env.experiments.papers.concurrency.runs import ALONE, HORIZON_US, MECHANISMS, Cell, all_cells
+from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.hardware.timing import save_us
 from gpusched_env.workload.workload import OpKind
@@ -81,8 +68,8 @@ over their mean. *Training*: speed, 1 alone. *Progress*: the sum of both tasks'.
 mechanism under which a task never completes anything has no figure (nan)."""
 
     @staticmethod
-    def cells() -> Sequence[reproduction.Cell]:
-        return [*all_cells(), *recorded_graphs()]
+    def cells() -> Sequence[judged.Cell]:
+        return [*all_cells(), *graph_cells(recorded_pairs())]
 
     def checks(self) -> list[Judged]:
         return [*self.findings, *self.sides]
@@ -143,7 +130,7 @@ mechanism under which a task never completes anything has no figure (nan)."""
     @functools.cached_property
     def sides(self) -> list[Side]:
         """Both sides of every recorded pair of networks that was run."""
-        return sides(self.of(Graphs))
+        return recorded.sides(self.of(Graphs))
 
     def data(self) -> dict[str, Any]:
         held = [finding.holds for finding in self.findings if finding.holds is not None]
@@ -163,15 +150,16 @@ mechanism under which a task never completes anything has no figure (nan)."""
         }
 
     def tables(self) -> list[Table]:
-        return [*self._judged(), hardware_table(), sides_by_mode(self.sides), sides_table(self.sides)]
+        sides = (recorded.sides_by_mode(self.sides), recorded.sides_table(self.sides))
+        return [*self._judged(), recorded.hardware_table(), *sides]
 
     def details(self) -> list[Table]:
         return [self._mechanisms(*of) for of in self.by_setting.items()]
 
     def printed(self) -> list[Table]:
         mechanisms = [self._mechanisms(*of) for of in self.by_setting.items() if PAPERS[-1] in of[0]]
-        beyond = sides_table([side for side in self.sides if not side.holds], "Sides beyond the limit")
-        return [*mechanisms, *self._judged(), sides_by_mode(self.sides), beyond]
+        beyond = recorded.sides_table([side for side in self.sides if not side.holds], "Sides beyond the limit")
+        return [*mechanisms, *self._judged(), recorded.sides_by_mode(self.sides), beyond]
 
     def _judged(self) -> list[Table]:
         return [findings_table("Observations", self.findings), compared_table("Published figures", self.published)]
@@ -182,10 +170,13 @@ mechanism under which a task never completes anything has no figure (nan)."""
             mean_ms=found.turnaround_us / 1e3, p99_ms=found.turnaround_p99_us / 1e3, added=found.slowdown.map(percent)
         )
         alone_ms = self.runs[Cell(*where, ALONE[0])].turnaround_us / 1e3
-        heads = "mechanism | mean ms | added | p99 ms | dev/mean | training | progress | SMs | saves"
-        cells = "{mechanism} | {mean_ms:.2f} | {added} | {p99_ms:.2f} | {variation:.2f} | {training_speed:.2f}"
-        cells += " | {progress:.2f} | {utilisation:.0%} | {preemptions:.1f}"
-        return table_of(f"{pair}, {arrivals}, {gpu}: alone {alone_ms:.2f} ms", shown, heads, cells)
+        return table_of(
+            f"{pair}, {arrivals}, {gpu}: alone {alone_ms:.2f} ms",
+            shown,
+            "mechanism = {mechanism} | mean ms = {mean_ms:.2f} | added = {added} | p99 ms = {p99_ms:.2f} "
+            "| dev/mean = {variation:.2f} | training = {training_speed:.2f} | progress = {progress:.2f} "
+            "| SMs = {utilisation:.0%} | saves = {preemptions:.1f}",
+        )
 
 
 def long_share() -> float:

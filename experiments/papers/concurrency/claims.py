@@ -7,10 +7,11 @@ and counted in all others.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gpusched_env.experiments.papers.verdicts import Claim
+from gpusched_env.experiments.lib.verdicts import Claim
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -25,6 +26,7 @@ OFFERED = (PRIORITY, SLICING, MPS)
 """What NVIDIA offers."""
 EQUAL, SLOWER = 0.005, 0.05
 """Utilisations that differ by less are equal; training that is slower by more is slower."""
+NAMES = {"slowdown": "turnaround", "variation": "deviation over mean", "training_speed": "training speed"}
 
 Verdict = tuple[bool, str]
 Judge = Callable[["DataFrame"], Verdict]
@@ -50,12 +52,6 @@ def least(at: DataFrame, figure: str) -> str:
 def most(at: DataFrame, figure: str) -> str:
     """Of NVIDIA's mechanisms."""
     return max(OFFERED, key=at[figure].__getitem__)
-
-
-def rises(at: DataFrame, figure: str, *mechanisms: str) -> bool:
-    """Whether a figure does, along the mechanisms."""
-    values = [at[figure][name] for name in mechanisms]
-    return values == sorted(values)
 
 
 def _waits(at: DataFrame) -> Verdict:
@@ -121,8 +117,24 @@ def _occupancy_misleads(at: DataFrame) -> Verdict:
     return True, f"{a} and {b}: {share}, training at {speed[a]:.2f} against {speed[b]:.2f}"
 
 
-def _by_sign(figure: str, prefix: str, holds: Callable[[DataFrame], bool], *mechanisms: str) -> Judge:
-    return lambda at: (holds(at), prefix + each(at, figure, mechanisms or OFFERED))
+def lowest(figure: str, mechanism: str) -> Judge:
+    """A mechanism has the lowest of the three."""
+    return lambda at: (least(at, figure) == mechanism, f"{NAMES[figure]}: {each(at, figure)}")
+
+
+def highest(figure: str, mechanism: str) -> Judge:
+    """A mechanism has the highest of the three."""
+    return lambda at: (most(at, figure) == mechanism, f"{NAMES[figure]}: {each(at, figure)}")
+
+
+def rising(figure: str, *mechanisms: str) -> Judge:
+    """It rises along the mechanisms."""
+
+    def judge(at: DataFrame) -> Verdict:
+        rises = all(at[figure][one] < at[figure][next_one] for one, next_one in itertools.pairwise(mechanisms))
+        return rises, f"{NAMES[figure]}: {each(at, figure, mechanisms)}"
+
+    return judge
 
 
 TEXT_UNKNOWN = "the text of this observation was not available to us"
@@ -133,41 +145,26 @@ ON_HARDWARE = (
 )
 BEARABLE = "All blocks on the SMs that a kernel lacks are saved; back-to-back requests leave no time between"
 COPIES = "the recorded requests copy no more than their answers, and copy engines are not sliced in the simulator"
-DEVIATION, SPEED = "deviation over mean: ", "training speed: "
-ORDER = (SLICING, MPS, PRIORITY)
 CLAIMS: tuple[Claim[DataFrame], ...] = (
     Claim("O1", "Priority streams: running blocks are not preempted, requests wait for them", _waits),
     Claim(
         "O1",
         "Priority streams: the delay compounds over a request's kernels, beyond that of a slice",
-        _by_sign("slowdown", "", lambda at: at.slowdown[PRIORITY] > at.slowdown[SLICING], PRIORITY, SLICING),
+        rising("slowdown", SLICING, PRIORITY),
         CLOSE,
     ),
     Claim(
         "O1",
         "Priority streams: turnaround is less predictable than in slices",
-        _by_sign("variation", DEVIATION, lambda at: at.variation[PRIORITY] > at.variation[SLICING], PRIORITY, SLICING),
+        rising("variation", SLICING, PRIORITY),
     ),
-    Claim(
-        "O2",
-        "Time slicing: the lowest turnaround of the three",
-        _by_sign("slowdown", "turnaround: ", lambda at: least(at, "slowdown") == SLICING),
-        CLOSE,
-    ),
-    Claim(
-        "O2",
-        "Time slicing: the most predictable turnaround of the three",
-        _by_sign("variation", DEVIATION, lambda at: least(at, "variation") == SLICING),
-    ),
+    Claim("O2", "Time slicing: the lowest turnaround of the three", lowest("slowdown", SLICING), CLOSE),
+    Claim("O2", "Time slicing: the most predictable turnaround of the three", lowest("variation", SLICING)),
     Claim("O2", "Time slicing: the poorest utilisation, tasks never overlap", _sliced_is_poor),
     Claim("O2", "Time slicing: unless memory transfers contend", None, COPIES),
     Claim("O3", "", None, TEXT_UNKNOWN),
     Claim("O4", "", None, TEXT_UNKNOWN),
-    Claim(
-        "O5",
-        "MPS: the best utilisation, by training time",
-        _by_sign("training_speed", SPEED, lambda at: most(at, "training_speed") == MPS),
-    ),
+    Claim("O5", "MPS: the best utilisation, by training time", highest("training_speed", MPS)),
     Claim("O5", "MPS: contention on the SMs lengthens both tasks' kernels", _mps_contends),
     Claim("O6", "", None, TEXT_UNKNOWN),
     Claim("O7", "No mechanism gives both low turnaround and high utilisation", _no_mechanism_has_both),
@@ -183,12 +180,12 @@ CLAIMS: tuple[Claim[DataFrame], ...] = (
     Claim(
         "results",
         "Turnaround: time slicing below MPS below priority streams",
-        _by_sign("slowdown", "", lambda at: rises(at, "slowdown", *ORDER), *ORDER),
+        rising("slowdown", SLICING, MPS, PRIORITY),
         ON_HARDWARE,
     ),
     Claim(
         "results",
         "Training time added: most by time slicing, least by MPS",
-        _by_sign("training_speed", SPEED, lambda at: rises(at, "training_speed", SLICING, PRIORITY, MPS)),
+        rising("training_speed", SLICING, PRIORITY, MPS),
     ),
 )

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpusched_env.display.frame import frame
-from gpusched_env.display.table import NONE, Table
+from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib.graph_pairs import GraphPair, Graphs, recorded_pairs
 from gpusched_env.experiments.lib.recorded import measurements
-from gpusched_env.experiments.papers.concurrency.runs import Graphs
-from gpusched_env.experiments.papers.verdicts import Check, table_of
+from gpusched_env.experiments.lib.verdicts import Check, record, table_of, table_of_numbers
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -32,7 +32,6 @@ class Side(Check):
     """One side of a recorded pair of networks: its slowdown, median time together over alone."""
 
     mode: str
-    """``streams``: equal priority; ``priority``: the foreground is more urgent."""
     pair: str
     side: str
     cause: str
@@ -41,55 +40,51 @@ class Side(Check):
 
 def sides(runs: Mapping[Graphs, list[float]]) -> list[Side]:
     """Both sides of every recorded pair of networks that was run; ``runs``: median times (us)."""
-    found = []
-    for row in measurements("model_pairs.jsonl"):
-        if row["what"] != "pair" or (pair := Graphs((row["fg"], row["bg"]), row["mode"])) not in runs:
-            continue
-        for i, (side, key) in enumerate((("foreground", "fg"), ("background", "bg"))):
-            simulated = runs[pair][i] / runs[Graphs((row[key],))][0]
-            recorded = row[f"{key}_p50_us"] / row[f"{key}_solo_us"]
-            found.append(
-                Side(
-                    mode=row["mode"],
-                    pair=" beside ".join(pair.networks),
-                    side=side,
-                    simulated=simulated,
-                    recorded=recorded,
-                    tolerance=LIMIT,
-                    cause=cause_of(row, key, simulated, recorded),
-                )
-            )
-    return found
+    return [
+        Side(
+            mode=pair.mode,
+            pair=f"{pair.fg} beside {pair.bg}",
+            side=("foreground", "background")[side],
+            simulated=simulated,
+            recorded=pair.recorded[side],
+            tolerance=LIMIT,
+            cause=cause_of(pair, side, simulated),
+        )
+        for pair in recorded_pairs()
+        if pair.cells()[0] in runs
+        for side, simulated in enumerate(pair.simulated(runs))
+    ]
 
 
-def cause_of(row: dict[str, Any], key: str, simulated: float, recorded: float) -> str:
-    """What is special about a recording of a side (``fg`` or ``bg``) that is predicted wrong; empty if it is not."""
+def cause_of(pair: GraphPair, side: int, simulated: float) -> str:
+    """What is special about a recording of a side (0: foreground) that is predicted wrong; empty if it is not."""
+    recorded, slowed = pair.recorded[side], pair.recorded[1 - side]
+    wide = (pair.fg_p99_us or pair.fg_p50_us) / pair.fg_p50_us
     if abs(simulated / recorded - 1.0) <= LIMIT:
         return ""
     if recorded < HARDLY_SLOWED:
-        other = "bg" if key == "fg" else "fg"
-        slowed = row[f"{other}_p50_us"] / row[f"{other}_solo_us"]
         return f"recorded as fast as alone, though it slows the other side {slowed:.1f} times; simulated, both pay"
-    if key == "fg" and row["fg_p99_us"] > WIDE * row["fg_p50_us"]:
-        wide = row["fg_p99_us"] / row["fg_p50_us"]
+    if side == 0 and wide > WIDE:
         return f"recorded p99 {wide:.1f} times the median: it may depend on where in the other's loop replays fall"
     return "unexplained: an error of the simulator"
 
 
 def sides_by_mode(sides: Sequence[Side]) -> Table:
     """How many sides are within the limit, by launch mode."""
-    rows = []
-    for mode, side in sorted({(s.mode, s.side) for s in sides}, reverse=True):
-        own = [s for s in sides if (s.mode, s.side) == (mode, side)]
-        held, worst = sum(s.holds for s in own), max(abs(s.error) for s in own)
-        rows.append((f"{mode}, {side}", f"{held} of {len(own)}", f"{worst:.1%}"))
-    return Table("Sides within the limit", ("mode", "within", "largest error"), rows)
+    found = frame([record(side) for side in sides]).assign(size=lambda of: of.error.abs())
+    found = found.sort_values(["mode", "side"], ascending=False).groupby(["mode", "side"], sort=False)
+    counted = found.agg(n=("holds", "size"), held=("holds", "sum"), worst=("size", "max"))
+    return table_of(
+        "Sides within the limit",
+        counted,
+        "mode = {mode}, {side} | within = {held} of {n} | largest error = {worst:.1%}",
+    )
 
 
 def sides_table(sides: Sequence[Side], title: str = "Recorded pairs of networks") -> Table:
-    heads = f"pair | mode | side | simulated | recorded | error | within {LIMIT:.0%} | remark"
-    cells = "{pair} | {mode} | {side} | {simulated:.2f} | {recorded:.2f} | {error:+.1%} | {verdict} | {cause}"
-    return table_of(title, sides, heads, cells)
+    columns = "pair = {pair} | mode = {mode} | side = {side} | simulated = {simulated:.2f} | recorded = {recorded:.2f}"
+    columns += f" | error = {{error:+.1%}} | within {LIMIT:.0%} = {{verdict}} | remark = {{cause}}"
+    return table_of(title, sides, columns)
 
 
 def on_hardware(rows: Sequence[dict[str, Any]]) -> DataFrame:
@@ -98,7 +93,8 @@ def on_hardware(rows: Sequence[dict[str, Any]]) -> DataFrame:
     ``rows`` of the recording; every mode is related to the tasks alone that precede it.
     """
     shape, tasks = ["inference", "form", "batch"], ["turnaround", "training"]
-    runs = frame([{**{key: row[key] for key in (*shape, "what")}, **_means(row)} for row in rows])
+    runs = frame(rows)
+    runs["turnaround"], runs["training"] = (runs[f"{task}_us"].str["mean_us"] for task in ("inference", "training"))
     runs["of"] = (runs.what == "alone").cumsum()
     alone = runs.groupby("of")[[*shape, *tasks]].transform("first")
     runs[shape], runs["alone_ms"] = alone[shape], alone.turnaround / 1e3
@@ -106,17 +102,10 @@ def on_hardware(rows: Sequence[dict[str, Any]]) -> DataFrame:
     return runs.pivot(index=["of", *shape, "alone_ms"], columns="what", values=tasks)
 
 
-def _means(row: dict[str, Any]) -> dict[str, float]:
-    return {"turnaround": float(row["inference_us"]["mean_us"]), "training": float(row["training_us"]["mean_us"])}
-
-
 def hardware_table() -> Table:
     """What was recorded of the mechanisms."""
-    found = on_hardware(measurements("sharing_modes.jsonl"))
+    found = on_hardware(measurements("sharing_modes.jsonl")).droplevel("of")
     wanted = [*(("turnaround", mode) for mode in MODES), *(("training", mode) for mode in MODES[:-1])]
-    rows = [
-        (inference, form, str(batch), f"{alone_ms:.2f}", *(NONE if v != v else f"{v:.2f}" for v in values))
-        for (_, inference, form, batch, alone_ms), values in zip(found.index, found[wanted].to_numpy(), strict=True)
-    ]
+    shown = found[wanted].reset_index("alone_ms")
     heads = ("inference", "launches", "batch", "alone ms", *MODES, *(f"training, {mode}" for mode in MODES[:-1]))
-    return Table("The mechanisms on a real H100", heads, rows, HARDWARE_NOTE)
+    return table_of_numbers("The mechanisms on a real H100", heads, shown, note=HARDWARE_NOTE)

@@ -11,14 +11,8 @@ import numpy as np
 
 from gpusched_env.experiments.lib.larger_batch import at_batch
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.experiments.lib.recorded import (
-    finished_kernels,
-    graph_turnarounds_us,
-    measurements,
-    situation,
-    tenant,
-    turnarounds_us,
-)
+from gpusched_env.experiments.lib.recorded import situation, tenant
+from gpusched_env.experiments.lib.requests import Requests, finished_kernels, requests_of, work_rate
 from gpusched_env.hardware.timing import save_us, state_bytes
 from gpusched_env.scenarios.problem import Problem, load_workload
 from gpusched_env.scheduling.session import Episode
@@ -59,25 +53,12 @@ PREEMPT = 1
 """Code of a preemption in the timeline's decisions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Of one run. NaN where the run does not define a figure (a tenant that it does not have)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures(Requests):
+    """Of one run: the inference's requests, and the training. NaN where there is no such tenant."""
 
     utilisation: float
     """Share of the SM-time with a resident block."""
-    requests: int = 0
-    """Completed requests, the first (cold) one left out."""
-    turnaround_us: float = math.nan
-    """Mean over them."""
-    turnaround_p99_us: float = math.nan
-    variation: float = math.nan
-    """Standard deviation of the turnarounds over their mean."""
-    waiting_us: float = math.nan
-    """Per request: time that its kernels were next in their stream before their first block started."""
-    lengthening_us: float = math.nan
-    """Per request: time that its kernels ran longer than alone."""
-    kernels: float = math.nan
-    """Per request."""
     preemptions: float = math.nan
     """Per request."""
     training_rate: float = math.nan
@@ -121,65 +102,31 @@ class Cell:
         return problem
 
 
-@dataclass(frozen=True, slots=True)
-class Graphs:
-    """A recorded network as a CUDA graph, alone or beside a less urgent one."""
-
-    networks: tuple[str, ...]
-    mode: str = "streams"
-
-    def run(self, device: str) -> list[float]:
-        return graph_turnarounds_us(self.networks, self.mode, device=device)
-
-
 def all_cells(gpus: tuple[str, ...] = tuple(GPUS), pairs: tuple[str, ...] = tuple(PAIRS)) -> list[Cell]:
     """Every run; training alone does not depend on the arrivals, and is among the sequential ones."""
     cells = itertools.starmap(Cell, itertools.product(gpus, pairs, ARRIVALS, (*MECHANISMS, *ALONE)))
     return [cell for cell in cells if cell.mechanism != ALONE[1] or cell.arrivals == "sequential"]
 
 
-def recorded_graphs() -> list[Graphs]:
-    """Every recorded pair of shipped networks, and each of them alone."""
-    pairs = [Graphs((r["fg"], r["bg"]), r["mode"]) for r in measurements("model_pairs.jsonl") if r["what"] == "pair"]
-    return [*pairs, *(Graphs((name,)) for name in sorted({name for pair in pairs for name in pair.networks}))]
-
-
 def _requests(episode: Episode, row: int) -> dict[str, Any]:
-    took = turnarounds_us(episode, skip=1)[row]
-    if not len(took):
-        return {}
-    kernels = finished_kernels(episode, row)
-    timing = episode.problem.gpu.timing
-    reached_us = kernels["launched_us"] + timing.launch_latency_us
-    after_us = kernels["ended_us"].shift(fill_value=-math.inf) + timing.stream_gap_us
-    waited_us = (kernels["started_us"] - np.maximum(reached_us, after_us)).clip(lower=0.0)
-    longer_us = kernels["ended_us"] - kernels["started_us"] - kernels["profiled_us"]
-    requests = kernels["job"].nunique()
+    found = requests_of(episode, row)
     preempted = np.count_nonzero(episode.timeline.decisions.column("command") == PREEMPT)
-    return {
-        "requests": len(took),
-        "turnaround_us": float(took.mean()),
-        "turnaround_p99_us": float(np.percentile(took, 99)),
-        "variation": float(took.std() / took.mean()),
-        "waiting_us": float(waited_us.sum() / requests),
-        "lengthening_us": float(longer_us.sum() / requests),
-        "kernels": len(kernels) / requests,
-        "preemptions": preempted / len(took),
-    }
+    return {**found, "preemptions": preempted / found["requests"]} if found else {}
 
 
 def _training(episode: Episode, row: int) -> dict[str, Any]:
-    kernels, gpu = finished_kernels(episode, row), episode.problem.gpu
-    whole = kernels[kernels["preemptions"] == 0]
-    spans_us = whole["ended_us"] - whole["started_us"]
-    ops = [op for op in episode.problem.programs[row].variants[0] if op.kind is OpKind.KERNEL]
+    kernels, problem = finished_kernels(episode, row), episode.problem
+    whole = kernels[kernels.preemptions == 0]
+    ops = [op for op in problem.programs[row].variants[0] if op.kind is OpKind.KERNEL]
     saves = []
-    for profile in (episode.problem.kernels[op.identity] for op in ops):
+    for profile in (problem.kernels[op.identity] for op in ops):
         shape = profile.footprint
-        blocks = min(profile.kernel.blocks, gpu.sms * shape.blocks_per_sm)
-        saves.append(save_us(state_bytes(shape.registers, shape.shared_bytes, blocks), gpu.dram_bytes_per_us))
+        blocks = min(profile.kernel.blocks, problem.gpu.sms * shape.blocks_per_sm)
+        saves.append(save_us(state_bytes(shape.registers, shape.shared_bytes, blocks), problem.gpu.dram_bytes_per_us))
     return {
-        "training_rate": float(kernels["profiled_us"].sum()) / episode.end_us if len(whole) else 0.0,
-        "training_stretch": float(spans_us.sum() / whole["profiled_us"].sum()) if len(whole) else math.nan,
+        "training_rate": work_rate(episode, row) if len(whole) else 0.0,
+        "training_stretch": float((whole.ended_us - whole.started_us).sum() / whole.profiled_us.sum())
+        if len(whole)
+        else math.nan,
         "full_save_us": float(np.average(saves, weights=[op.device_us for op in ops])),
     }

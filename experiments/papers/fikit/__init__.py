@@ -18,26 +18,21 @@ import numpy as np
 
 from gpusched_env.baselines.registry import default_options
 from gpusched_env.display.frame import frame, unstacked
-from gpusched_env.display.table import NONE, Table
+from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib import judged
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, recorded_turns
-from gpusched_env.experiments.papers import reproduction
-from gpusched_env.experiments.papers.fikit import effects, runs
-from gpusched_env.experiments.papers.fikit.effects import (
-    FEATURES,
-    MOST_ABOVE,
-    SPEEDUP,
-    distribution,
-    distributions,
-    drivers,
-)
-from gpusched_env.experiments.papers.fikit.runs import ALONE, DEFAULT, FIKIT, GPU, Cell, Sliced, Turns
+from gpusched_env.experiments.lib.time_sliced import TimeSliced
+from gpusched_env.experiments.lib.verdicts import Target, extremes, record, table_of, table_of_numbers, targets_table
+from gpusched_env.experiments.papers.fikit import runs
+from gpusched_env.experiments.papers.fikit.runs import ALONE, CASES, DEFAULT, FIKIT, GPU, NETWORKS, Cell
 from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.experiments.papers.verdicts import Target, record, table_of, targets_table
 from gpusched_env.hardware.specs import load_gpu
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
+SPEEDUP, MOST_ABOVE = (1.32, 16.41), 3.4
+"""Published range; more than half of the paper's cases are accelerated by more than the latter."""
 LOW_RATIO = (0.86, 1.0)
 """Of low-priority completion times under preemptive sharing. Which is divided by which is not said; read as the
 speed-ups are, default sharing over FIKIT."""
@@ -45,42 +40,22 @@ OVERHEAD = 0.05
 RANGE_SLACK = 0.1
 """How far our pairs, which are not the paper's, may exceed its ranges: 10 % of a speed-up, 0.1 of the ratio."""
 DEFAULT_COST_US = float(default_options("fikit")["interception_us"])
+ANSWER_WAITS = 3
+"""Synchronisations with which a network that never waits in between hands over its answer."""
+DENSE_GAP_SHARE = 0.1
+"""A service with smaller gaps alone keeps the GPU busy."""
+FEATURES = {
+    "waits": "waits a job",
+    "waits_per_ms": "waits per ms",
+    "gap_share": "gap share",
+    "kernels_per_ms": "launches per ms",
+    "alone_us": "time alone",
+}
+"""What a speed-up may depend on, of either service."""
+TURNS, TURNS_US = "torchvision_time_slicing.jsonl", 60_000.0
+"""What default sharing, the base of speed-ups, is held against: pairs that an H100 switched between, as processes. The
+first network runs as many requests as take this long alone."""
 MATRIX = "Speed-up of every pair"
-NETWORKS = (
-    "network | alone ms | kernels | waits | per ms | gaps | overhead | measuring",
-    "{high} | {alone_ms:.2f} | {kernels} | {waits} | {waits_per_ms:.2f} | {gap_share:.0%} | {overhead:.2%}"
-    " | {measuring:.2f}",
-    "*Waits*: synchronisations a job. *Gaps*: share of the time without a kernel. *Overhead*: of interception. "
-    "*Measuring*: completion time with one kernel at a time over that alone.",
-)
-"""Of a table: heads, cells, note; as those that follow."""
-SPEEDUPS = (
-    f"GPU | | pairs | least | quarter | median | 3 quarters | most | > {MOST_ABOVE} | in range | FIKIT / alone",
-    "{gpu} | {what} | {pairs} | {smallest:.2f} | {quartile:.2f} | {median:.2f} | {upper_quartile:.2f}"
-    " | {largest:.2f} | {above:.0%} | {inside:.0%} | {slowest:.3f}",
-)
-SLICED = (
-    f"slice ms | | pairs | least | median | most | > {MOST_ABOVE} | in range",
-    "{slice_ms:g} | {what} | {pairs} | {smallest:.2f} | {median:.2f} | {largest:.2f} | {above:.0%} | {inside:.0%}",
-)
-OUTSIDE = ("high | low | speed-up | why", "{high} | {low} | {speedup:.2f} | {reason}")
-LOSSES = (
-    "FIKIT knows | high: time | low: work in gaps",
-    "{case} | {high:.3f} | {low:.2f}",
-    "Relative to right profiles; services without a pause on the GPU of the recordings, under MPS. "
-    "*Never measured*: neither duration nor gap is known, as for a kernel seen first when sharing.",
-)
-THRESHOLDS = (
-    "threshold us | MPS: high / alone | low in gaps | processes: high / alone | low in gaps",
-    "{epsilon_us:g} | {high[0]:.3f} | {low[0]:.1%} | {high[1]:.3f} | {low[1]:.1%}",
-    "Services without a pause on the GPU of the recordings, under MPS and as processes. Between processes, "
-    "filling a gap costs a context switch there and back.",
-)
-TURNS = (
-    "pair | simulated | recorded | error | simulated | recorded | error",
-    "{networks[0]} and {networks[1]} | {simulated[0]:.2f} | {recorded[0]:.2f} | {errors[0]:+.0%}"
-    " | {simulated[1]:.2f} | {recorded[1]:.2f} | {errors[1]:+.0%}",
-)
 
 
 class Paper(Reproduction):
@@ -97,8 +72,15 @@ class Paper(Reproduction):
     )
 
     @staticmethod
-    def cells() -> Sequence[reproduction.Cell]:
-        return [*runs.all_cells(), *map(Turns, recorded_turns(runs.TURNS))]
+    def cells() -> Sequence[judged.Cell]:
+        turns = [TimeSliced(TURNS, pair, first_us=TURNS_US) for pair in recorded_turns(TURNS)]
+        return [*runs.all_cells(), *turns]
+
+    @functools.cached_property
+    def _by_itself(self) -> DataFrame:
+        """Completion times (us) of services by themselves: a row a GPU and name, a column a mode."""
+        own = self.to_frame(Cell)
+        return unstacked(own[own.low.isna()].set_index(["gpu", "high", "mode"]).high_us)
 
     @functools.cached_property
     def networks(self) -> DataFrame:
@@ -106,18 +88,18 @@ class Paper(Reproduction):
 
         ``alone_us``: job completion time. ``kernels``, ``waits``: launches and synchronisations of a job.
         ``gap_share``: share of the time in which no kernel runs. ``measuring``: completion time kernel by kernel over
-        that alone. And by the cost of FIKIT's interception in us: relative growth of the completion time.
+        that alone. ``overhead``: relative growth of the completion time by FIKIT's interception.
         """
-        own = self.to_frame(Cell)
-        own = unstacked(own[own.low.isna()].set_index(["gpu", "high", "mode"]).high_us)
-        made = frame([effects.facts(Cell(gpu, name, None, ALONE)) for gpu, name in own.index]).set_index(own.index)
-        made["alone_us"] = own[ALONE]
-        made["gap_share"] = 1.0 - made.busy_us / own[ALONE]
-        made["waits_per_ms"], made["kernels_per_ms"] = 1e3 * made.waits / own[ALONE], 1e3 * made.kernels / own[ALONE]
-        made["measuring"] = own[runs.MEASURED] / own[ALONE]
-        for mode, cost_us in {runs.FIKIT_ALONE: DEFAULT_COST_US, **runs.INTERCEPTED}.items():
-            made[cost_us] = own[mode] / own[ALONE] - 1.0
-        return made
+        own, alone_us = self._by_itself, self._by_itself[ALONE]
+        jobs = frame([Cell(gpu, name, None, ALONE).job() for gpu, name in own.index]).set_index(own.index)
+        return jobs.assign(
+            alone_us=alone_us,
+            gap_share=1.0 - jobs.busy_us / alone_us,
+            waits_per_ms=1e3 * jobs.waits / alone_us,
+            kernels_per_ms=1e3 * jobs.kernels / alone_us,
+            measuring=own[runs.MEASURED] / alone_us,
+            overhead=own[runs.FIKIT_ALONE] / alone_us - 1.0,
+        )
 
     @functools.cached_property
     def pairs(self) -> DataFrame:
@@ -130,16 +112,11 @@ class Paper(Reproduction):
         """
         shared = self.to_frame(Cell)
         shared = shared[shared.low.notna()].set_index(["gpu", "high", "low", "mode"])
-        found = unstacked(shared.high_us)
-        for name in ("low_us", "low_share"):
-            found = found.join(unstacked(shared[name]).add_prefix(f"{name}: "))
-        found = found.reset_index().assign(speedup=(found[DEFAULT] / found[FIKIT]).to_numpy())
+        lows = [unstacked(shared[name]).add_prefix(f"{name}: ") for name in ("low_us", "low_share")]
+        found = unstacked(shared.high_us).join(lows).reset_index()
         for side in ("high", "low"):
             found = found.join(self.networks[[*FEATURES]].add_prefix(f"{side}_"), on=["gpu", side])
-        found["as_in_the_paper"] = (found.high_waits > effects.ANSWER_WAITS) & (
-            found.low_gap_share < effects.DENSE_GAP_SHARE
-        )
-        return found
+        return found.assign(speedup=found[DEFAULT] / found[FIKIT])
 
     @functools.cached_property
     def by_gpu(self) -> dict[str, DataFrame]:
@@ -149,8 +126,8 @@ class Paper(Reproduction):
     @functools.cached_property
     def low_ratios(self) -> Any:
         """Of low-priority completion times on the paper's stand-in, default sharing over FIKIT, intermittent."""
-        low = [self.by_gpu[GPU][f"low_us: {mode}"] for mode in runs.INTERMITTENT]
-        return low[0] / low[1]
+        default, fikit = (self.by_gpu[GPU][f"low_us: {mode}"] for mode in runs.INTERMITTENT)
+        return default / fikit
 
     def by_slice(self) -> dict[float, DataFrame]:
         """Pairs on the paper's stand-in with their speed-ups, by time slice (us)."""
@@ -160,19 +137,18 @@ class Paper(Reproduction):
 
     def overheads(self) -> DataFrame:
         """The largest relative growth of a completion time alone, by cost of an interception (us) and GPU."""
-        return self.networks[[DEFAULT_COST_US, *runs.INTERCEPTED.values()]].groupby("gpu", sort=False).max().T
+        own = self._by_itself.rename(columns={mode: us for us, mode in runs.INTERCEPTED.items()})
+        growth = own.rename(columns={runs.FIKIT_ALONE: DEFAULT_COST_US}).div(own[ALONE], axis=0) - 1.0
+        return growth[[DEFAULT_COST_US, *runs.INTERCEPTED]].groupby("gpu", sort=False).max().T
 
     def losses(self) -> DataFrame:
         """What wrong profiles cost, averaged over the pairs, relative to right ones.
 
         ``high``: completion time of the high-priority service. ``low``: work done in its gaps.
         """
-        pairs = self.by_gpu[RECORDED_ON]
-        if runs.RIGHT not in pairs:
-            return frame([])
-        shares = pairs.filter(like="low_share: ").rename(columns=lambda name: name.removeprefix("low_share: "))
-        relative = [of[[*runs.CASES]].div(of[runs.RIGHT], axis=0).mean() for of in (pairs, shares)]
-        return frame({"high": relative[0], "low": relative[1]}).rename_axis("case").reset_index()
+        times, shares = self._tried([*CASES])
+        relative = {"high": times.div(times[runs.RIGHT], axis=0), "low": shares.div(shares[runs.RIGHT], axis=0)}
+        return frame({name: of.mean() for name, of in relative.items()}).dropna().rename_axis("case").reset_index()
 
     def thresholds(self) -> DataFrame:
         """What a threshold does, averaged over the pairs; values under MPS and as processes.
@@ -180,38 +156,39 @@ class Paper(Reproduction):
         ``high``: completion time of the high-priority service over that alone. ``low``: share of the time of the work
         in its gaps.
         """
-        pairs = self.by_gpu[RECORDED_ON]
-        rows = []
-        for epsilon_us in runs.EPSILONS_US if runs.RIGHT in pairs else ():
-            modes = [runs.SWEEP[contexts, epsilon_us] for contexts in runs.CONTEXTS]
-            high = [float((pairs[mode] / pairs.high_alone_us).mean()) for mode in modes]
-            low = [float(pairs[f"low_share: {mode}"].mean()) for mode in modes]
-            rows.append({"epsilon_us": epsilon_us, "high": high, "low": low})
-        return frame(rows)
+        times, shares = (of.mean() for of in self._tried([*runs.SWEEP.values()], relative_to="high_alone_us"))
+        swept = [(us, [runs.SWEEP[contexts, us] for contexts in runs.CONTEXTS]) for us in runs.EPSILONS_US]
+        rows = [{"epsilon_us": us, "high": [*times[modes]], "low": [*shares[modes]]} for us, modes in swept]
+        return frame(rows if times.notna().all() else [])
 
-    @property
-    def sliced(self) -> list[Sliced]:
-        """Recorded pairs."""
-        return list(self.of(Turns).values())
+    def _tried(self, modes: list[str], relative_to: str = "") -> tuple[DataFrame, DataFrame]:
+        """Of pairs on the recordings' GPU that were tried in the modes: high-priority times, low-priority work."""
+        pairs = self.by_gpu[RECORDED_ON]
+        times = pairs.reindex(columns=modes)
+        shares = pairs.filter(like="low_share: ").rename(columns=lambda name: name.removeprefix("low_share: "))
+        return times.div(pairs[relative_to], axis=0) if relative_to else times, shares.reindex(columns=modes)
+
+    def turns(self) -> list[dict[str, Any]]:
+        """Recorded pairs: slowdowns are times of a request over that alone, of the first and second network."""
+        names = {workload: name for name, workload in NETWORKS.items()}
+        rows = []
+        for cell, turns in self.of(TimeSliced).items():
+            simulated, recorded = zip(*turns.slowdowns, strict=True)
+            row = {"networks": [names[network] for network in cell.networks], "recorded": recorded}
+            rows.append(row | {"simulated": simulated, "errors": [s / r - 1.0 for s, r in turns.slowdowns]})
+        return rows
 
     def checks(self) -> list[Target]:
         """Every headline figure, over all pairs on the paper's stand-in."""
-        pairs, overheads = self.by_gpu[GPU], self.networks[DEFAULT_COST_US][GPU]
+        pairs = self.by_gpu[GPU]
         names = pairs.high + ", " + pairs.low
-        speedups, ratios = pairs.speedup.set_axis(names), self.low_ratios.set_axis(names)
-
-        def target(what: str, bounds: tuple[float, float], slack: float, of: Any, at: str) -> Target:
-            return Target(what, *bounds, float(of[at]), slack, at)
-
-        least, most = RANGE_SLACK * SPEEDUP[0], RANGE_SLACK * SPEEDUP[1]
-        above = float((speedups > MOST_ABOVE).mean())
+        above = float((pairs.speedup > MOST_ABOVE).mean())
+        ratios, overhead = self.low_ratios.set_axis(names), self.networks.overhead[GPU]
         return [
-            target("smallest high-priority speed-up", SPEEDUP, least, speedups, speedups.idxmin()),
-            target("largest high-priority speed-up", SPEEDUP, most, speedups, speedups.idxmax()),
+            *extremes("high-priority speed-up", SPEEDUP, pairs.speedup.set_axis(names), relative_slack=RANGE_SLACK),
             Target(f"share of cases above {MOST_ABOVE}", 0.5, 1.0, above, note=f"{len(pairs)} pairs"),
-            target("smallest low-priority ratio", LOW_RATIO, RANGE_SLACK, ratios, ratios.idxmin()),
-            target("largest low-priority ratio", LOW_RATIO, RANGE_SLACK, ratios, ratios.idxmax()),
-            target("largest overhead of interception", (0.0, OVERHEAD), 0.0, overheads, overheads.idxmax()),
+            *extremes("low-priority ratio", LOW_RATIO, ratios, slack=RANGE_SLACK),
+            extremes("overhead of interception", (0.0, OVERHEAD), overhead)[1],
         ]
 
     def summary(self) -> str:
@@ -224,90 +201,193 @@ class Paper(Reproduction):
 
     def data(self) -> dict[str, Any]:
         slices = {f"{us:g}": of for us, of in self.by_slice().items() if us in runs.SLICES.values()}
-        overheads = {gpu: {f"{us:g}": value for us, value in of.items()} for gpu, of in self.overheads().items()}
+        gpus = {}
+        for gpu, pairs in self.by_gpu.items():
+            slowdowns = pairs[["high", "low", "speedup"]].assign(
+                slowdown_under_fikit=pairs[FIKIT] / pairs.high_alone_us
+            )
+            gpus[gpu] = {
+                "distribution": distribution(pairs),
+                "drivers": drivers(pairs).to_dict("records"),
+                "outside": outsiders(pairs).to_dict("records"),
+                "pairs": slowdowns.to_dict("records"),
+            }
         return {
             "targets": [record(target) for target in self.checks()],
-            "gpus": {gpu: effects.as_data(pairs) for gpu, pairs in self.by_gpu.items()},
+            "gpus": gpus,
             "by_slice_us": {us: of[["high", "low", "speedup"]].to_dict("records") for us, of in slices.items()},
             "wrong_profiles": self.losses().to_dict("records"),
-            "largest_overhead_by_cost_us": overheads,
+            "largest_overhead_by_cost_us": self.overheads().rename("{:g}".format).to_dict(),
             "thresholds": self.thresholds().to_dict("records"),
-            "recorded_time_slicing": [record(pair) for pair in self.sliced],
+            "recorded_time_slicing": self.turns(),
             "runs": self.to_frame(Cell).to_dict("records"),
         }
 
     def tables(self) -> list[Table]:
-        here, slices = self.by_gpu[GPU], self.by_slice().items()
-        speedups = [
-            {"gpu": gpu, "slowest": (some[FIKIT] / some.high_alone_us).max(), **summary}
-            for gpu, pairs in self.by_gpu.items()
-            for some, summary in distributions(pairs)
-        ]
-        by_slice = [{"slice_ms": us / 1e3, **summary} for us, of in slices for _, summary in distributions(of)]
-        errors = [abs(error) for pair in self.sliced for error in pair.errors] or [0.0]
-        held = (
-            f"Relative errors: median {np.median(errors):.0%}, largest {max(errors):.0%}. Recorded on an H100 with a "
-            "slower host, to which host times were scaled (see data/README.md)."
-        )
+        speedups = [{"gpu": gpu, **of} for gpu, pairs in self.by_gpu.items() for of in distributions(pairs)]
+        by_slice = [{"ms": us / 1e3, **of} for us, pairs in self.by_slice().items() for of in distributions(pairs)]
+        errors = [abs(error) for pair in self.turns() for error in pair["errors"]] or [0.0]
         return [
             targets_table(f"Headline figures, {GPU}", self.checks()),
-            table_of("High-priority speed-up", frame(speedups), *SPEEDUPS),
+            table_of(
+                "High-priority speed-up",
+                speedups,
+                "GPU = {gpu} | = {what} | pairs = {pairs} | least = {smallest:.2f} | quarter = {quartile:.2f} "
+                "| median = {median:.2f} | 3 quarters = {upper_quartile:.2f} | most = {largest:.2f} "
+                f"| > {MOST_ABOVE} = {{above:.0%}} | in range = {{inside:.0%}} | FIKIT / alone = {{slowest:.3f}}",
+            ),
             self._modes(),
             self._drivers(),
-            table_of("Time slice", frame(by_slice), *SLICED),
-            *(table(gpu) for gpu in self.by_gpu for table in (self._networks, self._matrix)),
-            table_of(f"Pairs outside the published range, {GPU}", effects.outsiders(here), *OUTSIDE),
-            table_of("Wrong profiles", self.losses(), *LOSSES),
-            table_of("Threshold of gaps that are filled", self.thresholds(), *THRESHOLDS),
-            self._interception(),
-            table_of("Time slicing: slowdown of the first and of the second network", self.sliced, *TURNS, note=held),
+            table_of(
+                "Time slice",
+                by_slice,
+                "slice ms = {ms:g} | = {what} | pairs = {pairs} | least = {smallest:.2f} | median = {median:.2f} "
+                f"| most = {{largest:.2f}} | > {MOST_ABOVE} = {{above:.0%}} | in range = {{inside:.0%}}",
+            ),
+            *(table for gpu in self.by_gpu for table in self._of_networks(gpu)),
+            table_of(
+                f"Pairs outside the published range, {GPU}",
+                outsiders(self.by_gpu[GPU]),
+                "high = {high} | low = {low} | speed-up = {speedup:.2f} | why = {reason}",
+            ),
+            table_of(
+                "Wrong profiles",
+                self.losses(),
+                "FIKIT knows = {case} | high: time = {high:.3f} | low: work in gaps = {low:.2f}",
+                "Relative to right profiles; services without a pause on the GPU of the recordings, under MPS. "
+                "*Never measured*: neither duration nor gap is known, as for a kernel seen first when sharing.",
+            ),
+            table_of(
+                "Threshold of gaps that are filled",
+                self.thresholds(),
+                "threshold us = {epsilon_us:g} | MPS: high / alone = {high[0]:.3f} | low in gaps = {low[0]:.1%} "
+                "| processes: high / alone = {high[1]:.3f} | low in gaps = {low[1]:.1%}",
+                "Services without a pause on the GPU of the recordings, under MPS and as processes. Between processes, "
+                "filling a gap costs a context switch there and back.",
+            ),
+            table_of_numbers(
+                "Interception: largest overhead of a service alone",
+                ["us a launch"],
+                self.overheads().rename("{:g}".format),
+                ".2%",
+            ),
+            table_of(
+                "Time slicing: slowdown of the first and of the second network",
+                self.turns(),
+                "pair = {networks[0]} and {networks[1]} "
+                "| simulated = {simulated[0]:.2f} | recorded = {recorded[0]:.2f} | error = {errors[0]:+.0%} "
+                "| simulated = {simulated[1]:.2f} | recorded = {recorded[1]:.2f} | error = {errors[1]:+.0%}",
+                f"Relative errors: median {np.median(errors):.0%}, largest {max(errors):.0%}. Recorded on an H100 with "
+                "a slower host, to which host times were scaled (see data/README.md).",
+            ),
         ]
 
     def printed(self) -> list[Table]:
         return [table for table in reversed(self.tables()) if not table.title.startswith(MATRIX)]
 
     def _modes(self) -> Table:
-        """What else was run: the median over all pairs."""
+        """What else was run."""
         rows = []
         for gpu, pairs in self.by_gpu.items():
-            alone = (pairs[DEFAULT] / pairs.high_alone_us).median()
-            mps = (pairs[DEFAULT] / pairs[runs.UNDER_MPS]).median()
-            shares = " and ".join(f"{pairs[f'low_share: {mode}'].mean():.1%}" for mode in (FIKIT, runs.UNDER_MPS))
-            rows += [
-                (gpu, "default sharing over alone, high priority, median", f"{alone:.2f}"),
-                (gpu, "default sharing over FIKIT under MPS, high priority, median", f"{mps:.2f}"),
-                (gpu, "low priority's work in the gaps, share of the time: FIKIT and under MPS, mean", shares),
-            ]
+            base, gaps = pairs[DEFAULT], pairs[[f"low_share: {mode}" for mode in (FIKIT, runs.UNDER_MPS)]].mean()
+            found = {
+                "default sharing over alone, high priority, median": f"{(base / pairs.high_alone_us).median():.2f}",
+                "default sharing over FIKIT under MPS, high priority, median": (
+                    f"{(base / pairs[runs.UNDER_MPS]).median():.2f}"
+                ),
+                "low priority's work in the gaps, share of the time: FIKIT and under MPS, mean": (
+                    " and ".join(f"{share:.1%}" for share in gaps)
+                ),
+            }
             if gpu == GPU:
                 exclusive = pairs[runs.EXCLUSIVE] / pairs[FIKIT]
-                text = f"{exclusive.median():.2f} and {exclusive.max():.1f}"
-                low = f"{self.low_ratios.median():.2f}"
-                rows += [
-                    (gpu, "exclusive over FIKIT, high priority, median and most", text),
-                    (gpu, "default sharing over FIKIT, low priority, intermittent, median", low),
-                ]
+                found |= {
+                    "exclusive over FIKIT, high priority, median and most": (
+                        f"{exclusive.median():.2f} and {exclusive.max():.1f}"
+                    ),
+                    "default sharing over FIKIT, low priority, intermittent, median": f"{self.low_ratios.median():.2f}",
+                }
+            rows += [(gpu, what, text) for what, text in found.items()]
         return Table("Other modes", ("GPU", "completion time", ""), rows)
 
     def _drivers(self) -> Table:
-        found = {gpu: drivers(pairs) for gpu, pairs in self.by_gpu.items()}
-        shown = [of[["overall", "partner_fixed"]].map("{:+.2f}".format).to_numpy() for of in found.values()]
-        names = found[GPU][["side", "feature"]].assign(side=found[GPU].side + " priority").to_numpy()
-        heads = ("of", "property", *(head for gpu in found for head in (gpu, "partner fixed")))
-        rows = np.hstack([names, *shown]).tolist()
-        return Table("What the speed-up goes with (rank correlation)", heads, rows)
+        found = [drivers(of).set_index(["side", "feature"]).add_suffix(gpu) for gpu, of in self.by_gpu.items()]
+        values = found[0].join(found[1:]).rename("{} priority".format, level="side")
+        heads = ("of", "property", *(head for gpu in self.by_gpu for head in (gpu, "partner fixed")))
+        return table_of_numbers("What the speed-up goes with (rank correlation)", heads, values, "+.2f")
 
-    def _networks(self, gpu: str) -> Table:
-        shown = self.networks.loc[gpu].rename(columns={DEFAULT_COST_US: "overhead"}).rename(columns=str)
-        return table_of(f"Networks alone, {gpu}", shown.assign(alone_ms=shown.alone_us / 1e3), *NETWORKS)
+    def _of_networks(self, gpu: str) -> list[Table]:
+        """Services alone, and the speed-up of every pair: a row a high-priority network."""
+        alone, names = self.networks.loc[gpu], list(self.networks.loc[gpu].index)
+        speedups = self.by_gpu[gpu].pivot(index="high", columns="low", values="speedup").reindex(names, columns=names)
+        return [
+            table_of(
+                f"Networks alone, {gpu}",
+                alone.assign(alone_ms=alone.alone_us / 1e3),
+                "network = {high} | alone ms = {alone_ms:.2f} | kernels = {kernels} | waits = {waits} "
+                "| per ms = {waits_per_ms:.2f} | gaps = {gap_share:.0%} | overhead = {overhead:.2%} "
+                "| measuring = {measuring:.2f}",
+                "*Waits*: synchronisations a job. *Gaps*: share of the time without a kernel. *Overhead*: of "
+                "interception. *Measuring*: completion time with one kernel at a time over that alone.",
+            ),
+            table_of_numbers(f"{MATRIX}, {gpu}", ["high \\ low"], speedups),
+        ]
 
-    def _matrix(self, gpu: str) -> Table:
-        """Every speed-up: a row a high-priority network."""
-        names = list(self.networks.loc[gpu].index)
-        found = self.by_gpu[gpu].pivot(index="high", columns="low", values="speedup").reindex(names, columns=names)
-        rows = [(high, *(NONE if v != v else f"{v:.2f}" for v in found.loc[high])) for high in names]
-        return Table(f"{MATRIX}, {gpu}", ("high \\ low", *names), rows)
 
-    def _interception(self) -> Table:
-        found = self.overheads()
-        rows = [(f"{cost_us:g}", *(f"{overhead:.2%}" for overhead in found.loc[cost_us])) for cost_us in found.index]
-        return Table("Interception: largest overhead of a service alone", ("us a launch", *found), rows)
+def distribution(pairs: DataFrame) -> dict[str, Any]:
+    """Summary of speed-ups: quartiles, shares above :data:`MOST_ABOVE` and within :data:`SPEEDUP`."""
+    names = ("smallest", "quartile", "median", "upper_quartile", "largest")
+    found = dict(zip(names, np.percentile(pairs.speedup, (0, 25, 50, 75, 100)).tolist(), strict=True))
+    above, inside = (float(held.mean()) for held in (pairs.speedup > MOST_ABOVE, pairs.speedup.between(*SPEEDUP)))
+    return {"pairs": len(pairs), **found, "above": above, "inside": inside}
+
+
+def distributions(pairs: DataFrame) -> list[dict[str, Any]]:
+    """Of all pairs, and if there are any, of those that have the premise of filling gaps: the one service waits for the
+    GPU in mid-network, the other keeps it busy. ``slowest``: time under FIKIT over that alone."""
+    premise = pairs[(pairs.high_waits > ANSWER_WAITS) & (pairs.low_gap_share < DENSE_GAP_SHARE)]
+    kinds = {"all pairs": pairs, "waits in mid-network beside a busy GPU": premise}
+    return [
+        {"what": what, "slowest": (some[FIKIT] / some.high_alone_us).max(), **distribution(some)}
+        for what, some in kinds.items()
+        if len(some)
+    ]
+
+
+def drivers(pairs: DataFrame) -> DataFrame:
+    """How the speed-up goes with properties of either service (Spearman's rank correlation, -1 to 1, NaN if constant).
+
+    ``overall``: over all pairs. ``partner_fixed``: over the pairs of the same other service, averaged over those.
+    """
+    rows = []
+    for side, other in (("high", "low"), ("low", "high")):
+        columns = ["speedup", *(f"{side}_{feature}" for feature in FEATURES)]
+        overall = pairs[columns].corr("spearman").speedup
+        fixed = frame([of[columns].corr("spearman").speedup for _, of in pairs.groupby(other)]).mean()
+        for column, text in zip(columns[1:], FEATURES.values(), strict=True):
+            rows.append({"side": side, "feature": text, "overall": overall[column], "partner_fixed": fixed[column]})
+    return frame(rows)
+
+
+def outsiders(pairs: DataFrame) -> DataFrame:
+    """The pairs outside the published range, fastest first, and why."""
+    outside = pairs[~pairs.speedup.between(*SPEEDUP)].sort_values("speedup", ascending=False, kind="stable")
+    named = outside.rename(columns={DEFAULT: "together_us"})
+    return outside[["high", "low", "speedup"]].assign(reason=[_reason(pair) for pair in named.itertuples()])
+
+
+def _reason(pair: Any) -> str:
+    if pair.speedup > SPEEDUP[1]:
+        lost_us = (pair.together_us - pair.high_alone_us) / pair.high_waits
+        return (
+            f"{pair.high_waits} waits a job, each of which gives away the GPU for {lost_us:.0f} us; "
+            f"{pair.low} leaves it idle only {pair.low_gap_share:.0%} of the time"
+        )
+    if pair.high_waits > ANSWER_WAITS:
+        return f"{pair.low} has gaps of {pair.low_gap_share:.0%} itself: its turns are short"
+    if pair.high_gap_share >= pair.low_gap_share:
+        return (
+            f"waits only for its answer, with gaps of {pair.high_gap_share:.0%}: "
+            f"its launches queue up during {pair.low}'s turns"
+        )
+    return f"waits only for its answer, and {pair.low} has gaps of {pair.low_gap_share:.0%}: its turns are short"

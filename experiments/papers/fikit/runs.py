@@ -7,23 +7,19 @@ import functools
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.baselines.profiles import measure_profiles
 from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.experiments.lib.recorded import (
-    RECORDED_ON,
-    finished_kernels,
-    recorded_turns,
-    situation,
-    tenant,
-    turnarounds_us,
-)
+from gpusched_env.experiments.lib.recorded import RECORDED_ON, situation, tenant, turnarounds_us
+from gpusched_env.experiments.lib.requests import work_rate
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.workload.workload import OpKind
 
 GPU = "rtx-3090"
 NETWORKS: dict[str, str] = {
@@ -43,12 +39,12 @@ NETWORKS: dict[str, str] = {
 MEASURED_US = 20_000.0
 """A high-priority service runs as many jobs as take this long alone, at least one (long jobs repeat themselves)."""
 LOAD = 0.1
-"""Of intermittent high-priority requests: the share of the time that they would take alone. Not stated."""
-CYCLES = 1
-"""Of such a request and the pause around it, that a low-priority service is watched for."""
+"""Of intermittent high-priority requests: the share of the time that they would take alone. Not stated. A low-priority
+service is watched for one such request and the pause around it."""
 EPSILON_US = 100.0
 """Gaps between processes that FIKIT leaves idle: a switch there and back costs more than most of them are long. The
 paper's threshold is not known for certain."""
+
 
 DEFAULT, EXCLUSIVE, FIKIT, UNDER_MPS = "default sharing", "exclusive", "FIKIT", "FIKIT under MPS"
 CONTINUOUS = {
@@ -65,13 +61,13 @@ INTERMITTENT = {DEFAULT_NOW_AND_THEN: CONTINUOUS[DEFAULT], FIKIT_NOW_AND_THEN: C
 SLICES = {f"{DEFAULT}, slice of {slice_us / 1e3:g} ms": slice_us for slice_us in (1000.0, 4000.0)}
 """Time slices (us) besides the GPU's own 2 ms; Gilman and Walls also speak of 4 ms."""
 ALONE, FIKIT_ALONE, MEASURED = "alone", "FIKIT alone", "measurement stage"
-INTERCEPTED = {f"FIKIT alone, {cost_us:g} us": cost_us for cost_us in (2.0, 5.0, 10.0)}
+INTERCEPTED = {cost_us: f"FIKIT alone, {cost_us:g} us" for cost_us in (2.0, 5.0, 10.0)}
 """Costs of interception besides the default: it is not stated, only what it may amount to."""
 BY_ITSELF = {
     ALONE: "pass-through",
     FIKIT_ALONE: CONTINUOUS[FIKIT],
     MEASURED: "fifo",
-    **{mode: f"fikit(interception_us={cost_us})" for mode, cost_us in INTERCEPTED.items()},
+    **{mode: f"fikit(interception_us={cost_us})" for cost_us, mode in INTERCEPTED.items()},
 }
 """One service: without a scheduler; through FIKIT's interception; one kernel at a time, as while it is measured."""
 
@@ -79,7 +75,7 @@ TRIED = (("RetinaNet", "FCN-50"), ("FCOS", "ResNet-50"), ("Faster R-CNN", "FCN-1
 """Pairs for what follows, on the recordings as they are, where gaps are filled most: services without a pause, of which
 the low-priority one lives on the gaps alone; chosen for gaps in the first and launches that fit into them."""
 RIGHT, MEASURED_IN, RUNS = "right profiles", "measured in 3 runs", 3
-CASES: dict[str, ProfileError] = {
+CASES = {
     RIGHT: ProfileError(),
     MEASURED_IN: ProfileError(),
     "durations doubled": ProfileError(durations=2.0),
@@ -92,10 +88,7 @@ CASES: dict[str, ProfileError] = {
 }
 """What is wrong with the profiles that FIKIT is told, under MPS."""
 CONTEXTS, EPSILONS_US = ("shared", "per-tenant"), (20.0, 50.0, 100.0, 200.0)
-SWEEP = {
-    (contexts, epsilon_us): f"FIKIT, {contexts}, threshold {epsilon_us:g} us"
-    for contexts, epsilon_us in itertools.product(CONTEXTS, EPSILONS_US)
-}
+SWEEP = {of: f"FIKIT, {of[0]}, threshold {of[1]:g} us" for of in itertools.product(CONTEXTS, EPSILONS_US)}
 """Services under MPS or as processes, and thresholds of the gaps that are filled, with right profiles."""
 MODES = {
     **CONTINUOUS,
@@ -105,8 +98,6 @@ MODES = {
     **dict.fromkeys(CASES, CONTINUOUS[UNDER_MPS]),
     **{mode: f"fikit(contexts={contexts},epsilon_us={epsilon_us})" for (contexts, epsilon_us), mode in SWEEP.items()},
 }
-TURNS, TURNS_US = "torchvision_time_slicing.jsonl", 60_000.0
-"""Recorded pairs; the first network runs as many requests as take this long alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,65 +130,37 @@ class Cell:
             problem = problem.with_profiles(measure_profiles(problem, new_device(device), RUNS))
         elif self.mode in CASES:
             problem = problem.with_profile_error(CASES[self.mode])
-        return outcome(MODES[self.mode], problem, device, skip=int(self.mode == EXCLUSIVE))
+        episode = play(MODES[self.mode], problem, seed=0, device=device, record="kernels")
+        high, low = turnarounds_us(episode, skip=int(self.mode == EXCLUSIVE))[0], turnarounds_us(episode)[1:]
+        return Outcome(_mean(high), _mean(*low) if low else math.nan, work_rate(episode, 1))
 
     def problem(self) -> Problem:
         """Tenants are ``high`` and ``low``, or ``high`` by itself."""
-        high = _service("high", self.high)
-        high_us = _alone_us(self.gpu, self.high)
+        exclusive, high_us = self.mode == EXCLUSIVE, _alone_us(self.gpu, self.high)
         # In exclusive mode the first job finds the GPU free, the others wait for a whole job of the other service.
-        high["jobs"] = math.ceil(MEASURED_US / high_us) + (self.mode == EXCLUSIVE)
-        tenants = [high]
+        tenants = [tenant(NETWORKS[self.high], name="high", jobs=math.ceil(MEASURED_US / high_us) + exclusive)]
         if self.low is not None:
-            low = _service("low", self.low, priority=0 if self.mode == EXCLUSIVE else 1)
-            tenants.append(low)
-            if self.mode in INTERMITTENT:
-                think_us = high_us * (1.0 / LOAD - 1.0)
-                high["arrivals"] = {"kind": "closed-loop", "think_us": think_us, "start_us": 0.5 * think_us}
-                high["jobs"] = None
-                low["jobs"] = math.ceil(CYCLES * high_us / LOAD / _alone_us(self.gpu, self.low))
+            tenants.append(tenant(NETWORKS[self.low], name="low", priority=int(not exclusive)))
+        if self.low is not None and self.mode in INTERMITTENT:
+            think_us = high_us * (1.0 / LOAD - 1.0)
+            arrivals = {"kind": "closed-loop", "think_us": think_us, "start_us": 0.5 * think_us}
+            tenants[0] |= {"arrivals": arrivals, "jobs": None}
+            tenants[1]["jobs"] = math.ceil(high_us / LOAD / _alone_us(self.gpu, self.low))
         problem = situation(tenants, self.gpu)
         if self.mode not in SLICES:
             return problem
         timing = msgspec.structs.replace(problem.gpu.timing, slice_us=SLICES[self.mode])
         return dataclasses.replace(problem, gpu=msgspec.structs.replace(problem.gpu, timing=timing))
 
-
-@dataclass(frozen=True, slots=True)
-class Sliced:
-    """Two networks that take turns; slowdowns are times of a request over that alone, of the first and second."""
-
-    networks: tuple[str, str]
-    recorded: tuple[float, float]
-    simulated: tuple[float, float]
-
-    @property
-    def errors(self) -> tuple[float, float]:
-        """Relative, signed."""
-        first, second = (s / r - 1.0 for s, r in zip(self.simulated, self.recorded, strict=True))
-        return first, second
-
-
-@dataclass(frozen=True, slots=True)
-class Turns:
-    """A pair that an H100 switched between, as processes: what default sharing, the base of speed-ups, is held against.
-
-    Another host than that of the workloads ran them, so host times are scaled to each network's time alone.
-    """
-
-    workloads: tuple[str, ...]
-
-    def run(self, device: str) -> Sliced:
-        together_us, alone_us = zip(*recorded_turns(TURNS)[self.workloads], strict=True)
-        tenants = [tenant(name, iteration_us=us) for name, us in zip(self.workloads, alone_us, strict=True)]
-        tenants[0]["jobs"] = math.ceil(TURNS_US / alone_us[0])
-        found = outcome(CONTINUOUS[DEFAULT], situation(tenants), device)
-        first, second = (name for workload in self.workloads for name in NETWORKS if NETWORKS[name] == workload)
-        return Sliced(
-            networks=(first, second),
-            recorded=(together_us[0] / alone_us[0], together_us[1] / alone_us[1]),
-            simulated=(found.high_us / alone_us[0], found.low_us / alone_us[1]),
-        )
+    def job(self) -> dict[str, float]:
+        """Launches and synchronisations of a high-priority job, and how long its kernels take (us)."""
+        variants = self.problem().programs[0].variants
+        kernels = [[op for op in job if op.kind is OpKind.KERNEL] for job in variants]
+        return {
+            "kernels": len(kernels[0]),
+            "waits": sum(op.kind is OpKind.SYNC for op in variants[0]),
+            "busy_us": sum(op.device_us for ops in kernels for op in ops) / len(kernels),
+        }
 
 
 def all_cells(networks: tuple[str, ...] = tuple(NETWORKS)) -> list[Cell]:
@@ -211,22 +174,10 @@ def all_cells(networks: tuple[str, ...] = tuple(NETWORKS)) -> list[Cell]:
     return [*cells, *(Cell(RECORDED_ON, *pair, mode) for pair in tried for mode in (*CASES, *SWEEP.values()))]
 
 
-def outcome(scheduler: str, problem: Problem, device: str, skip: int = 0) -> Outcome:
-    """Run it; the first ``skip`` jobs of the high-priority service do not count."""
-    episode = play(scheduler, problem, seed=0, device=device, record="kernels")
-    high, low = turnarounds_us(episode, skip)[0], turnarounds_us(episode)[1:]
-    filled_us = finished_kernels(episode, 1)["profiled_us"].sum()
-    return Outcome(_mean(high), _mean(*low) if low else math.nan, float(filled_us) / episode.end_us)
-
-
-def _mean(values: Any) -> float:
+def _mean(values: NDArray[np.float64]) -> float:
     return float(values.mean()) if len(values) else math.nan
-
-
-def _service(role: str, network: str, **fields: Any) -> dict[str, Any]:
-    return tenant(NETWORKS[network], name=role, jobs=None, **fields)
 
 
 @functools.cache
 def _alone_us(gpu: str, network: str) -> float:
-    return situation([_service("high", network)], gpu).programs[0].alone_us
+    return situation([tenant(NETWORKS[network])], gpu).programs[0].alone_us

@@ -1,4 +1,4 @@
-"""What is right or wrong in a reproduction: figures beside recorded or published ones, and claims of a paper."""
+"""What is right or wrong in a result: figures beside recorded or published ones, and claims of a paper."""
 
 from __future__ import annotations
 
@@ -66,6 +66,18 @@ class Target:
         return abs(self.difference) <= self.slack + 1e-12
 
 
+def extremes(
+    what: str, published: tuple[float, float], found: Any, slack: float = 0.0, relative_slack: float = 0.0
+) -> tuple[Target, Target]:
+    """The smallest and the largest of the figures ``found``, a series by setting, against the ``published`` range."""
+    low, high = published
+    least, most = found.idxmin(), found.idxmax()
+    return (
+        Target(f"smallest {what}", low, high, float(found[least]), slack + relative_slack * low, least),
+        Target(f"largest {what}", low, high, float(found[most]), slack + relative_slack * high, most),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """A published figure and ours."""
@@ -125,23 +137,44 @@ def record(item: Any) -> dict[str, Any]:
     return {**asdict(item), **{name: getattr(item, name) for name in properties}}
 
 
-def table_of(title: str, rows: DataFrame | Sequence[Any], heads: str, cells: str, note: str = "") -> Table:
+def table_of(title: str, rows: DataFrame | Sequence[Any], columns: str, note: str = "") -> Table:
     """A table of records.
 
     Args:
         title: of the table.
-        rows: a frame, or dataclasses. Of one that ``holds`` or not, ``{verdict}`` says so.
-        heads: with ``|`` between them.
-        cells: how those of a row are made of the record's fields, as in ``{name} | {speedup:.2f}``.
+        rows: a frame, dataclasses, or records. Of one that ``holds`` or not, ``{verdict}`` says so.
+        columns: heads, and how cells are made of a record's fields, as in ``name = {name} | gain = {speedup:.2f}``.
         note: what stands between title and rows.
     """
-    records = [record(row) for row in rows] if isinstance(rows, Sequence) else rows.reset_index().to_dict("records")
-    forms = [form.strip() for form in cells.split("|")]
+    records = (
+        [row if isinstance(row, dict) else record(row) for row in rows]
+        if isinstance(rows, Sequence)
+        else (rows.reset_index().to_dict("records"))
+    )
+    heads, forms = zip(*([part.strip() for part in column.split("=", 1)] for column in columns.split("|")), strict=True)
     shown = [
         [form.format(verdict=VERDICTS[each["holds"]] if "holds" in each else "", **each) for form in forms]
         for each in records
     ]
-    return Table(title, [head.strip() for head in heads.split("|")], shown, note)
+    return Table(title, heads, shown, note)
+
+
+def table_of_numbers(title: str, heads: Sequence[str], values: DataFrame, form: str = ".2f", note: str = "") -> Table:
+    """A table of a frame of numbers.
+
+    Args:
+        title: of the table.
+        heads: of the levels of the index, and of the columns; names that are left out are those of the frame.
+        values: shown behind their index; NaN as a dash.
+        form: of the numbers.
+        note: what stands between title and rows.
+    """
+    rows = [
+        (*map(str, index if isinstance(index, tuple) else (index,)), *(NONE if v != v else f"{v:{form}}" for v in row))
+        for index, row in zip(values.index, values.to_numpy().tolist(), strict=True)
+    ]
+    names = [*values.index.names, *values.columns]
+    return Table(title, [*heads, *names[len(heads) :]], rows, note)
 
 
 def targets_table(title: str, targets: Sequence[Target]) -> Table:
