@@ -11,7 +11,8 @@ import numpy as np
 from scipy.stats import median_abs_deviation
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.validate.recordings import Positive, Solo, SyntheticKernel, Work, find_all, read_rows
+from gpusched_env.experiments.lib.graph_pairs import Positive
+from gpusched_env.experiments.validate.recordings import Solo, SyntheticKernel, Work, find_all, read_rows
 
 BACK_TO_BACK = "same_stream_back_to_back"
 EVENT = "cross_stream_event_dependency_ns"
