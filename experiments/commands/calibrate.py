@@ -27,10 +27,8 @@ def calibrate(
     """Fit instruction costs, reachable DRAM bandwidth and gaps; exit status 1 if kernels alone miss by over 5 %."""
     from datetime import date
 
-    import msgspec
     from rich.console import Console
 
-    from gpusched_env.display.table import printed
     from gpusched_env.experiments.calibrate import report
     from gpusched_env.experiments.lib.files import writing
     from gpusched_env.experiments.lib.terminal import output_console
@@ -40,12 +38,12 @@ def calibrate(
     with writing(("--out", out), ("--json", json), ("--docs", docs)) as write:
         with Console(stderr=True).status("Fitting"):
             result = report.calibrate(folder, spec)
-        write("--out", report.as_yaml(result, date.today()))
-        write("--json", msgspec.to_builtins(result))
-        write("--docs", report.markdown(result))
+        write("--out", result.as_yaml(date.today()))
+        write("--json", result.as_dict)
+        write("--docs", result.markdown)
     console = output_console()
-    console.print(printed(report.tables(result)))
-    for note in report.notes(result):
+    console.print(result)
+    for note in result.notes():
         console.print(note, highlight=False)
-    typer.echo(report.summary_line(result))
+    typer.echo(result.summary_line())
     raise typer.Exit(0 if result.holds else 1)

@@ -234,11 +234,11 @@ def summary(after: float) -> report.Calibration:
         bounded=("block_us",),
         generic=False,
     )
-    return report.summarise(Recordings(samples, Gap(2.1, 0.01, 5), Gap(3.7, None, 1)), result, H100, "h100")
+    return report.Calibration(Recordings(samples, Gap(2.1, 0.01, 5), Gap(3.7, None, 1)), result, H100, "h100")
 
 
 def test_the_fragment_fits_a_specification() -> None:
-    fragment = yaml.safe_load(report.as_yaml(summary(0.01), date(2026, 1, 2)))
+    fragment = yaml.safe_load(summary(0.01).as_yaml(date(2026, 1, 2)))
     assert msgspec.convert(fragment["instructions"], Instructions).load_latency_us == 0.62
     assert msgspec.convert(fragment["contention"], Contention).dram_efficiency == 0.81
     assert fragment["timing"] == {"event_latency_us": 3.7}
@@ -248,8 +248,8 @@ def test_the_fragment_fits_a_specification() -> None:
 
 
 def test_the_verdict_follows_the_tolerance() -> None:
-    assert report.summary_line(summary(0.049)).startswith("OK: calibrate h100-sxm: ")
-    assert report.summary_line(summary(0.051)).startswith("FAILED: calibrate h100-sxm: ")
+    assert summary(0.049).summary_line().startswith("OK: calibrate h100-sxm: ")
+    assert summary(0.051).summary_line().startswith("FAILED: calibrate h100-sxm: ")
 
 
 def test_the_command_writes_everything_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +262,7 @@ def test_the_command_writes_everything_or_nothing(tmp_path: Path, monkeypatch: p
         monkeypatch.setattr(report, "calibrate", lambda folder, gpu, after=after: summary(after))
         result = CliRunner().invoke(app, command)
         assert result.exit_code == code
-        assert result.output.strip().splitlines()[-1] == report.summary_line(summary(after))
+        assert result.output.strip().splitlines()[-1] == summary(after).summary_line()
     data = json.loads(targets[1].read_text())
     assert data["holds"] is False
     assert data["constants"]["block_us"]["value"] == 0.7
