@@ -81,6 +81,8 @@ RETURNING: Final = 3
 # States of a mark.
 UNISSUED: Final = -1
 """``Mark.launch`` of an operation that was not issued yet."""
+HOST_S_OWN: Final = -2
+"""Of one that is the host's alone, and done."""
 
 SYNC: Final = int(OpKind.SYNC)
 SYNC_STREAM: Final = int(OpKind.SYNC_STREAM)
@@ -128,7 +130,7 @@ def mark(w: Any, tenant: int, m: int) -> Any:
 
 
 def op(w: Any, place: int) -> Any:
-    """An operation: ``kind``, ``host_us``, ``stream``, ``tiles``."""
+    """An operation: ``kind``, ``host_us``, ``stream``, ``mark``, ``tiles``."""
     return w.ops[place]
 
 
@@ -316,10 +318,21 @@ def thread_due(w, k):
                 t.state = RETURNING
                 set_timer(w, HOST, k, returns_ps)
                 return
-        elif kind != HOST_ONLY:
+        elif kind == HOST_ONLY:
+            host_done(w, t.tenant, op(w, t.op).mark)
+        else:
             issue(w, k)
     t.op += 1
     go_on(w, k)
+
+
+@procedure
+def host_done(w, tenant, m):
+    """A thread has spent the host time of an operation that is nothing else, which others may wait for."""
+    if m >= 0:
+        mark(w, tenant, m).launch = HOST_S_OWN
+        mark(w, tenant, m).finished = 1
+        wake_threads(w, tenant)
 
 
 @procedure

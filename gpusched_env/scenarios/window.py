@@ -1,0 +1,75 @@
+"""Kernel windows: launches are released out of order, by the memory that they touch instead of their stream.
+
+A window is how a runtime (ACS-SW) or a GPU (ACS-HW; Durvasula et al., arXiv 2401.12377) finds concurrency in one
+program: launches enter it in order, each is checked against those in it, and whatever waits for none of them may be
+launched into any idle stream of the scheduler's. What nobody may have for free is charged here: the application's time
+for each launch, the check, the launch itself, and the synchronisation without which nobody knows that one has ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.program import HostOp, JobProgram
+from gpusched_env.workload.segments import check_us, dependencies
+from gpusched_env.workload.workload import DEVICE_OPS, OpKind
+
+
+class KernelWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a window works and what it costs."""
+
+    size: Annotated[int, Meta(ge=1, le=1024)] = 32
+    """Launches that have entered it and not left: N. Schedulers see those that wait."""
+    streams: Annotated[int, Meta(ge=1, le=1024)] = 8
+    """Streams of the scheduler's, each with a thread that launches a kernel and waits for its end: one kernel each."""
+    launch_us: Annotated[float, Meta(ge=0)] = 3.0
+    """From a thread's decision to launch until the kernel starts on an idle GPU."""
+    sync_us: Annotated[float, Meta(ge=0)] = 4.0
+    """From a kernel's end until its thread knows: then it leaves the window, its stream is idle, and what waited for it
+    may be launched. Launch and synchronisation together took 5 to 20 us where they were profiled (section 4)."""
+    insert_us: Annotated[float, Meta(ge=0)] = 0.0
+    """Time of an entry besides the check."""
+    checked_by: Literal["window", "application"] = "window"
+    """Whose thread does the check: one of the window's own, or the application's between two launches."""
+
+
+def windowed(job: JobProgram, window: KernelWindow) -> JobProgram:
+    """The program of an application that hands its launches to a window.
+
+    Its first thread is the application's; the second one lets launches into the window, in order. A synchronisation
+    waits for everything before it.
+
+    Raises:
+        InputError: what has no place in a window: several host threads, graphs, children, tiles.
+    """
+    if len(job.threads) > 1 or any(op.nodes or op.children or op.tiles >= 0 for op in job.ops):
+        raise InputError("a window takes kernels and copies of one host thread: no graphs, children or tiles")
+    launches = [op for op in job.ops if op.kind in DEVICE_OPS]
+    waits = dependencies(launches)
+    application: list[HostOp] = []
+    entries: list[HostOp] = []
+    ends: set[int] = set()
+    """Launches that no other one waits for so far."""
+    for op in job.ops:
+        if op.kind not in DEVICE_OPS:
+            waited = () if op.kind is OpKind.HOST else tuple(sorted(ends))
+            kind = OpKind.SYNC_EVENT if waited else OpKind.HOST
+            application.append(replace(op, kind=kind, after=waited, mark=-1))
+            continue
+        number = len(entries)
+        handed = len(launches) + number
+        ends = (ends - {*waits[number]}) | {number}
+        cost_us = check_us(window.size, sum(len(segments or (0,)) for segments in (op.reads, op.writes)))
+        mine = cost_us if window.checked_by == "application" else 0.0
+        application.append(HostOp(OpKind.HOST, op.host_us + mine, -1, 1.0, 0.0, 0, 0.0, stream=op.stream, mark=handed))
+        entry_us = window.insert_us + cost_us - mine
+        entries.append(replace(op, host_us=entry_us, after=(*waits[number], handed), mark=number, gap_us=0.0))
+    if entries and application[-1].kind is not OpKind.SYNC_EVENT:
+        # The next job uses the same memory.
+        application.append(HostOp(OpKind.SYNC_EVENT, 0.0, -1, 1.0, 0.0, 0, 0.0, after=tuple(sorted(ends))))
+    return JobProgram((*application, *entries), (len(application), len(entries)), 2 * len(launches))
