@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.profile import KernelProfile
 
 if TYPE_CHECKING:
@@ -128,13 +129,15 @@ class Knowledge:
     """Kernels that a host may have issued and unfinished before its next launch call blocks."""
     decision_us: float
     """Host time of one decision."""
+    window: KernelWindow | None
+    """What launches pass; ``None``: nothing, streams keep their order."""
     horizon_us: float
     """The episode ends here at the latest."""
 
     @property
     def own_streams(self) -> int:
-        """Streams of the scheduler's own, the last of :attr:`streams`."""
-        return sum(stream.tenant < 0 for stream in self.streams)
+        """Streams of the scheduler's own, the last of :attr:`streams`; not those of a window, which are all alike."""
+        return sum(stream.tenant < 0 for stream in self.streams) if self.window is None else 0
 
     @property
     def duration_us(self) -> NDArray[np.float64]:
@@ -164,6 +167,7 @@ def knowledge_of(problem: Problem) -> Knowledge:
         lookahead=scenario.lookahead,
         launch_depth=scenario.launch_depth,
         decision_us=scenario.decision_us,
+        window=problem.window,
         horizon_us=scenario.horizon_us,
     )
 

@@ -28,6 +28,7 @@ from gpusched_env.scenarios.program import (
     with_graphs_opened,
 )
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
+from gpusched_env.scenarios.window import KernelWindow, windowed
 from gpusched_env.workload.alone import run_threads_alone
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.kernel import Kernel
@@ -88,11 +89,12 @@ class TenantProgram:
 class _Made:
     """What has been made of a problem; not copied or sent with it."""
 
-    __slots__ = ("adapted", "knowledge", "opened")
+    __slots__ = ("adapted", "knowledge", "opened", "windowed")
 
     def __init__(self) -> None:
         self.knowledge: Knowledge | None = None
         self.opened: Problem | None = None
+        self.windowed: dict[KernelWindow, Problem] = {}
         self.adapted: dict[tuple[Contexts, tuple[CommandName, ...], float], Problem] = {}
 
     def __reduce__(self) -> tuple[type[_Made], tuple[()]]:
@@ -122,6 +124,8 @@ class Problem:
     carried_over: tuple[CarriedOver, ...] = ()
     """Workloads that were recorded on another GPU, each once: their durations are estimates
     (:mod:`gpusched_env.workload.carry_over`)."""
+    plain: Problem | None = None
+    """Where launches pass a window, the same problem with streams that keep their order."""
     _made: _Made = field(default_factory=_Made, init=False, repr=False, compare=False)
 
     @property
@@ -150,12 +154,16 @@ class Problem:
 
     def with_profiles(self, profiles: Profiles) -> Problem:
         """The same problem with other profiles told, those of a measurement stage for example."""
+        if self.plain is not None:
+            return self.plain.with_profiles(profiles).with_window(self.window)
         true_us = self.true_profiles.duration_us.tolist()
         programs = tuple(told_program(program, true_us, profiles.duration_us) for program in self.programs)
         return replace(self, profiles=profiles, programs=programs)
 
     def with_profile_error(self, error: ProfileError) -> Problem:
         """The same problem with this error in the true profiles, as if the scenario said so."""
+        if self.plain is not None:
+            return self.plain.with_profile_error(error).with_window(self.window)
         told = self.with_profiles(self.true_profiles.distorted(error))
         return replace(told, scenario=msgspec.structs.replace(self.scenario, profiles=error))
 
@@ -179,6 +187,48 @@ class Problem:
         scenario = self.scenario
         more = tuple(command for command in commands if command not in scenario.commands)
         return self._with(scenario.contexts, (*scenario.commands, *more), scenario.decision_us)
+
+    @property
+    def window(self) -> KernelWindow | None:
+        """What launches pass; ``None``: nothing, streams keep their order."""
+        return None if self.plain is None else self.scenario.window
+
+    def with_window(self, window: KernelWindow | None) -> Problem:
+        """The same problem with launches that pass a window, or with streams that keep their order.
+
+        Raises:
+            InputError: a tenant's program has no place in a window.
+        """
+        if window == self.window:
+            return self
+        if self.plain is not None:
+            return self.plain.with_window(window)
+        assert window is not None
+        known = self._made.windowed
+        if window not in known:
+            known[window] = self._windowed(window)
+        return known[window]
+
+    def _windowed(self, window: KernelWindow) -> Problem:
+        programs = []
+        for program in self.programs:
+            try:
+                variants = tuple(windowed(job, window) for job in program.variants)
+            except InputError as error:
+                raise InputError(f"tenant {program.tenant.name}: {error}") from error
+            programs.append(replace(program, variants=variants))
+        timing = msgspec.structs.replace(self.gpu.timing, launch_latency_us=window.launch_us)
+        streams = [replace(stream, windowed=True) for stream in self.streams if stream.tenant >= 0]
+        return replace(
+            self,
+            scenario=msgspec.structs.replace(
+                self.scenario, window=window, lookahead=window.size, launch_depth=window.size, streams=window.streams
+            ),
+            gpu=msgspec.structs.replace(self.gpu, timing=timing),
+            streams=(*streams, *(Stream(-1, 0) for _ in range(window.streams))),
+            programs=tuple(programs),
+            plain=self,
+        )
 
     def with_opened_graphs(self) -> Problem:
         """The same problem with the kernels of graphs as launches of their own, for who intercepts inside graphs.
@@ -275,7 +325,7 @@ def build_problem(
         for tenant, compiler in zip(scenario.tenants, compilers, strict=True)
     )
     problem = Problem(
-        scenario=scenario,
+        scenario=msgspec.structs.replace(scenario, window=None),
         gpu=gpu,
         kernels=tuple(profiles),
         gaps_us=np.array([statistics.fmean(g) if g else 0.0 for g in gaps]),
@@ -284,7 +334,9 @@ def build_problem(
         programs=programs,
         carried_over=tuple(carried.values()),
     )
-    return problem if scenario.profiles == ProfileError() else problem.with_profile_error(scenario.profiles)
+    if scenario.profiles != ProfileError():
+        problem = problem.with_profile_error(scenario.profiles)
+    return problem.with_window(scenario.window)
 
 
 def check_gpu(scenario: Scenario, gpu: GpuSpec) -> None:

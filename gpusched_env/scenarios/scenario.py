@@ -20,6 +20,7 @@ from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.hardware.specs import is_gpu_path
 from gpusched_env.reading import checked, parse_yaml, read_text
 from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scenarios.workload_sets import Substitute, Variant, WorkloadSets, problem_with_sets
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import is_workload_path
@@ -78,6 +79,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Pending kernels of each tenant that a scheduler sees."""
     launch_depth: Annotated[int, Meta(ge=1, le=1_000_000)] = 1024
     """Kernels that a host may have issued and unfinished before its next launch call blocks (CUDA's queue)."""
+    window: KernelWindow | None = None
+    """What launches pass to be released out of order, by the memory that they touch; ``None``: streams keep theirs."""
     variation: bool = True
     """Jobs vary as the recorded iterations did; off: every job repeats the first recorded iteration."""
     profiles: ProfileError = ProfileError()
@@ -89,8 +92,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def own_streams(self) -> int:
-        """:attr:`streams`, as whoever knows of the scenario calls them."""
-        return self.streams
+        """:attr:`streams`, as whoever knows of the scenario calls them; not those of a window, which are all alike."""
+        return self.streams if self.window is None else 0
 
 
 def scenario_names() -> list[str]:

@@ -70,7 +70,12 @@ def _launch(command: Launch, view: View, problem: Problem) -> None:
     if command.priority is not None and not lowest <= command.priority <= 0:
         raise IllegalCommand(f"{command}: stream priority must be in {lowest}..0 on {problem.gpu.name}")
     row = pending.array[rows[0]]
-    if command.stream is not None and command.stream != row[PendingColumn.STREAM]:
+    if command.stream is not None and problem.streams[int(row[PendingColumn.STREAM])].windowed:
+        used = view.running.stream.astype(int).tolist()
+        idle = [number for number, stream in enumerate(problem.streams) if stream.tenant < 0 and number not in used]
+        if command.stream not in idle:
+            raise IllegalCommand(f"{command}: the streams of the scheduler's own that are idle are {idle[:10]}")
+    elif command.stream is not None and command.stream != row[PendingColumn.STREAM]:
         own = [number for number, stream in enumerate(problem.streams) if stream.tenant < 0]
         if command.stream not in own:
             raise IllegalCommand(f"{command}: the streams of the scheduler's own are {own}")

@@ -114,11 +114,13 @@ class Episode:
 
 
 def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
-    """``problem`` with the contexts, commands, host time and graphs that ``scheduler`` asks for; always the same one.
+    """``problem`` with the window, contexts, commands, host time and graphs that ``scheduler`` asks for; always the
+    same one.
 
     Raises:
         InputError: it asks for graphs to be something else than opened, or for host time below 0.
     """
+    problem = problem.with_window(getattr(scheduler, "window", problem.window))
     graphs = getattr(scheduler, "graphs", "units")
     if graphs not in ("units", "opened"):
         raise InputError(f"{type(scheduler).__name__}.graphs is {graphs!r}, must be 'units' or 'opened'")

@@ -6,7 +6,14 @@ from gpusched_env.devices.compiled.access import clients, flight_of, launches, p
 from gpusched_env.devices.compiled.ahead import come_forward
 from gpusched_env.devices.compiled.context import context_of, settle
 from gpusched_env.devices.compiled.finishing import vanish
-from gpusched_env.devices.compiled.issuing import come_back, hand_over, hand_over_copies, wake_slicer
+from gpusched_env.devices.compiled.issuing import (
+    come_back,
+    hand_over,
+    hand_over_copies,
+    is_windowed,
+    take_stream,
+    wake_slicer,
+)
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE, PREEMPTION_BEGINS
 from gpusched_env.devices.compiled.lists import add_running, find_pending, find_started, remove_pending
@@ -62,7 +69,9 @@ def launch(w):
     kernel = launches(w, slot)
     client = clients(w, kernel.tenant)
     again = kernel.flight != NONE
-    if not again:
+    if is_windowed(w, kernel):
+        take_stream(w, kernel, w.command_stream)
+    elif not again:
         kernel.stream = w.command_stream if w.command_stream != NONE else kernel.row
     kernel.priority = own_priority(w, kernel) if w.command_choice == STREAM_S_OWN else w.command_choice
     kernel.partition_first = client.partition_first

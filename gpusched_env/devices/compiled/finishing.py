@@ -10,15 +10,17 @@ from gpusched_env.devices.compiled.issuing import (
     hand_over_copies,
     is_graph,
     is_scheduled,
+    is_windowed,
+    leave_stream,
     tell_pending,
     wake_slicer,
 )
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING
+from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING, PREEMPTION
 from gpusched_env.devices.compiled.lists import add_pending, remove_pending, remove_running
 from gpusched_env.devices.compiled.record import log_kernel
 from gpusched_env.devices.compiled.slots import drop_edges_in, free_launch, holds
-from gpusched_env.devices.compiled.timing import launch_s, stop
+from gpusched_env.devices.compiled.timing import arm_launch, launch_s, stop
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.workload.host import operation_finished
 
@@ -50,6 +52,10 @@ def kernel_finished(w, slot):
         flights(w, launch.parent).done_blocks += flight.done_blocks
     if flight.offspring > 0:
         launch.state = EMPTIED
+    elif problem(w).window_sync_ps > 0 and is_windowed(w, launch):
+        # Whoever launched it knows when the synchronisation returns.
+        launch.state = EMPTIED
+        arm_launch(w, slot, w.now_ps + problem(w).window_sync_ps, PREEMPTION)
     else:
         complete(w, slot)
 
@@ -59,6 +65,7 @@ def complete(w, slot):
     """A launch has finished."""
     launch = launches(w, slot)
     if is_scheduled(launch) and not is_node(w, launch):
+        leave_stream(w, launch)
         remove_running(w, slot)
         wake_slicer(w)
         w.awake = 1
@@ -125,6 +132,7 @@ def kernel_preempted(w, slot, keeps_progress):
     launch = launches(w, slot)
     flight = flight_of(w, launch)
     leaves_gpu(w, slot)
+    leave_stream(w, launch)
     remove_running(w, slot)
     wake_slicer(w)
     flight.preemptions += 1

@@ -16,6 +16,7 @@ from gpusched_env.devices.compiled.access import (
     problem,
     producers,
     queues,
+    stream_rows,
     streams,
 )
 from gpusched_env.devices.compiled.jit import called, inlined
@@ -45,6 +46,40 @@ def wake_slicer(w):
         arm_slicer(w, w.now_ps)
 
 
+@inlined
+def is_windowed(w, launch):
+    """Whether a launch passed a window."""
+    return launch.row != NONE and stream_rows(w, launch.row).windowed == 1 and is_scheduled(launch)
+
+
+@inlined
+def is_launchable(w, launch):
+    """Whether nothing that a pending launch waits for is pending; in a window: unfinished, and a stream is idle."""
+    if is_windowed(w, launch):
+        return launch.upstream == 0 and w.idle_streams > 0
+    return launch.unlaunched == 0
+
+
+@called
+def take_stream(w, launch, row):
+    """A launch of a window gets an idle stream of the scheduler's, that of a row or (-1) the first one."""
+    if row == NONE:
+        row = problem(w).streams - problem(w).own_streams
+        while streams(w, row).held == 1:
+            row += 1
+    launch.stream = row
+    streams(w, row).held = 1
+    w.idle_streams -= 1
+
+
+@inlined
+def leave_stream(w, launch):
+    """What passed a window has left its stream, which is idle."""
+    if is_windowed(w, launch):
+        streams(w, launch.stream).held = 0
+        w.idle_streams += 1
+
+
 @called
 def make_launch(w, id_, place, tenant, number):
     """A launch of an operation of a job, and what it waits for; returns its slot."""
@@ -55,7 +90,7 @@ def make_launch(w, id_, place, tenant, number):
     launch.arrived_ps = jobs(w, tenant, number).arrived_ps
     launch.deadline_ps = jobs(w, tenant, number).deadline_ps
     stream = streams(w, op.stream)
-    if holds(w, stream.last_slot, stream.last_id):
+    if holds(w, stream.last_slot, stream.last_id) and stream_rows(w, op.stream).windowed == 0:
         before = launches(w, stream.last_slot)
         before.next = slot
         launch.previous = stream.last_slot
@@ -85,7 +120,7 @@ def settle_issue(w, slot, at_ps):
     if is_scheduled(launch):
         add_pending(w, slot)
         streams(w, launch.row).window += 1
-        if launch.unlaunched == 0:
+        if is_launchable(w, launch):
             w.awake = 1
     elif launch.unlaunched == 0:
         add_copy(w, slot)
@@ -122,7 +157,7 @@ def hand_over(w, slot, at_ps):
     launch.state = LAUNCHED
     launch.launched_ps = at_ps
     launch.ready_ps = at_ps + problem(w).launch_latency_ps
-    if launch.stream != NONE:
+    if launch.stream != NONE and not is_windowed(w, launch):
         queue = queues(w, launch.stream, launch.priority)
         if holds(w, queue.last_slot, queue.last_id) and not follows(w, launch, queue.last_slot):
             add_edge(w, queue.last_slot, slot)

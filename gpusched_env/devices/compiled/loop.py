@@ -19,17 +19,20 @@ from gpusched_env.devices.compiled.access import (
 from gpusched_env.devices.compiled.ahead import go_on_coming, has_slots
 from gpusched_env.devices.compiled.context import settle, submit
 from gpusched_env.devices.compiled.copies import end_copy, request_copy
+from gpusched_env.devices.compiled.finishing import complete
 from gpusched_env.devices.compiled.graphs import begin_graph, issue_child
-from gpusched_env.devices.compiled.issuing import is_graph, is_scheduled
+from gpusched_env.devices.compiled.issuing import is_graph, is_launchable, is_scheduled
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import (
     DEADLOCK,
     DECIDE,
+    EMPTIED,
     FLUSH,
     GROW_JOBS,
     GROW_LAUNCHES,
     HIDDEN,
     LAUNCHED,
+    NONE,
     OVER,
     PHASE,
     PREEMPTION,
@@ -110,7 +113,7 @@ def has_room_for_job(w, tenant):
 @called
 def has_choice(w):
     """Whether a command other than waiting is legal (of those that the scenario offers)."""
-    if w.pending > 0 and problem(w).schedules == 1:
+    if w.pending > 0 and problem(w).schedules == 1 and any_launchable(w):
         return True
     if problem(w).partitions == 1:
         for tenant in range(problem(w).tenants):
@@ -126,6 +129,18 @@ def has_choice(w):
             for place in range(x.grids):
                 if may_preempt(w, launches(w, resident(x, place).slot)):
                     return True
+    return False
+
+
+@inlined
+def any_launchable(w):
+    """Whether a launch that waits for the scheduler may be launched; outside of windows the oldest one may."""
+    for tenant in range(problem(w).tenants):
+        slot = clients(w, tenant).pending_first
+        while slot != NONE:
+            if is_launchable(w, launches(w, slot)):
+                return True
+            slot = launches(w, slot).after
     return False
 
 
@@ -159,6 +174,8 @@ def launch_due(w, slot):
     launch = launches(w, slot)
     if launch.state == HIDDEN:
         issue_child(w, slot)
+    elif launch.state == EMPTIED:
+        complete(w, slot)
     elif launch.state == LAUNCHED:
         if not is_scheduled(launch):
             request_copy(w, slot)

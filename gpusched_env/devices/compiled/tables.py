@@ -119,7 +119,11 @@ class _Tabulation:
             "afters": _numbers(self._afters or [0]),
             "sm_ids": _numbers(sm_order(problem.gpu).tolist()),
             "stream_rows": np.array(
-                [(s.tenant, s.priority, row not in held) for row, s in enumerate(problem.streams)], STREAM_ROW
+                [
+                    (s.tenant, s.priority, row not in held and not s.windowed, s.windowed)
+                    for row, s in enumerate(problem.streams)
+                ],
+                STREAM_ROW,
             ),
         }
         tables = {name: in_lines(table) for name, table in tables.items()}
@@ -203,6 +207,8 @@ def _problem(problem: Problem) -> Record:
     row["preempts"] = "preempt" in scenario.commands
     row["partitions"] = "partition" in scenario.commands
     row["rejects"] = "reject" in scenario.commands
+    row["own_streams"] = sum(stream.tenant < 0 for stream in problem.streams)
+    row["window_sync_ps"] = 0 if problem.window is None else to_ps(problem.window.sync_us)
     row["kernels"] = len(problem.kernels)
     row["lookahead"] = scenario.lookahead
     row["launch_depth"] = scenario.launch_depth

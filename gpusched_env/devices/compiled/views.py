@@ -22,7 +22,7 @@ from gpusched_env.devices.compiled.access import (
 from gpusched_env.devices.compiled.blocks import waiting_blocks
 from gpusched_env.devices.compiled.context import context_of
 from gpusched_env.devices.compiled.finishing import is_node
-from gpusched_env.devices.compiled.issuing import is_graph
+from gpusched_env.devices.compiled.issuing import is_graph, is_launchable
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import EMPTIED, NONE
 from gpusched_env.devices.compiled.slots import holds
@@ -114,7 +114,7 @@ def fill_pending(w, slot, row):
     row[PendingColumn.TENANT] = launch.tenant
     row[PendingColumn.JOB] = launch.job
     row[PendingColumn.IDENTITY] = launch.identity
-    row[PendingColumn.LAUNCHABLE] = 1.0 if launch.unlaunched == 0 else 0.0
+    row[PendingColumn.LAUNCHABLE] = 1.0 if is_launchable(w, launch) else 0.0
     row[PendingColumn.PRIORITY] = programs(w, launch.tenant).priority
     row[PendingColumn.BLOCKS] = blocks_to_run(w, launch, kernel)
     row[PendingColumn.THREADS] = kernel.block_threads

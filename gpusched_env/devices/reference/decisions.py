@@ -80,7 +80,9 @@ class Decisions:
         if launch.partition != own:
             self._charge_change()
         self._begun = True
-        if command.stream is not None and not launch.returned:
+        if launch.windowed:
+            launch.stream = min(self._device.streams.idle) if command.stream is None else command.stream
+        elif command.stream is not None and not launch.returned:
             launch.stream = command.stream
         launch.priority = self._stream_s_priority(launch) if command.priority is None else command.priority
         self._device.streams.launch(launch, self.busy_until_ps)
@@ -113,7 +115,7 @@ class Decisions:
         offered, streams = self._device.problem.scenario.commands, self._device.streams
         tenants = range(len(self.partitions))
         return (
-            ("launch" in offered and any(launch.launchable for launch in streams.pending.values()))
+            ("launch" in offered and any(map(streams.launchable, streams.pending.values())))
             or ("partition" in offered and any(self.partitionable(tenant) for tenant in tenants))
             or ("preempt" in offered and any(self.preemptible(launch) for launch in streams.launched.values()))
             or any(self.rejectable(tenant) for tenant in tenants)

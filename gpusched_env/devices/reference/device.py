@@ -158,7 +158,7 @@ class ReferenceDevice:
                 launch.first_started_ps, self.clock.now, launch.priority, launch.preemptions, launch.stream,
                 -1 if launch.parent is None else launch.parent.id,
             )  # fmt: skip
-        self.streams.finish(launch)
+        self.streams.ended(launch)
 
     def copy_ended(self, copy: Launch, engine: int) -> None:
         """A copy has ended."""

@@ -81,6 +81,8 @@ class Launch:
         # How it was launched.
         self.stream = op.stream if isinstance(op, HostOp) else -1
         """Row of the stream; -1: none."""
+        self.windowed = False
+        """Whether it passed a window."""
         self.gap_ps = 0
         self.branch = 0
         self.priority = 0
@@ -117,11 +119,6 @@ class Launch:
     def scheduled(self) -> bool:
         """Whether the scheduler launches it: kernels and graphs, not copies and nodes."""
         return self.kind in (OpKind.KERNEL, OpKind.GRAPH) and not isinstance(self.op, NodeOp)
-
-    @property
-    def launchable(self) -> bool:
-        """Whether nothing that it waits for is pending."""
-        return all(other.state is not State.PENDING for other in self.waits)
 
     @property
     def left_us(self) -> float:

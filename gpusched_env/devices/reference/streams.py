@@ -38,6 +38,11 @@ class Streams:
         """By queue."""
         self._priorities = [0] * len(device.problem.streams)
         """By stream, of the last kernel or graph that was handed to it."""
+        self._windowed = [stream.windowed for stream in device.problem.streams]
+        self.idle = {row for row, stream in enumerate(device.problem.streams) if stream.tenant < 0}
+        """The scheduler's own streams that hold no launch of a window."""
+        window = device.problem.window
+        self._sync_ps = 0 if window is None else to_ps(window.sync_us)
 
     def new(self, op: HostOp | NodeOp | ChildOp, tenant: int, job: Job, parent: Launch | None = None) -> Launch:
         """A launch with the next id."""
@@ -53,7 +58,8 @@ class Streams:
         world = self._device.world
         launch = self.new(op, tenant, job)
         launch.gap_ps = to_ps(op.gap_us)
-        before = self._last_issued.get(op.stream)
+        launch.windowed = self._windowed[op.stream] and launch.scheduled
+        before = None if self._windowed[op.stream] else self._last_issued.get(op.stream)
         marked = [self._marked(tenant, mark) for mark in op.after]
         for other in (before, *marked):
             if other is not None:
@@ -77,16 +83,24 @@ class Streams:
         launch.issued_ps = self._clock.now
         if launch.scheduled:
             self.pending[launch.id] = launch
-            if launch.launchable:
+            if self.launchable(launch):
                 self._device.world.awake = 1
-        elif launch.launchable:
+        elif self.launchable(launch):
             self._hand_over(launch, self._clock.now)
+
+    def launchable(self, launch: Launch) -> bool:
+        """Whether nothing that a pending launch waits for is pending; in a window: unfinished, and a stream is idle."""
+        if launch.windowed:
+            return not launch.waits and bool(self.idle)
+        return all(other.state is not State.PENDING for other in launch.waits)
 
     def launch(self, launch: Launch, at_ps: int) -> None:
         """The scheduler's word: a pending launch, whose stream, priority and partition are set, goes to its stream."""
         del self.pending[launch.id]
         self.launched[launch.id] = launch
         self._device.notify_slicer()
+        if launch.windowed:
+            self.idle.remove(launch.stream)
         if not launch.returned:
             if launch.stream >= 0:
                 self._priorities[launch.stream] = launch.priority
@@ -104,7 +118,7 @@ class Streams:
         self._set_off(launch, at_ps)
         if not launch.scheduled:
             launch.priority = self._priorities[launch.stream]
-        if launch.stream >= 0:
+        if launch.stream >= 0 and not launch.windowed:
             queue = launch.stream, launch.priority
             before = self._last_handed.get(queue)
             if before is not None and before.state is not State.DONE:
@@ -126,7 +140,7 @@ class Streams:
     def _let_copies_go(self, launch: Launch, at_ps: int) -> None:
         """Launch the copies that wait for a launch and for nothing pending any more."""
         for waiter in in_order(launch.waiters):
-            if waiter.state is State.PENDING and not waiter.scheduled and waiter.launchable:
+            if waiter.state is State.PENDING and not waiter.scheduled and self.launchable(waiter):
                 self._hand_over(waiter, at_ps)
 
     def ready(self, launch: Launch) -> None:
@@ -139,6 +153,15 @@ class Streams:
         else:
             self._device.copies.submit(launch)
 
+    def ended(self, launch: Launch) -> None:
+        """A kernel has ended; whoever launched it from a window knows when its synchronisation returns."""
+        launch.emptied = True
+        if launch.windowed and self._sync_ps > 0:
+            known_ps = self._clock.now + self._sync_ps
+            launch.alarm.set(known_ps, Phase.PREEMPTION_OVER, launch.id, lambda: self.finish(launch))
+        else:
+            self.finish(launch)
+
     def finish(self, launch: Launch) -> None:
         """A launch has nothing to do any more; it has finished when its parts have."""
         launch.emptied = True
@@ -149,6 +172,8 @@ class Streams:
         del self.unfinished[launch.id]
         self._close_line(launch)
         if self.launched.pop(launch.id, None) is not None:
+            if launch.windowed:
+                self.idle.add(launch.stream)
             self._device.notify_slicer()
             self._device.world.awake = 1
         self._release(launch)
@@ -202,6 +227,8 @@ class Streams:
         launch.state = State.PENDING
         self.pending[launch.id] = launch
         del self.launched[launch.id]
+        if launch.windowed:
+            self.idle.add(launch.stream)
         self._device.notify_slicer()
         self._device.world.awake = 1
 

@@ -59,7 +59,7 @@ def _pending(device: ReferenceDevice, launch: Launch) -> Row:
         launch.tenant,
         job.number,
         op.identity,
-        launch.launchable,
+        device.streams.launchable(launch),
         problem.programs[launch.tenant].tenant.priority,
         known.blocks if launch.blocks == 0 else launch.blocks,
         known.threads,
