@@ -6,6 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from gpusched_env.baselines.acs import AcsHardware, AcsSoftware
+from gpusched_env.baselines.critical_path import CriticalPath
+from gpusched_env.baselines.cuda_graph import CudaGraph
 from gpusched_env.baselines.exclusive import Exclusive
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.baselines.fikit import Fikit
@@ -16,6 +19,7 @@ from gpusched_env.baselines.preemptive_priority import PreemptivePriority
 from gpusched_env.baselines.priority_streams import PriorityStreams
 from gpusched_env.baselines.random_choice import RandomChoice
 from gpusched_env.baselines.reef import Reef
+from gpusched_env.baselines.serial import Serial
 from gpusched_env.baselines.sjf import ShortestJobFirst
 from gpusched_env.baselines.sjf_clairvoyant import ShortestJobFirstClairvoyant
 from gpusched_env.baselines.spec import options_of, parse_spec, with_options
@@ -40,6 +44,11 @@ _SCHEDULERS: dict[str, Callable[..., Scheduler]] = {
     "tally": Tally,
     "xsched": XSched,
     "fikit": Fikit,
+    "serial": Serial,
+    "cuda-graph": CudaGraph,
+    "acs-sw": AcsSoftware,
+    "acs-hw": AcsHardware,
+    "critical-path": CriticalPath,
     "random": RandomChoice,
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpusched_env.baselines.iterations import Iterations
 from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
@@ -23,20 +24,15 @@ class ShortestJobFirstClairvoyant:
 
     def see(self, truth: Problem, seed: int) -> None:
         """Take the true durations, and the random numbers that choose each job's iteration."""
-        # Brings in Numba, which a list of schedulers does not need.
-        from gpusched_env.workload.host import RANDOM_STREAMS
-
         self._left_us = [
             [_left_us([op.device_us for op in ops if op.identity >= 0]) for ops in program.variants]
             for program in truth.programs
         ]
         """By tenant, iteration and kernel."""
-        self._draws = [np.random.default_rng([seed, row, RANDOM_STREAMS[1]]) for row in range(len(truth.programs))]
+        self._iterations = Iterations(truth, seed)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No job has arrived."""
-        self._jobs: list[list[list[float]]] = [[] for _ in knowledge.tenants]
-        """By tenant and job: time left from each kernel on."""
         self._launched = [(0, 0)] * len(knowledge.tenants)
         """By tenant: the job in service, and how many of its kernels were launched."""
 
@@ -61,13 +57,7 @@ class ShortestJobFirstClairvoyant:
 
     def _left(self, tenant: int, job: int) -> float:
         """True device time of what is left of a job whose next kernel is pending."""
-        jobs = self._jobs[tenant]
-        while len(jobs) <= job:
-            # The host's factor is drawn after the iteration.
-            iteration, _ = self._draws[tenant].random(2)
-            variants = self._left_us[tenant]
-            jobs.append(variants[int(iteration * len(variants))])
-        return jobs[job][self._kernels(tenant, job)]
+        return self._left_us[tenant][self._iterations.of(tenant, job)][self._kernels(tenant, job)]
 
     def _kernels(self, tenant: int, job: int) -> int:
         last, kernels = self._launched[tenant]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gpusched_env.data import read_recorded
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.scenarios.capture import Capture, captured
 from gpusched_env.scenarios.knowledge import Knowledge, knowledge_of
 from gpusched_env.scenarios.profile_error import ProfileError, Profiles, told_program
 from gpusched_env.scenarios.program import (
@@ -28,7 +29,7 @@ from gpusched_env.scenarios.program import (
     with_graphs_opened,
 )
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
-from gpusched_env.scenarios.window import KernelWindow, windowed
+from gpusched_env.scenarios.window import KernelWindow, check_plain, windowed
 from gpusched_env.workload.alone import run_threads_alone
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.kernel import Kernel
@@ -89,12 +90,13 @@ class TenantProgram:
 class _Made:
     """What has been made of a problem; not copied or sent with it."""
 
-    __slots__ = ("adapted", "knowledge", "opened", "windowed")
+    __slots__ = ("adapted", "captured", "knowledge", "opened", "windowed")
 
     def __init__(self) -> None:
         self.knowledge: Knowledge | None = None
         self.opened: Problem | None = None
         self.windowed: dict[KernelWindow, Problem] = {}
+        self.captured: dict[Capture, Problem] = {}
         self.adapted: dict[tuple[Contexts, tuple[CommandName, ...], float], Problem] = {}
 
     def __reduce__(self) -> tuple[type[_Made], tuple[()]]:
@@ -212,10 +214,9 @@ class Problem:
     def _windowed(self, window: KernelWindow) -> Problem:
         programs = []
         for program in self.programs:
-            try:
-                variants = tuple(windowed(job, window) for job in program.variants)
-            except InputError as error:
-                raise InputError(f"tenant {program.tenant.name}: {error}") from error
+            for job in program.variants:
+                check_plain(job, f"tenant {program.tenant.name}: a window")
+            variants = tuple(windowed(job, window) for job in program.variants)
             programs.append(replace(program, variants=variants))
         timing = msgspec.structs.replace(self.gpu.timing, launch_latency_us=window.launch_us)
         streams = [replace(stream, windowed=True) for stream in self.streams if stream.tenant >= 0]
@@ -229,6 +230,37 @@ class Problem:
             programs=tuple(programs),
             plain=self,
         )
+
+    def with_captured_graphs(self, capture: Capture) -> Problem:
+        """The same problem with streams that keep their order, and what is launched between two synchronisations as one
+        CUDA graph, by the memory that the launches touch.
+
+        Raises:
+            InputError: a tenant's program cannot be captured.
+        """
+        if self.plain is not None:
+            return self.plain.with_captured_graphs(capture)
+        known = self._made.captured
+        if capture not in known:
+            known[capture] = self._captured(capture)
+        return known[capture]
+
+    def _captured(self, capture: Capture) -> Problem:
+        graphs = list(self.graphs)
+        programs = []
+        for program in self.programs:
+            variants = []
+            for job in program.variants:
+                check_plain(job, f"tenant {program.tenant.name}: capture into graphs")
+                made = captured(job, capture, self.gpu, len(self.kernels) + len(graphs))
+                graphs += [
+                    _graph_profile(f"{program.workload.name} graph {g}", op.nodes, self.kernels, self.gpu)
+                    for g, op in enumerate(op for op in made.ops if op.nodes)
+                ]
+                variants.append(made)
+            programs.append(replace(program, variants=tuple(variants)))
+        gaps_us = np.concatenate([self.gaps_us, np.zeros(len(graphs) - len(self.graphs))])
+        return replace(self, graphs=tuple(graphs), gaps_us=gaps_us, programs=tuple(programs))
 
     def with_opened_graphs(self) -> Problem:
         """The same problem with the kernels of graphs as launches of their own, for who intercepts inside graphs.

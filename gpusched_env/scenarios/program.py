@@ -209,21 +209,29 @@ class Compiler:
         )
 
     def nodes(self, nodes: Sequence[GraphNode]) -> tuple[NodeOp, ...]:
-        """A graph's nodes. Each goes on with the branch of a node it waits for, if none else did, or on its own."""
+        """A graph's nodes."""
         found: list[NodeOp] = []
-        tips: dict[int, int] = {}
-        branches = 0
-        for number, node in enumerate(nodes):
-            branch = next((tips.pop(before) for before in node.after if before in tips), -1)
-            if branch < 0:
-                branch, branches = branches, branches + 1
-            tips[number] = branch
+        for node in nodes:
             if node.kind is OpKind.KERNEL:
                 identity, scale, device_us = self._kernel(node.index, node.duration_us)
             else:
                 identity, scale, device_us = -1, 1.0, self._copy_us(node)
-            found.append(NodeOp(node.kind, identity, scale, device_us, node.bytes, node.after, branch))
-        return tuple(found)
+            found.append(NodeOp(node.kind, identity, scale, device_us, node.bytes, node.after, 0))
+        return on_branches(found)
+
+
+def on_branches(nodes: Sequence[NodeOp]) -> tuple[NodeOp, ...]:
+    """Nodes of a graph, each on the branch of a node that it waits for, if none went on with it, or on its own."""
+    found: list[NodeOp] = []
+    tips: dict[int, int] = {}
+    branches = 0
+    for number, node in enumerate(nodes):
+        branch = next((tips.pop(before) for before in node.after if before in tips), -1)
+        if branch < 0:
+            branch, branches = branches, branches + 1
+        tips[number] = branch
+        found.append(replace(node, branch=branch))
+    return tuple(found)
 
 
 def critical_path_us(nodes: Sequence[NodeOp], gap_us: float) -> float:

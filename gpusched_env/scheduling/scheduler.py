@@ -23,7 +23,10 @@ class Scheduler(Protocol):
     ``("preempt",)``; the session offers them besides the scenario's. One whose way of intercepting launches costs
     host time says how much, a decision, in the attribute ``interception_us``; it adds to the scenario's. A CUDA
     graph is one launch, unless the scheduler intercepts inside graphs and says so: ``graphs = "opened"``. One that
-    is to know what no scheduler can know is :class:`Clairvoyant`.
+    releases launches out of order, or on the contrary leaves them in their streams, has a method
+    ``window(offered, gpu)`` that gives the window it works with (``None``: none) in place of the scenario's; one that
+    has launches captured into CUDA graphs first says what that costs in the attribute ``capture``
+    (:mod:`gpusched_env.scenarios.capture`). One that is to know what no scheduler can know is :class:`Clairvoyant`.
     """
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:

@@ -120,7 +120,12 @@ def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
     Raises:
         InputError: it asks for graphs to be something else than opened, or for host time below 0.
     """
-    problem = problem.with_window(getattr(scheduler, "window", problem.window))
+    window = getattr(scheduler, "window", None)
+    if window is not None:
+        problem = problem.with_window(window(problem.window, problem.gpu))
+    capture = getattr(scheduler, "capture", None)
+    if capture is not None:
+        problem = problem.with_captured_graphs(capture)
     graphs = getattr(scheduler, "graphs", "units")
     if graphs not in ("units", "opened"):
         raise InputError(f"{type(scheduler).__name__}.graphs is {graphs!r}, must be 'units' or 'opened'")

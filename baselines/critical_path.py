@@ -1,0 +1,77 @@
+"""List scheduling by critical paths: of the kernels that are ready, the one with the longest way to the end goes first.
+
+Told the whole graph of the program and how long each kernel will take, and with room in its window for all of it; it
+launches and synchronises at the same cost as the others, so what it gains is what better decisions could be worth.
+(Hu 1961; Graham 1969: within a factor of two of the best there is.)
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from gpusched_env.baselines.iterations import Iterations
+from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.program import JobProgram
+from gpusched_env.scenarios.window import KernelWindow
+from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.view import View
+
+WHOLE = 1024
+"""Launches that its window holds."""
+
+
+class CriticalPath:
+    """The ready kernel with the longest chain of kernels behind it first, by the true graph and durations."""
+
+    clairvoyant = True
+
+    def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
+        """That of the scenario, with room for the whole graph."""
+        return msgspec.structs.replace(offered or KernelWindow(), size=WHOLE)
+
+    def see(self, truth: Problem, seed: int) -> None:
+        """Take the graphs."""
+        window = truth.window or KernelWindow()
+        step_us = window.launch_us + window.sync_us
+        self._ranks = [[ranks_us(job, step_us) for job in program.variants] for program in truth.programs]
+        """By tenant, iteration and kernel, in order of issue."""
+        self._iterations = Iterations(truth, seed)
+
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        """Nothing was issued."""
+        self._issued: dict[tuple[int, int], int] = {}
+        """Kernels by tenant and job."""
+        self._rank_us: dict[int, float] = {}
+        """By launch."""
+
+    def decide(self, view: View) -> Command:
+        """Launch the ready kernel of the highest rank; ties go to the older one."""
+        rows = launchable_rows(view)
+        if not rows:
+            return WAIT
+        table = view.pending.array
+        for row in sorted(range(len(table)), key=lambda row: float(table[row, ID])):
+            launch, key = int(table[row, ID]), (int(table[row, TENANT]), int(table[row, JOB]))
+            if launch not in self._rank_us:
+                number = self._issued[key] = self._issued.get(key, -1) + 1
+                self._rank_us[launch] = self._ranks[key[0]][self._iterations.of(*key)][number]
+        best = max(rows, key=lambda row: (self._rank_us[int(table[row, ID])], -float(table[row, ID])))
+        return Launch(int(table[best, ID]))
+
+
+def ranks_us(job: JobProgram, step_us: float) -> list[float]:
+    """Of each kernel, in order of issue, the time of the longest chain that begins with it; a link takes ``step_us``
+    besides the kernels."""
+    entries = [op for op in job.ops if op.mark >= 0 and op.device_us > 0.0]
+    behind_us = [0.0] * job.marks
+    ranks = []
+    for op in reversed(entries):
+        rank_us = op.device_us + step_us + behind_us[op.mark]
+        for mark in op.after:
+            behind_us[mark] = max(behind_us[mark], rank_us)
+        ranks.append(rank_us)
+    return [rank for rank, op in zip(reversed(ranks), entries, strict=True) if op.identity >= 0]
