@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from gpusched_env.baselines.acs import changed
 from gpusched_env.baselines.iterations import Iterations
 from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
 from gpusched_env.hardware.specs import GpuSpec
@@ -29,9 +30,20 @@ class CriticalPath:
 
     clairvoyant = True
 
+    def __init__(
+        self, streams: int | None = None, launch_us: float | None = None, sync_us: float | None = None
+    ) -> None:
+        """Fields of :class:`~gpusched_env.scenarios.window.KernelWindow`; ``None``: the scenario's, or the default.
+
+        Raises:
+            InputError: one is out of range.
+        """
+        self._given = {"streams": streams, "launch_us": launch_us, "sync_us": sync_us}
+
     def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
-        """That of the scenario, with room for the whole graph."""
-        return msgspec.structs.replace(offered or KernelWindow(), size=WHOLE)
+        """That of the scenario with the scheduler's options, and room for the whole graph, which needs no check."""
+        whole = msgspec.structs.replace(offered or KernelWindow(), size=WHOLE, checked_by="nobody")
+        return changed(whole, "critical-path", **self._given)
 
     def see(self, truth: Problem, seed: int) -> None:
         """Take the graphs."""

@@ -15,6 +15,7 @@ from gpusched_env.baselines.fikit import Fikit
 from gpusched_env.baselines.mps import Mps
 from gpusched_env.baselines.orion import Orion
 from gpusched_env.baselines.pass_through import PassThrough
+from gpusched_env.baselines.persistent_threads import PersistentThreads
 from gpusched_env.baselines.preemptive_priority import PreemptivePriority
 from gpusched_env.baselines.priority_streams import PriorityStreams
 from gpusched_env.baselines.random_choice import RandomChoice
@@ -48,6 +49,7 @@ _SCHEDULERS: dict[str, Callable[..., Scheduler]] = {
     "cuda-graph": CudaGraph,
     "acs-sw": AcsSoftware,
     "acs-hw": AcsHardware,
+    "persistent-threads": PersistentThreads,
     "critical-path": CriticalPath,
     "random": RandomChoice,
 }

@@ -18,6 +18,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.capture import Capture, captured
 from gpusched_env.scenarios.knowledge import Knowledge, knowledge_of
+from gpusched_env.scenarios.persistent import as_tasks
 from gpusched_env.scenarios.profile_error import ProfileError, Profiles, told_program
 from gpusched_env.scenarios.program import (
     Compiler,
@@ -90,13 +91,14 @@ class TenantProgram:
 class _Made:
     """What has been made of a problem; not copied or sent with it."""
 
-    __slots__ = ("adapted", "captured", "knowledge", "opened", "windowed")
+    __slots__ = ("adapted", "captured", "knowledge", "opened", "persistent", "windowed")
 
     def __init__(self) -> None:
         self.knowledge: Knowledge | None = None
         self.opened: Problem | None = None
         self.windowed: dict[KernelWindow, Problem] = {}
         self.captured: dict[Capture, Problem] = {}
+        self.persistent: dict[float, Problem] = {}
         self.adapted: dict[tuple[Contexts, tuple[CommandName, ...], float], Problem] = {}
 
     def __reduce__(self) -> tuple[type[_Made], tuple[()]]:
@@ -261,6 +263,16 @@ class Problem:
             programs.append(replace(program, variants=tuple(variants)))
         gaps_us = np.concatenate([self.gaps_us, np.zeros(len(graphs) - len(self.graphs))])
         return replace(self, graphs=tuple(graphs), gaps_us=gaps_us, programs=tuple(programs))
+
+    def with_persistent_threads(self, task_us: float) -> Problem:
+        """The same problem with kernels whose blocks are tasks of one that stays on the GPU
+        (:func:`~gpusched_env.scenarios.persistent.as_tasks`)."""
+        if self.plain is not None:
+            return self.plain.with_persistent_threads(task_us).with_window(self.window)
+        known = self._made.persistent
+        if task_us not in known:
+            known[task_us] = replace(self, kernels=as_tasks(self.kernels, self.gpu, task_us))
+        return known[task_us]
 
     def with_opened_graphs(self) -> Problem:
         """The same problem with the kernels of graphs as launches of their own, for who intercepts inside graphs.

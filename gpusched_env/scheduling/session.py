@@ -123,6 +123,9 @@ def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
     window = getattr(scheduler, "window", None)
     if window is not None:
         problem = problem.with_window(window(problem.window, problem.gpu))
+    task_us = getattr(scheduler, "task_us", None)
+    if task_us is not None:
+        problem = problem.with_persistent_threads(task_us)
     capture = getattr(scheduler, "capture", None)
     if capture is not None:
         problem = problem.with_captured_graphs(capture)

@@ -1,0 +1,257 @@
+"""ACS (Durvasula et al., arXiv 2401.12377, 2024; PACT 2024 as ACE): concurrent kernels of irregular, input-dependent graphs.
+
+The paper runs Brax physics steps, dynamic and static networks of batch 1 on an RTX 3060 and in a simulator of an
+RTX 3070 (46 SMs at 1.4 GHz), and reports speed-ups over one stream as class means and maxima. Here recorded PyTorch
+programs stand in, each launch with the memory that it reads and writes; kernels are carried over from an H100. The
+application launches every 2.5 us, the least of the 2 to 5 us that such a host takes. As in the simulator that the paper
+used, a kernel in a stream starts 4.4 us (5,000 cycles) after the one before it; whether the paper kept that default it
+does not say, so all is shown with the 1 us of a real stream, too.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib.judged import Cell as AnyCell
+from gpusched_env.experiments.lib.play import play
+from gpusched_env.experiments.lib.recorded import tenant
+from gpusched_env.experiments.lib.verdicts import Compared, Target, record, table_of, table_of_numbers, targets_table
+from gpusched_env.experiments.papers.reproduction import Reproduction
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.scenarios.problem import Problem, build_problem, load_workload
+from gpusched_env.scenarios.scenario import make_scenario
+from gpusched_env.workload.segments import CHECK_US, check_us, dependencies
+from gpusched_env.workload.workload import DEVICE_OPS
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
+
+GPU = "rtx-3070"
+HOST_US = 2.5
+SIMULATOR_GAP_US, STREAM_GAP_US = 4.4, 1.0
+RL, DYNAMIC, STATIC = "deep RL", "dynamic networks", "static networks"
+PROGRAMS = {
+    RL: ("bodies6_step_b2048", "bodies9_step_b2048", "bodies11_step_b2048", "bodies20_step_b2048", "physics_step_b4096"),
+    DYNAMIC: (
+        "dynamic_routing_input0_b4", "dynamic_routing_input1_b4", "dynamic_routing_input2_b4", "condconv_b0_infer_b1",
+        "instanas_infer_b1",
+    ),
+    STATIC: ("nasnetalarge_infer_b1", "amoebanet_infer_b1", "randwire_infer_b1"),
+    "other networks": ("mobilenetv3_infer_b1", "resnet50_infer_b1", "bert_infer_b1_s128", "lstm_infer_b16_t50"),
+}  # fmt: skip
+"""Recorded programs by the paper's classes; the last one has no counterpart there."""
+SERIAL, GRAPH, BEFORE, SW, SLOW_SW, HW, ORACLE, PERSISTENT = (
+    "serial", "CUDA graph", "CUDA graph made before", "ACS-SW", "ACS-SW, 10 us", "ACS-HW", "critical path, 5 us",
+    "persistent threads",
+)  # fmt: skip
+SYNC = {SW: "launch_us=2,sync_us=3", SLOW_SW: "launch_us=4,sync_us=6"}
+"""Launch and synchronisation of a kernel: 5 to 20 us in all where the paper profiled them."""
+SIZES = (8, 16, 32, 64)
+SCHEDULERS = {
+    SERIAL: "serial",
+    GRAPH: "cuda-graph",
+    BEFORE: "cuda-graph(per_input=false)",
+    **{f"{SW}, {size}": f"acs-sw(size={size},{SYNC[SW]})" for size in SIZES},
+    SLOW_SW: f"acs-sw(size=32,{SYNC[SLOW_SW]})",
+    **{f"{HW}, {size}": f"acs-hw(size={size})" for size in SIZES},
+    ORACLE: f"critical-path({SYNC[SW]})",
+    PERSISTENT: "persistent-threads",
+}
+PUBLISHED = {(RL, HW): (None, 2.19), (RL, SW): (1.66, 1.79), (DYNAMIC, HW): (1.30, 1.39), (DYNAMIC, SW): (1.05, None),
+             (STATIC, HW): (1.31, None), (STATIC, SW): (1.16, None)}  # fmt: skip
+"""Mean and maximum over the programs of a class, in the paper's simulator; its bars exist as pictures only."""
+WITHIN = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one run."""
+
+    time_us: float
+    """From the start of the program to its end."""
+    occupancy: float
+    """Warps of resident blocks over the GPU's, mean over the time: of each kernel as many as fit, while it ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A program under a scheduler."""
+
+    program: str
+    scheduler: str
+    """Of :data:`SCHEDULERS`."""
+    gap_us: float
+    """Between two kernels of a stream."""
+
+    def problem(self) -> Problem:
+        """The program alone on the paper's GPU."""
+        return problem(self.program, self.gap_us)
+
+    def run(self, device: str) -> Outcome:
+        episode = play(SCHEDULERS[self.scheduler], self.problem(), 0, device=device, record="kernels")
+        gpu, kernels = episode.problem.gpu, episode.timeline.kernels.dict()
+        spent = 0.0
+        for identity, began, ended in zip(
+            kernels["kernel"].astype(int), kernels["started_us"], kernels["ended_us"], strict=True
+        ):
+            print_ = episode.problem.kernels[identity].footprint
+            blocks = min(episode.problem.kernels[identity].kernel.blocks, gpu.sms * print_.blocks_per_sm)
+            spent += blocks * print_.warps * (ended - began)
+        return Outcome(episode.end_us, spent / (gpu.sms * gpu.limits.warps * episode.end_us))
+
+
+@functools.lru_cache(maxsize=32)
+def problem(program: str, gap_us: float) -> Problem:
+    """A program alone on the paper's GPU, whose application does nothing but launch."""
+    gpu: GpuSpec = load_gpu(GPU)
+    gpu = msgspec.structs.replace(gpu, timing=msgspec.structs.replace(gpu.timing, stream_gap_us=gap_us))
+    scenario = make_scenario(
+        {
+            "name": "ACS", "gpu": GPU, "horizon_us": 1e7, "variation": False,
+            "tenants": [tenant(program, jobs=1, host_us=HOST_US)],
+        }
+    )  # fmt: skip
+    return build_problem(scenario, gpu=gpu)
+
+
+@functools.cache
+def facts(program: str) -> dict[str, Any]:
+    """A recorded program: its kernels, those of its longest chain (``levels``), how many run at once if nothing but
+    the memory that they touch holds them up (``parallelism``), segments and blocks of a launch."""
+    workload = load_workload(program)
+    ops = [op for op in workload.variants[0].ops if op.kind in DEVICE_OPS]
+    depth, end_us = [], []
+    for op, waits in zip(ops, dependencies(ops), strict=True):
+        depth.append(1 + max((depth[before] for before in waits), default=0))
+        end_us.append(op.duration_us + max((end_us[before] for before in waits), default=0.0))
+    return {
+        "kernels": len(ops),
+        "levels": max(depth),
+        "parallelism": sum(op.duration_us for op in ops) / max(end_us),
+        "segments": statistics.fmean(len(op.reads or ()) + len(op.writes or ()) for op in ops),
+        "blocks": statistics.median(workload.kernels[op.index].blocks for op in ops if op.index >= 0),
+        "duration_us": statistics.median(op.duration_us for op in ops),
+    }
+
+
+class Paper(Reproduction):
+    """Speed-ups over one stream, their means by class, and what they depend on."""
+
+    name = "acs"
+    title = "ACS"
+    legend = (
+        "*Speed-up*: time of the program in one stream over that under the scheduler. *Parallelism*: sum of the kernels' "
+        "durations over the longest chain of them, which bounds the gain where kernels take all of the time; *levels*: "
+        "kernels of the longest chain. What is gained beyond that is time between kernels of a stream."
+    )
+
+    @staticmethod
+    def cells() -> Sequence[AnyCell]:
+        return [
+            Cell(program, scheduler, gap_us)
+            for gap_us in (SIMULATOR_GAP_US, STREAM_GAP_US)
+            for programs in PROGRAMS.values()
+            for program in programs
+            for scheduler in SCHEDULERS
+        ]
+
+    @functools.cached_property
+    def speedups(self) -> DataFrame:
+        """By gap, class and program; a column a scheduler."""
+        runs = self.to_frame(Cell)
+        kind = {program: name for name, programs in PROGRAMS.items() for program in programs}
+        runs = runs.assign(kind=runs.program.map(kind))
+        times = runs.pivot(index=["gap_us", "kind", "program"], columns="scheduler", values="time_us")
+        return times.rdiv(times[SERIAL], axis=0)[list(SCHEDULERS)].sort_index(level="gap_us", ascending=False, sort_remaining=False)
+
+    @functools.cached_property
+    def occupancy(self) -> DataFrame:
+        """By class, with the simulator's gap; a column a scheduler."""
+        runs = self.to_frame(Cell)
+        kind = {program: name for name, programs in PROGRAMS.items() for program in programs}
+        runs = runs[runs.gap_us == SIMULATOR_GAP_US].assign(kind=runs.program.map(kind))
+        return runs.pivot_table(index="kind", columns="scheduler", values="occupancy", sort=False)[list(SCHEDULERS)]
+
+    @property
+    def means(self) -> DataFrame:
+        """Mean speed-ups by gap and class."""
+        return self.speedups.groupby(level=["gap_us", "kind"], sort=False).mean()
+
+    def checks(self) -> list[Target]:
+        found = self.speedups.loc[SIMULATOR_GAP_US]
+        means = self.means.loc[SIMULATOR_GAP_US]
+        targets = [
+            Target(f"{scheduler}, mean of {kind}", mean, mean, float(means.loc[kind, f"{scheduler}, 32"]), WITHIN * mean)
+            for (kind, scheduler), (mean, _) in PUBLISHED.items()
+            if mean is not None
+        ]
+        ratio = found[f"{HW}, 32"] / found[f"{SW}, 32"]
+        wider = means.loc[RL, f"{HW}, 32"] / means.loc[RL, f"{HW}, 16"] - 1.0
+        near = found.loc[STATIC, BEFORE] / found.loc[STATIC, f"{HW}, 32"]
+        return [
+            *targets,
+            Target("ACS-HW, largest of deep RL", 2.19, 2.19, float(found.loc[RL, f"{HW}, 32"].max()), WITHIN * 2.19),
+            Target("ACS-HW over ACS-SW, least of all programs", 1.0, 10.0, float(ratio.min())),
+            Target("CUDA graphs made for each input, most of deep RL", 0.0, 1.0, float(found.loc[RL, GRAPH].max())),
+            Target("the same, most of dynamic networks", 0.0, 1.0, float(found.loc[DYNAMIC, GRAPH].max())),
+            Target("CUDA graphs made before over ACS-HW, static networks", 1.0, 1.0, float(near.mean()), WITHIN),
+            Target("persistent threads, mean of deep RL", 0.0, 1.0, float(means.loc[RL, PERSISTENT])),
+            Target("gain of a window of 32 over one of 16, deep RL", 0.0, 0.1, float(wider)),
+        ]
+
+    def summary(self) -> str:
+        targets, means = self.checks(), self.means.loc[SIMULATOR_GAP_US]
+        by_class = ", ".join(f"{kind} {means.loc[kind, f'{HW}, 32']:.2f}" for kind in (RL, DYNAMIC, STATIC))
+        return (
+            f"{sum(target.holds for target in targets)} of {len(targets)} figures come out; mean speed-up of ACS-HW: "
+            f"{by_class}"
+        )
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "targets": [record(target) for target in self.checks()],
+            "programs": {program: facts(program) for programs in PROGRAMS.values() for program in programs},
+            "speedups": self.speedups.reset_index().to_dict("records"),
+            "means": self.means.reset_index().to_dict("records"),
+            "occupancy": self.occupancy.reset_index().to_dict("records"),
+            "runs": self.to_frame(Cell).to_dict("records"),
+        }
+
+    def tables(self) -> list[Table]:
+        programs = [{"program": program, "kind": kind, **facts(program)} for kind, of in PROGRAMS.items() for program in of]
+        checks = [
+            Compared(f"window of {window}, {segments} segments", "ns", 1e3 * us, 1e3 * check_us(window, segments))
+            for (window, segments), us in CHECK_US.items()
+        ]
+        return [
+            targets_table("Published figures and ours", self.checks()),
+            *(
+                table_of_numbers(f"Mean speed-up by class, {gap_us:g} us between kernels of a stream", ("class",), of)
+                for gap_us, of in ((gap_us, self.means.loc[gap_us]) for gap_us in (SIMULATOR_GAP_US, STREAM_GAP_US))
+            ),
+            table_of_numbers("Occupancy", ("class",), self.occupancy, ".1%"),
+            table_of(
+                "Programs", programs,
+                "program = {program} | class = {kind} | kernels = {kernels} | levels = {levels} | parallelism = "
+                "{parallelism:.2f} | us a kernel = {duration_us:.1f} | blocks = {blocks:.0f} | segments = {segments:.1f}",
+                "Medians of durations (as recorded on the H100) and of blocks, mean of segments.",
+            ),
+            table_of(
+                "Time of a check", checks,
+                "window and segments = {what} | published = {published:.0f} ns | charged = {ours:.0f} ns",
+            ),
+        ]  # fmt: skip
+
+    def details(self) -> list[Table]:
+        found = self.speedups
+        return [
+            table_of_numbers(f"Speed-ups, {gap_us:g} us between kernels of a stream", ("class", "program"), found.loc[gap_us])
+            for gap_us in (SIMULATOR_GAP_US, STREAM_GAP_US)
+        ]
