@@ -30,7 +30,7 @@ from gpusched_env.baselines.xsched import XSched
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scheduling.scheduler import Scheduler
 
-_SCHEDULERS: dict[str, Callable[..., Scheduler]] = {
+_OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "pass-through": PassThrough,
     "priority-streams": PriorityStreams,
     "time-slicing": TimeSlicing,
@@ -45,24 +45,31 @@ _SCHEDULERS: dict[str, Callable[..., Scheduler]] = {
     "tally": Tally,
     "xsched": XSched,
     "fikit": Fikit,
+    "random": RandomChoice,
+}
+_OF_GRAPHS: dict[str, Callable[..., Scheduler]] = {
     "serial": Serial,
     "cuda-graph": CudaGraph,
     "acs-sw": AcsSoftware,
     "acs-hw": AcsHardware,
     "persistent-threads": PersistentThreads,
     "critical-path": CriticalPath,
-    "random": RandomChoice,
 }
+_SCHEDULERS = {**_OF_TENANTS, **_OF_GRAPHS}
 
 
-def scheduler_names() -> list[str]:
-    """Names that :func:`make_scheduler` knows: the GPU's own mechanisms first, then policies."""
-    return list(_SCHEDULERS)
+def scheduler_names(windowed: bool | None = None) -> list[str]:
+    """Names that :func:`make_scheduler` knows: the GPU's own mechanisms first, then policies.
+
+    ``windowed``: only those for scenarios whose launches pass a window, of one program's kernels; or only those for
+    others, of tenants that share a GPU.
+    """
+    return list(_SCHEDULERS if windowed is None else _OF_GRAPHS if windowed else _OF_TENANTS)
 
 
-def honest_names() -> list[str]:
+def honest_names(windowed: bool | None = None) -> list[str]:
     """Those of :func:`scheduler_names` that know no more than a scheduler can."""
-    return [name for name, make in _SCHEDULERS.items() if not getattr(make, "clairvoyant", False)]
+    return [name for name in scheduler_names(windowed) if not getattr(_SCHEDULERS[name], "clairvoyant", False)]
 
 
 def describe(name: str) -> str:

@@ -42,7 +42,7 @@ def baseline_costs(config: TrainingConfig, schedulers: str, out: Path) -> dict[s
     """
     if schedulers == "none":
         return {}
-    names = honest_names() if schedulers == "all" else split_specs(schedulers)
+    names = honest_names(False) if schedulers == "all" else split_specs(schedulers)
     bounds = [name for name in names if sees_truth(name)]
     if bounds:
         raise InputError(f"{', '.join(bounds)}: is told the truth, and no baseline for an agent that is not")

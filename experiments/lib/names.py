@@ -43,7 +43,7 @@ def default_schedulers(scenario: Scenario) -> list[str]:
     """
     from gpusched_env.agents.shipped import is_shipped_for
 
-    return [*honest_names(), *([LEARNED] if is_shipped_for(scenario) else [])]
+    return [*honest_names(scenario.window is not None), *([LEARNED] if is_shipped_for(scenario) else [])]
 
 
 def check_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -> None:

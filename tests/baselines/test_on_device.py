@@ -55,7 +55,7 @@ def job_spans(episode: Episode) -> dict[tuple[int, int], tuple[float, float]]:
     return spans
 
 
-@pytest.mark.parametrize("name", scheduler_names())
+@pytest.mark.parametrize("name", scheduler_names(windowed=False))
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_all_work_is_done_once_and_in_order(name: str, seed: int) -> None:
     episode = run(name, seed)

@@ -72,7 +72,7 @@ def test_interference_costs_and_priorities_help() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheduler", scheduler_names())
+@pytest.mark.parametrize("scheduler", scheduler_names(windowed=False))
 @pytest.mark.parametrize("scenario", KINDS)
 def test_every_baseline_finishes_before_the_horizon(scenario: str, scheduler: str) -> None:
     assert run(scenario, scheduler).done

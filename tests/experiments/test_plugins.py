@@ -90,8 +90,8 @@ def test_trained_agents_by_path_and_by_scenario(tmp_path: Path, monkeypatch: pyt
         check_scheduler("learned", other)
     with pytest.raises(InputError, match=r"stream priorities \(0,\); scenario ThreeTenants offers \(0, -1, -2\)"):
         check_scheduler(named, other)
-    assert default_schedulers(toy) == [*honest_names(), "learned"]
-    assert default_schedulers(other) == honest_names()
+    assert default_schedulers(toy) == [*honest_names(windowed=False), "learned"]
+    assert default_schedulers(other) == honest_names(windowed=False)
     found = compare(toy, ["fifo", "learned", named], seeds=2, workers=1)
     costs = {name: [run.metrics.cost for run in found.runs if run.scheduler == name] for name in found.schedulers}
     assert costs["learned"] == costs[named]
