@@ -13,7 +13,7 @@ from gpusched_env.baselines.registry import honest_names
 from gpusched_env.baselines.spec import split_specs
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.lib.episodes import EpisodeTask, Run, run_task
+from gpusched_env.experiments.lib.episodes import EpisodeTask, Run, checked_seeds, run_task
 from gpusched_env.experiments.lib.names import (
     LEARNED,
     DeviceSource,
@@ -78,7 +78,7 @@ def compare(
     if isinstance(schedulers, str):
         schedulers = split_specs(schedulers)
     sources = _sources(default_schedulers(scenario) if schedulers is None else schedulers)
-    seeds = _seeds(seeds)
+    seeds = checked_seeds(seeds)
     _check_window(window_us, scenario)
     for source in sources.values():
         check_scheduler(source, scenario)
@@ -174,15 +174,6 @@ def _sources(schedulers: Sequence[SchedulerSource] | Mapping[str, SchedulerSourc
     if not sources:
         raise InputError("no scheduler given; name at least one")
     return sources
-
-
-def _seeds(seeds: int | Sequence[int]) -> list[int]:
-    chosen = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
-    if not chosen:
-        raise InputError("no seed given; at least 1 is needed")
-    if min(chosen) < 0 or len(set(chosen)) < len(chosen):
-        raise InputError(f"seeds must be different and not negative, got {chosen}")
-    return chosen
 
 
 def _check_window(window_us: tuple[float, float] | None, scenario: Scenario) -> None:
