@@ -6,18 +6,22 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+from gpusched_env.agents.training.folder import policy_file
+from gpusched_env.baselines.registry import honest_names
 from gpusched_env.baselines.spec import split_specs
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.lib.episodes import EpisodeTask, Run, run_task
+from gpusched_env.experiments.lib.episodes import EpisodeTask, Run, checked_seeds, run_task
 from gpusched_env.experiments.lib.names import (
+    LEARNED,
     DeviceSource,
     SchedulerSource,
     check_scheduler,
     default_schedulers,
     describe_scheduler,
+    is_learned,
     name_of,
     new_device,
     sees_truth,
@@ -44,6 +48,7 @@ def compare(
     workers: int | None = None,
     on_progress: Progress | None = None,
     command: str = "",
+    **fields: Any,
 ) -> Comparison:
     """Run every scheduler on every seed and gather the figures.
 
@@ -62,18 +67,18 @@ def compare(
         workers: processes (default: one a CPU core); 1 runs everything in this process.
         on_progress: called with the number of finished episodes and their share of all.
         command: noted in the results.
+        fields: of the scenario, to replace: ``gpu="h200-sxm"``, ``horizon_us=20_000``.
 
     Raises:
-        InputError: unknown names, repeated seeds or schedulers, invalid scenario.
+        InputError: unknown names or fields, repeated seeds or schedulers, invalid scenario.
         IllegalCommand, DeadlockError: from an episode; names scheduler and seed.
         GpuschedError: a scheduler of one's own failed; names scheduler, seed and line.
     """
-    if not isinstance(scenario, Scenario):
-        scenario = load_scenario(scenario)
+    scenario = load_scenario(scenario, **fields)
     if isinstance(schedulers, str):
         schedulers = split_specs(schedulers)
     sources = _sources(default_schedulers(scenario) if schedulers is None else schedulers)
-    seeds = _seeds(seeds)
+    seeds = checked_seeds(seeds)
     _check_window(window_us, scenario)
     for source in sources.values():
         check_scheduler(source, scenario)
@@ -91,7 +96,7 @@ def compare(
         """Seed by seed, so that an interrupt leaves the schedulers on equal footing."""
         return [EpisodeTask(*item, shared, device, n, detail, window) for n in seeds for item in sources.items()]
 
-    started, began = datetime.now(UTC), time.perf_counter()
+    started, began = datetime.now(UTC).replace(microsecond=0), time.perf_counter()
     runs, interrupted = _run([*tasks(seeds[:1], detail), *tasks(seeds[1:], "jobs")], workers, on_progress)
     order = {name: i for i, name in enumerate(sources)}
     runs.sort(key=lambda run: (order[run.scheduler], seeds.index(run.seed)))
@@ -117,6 +122,29 @@ def compare(
         own_workloads=own_workloads,
         clairvoyant=frozenset(name for name, source in sources.items() if sees_truth(source)),
     )
+
+
+def evaluate(
+    model: str | Path,
+    scenario: Scenario | str | Path,
+    schedulers: Sequence[str] | None = None,
+    seeds: int | Sequence[int] = 5,
+    **options: Any,
+) -> Comparison:
+    """Compare a trained scheduler with others; differences are taken against it.
+
+    Args:
+        model: folder of a training, the file of a policy, or ``learned``: the one that is shipped for the scenario.
+        scenario, seeds, options: as for :func:`compare`.
+        schedulers: what to compare with; by default all that are registered.
+    """
+    return compare(scenario, with_agent(model, schedulers), seeds, **options)
+
+
+def with_agent(model: str | Path, schedulers: Sequence[str] | None) -> list[str]:
+    """What :func:`evaluate` compares: the agent first."""
+    agent = str(model) if is_learned(str(model)) else f"{LEARNED}:{policy_file(Path(model))}"
+    return [agent, *(schedulers or honest_names())]
 
 
 def _run(
@@ -146,15 +174,6 @@ def _sources(schedulers: Sequence[SchedulerSource] | Mapping[str, SchedulerSourc
     if not sources:
         raise InputError("no scheduler given; name at least one")
     return sources
-
-
-def _seeds(seeds: int | Sequence[int]) -> list[int]:
-    chosen = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
-    if not chosen:
-        raise InputError("no seed given; at least 1 is needed")
-    if min(chosen) < 0 or len(set(chosen)) < len(chosen):
-        raise InputError(f"seeds must be different and not negative, got {chosen}")
-    return chosen
 
 
 def _check_window(window_us: tuple[float, float] | None, scenario: Scenario) -> None:

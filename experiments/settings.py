@@ -1,4 +1,4 @@
-"""``--set key=value``: dotted paths into a scenario."""
+"""``--set key=value``: settings as text, and dotted paths into a scenario."""
 
 from __future__ import annotations
 
@@ -10,6 +10,21 @@ import msgspec
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.reading import parse_yaml
 from gpusched_env.scenarios.scenario import Scenario, override
+
+
+def parsed(settings: Sequence[str]) -> list[tuple[str, Any]]:
+    """Keys and values of settings ``KEY=VALUE``; values are YAML.
+
+    Raises:
+        InputError: one of another form.
+    """
+    found = []
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise InputError(f"--set {setting}: expected KEY=VALUE")
+        found.append((key, parse_yaml(text, f"--set {setting}")))
+    return found
 
 
 def apply_settings(scenario: Scenario, settings: Sequence[str]) -> Scenario:
@@ -27,11 +42,7 @@ def apply_settings(scenario: Scenario, settings: Sequence[str]) -> Scenario:
     """
     data = msgspec.to_builtins(scenario)
     changed = set()
-    for setting in settings:
-        path, equals, text = setting.partition("=")
-        if not equals or not path:
-            raise InputError(f"--set {setting}: expected KEY=VALUE, such as tenants.inference.arrivals.rate_per_s=200")
-        value = parse_yaml(text, f"--set {setting}")
+    for setting, (path, value) in zip(settings, parsed(settings), strict=True):
         parts = path.split(".")
         holder: Any = data
         for depth, part in enumerate(parts[:-1]):

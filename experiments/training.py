@@ -1,16 +1,15 @@
-"""Trainings from the command line: settings as text, what is shown while they run."""
+"""Trainings from the command line: with which settings, and what is shown while they run."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
-import yaml
 from rich.console import Console
 from rich.progress import Progress
 
@@ -25,27 +24,6 @@ from gpusched_env.experiments.lib.terminal import columns
 from gpusched_env.experiments.validation_baselines import baseline_costs
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.versions import versions
-
-
-def settings_of(settings: Sequence[str]) -> dict[str, Any]:
-    """Values by name, from settings as ``KEY=VALUE`` (YAML).
-
-    Raises:
-        InputError: one of another form.
-    """
-    found = {}
-    for setting in settings:
-        name, equals, text = setting.partition("=")
-        if not equals or not name:
-            raise InputError(f"--set {setting}: expected KEY=VALUE, such as n_steps=512")
-        try:
-            found[name] = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise InputError(f"--set {setting}: the value is not valid YAML ({error})") from error
-        if isinstance(found[name], str):
-            with contextlib.suppress(ValueError):  # YAML 1.1 reads 1e-4 as text; a researcher means a number.
-                found[name] = float(found[name])
-    return found
 
 
 def configured(scenario: Scenario, given: dict[str, Any]) -> TrainingConfig:

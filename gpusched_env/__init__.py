@@ -14,8 +14,10 @@ from gpusched_env.envs.registration import register, register_envs
 if TYPE_CHECKING:
     from gpusched_env.devices import make_device
     from gpusched_env.envs.env import GpuSchedulingEnv
-    from gpusched_env.experiments.api import compare, evaluate, make_scheduler, rank, run_episode
+    from gpusched_env.experiments.api import make_scheduler, run_episode
+    from gpusched_env.experiments.compare import compare, evaluate
     from gpusched_env.experiments.importing import import_trace
+    from gpusched_env.experiments.ranking.run import rank
     from gpusched_env.experiments.report.load import load_comparison
     from gpusched_env.scenarios.problem import build_problem
     from gpusched_env.scenarios.scenario import load_scenario, scenario_names
@@ -43,15 +45,15 @@ __version__ = "0.1.0"
 _HOMES = {
     "GpuSchedulingEnv": "gpusched_env.envs.env",
     "build_problem": "gpusched_env.scenarios.problem",
-    "compare": "gpusched_env.experiments.api",
+    "compare": "gpusched_env.experiments.compare",
     "episode_metrics": "gpusched_env.scheduling.metrics",
-    "evaluate": "gpusched_env.experiments.api",
+    "evaluate": "gpusched_env.experiments.compare",
     "import_trace": "gpusched_env.experiments.importing",
     "load_comparison": "gpusched_env.experiments.report.load",
     "load_scenario": "gpusched_env.scenarios.scenario",
     "make_device": "gpusched_env.devices",
     "make_scheduler": "gpusched_env.experiments.api",
-    "rank": "gpusched_env.experiments.api",
+    "rank": "gpusched_env.experiments.ranking.run",
     "run_episode": "gpusched_env.experiments.api",
     "scenario_names": "gpusched_env.scenarios.scenario",
 }

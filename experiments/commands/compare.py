@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -23,42 +24,44 @@ from gpusched_env.experiments.lib.options import (
     Trust,
     Workers,
     command_line,
+    with_fields,
 )
 
-HorizonUs = Annotated[float | None, typer.Option(help="Length of an episode at most, microseconds.")]
-DecisionUs = Annotated[float | None, typer.Option(help="Host time of a decision, microseconds.")]
-WindowUs = Annotated[
-    tuple[float, float] | None,
-    typer.Option(
-        metavar="START END", help="Stretch of the first seed to show block by block. Default: where tenants meet."
-    ),
-]
-Traces = Annotated[bool, typer.Option("--traces", help="Also write a Perfetto trace of each scheduler's first seed.")]
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Of a comparison."""
+
+    schedulers: Schedulers = ""
+    seeds: Seeds = 5
+    seed: FirstSeed = 0
+    simulator: Simulator = "compiled"
+    json: Json = None
+    out: OutFolder = None
+    gpu: Gpu = None
+    horizon_us: Annotated[float | None, typer.Option(help="Length of an episode at most, microseconds.")] = None
+    decision_us: Annotated[float | None, typer.Option(help="Host time of a decision, microseconds.")] = None
+    settings: Settings = None
+    window_us: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            metavar="START END", help="Stretch of the first seed to show block by block. Default: where tenants meet."
+        ),
+    ] = None
+    traces: Annotated[
+        bool, typer.Option("--traces", help="Also write a Perfetto trace of each scheduler's first seed.")
+    ] = False
+    workers: Workers = None
+    trust: Trust = False
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
-    app.command("compare", rich_help_panel=USE)(compare_command)
-    app.command("evaluate", rich_help_panel=USE)(evaluate_command)
+    app.command("compare", rich_help_panel=USE)(with_fields(compare_command))
+    app.command("evaluate", rich_help_panel=USE)(with_fields(evaluate_command))
 
 
-def compare_command(
-    scenario: Scenario,
-    schedulers: Schedulers = "",
-    seeds: Seeds = 5,
-    seed: FirstSeed = 0,
-    simulator: Simulator = "compiled",
-    json: Json = None,
-    out: OutFolder = None,
-    gpu: Gpu = None,
-    horizon_us: HorizonUs = None,
-    decision_us: DecisionUs = None,
-    settings: Settings = None,
-    window_us: WindowUs = None,
-    traces: Traces = False,
-    workers: Workers = None,
-    trust: Trust = False,
-) -> None:
+def compare_command(scenario: Scenario, options: Options) -> None:
     """Compare schedulers on a scenario.
 
     Runs them on the same seeds, prints tables, and writes report and data to results/SCENARIO (or --out).
@@ -66,21 +69,7 @@ def compare_command(
     """
     from gpusched_env.baselines.spec import split_specs
 
-    _compare(
-        scenario,
-        split_specs(schedulers),
-        range(seed, seed + seeds),
-        fields={"gpu": gpu, "horizon_us": horizon_us, "decision_us": decision_us},
-        settings=settings or [],
-        simulator=simulator,
-        json=json,
-        out=out,
-        home=Path("results"),
-        window_us=window_us,
-        traces=traces,
-        workers=workers,
-        trust=trust,
-    )
+    _compare(scenario, split_specs(options.schedulers), Path("results"), options)
 
 
 def evaluate_command(
@@ -91,69 +80,22 @@ def evaluate_command(
         ),
     ],
     scenario: Scenario,
-    schedulers: Schedulers = "",
-    seeds: Seeds = 5,
-    seed: FirstSeed = 0,
-    simulator: Simulator = "compiled",
-    json: Json = None,
-    out: OutFolder = None,
-    gpu: Gpu = None,
-    horizon_us: HorizonUs = None,
-    decision_us: DecisionUs = None,
-    settings: Settings = None,
-    window_us: WindowUs = None,
-    traces: Traces = False,
-    workers: Workers = None,
-    trust: Trust = False,
+    options: Options,
 ) -> None:
     """Compare a trained scheduler with the others.
 
     The same as compare with learned:MODEL as first scheduler: differences are taken against it. Writes to
     results/evaluate/SCENARIO (or --out).
     """
-    from gpusched_env.agents.training.folder import policy_file
-    from gpusched_env.baselines.registry import honest_names
     from gpusched_env.baselines.spec import split_specs
-    from gpusched_env.experiments.lib.names import is_learned
+    from gpusched_env.experiments.compare import with_agent
 
-    agent = str(model) if is_learned(str(model)) else f"learned:{policy_file(model)}"
-    _compare(
-        scenario,
-        [agent, *(split_specs(schedulers) or honest_names())],
-        range(seed, seed + seeds),
-        fields={"gpu": gpu, "horizon_us": horizon_us, "decision_us": decision_us},
-        settings=settings or [],
-        simulator=simulator,
-        json=json,
-        out=out,
-        home=Path("results") / "evaluate",
-        window_us=window_us,
-        traces=traces,
-        workers=workers,
-        trust=trust,
-    )
+    chosen = with_agent(model, split_specs(options.schedulers))
+    _compare(scenario, chosen, Path("results") / "evaluate", options)
 
 
-def _compare(
-    name: str,
-    schedulers: Sequence[str],
-    seeds: Sequence[int],
-    *,
-    fields: dict[str, str | float | None],
-    settings: Sequence[str],
-    simulator: str,
-    json: Path | None,
-    out: Path | None,
-    home: Path,
-    window_us: tuple[float, float] | None,
-    traces: bool,
-    workers: int | None,
-    trust: bool,
-) -> None:
-    """Run the comparison, print the tables, write the files.
-
-    ``fields`` of the scenario are replaced where they are given; ``home``: folder above the default one.
-    """
+def _compare(name: str, schedulers: Sequence[str], home: Path, options: Options) -> None:
+    """Run the comparison, print the tables, write the files; ``home``: folder above the default one."""
     from rich.console import Console
 
     from gpusched_env.experiments.compare import compare
@@ -164,23 +106,24 @@ def _compare(
     from gpusched_env.experiments.settings import apply_settings
     from gpusched_env.scenarios.scenario import load_scenario
 
+    fields = {name: getattr(options, name) for name in ("gpu", "horizon_us", "decision_us")}
     changes = [f"{key}={value}" for key, value in fields.items() if value is not None]
-    scenario = apply_settings(load_scenario(name), [*changes, *settings])
+    scenario = apply_settings(load_scenario(name), [*changes, *(options.settings or [])])
     chosen = schedulers or default_schedulers(scenario)
-    chosen = trusted(chosen) if trust else chosen
-    folder = out if out is not None else home / scenario.name
+    seeds = range(options.seed, options.seed + options.seeds)
+    folder = options.out if options.out is not None else home / scenario.name
     with contextlib.ExitStack() as stack:
         results = stack.enter_context(ResultFolder(folder))
-        write = stack.enter_context(writing(("--json", json)))
+        write = stack.enter_context(writing(("--json", options.json)))
         with progress_bar(len(chosen) * len(seeds)) as on_progress:
             comparison = compare(
                 scenario,
-                chosen,
+                trusted(chosen) if options.trust else chosen,
                 seeds,
-                device=simulator,
+                device=options.simulator,
                 record="blocks",
-                window_us=window_us,
-                workers=workers,
+                window_us=options.window_us,
+                workers=options.workers,
                 on_progress=on_progress,
                 command=command_line(),
             )
@@ -189,7 +132,7 @@ def _compare(
             raise typer.Exit(130)
         output_console().print(comparison)
         with Console(stderr=True).status("Writing results"):
-            files = write_results(comparison, results.staging, traces=traces)
+            files = write_results(comparison, results.staging, traces=options.traces)
             write("--json", (results.staging / RESULT).read_bytes())
             results.publish()
     typer.echo(f"Written to {folder}: {', '.join(files)}")

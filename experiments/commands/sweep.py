@@ -53,7 +53,7 @@ def sweep_command(
     from gpusched_env.agents.training.folder import write_json
     from gpusched_env.errors import InputError
     from gpusched_env.experiments.lib.terminal import output_console
-    from gpusched_env.experiments.training import settings_of
+    from gpusched_env.experiments.settings import parsed
     from gpusched_env.scenarios.scenario import load_scenario
 
     try:
@@ -61,7 +61,7 @@ def sweep_command(
         from gpusched_env.experiments.sweep.space import OUTCOME, table
     except ModuleNotFoundError as error:
         raise InputError(f"gpusched sweep needs {error.name}: pip install 'gpusched-env[sweep]'") from error
-    fixed = settings_of(settings or [])
+    fixed = dict(parsed(settings or []))
     values = {
         "scenario": load_scenario(scenario),
         "algo": algo,

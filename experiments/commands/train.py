@@ -2,44 +2,56 @@
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from gpusched_env.experiments.lib.options import USE, Gpu, Scenario, command_line
+from gpusched_env.experiments.lib.options import USE, Gpu, Scenario, command_line, with_fields
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file to ``app``."""
-    app.command("train", rich_help_panel=USE)(train_command)
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Fields of a training's configuration, where they are given."""
 
-
-def train_command(
-    scenario: Scenario,
     algo: Annotated[
         str | None,
         typer.Option(
             help="maskable-ppo, ppo, recurrent-ppo, a2c, dqn or cma-es. Default: the scenario's, or the first."
         ),
-    ] = None,
-    gpu: Gpu = None,
-    policy: Annotated[str | None, typer.Option(help="mlp (usual), slots; rule for cma-es.")] = None,
+    ] = None
+    policy: Annotated[str | None, typer.Option(help="mlp (usual), slots; rule for cma-es.")] = None
     timesteps: Annotated[
         int | None,
         typer.Option(min=1, help="Decisions, of all environments together. Default: the scenario's, or 1,000,000."),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: results/train/<scenario>.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of weights, episodes and everything else.")] = 0,
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, episodes and everything else.")] = 0
     envs: Annotated[
         int | None,
         typer.Option(min=1, help="Environments that are stepped together. Default: the scenario's, or 64."),
-    ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Of PyTorch and the environments; exact with 1 only.")] = 1,
-    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
-    gamma: Annotated[float | None, typer.Option(help="Discount of one decision.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=2, help="Decisions in a gradient step.")] = None,
-    ent_coef: Annotated[float | None, typer.Option(help="Weight of the entropy bonus.")] = None,
+    ] = None
+    threads: Annotated[int, typer.Option(min=1, help="Of PyTorch and the environments; exact with 1 only.")] = 1
+    learning_rate: Annotated[float | None, typer.Option("--lr", help="Learning rate.")] = None
+    gamma: Annotated[float | None, typer.Option(help="Discount of one decision.")] = None
+    batch_size: Annotated[int | None, typer.Option(min=2, help="Decisions in a gradient step.")] = None
+    ent_coef: Annotated[float | None, typer.Option(help="Weight of the entropy bonus.")] = None
+    variants: Annotated[
+        bool, typer.Option("--variants/--no-variants", help="Draw the scenario's training variants, if it has any.")
+    ] = True
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file to ``app``."""
+    app.command("train", rich_help_panel=USE)(with_fields(train_command))
+
+
+def train_command(
+    scenario: Scenario,
+    options: Options,
+    gpu: Gpu = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: results/train/<scenario>.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,9 +61,6 @@ def train_command(
             "(policy_kwargs.net_arch=[64,64]) or the imitation (imitation.epochs=3); may be repeated.",
         ),
     ] = None,
-    variants: Annotated[
-        bool, typer.Option("--variants/--no-variants", help="Draw the scenario's training variants, if it has any.")
-    ] = True,
     randomise: Annotated[
         str | None,
         typer.Option(
@@ -82,27 +91,17 @@ def train_command(
     --resume goes on after an interrupt or a kill, exactly as if there had been none.
     """
     from gpusched_env.agents.training.config import randomise_of
-    from gpusched_env.experiments.training import configured, run_training, settings_of
+    from gpusched_env.experiments.settings import parsed
+    from gpusched_env.experiments.training import configured, run_training
     from gpusched_env.scenarios.scenario import load_scenario
 
     resolved = load_scenario(scenario, **({"gpu": gpu} if gpu else {}))
-    given: dict[str, Any] = {
-        "algo": algo,
-        "policy": policy,
-        "timesteps": timesteps,
-        "seed": seed,
-        "envs": envs,
-        "threads": threads,
-        "variants": variants,
-        "learning_rate": lr,
-        "gamma": gamma,
-        "batch_size": batch_size,
-        "ent_coef": ent_coef,
+    given: dict[str, Any] = dataclasses.asdict(options) | {
         "randomise": None if randomise is None else randomise_of(randomise),
         "imitation": None if imitate is None else {"scheduler": imitate},
         "imitation.episodes": imitate_episodes,
     }
-    given = {name: value for name, value in given.items() if value is not None} | settings_of(settings or [])
+    given = {name: value for name, value in given.items() if value is not None} | dict(parsed(settings or []))
     run_training(
         configured(resolved, given),
         out if out is not None else Path("results") / "train" / resolved.name,

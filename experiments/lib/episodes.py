@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.names import DeviceSource, SchedulerSource
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Shared
@@ -67,3 +69,17 @@ def run_task(task: EpisodeTask) -> Run:
         timeline=None if task.record == "jobs" else episode.timeline,
         wall_s=episode.wall_s,
     )
+
+
+def checked_seeds(seeds: int | Sequence[int]) -> list[int]:
+    """``seeds``: how many, counted from 0, or which.
+
+    Raises:
+        InputError: none, the same one twice, or one below 0.
+    """
+    chosen = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if not chosen:
+        raise InputError("no seed given; at least 1 is needed")
+    if min(chosen) < 0 or len(set(chosen)) < len(chosen):
+        raise InputError(f"seeds must be different and not negative, got {chosen}")
+    return chosen

@@ -18,8 +18,10 @@ from gpusched_env.errors import InputError
 RESULT = "result.json"
 TRACE_SUFFIX = ".perfetto-trace"
 PARTIAL = ".partial"
-Content = bytes | str | dict[str, Any] | Callable[[], bytes | str | dict[str, Any]]
-"""Of a file: as it is, text, what becomes JSON, or what makes one of these."""
+Made = bytes | str | dict[str, Any] | msgspec.Struct
+"""Content of a file: as it is, text, or what becomes JSON."""
+Content = Made | Callable[[], Made]
+"""Or what makes it."""
 
 
 class HasSchema(Protocol):
@@ -146,7 +148,7 @@ def write_file(path: Path, content: Content, option: str) -> None:
         write(option, content)
 
 
-def encoded(content: str | dict[str, Any]) -> bytes:
+def encoded(content: str | dict[str, Any] | msgspec.Struct) -> bytes:
     """Text as UTF-8, anything else as indented JSON with a final newline."""
     if isinstance(content, str):
         return content.encode()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -41,3 +44,30 @@ Settings = Annotated[
 def command_line() -> str:
     """How the program was called, for the record."""
     return shlex.join(["gpusched", *sys.argv[1:]])
+
+
+def with_fields(command: Callable[..., None]) -> Callable[..., None]:
+    """``command``, whose parameter ``options`` is a dataclass, as typer takes it: with a parameter for each field."""
+    signature = inspect.signature(command, eval_str=True)
+    kind = signature.parameters["options"].annotation
+    hints = get_type_hints(kind, include_extras=True)
+    own = {
+        field.name: inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
+        for field in dataclasses.fields(kind)
+    }
+
+    def run(**given: Any) -> None:
+        options = kind(**{name: given.pop(name) for name in own})
+        command(**given, options=options)
+
+    parameters = [
+        parameter
+        for name, given in signature.parameters.items()
+        for parameter in (own.values() if name == "options" else [given.replace(kind=inspect.Parameter.KEYWORD_ONLY)])
+    ]
+    run.__doc__ = command.__doc__
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 ALONE_TOLERANCE = 0.03
 SHARED_TOLERANCE = 0.15
 TURNS = "eager_time_slicing.jsonl"
+SIDES = ("slowdown of inference", "slowdown of training")
 FOREGROUND, BACKGROUND = "resnet50_infer_b1", "resnet50_train_b32"
 
 
@@ -48,6 +49,14 @@ class Figure(Check):
     group: str
     what: str
     unit: str
+
+
+def figures(group: str, unit: str, tolerance: float, found: Iterable[tuple[str, float, float]]) -> list[Figure]:
+    """Of a group: what each is, simulated and recorded."""
+    return [
+        Figure(group=group, what=what, unit=unit, simulated=simulated, recorded=recorded, tolerance=tolerance)
+        for what, simulated, recorded in found
+    ]
 
 
 @dataclass(frozen=True)
@@ -65,16 +74,8 @@ class Alone:
         iterations = load_workload(self.workload).iteration_us
         problem = situation([tenant(self.workload, jobs=self.jobs)], variation=False)
         (took,) = turnarounds_us(play("pass-through", problem, seed=0, device=device), skip=1)
-        return [
-            Figure(
-                group="alone",
-                what=self.workload,
-                unit="us",
-                simulated=float(np.median(took)),
-                recorded=statistics.median(iterations),
-                tolerance=ALONE_TOLERANCE,
-            )
-        ]
+        found = (self.workload, float(np.median(took)), statistics.median(iterations))
+        return figures("alone", "us", ALONE_TOLERANCE, [found])
 
 
 @dataclass(frozen=True)
@@ -87,20 +88,12 @@ class BesideTraining:
         pairs = [pair for pair in recorded_pairs() if (pair.fg, pair.bg) == (FOREGROUND, BACKGROUND)]
         where = {"horizon_us": self.horizon_us}
         runs = run_cells(graph_cells(pairs, **where), device, workers=1)
-        return [
-            Figure(
-                group=f"ResNet-50 inference beside training, {pair.mode}",
-                what=f"slowdown of {side}",
-                unit="x",
-                simulated=simulated,
-                recorded=recorded,
-                tolerance=SHARED_TOLERANCE,
-            )
-            for pair in pairs
-            for side, simulated, recorded in zip(
-                ("inference", "training"), pair.simulated(runs, **where), pair.recorded, strict=True
-            )
-        ]
+        found = []
+        for pair in pairs:
+            group = f"ResNet-50 inference beside training, {pair.mode}"
+            slowdowns = zip(SIDES, pair.simulated(runs, **where), pair.recorded, strict=True)
+            found += figures(group, "x", SHARED_TOLERANCE, slowdowns)
+        return found
 
 
 @dataclass(frozen=True)
@@ -112,19 +105,9 @@ class TimeSliced:
 
     def run(self, device: str) -> list[Figure]:
         turns = time_sliced.TimeSliced(TURNS, self.networks, self.horizon_us, skip=1).run(device)
-        return [
-            Figure(
-                group=f"time slicing, {' and '.join(self.networks)}",
-                what=f"mean iteration of {name}",
-                unit="us",
-                simulated=simulated_us,
-                recorded=recorded_us,
-                tolerance=SHARED_TOLERANCE,
-            )
-            for name, simulated_us, recorded_us in zip(
-                self.networks, turns.simulated_us, turns.recorded_us, strict=True
-            )
-        ]
+        names = [f"mean iteration of {name}" for name in self.networks]
+        found = zip(names, turns.simulated_us, turns.recorded_us, strict=True)
+        return figures(f"time slicing, {' and '.join(self.networks)}", "us", SHARED_TOLERANCE, found)
 
 
 class Paper(Reproduction):

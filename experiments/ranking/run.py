@@ -10,6 +10,7 @@ from typing import get_args
 from gpusched_env.agents.manifest import file_hash
 from gpusched_env.agents.shipped import shipped_file
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.episodes import checked_seeds
 from gpusched_env.experiments.lib.files import write_file
 from gpusched_env.experiments.lib.names import (
     check_scheduler,
@@ -72,7 +73,7 @@ def rank(
         IllegalCommand, DeadlockError: from an episode, which it names.
     """
     scenarios = [scenarios] if isinstance(scenarios, str) else scenarios
-    seeds = range(seeds) if isinstance(seeds, int) else seeds
+    seeds = checked_seeds(seeds)
     if schedulers is None:
         common = [default_schedulers(load_scenario(scenario)) for scenario in scenarios]
         schedulers = [name for name in common[0] if all(name in names for names in common)]
@@ -96,7 +97,7 @@ def rank(
         gpu=gpu,
         schedulers=list(schedulers),
         devices=list(devices),
-        seeds=list(seeds),
+        seeds=seeds,
         variants={name: [variant for scenario, variant in problems if scenario == name] for name in scenarios},
         settings=list(settings),
         remarks=remarks,

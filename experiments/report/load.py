@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -15,45 +14,13 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.files import RESULT, read_struct
-from gpusched_env.experiments.report.result import SCHEMA, kept_name, sha256
+from gpusched_env.experiments.report.result import SCHEMA, Result, kept_name, sha256
 from gpusched_env.experiments.report.save import JOBS, TIMELINES
-from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.reading import read_bytes
 from gpusched_env.scenarios.problem import build_problem
-from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.metrics import Metrics
 from gpusched_env.scheduling.timeline import Columns, Timeline
 from gpusched_env.workload.workload import decode_workload
-
-
-class _Provenance(msgspec.Struct):
-    command: str
-    started: datetime
-    wall_s: float
-    platform: str
-    versions: dict[str, str]
-
-
-class _Scheduler(msgspec.Struct):
-    description: str
-    clairvoyant: bool
-    per_seed: list[dict[str, Any]]
-
-
-class _Result(msgspec.Struct):
-    """``result.json``, as far as a comparison is made of it."""
-
-    schema: str
-    interrupted: bool
-    provenance: _Provenance
-    device: str
-    seeds: list[int]
-    asked: list[str]
-    scenario: Scenario
-    gpu: GpuSpec
-    workloads: dict[str, str]
-    window_us: tuple[float, float] | None
-    schedulers: dict[str, _Scheduler]
 
 
 def load_comparison(folder: Path | str) -> Comparison:
@@ -67,7 +34,7 @@ def load_comparison(folder: Path | str) -> Comparison:
     """
     folder = Path(folder)
     how = "load the folder that gpusched compare or Comparison.save wrote"
-    found = read_struct(folder / RESULT, _Result, SCHEMA, "not a comparison", how)
+    found = read_struct(folder / RESULT, Result, SCHEMA, "not a comparison", how)
     workloads = {name: _workload(folder / kept_name(name, digest), digest) for name, digest in found.workloads.items()}
     read = {name: decode_workload(data, name) for name, data in workloads.items()}
     try:
@@ -100,7 +67,7 @@ def _workload(file: Path, digest: str) -> bytes:
     return data
 
 
-def _runs(folder: Path, found: _Result) -> list[Run]:
+def _runs(folder: Path, found: Result) -> list[Run]:
     from pandas import read_parquet
 
     jobs = read_parquet(folder / JOBS)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import yaml
 
 from gpusched_env.display.plots import without_title
 from gpusched_env.display.words import counted, duration
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.pages import page
+from gpusched_env.experiments.report.result import Result
 from gpusched_env.experiments.report.tables import PAGE, notes, tables
 from gpusched_env.experiments.report.timeline import timeline_data
 
 
-def report_html(comparison: Comparison, result: dict[str, Any]) -> str:
+def report_html(comparison: Comparison, result: Result) -> str:
     """The page.
 
     Args:
@@ -34,7 +36,7 @@ def report_html(comparison: Comparison, result: dict[str, Any]) -> str:
         timeline=timeline_data(comparison),
         descriptions={comparison.label(name): comparison.descriptions[name] for name in comparison.schedulers},
         provenance=_provenance(result),
-        scenario=yaml.safe_dump(result["scenario"], sort_keys=False, allow_unicode=True),
+        scenario=yaml.safe_dump(msgspec.to_builtins(result.scenario), sort_keys=False, allow_unicode=True),
     )
 
 
@@ -70,13 +72,13 @@ def _seeds(seeds: tuple[int, ...]) -> str:
     return f"{len(seeds)} ({seeds[0]} to {seeds[-1]})" if run and len(seeds) > 1 else ", ".join(map(str, seeds))
 
 
-def _provenance(result: dict[str, Any]) -> dict[str, str]:
-    about = result["provenance"]
+def _provenance(result: Result) -> dict[str, str]:
+    about = result.provenance
     return {
-        "Command": about["command"] or "(called from Python)",
-        "Started": about["started"],
-        "Took": duration(about["wall_s"]),
-        "Versions": ", ".join(f"{package} {version}" for package, version in about["versions"].items()),
-        "Platform": about["platform"],
-        "Intervals": f"{result['intervals']['method']}, {result['intervals']['resamples']} resamples",
+        "Command": about.command or "(called from Python)",
+        "Started": f"{about.started:%Y-%m-%d %H:%M:%S} UTC",
+        "Took": duration(about.wall_s),
+        "Versions": ", ".join(f"{package} {version}" for package, version in about.versions.items()),
+        "Platform": about.platform,
+        "Intervals": f"{result.intervals['method']}, {result.intervals['resamples']} resamples",
     }

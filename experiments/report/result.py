@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,40 +13,82 @@ import msgspec
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES
 from gpusched_env.experiments.lib.statistics import LEVEL, METHOD, RESAMPLES
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.scenario import Scenario
 
 SCHEMA = "gpusched-comparison/2"
 
 
-def result_dict(comparison: Comparison) -> dict[str, Any]:
-    """The content of ``result.json``: plain values, undefined figures as ``None``.
+class Provenance(msgspec.Struct):
+    """How the comparison was made."""
 
-    Units are in the names; ``figures`` are means over seeds (percentiles: of the jobs of all seeds together) with 95 %
-    bootstrap intervals, ``per_seed`` the figures of every finished episode, ``asked`` the schedulers that were asked
-    for, ``workloads`` those that do not come with the package, with the SHA-256 of their files.
-    """
-    seeds = list(comparison.seeds)
-    return {
-        "schema": SCHEMA,
-        "interrupted": comparison.interrupted,
-        "provenance": {
-            "command": comparison.command,
-            "started": comparison.started.isoformat(timespec="seconds"),
-            "wall_s": round(comparison.wall_s, 3),
-            "platform": comparison.platform,
-            "versions": comparison.versions,
-        },
-        "device": comparison.device,
-        "seeds": seeds,
-        "asked": list(comparison.descriptions),
-        "intervals": {"level": LEVEL, "resamples": RESAMPLES, "method": METHOD},
-        "scenario": msgspec.to_builtins(comparison.problem.scenario),
-        "gpu": msgspec.to_builtins(comparison.problem.gpu),
-        "workloads": {name: sha256(data) for name, data in comparison.own_workloads.items()},
-        "remarks": comparison.remarks,
-        "tenants": {p.tenant.name: {"alone_us": p.alone_us} for p in comparison.problem.programs},
-        "window_us": comparison.window_us,
-        "schedulers": {name: _scheduler(comparison, name) for name in comparison.schedulers},
-    }
+    command: str
+    started: datetime
+    wall_s: float
+    platform: str
+    versions: dict[str, str]
+
+
+class SchedulerResult(msgspec.Struct):
+    """What one scheduler came to."""
+
+    description: str
+    clairvoyant: bool
+    seeds: list[int]
+    """Of finished episodes."""
+    figures: dict[str, Any]
+    """Means over seeds (percentiles: of the jobs of all seeds together) with 95 % bootstrap intervals."""
+    cost_difference: dict[str, Any]
+    """From the first scheduler, paired by seed."""
+    per_seed: list[dict[str, Any]]
+    """Figures of every finished episode."""
+
+
+class Result(msgspec.Struct):
+    """The content of ``result.json``; units are in the names, undefined figures are ``null`` there."""
+
+    schema: str
+    interrupted: bool
+    provenance: Provenance
+    device: str
+    seeds: list[int]
+    asked: list[str]
+    """Schedulers that were asked for."""
+    intervals: dict[str, Any]
+    scenario: Scenario
+    gpu: GpuSpec
+    workloads: dict[str, str]
+    """Files of workloads that do not come with the package, and their SHA-256."""
+    remarks: list[str]
+    tenants: dict[str, dict[str, float]]
+    window_us: tuple[float, float] | None
+    schedulers: dict[str, SchedulerResult]
+
+
+def result_of(comparison: Comparison) -> Result:
+    """All of a comparison but its jobs and timelines."""
+    return Result(
+        schema=SCHEMA,
+        interrupted=comparison.interrupted,
+        provenance=Provenance(
+            comparison.command,
+            comparison.started,
+            round(comparison.wall_s, 3),
+            comparison.platform,
+            comparison.versions,
+        ),
+        device=comparison.device,
+        seeds=list(comparison.seeds),
+        asked=list(comparison.descriptions),
+        intervals={"level": LEVEL, "resamples": RESAMPLES, "method": METHOD},
+        scenario=comparison.problem.scenario,
+        gpu=comparison.problem.gpu,
+        workloads={name: sha256(data) for name, data in comparison.own_workloads.items()},
+        remarks=comparison.remarks,
+        tenants={p.tenant.name: {"alone_us": p.alone_us} for p in comparison.problem.programs},
+        window_us=comparison.window_us,
+        schedulers={name: _scheduler(comparison, name) for name in comparison.schedulers},
+    )
 
 
 def sha256(data: bytes) -> str:
@@ -57,23 +101,18 @@ def kept_name(workload: str, digest: str) -> str:
     return f"{digest[:8]}-{Path(workload).name}"
 
 
-def _scheduler(comparison: Comparison, name: str) -> dict[str, Any]:
+def _scheduler(comparison: Comparison, name: str) -> SchedulerResult:
     runs = comparison.of(name)
-    figures: dict[str, Any] = {f.key: comparison.interval(name, f.key).as_dict() for f in GLOBAL_FIGURES}
+    figures: dict[str, Any] = {f.key: comparison.interval(name, f.key) for f in GLOBAL_FIGURES}
     figures["tenants"] = {
-        tenant: {f.key: comparison.interval(name, f.key, tenant).as_dict() for f in TENANT_FIGURES}
+        tenant: {f.key: comparison.interval(name, f.key, tenant) for f in TENANT_FIGURES}
         for tenant in comparison.tenants
     }
-    paired = comparison.difference(name)
-    return {
-        "description": comparison.descriptions[name],
-        "clairvoyant": name in comparison.clairvoyant,
-        "seeds": [run.seed for run in runs],
-        "figures": figures,
-        "cost_difference": {
-            "against": comparison.schedulers[0],
-            "difference": paired.difference.as_dict(),
-            "relative": paired.relative.as_dict(),
-        },
-        "per_seed": [{"seed": r.seed, "wall_s": round(r.wall_s, 4), **r.metrics.as_dict()} for r in runs],
-    }
+    return SchedulerResult(
+        description=comparison.descriptions[name],
+        clairvoyant=name in comparison.clairvoyant,
+        seeds=[run.seed for run in runs],
+        figures=figures,
+        cost_difference={"against": comparison.schedulers[0], **asdict(comparison.difference(name))},
+        per_seed=[{"seed": r.seed, "wall_s": round(r.wall_s, 4), **asdict(r.metrics)} for r in runs],
+    )

@@ -11,7 +11,7 @@ from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.files import RESULT, TRACE_SUFFIX, ResultFolder, encoded, file_name
 from gpusched_env.experiments.report.page import report_html
 from gpusched_env.experiments.report.perfetto import write_trace
-from gpusched_env.experiments.report.result import kept_name, result_dict, sha256
+from gpusched_env.experiments.report.result import kept_name, result_of, sha256
 from gpusched_env.scheduling.frames import MEANINGS
 from gpusched_env.scheduling.timeline import Columns
 
@@ -42,7 +42,7 @@ def write_results(comparison: Comparison, folder: Path, *, traces: bool = False)
         (folder / kept_name(name, sha256(data))).write_bytes(data)
     for run in recorded if traces else ():
         write_trace(comparison, run, folder / f"{file_name(run.scheduler)}{TRACE_SUFFIX}")
-    result = result_dict(comparison)
+    result = result_of(comparison)
     (folder / "report.html").write_text(report_html(comparison, result), encoding="utf-8")
     (folder / RESULT).write_bytes(encoded(result))
     return sorted(file.name for file in folder.iterdir())

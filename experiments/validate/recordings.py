@@ -130,12 +130,15 @@ def read_recordings(folder: Path) -> Recordings:
     """
     kernels = read_kernels(folder)
     sets = {name: rows for name in KERNEL_SETS if (rows := read_scenarios(folder, name, kernels)) is not None}
-    pairs = read_model_pairs(folder)
-    if not sets and pairs is None:
+    path = find(folder, MODEL_PAIRS)
+    if path is None and not sets:
         raise InputError(f"{folder}: has none of {', '.join((*KERNEL_SETS, MODEL_PAIRS))} (.jsonl or .jsonl.gz)")
-    skipped = {i: reason for i, pair in enumerate(pairs or []) if (reason := _reason_to_skip(pair))}
-    usable = None if pairs is None else [pair for i, pair in enumerate(pairs) if i not in skipped]
-    return Recordings(folder, kernels, sets, usable, list(skipped.values()))
+    if path is None:
+        return Recordings(folder, kernels, sets, None, [])
+    found: list[ModelSolo | GraphPair] = read_rows(path, ModelSolo | GraphPair)  # type: ignore[arg-type]
+    pairs = [(row, _reason_to_skip(row)) for row in found if isinstance(row, GraphPair)]
+    usable = [pair for pair, reason in pairs if not reason]
+    return Recordings(folder, kernels, sets, usable, [reason for _, reason in pairs if reason])
 
 
 def _reason_to_skip(pair: GraphPair) -> str:
@@ -175,15 +178,6 @@ def read_scenarios(folder: Path, name: str, kernels: dict[str, SyntheticKernel])
                     f"{len(kernels)} kernels are in the library"
                 )
     return scenarios
-
-
-def read_model_pairs(folder: Path) -> list[GraphPair] | None:
-    """The pairs of networks; ``None`` if the folder has none."""
-    path = find(folder, MODEL_PAIRS)
-    if path is None:
-        return None
-    rows: list[ModelSolo | GraphPair] = read_rows(path, ModelSolo | GraphPair)  # type: ignore[arg-type]
-    return [row for row in rows if isinstance(row, GraphPair)]
 
 
 def find(folder: Path, name: str) -> Path | None:

@@ -28,9 +28,9 @@ CALIBRATED_ON = "h100-sxm"
 TRANSFER = 1.3
 """Errors on other GPUs may be this many times as large."""
 LIMITS: dict[str, dict[str, float]] = {
-    "pairs": {"median": 0.012, "p90": 0.07, "makespan median": 0.012},
-    "mixes": {"median": 0.022, "p90": 0.11, "makespan median": 0.025},
-    "sequences": {"median": 0.03, "p90": 0.09, "makespan median": 0.025},
+    "pairs": {"median": 0.012, "p90": 0.07, "makespan_median": 0.012},
+    "mixes": {"median": 0.022, "p90": 0.11, "makespan_median": 0.025},
+    "sequences": {"median": 0.03, "p90": 0.09, "makespan_median": 0.025},
     MODEL_PAIRS: {"median": 0.08, "p90": 0.18},
 }
 """Largest errors that hold: of reproducible end times, of makespans; of slowdowns for pairs of networks."""
@@ -126,25 +126,19 @@ class Validation(JudgedResult):
         if not self.ablation:
             return {}
         sampled = self.launches[self.launches.number % self.launches["set"].map(lambda name: EVERY.get(name, 1)) == 0]
-        found: dict[str, dict[str, dict[str, float | None]]] = {}
-        for label, rows in {ALL_ON: sampled, **self.ablation}.items():
-            found[label] = {}
-            for name, of in rows.groupby("set", sort=False):
-                figures = score(of) or {}
-                ends = figures["reproducible_end_error"] or {"median": None, "p90": None}
-                makespan = figures["makespan_error"]["median"]
-                found[label][name] = {"median": ends["median"], "p90": ends["p90"], "makespan_median": makespan}
-        return found
+        return {
+            label: {name: brief(score(of) or {}) for name, of in rows.groupby("set", sort=False)}
+            for label, rows in {ALL_ON: sampled, **self.ablation}.items()
+        }
 
     def checks(self) -> list[Limited]:
         """The errors that have limits, of the sets that are there."""
         factor = 1.0 if self.gpu.name == CALIBRATED_ON else TRANSFER
         errors = {MODEL_PAIRS: dict(self.networks.get("slowdown_error") or {})}
         for name, figures in self.scores.items():
-            makespan = {"makespan median": figures["makespan_error"]["median"]}
-            errors[name] = {**(figures["reproducible_end_error"] or {}), **makespan}
+            errors[name] = {figure: error for figure, error in brief(figures).items() if error is not None}
         return [
-            Limited(name, figure, errors[name][figure], limit * factor)
+            Limited(name, figure.replace("_", " "), errors[name][figure], limit * factor)
             for name, largest in LIMITS.items()
             for figure, limit in largest.items()
             if figure in errors.get(name, {})
@@ -188,21 +182,17 @@ class Validation(JudgedResult):
     def tables(self) -> list[Table]:
         limits = "set = {name} | figure = {what} | error = {error:.2%} | limit = {limit:.2%} | = {verdict}"
         checks = [record(c) | {"name": NAMES[c.set], "what": _limited(c)} for c in self.checks()]
-        scores = self.scores.items()
         ends, makespans, split = [], [], []
-        for name, figures in scores:
+        for name, figures in self.scores.items():
             reproducible = figures["reproducible_end_error"] or {}
             ends.append({"set": name, "launches": "all", "n": figures["n"], **figures["end_error"]})
             ends.append({"set": name, "launches": "reproducible", "n": figures["n_reproducible"], **reproducible})
             makespans.append({"name": name, **figures, **figures["makespan_error"]})
-            for half, of in figures["halves"].items():
-                if of is not None:
-                    errors = of["reproducible_end_error"] or {}
-                    split.append(
-                        {"set": name, "scenarios": half, "reproducible": of["n_reproducible"]}
-                        | {"end median": errors.get("median"), "end p90": errors.get("p90")}
-                        | {"makespan median": of["makespan_error"]["median"]}
-                    )
+            halves = {half: of for half, of in figures["halves"].items() if of is not None}
+            split += [
+                {"set": name, "scenarios": half, "reproducible": of["n_reproducible"], **brief(of)}
+                for half, of in halves.items()
+            ]
         sides = {"both": "slowdown", "foreground": "foreground", "background": "background"}
         networks = [
             {"side": side, "pairs": self.networks["n"], **self.networks[f"{key}_error"]}
@@ -219,7 +209,7 @@ class Validation(JudgedResult):
                 "| rank correlation = {rank_correlation:.4f}",
             ),
             _percents("Slowdown of pairs of networks", networks, 2),
-            _percents("Even and odd scenarios", split, 3),
+            _percents("Even and odd scenarios", split, 3, heads=("end median", "end p90", "makespan median")),
             self._without_one(),
             self._every_pair(),
         ]
@@ -247,11 +237,20 @@ class Validation(JudgedResult):
         )
 
 
-def _percents(title: str, rows: list[dict[str, Any]], names: int, note: str = "") -> Table:
-    """Errors behind the first ``names`` fields of each row."""
+def brief(figures: Mapping[str, Any]) -> dict[str, float | None]:
+    """What a set's :func:`~gpusched_env.experiments.validate.scoring.score` is held to."""
+    ends = figures["reproducible_end_error"] or {"median": None, "p90": None}
+    makespan = figures["makespan_error"]["median"]
+    return {"median": ends["median"], "p90": ends["p90"], "makespan_median": makespan}
+
+
+def _percents(
+    title: str, rows: list[dict[str, Any]], names: int, note: str = "", heads: Sequence[str] | None = None
+) -> Table:
+    """Errors behind the first ``names`` fields of each row; ``heads`` of the errors, if not their names."""
     values = frame(rows)
     values = values.set_index([*values.columns[:names]]).astype(float) if rows else values
-    return table_of_numbers(title, [], values, ".2%", note)
+    return table_of_numbers(title, [*values.index.names, *(heads or ())] if rows else [], values, ".2%", note)
 
 
 def _limited(check: Limited) -> str:

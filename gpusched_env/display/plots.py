@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,9 +28,6 @@ MAX_BARS = 5_000
 """Bars of a timeline; what starts later is left out."""
 _TITLE_PX = 28
 """Room for a chart's title."""
-_HEADING: dict[str, Any] = {
-    "showarrow": False, "xanchor": "left", "yanchor": "bottom", "font": {"size": 13, "color": "#222"},
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,12 @@ class Bars:
     number: int
     opacity: float = 1.0
     legend: str = ""
-    panel: str = field(default="")
+    panel: str = ""
+
+    @property
+    def place(self) -> str:
+        """Panel and row."""
+        return f"{self.panel}: {self.row}" if self.panel else self.row
 
 
 def line(number: int) -> dict[str, str]:
@@ -88,122 +90,94 @@ def marker(number: int) -> dict[str, str]:
 
 def dots(title: str, panels: dict[str, dict[str, Estimate]], axis: str, *, percent: bool = False) -> Figure:
     """Figures with their intervals, a row a label, faint dots for what they are the mean of; a panel for each title."""
-    data, layout = [], _layout(title, height=70 + 34 * max(map(len, panels.values()), default=0), showlegend=False)
-    layout |= _side_by_side(list(panels))
-    for number, rows in enumerate(panels.values()):
-        suffix = str(number + 1) if number else ""
-        axes = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
-        for i, (label, estimate) in enumerate(rows.items()):
-            values = list(estimate.values)
+    height = 70 + 34 * max(map(len, panels.values()), default=0)
+    chart = _chart(title, height, columns=list(panels), showlegend=False)
+    for column, rows in enumerate(panels.values(), 1):
+        for i, (label, e) in enumerate(rows.items()):
+            look = {"name": label, "mode": "markers", "hovertemplate": "%{x:.4g}<extra>%{fullData.name}</extra>"}
+            place = {"row": 1, "col": column}
             faint = {**marker(i), "size": 7, "opacity": 0.35}
-            data.append(_markers(_short(values), [label] * len(values), label, faint))
-            mean = _markers(_short([estimate.value]), [label], label, {"color": marker(i)["color"], "size": 13})
-            mean["marker"] |= {"symbol": "line-ns-open", "line": {"width": 3, "color": marker(i)["color"]}}
-            if estimate.low is not None and estimate.high is not None:
-                up, down = estimate.high - estimate.value, estimate.value - estimate.low
-                mean["error_x"] = {"type": "data", "symmetric": False, "array": [up], "arrayminus": [down], "width": 0}
-            data.append(mean)
-            for trace in data[-2:]:
-                trace |= axes
-        form = {"tickformat": ".0%"} if percent else {}
-        layout[f"xaxis{suffix}"] = _axis(axis, rangemode="tozero", **form)
-        layout[f"yaxis{suffix}"] = {"autorange": "reversed", "automargin": True, "showgrid": False}
-        layout[f"yaxis{suffix}"] |= {"showticklabels": number == 0}
-    return _figure(data, layout)
+            chart.add_scatter(x=_short(e.values), y=[label] * len(e.values), marker=faint, **look, **place)
+            colour = {"color": marker(i)["color"]}
+            bar = {"symbol": "line-ns-open", "size": 13, **colour, "line": {"width": 3, **colour}}
+            chart.add_scatter(x=_short([e.value]), y=[label], marker=bar, error_x=_arms(e), **look, **place)
+    chart.update_xaxes(title=axis, rangemode="tozero", tickformat=".0%" if percent else None)
+    chart.update_yaxes(autorange="reversed", showgrid=False, showticklabels=False)
+    return chart.update_yaxes(showticklabels=True, col=1)
 
 
 def curves(title: str, panels: Sequence[Panel], axis: str, share: str, limit: str = "") -> Figure:
     """Distribution functions: a panel beside the other, x in the unit that ``axis`` names, y a share."""
-    data: list[dict[str, Any]] = []
-    layout = _layout(title, height=380, legend={"orientation": "h", "y": -0.25})
-    layout |= _side_by_side([p.title for p in panels])
-    layout["shapes"] = []
-    for number, panel in enumerate(panels):
-        suffix = str(number + 1) if number else ""
+    chart = _chart(title, 380, columns=[p.title for p in panels], legend={"orientation": "h", "y": -0.25})
+    for column, panel in enumerate(panels, 1):
+        place = {"row": 1, "col": column}
         ends = [end for s in panel.series if len(s.x) for end in (float(s.x[0]), float(s.x[-1]))]
         for s in panel.series:
-            curve: dict[str, Any] = {"type": "scatter", "mode": "lines", "name": s.label, "legendgroup": s.label}
-            curve |= {"x": _short(s.x), "y": _short(s.y), "xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
-            curve |= {"showlegend": number == 0, "line": {"shape": "hv", "width": 2, **line(s.number)}}
-            curve["hovertemplate"] = "%{x:.3g}: %{y:.1%}<extra>%{fullData.name}</extra>"
-            data.append(curve)
+            look = {"shape": "hv", "width": 2, **line(s.number)}
+            _add_line(chart, s, look, "%{x:.3g}: %{y:.1%}<extra>%{fullData.name}</extra>", shown=column == 1, **place)
         # Both ends of a wide range only show on a logarithmic axis.
         wide = bool(ends) and min(ends) > 0 and max(ends) > 8 * min(ends)
-        ticks = {"type": "log", "tickvals": log_ticks(min(ends), max(ends))} if wide else {}
-        layout[f"xaxis{suffix}"] = _axis(axis, **ticks)
-        layout[f"yaxis{suffix}"] = _axis(share if number == 0 else "", range=[0, 1.02], tickformat=".0%")
+        if wide:
+            chart.update_xaxes(type="log", tickvals=log_ticks(min(ends), max(ends)), **place)
         if panel.limit is not None:
-            shape = {"type": "line", "x0": panel.limit, "x1": panel.limit, "y0": 0, "y1": 1}
-            shape |= {"xref": f"x{suffix}", "yref": f"y{suffix} domain", "line": {"dash": "dot", "color": "#888"}}
-            layout["shapes"].append(shape)
+            chart.add_vline(panel.limit, line={"dash": "dot", "color": "#888"}, **place)
             # Shapes and annotations read a logarithmic axis differently: positions here are powers of ten.
             at = {"x": math.log10(panel.limit) if wide else panel.limit, "y": 0.04, "xanchor": "right"}
-            at |= {"xref": f"x{suffix}", "yref": f"y{suffix} domain", "text": f"{limit} ", "showarrow": False}
-            layout["annotations"].append(at)
-    return _figure(data, layout)
+            chart.add_annotation(text=f"{limit} ", showarrow=False, **at, **place)
+    chart.update_xaxes(title=axis)
+    return chart.update_yaxes(range=[0, 1.02], tickformat=".0%").update_yaxes(title=share, col=1)
 
 
 def scatter(title: str, points: dict[str, tuple[Estimate, Estimate]], x: str, y: str) -> Figure:
     """A point for each label with the intervals of both its figures."""
-    data = []
-    for number, (label, estimates) in enumerate(points.items()):
-        across, up = estimates
-        trace = _markers([across.value], [up.value], label, {**marker(number), "size": 11})
-        for name, e in (("error_x", across), ("error_y", up)):
-            if e.low is not None and e.high is not None:
-                trace[name] = {"type": "data", "symmetric": False, "width": 0, "thickness": 1}
-                trace[name] |= {"array": [e.high - e.value], "arrayminus": [e.value - e.low]}
-        trace["hovertemplate"] = "%{x:.4g}, %{y:.4g}<extra>%{fullData.name}</extra>"
-        data.append(trace)
-    axes = {"xaxis": _axis(x, rangemode="tozero"), "yaxis": _axis(y, rangemode="tozero")}
-    return _figure(data, _layout(title, height=460, **axes))
+    chart = _chart(title, 460)
+    for number, (label, (across, up)) in enumerate(points.items()):
+        look = {"mode": "markers", "name": label, "marker": {**marker(number), "size": 11}}
+        look["hovertemplate"] = "%{x:.4g}, %{y:.4g}<extra>%{fullData.name}</extra>"
+        chart.add_scatter(x=[across.value], y=[up.value], error_x=_arms(across, 1), error_y=_arms(up, 1), **look)
+    return chart.update_xaxes(title=x, rangemode="tozero").update_yaxes(title=y, rangemode="tozero")
 
 
 def timeline(title: str, bars: Sequence[Bars], window_ms: tuple[float, float]) -> Figure:
     """Bars in rows along a common time axis, the rows of a panel below its title."""
-    rows = list(dict.fromkeys((b.panel, b.row) for b in bars))
-    data = []
+    rows = list(dict.fromkeys(b.place for b in bars))
+    legend = {"orientation": "h", "y": 1.0, "yanchor": "bottom"}
+    chart = _chart(title, 120 + 26 * len(rows), barmode="overlay", legend=legend)
     seen: set[str] = set()
     for b in bars:
         inside = np.flatnonzero((b.start_ms < window_ms[1]) & (b.start_ms + b.length_ms > window_ms[0]))[:MAX_BARS]
-        trace: dict[str, Any] = {"type": "bar", "orientation": "h", "name": b.legend, "legendgroup": b.legend}
-        trace |= {"base": _short(b.start_ms[inside], 8), "x": _short(b.length_ms[inside], 8)}
-        trace |= {"y": [_row_name(b.panel, b.row)] * len(inside), "text": [b.texts[i] for i in inside]}
-        trace |= {"textposition": "none", "width": 0.8, "opacity": b.opacity}
-        trace["marker"] = {"color": TENANTS[b.number % len(TENANTS)], "line": {"width": 0}}
-        trace["hovertemplate"] = "%{text}<br>from %{base:.4f} ms, %{x:.4f} ms<extra>%{fullData.name}</extra>"
-        trace["showlegend"] = bool(b.legend) and b.legend not in seen
+        chart.add_bar(
+            base=_short(b.start_ms[inside], 8),
+            x=_short(b.length_ms[inside], 8),
+            y=[b.place] * len(inside),
+            orientation="h",
+            width=0.8,
+            opacity=b.opacity,
+            marker={"color": TENANTS[b.number % len(TENANTS)], "line": {"width": 0}},
+            text=[b.texts[i] for i in inside],
+            textposition="none",
+            hovertemplate="%{text}<br>from %{base:.4f} ms, %{x:.4f} ms<extra>%{fullData.name}</extra>",
+            name=b.legend,
+            legendgroup=b.legend,
+            showlegend=bool(b.legend) and b.legend not in seen,
+        )
         seen.add(b.legend)
-        data.append(trace)
-    legend = {"orientation": "h", "y": 1.0, "yanchor": "bottom"}
-    layout = _layout(title, height=120 + 26 * len(rows), barmode="overlay", legend=legend)
-    layout["xaxis"] = _axis("time, ms", range=list(window_ms))
-    order = [_row_name(*row) for row in reversed(rows)]
-    layout["yaxis"] = {"automargin": True, "categoryorder": "array", "categoryarray": order, "showgrid": False}
-    return _figure(data, layout)
+    chart.update_xaxes(title="time, ms", range=list(window_ms))
+    return chart.update_yaxes(categoryorder="array", categoryarray=rows[::-1], showgrid=False)
 
 
 def areas(title: str, rows: dict[str, dict[str, Series]], end_ms: float) -> Figure:
     """Shares over time: a row a label, one above the other, its first series filled."""
-    data: list[dict[str, Any]] = []
-    legend = {"orientation": "h", "x": 0.5, "xanchor": "center", "y": 1, "yanchor": "bottom"}
-    layout = _layout(title, height=90 + 74 * len(rows), legend=legend, annotations=[])
-    for row, (name, series) in enumerate(rows.items()):
-        suffix = str(row + 1) if row else ""
-        for i, (label, s) in enumerate(series.items()):
-            curve: dict[str, Any] = {"type": "scatter", "mode": "lines", "name": label, "legendgroup": label}
-            curve |= {"showlegend": row == 0, "x": _short(s.x), "y": _short(s.y), "yaxis": f"y{suffix}"}
-            curve["line"] = {"width": 1.5 if i else 1, **line(s.number)}
-            curve["hovertemplate"] = f"%{{x:.4g}} ms: %{{y:.0%}} {label}<extra></extra>"
-            data.append(curve | ({} if i else {"fill": "tozeroy"}))
-        top = 1.0 - row / len(rows)
-        domain = [top - 0.74 / len(rows), top - 0.02]
-        layout[f"yaxis{suffix}"] = _axis("", range=[0, 1.02], tickformat=".0%", nticks=3, domain=domain)
-        heading = {"text": name, "xref": "paper", "yref": f"y{suffix} domain", "x": 0.0, "y": 1.0}
-        layout["annotations"].append(heading | _HEADING)
-    last = f"y{len(rows)}" if len(rows) > 1 else "y"
-    layout["xaxis"] = _axis("time, ms", anchor=last, range=[0, end_ms])
-    return _figure(data, layout)
+    legend = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom"}
+    chart = _chart(title, 90 + 74 * len(rows), rows=list(rows), legend=legend)
+    for row, series in enumerate(rows.values(), 1):
+        for i, s in enumerate(series.values()):
+            look = {"width": 1.5 if i else 1, **line(s.number)}
+            hover = f"%{{x:.4g}} ms: %{{y:.0%}} {s.label}<extra></extra>"
+            fill = None if i else "tozeroy"
+            _add_line(chart, s, look, hover, shown=row == 1, fill=fill, row=row, col=1)
+    chart.update_yaxes(range=[0, 1.02], tickformat=".0%", nticks=3)
+    return chart.update_xaxes(range=[0, end_ms]).update_xaxes(title="time, ms", row=len(rows))
 
 
 def distribution(values: Floats, of: int, points: int = 300) -> tuple[Floats, Floats]:
@@ -263,56 +237,54 @@ class Kinds:
         return make(**options)
 
 
-def _row_name(panel: str, row: str) -> str:
-    return f"{panel}: {row}" if panel else row
-
-
-def _side_by_side(titles: Sequence[str]) -> dict[str, Any]:
-    notes = []
-    for number, title in enumerate(titles):
-        suffix = str(number + 1) if number else ""
-        place = {"text": title, "xref": f"x{suffix} domain", "yref": f"y{suffix} domain", "x": 0.0, "y": 1.0}
-        notes.append(place | _HEADING)
-    return {"annotations": notes, "grid": {"rows": 1, "columns": len(titles), "pattern": "independent"}}
-
-
-def _markers(x: Any, y: Any, name: str, look: dict[str, Any]) -> dict[str, Any]:
-    trace = {"type": "scatter", "mode": "markers", "x": x, "y": y, "name": name, "marker": look}
-    return trace | {"hovertemplate": "%{x:.4g}<extra>%{fullData.name}</extra>"}
-
-
 def without_title(chart: Figure) -> Figure:
     """The chart as it stands on a page, under a heading."""
     height = chart.layout.height - _TITLE_PX
     return chart.update_layout(title=None, height=height, margin_t=chart.layout.margin.t - _TITLE_PX)
 
 
-def _layout(title: str, *, height: int, **more: Any) -> dict[str, Any]:
-    """``height`` without the title."""
-    place = {"x": 0.0, "y": 1.0, "yanchor": "top", "pad": {"l": 16, "t": 14}}
-    return {
-        "title": {"text": title, "font": {"size": 15}, **place},
-        "font": {"family": "system-ui, sans-serif", "size": 12, "color": "#333"},
-        "margin": {"l": 60, "r": 16, "t": 36 + _TITLE_PX, "b": 44},
-        "height": height + _TITLE_PX,
-        "paper_bgcolor": "#fff",
-        "plot_bgcolor": "#fff",
+def _chart(title: str, height: int, *, rows: Sequence[str] = (), columns: Sequence[str] = (), **more: Any) -> Figure:
+    """An empty one with panels of these titles beside or above each other, or one; ``height`` without the title."""
+    try:
+        from plotly.subplots import make_subplots
+    except ImportError as error:
+        raise InputError("charts need plotly: pip install 'gpusched-env[experiments]'") from error
+    chart = make_subplots(
+        rows=max(1, len(rows)),
+        cols=max(1, len(columns)),
+        subplot_titles=[*rows, *columns],
+        shared_xaxes=bool(rows),
+        vertical_spacing=0.26 / max(1, len(rows)),
+    )
+    chart.update_annotations(font={"size": 13, "color": "#222"})
+    for axes in (chart.update_xaxes, chart.update_yaxes):
+        axes(gridcolor="#e6e6e6", zerolinecolor="#ccc", automargin=True)
+    return chart.update_layout(
+        title={"text": title, "font": {"size": 15}, "x": 0.0, "y": 1.0, "yanchor": "top", "pad": {"l": 16, "t": 14}},
+        font={"family": "system-ui, sans-serif", "size": 12, "color": "#333"},
+        margin={"l": 60, "r": 16, "t": 36 + _TITLE_PX, "b": 44},
+        height=height + _TITLE_PX,
+        paper_bgcolor="#fff",
+        plot_bgcolor="#fff",
         **more,
-    }
+    )
 
 
-def _axis(title: str, **more: Any) -> dict[str, Any]:
-    return {"title": {"text": title}, "gridcolor": "#e6e6e6", "zerolinecolor": "#ccc", "automargin": True, **more}
+def _add_line(chart: Figure, series: Series, look: dict[str, Any], hover: str, *, shown: bool, **more: Any) -> None:
+    """``shown``: in the legend, where a label stands once for all panels."""
+    known = {"name": series.label, "legendgroup": series.label, "showlegend": shown}
+    points = {"x": _short(series.x), "y": _short(series.y)}
+    chart.add_scatter(mode="lines", line=look, hovertemplate=hover, **known, **points, **more)
+
+
+def _arms(estimate: Estimate, thickness: float | None = None) -> dict[str, Any] | None:
+    """Error bars, if there is an interval."""
+    if estimate.low is None or estimate.high is None:
+        return None
+    arms = {"array": [estimate.high - estimate.value], "arrayminus": [estimate.value - estimate.low]}
+    return {"type": "data", "symmetric": False, "width": 0, "thickness": thickness, **arms}
 
 
 def _short(values: Any, digits: int = 5) -> list[float | None]:
     """Five significant digits are what a screen can show."""
     return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in values]
-
-
-def _figure(data: list[dict[str, Any]], layout: dict[str, Any]) -> Figure:
-    try:
-        from plotly.graph_objects import Figure
-    except ImportError as error:
-        raise InputError("charts need plotly: pip install 'gpusched-env[experiments]'") from error
-    return Figure(data=data, layout=layout)

@@ -121,19 +121,21 @@ def add_scenario(path: str | Path) -> Scenario:
     return scenario
 
 
-def load_scenario(name_or_path: str | Path, **overrides: Any) -> Scenario:
-    """A shipped scenario by name, or one from a YAML file, with fields replaced.
+def load_scenario(name_or_path: str | Path | Scenario, **overrides: Any) -> Scenario:
+    """A shipped scenario by name, one from a YAML file, or one as it is, with fields replaced.
 
     Args:
-        name_or_path: a name of :func:`scenario_names` or of an added scenario, or a path (it ends in ``.yaml`` or
-            ``.yml``, or has a folder).
+        name_or_path: a scenario, a name of :func:`scenario_names` or of an added scenario, or a path (it ends in
+            ``.yaml`` or ``.yml``, or has a folder).
         overrides: new values of :class:`Scenario` fields, as in YAML (see :func:`override`).
 
     Raises:
         InputError: names the file, the field and the value at fault.
     """
     name = str(name_or_path)
-    if name.endswith((".yaml", ".yml")) or os.sep in name:
+    if isinstance(name_or_path, Scenario):
+        scenario = name_or_path
+    elif name.endswith((".yaml", ".yml")) or os.sep in name:
         scenario = _read(Path(name))
     elif name in _OWN:
         scenario = _read(_OWN[name])

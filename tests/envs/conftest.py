@@ -1,14 +1,15 @@
-"""Hand-made Views for tests that need no device."""
+"""Hand-made Views for tests that need no device, and vector environments."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.scheduling.view import (
     DependencyColumn,
     JobColumn,
@@ -200,3 +201,10 @@ def build_random_view(seed: int, slots: int) -> View:
 @pytest.fixture(scope="session")
 def random_view() -> Callable[[int, int], View]:
     return build_random_view
+
+
+@pytest.fixture
+def toys() -> Iterator[GpuSchedulingVectorEnv]:
+    env = GpuSchedulingVectorEnv("Toy", num_envs=3)
+    yield env
+    env.close()

@@ -16,7 +16,7 @@ from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.figures import find_figure
 from gpusched_env.experiments.report.page import report_html
-from gpusched_env.experiments.report.result import result_dict
+from gpusched_env.experiments.report.result import result_of
 
 RunFake = Callable[..., Comparison]
 COST = find_figure("cost", of_tenant=False)
@@ -248,8 +248,8 @@ def test_who_is_told_the_truth_is_marked_everywhere() -> None:
     text = console.export_text()
     assert text.count("sjf-clairvoyant*") == 3, "in all tables"
     assert "* clairvoyant: is told the truth" in text
-    result = result_dict(found)
-    assert {name: about["clairvoyant"] for name, about in result["schedulers"].items()} == {
+    result = result_of(found)
+    assert {name: about.clairvoyant for name, about in result.schedulers.items()} == {
         "sjf": False,
         "sjf-clairvoyant": True,
     }

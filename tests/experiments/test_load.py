@@ -15,7 +15,8 @@ import gpusched_env
 from gpusched_env.data import read_recorded
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.report.result import result_dict
+from gpusched_env.experiments.lib.files import encoded
+from gpusched_env.experiments.report.result import result_of
 
 
 @pytest.fixture
@@ -40,8 +41,8 @@ def test_nothing_that_is_shown_changes(tmp_path: Path, own: Path) -> None:
         assert found.plot(kind).to_json() == saved.plot(kind).to_json()
     assert found.difference("time-slicing") == saved.difference("time-slicing")
     assert (found._repr_html_(), repr(found)) == (saved._repr_html_(), repr(saved))
-    assert result_dict(found) == result_dict(saved)
-    assert result_dict(found)["workloads"] == {str(own): digest}
+    assert encoded(result_of(found)) == encoded(result_of(saved))
+    assert result_of(found).workloads == {str(own): digest}
     assert set(found.save(tmp_path / "again")) == {path.name for path in (tmp_path / "out").iterdir()}
 
 
@@ -53,7 +54,7 @@ def test_undefined_figures_and_interrupts_stay(run_fake: Callable[..., Compariso
     saved = run_fake("IdleDevice", record="jobs", on_progress=stop)
     saved.save(tmp_path / "out")
     found = gpusched_env.load_comparison(tmp_path / "out")
-    assert result_dict(found) == result_dict(saved)
+    assert encoded(result_of(found)) == encoded(result_of(saved))
     assert found.interruption == "interrupted: 1 of 6 episodes finished, the figures are partial"
     with pytest.raises(InputError, match="kernels were not recorded"):
         found.to_frame("kernels")

@@ -116,6 +116,13 @@ def test_what_was_recorded_on_another_gpu_is_marked() -> None:
     assert remark in markdown([ranking])
 
 
+@pytest.mark.parametrize("seeds", [0, [], [1, 1], [-1]], ids=repr)
+def test_seeds_are_checked_as_for_a_comparison(seeds: list[int], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no seed given|must be different"):
+        rank(["Toy"], ["sjf"], seeds, tmp_path / "ranking.json", workers=1)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_another_agent_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipped, "FOLDER", tmp_path)
     path = tmp_path / "ranking.json"

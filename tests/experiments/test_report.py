@@ -17,7 +17,7 @@ from gpusched_env.display.plots import binned_mean, log_ticks
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.report.page import charts, report_html
-from gpusched_env.experiments.report.result import result_dict
+from gpusched_env.experiments.report.result import result_of
 from gpusched_env.experiments.report.timeline import timeline_data
 
 
@@ -48,7 +48,7 @@ class Page(HTMLParser):
 
 
 def report(comparison: Comparison) -> tuple[str, Page]:
-    text = report_html(comparison, result_dict(comparison))
+    text = report_html(comparison, result_of(comparison))
     return text, Page(text)
 
 

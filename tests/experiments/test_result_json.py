@@ -9,12 +9,12 @@ import pytest
 
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.files import encoded
-from gpusched_env.experiments.report.result import result_dict
+from gpusched_env.experiments.report.result import result_of
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 
 
 def test_it_holds_figures_intervals_and_everything_to_repeat_the_run(comparison: Comparison) -> None:
-    result = json.loads(encoded(result_dict(comparison)))
+    result = json.loads(encoded(result_of(comparison)))
     assert result["schema"] == "gpusched-comparison/2"
     assert result["interrupted"] is False
     assert result["seeds"] == [0, 1, 2]
@@ -35,12 +35,12 @@ def test_it_holds_figures_intervals_and_everything_to_repeat_the_run(comparison:
 def test_the_scenario_reads_back(comparison: Comparison) -> None:
     import msgspec
 
-    result = json.loads(encoded(result_dict(comparison)))
+    result = json.loads(encoded(result_of(comparison)))
     assert msgspec.convert(result["scenario"], Scenario) == load_scenario("Toy")
 
 
 def test_undefined_figures_are_null(run_fake: Callable[..., Comparison]) -> None:
-    text = encoded(result_dict(run_fake("IdleDevice", record="jobs"))).decode()
+    text = encoded(result_of(run_fake("IdleDevice", record="jobs"))).decode()
     result = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert result["schedulers"]["eager"]["figures"]["antt"] == {"mean": None, "low": None, "high": None, "seeds": 0}
 
@@ -50,6 +50,6 @@ def test_an_interrupt_is_marked(run_fake: Callable[..., Comparison]) -> None:
         if finished == 2:
             raise KeyboardInterrupt
 
-    result = result_dict(run_fake(on_progress=stop))
-    assert result["interrupted"] is True
-    assert [scheduler["seeds"] for scheduler in result["schedulers"].values()] == [[0], [0]]
+    result = result_of(run_fake(on_progress=stop))
+    assert result.interrupted is True
+    assert [scheduler.seeds for scheduler in result.schedulers.values()] == [[0], [0]]

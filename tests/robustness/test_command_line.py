@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import gpusched_env
-from gpusched_env.experiments.api import rank
 from gpusched_env.experiments.ranking.result import read_ranking
+from gpusched_env.experiments.ranking.run import rank
 from tests.compiled import compile_all
 from tests.conftest import Run
 

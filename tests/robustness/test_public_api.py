@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
-import pickle
-import threading
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import gymnasium
-import msgspec
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
@@ -21,11 +16,8 @@ from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import IllegalCommand, InputError
-from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import Problem, load_workload
 from gpusched_env.scheduling.commands import Launch, Partition, Preempt, Reject, SetPartition, Wait
-from gpusched_env.scheduling.session import Episode, run_episode
-from gpusched_env.workload.workload import Workload
+from gpusched_env.scheduling.session import run_episode
 
 TOY = load_scenario("Toy")
 ALL_COMMANDS = {"commands": ["launch", "preempt", "partition", "reject"]}
@@ -247,188 +239,3 @@ def test_a_device_goes_back_to_its_own_snapshots_only(name: str) -> None:
     problem = build_problem(TOY)
     expected = run_episode(make_scheduler("pass-through"), problem, make_device(name), 0).costs.makespan_us
     assert run_episode(make_scheduler("pass-through"), problem, device, 0).costs.makespan_us == expected
-
-
-# ---- saved states ----------------------------------------------------------------------------------
-
-
-def test_a_state_goes_back_into_an_environment_like_its_own_only() -> None:
-    env, reference = started(), started(device="reference")
-    more_slots, other = started(slots=4), GpuSchedulingEnv("InferenceBesideTraining")
-    other.reset(seed=0)
-    envs = GpuSchedulingVectorEnv("Toy", num_envs=1)
-    envs.reset(seed=0)
-    foreign = ["x", None, 5, reference.save_state(), more_slots.save_state(), other.save_state(), envs.save_state()]
-    for state in foreign:
-        with pytest.raises(InputError, match=r"state|snapshot"):
-            env.restore_state(state)  # type: ignore[arg-type]
-    for state in ("x", env.save_state()):
-        with pytest.raises(InputError, match="state"):
-            envs.restore_state(state)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="state"):
-        reference.restore_state(env.save_state())
-    envs.close()
-    assert play(env) == play(reference) == play(started())
-
-
-@pytest.mark.parametrize("kind", ["environment", "environments", "device"])
-def test_damaged_states_are_refused(kind: str) -> None:
-    """Truncated anywhere, or one bit changed: pickle's own error or ours, never another state than the saved one."""
-    maker = {"environment": started, "environments": lambda: GpuSchedulingVectorEnv("Toy", num_envs=2)}
-    if kind == "device":
-        device = make_device("compiled")
-        device.reset(build_problem(TOY), 0)
-        state: Any = device.snapshot()
-    else:
-        env: Any = maker[kind]()
-        env.reset(seed=0)
-        state = env.save_state()
-    whole, rng = pickle.dumps(state), np.random.default_rng(0)
-    for number in range(300):
-        damaged = bytearray(whole)
-        if number % 3 == 0:
-            del damaged[int(rng.integers(len(whole))) :]
-        else:
-            damaged[int(rng.integers(len(whole)))] ^= 1 << int(rng.integers(8))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                again = pickle.loads(bytes(damaged))
-            except Exception:
-                continue
-        # The bit was in a part of the pickle that does not matter, such as the name of a memo or the protocol.
-        assert isinstance(again, bytes | bytearray | str | type(state)) or again is None, again
-        if isinstance(again, type(state)):
-            assert len(pickle.dumps(again)) == len(whole)
-
-
-def test_a_state_survives_its_pickle() -> None:
-    env = started()
-    env.step(1)
-    state = pickle.loads(pickle.dumps(env.save_state()))
-    expected = [env.step(0)[1] for _ in range(2)]
-    fresh = GpuSchedulingEnv("Toy")
-    fresh.restore_state(state)
-    assert [fresh.step(0)[1] for _ in range(2)] == expected
-
-
-# ---- size ------------------------------------------------------------------------------------------
-
-
-def tenants(count: int, **fields: Any) -> list[dict[str, Any]]:
-    """Those of ``Toy`` in turn."""
-    return [msgspec.to_builtins(TOY.tenants[i % 2]) | {"name": f"tenant{i}"} | fields for i in range(count)]
-
-
-def episode(problem: Problem, device: str = "compiled") -> Episode:
-    return run_episode(make_scheduler("pass-through"), problem, make_device(device), 0, record="jobs")
-
-
-@pytest.mark.parametrize("contexts", ["shared", "per-tenant"])
-def test_two_hundred_tenants(contexts: str) -> None:
-    problem = build_problem(load_scenario("Toy", tenants=tenants(200), contexts=contexts, horizon_us=1e6))
-    ours, theirs = episode(problem), episode(problem, "reference")
-    assert ours.done
-    assert len(ours.timeline.jobs) == 200
-    assert np.array_equal(ours.timeline.jobs.exact, theirs.timeline.jobs.exact)
-
-
-def test_two_hundred_tenants_in_an_environment() -> None:
-    env = GpuSchedulingEnv("Toy", tenants=tenants(200), horizon_us=20_000.0)
-    rewards, _ = play(env, 300)
-    assert env.action_space.n == 1 + 200
-    assert np.isfinite(rewards).all()
-
-
-def test_a_burst_of_ten_thousand_jobs() -> None:
-    batch = tenants(1, arrivals={"kind": "backlog"}, jobs=10_000)
-    result = episode(build_problem(load_scenario("Toy", tenants=batch, horizon_us=1e8)))
-    assert result.done
-    assert len(result.timeline.jobs) == 10_000
-    # One stream, one job after the other: 100 us and 200 us of kernels each.
-    assert result.end_us == pytest.approx(10_000 * 300.0)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_a_gpu_of_one_sm(device: str) -> None:
-    gpu = msgspec.structs.replace(load_gpu("toy-4sm"), sms=1, name="one")
-    result = episode(build_problem(TOY, gpu=gpu), device)
-    assert result.done
-    assert result.end_us == 1220.0
-
-
-def with_blocks(blocks: int, times: float) -> Workload:
-    """``toy_batch`` with larger grids that take so many times as long."""
-    workload = load_workload("toy_batch")
-    kernels = tuple(
-        msgspec.structs.replace(k, grid=(blocks, 1, 1), duration_us=times * k.duration_us) for k in workload.kernels
-    )
-    variants = tuple(
-        msgspec.structs.replace(
-            v, ops=tuple(msgspec.structs.replace(op, duration_us=times * op.duration_us) for op in v.ops)
-        )
-        for v in workload.variants
-    )
-    return msgspec.structs.replace(workload, kernels=kernels, variants=variants)
-
-
-def test_kernels_of_two_to_the_31_blocks() -> None:
-    alone = load_scenario("Toy", tenants=tenants(1), horizon_us=1e9)
-    result = episode(build_problem(alone, workloads={"toy_batch": with_blocks(2**31 - 1, 1e5)}))
-    assert result.done
-    # Block times are rounded to picoseconds.
-    assert result.end_us == pytest.approx(300.0 * 1e5, rel=1e-5)
-    with pytest.raises(InputError, match="would last less than a nanosecond"):
-        build_problem(alone, workloads={"toy_batch": with_blocks(2**31 - 1, 1.0)})
-
-
-# ---- processes and threads -------------------------------------------------------------------------
-
-
-def in_process(results: Any, env: Any) -> None:
-    """Play a new environment and one of the parent's, if it gave one."""
-    results.put([play(one)[0] for one in (GpuSchedulingEnv("Toy"), env) if one is not None])
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_environments_in_other_processes(method: str) -> None:
-    env = started()
-    expected = play(env)[0]
-    context = multiprocessing.get_context(method)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's of forks beside threads, from 3.12 on.
-        results: Any = context.SimpleQueue()
-        process: Any = context.Process(target=in_process, args=(results, env if method == "fork" else None))
-        process.start()
-    got = results.get()
-    process.join()
-    assert process.exitcode == 0
-    assert got == [expected] * len(got) != []
-
-
-def test_a_vector_environment_goes_on_after_a_fork() -> None:
-    envs = GpuSchedulingVectorEnv("Toy", num_envs=8, threads=2)
-    envs.reset(seed=0)
-    expected = envs.step([0] * 8)[1].tolist()
-    context = multiprocessing.get_context("fork")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        results: Any = context.SimpleQueue()
-        process: Any = context.Process(target=lambda: (envs.reset(seed=0), results.put(envs.step([0] * 8)[1].tolist())))
-        process.start()
-    assert results.get() == expected
-    process.join()
-    envs.reset(seed=0)
-    assert envs.step([0] * 8)[1].tolist() == expected
-    envs.close()
-
-
-def test_environments_in_threads() -> None:
-    expected = play(started())[0]
-    got: list[list[float]] = []
-    threads = [threading.Thread(target=lambda: got.extend(play(started())[0] for _ in range(5))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert got == [expected] * 20

@@ -1,0 +1,98 @@
+"""Saved states go back into what they were saved of, and nowhere else."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from gpusched_env import build_problem, load_scenario, make_device
+from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.errors import InputError
+
+TOY = load_scenario("Toy")
+
+
+def started(**arguments: Any) -> GpuSchedulingEnv:
+    env = GpuSchedulingEnv("Toy", **arguments)
+    env.reset(seed=0)
+    return env
+
+
+def play(env: gymnasium.Env[Any, Any], most: int = 1000) -> tuple[list[float], bool]:
+    """Rewards of an episode that launches whatever it can, and whether it came to an end."""
+    _, info = env.reset(seed=0)
+    rewards: list[float] = []
+    while len(rewards) < most:
+        legal = np.flatnonzero(info["action_mask"])
+        observation, reward, terminated, truncated, info = env.step(legal[min(1, len(legal) - 1)])
+        assert all(np.isfinite(table).all() and np.abs(table).max() <= 1.0 for table in observation.values())
+        rewards.append(float(reward))
+        if terminated or truncated:
+            return rewards, True
+    return rewards, False
+
+
+def test_a_state_goes_back_into_an_environment_like_its_own_only() -> None:
+    env, reference = started(), started(device="reference")
+    more_slots, other = started(slots=4), GpuSchedulingEnv("InferenceBesideTraining")
+    other.reset(seed=0)
+    envs = GpuSchedulingVectorEnv("Toy", num_envs=1)
+    envs.reset(seed=0)
+    foreign = ["x", None, 5, reference.save_state(), more_slots.save_state(), other.save_state(), envs.save_state()]
+    for state in foreign:
+        with pytest.raises(InputError, match=r"state|snapshot"):
+            env.restore_state(state)  # type: ignore[arg-type]
+    for state in ("x", env.save_state()):
+        with pytest.raises(InputError, match="state"):
+            envs.restore_state(state)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="state"):
+        reference.restore_state(env.save_state())
+    envs.close()
+    assert play(env) == play(reference) == play(started())
+
+
+@pytest.mark.parametrize("kind", ["environment", "environments", "device"])
+def test_damaged_states_are_refused(kind: str) -> None:
+    """Truncated anywhere, or one bit changed: pickle's own error or ours, never another state than the saved one."""
+    maker = {"environment": started, "environments": lambda: GpuSchedulingVectorEnv("Toy", num_envs=2)}
+    if kind == "device":
+        device = make_device("compiled")
+        device.reset(build_problem(TOY), 0)
+        state: Any = device.snapshot()
+    else:
+        env: Any = maker[kind]()
+        env.reset(seed=0)
+        state = env.save_state()
+    whole, rng = pickle.dumps(state), np.random.default_rng(0)
+    for number in range(300):
+        damaged = bytearray(whole)
+        if number % 3 == 0:
+            del damaged[int(rng.integers(len(whole))) :]
+        else:
+            damaged[int(rng.integers(len(whole)))] ^= 1 << int(rng.integers(8))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                again = pickle.loads(bytes(damaged))
+            except Exception:
+                continue
+        # The bit was in a part of the pickle that does not matter, such as the name of a memo or the protocol.
+        assert isinstance(again, bytes | bytearray | str | type(state)) or again is None, again
+        if isinstance(again, type(state)):
+            assert len(pickle.dumps(again)) == len(whole)
+
+
+def test_a_state_survives_its_pickle() -> None:
+    env = started()
+    env.step(1)
+    state = pickle.loads(pickle.dumps(env.save_state()))
+    expected = [env.step(0)[1] for _ in range(2)]
+    fresh = GpuSchedulingEnv("Toy")
+    fresh.restore_state(state)
+    assert [fresh.step(0)[1] for _ in range(2)] == expected
