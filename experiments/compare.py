@@ -138,13 +138,14 @@ def evaluate(
         scenario, seeds, options: as for :func:`compare`.
         schedulers: what to compare with; by default all that are registered.
     """
-    return compare(scenario, with_agent(model, schedulers), seeds, **options)
+    scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
+    return compare(scenario, with_agent(model, scenario, schedulers), seeds, **options)
 
 
-def with_agent(model: str | Path, schedulers: Sequence[str] | None) -> list[str]:
+def with_agent(model: str | Path, scenario: Scenario, schedulers: Sequence[str] | None) -> list[str]:
     """What :func:`evaluate` compares: the agent first."""
     agent = str(model) if is_learned(str(model)) else f"{LEARNED}:{policy_file(Path(model))}"
-    return [agent, *(schedulers or honest_names())]
+    return [agent, *(schedulers or honest_names(scenario.window is not None))]
 
 
 def _run(

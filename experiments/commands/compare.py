@@ -89,8 +89,9 @@ def evaluate_command(
     """
     from gpusched_env.baselines.spec import split_specs
     from gpusched_env.experiments.compare import with_agent
+    from gpusched_env.scenarios.scenario import load_scenario
 
-    chosen = with_agent(model, split_specs(options.schedulers))
+    chosen = with_agent(model, load_scenario(scenario), split_specs(options.schedulers))
     _compare(scenario, chosen, Path("results") / "evaluate", options)
 
 

@@ -169,7 +169,9 @@ class Paper(Reproduction):
         kind = {program: name for name, programs in PROGRAMS.items() for program in programs}
         runs = runs.assign(kind=runs.program.map(kind))
         times = runs.pivot(index=["gap_us", "kind", "program"], columns="scheduler", values="time_us")
-        return times.rdiv(times[SERIAL], axis=0)[list(SCHEDULERS)].sort_index(level="gap_us", ascending=False, sort_remaining=False)
+        return times.rdiv(times[SERIAL], axis=0)[list(SCHEDULERS)].sort_index(
+            level="gap_us", ascending=False, sort_remaining=False
+        )
 
     @functools.cached_property
     def occupancy(self) -> DataFrame:
@@ -188,7 +190,9 @@ class Paper(Reproduction):
         found = self.speedups.loc[SIMULATOR_GAP_US]
         means = self.means.loc[SIMULATOR_GAP_US]
         targets = [
-            Target(f"{scheduler}, mean of {kind}", mean, mean, float(means.loc[kind, f"{scheduler}, 32"]), WITHIN * mean)
+            Target(
+                f"{scheduler}, mean of {kind}", mean, mean, float(means.loc[kind, f"{scheduler}, 32"]), WITHIN * mean
+            )
             for (kind, scheduler), (mean, _) in PUBLISHED.items()
             if mean is not None
         ]
@@ -225,7 +229,9 @@ class Paper(Reproduction):
         }
 
     def tables(self) -> list[Table]:
-        programs = [{"program": program, "kind": kind, **facts(program)} for kind, of in PROGRAMS.items() for program in of]
+        programs = [
+            {"program": program, "kind": kind, **facts(program)} for kind, of in PROGRAMS.items() for program in of
+        ]
         checks = [
             Compared(f"window of {window}, {segments} segments", "ns", 1e3 * us, 1e3 * check_us(window, segments))
             for (window, segments), us in CHECK_US.items()
@@ -252,6 +258,8 @@ class Paper(Reproduction):
     def details(self) -> list[Table]:
         found = self.speedups
         return [
-            table_of_numbers(f"Speed-ups, {gap_us:g} us between kernels of a stream", ("class", "program"), found.loc[gap_us])
+            table_of_numbers(
+                f"Speed-ups, {gap_us:g} us between kernels of a stream", ("class", "program"), found.loc[gap_us]
+            )
             for gap_us in (SIMULATOR_GAP_US, STREAM_GAP_US)
         ]

@@ -76,7 +76,11 @@ def windowed(job: JobProgram, window: KernelWindow) -> JobProgram:
         number = len(entries)
         handed = len(launches) + number
         ends = (ends - {*waits[number]}) | {number}
-        cost_us = 0.0 if window.checked_by == "nobody" else check_us(window.size, sum(len(segments or (0,)) for segments in (op.reads, op.writes)))
+        cost_us = (
+            0.0
+            if window.checked_by == "nobody"
+            else check_us(window.size, sum(len(segments or (0,)) for segments in (op.reads, op.writes)))
+        )
         mine = cost_us if window.checked_by == "application" else 0.0
         application.append(HostOp(OpKind.HOST, op.host_us + mine, -1, 1.0, 0.0, 0, 0.0, stream=op.stream, mark=handed))
         entry_us, transfer_us = transfer_us + window.insert_us + cost_us - mine, 0.0
