@@ -1,4 +1,4 @@
-"""ACS (Durvasula et al., arXiv 2401.12377, 2024; PACT 2024 as ACE): concurrent kernels of irregular, input-dependent graphs.
+"""ACS (Durvasula et al., arXiv 2401.12377, 2024; PACT 2024 as ACE): concurrent kernels of irregular graphs.
 
 The paper runs Brax physics steps, dynamic and static networks of batch 1 on an RTX 3060 and in a simulator of an
 RTX 3070 (46 SMs at 1.4 GHz), and reports speed-ups over one stream as class means and maxima. Here recorded PyTorch
@@ -22,7 +22,7 @@ from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.judged import Cell as AnyCell
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import tenant
-from gpusched_env.experiments.lib.verdicts import Compared, Target, record, table_of, table_of_numbers, targets_table
+from gpusched_env.experiments.lib.verdicts import Target, record, table_of, table_of_numbers, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.problem import Problem, build_problem, load_workload
@@ -38,7 +38,10 @@ HOST_US = 2.5
 SIMULATOR_GAP_US, STREAM_GAP_US = 4.4, 1.0
 RL, DYNAMIC, STATIC = "deep RL", "dynamic networks", "static networks"
 PROGRAMS = {
-    RL: ("bodies6_step_b2048", "bodies9_step_b2048", "bodies11_step_b2048", "bodies20_step_b2048", "physics_step_b4096"),
+    RL: (
+        "bodies6_step_b2048", "bodies9_step_b2048", "bodies11_step_b2048", "bodies20_step_b2048",
+        "physics_step_b4096",
+    ),
     DYNAMIC: (
         "dynamic_routing_input0_b4", "dynamic_routing_input1_b4", "dynamic_routing_input2_b4", "condconv_b0_infer_b1",
         "instanas_infer_b1",
@@ -64,10 +67,15 @@ SCHEDULERS = {
     ORACLE: f"critical-path({SYNC[SW]})",
     PERSISTENT: "persistent-threads",
 }
-PUBLISHED = {(RL, HW): (None, 2.19), (RL, SW): (1.66, 1.79), (DYNAMIC, HW): (1.30, 1.39), (DYNAMIC, SW): (1.05, None),
-             (STATIC, HW): (1.31, None), (STATIC, SW): (1.16, None)}  # fmt: skip
-"""Mean and maximum over the programs of a class, in the paper's simulator; its bars exist as pictures only."""
+MEANS = {(RL, SW): 1.66, (DYNAMIC, SW): 1.05, (DYNAMIC, HW): 1.30, (STATIC, SW): 1.16, (STATIC, HW): 1.31}
+"""Of the programs of a class, in the paper's simulator; its bars exist as pictures only."""
 WITHIN = 0.15
+PROGRAM_COLUMNS = (
+    "program = {program} | class = {kind} | kernels = {kernels} | levels = {levels} | parallelism = {parallelism:.2f} | "
+    "us a kernel = {duration_us:.1f} | blocks = {blocks:.0f} | segments = {segments:.1f}"
+)
+PROGRAM_NOTE = "Medians of durations (as recorded) and of blocks, mean of segments."
+CHECK_COLUMNS = "window = {what[0]} | segments = {what[1]} | published = {published:.0f} ns | charged = {ours:.0f} ns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +129,23 @@ def problem(program: str, gap_us: float) -> Problem:
     return build_problem(scenario, gpu=gpu)
 
 
+CLASS_OF = {program: name for name, programs in PROGRAMS.items() for program in programs}
+
+
 @functools.cache
 def facts(program: str) -> dict[str, Any]:
     """A recorded program: its kernels, those of its longest chain (``levels``), how many run at once if nothing but
     the memory that they touch holds them up (``parallelism``), segments and blocks of a launch."""
     workload = load_workload(program)
     ops = [op for op in workload.variants[0].ops if op.kind in DEVICE_OPS]
-    depth, end_us = [], []
+    depth: list[int] = []
+    end_us: list[float] = []
     for op, waits in zip(ops, dependencies(ops), strict=True):
         depth.append(1 + max((depth[before] for before in waits), default=0))
         end_us.append(op.duration_us + max((end_us[before] for before in waits), default=0.0))
     return {
+        "program": program,
+        "kind": CLASS_OF[program],
         "kernels": len(ops),
         "levels": max(depth),
         "parallelism": sum(op.duration_us for op in ops) / max(end_us),
@@ -147,9 +161,9 @@ class Paper(Reproduction):
     name = "acs"
     title = "ACS"
     legend = (
-        "*Speed-up*: time of the program in one stream over that under the scheduler. *Parallelism*: sum of the kernels' "
-        "durations over the longest chain of them, which bounds the gain where kernels take all of the time; *levels*: "
-        "kernels of the longest chain. What is gained beyond that is time between kernels of a stream."
+        "*Speed-up*: time of the program in one stream over that under the scheduler. *Parallelism*: sum of the "
+        "kernels' durations over the longest chain of them, which bounds the gain where kernels take all of the time; "
+        "*levels*: kernels of the longest chain. What is gained beyond that is time between kernels of a stream."
     )
 
     @staticmethod
@@ -157,29 +171,29 @@ class Paper(Reproduction):
         return [
             Cell(program, scheduler, gap_us)
             for gap_us in (SIMULATOR_GAP_US, STREAM_GAP_US)
-            for programs in PROGRAMS.values()
-            for program in programs
+            for program in CLASS_OF
             for scheduler in SCHEDULERS
         ]
 
     @functools.cached_property
+    def _runs(self) -> DataFrame:
+        runs = self.to_frame(Cell)
+        return runs.assign(kind=runs.program.map(CLASS_OF))
+
+    @functools.cached_property
     def speedups(self) -> DataFrame:
         """By gap, class and program; a column a scheduler."""
-        runs = self.to_frame(Cell)
-        kind = {program: name for name, programs in PROGRAMS.items() for program in programs}
-        runs = runs.assign(kind=runs.program.map(kind))
-        times = runs.pivot(index=["gap_us", "kind", "program"], columns="scheduler", values="time_us")
-        return times.rdiv(times[SERIAL], axis=0)[list(SCHEDULERS)].sort_index(
-            level="gap_us", ascending=False, sort_remaining=False
-        )
+        rows = ["gap_us", "kind", "program"]
+        times = self._runs.pivot(index=rows, columns="scheduler", values="time_us")
+        in_order = self._runs[rows].drop_duplicates().itertuples(index=False, name=None)
+        return times.rdiv(times[SERIAL], axis=0)[list(SCHEDULERS)].loc[list(in_order)]
 
     @functools.cached_property
     def occupancy(self) -> DataFrame:
         """By class, with the simulator's gap; a column a scheduler."""
-        runs = self.to_frame(Cell)
-        kind = {program: name for name, programs in PROGRAMS.items() for program in programs}
-        runs = runs[runs.gap_us == SIMULATOR_GAP_US].assign(kind=runs.program.map(kind))
-        return runs.pivot_table(index="kind", columns="scheduler", values="occupancy", sort=False)[list(SCHEDULERS)]
+        runs = self._runs[self._runs.gap_us == SIMULATOR_GAP_US]
+        found = runs.pivot_table(index="kind", columns="scheduler", values="occupancy", sort=False)
+        return found[list(SCHEDULERS)]
 
     @property
     def means(self) -> DataFrame:
@@ -187,41 +201,34 @@ class Paper(Reproduction):
         return self.speedups.groupby(level=["gap_us", "kind"], sort=False).mean()
 
     def checks(self) -> list[Target]:
-        found = self.speedups.loc[SIMULATOR_GAP_US]
-        means = self.means.loc[SIMULATOR_GAP_US]
-        targets = [
-            Target(
-                f"{scheduler}, mean of {kind}", mean, mean, float(means.loc[kind, f"{scheduler}, 32"]), WITHIN * mean
-            )
-            for (kind, scheduler), (mean, _) in PUBLISHED.items()
-            if mean is not None
-        ]
-        ratio = found[f"{HW}, 32"] / found[f"{SW}, 32"]
+        found, means = (of.loc[SIMULATOR_GAP_US] for of in (self.speedups, self.means))
+        hardware, software, rl = found[f"{HW}, 32"], found[f"{SW}, 32"], found.loc[RL]
         wider = means.loc[RL, f"{HW}, 32"] / means.loc[RL, f"{HW}, 16"] - 1.0
-        near = found.loc[STATIC, BEFORE] / found.loc[STATIC, f"{HW}, 32"]
+        near = found.loc[STATIC, BEFORE] / hardware.loc[STATIC]
         return [
-            *targets,
-            Target("ACS-HW, largest of deep RL", 2.19, 2.19, float(found.loc[RL, f"{HW}, 32"].max()), WITHIN * 2.19),
-            Target("ACS-HW over ACS-SW, least of all programs", 1.0, 10.0, float(ratio.min())),
-            Target("CUDA graphs made for each input, most of deep RL", 0.0, 1.0, float(found.loc[RL, GRAPH].max())),
+            *(
+                Target(f"{of}, mean of {kind}", mean, mean, float(means.loc[kind, f"{of}, 32"]), WITHIN * mean)
+                for (kind, of), mean in MEANS.items()
+            ),
+            Target("ACS-HW, largest of deep RL", 2.19, 2.19, float(hardware.loc[RL].max()), WITHIN * 2.19),
+            Target("ACS-HW over ACS-SW, least of all programs", 1.0, 10.0, float((hardware / software).min())),
+            Target("CUDA graphs made for each input, most of deep RL", 0.0, 1.0, float(rl[GRAPH].max())),
             Target("the same, most of dynamic networks", 0.0, 1.0, float(found.loc[DYNAMIC, GRAPH].max())),
             Target("CUDA graphs made before over ACS-HW, static networks", 1.0, 1.0, float(near.mean()), WITHIN),
-            Target("persistent threads, mean of deep RL", 0.0, 1.0, float(means.loc[RL, PERSISTENT])),
+            Target("persistent threads, mean of deep RL", 0.0, 1.0, float(rl[PERSISTENT].mean())),
             Target("gain of a window of 32 over one of 16, deep RL", 0.0, 0.1, float(wider)),
         ]
 
     def summary(self) -> str:
         targets, means = self.checks(), self.means.loc[SIMULATOR_GAP_US]
         by_class = ", ".join(f"{kind} {means.loc[kind, f'{HW}, 32']:.2f}" for kind in (RL, DYNAMIC, STATIC))
-        return (
-            f"{sum(target.holds for target in targets)} of {len(targets)} figures come out; mean speed-up of ACS-HW: "
-            f"{by_class}"
-        )
+        held = sum(target.holds for target in targets)
+        return f"{held} of {len(targets)} figures come out; mean speed-up of ACS-HW: {by_class}"
 
     def data(self) -> dict[str, Any]:
         return {
             "targets": [record(target) for target in self.checks()],
-            "programs": {program: facts(program) for programs in PROGRAMS.values() for program in programs},
+            "programs": [facts(program) for program in CLASS_OF],
             "speedups": self.speedups.reset_index().to_dict("records"),
             "means": self.means.reset_index().to_dict("records"),
             "occupancy": self.occupancy.reset_index().to_dict("records"),
@@ -229,13 +236,7 @@ class Paper(Reproduction):
         }
 
     def tables(self) -> list[Table]:
-        programs = [
-            {"program": program, "kind": kind, **facts(program)} for kind, of in PROGRAMS.items() for program in of
-        ]
-        checks = [
-            Compared(f"window of {window}, {segments} segments", "ns", 1e3 * us, 1e3 * check_us(window, segments))
-            for (window, segments), us in CHECK_US.items()
-        ]
+        checks = [{"what": key, "published": 1e3 * us, "ours": 1e3 * check_us(*key)} for key, us in CHECK_US.items()]
         return [
             targets_table("Published figures and ours", self.checks()),
             *(
@@ -243,23 +244,13 @@ class Paper(Reproduction):
                 for gap_us, of in ((gap_us, self.means.loc[gap_us]) for gap_us in (SIMULATOR_GAP_US, STREAM_GAP_US))
             ),
             table_of_numbers("Occupancy", ("class",), self.occupancy, ".1%"),
-            table_of(
-                "Programs", programs,
-                "program = {program} | class = {kind} | kernels = {kernels} | levels = {levels} | parallelism = "
-                "{parallelism:.2f} | us a kernel = {duration_us:.1f} | blocks = {blocks:.0f} | segments = {segments:.1f}",
-                "Medians of durations (as recorded on the H100) and of blocks, mean of segments.",
-            ),
-            table_of(
-                "Time of a check", checks,
-                "window and segments = {what} | published = {published:.0f} ns | charged = {ours:.0f} ns",
-            ),
-        ]  # fmt: skip
+            table_of("Programs", [facts(program) for program in CLASS_OF], PROGRAM_COLUMNS, PROGRAM_NOTE),
+            table_of("Time of a check", checks, CHECK_COLUMNS),
+        ]
 
     def details(self) -> list[Table]:
-        found = self.speedups
+        heads = ("class", "program")
         return [
-            table_of_numbers(
-                f"Speed-ups, {gap_us:g} us between kernels of a stream", ("class", "program"), found.loc[gap_us]
-            )
+            table_of_numbers(f"Speed-ups, {gap_us:g} us between kernels of a stream", heads, self.speedups.loc[gap_us])
             for gap_us in (SIMULATOR_GAP_US, STREAM_GAP_US)
         ]
