@@ -38,11 +38,8 @@ def test_names() -> None:
 
 
 def test_those_that_are_told_the_truth_are_set_apart() -> None:
-    assert set(scheduler_names()) - set(honest_names()) == {"sjf-clairvoyant", "critical-path"}
-    assert [name for name in scheduler_names() if is_clairvoyant(make_scheduler(name))] == [
-        "sjf-clairvoyant",
-        "critical-path",
-    ]
+    told = {name for name in scheduler_names() if is_clairvoyant(make_scheduler(name))}
+    assert set(scheduler_names()) - set(honest_names()) == told == {"sjf-clairvoyant", "critical-path"}
 
 
 def test_every_scheduler_can_be_made_and_is_described_in_a_line() -> None:
