@@ -62,6 +62,7 @@ def import_trace(
     gpu: str | None = None,
     iteration: str | None = None,
     iteration_us: float | None = None,
+    execution_trace: str | Path | None = None,
 ) -> Imported:
     """Turn a recording into a workload file.
 
@@ -73,6 +74,7 @@ def import_trace(
         iteration: annotation (``record_function``, NVTX range) around one iteration; by default ProfilerStep.
         iteration_us: time of an iteration without the profiler, microseconds: host times are scaled to it. By default
             as the recording says.
+        execution_trace: of the same run of the PyTorch profiler: the memory that kernels read and write.
 
     Raises:
         InputError: the recording cannot be read or understood, or ``out`` cannot be written.
@@ -80,7 +82,9 @@ def import_trace(
     if out is not None and not str(out).endswith((".json", ".json.gz")):
         raise InputError(f"--out {out}: the name must end in .json or .json.gz, so that scenarios can name the file")
     spec = load_gpu(gpu) if gpu is not None else None
-    workload = read_trace(Path(file), gpu=spec, iteration=iteration, iteration_us=iteration_us)
+    workload = read_trace(
+        Path(file), gpu=spec, iteration=iteration, iteration_us=iteration_us, execution_trace=execution_trace
+    )
     if name is not None:
         workload = msgspec.structs.replace(workload, name=name)
     target = Path(out) if out is not None else Path(f"{workload.name}.workload.json.gz")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import gpusched_env
+from gpusched_env.workload.importers.execution_trace import read_execution_trace
 from gpusched_env.workload.importers.recording import UNPROFILED, check_unprofiled
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -49,13 +50,21 @@ def test_python_blocks_run(page: str, first: str, mine: Path) -> None:
 def test_the_recording_of_a_trace_is_as_the_importer_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The profiler's part of the page, on a machine without a GPU: iterations and unprofiled times are in the file."""
     torch = pytest.importorskip("torch")
-    (block,) = (block for block in blocks("own-work.md", "python") if "torch.profiler" in block)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    known = {"iteration": lambda: torch.ones(4).sum()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(block.replace(", ProfilerActivity.CUDA", ""), {"iteration": lambda: torch.ones(4).sum()})
+        for block in blocks("own-work.md", "python"):
+            if "torch.profiler" in block:
+                (tmp_path / "trace.json.gz").unlink(missing_ok=True)
+                exec(block.replace(", ProfilerActivity.CUDA", ""), known)
     document = json.loads(gzip.decompress((tmp_path / "trace.json.gz").read_bytes()))
     assert len(check_unprofiled(document[UNPROFILED], "trace")) == 20
     steps = {event["name"] for event in document["traceEvents"] if event.get("cat") == "user_annotation"}
     assert len([name for name in steps if re.fullmatch(r"ProfilerStep#\d+", name)]) == 3
+    on_a_gpu = (tmp_path / "operators.json").read_text().replace('"cpu"', '"cuda:0"')
+    (tmp_path / "operators.json").write_text(on_a_gpu)
+    operators = read_execution_trace(tmp_path / "operators.json")
+    sums = [operators[e["args"]["Record function id"]] for e in document["traceEvents"] if e["name"] == "aten::sum"]
+    assert {(op.name, op.reads[0].end) for op in sums} == {("aten::sum", 16)}

@@ -41,6 +41,13 @@ def import_trace(
             "the recording says (docs/own-work.md)."
         ),
     ] = None,
+    execution_trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="PyTorch execution trace of the same run, JSON, plain or gzipped: what memory kernels read and write.",
+        ),
+    ] = None,
 ) -> None:
     """Turn a recording into a workload file.
 
@@ -52,7 +59,15 @@ def import_trace(
     from gpusched_env.experiments.importing import import_trace as imported
     from gpusched_env.experiments.lib.terminal import output_console
 
-    found = imported(file, out, name=name, gpu=gpu, iteration=iteration, iteration_us=iteration_us)
+    found = imported(
+        file,
+        out,
+        name=name,
+        gpu=gpu,
+        iteration=iteration,
+        iteration_us=iteration_us,
+        execution_trace=execution_trace,
+    )
     output_console().print(dataclasses.replace(found.table(), note=""))
     if found.summary.caution:
         typer.secho(f"warning: {found.summary.caution}", fg=typer.colors.YELLOW, err=True)

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from gpusched_env.workload.workload import read_workload
+from gpusched_env.workload.workload import OpKind, Segment, read_workload
 from tests.conftest import Run
+from tests.workload.execution_traces import launched, node, operator, operators, tensor
+from tests.workload.kineto_traces import write
 
 
 @pytest.fixture
@@ -196,6 +198,14 @@ def test_import_trace_writes_a_workload_and_says_what_it_holds(
     assert (workload.name, workload.kernels[0].name, workload.kernels[0].duration_us) == ("mine", "saxpy", 30.0)
     assert gpusched("import-trace", "net.pt.trace.json", "--gpu", "h100-sxm", "--out", "plain.json") == 0
     assert read_workload(tmp_path / "plain.json").kernels == workload.kernels
+
+
+def test_import_trace_joins_an_execution_trace(gpusched: Run, tmp_path: Path) -> None:
+    trace = write(tmp_path / "net.json", [operator(1, "aten::neg"), *launched(1, 1)])
+    operators(tmp_path, node(1, "aten::neg", [tensor(5, [4])], [tensor(6, [4])]))
+    assert gpusched("import-trace", trace.name, "--execution-trace", "operators.json", "--out", "mine.json") == 0
+    (op,) = (op for op in read_workload(tmp_path / "mine.json").variants[0].ops if op.kind is OpKind.KERNEL)
+    assert (op.reads, op.writes) == ((Segment(5, 0, 16),), (Segment(6, 0, 16),))
 
 
 def test_a_trace_that_cannot_be_imported_leaves_no_file(

@@ -70,6 +70,9 @@ def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Wor
     added = sum(not iteration.closed for iteration in found)
     if added:
         notes.append(f"closing synchronisation added to {added} of {counted(len(found), 'iteration')}")
+    known = sum(event.reads is not None for event in recording.events)
+    if known:
+        notes.append(f"memory known of {known} of {len(recording.events)} kernels, copies and memsets")
     lost = sum(event.call is None for event in recording.events)
     if lost:
         notes.append(f"{lost} launches without a host call, inferred from their starts")
@@ -195,7 +198,8 @@ class _Tables:
         if kind is OpKind.GRAPH:
             return Op(kind, op.host_us, self.graphs[action], stream=stream)
         (event,) = action.events
-        return Op(kind, op.host_us, self._row(event), event.duration_us, event.bytes, stream)
+        row, reads, writes = self._row(event), event.reads, event.writes
+        return Op(kind, op.host_us, row, event.duration_us, event.bytes, stream, reads=reads, writes=writes)
 
     def node(self, node: Node) -> GraphNode:
         """A node of a graph."""

@@ -13,6 +13,10 @@ option of ``torch.profiler``) it adds, in category ``cuda_sync`` and with the ca
 versions also write records of events, as category ``cuda_event``. What is missing is inferred
 (:mod:`~gpusched_env.workload.importers.ordering`).
 
+Work on the device has the ``External id`` of the operator that launched it. Operators also have a ``Record function
+id``, by which an execution trace of the same run is joined
+(:mod:`~gpusched_env.workload.importers.execution_trace`).
+
 Top-level entries that ``prof.add_metadata_json`` made are kept; one says how long iterations take without the profiler
 (:data:`~gpusched_env.workload.importers.recording.UNPROFILED`).
 
@@ -29,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from gpusched_env.errors import InputError
+from gpusched_env.workload.importers.execution_trace import read_execution_trace, with_memory
 from gpusched_env.workload.importers.fields import Fields, load_json
 from gpusched_env.workload.importers.recording import (
     UNPROFILED,
@@ -48,7 +53,7 @@ _HOST = {"cuda_runtime", "cuda_driver"}
 _SUFFIX = re.compile(r"(\.pt\.trace|\.kineto)?\.json(\.gz)?$")
 
 
-def read_kineto(path: Path, iteration: str | None = None) -> Recording:
+def read_kineto(path: Path, iteration: str | None = None, execution_trace: Path | None = None) -> Recording:
     """The recording in a Kineto export (see :func:`~gpusched_env.workload.importers.trace.import_trace`).
 
     Raises:
@@ -65,6 +70,8 @@ def read_kineto(path: Path, iteration: str | None = None) -> Recording:
     if not any(event.kind is OpKind.KERNEL for event in events):
         raise InputError(f"{origin}: no GPU kernel in the trace; profile with ProfilerActivity.CUDA")
     _check_one_device(parts.device_events, origin)
+    if execution_trace is not None:
+        events = _with_memory(events, parts, execution_trace, origin)
     return Recording(
         name=_SUFFIX.sub("", path.name),
         origin=origin,
@@ -101,7 +108,7 @@ class _Parts:
             self.device_events.append(event)
         elif category in _HOST:
             call = _call(event)
-            correlation = _correlation(event)
+            correlation = _argument(event, "correlation")
             if ordering(call.name) is not None:
                 self.orders.append((correlation, call))
             if correlation >= 0:
@@ -116,9 +123,10 @@ class _Parts:
             self.details.append(event)
 
 
-def _correlation(event: Fields) -> int:
+def _argument(event: Fields, name: str) -> int:
+    """A number of an event; -1: it has none of that name."""
     arguments = event.values.get("args")
-    value = arguments.get("correlation") if isinstance(arguments, dict) else None
+    value = arguments.get(name) if isinstance(arguments, dict) else None
     return value if isinstance(value, int) else -1
 
 
@@ -188,6 +196,27 @@ def _device_event(event: Fields, calls: dict[int, HostCall]) -> DeviceEvent:
         shape=shape,
         bytes=size,
     )
+
+
+def _with_memory(
+    events: tuple[DeviceEvent, ...], parts: _Parts, execution_trace: Path, origin: str
+) -> tuple[DeviceEvent, ...]:
+    """The events with what their operators read and write.
+
+    An event has the ``External id`` of its operator, and an operator a record-function id: 0 unless an execution trace
+    was being written.
+    """
+    launching = {_argument(event, "External id"): event for event in parts.operators}
+    launching.pop(-1, None)
+    operators = [launching.get(_argument(event, "External id")) for event in parts.device_events]
+    calls = [("", -1) if op is None else (op.text("name"), _argument(op, "Record function id")) for op in operators]
+    found = with_memory(events, calls, read_execution_trace(execution_trace))
+    if all(event.reads is None for event in found):
+        raise InputError(
+            f"{execution_trace}: none of its operators launched anything in {origin}; record both in one run "
+            "(torch.profiler.profile with execution_trace_observer)"
+        )
+    return found
 
 
 def copy_kind(name: str) -> OpKind:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpusched_env.errors import InputError
-from gpusched_env.workload.workload import OpKind
+from gpusched_env.workload.workload import OpKind, Segment
 
 UNPROFILED = "gpusched_iteration_us"
 """What a file calls the wall times of iterations measured without the profiler, microseconds: a number or a list.
@@ -102,6 +102,9 @@ class DeviceEvent:
     """Set for kernels."""
     bytes: int = 0
     """Bytes moved by a copy or memset."""
+    reads: tuple[Segment, ...] | None = None
+    writes: tuple[Segment, ...] | None = None
+    """Memory touched, if known."""
 
     @property
     def end_us(self) -> float:

@@ -19,6 +19,7 @@ def import_trace(
     gpu: GpuSpec | None = None,
     iteration: str | None = None,
     iteration_us: float | None = None,
+    execution_trace: Path | str | None = None,
 ) -> Workload:
     """The workload in a profiler's export: PyTorch's (Kineto JSON, plain or gzipped) or Nsight Systems' (SQLite).
 
@@ -34,6 +35,9 @@ def import_trace(
         iteration_us: wall time of an iteration without the profiler, to which host times are scaled; ``None``: what
             the file holds of it (:data:`~gpusched_env.workload.importers.recording.UNPROFILED`). Without either, host
             times stay those of the profiled run, and the workload says so (``profiled``).
+        execution_trace: PyTorch's execution trace of the same run (JSON, plain or gzipped): kernels, copies and memsets
+            get the memory that their operator reads and writes
+            (:mod:`~gpusched_env.workload.importers.execution_trace`). ``None``: what they touch is not known.
 
     Raises:
         InputError: names file, event and field at fault, or the GPU that has no specification.
@@ -41,7 +45,15 @@ def import_trace(
     file = Path(path)
     if iteration_us is not None and not 0.0 < iteration_us < float("inf"):
         raise InputError(f"iteration_us is {iteration_us}, must be a positive time in microseconds")
-    recording = read_nsys(file, iteration) if is_sqlite(file) else read_kineto(file, iteration)
+    traced = None if execution_trace is None else Path(execution_trace)
+    if not is_sqlite(file):
+        recording = read_kineto(file, iteration, traced)
+    elif traced is None:
+        recording = read_nsys(file, iteration)
+    else:
+        raise InputError(
+            f"{file}: of Nsight Systems, which knows no operators; {traced} needs a PyTorch profiler's trace"
+        )
     if iteration_us is not None:
         recording = dataclasses.replace(recording, unprofiled_us=(iteration_us,))
     return build_workload(recording, gpu if gpu is not None else match_gpu(recording.device, recording.origin))
