@@ -320,8 +320,8 @@ def build_problem(
 
     Raises:
         InputError: an unknown GPU or workload, a kernel that cannot fit on the GPU, tenants that need
-            more memory than it has, stream priorities that it does not have, or an ``iteration_us`` that
-            no host speed gives or that is given for a graph.
+            more memory than it has, stream priorities that it does not have, an ``iteration_us`` that no host
+            speed gives, or more than one of ``iteration_us``, ``host_us`` and a graph.
     """
     gpu = gpu or load_gpu(scenario.gpu)
     check_gpu(scenario, gpu)
@@ -440,18 +440,16 @@ def _graph_profile(name: str, nodes: Sequence[NodeOp], profiles: Sequence[Kernel
 
 
 def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variation: bool) -> TenantProgram:
+    _check_host(tenant)
     workload, timing = compiler.workload, compiler.gpu.timing
     variants = []
     alone = []
     for variant in workload.variants if variation else workload.variants[:1]:
         job = compiler.job(variant)
         if tenant.iteration_us is not None:
-            if tenant.launch == "graph":
-                raise InputError(
-                    f"tenant {tenant.name}: iteration_us is {tenant.iteration_us:g}, but launch is graph, which has no "
-                    "host times to scale; leave iteration_us out, or set launch to eager"
-                )
             job = job.with_host_times(_host_scale(job, tenant, compiler.gpu))
+        if tenant.host_us is not None:
+            job = job.with_launch_times(tenant.host_us)
         _, spans = run_threads_alone(job.by_thread(), timing)
         placed = zip(job.ops, (span for thread in spans for span in thread), strict=True)
         kernels = sorted((span, op.identity) for op, span in placed if span is not None and op.identity >= 0)
@@ -464,9 +462,26 @@ def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variat
         tenant=tenant,
         workload=workload,
         variants=tuple(variants),
-        host_spread=tuple(t / median for t in workload.iteration_us) if variation else (1.0,),
+        host_spread=tuple(t / median for t in workload.iteration_us)
+        if variation and tenant.host_us is None
+        else (1.0,),
         alone_us=statistics.fmean(alone),
     )
+
+
+def _check_host(tenant: Tenant) -> None:
+    """Whether a tenant has one host speed, and host times that it can be the speed of."""
+    given = [name for name in ("iteration_us", "host_us") if getattr(tenant, name) is not None]
+    if given and tenant.launch == "graph":
+        raise InputError(
+            f"tenant {tenant.name}: {given[0]} is {getattr(tenant, given[0]):g}, but launch is graph, which has no "
+            f"host times to set; leave {given[0]} out, or set launch to eager"
+        )
+    if len(given) > 1:
+        raise InputError(
+            f"tenant {tenant.name}: iteration_us is {tenant.iteration_us:g} and host_us is {tenant.host_us:g}, but "
+            "either says how fast the host is; leave one out"
+        )
 
 
 def _host_scale(job: JobProgram, tenant: Tenant, gpu: GpuSpec) -> float:

@@ -116,6 +116,12 @@ class JobProgram:
         """The same with host times that are ``factor`` times as long."""
         return replace(self, ops=tuple(replace(op, host_us=op.host_us * factor) for op in self.ops))
 
+    def with_launch_times(self, host_us: float) -> JobProgram:
+        """The same with a host that takes ``host_us`` for each launch, and no time for anything else."""
+        return replace(
+            self, ops=tuple(replace(op, host_us=host_us if op.kind in DEVICE_OPS else 0.0) for op in self.ops)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Compiler:

@@ -24,6 +24,7 @@ class Substitute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     slo_us: Annotated[float, Meta(gt=0)] | UnsetType | None = UNSET
     launch: Literal["eager", "graph"] | UnsetType = UNSET
     iteration_us: Annotated[float, Meta(gt=0)] | UnsetType | None = UNSET
+    host_us: Annotated[float, Meta(ge=0)] | UnsetType | None = UNSET
     memory_bytes: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
 
 

@@ -21,8 +21,9 @@ def cautions(problem: Problem) -> list[str]:
 
 
 def _has_recorded_host(program: TenantProgram) -> bool:
-    """Graphs have no host times between kernels, and an ``iteration_us`` replaces the recorded ones."""
-    return program.tenant.launch == "eager" and program.tenant.iteration_us is None
+    """Graphs have no host times between kernels, ``iteration_us`` and ``host_us`` replace the recorded ones."""
+    tenant = program.tenant
+    return tenant.launch == "eager" and tenant.iteration_us is None and tenant.host_us is None
 
 
 def _out_of_reach(program: TenantProgram) -> str:

@@ -30,5 +30,9 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """``eager``: kernel by kernel, as recorded; ``graph``: an iteration is one CUDA-graph launch."""
     iteration_us: Annotated[float, Meta(gt=0)] | None = None
     """Host speed: scale the recorded host times so that an iteration alone takes this long (``eager`` only)."""
+    host_us: Annotated[float, Meta(ge=0)] | None = None
+    """Host time of every launch in place of the recorded ones: an application that does nothing but launch, the same in
+    every job. Synchronisations wait as ever, but cost the host no time of its own (``eager`` only, without
+    ``iteration_us``)."""
     memory_bytes: Annotated[int, Meta(ge=0, le=2**53)] = 0
     """Device memory that the tenant holds throughout."""

@@ -158,6 +158,7 @@ FIELDS: list[tuple[str, Callable[[Any], dict[str, Any]], tuple[Any, ...]]] = [
     ("weight", lambda value: {"tenants": {"batch": {"weight": value}}}, NOT_NUMBERS),
     ("slo_us", lambda value: {"tenants": {"batch": {"slo_us": value}}}, NOT_NUMBERS[:4]),
     ("iteration_us", lambda value: {"tenants": {"batch": {"iteration_us": value}}}, NOT_NUMBERS[:4]),
+    ("host_us", lambda value: {"tenants": {"batch": {"host_us": value}}}, NOT_NUMBERS[:4]),
     (
         "rate_per_s",
         lambda value: {"tenants": {"batch": {"arrivals": {"kind": "poisson", "rate_per_s": value}}}},

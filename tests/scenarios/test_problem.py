@@ -76,3 +76,39 @@ def test_a_graph_has_no_iteration_time_to_set() -> None:
     with pytest.raises(InputError, match="tenant a: iteration_us is 50, but launch is graph, which has no host times"):
         build_problem(scenario(iteration_us=50.0, launch="graph"), workloads={"mine": workload(host_us=1.0)})
     assert build_problem(scenario(launch="graph"), workloads={"mine": workload(host_us=1.0)}).programs
+
+
+def test_a_host_that_does_nothing_but_launch() -> None:
+    launch, other = Op(OpKind.KERNEL, 30.0, 0, 20.0), Op(OpKind.HOST, 9.0)
+    ops = (launch, other, Op(OpKind.COPY_TO_HOST, 7.0, -1, 5.0, 64), Op(OpKind.SYNC, 8.0), launch, Op(OpKind.SYNC, 6.0))
+    recorded = msgspec.structs.replace(workload(), variants=(Variant(ops=ops),), iteration_us=(90.0, 100.0, 130.0))
+    plain = build_problem(scenario(), workloads={"mine": recorded}).programs[0]
+    fast = build_problem(scenario(host_us=2.0), workloads={"mine": recorded}).programs[0]
+    assert [op.host_us for op in plain.variants[0]] == [30.0, 9.0, 7.0, 8.0, 30.0, 6.0]
+    assert [op.host_us for op in fast.variants[0]] == [2.0, 0.0, 2.0, 0.0, 2.0, 0.0]
+    assert fast.alone_us == 2.0 + 20.0 + 5.0 + 2.0 + 20.0, (
+        "launch, kernel, copy, launch, kernel: syncs are free on a toy"
+    )
+    assert (plain.host_spread, fast.host_spread) == ((0.9, 1.0, 1.3), (1.0,))
+    none = build_problem(scenario(host_us=0), workloads={"mine": recorded}).programs[0]
+    assert none.alone_us == 45.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"host_us": 2.0, "launch": "graph"}, "tenant a: host_us is 2, but launch is graph, which has no host times"),
+        (
+            {"host_us": 2.0, "iteration_us": 50.0},
+            "tenant a: iteration_us is 50 and host_us is 2, but either says how fast the host is; leave one out",
+        ),
+    ],
+)
+def test_a_host_has_one_speed(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build_problem(scenario(**fields), workloads={"mine": workload(host_us=1.0)})
+
+
+def test_a_launch_takes_no_negative_time() -> None:
+    with pytest.raises(InputError, match=r"tenants\[0\]\.host_us: Expected `float` >= 0"):
+        scenario(host_us=-1)

@@ -22,7 +22,8 @@ def test_an_objective_that_is_out_of_reach() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tenant", "said"), [({}, True), ({"iteration_us": 500.0}, False), ({"launch": "graph"}, False)]
+    ("tenant", "said"),
+    [({}, True), ({"iteration_us": 500.0}, False), ({"host_us": 2.0}, False), ({"launch": "graph"}, False)],
 )
 def test_host_times_under_a_profiler(tenant: dict[str, object], said: bool) -> None:
     workload = msgspec.structs.replace(read_recorded("resnet50_infer_b1"), profiled=True)
