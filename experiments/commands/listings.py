@@ -89,7 +89,7 @@ def _lacking() -> list[tuple[str, str]]:
 
 
 def list_workloads() -> None:
-    """List the shipped workloads."""
+    """List the shipped workloads, and how generated ones are named."""
     from gpusched_env.data import read_recorded, recorded_names
 
     def about(name: str) -> str:
@@ -97,7 +97,8 @@ def list_workloads() -> None:
         size = f"{len(workload.variants)} × {len(list(workload.variants[0].all_ops))} operations, {workload.gpu}"
         return f"{workload.summary} ({size})" if workload.summary else size
 
-    _print((name, about(name)) for name in recorded_names())
+    generated = "irregular(family=physics,seed=0)", "a random kernel graph; parameters are in docs/scenarios.md"
+    _print([*((name, about(name)) for name in recorded_names()), generated])
 
 
 def _print(rows: Iterable[tuple[str, str]]) -> None:

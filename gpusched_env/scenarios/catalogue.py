@@ -11,11 +11,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from gpusched_env.scenarios.generated import generated_section
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import Reward, Scenario, load_scenario, scenario_names
 from gpusched_env.scenarios.variants import variant_changes
 from gpusched_env.scenarios.workload_sets import SetName
 from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson
+from gpusched_env.workload.irregular.name import IrregularGraph
 from gpusched_env.workload.tenant import Tenant
 
 SETS: tuple[SetName, ...] = ("train", "held_out")
@@ -129,6 +131,7 @@ def document() -> str:
     parts += [f"- {_kind(process)}" for process in (ClosedLoop, Poisson, Periodic, Bursts, Backlog)]
     parts += ["", *_fields("The reward: weights of the cost terms", Reward)]
     parts += _fields("The profiles that schedulers and agents are told", ProfileError)
+    parts += ["## Generated workloads", "", *generated_section(), *_fields("Parameters", IrregularGraph)]
     parts += ["## Workload sets", "", WORKLOAD_SETS]
     for scenario in scenarios:
         if scenario.workload_sets is not None:

@@ -33,6 +33,8 @@ from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
 from gpusched_env.scenarios.window import KernelWindow, check_plain, windowed
 from gpusched_env.workload.alone import run_threads_alone
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
+from gpusched_env.workload.irregular.name import is_irregular
+from gpusched_env.workload.irregular.workload import irregular
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile, profile_kernel
 from gpusched_env.workload.tenant import Tenant
@@ -413,7 +415,10 @@ def _as_launched(workload: Workload, tenant: Tenant, gpu: GpuSpec) -> Workload:
 
 
 def load_workload(name_or_path: str) -> Workload:
-    """A shipped workload by name, or one from a file (``.json`` or ``.json.gz``)."""
+    """A shipped workload by name, one from a file (``.json`` or ``.json.gz``), or a generated one
+    (:mod:`gpusched_env.workload.irregular`)."""
+    if is_irregular(name_or_path):
+        return irregular(name_or_path)
     return read_workload(Path(name_or_path)) if is_workload_path(name_or_path) else read_recorded(name_or_path)
 
 

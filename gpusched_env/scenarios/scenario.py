@@ -22,6 +22,7 @@ from gpusched_env.reading import checked, parse_yaml, read_text
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scenarios.workload_sets import Substitute, Variant, WorkloadSets, problem_with_sets
+from gpusched_env.workload.irregular.name import irregular_graph, is_irregular
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import is_workload_path
 
@@ -155,7 +156,12 @@ def _read(file: Path) -> Scenario:
 
     def with_path(user: Tenant | Substitute, place: str) -> Any:
         name = user.workload
-        if is_workload_path(name):
+        if is_irregular(name):
+            try:
+                irregular_graph(name)
+            except InputError as error:
+                raise InputError(f"{file}: {place}.workload: {error}") from error
+        elif is_workload_path(name):
             name = str(file.parent / name)
             if not Path(name).is_file():
                 raise InputError(f"{file}: {place}.workload: no such file: {name}")

@@ -14,11 +14,13 @@ import yaml
 import gpusched_env
 from gpusched_env.data import read_recorded
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.reading import parse_yaml
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario
 from gpusched_env.scenarios.variants import scenario_variants
+from gpusched_env.workload.irregular.workload import irregular
 
 PLAIN: dict[str, Any] = {
     "name": "Mine",
@@ -125,6 +127,11 @@ def changed(path: str, value: Any) -> Any:
             "toy_urgant",
             r"tenants\[0\]\.workload: unknown 'toy_urgant'; did you mean 'toy_urgent'",
         ),
+        (
+            "tenants.0.workload",
+            "irregular(family=phisics,seed=3)",
+            r"tenants\[0\]\.workload: workload 'irregular.*: family: .*'phisics'; did you mean 'physics'",
+        ),
         ("tenants.1.workload", "no.json", r"tenants\[1\]\.workload: no such file: .*no\.json"),
         (
             "workload_sets",
@@ -151,6 +158,22 @@ def test_what_is_wrong_in_a_workload_file_is_said_with_the_scenario(tmp_path: Pa
         InputError, match=r"scenario Mine: tenants\[0\]\.workload: .*net\.json: .*`kernel`; did you mean"
     ):
         build_problem(scenario)
+
+
+def test_generated_workloads_have_names(tmp_path: Path) -> None:
+    name = "irregular(family=physics,seed=3,kernels=20)"
+    tenants = copy.deepcopy(PLAIN["tenants"])
+    tenants[0]["workload"] = name
+    sets = {"train": [{}], "held_out": [{"b": {"workload": name.replace("physics", "cells"), "host_us": 2.0}}]}
+    scenario = load_scenario(write(tmp_path / "s.yaml", tenants=tenants, workload_sets=sets))
+    assert build_problem(scenario).programs[0].workload == irregular(name)
+    (variant,) = scenario_variants(scenario, "held_out")
+    assert build_problem(variant).programs[1].workload.name == variant.tenants[1].workload
+    setting = "tenants.b.workload=irregular(family=wired,seed=1,kernels=20)"
+    assert build_problem(apply_settings(scenario, [setting])).programs[1].workload.name == setting.partition("=")[2]
+    wrong = apply_settings(scenario, ["tenants.b.workload=irregular(family=wired)"])
+    with pytest.raises(InputError, match=r"scenario Mine: tenants\[1\]\.workload: .*missing required field `seed`"):
+        build_problem(wrong)
 
 
 def test_exponents_are_numbers_and_a_summary_is_optional() -> None:
