@@ -23,7 +23,8 @@ class Phase(enum.IntEnum):
     """Entity: context."""
     SLICER = 2
     PREEMPTION_OVER = 3
-    """A drain is acknowledged, a save or reset is over, a synchronisation has returned. Entity, here and for copies and launches: launch."""
+    """A drain is acknowledged, a save or reset is over, a synchronisation has returned. Entity, here and for copies and
+    launches: launch."""
     COPY_ENDS = 4
     COPY_STARTS = 5
     READY = 6

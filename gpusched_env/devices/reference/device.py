@@ -94,7 +94,7 @@ class ReferenceDevice:
         Raises:
             IllegalCommand: names the command and why it is not legal now.
         """
-        check(command, self._shown or lazy_view(self), self.problem)
+        check(command, self._shown or lazy_view(self), self.problem, self.streams.operation_of)
         self._shown = None
         self.epoch += 1
         self.decisions.carry_out(command)

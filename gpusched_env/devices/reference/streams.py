@@ -88,6 +88,12 @@ class Streams:
         elif self.launchable(launch):
             self._hand_over(launch, self._clock.now)
 
+    def operation_of(self, id_: int) -> HostOp:
+        """What an unfinished launch of a program carries out."""
+        op = self.unfinished[id_].op
+        assert isinstance(op, HostOp)
+        return op
+
     def launchable(self, launch: Launch) -> bool:
         """Whether nothing that a pending launch waits for is pending; in a window: unfinished, and a stream is idle."""
         if launch.windowed:
