@@ -26,11 +26,11 @@ from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Preempt, Reject, Wait
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.session import Episode
-from gpusched_env.scheduling.timeline import Timeline
+from gpusched_env.scheduling.timeline import Columns, Timeline
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.segments import check_us, conflict
-from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Segment, Variant, Workload
+from gpusched_env.workload.workload import COPIES, Child, GraphNode, Op, OpKind, Segment, Variant, Workload
 from tests.devices.problems import launch_first, new_device, run
 
 each_device = pytest.mark.usefixtures("each_device")
@@ -191,12 +191,36 @@ def test_full_streams_keep_others_back() -> None:
 
 
 @each_device
-def test_copies_go_by_themselves_when_the_memory_is_theirs() -> None:
+def test_copies_go_by_themselves_when_their_memory_is_free() -> None:
     copy = Op(OpKind.COPY_TO_HOST, 1.0, duration_us=5.0, reads=(A,), writes=(B,))
     episode = run(build(workload("w", [kernel(10.0, writes=(A,)), copy, kernel(1.0, reads=(B,))])), launch_first)
-    # The kernel's end is known at 16.41; an event latency later the copy begins, whose end needs no synchronisation.
-    assert episode.timeline.copies.column("started_us").tolist() == [17.91]
-    assert log(episode.timeline)[1][3] == round((17.91 + 5.0 + 2.0) * 1e6)
+    # The kernel's end is known at 16.41, the copy's at 26.41.
+    assert episode.timeline.copies.column("started_us").tolist() == [18.41]
+    assert log(episode.timeline)[1][3:] == (28_410_000, 29_410_000)
+
+
+@each_device
+def test_copies_need_neither_a_stream_nor_an_order() -> None:
+    """The one stream holds a kernel. The second copy is independent, and overtakes."""
+    first, second = (
+        Op(OpKind.COPY_TO_HOST, 1.0, duration_us=5.0, reads=(memory,), writes=()) for memory in (A, B)
+    )  # fmt: skip
+    built = build(workload("w", [kernel(10.0, writes=(A,)), first, second]), window={"streams": 1})
+    starts = run(built, launch_first).timeline.copies.column("started_us").tolist()
+    assert starts == pytest.approx([3.0 + check_us(16, 2) + 2.0, 18.41])
+
+
+@each_device
+def test_the_end_of_a_copy_wakes_the_scheduler() -> None:
+    """It has declined kernel 2 before."""
+    copy = Op(OpKind.COPY_TO_DEVICE, 1.0, duration_us=10.0, reads=(), writes=(A,))
+    built = build(workload("w", [copy, kernel(1.0, reads=(A,)), kernel(1.0)]))
+
+    def decide(view: View) -> Command:
+        return launch_first(view) if view.pending.launchable[view.pending.id == 1].any() or view.time_us > 15 else WAIT
+
+    episode = run(built, decide)
+    assert round(episode.timeline.kernels.column("started_us")[0], 2) == round(1.0 + check_us(16, 2) + 15.0 + 2.0, 2)
 
 
 @each_device
@@ -339,19 +363,21 @@ def test_programs_without_a_place_in_a_window_are_refused() -> None:
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> list[Op]:
-    """Kernels on a few bytes of few storages; now and then on memory that is not known."""
+def programs(draw: st.DrawFn, copies: bool) -> list[Op]:
+    """Launches on a few bytes of few storages; now and then on memory that is not known."""
     bounds = st.tuples(st.integers(0, 8), st.integers(0, 8)).map(sorted)
     memory = st.lists(st.builds(lambda s, ends: Segment(s, *ends), st.integers(0, 3), bounds), max_size=2).map(tuple)
 
-    def op() -> Op:
+    def op(place: int) -> Op:
         known = draw(st.integers(0, 9)) > 0
+        kind = draw(st.sampled_from(COPIES)) if copies and draw(st.booleans()) else OpKind.KERNEL
         return Op(
-            OpKind.KERNEL, draw(st.sampled_from([0.0, 0.5, 2.0])), duration_us=draw(st.sampled_from([1.0, 3.0, 8.5])),
-            bytes=draw(st.integers(1, 4)), reads=draw(memory) if known else None, writes=draw(memory),
+            kind, draw(st.sampled_from([0.0, 0.5, 2.0])), duration_us=draw(st.sampled_from([1.0, 3.0, 8.5])),
+            bytes=draw(st.integers(1, 4)) if kind is OpKind.KERNEL else place,
+            reads=draw(memory) if known else None, writes=draw(memory),
         )  # fmt: skip
 
-    return [op() for _ in range(draw(st.integers(1, 10)))]
+    return [kernel(1.0), *(op(place) for place in range(1, draw(st.integers(1, 12))))]
 
 
 def at_random(seed: int) -> Callable[[View], Command]:
@@ -377,10 +403,14 @@ def at_random(seed: int) -> Callable[[View], Command]:
 
 
 @settings(max_examples=40)
-@given(first=programs(), second=programs(), size=st.sampled_from([1, 3, 8]), seed=st.integers(0, 2**32))
-def test_no_schedule_violates_a_dependency(first: list[Op], second: list[Op], size: int, seed: int) -> None:
-    works = [workload("a", first), workload("b", second)]
-    built = build(*works, jobs=2, window={"size": size, "streams": 3}, commands=["launch", "preempt", "reject"])
+@given(data=st.data(), copies=st.booleans(), size=st.sampled_from([1, 3, 8]), seed=st.integers(0, 2**32))
+def test_no_schedule_violates_a_dependency(data: st.DataObject, copies: bool, size: int, seed: int) -> None:
+    """Each launch starts a launch after all that it conflicts with, older in the program, is known to have ended; and
+    after all of the job before. Copies have no job in a timeline: where there are some, there is one job."""
+    programs_ = [data.draw(programs(copies)) for _ in range(2)]
+    works = [workload(name, ops) for name, ops in zip("ab", programs_, strict=True)]
+    jobs = 1 if copies else 2
+    built = build(*works, jobs=jobs, window={"size": size, "streams": 3}, commands=["launch", "preempt", "reject"])
     timelines = []
     for name in ("reference", "compiled"):
         device, decide = make_device(name), at_random(seed)
@@ -390,22 +420,31 @@ def test_no_schedule_violates_a_dependency(first: list[Op], second: list[Op], si
             view = device.advance()
         assert device.done
         timelines.append(device.timeline)
-    expected, found = (timeline.kernels.exact for timeline in timelines)
-    np.testing.assert_array_equal(found, expected)
-    for tenant, ops in enumerate((first, second)):
-        check_order(timelines[0], tenant, tenant * len(first), ops)
-
-
-def check_order(timeline: Timeline, tenant: int, first_identity: int, ops: list[Op]) -> None:
-    """Each kernel starts a launch after everything that it conflicts with, older in the program, is known to have
-    ended; and after all of the job before."""
-    kernels = timeline.kernels
-    columns = ("tenant", "job", "identity", "started_us", "ended_us")
-    rows = [row for row in zip(*(kernels.ps(name).tolist() for name in columns), strict=True) if row[0] == tenant]
-    assert rows or len(timeline.rejections)
+    for table in ("kernels", "copies"):
+        expected, found = (getattr(timeline, table).exact for timeline in timelines)
+        np.testing.assert_array_equal(found, expected)
     known_ps = to_ps(WINDOW["sync_us"] + WINDOW["launch_us"])
-    for _, job, newer, start_ps, _ in rows:
-        for _, other, older, _, end_ps in rows:
-            place, before = newer - first_identity, older - first_identity
-            if other < job or (other == job and before < place and conflict(ops[before], ops[place])):
-                assert start_ps >= end_ps + known_ps
+    first_identity = 0
+    for tenant, ops in enumerate(programs_):
+        spans = ran(timelines[0], tenant, first_identity, ops)
+        first_identity += sum(op.kind is OpKind.KERNEL for op in ops)
+        for job, newer, start_ps, _ in spans:
+            for other, older, _, end_ps in spans:
+                if other < job or (other == job and older < newer and conflict(ops[older], ops[newer])):
+                    assert start_ps >= end_ps + known_ps
+
+
+def ran(timeline: Timeline, tenant: int, first_identity: int, ops: list[Op]) -> list[tuple[int, int, int, int]]:
+    """(job, place in the program, start, end) of what a tenant ran; a copy says its place in its bytes."""
+
+    def rows(table: Columns, *names: str) -> list[tuple[int, ...]]:
+        return [
+            row[1:] for row in zip(*(table.ps(n).tolist() for n in ("tenant", *names)), strict=True) if row[0] == tenant
+        ]
+
+    places = [place for place, op in enumerate(ops) if op.kind is OpKind.KERNEL]
+    kernels = rows(timeline.kernels, "job", "identity", "started_us", "ended_us")
+    copies = rows(timeline.copies, "bytes", "started_us", "ended_us")
+    return [(job, places[identity - first_identity], *span) for job, identity, *span in kernels] + [
+        (0, place, *span) for place, *span in copies
+    ]

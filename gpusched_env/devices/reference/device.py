@@ -165,7 +165,7 @@ class ReferenceDevice:
         if self.keeps_kernels:
             bytes_ = getattr(copy.op, "bytes", 0)
             self.timeline.copies.add(engine, copy.tenant, bytes_, copy.started_ps, self.clock.now)
-        self.streams.finish(copy)
+        self.streams.ended(copy)
 
     # ---- snapshots -------------------------------------------------------------------------------------------------
 
