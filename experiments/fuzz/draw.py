@@ -19,6 +19,7 @@ from gpusched_env.experiments.fuzz.case import (
 )
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
+from gpusched_env.experiments.fuzz.windows import WINDOWS, has_place, with_window
 from gpusched_env.experiments.fuzz.workloads import SOURCE, Size, draw_workload, fits, size_of
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.problem import load_workload
@@ -100,7 +101,12 @@ def draw_case(seed: int, episode: int) -> Case:
         before=dice.log_integer(1, 60) if dice.chance(0.15) else 0,
         snapshot=SnapshotPlan(step=dice.log_integer(1, 100) - 1, fresh=dice.chance(0.5)) if dice.chance(0.15) else None,
     )
-    return replace(case, scenario=replace(scenario, profiles=_profiles(dice)))
+    case = replace(case, scenario=replace(scenario, profiles=_profiles(dice)))
+    # Dice of their own: an episode without a window is what it was before there were any.
+    more = Dice(seed, episode, 1)
+    more.tidy = dice.tidy
+    passes = more.chance(WINDOWS) and all(map(has_place, workloads.values()))
+    return with_window(more, case) if passes else case
 
 
 # ---- workloads and tenants -----------------------------------------------------------------------

@@ -36,7 +36,7 @@ class Outcome:
 
 def case_features(case: Case, problem: Problem) -> set[str]:
     """What a case contains."""
-    scenario, gpu, tenants = case.scenario, problem.gpu, case.scenario.tenants
+    scenario, gpu, tenants, window = case.scenario, problem.gpu, case.scenario.tenants, problem.window
     programs = problem.programs
     variants = [variant for program in programs for variant in program.variants]
     ops = [op for variant in variants for op in variant]
@@ -56,7 +56,7 @@ def case_features(case: Case, problem: Problem) -> set[str]:
         "tenants with several streams": most_streams > 1,
         "stream priorities": any(stream.priority < 0 for stream in problem.streams),
         "streams of the scheduler's own": scenario.streams > 0,
-        "several host threads": any(len(variant.threads) > 1 for variant in variants),
+        "several host threads": window is None and any(len(variant.threads) > 1 for variant in variants),
         "waits for events": any(op.kind in DEVICE_OPS and op.after for op in ops),
         "host waits for streams": any(op.kind is OpKind.SYNC_STREAM for op in ops),
         "host waits for events": any(op.kind is OpKind.SYNC_EVENT and op.after for op in ops),
@@ -64,6 +64,10 @@ def case_features(case: Case, problem: Problem) -> set[str]:
         "graphs with branches": any(node.branch > 0 for node in nodes),
         "copies in graphs": any(node.identity < 0 for node in nodes),
         "children": any(op.children for op in ops),
+        "windows": window is not None,
+        "windows of memory that is not known": window is not None
+        and any(op.kind in DEVICE_OPS and None in (op.reads, op.writes) for op in ops),
+        "windows that the application checks": window is not None and window.checked_by == "application",
         "tiles": any(op.tiles >= 0 for op in ops),
         "blocks with spread": any(case.spreads),
         "wrong profiles": scenario.profiles != ProfileError(),
@@ -121,11 +125,15 @@ def timeline_features(timeline: Timeline, problem: Problem) -> tuple[set[str], C
         }
     )
     own = [row for row, stream in enumerate(problem.streams) if stream.tenant < 0]
+    windowed = problem.window is not None
     present = {
         "preempted kernels that finished": kernels["preemptions"].any(),
-        "kernels in streams of the scheduler's own": np.isin(kernels["stream"], own).any(),
+        "kernels in streams of the scheduler's own": not windowed and np.isin(kernels["stream"], own).any(),
         "nodes or children finished": (kernels["parent"] >= 0).any(),
         "rejected jobs": len(timeline.rejections) > 0,
+        "kernels that overtake others in a window": windowed and _overtaking(timeline),
+        "preempted kernels of a window that finished": windowed and kernels["preemptions"].any(),
+        "rejected jobs with a window": windowed and len(timeline.rejections) > 0,
         "urgent streams": (kernels["stream_priority"] < 0).any(),
         "kernels end at the same time": _ties(ended_us),
         "jobs arrive at the same time": _ties(timeline.jobs.column("arrived_us")),
@@ -136,6 +144,13 @@ def timeline_features(timeline: Timeline, problem: Problem) -> tuple[set[str], C
 
 def _there(present: dict[str, Any]) -> set[str]:
     return {name for name, there in present.items() if there}
+
+
+def _overtaking(timeline: Timeline) -> bool:
+    """Whether a kernel of a tenant started before one that was issued earlier."""
+    ids, tenants, started_us = (timeline.kernels.column(name) for name in ("id", "tenant", "started_us"))
+    order = np.lexsort((ids, tenants))
+    return bool(((np.diff(tenants[order]) == 0) & (np.diff(started_us[order]) < 0)).any())
 
 
 def _ties(*times_us: NDArray[np.float64]) -> bool:

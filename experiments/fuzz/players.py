@@ -83,7 +83,7 @@ class _RandomPlayer:
         self._sms = problem.gpu.sms
         self._lowest = 1 - problem.gpu.priorities
         self._problem = problem
-        self._own = len(own_streams(problem))
+        self._own = own_streams(problem)
 
     def __call__(self, shown: Shown) -> Move:
         w, dice, view = self._w, self._dice, shown.view
@@ -101,7 +101,7 @@ class _RandomPlayer:
             case "launch":
                 priority = dice.integer(self._lowest, 0) if dice.chance(w.urgent) else None
                 partition = self._partition() if dice.chance(w.confined) else None
-                stream = dice.integer(0, self._own - 1) if self._own and dice.chance(w.elsewhere) else None
+                stream = dice.pick(self._open(view)) if self._own and dice.chance(w.elsewhere) else None
                 pick = dice.integer(0, launchable - 1)
                 return LaunchMove(pick=pick, priority=priority, partition=partition, stream=stream)
             case "preempt":
@@ -119,6 +119,11 @@ class _RandomPlayer:
                 return self._wait(view)
             case _:
                 return self._anything()
+
+    def _open(self, view: View) -> list[int]:
+        """Which of the scheduler's own streams take a launch: all, but of a window's those that hold none."""
+        held = set() if self._problem.window is None else set(view.running.stream.tolist())
+        return [place for place, row in enumerate(self._own) if row not in held]
 
     def _partition(self) -> Sms | None:
         dice = self._dice

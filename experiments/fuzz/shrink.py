@@ -41,6 +41,8 @@ LISTS = r"player/moves|scenario/tenants|workloads/[^/]*/(variants(/\d+/(ops|thre
 OPTIONAL = r"(?!player|env|most_commands|gpu).*[^/\d]+"
 """Fields that may have a default; those left out are simplified in a way of their own, or their default is not
 simpler."""
+MEMORY = r"workloads/.*/ops/\d+/[89]"
+"""What a launch reads and writes."""
 NUMBERS = (
     r"(?!workloads/.*/(ops|(threads|graphs)/\d+)/\d+/0$)((workloads|scenario|player|snapshot|env|spreads)/.*|seed|before)"
     r"|gpu/timing/(?!slice_us).*"
@@ -92,6 +94,8 @@ class Shrinker:
                 for path in _places(self._tree, LISTS):
                     self._shorten(path)
                 self._try(without_unused(self._tree))
+                if self._value(("scenario", "window")) is not None:
+                    self._everywhere(MEMORY, _less_memory)
                 self._everywhere(NUMBERS, simpler_numbers)
                 self._cut()
             if self._tree == before:
@@ -202,6 +206,14 @@ def _arrivals(tenant: Any) -> Iterator[Any]:
         yield tenant | {"arrivals": {"kind": "closed-loop"}}
 
 
+def _less_memory(segments: Any) -> Iterator[Any]:
+    """None at all, or a segment less."""
+    if segments != []:
+        yield []
+    for place in range(len(segments or ())):
+        yield segments[:place] + segments[place + 1 :]
+
+
 def _sooner(horizon_us: float) -> list[float]:
     return [us for us in (_short(0.5 * horizon_us), _short(0.8 * horizon_us)) if 1.0 <= us < horizon_us]
 
@@ -289,7 +301,7 @@ def _places(tree: Any, pattern: str) -> list[Path]:
 
 
 def without_unused(tree: dict[str, Any]) -> dict[str, Any]:
-    """Without workloads that no tenant has, and graphs and kernels that nothing launches."""
+    """Without workloads that no tenant has, what nothing launches of them, and memory that is not checked."""
     used = {tenant["workload"] for tenant in tree["scenario"]["tenants"]}
     workloads = {name: workload for name, workload in tree["workloads"].items() if name in used}
     for name, workload in workloads.items():
@@ -300,6 +312,9 @@ def without_unused(tree: dict[str, Any]) -> dict[str, Any]:
             for path in places:
                 workload = put(workload, path, rows.index(get(workload, path)))
             workload = workload | {table: [workload[table][row] for row in rows]}
+        if tree["scenario"].get("window") is None:
+            for path in _places({"workloads": {name: workload}}, MEMORY):
+                workload = put(workload, path[2:], None)
         workloads[name] = workload
     return tree | {"workloads": workloads}
 

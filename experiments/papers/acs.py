@@ -72,7 +72,8 @@ MEANS = {(RL, SW): 1.66, (DYNAMIC, SW): 1.05, (DYNAMIC, HW): 1.30, (STATIC, SW):
 WITHIN = 0.15
 PROGRAM_COLUMNS = (
     "program = {program} | class = {kind} | kernels = {kernels} | levels = {levels} | "
-    "parallelism = {parallelism:.2f} | us a kernel = {duration_us:.1f} | blocks = {blocks:.0f} | segments = {segments:.1f}"
+    "parallelism = {parallelism:.2f} | us a kernel = {duration_us:.1f} | blocks = {blocks:.0f} | "
+    "segments = {segments:.1f}"
 )
 PROGRAM_NOTE = "Medians of durations (as recorded) and of blocks, mean of segments."
 CHECK_COLUMNS = "window = {what[0]} | segments = {what[1]} | published = {published:.0f} ns | charged = {ours:.0f} ns"

@@ -301,6 +301,8 @@ class Problem:
         scenario = self.scenario
         if (contexts, commands, decision_us) == (scenario.contexts, scenario.commands, scenario.decision_us):
             return self
+        if self.plain is not None:
+            return self.plain._with(contexts, commands, decision_us).with_window(self.window)
         known = self._made.adapted
         found = known.get((contexts, commands, decision_us))
         if found is None:

@@ -56,13 +56,14 @@ def check_plain(job: JobProgram, what: str) -> None:
 def windowed(job: JobProgram, window: KernelWindow) -> JobProgram:
     """The program of an application that hands its launches to a window.
 
-    Its first thread is the application's; the second one lets launches into the window, in order. A synchronisation
-    waits for everything before it.
+    Its first thread is the application's, which begins when nothing of an earlier job is left: that used the same
+    memory. The second one lets launches into the window, in order: it waits until the application has handed one over
+    and there is room, and then checks it. A synchronisation waits for everything before it.
     """
-    launches = [op for op in job.ops if op.kind in DEVICE_OPS]
-    waits = dependencies(launches)
-    application: list[HostOp] = []
+    waits = dependencies([op for op in job.ops if op.kind in DEVICE_OPS])
+    application = [_host(OpKind.SYNC, 0.0)]
     entries: list[HostOp] = []
+    number = 0
     ends: set[int] = set()
     """Launches that no other one waits for so far."""
     transfer_us = window.transfer_us
@@ -73,19 +74,25 @@ def windowed(job: JobProgram, window: KernelWindow) -> JobProgram:
             application.append(replace(op, kind=kind, after=waited, mark=-1))
             transfer_us = window.transfer_us if waited else transfer_us
             continue
-        number = len(entries)
-        handed = len(launches) + number
+        handed = len(waits) + number
         ends = (ends - {*waits[number]}) | {number}
-        cost_us = (
-            0.0
-            if window.checked_by == "nobody"
-            else check_us(window.size, sum(len(segments or (0,)) for segments in (op.reads, op.writes)))
-        )
+        cost_us = 0.0 if window.checked_by == "nobody" else check_us(window.size, _segments(op))
         mine = cost_us if window.checked_by == "application" else 0.0
-        application.append(HostOp(OpKind.HOST, op.host_us + mine, -1, 1.0, 0.0, 0, 0.0, stream=op.stream, mark=handed))
+        application.append(_host(OpKind.HOST, op.host_us + mine, mark=handed))
         entry_us, transfer_us = transfer_us + window.insert_us + cost_us - mine, 0.0
-        entries.append(replace(op, host_us=entry_us, after=(*waits[number], handed), mark=number, gap_us=0.0))
-    if entries and application[-1].kind is not OpKind.SYNC_EVENT:
-        # The next job uses the same memory.
-        application.append(HostOp(OpKind.SYNC_EVENT, 0.0, -1, 1.0, 0.0, 0, 0.0, after=tuple(sorted(ends))))
-    return JobProgram((*application, *entries), (len(application), len(entries)), 2 * len(launches))
+        entries += [
+            _host(OpKind.HOST, 0.0, after=(handed,)),
+            replace(op, host_us=entry_us, after=waits[number], mark=number, gap_us=0.0),
+        ]
+        number += 1
+    return JobProgram((*application, *entries), (len(application), len(entries)), 2 * len(waits))
+
+
+def _segments(op: HostOp) -> int:
+    """That a launch reads and writes; memory that is not known is one."""
+    return sum(1 if known is None else len(known) for known in (op.reads, op.writes))
+
+
+def _host(kind: OpKind, host_us: float, *, after: tuple[int, ...] = (), mark: int = -1) -> HostOp:
+    """An operation that never reaches the device."""
+    return HostOp(kind, host_us, -1, 1.0, 0.0, 0, 0.0, after=after, mark=mark)

@@ -5,18 +5,27 @@ So the mask of an environment and a device's refusals cannot differ: both look a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.commands import MODES, Command, Launch, Partition, Preempt, Reject, SetPartition, Wait
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
+from gpusched_env.workload.segments import conflict
+
+OperationOf = Callable[[int], HostOp]
+"""What an unfinished launch carries out, by its id."""
 
 
-def check(command: Command, view: View, problem: Problem) -> None:
+def check(command: Command, view: View, problem: Problem, operation_of: OperationOf) -> None:
     """Whether ``command`` may be given where the device shows ``view``.
+
+    Args:
+        operation_of: asked only where a launch is refused that waits for another one.
 
     Raises:
         IllegalCommand: names the command, why it is not legal now, and what would be.
@@ -29,7 +38,7 @@ def check(command: Command, view: View, problem: Problem) -> None:
         raise IllegalCommand(f"{command}: scenario {problem.scenario.name} offers {', '.join(offered)} only")
     match command:
         case Launch():
-            _launch(command, view, problem)
+            _launch(command, view, problem, operation_of)
         case Preempt():
             _preempt(command, view, problem)
         case SetPartition():
@@ -60,12 +69,13 @@ def _is_whole(number: object) -> bool:
     return isinstance(number, int | np.integer) or (isinstance(number, float | np.floating) and number.is_integer())
 
 
-def _launch(command: Launch, view: View, problem: Problem) -> None:
+def _launch(command: Launch, view: View, problem: Problem, operation_of: OperationOf) -> None:
     pending = view.pending
     rows = np.flatnonzero((pending.id == command.launch) & (pending.launchable == 1.0))
     if not rows.size:
         legal = pending.id[pending.launchable == 1.0].astype(int).tolist()
-        raise IllegalCommand(f"{command}: launch {command.launch} is not launchable; launchable now: {legal[:10]}")
+        why = _why_not(command.launch, view, problem, operation_of)
+        raise IllegalCommand(f"{command}: {why}; launchable now: {legal[:10]}")
     lowest = 1 - problem.gpu.priorities
     if command.priority is not None and not lowest <= command.priority <= 0:
         raise IllegalCommand(f"{command}: stream priority must be in {lowest}..0 on {problem.gpu.name}")
@@ -86,6 +96,19 @@ def _launch(command: Launch, view: View, problem: Problem) -> None:
     _partition(command, command.partition, view.sms)
 
 
+def _why_not(launch: int, view: View, problem: Problem, operation_of: OperationOf) -> str:
+    """Why a launch is not launchable: in a window a hazard, or no stream is idle."""
+    streams = view.pending.stream[view.pending.id == launch]
+    if not streams.size or not problem.streams[int(streams[0])].windowed:
+        return f"launch {launch} is not launchable"
+    older = view.dependencies.waits_for[view.dependencies.launch == launch]
+    if not older.size:
+        return f"launch {launch} must wait for an idle stream of the scheduler's own"
+    first = int(older[0])
+    hazard = conflict(operation_of(first), operation_of(launch))
+    return f"launch {launch} must wait for launch {first}: {hazard}"
+
+
 def _preempt(command: Preempt, view: View, problem: Problem) -> None:
     rows = np.flatnonzero(view.running.id == command.launch)
     if not rows.size or not view.running.started[rows[0]]:
@@ -98,7 +121,7 @@ def _preempt(command: Preempt, view: View, problem: Problem) -> None:
     if row[RunningColumn.NODES] > 1:
         raise IllegalCommand(f"{command}: launch {command.launch} is a graph, which cannot be preempted")
     if not row[RunningColumn.PREEMPTIBLE]:
-        raise IllegalCommand(f"{command}: launch {command.launch} was preempted at this instant already")
+        raise IllegalCommand(f"{command}: launch {command.launch} was preempted at this instant already, or has ended")
     if command.mode == "reset" and not row[RunningColumn.IDEMPOTENT]:
         raise IllegalCommand(f"{command}: launch {command.launch} is not idempotent and cannot be reset")
     if command.partition is not None and command.mode != "save":

@@ -339,7 +339,7 @@ def host_done(w, tenant, m):
 def may_pass(w, tenant, place, kind):
     """Whether nothing keeps a host thread at an operation."""
     c = client(w, tenant)
-    if kind == HOST_ONLY:
+    if kind == HOST_ONLY and awaits(w, place) == 0:
         return True
     if kind == SYNC:
         return c.outstanding == 0

@@ -72,7 +72,10 @@ def test_cases_contain_everything(cases: list[Case]) -> None:
     for case in cases:
         features.update(case_features(case, case.problem()))
         features.update(tenant.arrivals.__class__.__name__ for tenant in case.scenario.tenants)
-    rare = {"recorded workload", "more than 8 tenants", "after another episode"}
+    rare = {
+        "recorded workload", "more than 8 tenants", "after another episode", "windows of memory that is not known",
+        "windows that the application checks",
+    }  # fmt: skip
     expected = {
         "random moves", "environment", "modified GPU", "one context a tenant", "streams share a channel",
         "equal tenants", "tenants launched as graphs", "host copies", "no host time", "decision time",
@@ -80,6 +83,7 @@ def test_cases_contain_everything(cases: list[Case]) -> None:
         "several host threads",
         "waits for events", "host waits for streams", "graphs", "graphs with branches", "copies in graphs", "children",
         "tiles", "blocks with spread", "wrong profiles", "look-ahead", "look-ahead above 4", "variants", "snapshot",
+        "windows",
         "detail jobs", "detail kernels", "detail blocks", "Backlog", "Bursts", "ClosedLoop", "Periodic", "Poisson",
     }  # fmt: skip
     assert {name for name in expected if features[name] < CASES / 25} == set()

@@ -11,6 +11,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
@@ -62,6 +63,22 @@ def test_a_given_shipped_gpu_changes_nothing() -> None:
     by_name, given = build_problem(named), build_problem(named, gpu=load_gpu("h100-sxm"))
     assert [p.alone_us for p in given.programs] == [p.alone_us for p in by_name.programs]
     assert [k.duration_us for k in given.kernels] == [k.duration_us for k in by_name.kernels]
+
+
+def test_what_else_is_asked_of_a_problem_stays_when_its_window_goes() -> None:
+    window = KernelWindow(size=8, streams=3)
+    plain = build_problem(scenario(), workloads={"mine": workload()})
+    built = plain.with_window(window)
+    assert (built.window, built.scenario.lookahead, len(built.streams)) == (window, 8, 1 + 3)
+    assert built.with_window(None) is plain
+    asked = built.with_contexts("per-tenant").with_commands(("preempt",)).with_interception(2.0)
+    profiled = asked.with_profiles(asked.told)
+    wider = profiled.with_window(KernelWindow(size=16))
+    for other in (asked, profiled, wider, wider.with_window(None)):
+        adapted = other.scenario
+        assert (adapted.contexts, adapted.commands, adapted.decision_us) == ("per-tenant", ("launch", "preempt"), 2.0)
+    assert [other.window for other in (asked, profiled)] == [window, window]
+    assert built.with_contexts("per-tenant") is built.with_contexts("per-tenant")
 
 
 def test_an_iteration_without_host_time_cannot_be_stretched() -> None:

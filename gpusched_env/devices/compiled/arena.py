@@ -18,10 +18,11 @@ from gpusched_env.devices.compiled.entry import begin_hosts, compile_units
 from gpusched_env.devices.compiled.members import BITS, words_for
 from gpusched_env.devices.compiled.memory import HEADER, LINE, lines, placed
 from gpusched_env.devices.compiled.randomness import generator_state
-from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
+from gpusched_env.devices.compiled.tables import ProblemTables, operation_at, tabulate
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.commands import NOTHING
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.sealed import Sealed
@@ -154,6 +155,11 @@ class Arena:
             grids = self._sections[f"grids.{number}"][used]
             found += grids["launch"][grids["producer"] != layout.NONE].tolist()
         return sorted(found)
+
+    def operation_of(self, id_: int) -> HostOp:
+        """What an unfinished launch of a program carries out."""
+        launches = self._sections["launches"]
+        return operation_at(self.problem, int(launches["op"][launches["id"] == id_][0]))
 
     # ---- resets ----------------------------------------------------------------------------------
 

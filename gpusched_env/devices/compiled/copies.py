@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpusched_env.devices.compiled.access import copies, flight_of, flights, launches, ops, problem
-from gpusched_env.devices.compiled.finishing import complete, is_node
+from gpusched_env.devices.compiled.finishing import ended, is_node
 from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import ENGINE, NONE, READY
 from gpusched_env.devices.compiled.lists import note_start
@@ -96,4 +96,4 @@ def end_copy(w, slot):
                 w.engine_first_1 = flights(w, follower).behind
                 start_copy(w, follower)
     log_copy(w, way, launch)
-    complete(w, slot)
+    ended(w, slot)

@@ -64,7 +64,7 @@ class CompiledDevice:
         Raises:
             IllegalCommand: names the command and why it is not legal now.
         """
-        check(command, self._look(), self.arena.problem)
+        check(command, self._look(), self.arena.problem, self.arena.operation_of)
         self._drive(numbers_of(command), running=False)
         self._next_epoch()
 

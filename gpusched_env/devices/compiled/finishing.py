@@ -52,8 +52,15 @@ def kernel_finished(w, slot):
         flights(w, launch.parent).done_blocks += flight.done_blocks
     if flight.offspring > 0:
         launch.state = EMPTIED
-    elif problem(w).window_sync_ps > 0 and is_windowed(w, launch):
-        # Whoever launched it knows when the synchronisation returns.
+    else:
+        ended(w, slot)
+
+
+@inlined
+def ended(w, slot):
+    """A kernel or copy has ended; whoever launched it from a window knows when its synchronisation returns."""
+    launch = launches(w, slot)
+    if problem(w).window_sync_ps > 0 and is_windowed(w, launch):
         launch.state = EMPTIED
         arm_launch(w, slot, w.now_ps + problem(w).window_sync_ps, PREEMPTION)
     else:
@@ -68,6 +75,9 @@ def complete(w, slot):
         leave_stream(w, launch)
         remove_running(w, slot)
         wake_slicer(w)
+        w.awake = 1
+    elif is_windowed(w, launch):
+        # A kernel may have waited for the copy.
         w.awake = 1
     release(w, slot)
     go(w, slot)
@@ -109,6 +119,7 @@ def release(w, slot):
         if holds(w, edge.target, edge.target_id):
             move_up(w, source, edge.target)
         number = edge.next_out
+    hand_over_copies(w, w.now_ps)
 
 
 @called
@@ -124,6 +135,9 @@ def move_up(w, source, slot):
         launch.ready_ps = max(launch.ready_ps, w.now_ps + gap_ps)
         if launch.upstream == 0:
             be_due(w, slot)
+    elif source.state != PENDING and not is_scheduled(launch) and is_windowed(w, launch) and launch.upstream == 0:
+        # What waits for one that vanishes vanishes with it.
+        add_copy(w, slot)
 
 
 @called

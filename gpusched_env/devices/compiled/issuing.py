@@ -49,14 +49,14 @@ def wake_slicer(w):
 @inlined
 def is_windowed(w, launch):
     """Whether a launch passed a window."""
-    return launch.row != NONE and stream_rows(w, launch.row).windowed == 1 and is_scheduled(launch)
+    return launch.row != NONE and stream_rows(w, launch.row).windowed == 1
 
 
 @inlined
 def is_launchable(w, launch):
     """Whether nothing that a pending launch waits for is pending; in a window: unfinished, and a stream is idle."""
     if is_windowed(w, launch):
-        return launch.upstream == 0 and w.idle_streams > 0
+        return launch.upstream == 0 and (w.idle_streams > 0 or not is_scheduled(launch))
     return launch.unlaunched == 0
 
 
@@ -122,7 +122,7 @@ def settle_issue(w, slot, at_ps):
         streams(w, launch.row).window += 1
         if is_launchable(w, launch):
             w.awake = 1
-    elif launch.unlaunched == 0:
+    elif is_launchable(w, launch):
         add_copy(w, slot)
         hand_over_copies(w, at_ps)
 
@@ -200,7 +200,7 @@ def hear_launched(w, slot):
     launch = launches(w, slot)
     if launch.state == PENDING:
         launch.unlaunched -= 1
-        if launch.unlaunched == 0 and not is_scheduled(launch):
+        if launch.unlaunched == 0 and not is_scheduled(launch) and not is_windowed(w, launch):
             add_copy(w, slot)
 
 

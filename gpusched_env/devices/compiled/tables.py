@@ -68,6 +68,16 @@ def tabulate(problem: Problem) -> ProblemTables:
 _KNOWN: dict[int, ProblemTables] = {}
 
 
+def operation_at(problem: Problem, row: int) -> HostOp:
+    """The operation of a program that stands in a row of the table of operations."""
+    for program in problem.programs:
+        for job in program.variants:
+            if row < len(job):
+                return job[row]
+            row -= len(job) + sum(len(op.nodes) + len(op.children) for op in job)
+    raise IndexError(row)
+
+
 class _Tabulation:
     """The tables of one problem while they are made."""
 

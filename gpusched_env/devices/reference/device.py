@@ -94,7 +94,7 @@ class ReferenceDevice:
         Raises:
             IllegalCommand: names the command and why it is not legal now.
         """
-        check(command, self._shown or lazy_view(self), self.problem)
+        check(command, self._shown or lazy_view(self), self.problem, self.streams.operation_of)
         self._shown = None
         self.epoch += 1
         self.decisions.carry_out(command)
@@ -165,7 +165,7 @@ class ReferenceDevice:
         if self.keeps_kernels:
             bytes_ = getattr(copy.op, "bytes", 0)
             self.timeline.copies.add(engine, copy.tenant, bytes_, copy.started_ps, self.clock.now)
-        self.streams.finish(copy)
+        self.streams.ended(copy)
 
     # ---- snapshots -------------------------------------------------------------------------------------------------
 

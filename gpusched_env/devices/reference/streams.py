@@ -58,8 +58,8 @@ class Streams:
         world = self._device.world
         launch = self.new(op, tenant, job)
         launch.gap_ps = to_ps(op.gap_us)
-        launch.windowed = self._windowed[op.stream] and launch.scheduled
-        before = None if self._windowed[op.stream] else self._last_issued.get(op.stream)
+        launch.windowed = self._windowed[op.stream]
+        before = None if launch.windowed else self._last_issued.get(op.stream)
         marked = [self._marked(tenant, mark) for mark in op.after]
         for other in (before, *marked):
             if other is not None:
@@ -88,10 +88,16 @@ class Streams:
         elif self.launchable(launch):
             self._hand_over(launch, self._clock.now)
 
+    def operation_of(self, id_: int) -> HostOp:
+        """What an unfinished launch of a program carries out."""
+        op = self.unfinished[id_].op
+        assert isinstance(op, HostOp)
+        return op
+
     def launchable(self, launch: Launch) -> bool:
         """Whether nothing that a pending launch waits for is pending; in a window: unfinished, and a stream is idle."""
         if launch.windowed:
-            return not launch.waits and bool(self.idle)
+            return not launch.waits and (bool(self.idle) or not launch.scheduled)
         return all(other.state is not State.PENDING for other in launch.waits)
 
     def launch(self, launch: Launch, at_ps: int) -> None:
@@ -154,7 +160,7 @@ class Streams:
             self._device.copies.submit(launch)
 
     def ended(self, launch: Launch) -> None:
-        """A kernel has ended; whoever launched it from a window knows when its synchronisation returns."""
+        """A kernel or copy has ended; whoever launched it from a window knows when its synchronisation returns."""
         launch.emptied = True
         if launch.windowed and self._sync_ps > 0:
             known_ps = self._clock.now + self._sync_ps
@@ -175,6 +181,9 @@ class Streams:
             if launch.windowed:
                 self.idle.add(launch.stream)
             self._device.notify_slicer()
+            self._device.world.awake = 1
+        elif launch.windowed:
+            # A kernel may have waited for the copy.
             self._device.world.awake = 1
         self._release(launch)
         op, parent = launch.op, launch.parent

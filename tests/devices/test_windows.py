@@ -1,0 +1,450 @@
+"""Launches that pass a window: literal logs worked out by hand, and no schedule that violates a dependency.
+
+On the teaching GPU (4 SMs of one block), with a synchronisation of 1 us and events of 1.5 us. Unless a test says
+otherwise the window has room for 16 launches of six segments, whose check takes 0.41 us; to launch takes 2 us, and
+3 us pass until the end of a kernel is known. The host spends 1 us on each launch.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpusched_env.devices import make_device
+from gpusched_env.errors import IllegalCommand, InputError
+from gpusched_env.hardware.clock import to_ps
+from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.scenario import make_scenario
+from gpusched_env.scheduling.commands import WAIT, Command, Launch, Preempt, Reject, Wait
+from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.session import Episode
+from gpusched_env.scheduling.timeline import Columns, Timeline
+from gpusched_env.scheduling.view import View
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.segments import check_us, conflict
+from gpusched_env.workload.workload import COPIES, Child, GraphNode, Op, OpKind, Segment, Variant, Workload
+from tests.devices.problems import launch_first, new_device, run
+
+each_device = pytest.mark.usefixtures("each_device")
+
+Memory = tuple[Segment, ...]
+WINDOW = {"size": 16, "streams": 2, "launch_us": 2.0, "sync_us": 3.0}
+A, B, C, D = (Segment(storage, 0, 64) for storage in range(4))
+
+
+def kernel(us: float, blocks: int = 1, *, reads: Memory | None = (), writes: Memory | None = (), **fields: Any) -> Op:
+    """A launch whose blocks take ``us`` each; segments that no other one touches make six of its own."""
+    if reads is not None and writes is not None:
+        reads = (*reads, *(Segment(9, 0, 8) for _ in range(6 - len(reads) - len(writes))))
+    return Op(OpKind.KERNEL, **{"host_us": 1.0, "duration_us": us * -(-blocks // 4), "bytes": blocks, **fields},
+              reads=reads, writes=writes)  # fmt: skip
+
+
+def workload(name: str, *threads: Sequence[Op], graphs: Sequence[tuple[GraphNode, ...]] = ()) -> Workload:
+    """A workload in which each launch is a kernel of its own."""
+    kernels: list[Kernel] = []
+
+    def placed(op: Op) -> Op:
+        if op.kind is not OpKind.KERNEL:
+            return op
+        kernels.append(
+            Kernel(
+                name=f"{name}{len(kernels)}", grid=(op.bytes, 1, 1), block=(1024, 1, 1), registers=32,
+                duration_us=op.duration_us, kind="latency", issue_fraction=0.0, dram_bytes=0.0,
+            )
+        )  # fmt: skip
+        return msgspec.structs.replace(op, index=len(kernels) - 1, bytes=0)
+
+    first, *others = [tuple(map(placed, thread)) for thread in threads]
+    return Workload(
+        name=name, gpu="toy-4sm", source="test", kernels=tuple(kernels), graphs=tuple(graphs), iteration_us=(100.0,),
+        variants=(Variant(ops=first, threads=tuple(others)),),
+    )  # fmt: skip
+
+
+def build(*workloads: Workload, window: dict[str, Any] | None = None, jobs: int = 1, **fields: Any) -> Problem:
+    """A problem of a tenant for each workload."""
+    toy = load_gpu("toy-4sm")
+    timing = msgspec.structs.replace(toy.timing, sync_latency_us=1.0, event_latency_us=1.5)
+    tenants = [
+        {"name": work.name, "workload": work.name, "arrivals": {"kind": "backlog"}, "jobs": jobs} for work in workloads
+    ]
+    scenario = make_scenario(
+        {
+            "name": "test", "summary": "test", "gpu": "toy-4sm", "tenants": tenants, "variation": False,
+            "horizon_us": 1e6, "window": WINDOW | (window or {}), **fields,
+        }
+    )  # fmt: skip
+    gpu = msgspec.structs.replace(toy, timing=timing)
+    return build_problem(scenario, gpu=gpu, workloads={work.name: work for work in workloads})
+
+
+def log(timeline: Timeline) -> list[tuple[int, ...]]:
+    """(id, stream, entry, start, end) of kernels in order of id, in whole picoseconds."""
+    columns = ("id", "stream", "issued_us", "started_us", "ended_us")
+    return sorted(zip(*(timeline.kernels.ps(name).tolist() for name in columns), strict=True))
+
+
+def us(*rows: tuple[int, int, float, float, float]) -> list[tuple[int, ...]]:
+    """A log whose times are given in microseconds, none finer than a picosecond."""
+    return [(id_, stream, *(round(time * 1e6) for time in times)) for id_, stream, *times in rows]
+
+
+def entries(episode: Episode) -> list[float]:
+    return [row[2] / 1e6 for row in log(episode.timeline)]
+
+
+def by_time(*steps: tuple[float, Command]) -> Callable[[View], Command]:
+    """Give each command when its time has come, else launch the first launchable kernel."""
+    left = list(steps)
+
+    def decide(view: View) -> Command:
+        if left and view.time_us >= left[0][0]:
+            return left.pop(0)[1]
+        found = launch_first(view)
+        return Wait(left[0][0]) if found is WAIT and left else found
+
+    return decide
+
+
+def started(built: Problem, until_us: float) -> Device:
+    """The device at a time, where everything that could be launched was, as soon as it could be.
+
+    Partitions must be on offer: who has no choice is not asked.
+    """
+    device = new_device()
+    view = device.reset(built, 0)
+    while view is not None and view.time_us < until_us:
+        command = launch_first(view)
+        device.apply(Wait(until_us) if command is WAIT else command)
+        view = device.advance()
+    assert view is not None
+    return device
+
+
+# ---- by hand ---------------------------------------------------------------------------------------
+
+
+@each_device
+def test_launches_overtake_each_other_but_no_hazard() -> None:
+    ops = [
+        kernel(10.0, writes=(A,)), kernel(5.0, reads=(A,), writes=(B,)), kernel(20.0, writes=(C,)),
+        kernel(1.0, reads=(B, C)), kernel(4.0, writes=(D,)),
+    ]  # fmt: skip
+    episode = run(build(workload("w", ops)), launch_first)
+    # Entries a check behind the host. Kernel 0 has ended for all to know at 16.41, 1 at 26.41, 2 at 28.41. Kernel 4 is
+    # independent, but both streams hold a kernel until then.
+    assert log(episode.timeline) == us(
+        (0, 1, 1.41, 3.41, 13.41),
+        (1, 1, 2.41, 18.41, 23.41),
+        (2, 2, 3.41, 5.41, 25.41),
+        (3, 2, 4.41, 30.41, 31.41),
+        (4, 1, 5.41, 28.41, 32.41),
+    )
+    assert episode.end_us == 35.41, "when somebody knows"
+
+
+@each_device
+@pytest.mark.parametrize(
+    ("checked_by", "expected"), [("window", [1.21, 1.92, 2.63, 3.34]), ("application", [1.21, 2.12, 3.03, 3.94])]
+)
+def test_whose_thread_checks(checked_by: str, expected: list[float]) -> None:
+    """0.5 us on a launch, 0.41 on its check, 0.3 on its entry: the window's thread takes 0.71, or the application's
+    0.91."""
+    built = build(
+        workload("w", [kernel(1.0, host_us=0.5)] * 4), window={"checked_by": checked_by, "insert_us": 0.3, "streams": 4}
+    )
+    assert entries(run(built, launch_first)) == expected
+
+
+@each_device
+def test_nobody_checks_before_the_launch_is_there() -> None:
+    built = build(workload("w", [kernel(1.0), kernel(1.0, host_us=10.0)]))
+    assert entries(run(built, launch_first)) == [1.41, 11.41]
+
+
+@each_device
+def test_a_full_window_keeps_others_out() -> None:
+    built = build(workload("w", [kernel(10.0)] * 3), window={"size": 2, "streams": 3})
+    episode = run(built, launch_first)
+    check_ps, whole = to_ps(check_us(2, 6)), 10**6
+    # The first one has left when its end is known, at 16 us and the check; only then the third one is checked.
+    third_ps = 16 * whole + 2 * check_ps
+    assert log(episode.timeline)[0] == (0, 1, whole + check_ps, 3 * whole + check_ps, 13 * whole + check_ps)
+    assert log(episode.timeline)[2] == (2, 1, third_ps, third_ps + 2 * whole, third_ps + 12 * whole)
+
+
+@each_device
+def test_full_streams_keep_others_back() -> None:
+    built = build(workload("w", [kernel(10.0)] * 3), window={"streams": 1})
+    assert [row[3:] for row in log(run(built, launch_first).timeline)] == [
+        row[3:] for row in us((0, 1, 0, 3.41, 13.41), (1, 1, 0, 18.41, 28.41), (2, 1, 0, 33.41, 43.41))
+    ]
+
+
+@each_device
+def test_copies_go_by_themselves_when_their_memory_is_free() -> None:
+    copy = Op(OpKind.COPY_TO_HOST, 1.0, duration_us=5.0, reads=(A,), writes=(B,))
+    episode = run(build(workload("w", [kernel(10.0, writes=(A,)), copy, kernel(1.0, reads=(B,))])), launch_first)
+    # The kernel's end is known at 16.41, the copy's at 26.41.
+    assert episode.timeline.copies.column("started_us").tolist() == [18.41]
+    assert log(episode.timeline)[1][3:] == (28_410_000, 29_410_000)
+
+
+@each_device
+def test_copies_need_neither_a_stream_nor_an_order() -> None:
+    """The one stream holds a kernel. The second copy is independent, and overtakes."""
+    first, second = (
+        Op(OpKind.COPY_TO_HOST, 1.0, duration_us=5.0, reads=(memory,), writes=()) for memory in (A, B)
+    )  # fmt: skip
+    built = build(workload("w", [kernel(10.0, writes=(A,)), first, second]), window={"streams": 1})
+    starts = run(built, launch_first).timeline.copies.column("started_us").tolist()
+    assert starts == pytest.approx([3.0 + check_us(16, 2) + 2.0, 18.41])
+
+
+@each_device
+def test_the_end_of_a_copy_wakes_the_scheduler() -> None:
+    """It has declined kernel 2 before."""
+    copy = Op(OpKind.COPY_TO_DEVICE, 1.0, duration_us=10.0, reads=(), writes=(A,))
+    built = build(workload("w", [copy, kernel(1.0, reads=(A,)), kernel(1.0)]))
+
+    def decide(view: View) -> Command:
+        return launch_first(view) if view.pending.launchable[view.pending.id == 1].any() or view.time_us > 15 else WAIT
+
+    episode = run(built, decide)
+    assert round(episode.timeline.kernels.column("started_us")[0], 2) == round(1.0 + check_us(16, 2) + 15.0 + 2.0, 2)
+
+
+@each_device
+def test_unknown_memory_serialises_its_own_tenant_only() -> None:
+    known = workload("known", [kernel(10.0, writes=(s,)) for s in (A, B)])
+    unknown = workload("unknown", [kernel(10.0, reads=None, writes=None)] * 2)
+    episode = run(build(known, unknown, window={"streams": 4}), launch_first)
+    check_ps = to_ps(check_us(16, 2))
+    starts = [(int(t), s) for t, s in zip(episode.timeline.kernels.column("tenant"),
+                                          episode.timeline.kernels.ps("started_us").tolist(), strict=True)]  # fmt: skip
+    assert sorted(starts) == [
+        (0, 3_410_000), (0, 4_410_000), (1, 3_000_000 + check_ps), (1, 18_000_000 + check_ps),
+    ]  # fmt: skip
+
+
+@each_device
+@pytest.mark.parametrize("rejected", [False, True])
+def test_jobs_of_a_tenant_do_not_share_its_memory(rejected: bool) -> None:
+    """The second job begins when the last kernel of the first one is known to have ended, given up or not."""
+    built = build(
+        workload("w", [kernel(10.0, writes=(A,)), kernel(30.0, writes=(B,))]), jobs=2, commands=["launch", "reject"]
+    )
+    episode = run(built, by_time((20.0, Reject(0, 0))) if rejected else launch_first)
+    assert log(episode.timeline) == us(
+        (0, 1, 1.41, 3.41, 13.41),
+        (1, 2, 2.41, 4.41, 34.41),
+        # 37.41, and the host's synchronisation.
+        (2, 1, 39.82, 41.82, 51.82),
+        (3, 2, 40.82, 42.82, 72.82),
+    )
+    assert len(episode.timeline.rejections) == rejected
+
+
+@each_device
+def test_what_waits_in_the_window_goes_with_its_job() -> None:
+    ops = [kernel(10.0, writes=(A,)), kernel(30.0, reads=(A,))]
+    built = build(workload("w", ops), jobs=2, commands=["launch", "reject"])
+    episode = run(built, by_time((5.0, Reject(0, 0))))
+    kernels = episode.timeline.kernels
+    assert kernels.column("job").tolist() == [0, 1, 1]
+    # The kernel that ran is known to have ended at 16.41.
+    assert log(episode.timeline)[1:] == us((2, 1, 18.82, 20.82, 30.82), (3, 1, 19.82, 35.82, 65.82))
+
+
+@each_device
+def test_a_preempted_kernel_gives_its_stream_back() -> None:
+    """Reset at 5 us; its stream is idle, and kernel 2, of other memory, takes it. What waits for it goes on waiting."""
+    ops = [kernel(10.0, writes=(A,)), kernel(1.0, reads=(A,)), kernel(4.0, writes=(B,))]
+    built = build(workload("w", ops), window={"streams": 1}, commands=["launch", "preempt", "partition"])
+    episode = run(built, by_time((5.0, Preempt(0, "reset")), (5.0, Launch(2, stream=1))))
+    assert log(episode.timeline) == us(
+        (0, 1, 1.41, 3.41, 26.0), (1, 1, 2.41, 31.0, 32.0), (2, 1, 3.41, 7.0, 11.0)
+    )  # fmt: skip
+    assert episode.timeline.kernels.column("preemptions").tolist() == [0, 1, 0]
+
+
+@each_device
+def test_a_kernel_that_has_ended_is_not_preempted() -> None:
+    """Its thread does not know yet."""
+    device = started(build(workload("w", [kernel(10.0)] * 2), commands=["launch", "preempt", "partition"]), 14.0)
+    assert device.view().running.preemptible.tolist() == [0.0, 1.0]
+    with pytest.raises(IllegalCommand, match=r"launch 0 .* has ended"):
+        device.apply(Preempt(0, "drain"))
+
+
+# ---- hazards and streams ---------------------------------------------------------------------------
+
+
+@each_device
+@pytest.mark.parametrize(
+    ("older", "newer", "why"),
+    [
+        ({"writes": (A,)}, {"reads": (A,)}, "read after write of bytes 0 to 64 of storage 0"),
+        ({"writes": (A,)}, {"writes": (Segment(0, 60, 90),)}, "write after write of bytes 60 to 64 of storage 0"),
+        ({"reads": (B, A)}, {"reads": (C,), "writes": (A,)}, "write after read of bytes 0 to 64 of storage 0"),
+        ({"writes": (A,)}, {"reads": None, "writes": None}, "memory that is not known"),
+    ],
+)
+@pytest.mark.parametrize("until_us", [5.0, 14.0], ids=["it runs", "it has ended, nobody knows"])
+def test_a_launch_against_a_hazard_is_refused_by_name(
+    older: dict[str, Any], newer: dict[str, Any], why: str, until_us: float
+) -> None:
+    """Of the second tenant, so that places in tables of programs are not those of the first one."""
+    other = workload("other", [kernel(100.0)] * 3)
+    mine = workload("mine", [kernel(10.0, **older), kernel(1.0, **newer)])
+    device = started(build(other, mine, window={"streams": 8}, commands=["launch", "partition"]), until_us)
+    before = device.view()
+    (waiting,) = before.pending.id[before.pending.tenant == 1].astype(int)
+    (first,) = before.running.id[before.running.tenant == 1].astype(int)
+    with pytest.raises(IllegalCommand) as refused:
+        device.apply(Launch(waiting))
+    assert f"launch {waiting} must wait for launch {first}: {why};" in str(refused.value)
+    np.testing.assert_array_equal(device.view().pending.array, before.pending.array)
+
+
+@each_device
+def test_a_stream_that_holds_a_kernel_takes_no_other() -> None:
+    device = started(
+        build(workload("w", [kernel(10.0)] * 3), window={"streams": 3}, commands=["launch", "partition"]), 2.0
+    )
+    device.apply(Wait(3.0))
+    device.advance()
+    for stream in (0, 1, 9):
+        with pytest.raises(IllegalCommand, match=r"idle are \[2, 3\]"):
+            device.apply(Launch(1, stream=stream))
+    device.apply(Launch(1, stream=3))
+    device.advance()
+    device.apply(Wait(4.0))
+    device.advance()
+    device.apply(Launch(2))
+    assert device.view().running.stream.tolist() == [1.0, 3.0, 2.0]
+
+
+@each_device
+def test_without_an_idle_stream_nothing_is_launchable() -> None:
+    device = started(
+        build(workload("w", [kernel(10.0)] * 2), window={"streams": 1}, commands=["launch", "partition"]), 5.0
+    )
+    with pytest.raises(IllegalCommand, match=r"launch 1 must wait for an idle stream .*launchable now: \[\]"):
+        device.apply(Launch(1))
+
+
+# ---- what has no place in a window -----------------------------------------------------------------
+
+
+def test_programs_without_a_place_in_a_window_are_refused() -> None:
+    one, record = kernel(1.0), Op(OpKind.RECORD, index=0)
+    bad = [
+        workload("w", [one], [one]),
+        workload("w", [one, Op(OpKind.GRAPH, index=0)], graphs=[(GraphNode(OpKind.KERNEL, 0, 1.0),)]),
+        workload("w", [kernel(1.0, children=(Child(0, 1.0),))]),
+        workload("w", [one, record, kernel(1.0, tiles=0)]),
+    ]
+    for work in bad:
+        with pytest.raises(InputError, match="tenant w: a window takes kernels and copies of one host thread"):
+            build(work)
+
+
+# ---- any schedule ----------------------------------------------------------------------------------
+
+
+@st.composite
+def programs(draw: st.DrawFn, copies: bool) -> list[Op]:
+    """Launches on a few bytes of few storages; now and then on memory that is not known."""
+    bounds = st.tuples(st.integers(0, 8), st.integers(0, 8)).map(sorted)
+    memory = st.lists(st.builds(lambda s, ends: Segment(s, *ends), st.integers(0, 3), bounds), max_size=2).map(tuple)
+
+    def op(place: int) -> Op:
+        known = draw(st.integers(0, 9)) > 0
+        kind = draw(st.sampled_from(COPIES)) if copies and draw(st.booleans()) else OpKind.KERNEL
+        return Op(
+            kind, draw(st.sampled_from([0.0, 0.5, 2.0])), duration_us=draw(st.sampled_from([1.0, 3.0, 8.5])),
+            bytes=draw(st.integers(1, 4)) if kind is OpKind.KERNEL else place,
+            reads=draw(memory) if known else None, writes=draw(memory),
+        )  # fmt: skip
+
+    return [kernel(1.0), *(op(place) for place in range(1, draw(st.integers(1, 12))))]
+
+
+def at_random(seed: int) -> Callable[[View], Command]:
+    """Launches in any order into any idle stream, preemptions, rejections and waits."""
+    dice = random.Random(seed)
+
+    def decide(view: View) -> Command:
+        launchable = view.pending.id[view.pending.launchable == 1.0].astype(int).tolist()
+        victims = view.running.id[view.running.preemptible == 1.0].astype(int).tolist()
+        rejectable = np.flatnonzero(view.jobs.rejectable)
+        if rejectable.size and dice.random() < 0.02:
+            row = dice.choice(rejectable.tolist())
+            return Reject(int(view.jobs.tenant[row]), int(view.jobs.job[row]))
+        if victims and dice.random() < 0.1:
+            return Preempt(dice.choice(victims), dice.choice(("drain", "save")))
+        if launchable and dice.random() < 0.8:
+            idle = sorted({2, 3, 4} - set(view.running.stream.astype(int)))
+            stream = dice.choice((None, *idle))
+            return Launch(dice.choice(launchable), priority=dice.choice((None, 0, -1)), stream=stream)
+        return Wait(view.time_us + dice.choice((0.5, 3.0))) if launchable else WAIT
+
+    return decide
+
+
+@settings(max_examples=40)
+@given(data=st.data(), copies=st.booleans(), size=st.sampled_from([1, 3, 8]), seed=st.integers(0, 2**32))
+def test_no_schedule_violates_a_dependency(data: st.DataObject, copies: bool, size: int, seed: int) -> None:
+    """Each launch starts a launch after all that it conflicts with, older in the program, is known to have ended; and
+    after all of the job before. Copies have no job in a timeline: where there are some, there is one job."""
+    programs_ = [data.draw(programs(copies)) for _ in range(2)]
+    works = [workload(name, ops) for name, ops in zip("ab", programs_, strict=True)]
+    jobs = 1 if copies else 2
+    built = build(*works, jobs=jobs, window={"size": size, "streams": 3}, commands=["launch", "preempt", "reject"])
+    timelines = []
+    for name in ("reference", "compiled"):
+        device, decide = make_device(name), at_random(seed)
+        view = device.reset(built, 0, record="kernels")
+        while view is not None:
+            device.apply(decide(view))
+            view = device.advance()
+        assert device.done
+        timelines.append(device.timeline)
+    for table in ("kernels", "copies"):
+        expected, found = (getattr(timeline, table).exact for timeline in timelines)
+        np.testing.assert_array_equal(found, expected)
+    known_ps = to_ps(WINDOW["sync_us"] + WINDOW["launch_us"])
+    first_identity = 0
+    for tenant, ops in enumerate(programs_):
+        spans = ran(timelines[0], tenant, first_identity, ops)
+        first_identity += sum(op.kind is OpKind.KERNEL for op in ops)
+        for job, newer, start_ps, _ in spans:
+            for other, older, _, end_ps in spans:
+                if other < job or (other == job and older < newer and conflict(ops[older], ops[newer])):
+                    assert start_ps >= end_ps + known_ps
+
+
+def ran(timeline: Timeline, tenant: int, first_identity: int, ops: list[Op]) -> list[tuple[int, int, int, int]]:
+    """(job, place in the program, start, end) of what a tenant ran; a copy says its place in its bytes."""
+
+    def rows(table: Columns, *names: str) -> list[tuple[int, ...]]:
+        return [
+            row[1:] for row in zip(*(table.ps(n).tolist() for n in ("tenant", *names)), strict=True) if row[0] == tenant
+        ]
+
+    places = [place for place, op in enumerate(ops) if op.kind is OpKind.KERNEL]
+    kernels = rows(timeline.kernels, "job", "identity", "started_us", "ended_us")
+    copies = rows(timeline.copies, "bytes", "started_us", "ended_us")
+    return [(job, places[identity - first_identity], *span) for job, identity, *span in kernels] + [
+        (0, place, *span) for place, *span in copies
+    ]
