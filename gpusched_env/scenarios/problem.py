@@ -30,7 +30,8 @@ from gpusched_env.scenarios.program import (
     with_graphs_opened,
 )
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
-from gpusched_env.scenarios.window import KernelWindow, check_plain, windowed
+from gpusched_env.scenarios.window import KernelWindow
+from gpusched_env.scenarios.windowed import check_plain, windowed
 from gpusched_env.workload.alone import run_threads_alone
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.irregular.name import is_irregular
