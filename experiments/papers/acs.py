@@ -108,7 +108,7 @@ class Cell:
         gpu, kernels = episode.problem.gpu, episode.timeline.kernels.dict()
         spent = 0.0
         for identity, began, ended in zip(
-            kernels["kernel"].astype(int), kernels["started_us"], kernels["ended_us"], strict=True
+            kernels["identity"].astype(int), kernels["started_us"], kernels["ended_us"], strict=True
         ):
             print_ = episode.problem.kernels[identity].footprint
             blocks = min(episode.problem.kernels[identity].kernel.blocks, gpu.sms * print_.blocks_per_sm)

@@ -26,7 +26,8 @@ def windowed(job: JobProgram, window: KernelWindow) -> JobProgram:
 
     Its first thread is the application's, which begins when nothing of an earlier job is left: that used the same
     memory. The second one lets launches into the window, in order: it waits until the application has handed one over
-    and there is room, and then checks it. A synchronisation waits for everything before it.
+    and there is room, and then checks it. A synchronisation waits for everything before it; one right behind a copy to
+    the host whose memory is known waits for that, since what the application is after is the value.
     """
     waits = dependencies([op for op in job.ops if op.kind in DEVICE_OPS])
     application = [_host(OpKind.SYNC, 0.0)]
@@ -34,10 +35,11 @@ def windowed(job: JobProgram, window: KernelWindow) -> JobProgram:
     number = 0
     ends: set[int] = set()
     """Launches that no other one waits for so far."""
+    is_answer = False
     transfer_us = window.transfer_us
     for op in job.ops:
         if op.kind not in DEVICE_OPS:
-            waited = () if op.kind is OpKind.HOST else tuple(sorted(ends))
+            waited = () if op.kind is OpKind.HOST else (number - 1,) if is_answer else tuple(sorted(ends))
             kind = OpKind.SYNC_EVENT if waited else OpKind.HOST
             application.append(replace(op, kind=kind, after=waited, mark=-1))
             transfer_us = window.transfer_us if waited else transfer_us
@@ -53,6 +55,7 @@ def windowed(job: JobProgram, window: KernelWindow) -> JobProgram:
             replace(op, host_us=entry_us, after=waits[number], mark=number, gap_us=0.0),
         ]
         number += 1
+        is_answer = op.kind is OpKind.COPY_TO_HOST and op.reads is not None and number < len(waits)
     return JobProgram((*application, *entries), (len(application), len(entries)), 2 * len(waits))
 
 
