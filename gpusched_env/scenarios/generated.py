@@ -23,12 +23,15 @@ RECORDED: Final = {
         "dynamic_routing_input0_b4",
         "dynamic_routing_input1_b4",
         "dynamic_routing_input2_b4",
+        "instanas_infer_b1",
     ),
     "static": (
+        "amoebanet_infer_b1",
         "bert_infer_b1_s128",
         "lstm_infer_b16_t50",
         "mobilenetv3_infer_b1",
         "nasnetalarge_infer_b1",
+        "randwire_infer_b1",
         "resnet50_infer_b1",
     ),
 }

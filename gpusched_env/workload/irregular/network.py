@@ -44,12 +44,12 @@ class _Family(NamedTuple):
 
 _FAMILIES: Final = {
     "physics": _Family((1.3, 1.8), (0.15, 0.35), (0.3, 1.0)),
-    "dynamic": _Family((1.3, 2.5), (0.2, 0.6), (0.1, 0.6)),
-    "cells": _Family((1.3, 4.5), (0.15, 0.6), (0.05, 0.65)),
-    "wired": _Family((1.3, 4.5), (0.15, 0.6), (0.05, 0.65)),
+    "dynamic": _Family((1.1, 2.5), (0.2, 0.6), (0.1, 0.8)),
+    "cells": _Family((0.9, 4.5), (0.15, 0.6), (0.05, 1.0)),
+    "wired": _Family((0.9, 4.5), (0.15, 0.6), (0.05, 1.0)),
 }
 Role = Literal["elementwise", "reduce", "norm", "conv", "gemm"]
-_PARAMETERS: Final = {"elementwise": (0, 0), "reduce": (0, 0), "norm": (0, 6), "conv": (1, 2), "gemm": (1, 3)}
+_PARAMETERS: Final = {"elementwise": (0, 0), "reduce": (0, 0), "norm": (0, 8), "conv": (1, 4), "gemm": (1, 3)}
 """Tensors of the model that a kernel reads."""
 _THREADS: Final = {
     "elementwise": (128,),
