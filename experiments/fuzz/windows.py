@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gpusched_env.experiments.fuzz.case import Case
+from gpusched_env.experiments.fuzz.case import Baseline, Case
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.workloads import SOURCE
 from gpusched_env.scenarios.window import KernelWindow
@@ -34,10 +34,16 @@ def with_window(dice: Dice, case: Case) -> Case:
         launch_us=0.0 if dice.chance(0.3) else dice.number(0.1, 10.0),
         sync_us=0.0 if dice.chance(0.3) else dice.number(0.1, 10.0),
         insert_us=0.0 if dice.chance(0.5) else dice.number(0.05, 2.0),
-        checked_by=dice.pick(("window", "application")),
+        transfer_us=0.0 if dice.chance(0.5) else dice.number(0.1, 10.0),
+        checked_by=dice.pick(("window", "window", "application", "application", "nobody")),
     )
+    player = case.player
+    if isinstance(player, Baseline) and dice.chance(0.5):
+        # The one scheduler of windows that makes choices of its own.
+        player = Baseline(name="critical-path")
     return replace(
         case,
+        player=player,
         scenario=replace(case.scenario, tenants=tenants, window=window, streams=0),
         workloads={name: _for_window(dice, workload) for name, workload in case.workloads.items()},
     )

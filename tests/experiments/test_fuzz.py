@@ -39,8 +39,9 @@ FAULTS: list[tuple[type[Device], int, str]] = [
     (broken.Misordered, 33, "view"),
     (broken.Asleep, 16, "time"),
     (broken.LateCopies, 7, "view"),
+    (broken.Hasty, 87, "time"),
     (broken.Careless, 4, "error IllegalCommand"),
-    (broken.Resentful, 96, "time"),
+    (broken.Resentful, 70, "time"),
     (broken.Leaky, 179, "view"),
     (broken.Forgetful, 113, "time"),
     (broken.Wasteful, 7, "costs"),
@@ -118,6 +119,16 @@ def test_what_a_difference_needs_is_kept(found: Found) -> None:
     assert isinstance(example.case.player, Script)
     assert sum(isinstance(move, PreemptMove) for move in example.case.player.moves) == 1
     assert (example.difference.kind, example.repeats) == ("time", True)
+
+
+def test_a_window_stays_where_it_takes_one(found: Found) -> None:
+    """One launch, whose memory does not matter, and the smallest window."""
+    _, example = found(broken.Hasty)
+    window = example.case.scenario.window
+    assert window is not None
+    assert (window.size, window.streams) == (1, 1)
+    ops = [op for work in example.case.workloads.values() for variant in work.variants for op in variant.ops]
+    assert [(op.reads, op.writes) for op in ops] == [((), ())]
 
 
 def test_a_snapshot_that_a_difference_does_not_need_goes() -> None:

@@ -191,6 +191,15 @@ def test_kernels_and_workloads_that_nobody_uses_go(cases: list[Case]) -> None:
     assert len(after.graphs) < len(before.graphs)
 
 
+def test_memory_goes_with_the_window(cases: list[Case]) -> None:
+    case = next(case for case in cases if case.scenario.window is not None)
+    assert any(op.reads for work in case.workloads.values() for variant in work.variants for op in variant.ops)
+    tree = tree_of(case)
+    tree["scenario"]["window"] = None
+    for work in case_of(without_unused(tree)).workloads.values():
+        assert {(op.reads, op.writes) for variant in work.variants for op in variant.ops} == {(None, None)}
+
+
 def with_unused(workload: Workload) -> bool:
     """Whether it has a graph that is not launched, and a kernel."""
     ops = [op for variant in workload.variants for op in variant.all_ops]
