@@ -49,7 +49,7 @@ FAULTS: list[tuple[type[Device], int, str]] = [
     (broken.Mixed, 113, "timeline"),
 ]
 """A device, a short episode of seed 0 that shows its fault, and the kind of difference that it shows first."""
-FULL = (12, 16, 29, 30, 31, 33, 41, 84, 87, 91, 113)
+FULL = (12, 16, 29, 30, 31, 33, 41, 64, 84, 87, 91, 113, 408)
 """Short episodes of seed 0 in which, together, everything happens."""
 LONG = (1, 14, 22, 23, 25, 26, 27, 28, 38, 42, 43, 44, 46, 50)
 """Those of the first 60 of seed 0 that take longest."""
