@@ -177,12 +177,18 @@ def table_of_numbers(title: str, heads: Sequence[str], values: DataFrame, form: 
     return Table(title, [*heads, *names[len(heads) :]], rows, note)
 
 
+def _range(low: float, high: float) -> str:
+    if low == high:
+        return f"{low:g}"
+    return f"{low:g} to {high:g}" if low else f"below {high:g}"
+
+
 def targets_table(title: str, targets: Sequence[Target]) -> Table:
     """Published ranges beside our figures."""
     rows = [
         (
             target.what,
-            f"{target.low:g} to {target.high:g}" if target.low else f"below {target.high:g}",
+            _range(target.low, target.high),
             f"{target.ours:.3g}",
             f"{target.difference:+.3g}" if target.difference else "inside",
             VERDICTS[target.holds],

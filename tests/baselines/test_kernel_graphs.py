@@ -1,0 +1,87 @@
+"""Schedulers of one program's kernel graph, on a recorded physics step."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from gpusched_env.baselines.registry import make_scheduler, scheduler_names
+from gpusched_env.devices import make_device
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.scenario import make_scenario
+from gpusched_env.scheduling.session import Episode, problem_for, run_episode
+
+KERNELS = 101
+
+
+@functools.cache
+def problem(window: bool = False) -> Problem:
+    tenant = {"name": "app", "workload": "bodies6_step_b2048", "arrivals": {"kind": "closed-loop"}, "jobs": 1}
+    scenario = {"name": "Graph", "gpu": "h100-sxm", "horizon_us": 1e5, "variation": False}
+    passed = {"window": {"size": 16, "streams": 3}} if window else {}
+    return build_problem(make_scenario({**scenario, **passed, "tenants": [{**tenant, "host_us": 1.0}]}))
+
+
+@functools.cache
+def played(scheduler: str, window: bool = False) -> Episode:
+    return run_episode(make_scheduler(scheduler), problem(window), make_device("compiled"), 0, record="kernels")
+
+
+@pytest.mark.parametrize("window", [False, True], ids=["streams", "window"])
+@pytest.mark.parametrize("scheduler", scheduler_names(windowed=True))
+def test_all_finish(scheduler: str, window: bool) -> None:
+    episode = played(scheduler, window)
+    assert episode.done
+    assert len(episode.timeline.kernels) == KERNELS
+
+
+def test_one_stream_is_what_the_gpu_does_without_a_scheduler() -> None:
+    for window in (False, True):
+        assert played("serial", window).end_us == played("pass-through").end_us
+
+
+def test_hardware_gains_most_and_a_launch_and_a_synchronisation_each_cost_what_they_do() -> None:
+    ends = {name: played(name).end_us for name in ("serial", "acs-sw", "acs-hw", "persistent-threads")}
+    assert ends["acs-hw"] < ends["serial"]
+    assert ends["acs-hw"] < ends["acs-sw"]
+    assert played("acs-sw(launch_us=0,sync_us=0)").end_us < 0.5 * ends["acs-sw"]
+    assert played("acs-sw(streams=1)").end_us > KERNELS * 9.0, "launch and synchronisation, one after the other"
+
+
+def test_a_graph_pays_where_it_was_made_before() -> None:
+    assert played("cuda-graph(per_input=false)").end_us < played("serial").end_us < played("cuda-graph").end_us
+    cheap, dear = (played(f"cuda-graph(node_us={us})").end_us for us in (1.0, 2.0))
+    assert dear - cheap == pytest.approx(KERNELS)
+
+
+def test_options_replace_fields_of_the_scenario_s_window() -> None:
+    for name, size, streams in (("acs-sw", 16, 3), ("acs-sw(streams=5)", 16, 5), ("critical-path", 1024, 3)):
+        window = problem_for(make_scheduler(name), problem(window=True)).window
+        assert window is not None
+        assert (window.size, window.streams) == (size, streams)
+    assert problem_for(make_scheduler("serial"), problem(window=True)).window is None
+
+
+def test_a_window_in_hardware_takes_cycles() -> None:
+    window = problem_for(make_scheduler("acs-hw(size=64)"), problem()).window
+    assert window is not None
+    cycle_us = 1.0 / problem().gpu.clock_mhz
+    assert (window.insert_us, window.sync_us) == pytest.approx((64 * cycle_us, 63 * cycle_us))
+    assert (window.launch_us, window.checked_by) == (0.0, "application")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("acs-sw(size=0)", "acs-sw: .*>= 1"),
+        ("acs-hw(size=2000)", "acs-hw: .*<= 1024"),
+        ("cuda-graph(node_us=-1)", "node_us is -1"),
+        ("persistent-threads(task_us=-1)", "task_us is -1"),
+        ("critical-path(sync_us=-1)", "critical-path: .*>= 0"),
+    ],
+)
+def test_wrong_options_are_named(spec: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        problem_for(make_scheduler(spec), problem())
