@@ -134,6 +134,17 @@ def is_learned(source: SchedulerSource) -> TypeGuard[str]:
     return isinstance(source, str) and (source == LEARNED or source.startswith(f"{LEARNED}:"))
 
 
+def is_own_or_listed(source: Any) -> bool:
+    """Whether ``source`` is a scheduler, not a trained model: an object or what makes one, ``file.py:Name``, a name."""
+    if not isinstance(source, str | Path):
+        return True
+    text = str(source)
+    if is_learned(text) or Path(text).exists():
+        return False
+    name = text.partition("(")[0]
+    return name.endswith(".py") or ".py:" in name or name in scheduler_names()
+
+
 def learned_file(source: str) -> Path | None:
     """The file of the trained agent that ``learned:PATH`` names, in a training's folder the best; ``learned``: none.
 
