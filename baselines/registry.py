@@ -73,12 +73,12 @@ def honest_names(windowed: bool | None = None) -> list[str]:
 
 
 def describe(name: str) -> str:
-    """One line on what a scheduler does.
+    """One line on what a scheduler does: the first of its docstring, as plain text.
 
     Raises:
         InputError: no scheduler of that name.
     """
-    return (inspect.getdoc(_find(name)) or "").partition("\n")[0]
+    return (inspect.getdoc(_find(name)) or "").partition("\n")[0].replace("``", "")
 
 
 def default_options(name: str) -> dict[str, Any]:

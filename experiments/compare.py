@@ -22,6 +22,7 @@ from gpusched_env.experiments.lib.names import (
     default_schedulers,
     describe_scheduler,
     is_learned,
+    is_own_or_listed,
     name_of,
     new_device,
     sees_truth,
@@ -57,8 +58,8 @@ def compare(
     Args:
         scenario: an object, a shipped scenario's name, or a path to a ``.yaml`` file.
         schedulers: names (registered, ``package.module:Name`` or ``file.py:Name``), classes or objects, or a
-            mapping from labels to these. Differences are taken against the first. By default all registered ones,
-            and the agent that is shipped for the scenario.
+            mapping from labels to these. Differences are taken against the first. By default all registered ones
+            that know no more than a scheduler can, and the agent that is shipped for the scenario.
         seeds: how many, counted from 0, or which.
         device: a device's name, or a factory.
         record: what to keep of the first seed besides its jobs: nothing more, ``kernels``, or kernels and
@@ -136,14 +137,27 @@ def evaluate(
     Args:
         model: folder of a training, the file of a policy, or ``learned``: the one that is shipped for the scenario.
         scenario, seeds, options: as for :func:`compare`.
-        schedulers: what to compare with; by default all that are registered.
+        schedulers: what to compare with; by default all registered ones that know no more than a scheduler can.
+
+    Raises:
+        InputError: ``model`` is no trained model; and as for :func:`compare`.
     """
     scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
     return compare(scenario, with_agent(model, scenario, schedulers), seeds, **options)
 
 
 def with_agent(model: str | Path, scenario: Scenario, schedulers: Sequence[str] | None) -> list[str]:
-    """What :func:`evaluate` compares: the agent first."""
+    """What :func:`evaluate` compares: the agent first.
+
+    Raises:
+        InputError: ``model`` is a scheduler, or there is no such file.
+    """
+    if is_own_or_listed(model):
+        name = str(model) if isinstance(model, Path) else name_of(model)
+        raise InputError(
+            f"{name!r} is a scheduler, and evaluate takes a trained model: the folder of a training, a .npz, "
+            "a .zip, or learned; compare takes schedulers (gpusched compare SCENARIO --schedulers A,B,...)"
+        )
     agent = str(model) if is_learned(str(model)) else f"{LEARNED}:{policy_file(Path(model))}"
     return [agent, *(schedulers or honest_names(scenario.window is not None))]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import platform
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,10 +27,11 @@ from gpusched_env.experiments.lib.statistics import (
     paired_difference,
     pooled_percentile,
 )
+from gpusched_env.experiments.lib.terminal import as_text
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.cautions import cautions
 from gpusched_env.scheduling.frames import jobs_frame, kernels_frame
-from gpusched_env.scheduling.meeting import CostRange, demands, meeting_remark
+from gpusched_env.scheduling.meeting import CostRange, demands, meeting_remark, some_alike_remark
 from gpusched_env.versions import versions
 
 if TYPE_CHECKING:
@@ -174,8 +176,11 @@ class Comparison:
         busy = float(np.mean([run.metrics.utilisation for run in self.runs]))
         differences = [self.difference(scheduler).relative for scheduler in self.schedulers[1:]]
         if any(known(difference) for difference in differences):
-            return told
-        return [*told, *filter(None, [meeting_remark(asked, busy, costs)])]
+            alike = sum(math.isfinite(difference.mean) and not known(difference) for difference in differences)
+            remark = some_alike_remark(asked, self.label(self.schedulers[0]), alike, len(differences))
+        else:
+            remark = meeting_remark(asked, busy, costs)
+        return [*told, *filter(None, [remark])]
 
     @property
     def legend(self) -> str:
@@ -295,6 +300,11 @@ class Comparison:
         lowest = f", lowest cost {self.label(best)} {self.interval(best, 'cost')}" if best is not None else ""
         what = f"{counted(len(self.schedulers), 'scheduler')} on {self.problem.scenario.name}"
         return f"<Comparison of {what}, {counted(len(self.seeds), 'seed')}{lowest}>"
+
+    def __str__(self) -> str:
+        from gpusched_env.experiments.report.tables import comparison_tables
+
+        return as_text(comparison_tables(self, coloured=False)) if self.runs else repr(self)
 
     def _repr_html_(self) -> str:
         from gpusched_env.experiments.report.tables import html_tables

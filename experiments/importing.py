@@ -50,6 +50,9 @@ class Imported:
     def __repr__(self) -> str:
         return f"<{self.summary.name}: {self.summary.kernels:.0f} kernels an iteration, in {self.file}>"
 
+    def __str__(self) -> str:
+        return str(self.table())
+
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 

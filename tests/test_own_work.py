@@ -8,9 +8,20 @@ import re
 import warnings
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import gpusched_env
+from gpusched_env.hardware.specs import (
+    Contention,
+    Copies,
+    GpuSpec,
+    Instructions,
+    Limits,
+    MatrixRates,
+    Power,
+    Timing,
+)
 from gpusched_env.workload.importers.execution_trace import read_execution_trace
 from gpusched_env.workload.importers.recording import UNPROFILED, check_unprofiled
 
@@ -45,6 +56,19 @@ def test_python_blocks_run(page: str, first: str, mine: Path) -> None:
     known: dict[str, object] = {}
     exec(block, known)
     assert known["env"] is not None
+
+
+def test_the_page_says_which_keys_of_a_gpu_file_may_be_left_out() -> None:
+    text = (DOCS / "own-work.md").read_text(encoding="utf-8")
+    _, _, rows = text.partition("| of | may be left out |\n| --- | --- |\n")
+    said = {}
+    for row in rows.partition("\n\n")[0].splitlines():
+        _, of, keys, _ = row.split("|")
+        said[of.strip(" `")] = re.findall(r"`(\w+)`", keys)
+    kinds = {"the file itself": GpuSpec, "limits": Limits, "timing": Timing, "copies": Copies}
+    kinds |= {"power": Power, "contention": Contention, "instructions": Instructions, "matrix_rates": MatrixRates}
+    optional = {of: [f.name for f in msgspec.structs.fields(kind) if not f.required] for of, kind in kinds.items()}
+    assert said == {of: names for of, names in optional.items() if names}
 
 
 def test_the_recording_of_a_trace_is_as_the_importer_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

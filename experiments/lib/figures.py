@@ -89,7 +89,11 @@ def find_figure(name: str, *, of_tenant: bool) -> Figure:
         if figure.key == name:
             return figure
     if any(figure.key == name for figure in others):
-        hint = "belongs to the whole GPU: leave the tenant out" if of_tenant else "belongs to a tenant: name one"
+        hint = (
+            "belongs to the whole GPU: leave the tenant out, or ask for a tenant's, such as figure='slowdown'"
+            if of_tenant
+            else "belongs to a tenant: name one"
+        )
         raise InputError(f"figure {name!r} {hint}")
     raise InputError(f"no figure {name!r}; {did_you_mean(name, (figure.key for figure in own))}")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gpusched_env.display.table import Table, printed
+from gpusched_env.experiments.lib.terminal import as_text
 from gpusched_env.experiments.lib.verdicts import Judged
 from gpusched_env.experiments.lib.workers import Progress, run_all
 
@@ -77,6 +78,9 @@ class JudgedResult(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.summary_line()}>"
+
+    def __str__(self) -> str:
+        return as_text(self)
 
     def __rich__(self) -> Any:
         return printed(self.printed())

@@ -103,7 +103,7 @@ def describe_scheduler(source: SchedulerSource) -> str:
         target = _load(name)
     documented = target if isinstance(target, type) or not isinstance(target, Scheduler) else type(target)
     lines = (documented.__doc__ or "").strip().splitlines()
-    return lines[0] if lines else ""
+    return lines[0].replace("``", "") if lines else ""
 
 
 def sees_truth(source: SchedulerSource) -> bool:
@@ -132,6 +132,17 @@ def new_device(source: DeviceSource) -> Device:
 def is_learned(source: SchedulerSource) -> TypeGuard[str]:
     """Whether a scheduler's name is that of a trained agent."""
     return isinstance(source, str) and (source == LEARNED or source.startswith(f"{LEARNED}:"))
+
+
+def is_own_or_listed(source: Any) -> bool:
+    """Whether ``source`` is a scheduler, not a trained model: an object or what makes one, ``file.py:Name``, a name."""
+    if not isinstance(source, str | Path):
+        return True
+    text = str(source)
+    if is_learned(text) or Path(text).exists():
+        return False
+    name = text.partition("(")[0]
+    return name.endswith(".py") or ".py:" in name or name in scheduler_names()
 
 
 def learned_file(source: str) -> Path | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -22,6 +24,13 @@ def output_console() -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_COLUMNS
     return console
+
+
+def as_text(shown: Any) -> str:
+    """What :func:`output_console` would print of ``shown``, without colours: ``str()`` of results."""
+    text = io.StringIO()
+    Console(file=text, width=output_console().width, color_system=None, force_terminal=False).print(shown)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")
 
 
 def columns() -> tuple[ProgressColumn, ...]:

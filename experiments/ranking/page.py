@@ -87,7 +87,7 @@ class RankingPlots(Kinds):
                 )
                 for s in self._ranking.standings(scenario)
             }
-        return dots("Mean cost", panels, "cost")
+        return dots("Mean cost", panels, "cost", "scheduler")
 
 
 def markdown(rankings: Sequence[Ranking], title: str = "Rankings") -> str:

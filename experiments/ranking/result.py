@@ -17,6 +17,7 @@ from gpusched_env.experiments.lib.files import encode_rows, read_struct
 from gpusched_env.experiments.lib.labels import labels
 from gpusched_env.experiments.lib.names import is_learned
 from gpusched_env.experiments.lib.statistics import Interval, Standing, standings
+from gpusched_env.experiments.lib.terminal import as_text
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, Workloads
 
@@ -122,6 +123,9 @@ class Ranking(msgspec.Struct, kw_only=True):
     def __repr__(self) -> str:
         what = f"{counted(len(self.schedulers), 'scheduler')} on {', '.join(self.variants)}"
         return f"<Ranking of {what}, {counted(len(self.seeds), 'seed')}, {counted(len(self.episodes), 'episode')}>"
+
+    def __str__(self) -> str:
+        return as_text(self) if self.complete else repr(self)
 
     def _repr_html_(self) -> str:
         from gpusched_env.experiments.ranking.page import tables

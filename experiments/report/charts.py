@@ -25,7 +25,7 @@ from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.figures import find_figure
 from gpusched_env.experiments.lib.statistics import Interval
 from gpusched_env.experiments.report.window import interesting_window
-from gpusched_env.scheduling.charts import NOT_RECORDED, kernel_bars, usage
+from gpusched_env.scheduling.charts import NOT_RECORDED, SHARE, kernel_bars, usage
 
 if TYPE_CHECKING:
     from gpusched_env.display.plots import Figure
@@ -43,7 +43,7 @@ class ComparisonPlots(Kinds):
         weights = self._comparison.problem.scenario.reward
         terms = [n for n in weights.__struct_fields__ if getattr(weights, n)]
         axis = f"cost ({' + '.join(f'{getattr(weights, n):g} × {n}' for n in terms)})"
-        return dots(f"{self._scenario}: cost", {"": self._rows("cost", None)}, axis)
+        return dots(f"{self._scenario}: cost", {"": self._rows("cost", None)}, axis, "scheduler")
 
     def slo(self) -> Figure:
         """Share of jobs within their objective, a panel for each tenant that has one.
@@ -55,7 +55,7 @@ class ComparisonPlots(Kinds):
         if not tenants:
             raise InputError("no tenant has an SLO: give one its slo_us in the scenario")
         panels = {t: self._rows("slo_attainment", t) for t in tenants}
-        return dots(f"{self._scenario}: SLO attainment", panels, "jobs within the SLO", percent=True)
+        return dots(f"{self._scenario}: SLO attainment", panels, "jobs within the SLO", "scheduler", percent=True)
 
     def cdf(self, tenants: Sequence[str] | None = None) -> Figure:
         """The distribution of turnaround, a panel a tenant, a curve a scheduler, all seeds together.
@@ -123,7 +123,8 @@ class ComparisonPlots(Kinds):
             assert run.timeline is not None
             panel = c.label(run.scheduler) if len(runs) > 1 else ""
             bars += kernel_bars(c.problem, run.timeline, panel)
-        return timeline(f"{self._scenario}, seed {runs[0].seed}: kernels", bars, (start_us / 1e3, end_us / 1e3))
+        rows = "scheduler: tenant" if len(runs) > 1 else "tenant"
+        return timeline(f"{self._scenario}, seed {runs[0].seed}: kernels", bars, (start_us / 1e3, end_us / 1e3), rows)
 
     def utilisation(self) -> Figure:
         """Busy SMs and DRAM traffic over time in the recorded seed, a row a scheduler.
@@ -140,7 +141,7 @@ class ComparisonPlots(Kinds):
         for run in runs:
             assert run.timeline is not None
             rows[c.label(run.scheduler)] = usage(c.problem, run.timeline, run.metrics.end_us, end_us)
-        return areas(f"{self._scenario}, seed {runs[0].seed}: utilisation", rows, end_us / 1e3)
+        return areas(f"{self._scenario}, seed {runs[0].seed}: utilisation", rows, end_us / 1e3, SHARE)
 
     def _rows(self, figure: str, tenant: str | None) -> dict[str, Estimate]:
         c = self._comparison

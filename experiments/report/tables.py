@@ -59,13 +59,14 @@ _PRINTED = [
 ]
 
 
-def comparison_tables(comparison: Comparison) -> Group:
-    """For the terminal: as much as fits its width, and what the signs mean."""
+def comparison_tables(comparison: Comparison, *, coloured: bool = True) -> Group:
+    """For the terminal: as much as fits its width, and what the signs mean, with colours or without."""
     parts: list[Any] = [
         _Fitted([lambda layout=layout, i=i: tables(comparison, layout)[i] for layout in _PRINTED])  # type: ignore[misc]
         for i in range(len(comparison.tenants) + 1)
     ]
-    return Group(*parts, Text(f"\nBest of a column in bold green. {notes(comparison)}", style="dim"))
+    best = "Best of a column in bold green. " if coloured else ""
+    return Group(*parts, Text(f"\n{best}{notes(comparison)}", style="dim"))
 
 
 def html_tables(comparison: Comparison) -> str:

@@ -129,4 +129,5 @@ def scenario_timeline(launches: DataFrame, marked: int) -> Figure:
                 opacity = 1.0 if what == "predicted" else 0.45
                 bars.append(Bars(what, us[:, 0] / 1e3, (us[:, 1] - us[:, 0]) / 1e3, texts, number, opacity, panel=row))
     both = np.concatenate([*times.values()])
-    return timeline(launches.scenario.iloc[0], bars, (float(both.min()) / 1e3, float(both.max()) / 1e3))
+    window_ms = (float(both.min()) / 1e3, float(both.max()) / 1e3)
+    return timeline(launches.scenario.iloc[0], bars, window_ms, "stream")

@@ -88,8 +88,11 @@ def marker(number: int) -> dict[str, str]:
     return {"color": COLOURS[number % len(COLOURS)], "symbol": SYMBOLS[number // len(COLOURS) % len(SYMBOLS)]}
 
 
-def dots(title: str, panels: dict[str, dict[str, Estimate]], axis: str, *, percent: bool = False) -> Figure:
-    """Figures with their intervals, a row a label, faint dots for what they are the mean of; a panel for each title."""
+def dots(title: str, panels: dict[str, dict[str, Estimate]], axis: str, row: str, *, percent: bool = False) -> Figure:
+    """Figures with their intervals, a row a label, faint dots for what they are the mean of; a panel for each title.
+
+    ``axis`` says what the figures are, ``row`` what a row is.
+    """
     height = 70 + 34 * max(map(len, panels.values()), default=0)
     chart = _chart(title, height, columns=list(panels), showlegend=False)
     for column, rows in enumerate(panels.values(), 1):
@@ -103,7 +106,7 @@ def dots(title: str, panels: dict[str, dict[str, Estimate]], axis: str, *, perce
             chart.add_scatter(x=_short([e.value]), y=[label], marker=bar, error_x=_arms(e), **look, **place)
     chart.update_xaxes(title=axis, rangemode="tozero", tickformat=".0%" if percent else None)
     chart.update_yaxes(autorange="reversed", showgrid=False, showticklabels=False)
-    return chart.update_yaxes(showticklabels=True, col=1)
+    return chart.update_yaxes(title=row, showticklabels=True, col=1)
 
 
 def curves(title: str, panels: Sequence[Panel], axis: str, share: str, limit: str = "") -> Figure:
@@ -138,8 +141,8 @@ def scatter(title: str, points: dict[str, tuple[Estimate, Estimate]], x: str, y:
     return chart.update_xaxes(title=x, rangemode="tozero").update_yaxes(title=y, rangemode="tozero")
 
 
-def timeline(title: str, bars: Sequence[Bars], window_ms: tuple[float, float]) -> Figure:
-    """Bars in rows along a common time axis, the rows of a panel below its title."""
+def timeline(title: str, bars: Sequence[Bars], window_ms: tuple[float, float], axis: str) -> Figure:
+    """Bars in rows along a common time axis, the rows of a panel below its title; ``axis``: what a row is."""
     rows = list(dict.fromkeys(b.place for b in bars))
     legend = {"orientation": "h", "y": 1.0, "yanchor": "bottom"}
     chart = _chart(title, 120 + 26 * len(rows), barmode="overlay", legend=legend)
@@ -163,11 +166,11 @@ def timeline(title: str, bars: Sequence[Bars], window_ms: tuple[float, float]) -
         )
         seen.add(b.legend)
     chart.update_xaxes(title="time, ms", range=list(window_ms))
-    return chart.update_yaxes(categoryorder="array", categoryarray=rows[::-1], showgrid=False)
+    return chart.update_yaxes(title=axis, categoryorder="array", categoryarray=rows[::-1], showgrid=False)
 
 
-def areas(title: str, rows: dict[str, dict[str, Series]], end_ms: float) -> Figure:
-    """Shares over time: a row a label, one above the other, its first series filled."""
+def areas(title: str, rows: dict[str, dict[str, Series]], end_ms: float, share: str) -> Figure:
+    """Shares over time: a row a label, one above the other, its first series filled; ``share``: of what."""
     legend = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom"}
     chart = _chart(title, 90 + 74 * len(rows), rows=list(rows), legend=legend)
     for row, series in enumerate(rows.values(), 1):
@@ -177,6 +180,8 @@ def areas(title: str, rows: dict[str, dict[str, Series]], end_ms: float) -> Figu
             fill = None if i else "tozeroy"
             _add_line(chart, s, look, hover, shown=row == 1, fill=fill, row=row, col=1)
     chart.update_yaxes(range=[0, 1.02], tickformat=".0%", nticks=3)
+    # A row is too low for a title of its own.
+    chart.update_yaxes(title=share, row=(len(rows) + 1) // 2)
     return chart.update_xaxes(range=[0, end_ms]).update_xaxes(title="time, ms", row=len(rows))
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gpusched_env.scheduling.session import Episode
 
 BINS = 300
+SHARE = "share of the GPU"
 NOT_RECORDED = "kernels were not recorded: run with record='kernels'"
 
 
@@ -48,7 +49,7 @@ class EpisodePlots(Kinds):
         _check(episode.timeline)
         start_us, end_us = window_us or (0.0, episode.end_us)
         bars = kernel_bars(episode.problem, episode.timeline)
-        return timeline(f"{self._of}: kernels", bars, (start_us / 1e3, end_us / 1e3))
+        return timeline(f"{self._of}: kernels", bars, (start_us / 1e3, end_us / 1e3), "tenant")
 
     def utilisation(self) -> Figure:
         """Busy SMs and DRAM traffic over time.
@@ -59,7 +60,7 @@ class EpisodePlots(Kinds):
         episode = self._episode
         _check(episode.timeline)
         shares = usage(episode.problem, episode.timeline, episode.end_us, episode.end_us)
-        return areas(f"{self._of}: utilisation", {episode.problem.gpu.name: shares}, episode.end_us / 1e3)
+        return areas(f"{self._of}: utilisation", {episode.problem.gpu.name: shares}, episode.end_us / 1e3, SHARE)
 
     def cdf(self) -> Figure:
         """The distribution of turnaround, a panel a tenant, as shares of the jobs that arrived."""

@@ -21,6 +21,8 @@ ALIKE = 0.02
 """Costs closer than this, relative to the least, count as equal where no intervals say it."""
 SELDOM = 0.15
 """Below this share of the time with work of two tenants on the GPU, they hardly meet."""
+OFTEN = 0.5
+"""From this share on, schedulers have enough to decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,30 @@ def meeting_remark(asked: Sequence[Demand], utilisation: float, costs: Mapping[s
     return (
         f"All schedulers cost the same within the noise, since tenants hardly meet: two have work on the GPU in about "
         f"{share:.1%} of the time (the SMs are busy for {utilisation:.0%}). {_advice(asked)}"
+    )
+
+
+def some_alike_remark(asked: Sequence[Demand], first: str, alike: int, others: int) -> str:
+    """What to know if at least half of the schedulers, but not all, cost the same as the first; else empty.
+
+    Args:
+        asked: what tenants asked of the GPU, see :func:`demands`.
+        first: the scheduler that the others are compared with.
+        alike: others whose cost is the same within the noise.
+        others: how many there are.
+    """
+    if alike == 0 or 2 * alike < others or len(asked) < 2:
+        return ""
+    share = meeting_share(asked)
+    same = f"{alike} of the {others} others cost the same as {first} within the noise"
+    if share < OFTEN:
+        return (
+            f"{same}: two tenants have work on the GPU in about {share:.0%} of the time, and only then does a "
+            "scheduler have much to decide."
+        )
+    return (
+        f"{same}, though two tenants have work on the GPU in about {share:.0%} of the time: they decide alike, or it "
+        "takes more seeds or jobs to tell them apart."
     )
 
 

@@ -57,10 +57,10 @@ class CarriedOver:
     """Of those, bound by matrix arithmetic, with times by the ratio of matrix rates."""
 
     def __str__(self) -> str:
-        return (
-            f"{self.workload} was recorded on {self.recorded_on}: durations on {self.gpu} are estimates, "
-            f"{self.split} of {counted(self.kernels, 'kernel')} split to fit, {self.rescaled} rescaled by matrix rates"
-        )
+        changes = [(self.split, "split to fit"), (self.rescaled, "rescaled by matrix rates")]
+        done = ", ".join(f"{count} {what}" for count, what in changes if count)
+        estimates = f"{self.workload} was recorded on {self.recorded_on}: durations on {self.gpu} are estimates"
+        return f"{estimates} (of {counted(self.kernels, 'kernel')}, {done})" if done else estimates
 
 
 def carry_over(workload: Workload, gpu: GpuSpec) -> tuple[Workload, CarriedOver | None]:

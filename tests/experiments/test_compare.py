@@ -6,13 +6,15 @@ import io
 import pickle
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 import gpusched_env
+from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.errors import DeadlockError, GpuschedError, InputError
-from gpusched_env.experiments.compare import compare
+from gpusched_env.experiments.compare import compare, evaluate
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.figures import find_figure
 from gpusched_env.experiments.report.page import report_html
@@ -104,7 +106,7 @@ def test_intervals_by_name_and_what_is_wrong_with_others(comparison: Comparison)
     for arguments, message in (
         (("patent", "cost"), "did you mean 'patient'"),
         (("patient", "costs"), "did you mean 'cost'"),
-        (("patient", "cost", "urgent"), "belongs to the whole GPU"),
+        (("patient", "cost", "urgent"), "belongs to the whole GPU.*figure='slowdown'"),
         (("patient", "slowdown"), "belongs to a tenant"),
         (("patient", "slowdown", "urgnt"), "did you mean 'urgent'"),
     ):
@@ -137,6 +139,10 @@ def test_a_scheduler_whose_reset_takes_too_little_is_told_what_is_right() -> Non
 
 def test_what_is_shown_is_short(comparison: Comparison) -> None:
     assert repr(comparison) == "<Comparison of 2 schedulers on Toy, 3 seeds, lowest cost eager 0.88 [0.72, 1.04]>"
+    lines = str(comparison).splitlines()
+    assert lines[0].startswith("batch: ")
+    assert any(line.split()[:2] == ["eager", "0.040"] for line in lines)
+    assert "green" not in str(comparison), "plain text has no colours"
     shown = comparison._repr_html_()
     assert shown.count("<table>") == 3
     assert "Fewer than 5 seeds" in shown
@@ -212,6 +218,19 @@ def test_jobs_that_never_complete_leave_figures_undefined(run_fake: RunFake) -> 
     interval = comparison.interval("eager", "turnaround_p50_us", "batch")
     assert (interval.seeds, interval.low) == (0, None)
     assert comparison.runs[0].metrics.tenants[0].unfinished == 4
+
+
+def test_evaluate_takes_a_trained_model_and_says_so() -> None:
+    for model in ("my_scheduler.py:OneAhead", Path("my_scheduler.py:OneAhead"), "mps(share=50)", Fifo, Fifo()):
+        with pytest.raises(InputError, match="is a scheduler, and evaluate takes a trained model: the folder of a"):
+            evaluate(model, "Toy")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"absent\.npz: no such file"):
+        evaluate("absent.npz", "Toy")
+
+
+def test_schedulers_that_cost_the_same_as_the_first_are_counted() -> None:
+    found = compare("Toy", {"one": "sjf", "same": "sjf", "other": "fifo"}, seeds=1, workers=1)
+    assert [remark for remark in found.remarks if remark.startswith("1 of the 2 others cost the same as one within")]
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ def test_both_devices_and_a_resumed_file(tmp_path: Path) -> None:
     assert ranking.episodes == anew.episodes
     assert read_ranking(path).episodes == ranking.episodes
     assert before != path.read_bytes()
+    assert str(ranking).startswith("Toy, own workloads\n"), "its tables"
     page = markdown([ranking])
     assert ranking.reference("Toy") == "sjf"
     assert "Devices compiled and reference: the same order, costs of every episode" in page
@@ -111,7 +112,7 @@ def test_energy_has_no_bound(tmp_path: Path) -> None:
 
 def test_what_was_recorded_on_another_gpu_is_marked() -> None:
     ranking = rank(["Toy"], ["sjf"], [0], gpu="a100-sxm", workers=1)
-    remark = "toy_batch was recorded on toy-4sm: durations on a100-sxm are estimates, "
+    remark = "toy_batch was recorded on toy-4sm: durations on a100-sxm are estimates"
     assert remark in str(ranking._repr_html_())
     assert remark in markdown([ranking])
 
@@ -159,6 +160,7 @@ def test_a_page_needs_every_episode(tmp_path: Path) -> None:
     ranking = toy(tmp_path / "ranking.json", 1)
     bound = ranking.episodes.pop()
     assert not ranking.complete
+    assert str(ranking) == repr(ranking), "no table of what is missing"
     with pytest.raises(InputError, match="1 of 1 episode missing"):
         markdown([ranking])
     ranking.episodes[-1] = bound

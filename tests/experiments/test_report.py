@@ -120,6 +120,10 @@ def test_charts_have_titles_but_under_headings(comparison: Comparison) -> None:
     assert comparison.plot().layout.title.text == "Toy: cost"
     for kind in ("cost", "cdf", "slo", "tradeoff", "timeline", "utilisation"):
         assert comparison.plot(kind).layout.title.text.startswith("Toy")
+    assert comparison.plot("timeline").layout.yaxis.title.text == "scheduler: tenant"
+    assert comparison.plot.timeline(["eager"]).layout.yaxis.title.text == "tenant"
+    assert comparison.plot("cost").layout.yaxis.title.text == "scheduler"
+    assert comparison.plot("utilisation").layout.yaxis.title.text == "share of the GPU"
     with pytest.raises(InputError, match="no chart 'pie'; there are cdf, cost, slo, timeline, tradeoff, utilisation"):
         comparison.plot("pie")
     assert report(comparison)[1].data["chart-data"]["cost"]["layout"].get("title", {}).get("text") is None

@@ -119,6 +119,15 @@ def test_a_page_has_introduction_summary_tables_with_their_notes_and_runs() -> N
     ]
 
 
+def test_it_prints_as_its_tables() -> None:
+    made = Made.simulate(workers=1, cells=[Twice(2)])
+    lines = str(made).splitlines()
+    assert lines[:2] == ["Numbers", "Each is doubled."]
+    assert ["4", "holds"] in [line.split() for line in lines]
+    assert "Nothing" not in lines
+    assert repr(made) == "<Made: OK: made: 1 numbers>"
+
+
 @pytest.mark.parametrize(("number", "code"), [(2, 0), (5, 1)])
 def test_the_command_prints_writes_and_fails_with_its_figures(
     number: int, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -143,7 +152,7 @@ def test_the_command_prints_writes_and_fails_with_its_figures(
 def test_papers_are_found_by_their_modules() -> None:
     from gpusched_env.experiments.cli import app
 
-    assert paper_names() == ["concurrency", "fikit", "recordings"]
+    assert paper_names() == ["acs", "concurrency", "fikit", "recordings"]
     listed = CliRunner().invoke(app, ["reproduce"]).output.splitlines()
     for name, line in zip(paper_names(), listed, strict=True):
         paper = find_paper(name)

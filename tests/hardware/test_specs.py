@@ -16,7 +16,18 @@ NOT_CONSTANTS = {"name", "summary", "sources"}
 
 
 def test_the_shipped_gpus() -> None:
-    assert gpu_names() == ["a100-sxm", "h100-sxm", "h200-sxm", "k20m", "mi50", "rtx-3090", "toy-4sm", "tx2", "v100-sxm"]
+    assert gpu_names() == [
+        "a100-sxm",
+        "h100-sxm",
+        "h200-sxm",
+        "k20m",
+        "mi50",
+        "rtx-3070",
+        "rtx-3090",
+        "toy-4sm",
+        "tx2",
+        "v100-sxm",
+    ]
 
 
 @pytest.mark.parametrize("name", gpu_names())

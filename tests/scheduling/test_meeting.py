@@ -9,7 +9,7 @@ import pytest
 
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.meeting import CostRange, Demand, demands, meeting_remark, meeting_share
+from gpusched_env.scheduling.meeting import CostRange, Demand, demands, meeting_remark, meeting_share, some_alike_remark
 
 IDLE = [Demand("chat", 0.9, 0.1, 20), Demand("batch", 0.2, 0.9, 5)]
 BUSY = [Demand("chat", 0.9, 0.8, 20), Demand("batch", 1.0, 0.9, 5)]
@@ -48,6 +48,16 @@ def test_schedulers_that_differ_need_no_remark() -> None:
     assert meeting_remark(IDLE, 0.11, {"fifo": SAME["fifo"]}) == ""
     assert meeting_remark(IDLE[:1], 0.11, SAME) == ""
     assert meeting_remark(IDLE, 0.11, {"fifo": CostRange(math.nan, None, None), "sjf": SAME["sjf"]}) == ""
+
+
+def test_half_of_the_schedulers_that_cost_the_same_are_counted() -> None:
+    text = some_alike_remark(IDLE, "fifo", alike=2, others=4)
+    assert text.startswith("2 of the 4 others cost the same as fifo within the noise: two tenants have work on the GPU")
+    assert "in about 2% of the time" in text
+    assert "though two tenants have work on the GPU in about 65% of the time" in some_alike_remark(BUSY, "fifo", 3, 4)
+    assert some_alike_remark(IDLE, "fifo", alike=1, others=4) == ""
+    assert some_alike_remark(IDLE, "fifo", alike=0, others=0) == ""
+    assert some_alike_remark(IDLE[:1], "fifo", alike=4, others=4) == "", "one tenant meets nobody"
 
 
 def test_demands_follow_from_jobs_and_programs() -> None:

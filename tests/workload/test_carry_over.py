@@ -84,6 +84,8 @@ def test_without_matrix_rates_kernels_take_as_many_clocks() -> None:
 def test_it_says_in_a_line_what_was_done() -> None:
     _, done = carry_over(workload(kernel("bf16_gemm", 66, "compute", 213_460)), RTX)
     assert str(done) == (
-        "w was recorded on h100-sxm: durations on rtx-3090 are estimates, 1 of 1 kernel split to fit, "
-        "1 rescaled by matrix rates"
+        "w was recorded on h100-sxm: durations on rtx-3090 are estimates (of 1 kernel, 1 split to fit, "
+        "1 rescaled by matrix rates)"
     )
+    _, done = carry_over(workload(kernel("relu", 66)), RTX)
+    assert str(done) == "w was recorded on h100-sxm: durations on rtx-3090 are estimates", "nothing to count"

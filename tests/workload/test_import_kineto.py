@@ -270,9 +270,12 @@ def test_missing_grid_is_named(tmp_path: Path, gpu: GpuSpec) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "not valid JSON"),
+        (b"", r"no recording; accepted are .*Kineto JSON.*SQLite"),
+        (b"ts,dur\n1,2\n", "no recording; accepted are"),
+        (gzip.compress(b"ts,dur\n", mtime=0), "no recording; accepted are"),
         (b'{"traceEvents": [', "not valid JSON"),
-        (b"\xff\xfe{}", "not valid JSON"),
+        (b"\xff\xfe{}", "no recording; accepted are"),
+        (b'{"\xff": 1}', "not valid JSON"),
         (gzip.compress(b'{"traceEvents": []}', mtime=0)[:-9], "damaged or truncated gzip"),
         (gzip.compress(b'{"traceEvents": []}', mtime=0)[:12] + b"!!!!!!!!", "damaged or truncated gzip"),
         (b'{"events": []}', "no list 'traceEvents'"),

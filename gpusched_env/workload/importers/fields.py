@@ -11,6 +11,11 @@ from typing import Any
 from gpusched_env.errors import InputError
 from gpusched_env.reading import decoded, read_bytes, unzipped
 
+FORMATS = (
+    "accepted are a trace of the PyTorch profiler (Kineto JSON, plain or gzipped) and a report of Nsight Systems that "
+    "was exported to SQLite (nsys export --type sqlite)"
+)
+
 
 def load_json(path: Path) -> Any:
     """The JSON value in ``path``, plain or gzipped.
@@ -18,7 +23,10 @@ def load_json(path: Path) -> Any:
     Raises:
         InputError: unreadable, damaged or truncated gzip data, or not JSON.
     """
-    return decoded(unzipped(read_bytes(path), str(path)), object, str(path))
+    data = unzipped(read_bytes(path), str(path))
+    if not data[:100].lstrip().startswith((b"{", b"[")):
+        raise InputError(f"{path}: no recording; {FORMATS}")
+    return decoded(data, object, str(path))
 
 
 @dataclass(frozen=True, slots=True)
