@@ -20,6 +20,7 @@ from gpusched_env.scenarios.program import JobProgram
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import View
+from gpusched_env.workload.workload import DEVICE_OPS
 
 WHOLE = 1024
 """Launches that its window holds."""
@@ -78,7 +79,7 @@ class CriticalPath:
 def ranks_us(job: JobProgram, step_us: float) -> list[float]:
     """Of each kernel, in order of issue, the time of the longest chain that begins with it; a link takes ``step_us``
     besides the kernels."""
-    entries = [op for op in job.ops if op.mark >= 0 and op.device_us > 0.0]
+    entries = [op for op in job.ops if op.kind in DEVICE_OPS]
     behind_us = [0.0] * job.marks
     ranks = []
     for op in reversed(entries):

@@ -74,7 +74,7 @@ class ActionLayout:
             stream_priorities=scenario.stream_priorities,
             modes=scenario.preemption if "preempt" in scenario.commands else (),
             quarters=QUARTERS if "partition" in scenario.commands else (),
-            lookahead=scenario.lookahead,
+            lookahead=scenario.shown_ahead,
             streams=scenario.own_streams,
             rejects="reject" in scenario.commands,
         )

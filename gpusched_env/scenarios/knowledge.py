@@ -37,7 +37,7 @@ class Offer(Protocol):
     @property
     def preemption(self) -> tuple[PreemptionName, ...]: ...
     @property
-    def lookahead(self) -> int: ...
+    def shown_ahead(self) -> int: ...
     @property
     def own_streams(self) -> int: ...
 
@@ -133,6 +133,11 @@ class Knowledge:
     """What launches pass; ``None``: nothing, streams keep their order."""
     horizon_us: float
     """The episode ends here at the latest."""
+
+    @property
+    def shown_ahead(self) -> int:
+        """:attr:`lookahead`, as a scenario calls what its window or itself shows."""
+        return self.lookahead
 
     @property
     def own_streams(self) -> int:

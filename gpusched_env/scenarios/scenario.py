@@ -92,6 +92,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Variants to train on and to evaluate on; see :mod:`gpusched_env.scenarios.variants`."""
 
     @property
+    def shown_ahead(self) -> int:
+        """Pending kernels of each tenant that a scheduler sees: :attr:`lookahead`, or all of a window."""
+        return self.lookahead if self.window is None else self.window.size
+
+    @property
     def own_streams(self) -> int:
         """:attr:`streams`, as whoever knows of the scenario calls them; not those of a window, which are all alike."""
         return self.streams if self.window is None else 0

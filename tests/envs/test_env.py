@@ -14,13 +14,15 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
+from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.devices import make_device
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.features import PendingFeature
 from gpusched_env.envs.registration import env_ids
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.scenario import load_scenario, make_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
@@ -392,3 +394,49 @@ def test_vector_environments_of_gymnasium_work() -> None:
     assert terminated.all()
     assert reward == pytest.approx([-0.6] * 3)
     envs.close()
+
+
+class TestWindow:
+    """Launches that pass a window: all that are in it have slots."""
+
+    SCENARIO = make_scenario(
+        {
+            "name": "Graph",
+            "gpu": "h100-sxm",
+            "horizon_us": 1e5,
+            "variation": False,
+            "reward": {"makespan": 1.0},
+            "window": {"size": 8, "streams": 3, "launch_us": 2.0, "sync_us": 3.0},
+            "tenants": [
+                {
+                    "name": "app",
+                    "workload": "bodies6_step_b2048",
+                    "arrivals": {"kind": "closed-loop"},
+                    "jobs": 1,
+                    "host_us": 1.0,
+                }
+            ],
+        }
+    )
+
+    def test_the_checker_finds_nothing(self) -> None:
+        check_env(GpuSchedulingEnv(self.SCENARIO), skip_render_check=True)
+
+    def test_legal_actions_at_random_do_all_the_work(self) -> None:
+        env = GpuSchedulingEnv(self.SCENARIO)
+        assert env.layout.pending_slots == 8
+        assert env.action_space.n == 1 + 8 * 2, "any that is ready, at two priorities"
+        env.reset(seed=0)
+        steps = play(env, 0)
+        assert steps[-1][2]
+        assert env.episode().done
+
+    def test_the_oldest_ready_one_first_is_what_the_window_does_by_itself(self) -> None:
+        env = GpuSchedulingEnv(self.SCENARIO)
+        env.reset(seed=0)
+        over = False
+        while not over:
+            legal = np.flatnonzero(env.action_masks())
+            *_, over, _, _ = env.step(legal[1] if len(legal) > 1 else 0)
+        alone = run_episode(PassThrough(), build_problem(self.SCENARIO), make_device("compiled"), 0)
+        assert env.episode().end_us == alone.end_us
