@@ -101,6 +101,9 @@ def read_policy(path: str | Path) -> tuple[PolicyInfo, Weights]:
     except msgspec.DecodeError as error:
         raise InputError(f"{path}: no exported policy that this version reads ({error})") from error
     check_columns(info, str(path))
+    for priority in info.actions.stream_priorities:
+        if not LOWEST_PRIORITY <= priority <= 0:
+            raise InputError(f"{path}: stream priority {priority} of its actions must be from {LOWEST_PRIORITY} to 0")
     shapes = info.network.shapes(info.actions)
     for name, shape in shapes.items():
         if name not in members:
@@ -113,6 +116,8 @@ def read_policy(path: str | Path) -> tuple[PolicyInfo, Weights]:
     return info, {name: members[name] for name in shapes}
 
 
+LOWEST_PRIORITY = -(2**31)
+"""Beyond any GPU's."""
 _HOW = "gpusched_env.agents.export.export_policy writes one from a trained model"
 
 

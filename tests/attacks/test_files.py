@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import io
 import json
 import random
 import sqlite3
@@ -12,11 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import yaml
 
+from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.policy_file import METADATA, read_policy
+from gpusched_env.agents.shipped import FOLDER
 from gpusched_env.data import read_recorded
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.names import check_scheduler
+from gpusched_env.experiments.ranking.result import read_ranking
+from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
@@ -98,6 +106,42 @@ def test_nsight_systems_exports(tmp_path: Path) -> None:
             damage_tables(path, dice)
         refused += not loads_or_says_why(lambda: import_whole(path), path, seed)
     assert refused > 100
+
+
+def test_policies(tmp_path: Path) -> None:
+    path = tmp_path / "mine.npz"
+    info, weights = read_policy(FOLDER / "PriorityFill.npz")
+
+    def as_npz(data: Any) -> bytes:
+        stream = io.BytesIO()
+        np.savez_compressed(stream, **{METADATA: np.frombuffer(as_json(data), np.uint8)}, **weights)
+        return stream.getvalue()
+
+    assert attack(path, msgspec.to_builtins(info), as_npz, lambda: ExportedPolicy.load(path)) > 100
+
+
+def test_result_files_that_are_continued(tmp_path: Path) -> None:
+    path = tmp_path / "ranking.json"
+    rank("Toy", ["sjf", "fifo"], 3, path, workers=1)
+    assert attack(path, json.loads(path.read_text()), as_json, lambda: read_ranking(path)) > 100
+
+
+def test_specifications_of_schedulers() -> None:
+    fine = b"fikit(epsilon_us=50.5,contexts=shared,queues=4)"
+    specs = [garbled(fine, random.Random(seed)).decode("utf-8", "replace") for seed in SEEDS]
+    found = [why_not(functools.partial(check_scheduler, spec)) for spec in specs]
+    assert sum(bool(refusal) for refusal in found) > 300
+    for spec, refusal in zip(specs, found, strict=True):
+        assert len(refusal) < len(spec) + 1_000, refusal
+
+
+def why_not(load: Callable[[], object]) -> str:
+    """The one error that is allowed; empty without."""
+    try:
+        load()
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def damage_tables(path: Path, dice: random.Random) -> None:
