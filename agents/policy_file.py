@@ -101,9 +101,11 @@ def read_policy(path: str | Path) -> tuple[PolicyInfo, Weights]:
     except msgspec.DecodeError as error:
         raise InputError(f"{path}: no exported policy that this version reads ({error})") from error
     check_columns(info, str(path))
-    for priority in info.actions.stream_priorities:
-        if not LOWEST_PRIORITY <= priority <= 0:
-            raise InputError(f"{path}: stream priority {priority} of its actions must be from {LOWEST_PRIORITY} to 0")
+    offered = info.actions
+    numbers = (offered.slots, offered.running_slots, offered.lookahead, offered.streams, *offered.stream_priorities)
+    for number in (*numbers, *offered.quarters):
+        if abs(number) > MOST:
+            raise InputError(f"{path}: its actions have a number {number}, of which none is beyond {MOST}")
     shapes = info.network.shapes(info.actions)
     for name, shape in shapes.items():
         if name not in members:
@@ -116,8 +118,8 @@ def read_policy(path: str | Path) -> tuple[PolicyInfo, Weights]:
     return info, {name: members[name] for name in shapes}
 
 
-LOWEST_PRIORITY = -(2**31)
-"""Beyond any GPU's."""
+MOST = 65_536
+"""Of what an action space is made of: rows of observations, streams."""
 _HOW = "gpusched_env.agents.export.export_policy writes one from a trained model"
 
 
