@@ -90,11 +90,24 @@ class Team:
         self._end = self._memory = None
         self._threads = []
 
+    def _load(self) -> None:
+        """Load what threads do before there are any, by doing it where there is nothing to do.
+
+        A thread that loads it holds Numba's lock; who forks then has a child in which nobody ever gives it back.
+        """
+        over = _memory(self._members)
+        teamwork.prepare(over, self._bounds)
+        teamwork.dismiss(over)
+        fixed = self._arguments[1]
+        part: Any = teamwork.take_part
+        part(over, 1, self._members, 0, False, *fixed[-4:], self._reasons, *fixed)
+
     def _gather(self) -> None:
         memory = _memory(self._members)
         teamwork.prepare(memory, self._bounds)
         self._spins = _spins() if self._members <= cores() else 0
         self._memory = memory
+        self._load()
         # The threads keep what they need, but not the team, so that it can be collected.
         self._end = weakref.finalize(self, teamwork.dismiss, memory)
         self._end.atexit = False
