@@ -35,7 +35,7 @@ def captured(job: JobProgram, capture: Capture, gpu: GpuSpec, first_identity: in
     def flush() -> None:
         nonlocal first_identity
         if not any(op.kind is OpKind.KERNEL for op in stretch):
-            found.extend(stretch)
+            found.extend(replace(op, after=(), mark=-1) for op in stretch)
         else:
             waits = dependencies(stretch)
             nodes = on_branches(
@@ -71,6 +71,8 @@ def captured(job: JobProgram, capture: Capture, gpu: GpuSpec, first_identity: in
             stretch.append(op)
         else:
             flush()
-            found.append(op)
+            # Whatever a host waits for, it waits for all before it: graphs keep nothing of the events inside them.
+            waits_on = op.kind if op.kind is OpKind.HOST else OpKind.SYNC
+            found.append(replace(op, kind=waits_on, after=(), mark=-1))
     flush()
     return JobProgram(tuple(found), (len(found),), 0)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import pytest
 
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.devices import make_device
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.capture import Capture, captured
 from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.program import HostOp, JobProgram
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.session import Episode, problem_for, run_episode
+from gpusched_env.workload.workload import OpKind
 
 KERNELS = 101
 
@@ -54,6 +58,18 @@ def test_a_graph_pays_where_it_was_made_before() -> None:
     assert played("cuda-graph(per_input=false)").end_us < played("serial").end_us < played("cuda-graph").end_us
     cheap, dear = (played(f"cuda-graph(node_us={us})").end_us for us in (1.0, 2.0))
     assert dear - cheap == pytest.approx(KERNELS)
+
+
+def test_a_captured_program_waits_for_graphs_not_for_events_inside_them() -> None:
+    job = problem().programs[0].variants[0]
+    kernel = replace(job[0], mark=0)
+    waits = HostOp(OpKind.SYNC_EVENT, 0.0, -1, 1.0, 0.0, 0, 0.0, after=(0,))
+    made = captured(JobProgram((kernel, waits, kernel), (3,), 1), Capture(), problem().gpu, 7)
+    assert [(op.kind, op.identity, op.after, op.mark) for op in made] == [
+        (OpKind.GRAPH, 7, (), -1),
+        (OpKind.SYNC, -1, (), -1),
+        (OpKind.GRAPH, 8, (), -1),
+    ]
 
 
 def test_options_replace_fields_of_the_scenario_s_window() -> None:

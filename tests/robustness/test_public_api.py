@@ -18,30 +18,11 @@ from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.scheduling.commands import Launch, Partition, Preempt, Reject, SetPartition, Wait
 from gpusched_env.scheduling.session import run_episode
+from tests.robustness.playing import play, started
 
 TOY = load_scenario("Toy")
 ALL_COMMANDS = {"commands": ["launch", "preempt", "partition", "reject"]}
 DEVICES = ["compiled", "reference"]
-
-
-def started(**arguments: Any) -> GpuSchedulingEnv:
-    env = GpuSchedulingEnv("Toy", **arguments)
-    env.reset(seed=0)
-    return env
-
-
-def play(env: gymnasium.Env[Any, Any], most: int = 1000) -> tuple[list[float], bool]:
-    """Rewards of an episode that launches whatever it can, and whether it came to an end."""
-    _, info = env.reset(seed=0)
-    rewards: list[float] = []
-    while len(rewards) < most:
-        legal = np.flatnonzero(info["action_mask"])
-        observation, reward, terminated, truncated, info = env.step(legal[min(1, len(legal) - 1)])
-        assert all(np.isfinite(table).all() and np.abs(table).max() <= 1.0 for table in observation.values())
-        rewards.append(float(reward))
-        if terminated or truncated:
-            return rewards, True
-    return rewards, False
 
 
 # ---- actions -------------------------------------------------------------------------------------

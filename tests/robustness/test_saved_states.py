@@ -6,7 +6,6 @@ import pickle
 import warnings
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 
@@ -14,28 +13,9 @@ from gpusched_env import build_problem, load_scenario, make_device
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
+from tests.robustness.playing import play, started
 
 TOY = load_scenario("Toy")
-
-
-def started(**arguments: Any) -> GpuSchedulingEnv:
-    env = GpuSchedulingEnv("Toy", **arguments)
-    env.reset(seed=0)
-    return env
-
-
-def play(env: gymnasium.Env[Any, Any], most: int = 1000) -> tuple[list[float], bool]:
-    """Rewards of an episode that launches whatever it can, and whether it came to an end."""
-    _, info = env.reset(seed=0)
-    rewards: list[float] = []
-    while len(rewards) < most:
-        legal = np.flatnonzero(info["action_mask"])
-        observation, reward, terminated, truncated, info = env.step(legal[min(1, len(legal) - 1)])
-        assert all(np.isfinite(table).all() and np.abs(table).max() <= 1.0 for table in observation.values())
-        rewards.append(float(reward))
-        if terminated or truncated:
-            return rewards, True
-    return rewards, False
 
 
 def test_a_state_goes_back_into_an_environment_like_its_own_only() -> None:

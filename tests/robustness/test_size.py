@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import msgspec
 import numpy as np
 import pytest
@@ -17,23 +16,10 @@ from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.problem import Problem, load_workload
 from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.workload.workload import Workload
+from tests.robustness.playing import play
 
 TOY = load_scenario("Toy")
 DEVICES = ["compiled", "reference"]
-
-
-def play(env: gymnasium.Env[Any, Any], most: int = 1000) -> tuple[list[float], bool]:
-    """Rewards of an episode that launches whatever it can, and whether it came to an end."""
-    _, info = env.reset(seed=0)
-    rewards: list[float] = []
-    while len(rewards) < most:
-        legal = np.flatnonzero(info["action_mask"])
-        observation, reward, terminated, truncated, info = env.step(legal[min(1, len(legal) - 1)])
-        assert all(np.isfinite(table).all() and np.abs(table).max() <= 1.0 for table in observation.values())
-        rewards.append(float(reward))
-        if terminated or truncated:
-            return rewards, True
-    return rewards, False
 
 
 def tenants(count: int, **fields: Any) -> list[dict[str, Any]]:
