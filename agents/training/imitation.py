@@ -29,8 +29,8 @@ from gpusched_env.envs.actions import ActionLayout, spelt_out
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.observations import Observation
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import Stream
 from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import Command, Launch
 from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.session import begin

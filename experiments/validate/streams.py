@@ -13,9 +13,9 @@ from gpusched_env.experiments.lib.play import play
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem, TenantProgram
-from gpusched_env.scenarios.problem import Stream as ProgramStream
 from gpusched_env.scenarios.program import HostOp, JobProgram
 from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.stream import Stream as ProgramStream
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.arrivals import Backlog

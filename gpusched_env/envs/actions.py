@@ -15,8 +15,8 @@ from gpusched_env.envs.observations import Shown, select
 from gpusched_env.envs.slices import Slice
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.scenarios.knowledge import Offer, StreamKnowledge
-from gpusched_env.scenarios.problem import Stream
 from gpusched_env.scenarios.scenario import PreemptionName
+from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import Command, Launch, Numbers, SetPartition, Wait, command_of, numbers_of
 from gpusched_env.scheduling.legality import whole_or
 from gpusched_env.scheduling.view import PendingColumn, View

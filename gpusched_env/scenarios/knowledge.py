@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.graph_profile import GraphProfile
 from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.profile import KernelProfile
 
 if TYPE_CHECKING:
-    from gpusched_env.scenarios.problem import GraphProfile, Problem, TenantProgram
+    from gpusched_env.scenarios.problem import Problem, TenantProgram
 
 
 class Offer(Protocol):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, TypeVar, TypeVarTuple
 
 import msgspec
 import numpy as np
@@ -16,22 +17,16 @@ from numpy.typing import NDArray
 from gpusched_env.data import read_recorded
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.scenarios.capture import Capture, captured
+from gpusched_env.scenarios import adapting
+from gpusched_env.scenarios.capture import Capture
+from gpusched_env.scenarios.graph_profile import GraphProfile, graph_profile
+from gpusched_env.scenarios.host_speed import at_host_speed, check_host_speed
 from gpusched_env.scenarios.knowledge import Knowledge, knowledge_of
-from gpusched_env.scenarios.persistent import as_tasks
-from gpusched_env.scenarios.profile_error import ProfileError, Profiles, told_program
-from gpusched_env.scenarios.program import (
-    Compiler,
-    JobProgram,
-    NodeOp,
-    as_graph,
-    branches,
-    critical_path_us,
-    with_graphs_opened,
-)
+from gpusched_env.scenarios.profile_error import ProfileError, Profiles
+from gpusched_env.scenarios.program import Compiler, JobProgram, as_graph
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
+from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scenarios.window import KernelWindow
-from gpusched_env.scenarios.windowed import check_plain, windowed
 from gpusched_env.workload.alone import run_threads_alone
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.irregular.name import is_irregular
@@ -41,40 +36,8 @@ from gpusched_env.workload.profile import KernelProfile, profile_kernel
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import Workload, is_workload_path, read_workload
 
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A stream: what is launched into it starts in order."""
-
-    tenant: int
-    """Row of the tenant whose program uses it; -1: the scheduler's own."""
-    priority: int
-    """Stream priority that the program asks for, CUDA's convention; as there, within what the GPU has."""
-    windowed: bool = False
-    """Whether what is issued into it passes a window: it is launched in any order, into idle streams of the
-    scheduler's, once all that it waits for is known to have ended (:mod:`gpusched_env.scenarios.window`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class GraphProfile:
-    """A CUDA graph as a scheduler that does not look inside knows it."""
-
-    name: str
-    kernels: int
-    """Kernels among its nodes."""
-    blocks: int
-    """Thread blocks of all of them."""
-    threads: int
-    """Most threads of a block."""
-    blocks_per_sm: int
-    """Fewest blocks of one of its kernels that an empty SM holds."""
-    sms: int
-    """Most SMs that one of them uses on an empty GPU."""
-    duration_us: float
-    """Profiled duration alone: its longest chain of nodes with the gaps of graphs."""
-    issue: float
-    dram: float
-    """Shares of issue slots and DRAM bandwidth, means over its kernels by their durations."""
+Made = TypeVar("Made")
+Given = TypeVarTuple("Given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +57,18 @@ class TenantProgram:
 class _Made:
     """What has been made of a problem; not copied or sent with it."""
 
-    __slots__ = ("adapted", "captured", "knowledge", "opened", "persistent", "windowed")
+    __slots__ = ("_found",)
 
     def __init__(self) -> None:
-        self.knowledge: Knowledge | None = None
-        self.opened: Problem | None = None
-        self.windowed: dict[KernelWindow, Problem] = {}
-        self.captured: dict[Capture, Problem] = {}
-        self.persistent: dict[float, Problem] = {}
-        self.adapted: dict[tuple[Contexts, tuple[CommandName, ...], float], Problem] = {}
+        self._found: dict[tuple[Any, ...], Any] = {}
+
+    def once(self, make: Callable[[Problem, *Given], Made], problem: Problem, *given: *Given) -> Made:
+        """``make(problem, *given)``, always the same one: devices keep what they make of a problem."""
+        key = make, *given
+        if key not in self._found:
+            self._found[key] = make(problem, *given)
+        found: Made = self._found[key]
+        return found
 
     def __reduce__(self) -> tuple[type[_Made], tuple[()]]:
         return _Made, ()
@@ -138,10 +104,7 @@ class Problem:
     @property
     def knowledge(self) -> Knowledge:
         """What a scheduler may know; made once."""
-        made = self._made
-        if made.knowledge is None:
-            made.knowledge = knowledge_of(self)
-        return made.knowledge
+        return self._made.once(knowledge_of, self)
 
     @property
     def told(self) -> Profiles:
@@ -163,9 +126,7 @@ class Problem:
         """The same problem with other profiles told, those of a measurement stage for example."""
         if self.plain is not None:
             return self.plain.with_profiles(profiles).with_window(self.window)
-        true_us = self.true_profiles.duration_us.tolist()
-        programs = tuple(told_program(program, true_us, profiles.duration_us) for program in self.programs)
-        return replace(self, profiles=profiles, programs=programs)
+        return adapting.told(self, profiles)
 
     def with_profile_error(self, error: ProfileError) -> Problem:
         """The same problem with this error in the true profiles, as if the scenario said so."""
@@ -211,30 +172,7 @@ class Problem:
         if self.plain is not None:
             return self.plain.with_window(window)
         assert window is not None
-        known = self._made.windowed
-        if window not in known:
-            known[window] = self._windowed(window)
-        return known[window]
-
-    def _windowed(self, window: KernelWindow) -> Problem:
-        programs = []
-        for program in self.programs:
-            for job in program.variants:
-                check_plain(job, f"tenant {program.tenant.name}: a window")
-            variants = tuple(windowed(job, window) for job in program.variants)
-            programs.append(replace(program, variants=variants))
-        timing = msgspec.structs.replace(self.gpu.timing, launch_latency_us=window.launch_us)
-        streams = [replace(stream, windowed=True) for stream in self.streams if stream.tenant >= 0]
-        return replace(
-            self,
-            scenario=msgspec.structs.replace(
-                self.scenario, window=window, lookahead=window.size, launch_depth=window.size, streams=window.streams
-            ),
-            gpu=msgspec.structs.replace(self.gpu, timing=timing),
-            streams=(*streams, *(Stream(-1, 0) for _ in range(window.streams))),
-            programs=tuple(programs),
-            plain=self,
-        )
+        return self._made.once(adapting.through_window, self, window)
 
     def with_captured_graphs(self, capture: Capture) -> Problem:
         """The same problem with streams that keep their order, and what is launched between two synchronisations as one
@@ -245,37 +183,14 @@ class Problem:
         """
         if self.plain is not None:
             return self.plain.with_captured_graphs(capture)
-        known = self._made.captured
-        if capture not in known:
-            known[capture] = self._captured(capture)
-        return known[capture]
-
-    def _captured(self, capture: Capture) -> Problem:
-        graphs = list(self.graphs)
-        programs = []
-        for program in self.programs:
-            variants = []
-            for job in program.variants:
-                check_plain(job, f"tenant {program.tenant.name}: capture into graphs")
-                made = captured(job, capture, self.gpu, len(self.kernels) + len(graphs))
-                graphs += [
-                    _graph_profile(f"{program.workload.name} graph {g}", op.nodes, self.kernels, self.gpu)
-                    for g, op in enumerate(op for op in made.ops if op.nodes)
-                ]
-                variants.append(made)
-            programs.append(replace(program, variants=tuple(variants)))
-        gaps_us = np.concatenate([self.gaps_us, np.zeros(len(graphs) - len(self.graphs))])
-        return replace(self, graphs=tuple(graphs), gaps_us=gaps_us, programs=tuple(programs))
+        return self._made.once(adapting.captured_graphs, self, capture)
 
     def with_persistent_threads(self, task_us: float) -> Problem:
         """The same problem with kernels whose blocks are tasks of one that stays on the GPU
         (:func:`~gpusched_env.scenarios.persistent.as_tasks`)."""
         if self.plain is not None:
             return self.plain.with_persistent_threads(task_us).with_window(self.window)
-        known = self._made.persistent
-        if task_us not in known:
-            known[task_us] = replace(self, kernels=as_tasks(self.kernels, self.gpu, task_us))
-        return known[task_us]
+        return self._made.once(adapting.persistent_threads, self, task_us)
 
     def with_opened_graphs(self) -> Problem:
         """The same problem with the kernels of graphs as launches of their own, for who intercepts inside graphs.
@@ -284,18 +199,7 @@ class Problem:
         """
         if not any(op.nodes for program in self.programs for job in program.variants for op in job):
             return self
-        made = self._made
-        if made.opened is None:
-            own = [stream for stream in self.streams if stream.tenant < 0]
-            streams = [stream for stream in self.streams if stream.tenant >= 0]
-            programs = []
-            for row, program in enumerate(self.programs):
-                spare = range(len(streams), len(streams) + max(branches(job) for job in program.variants) - 1)
-                streams += [Stream(row, 0) for _ in spare]
-                variants = tuple(with_graphs_opened(job, self.gpu, spare) for job in program.variants)
-                programs.append(replace(program, variants=variants))
-            made.opened = replace(self, streams=(*streams, *own), programs=tuple(programs))
-        return made.opened
+        return self._made.once(adapting.opened_graphs, self)
 
     def _with(self, contexts: Contexts, commands: tuple[CommandName, ...], decision_us: float) -> Problem:
         """This problem if nothing differs, else always the same other one: devices keep what they make of a problem."""
@@ -304,12 +208,7 @@ class Problem:
             return self
         if self.plain is not None:
             return self.plain._with(contexts, commands, decision_us).with_window(self.window)
-        known = self._made.adapted
-        found = known.get((contexts, commands, decision_us))
-        if found is None:
-            changed = msgspec.structs.replace(scenario, contexts=contexts, commands=commands, decision_us=decision_us)
-            found = known[contexts, commands, decision_us] = replace(self, scenario=changed)
-        return found
+        return self._made.once(adapting.offered, self, contexts, commands, decision_us)
 
 
 def build_problem(
@@ -362,7 +261,7 @@ def build_problem(
         compiler = Compiler(workload, profiles, first_kernel[tenant.workload], first, len(streams), gpu)
         if not known:
             graphs += [
-                _graph_profile(f"{workload.name} graph {g}", compiler.nodes(nodes), profiles, gpu)
+                graph_profile(f"{workload.name} graph {g}", compiler.nodes(nodes), profiles, gpu)
                 for g, nodes in enumerate(workload.graphs)
             ]
         streams += [Stream(row, max(1 - gpu.priorities, priority)) for priority in workload.stream_priorities]
@@ -430,34 +329,13 @@ def _profile(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> KernelProfil
     return profile_kernel(kernel, recorded_on, gpu)
 
 
-def _graph_profile(name: str, nodes: Sequence[NodeOp], profiles: Sequence[KernelProfile], gpu: GpuSpec) -> GraphProfile:
-    kernels = [profiles[node.identity] for node in nodes if node.identity >= 0]
-    spent_us = sum(kernel.duration_us for kernel in kernels)
-    profiled = [replace(n, device_us=profiles[n.identity].duration_us) if n.identity >= 0 else n for n in nodes]
-    return GraphProfile(
-        name=name,
-        kernels=len(kernels),
-        blocks=sum(kernel.kernel.blocks for kernel in kernels),
-        threads=max(kernel.kernel.threads for kernel in kernels),
-        blocks_per_sm=min(kernel.footprint.blocks_per_sm for kernel in kernels),
-        sms=max(kernel.sms for kernel in kernels),
-        duration_us=critical_path_us(profiled, gpu.timing.graph_gap_us),
-        issue=sum(kernel.issue * kernel.duration_us for kernel in kernels) / spent_us,
-        dram=sum(kernel.dram * kernel.duration_us for kernel in kernels) / spent_us,
-    )
-
-
 def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variation: bool) -> TenantProgram:
-    _check_host(tenant)
+    check_host_speed(tenant)
     workload, timing = compiler.workload, compiler.gpu.timing
     variants = []
     alone = []
     for variant in workload.variants if variation else workload.variants[:1]:
-        job = compiler.job(variant)
-        if tenant.iteration_us is not None:
-            job = job.with_host_times(_host_scale(job, tenant, compiler.gpu))
-        if tenant.host_us is not None:
-            job = job.with_launch_times(tenant.host_us)
+        job = at_host_speed(compiler.job(variant), tenant, compiler.gpu)
         _, spans = run_threads_alone(job.by_thread(), timing)
         placed = zip(job.ops, (span for thread in spans for span in thread), strict=True)
         kernels = sorted((span, op.identity) for op, span in placed if span is not None and op.identity >= 0)
@@ -475,41 +353,3 @@ def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variat
         else (1.0,),
         alone_us=statistics.fmean(alone),
     )
-
-
-def _check_host(tenant: Tenant) -> None:
-    """Whether a tenant has one host speed, and host times that it can be the speed of."""
-    given = [name for name in ("iteration_us", "host_us") if getattr(tenant, name) is not None]
-    if given and tenant.launch == "graph":
-        raise InputError(
-            f"tenant {tenant.name}: {given[0]} is {getattr(tenant, given[0]):g}, but launch is graph, which has no "
-            f"host times to set; leave {given[0]} out, or set launch to eager"
-        )
-    if len(given) > 1:
-        raise InputError(
-            f"tenant {tenant.name}: iteration_us is {tenant.iteration_us:g} and host_us is {tenant.host_us:g}, but "
-            "either says how fast the host is; leave one out"
-        )
-
-
-def _host_scale(job: JobProgram, tenant: Tenant, gpu: GpuSpec) -> float:
-    """The factor on host times with which an iteration alone takes its ``iteration_us`` (0 if it takes longer)."""
-
-    threads = job.by_thread()
-
-    def alone(scale: float) -> float:
-        return run_threads_alone(threads, gpu.timing, scale)[0]
-
-    iteration_us = tenant.iteration_us or 0.0
-    low, high = 0.0, 1.0
-    if alone(high) < iteration_us and not any(op.host_us > 0.0 for op in job):
-        raise InputError(
-            f"tenant {tenant.name}: iteration_us is {iteration_us:g}, but workload {tenant.workload} has no host times "
-            f"to stretch: an iteration takes {alone(high):g} us at any host speed"
-        )
-    while alone(high) < iteration_us:
-        high *= 2.0
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if alone(middle) < iteration_us else (low, middle)
-    return low

@@ -13,7 +13,7 @@ from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import TABLES
 from gpusched_env.envs.numbering import fill_mask, numbers_at, plan_of
 from gpusched_env.envs.observations import ObservationEncoder, scalars
-from gpusched_env.scenarios.problem import Stream
+from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import numbers_of
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
