@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from gpusched_env.scenarios.capture import Capture, captured
-from gpusched_env.scenarios.graph_profile import graph_profile
+from gpusched_env.scenarios.graph_profile import graph_duration_us, graph_profile
 from gpusched_env.scenarios.persistent import as_tasks
 from gpusched_env.scenarios.profile_error import Profiles, told_program
 from gpusched_env.scenarios.program import branches, with_graphs_opened
@@ -71,20 +71,22 @@ def captured_graphs(problem: Problem, capture: Capture) -> Problem:
         InputError: a tenant's program cannot be captured.
     """
     graphs = list(problem.graphs)
+    told_us: list[float] = []
+    kernel_us = problem.told.duration_us.tolist()
     programs = []
     for program in problem.programs:
         variants = []
         for job in program.variants:
             check_plain(job, f"tenant {program.tenant.name}: capture into graphs")
             made = captured(job, capture, problem.gpu, len(problem.kernels) + len(graphs))
-            graphs += [
-                graph_profile(f"{program.workload.name} graph {g}", op.nodes, problem.kernels, problem.gpu)
-                for g, op in enumerate(op for op in made.ops if op.nodes)
-            ]
+            for g, nodes in enumerate(op.nodes for op in made.ops if op.nodes):
+                graphs.append(graph_profile(f"{program.workload.name} graph {g}", nodes, problem.kernels, problem.gpu))
+                told_us.append(graph_duration_us(nodes, kernel_us, problem.gpu))
             variants.append(made)
         programs.append(replace(program, variants=tuple(variants)))
-    gaps_us = np.concatenate([problem.gaps_us, np.zeros(len(graphs) - len(problem.graphs))])
-    return replace(problem, graphs=tuple(graphs), gaps_us=gaps_us, programs=tuple(programs))
+    told = problem.profiles and problem.profiles.followed_by(told_us)
+    gaps_us = np.concatenate([problem.gaps_us, np.zeros(len(told_us))])
+    return replace(problem, graphs=tuple(graphs), gaps_us=gaps_us, programs=tuple(programs), profiles=told)
 
 
 def persistent_threads(problem: Problem, task_us: float) -> Problem:

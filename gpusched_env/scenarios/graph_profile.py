@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -36,7 +37,6 @@ def graph_profile(name: str, nodes: Sequence[NodeOp], profiles: Sequence[KernelP
     """That of a graph of ``nodes`` on ``gpu``; ``profiles`` are those of the problem's kernels."""
     kernels = [profiles[node.identity] for node in nodes if node.identity >= 0]
     spent_us = sum(kernel.duration_us for kernel in kernels)
-    profiled = [replace(n, device_us=profiles[n.identity].duration_us) if n.identity >= 0 else n for n in nodes]
     return GraphProfile(
         name=name,
         kernels=len(kernels),
@@ -44,7 +44,15 @@ def graph_profile(name: str, nodes: Sequence[NodeOp], profiles: Sequence[KernelP
         threads=max(kernel.kernel.threads for kernel in kernels),
         blocks_per_sm=min(kernel.footprint.blocks_per_sm for kernel in kernels),
         sms=max(kernel.sms for kernel in kernels),
-        duration_us=critical_path_us(profiled, gpu.timing.graph_gap_us),
+        duration_us=graph_duration_us(nodes, [profile.duration_us for profile in profiles], gpu),
         issue=sum(kernel.issue * kernel.duration_us for kernel in kernels) / spent_us,
         dram=sum(kernel.dram * kernel.duration_us for kernel in kernels) / spent_us,
     )
+
+
+def graph_duration_us(nodes: Sequence[NodeOp], kernel_us: Sequence[float], gpu: GpuSpec) -> float:
+    """How long a graph takes alone, by the durations ``kernel_us`` of kernels; NaN if that of one in it is."""
+    profiled = [replace(n, device_us=kernel_us[n.identity]) if n.identity >= 0 else n for n in nodes]
+    if any(math.isnan(node.device_us) for node in profiled):
+        return math.nan
+    return critical_path_us(profiled, gpu.timing.graph_gap_us)

@@ -56,6 +56,11 @@ class Profiles:
             self.gap_us * error.gaps * off[1] * known,
         )
 
+    def followed_by(self, duration_us: Sequence[float]) -> Profiles:
+        """These profiles and, behind them, some with nothing after them: no gap, or none that is known."""
+        gap_us = np.where(np.isnan(duration_us), math.nan, 0.0)
+        return Profiles(np.concatenate([self.duration_us, duration_us]), np.concatenate([self.gap_us, gap_us]))
+
 
 def told_program(program: TenantProgram, true_us: Sequence[float], told_us: NDArray[np.float64]) -> TenantProgram:
     """``program`` with the time left of a job spread over its kernels as ``told_us`` says.

@@ -14,6 +14,7 @@ from gpusched_env.devices import make_device
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.features import PendingFeature, RunningFeature
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.capture import Capture
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.profile_error import ProfileError, Profiles
 from gpusched_env.scenarios.scenario import load_scenario, override
@@ -50,6 +51,23 @@ def test_right_profiles_are_the_true_ones() -> None:
     built = build_problem(load_scenario("InferenceBesideTraining"))
     assert [kernel.duration_us for kernel in built.knowledge.kernels] == [k.duration_us for k in built.kernels]
     assert built.knowledge.gap_us.tolist() == built.gaps_us.tolist()
+
+
+def test_captured_graphs_take_as_long_as_is_told_of_their_kernels() -> None:
+    true = build_problem(load_scenario("Toy"))
+    identity = next(op.identity for op in true.programs[0].variants[0] if op.identity >= 0)
+    told = true.told.duration_us.copy()
+    told[identity] *= 3.0
+    profiles = Profiles(told, true.told.gap_us)
+    right, wrong = (problem.with_captured_graphs(Capture()) for problem in (true, true.with_profiles(profiles)))
+    assert [graph.duration_us for graph in wrong.graphs] == [graph.duration_us for graph in right.graphs]
+    more = wrong.told.duration_us - right.told.duration_us
+    times = sum(op.identity == identity for op in true.programs[0].variants[0])
+    assert more[len(true.kernels)] == pytest.approx(2.0 * times * true.kernels[identity].duration_us)
+    told[identity] = math.nan
+    unknown = true.with_profiles(profiles).with_captured_graphs(Capture()).knowledge.kernels[len(true.kernels)]
+    assert math.isnan(unknown.duration_us)
+    assert math.isnan(unknown.gap_us)
 
 
 @pytest.mark.parametrize(
