@@ -14,6 +14,7 @@ from gpusched_env.experiments.fuzz.moves import Move
 from gpusched_env.experiments.lib.files import result_file
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.reading import decoded, read_bytes
+from gpusched_env.scenarios.capture import Capture
 from gpusched_env.scenarios.problem import Problem, build_problem, load_workload
 from gpusched_env.scenarios.scenario import Scenario, make_scenario
 from gpusched_env.scheduling.timeline import Detail
@@ -114,6 +115,10 @@ class Case(_Data, frozen=True, kw_only=True):
     spreads: tuple[Spread, ...] = ()
     """Relative deviations of work between the blocks of a kernel, of one kernel of the problem after the other, counted
     round; recordings have none."""
+    capture: Capture | None = None
+    """What is launched between two synchronisations is captured into a graph."""
+    task_us: Annotated[float, Meta(ge=0)] | None = None
+    """Kernels run as tasks of one that stays."""
     seed: int = 0
     """Of the episode."""
     player: Player
@@ -132,13 +137,18 @@ class Case(_Data, frozen=True, kw_only=True):
             InputError: it is not a valid one.
         """
         scenario = make_scenario(msgspec.to_builtins(self.scenario), f"case {self.scenario.summary}")
-        problem = build_problem(scenario, gpu=self.gpu, workloads=self.workloads)
+        problem = build_problem(msgspec.structs.replace(scenario, window=None), gpu=self.gpu, workloads=self.workloads)
         kernels = list(problem.kernels)
         for row, spread in zip(range(len(kernels)), itertools.cycle(self.spreads), strict=False):
             block = kernels[row].block.copy()
             block["spread"] = spread
             kernels[row] = replace(kernels[row], block=block)
-        return replace(problem, kernels=tuple(kernels))
+        problem = replace(problem, kernels=tuple(kernels))
+        if self.task_us is not None:
+            problem = problem.with_persistent_threads(self.task_us)
+        if self.capture is not None:
+            return problem.with_captured_graphs(self.capture)
+        return problem.with_window(scenario.window)
 
     def gpu_spec(self) -> GpuSpec:
         """The GPU."""

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.data import recorded_names
+from gpusched_env.experiments.fuzz.adapted import adapted
 from gpusched_env.experiments.fuzz.case import (
     Baseline,
     Case,
@@ -102,11 +103,13 @@ def draw_case(seed: int, episode: int) -> Case:
         snapshot=SnapshotPlan(step=dice.log_integer(1, 100) - 1, fresh=dice.chance(0.5)) if dice.chance(0.15) else None,
     )
     case = replace(case, scenario=replace(scenario, profiles=_profiles(dice)))
-    # Dice of their own: an episode without a window is what it was before there were any.
-    more = Dice(seed, episode, 1)
-    more.tidy = dice.tidy
-    passes = more.chance(WINDOWS) and all(map(has_place, workloads.values()))
-    return with_window(more, case) if passes else case
+    # Dice of their own: an episode without a window, or not adapted, is what it was before there were any.
+    more, others = Dice(seed, episode, 1), Dice(seed, episode, 2)
+    more.tidy = others.tidy = dice.tidy
+    plain = all(map(has_place, workloads.values()))
+    if plain and more.chance(WINDOWS):
+        case = with_window(more, case)
+    return adapted(others, case, capturable=plain)
 
 
 # ---- workloads and tenants -----------------------------------------------------------------------

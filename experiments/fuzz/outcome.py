@@ -68,6 +68,9 @@ def case_features(case: Case, problem: Problem) -> set[str]:
         "windows of memory that is not known": window is not None
         and any(op.kind in DEVICE_OPS and None in (op.reads, op.writes) for op in ops),
         "windows that the application checks": window is not None and window.checked_by == "application",
+        "hosts that only launch": any(t.host_us is not None for t in tenants),
+        "programs captured into graphs": case.capture is not None,
+        "persistent threads": case.task_us is not None,
         "tiles": any(op.tiles >= 0 for op in ops),
         "blocks with spread": any(case.spreads),
         "wrong profiles": scenario.profiles != ProfileError(),

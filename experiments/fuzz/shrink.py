@@ -38,13 +38,13 @@ TENANTS: Path = ("scenario", "tenants")
 # Places in a case, as regular expressions for paths like "workloads/w0/variants/0/ops".
 LISTS = r"player/moves|scenario/tenants|workloads/[^/]*/(variants(/\d+/(ops|threads(/\d+)?))?|iteration_us|graphs/\d+)"
 """Lists that are worth shortening."""
-OPTIONAL = r"(?!player|env|most_commands|gpu).*[^/\d]+"
+OPTIONAL = r"(?!player|env|most_commands|gpu|capture/).*[^/\d]+"
 """Fields that may have a default; those left out are simplified in a way of their own, or their default is not
 simpler."""
 MEMORY = r"workloads/.*/ops/\d+/[89]"
 """What a launch reads and writes."""
 NUMBERS = (
-    r"(?!workloads/.*/(ops|(threads|graphs)/\d+)/\d+/0$)((workloads|scenario|player|snapshot|env|spreads)/.*|seed|before)"
+    r"(?!workloads/.*/(ops|(threads|graphs)/\d+)/\d+/0$)((workloads|scenario|player|snapshot|env|spreads|capture)/.*|seed|before|task_us)"
     r"|gpu/timing/(?!slice_us).*"
 )
 """Numbers that may become smaller or shorter; the kind of an operation or node (2, 0 places in) is none."""
@@ -94,7 +94,7 @@ class Shrinker:
                 for path in _places(self._tree, LISTS):
                     self._shorten(path)
                 self._try(without_unused(self._tree))
-                if self._value(("scenario", "window")) is not None:
+                if touches_memory(self._tree):
                     self._everywhere(MEMORY, _less_memory)
                 self._everywhere(NUMBERS, simpler_numbers)
                 self._cut()
@@ -300,6 +300,11 @@ def _places(tree: Any, pattern: str) -> list[Path]:
     return [path for path in _walk(tree) if re.fullmatch(pattern, "/".join(map(str, path)))]
 
 
+def touches_memory(tree: dict[str, Any]) -> bool:
+    """Whether it matters what launches read and write."""
+    return tree["scenario"].get("window") is not None or tree.get("capture") is not None
+
+
 def without_unused(tree: dict[str, Any]) -> dict[str, Any]:
     """Without workloads that no tenant has, what nothing launches of them, and memory that is not checked."""
     used = {tenant["workload"] for tenant in tree["scenario"]["tenants"]}
@@ -312,7 +317,7 @@ def without_unused(tree: dict[str, Any]) -> dict[str, Any]:
             for path in places:
                 workload = put(workload, path, rows.index(get(workload, path)))
             workload = workload | {table: [workload[table][row] for row in rows]}
-        if tree["scenario"].get("window") is None:
+        if not touches_memory(tree):
             for path in _places({"workloads": {name: workload}}, MEMORY):
                 workload = put(workload, path[2:], None)
         workloads[name] = workload

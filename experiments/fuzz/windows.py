@@ -1,4 +1,4 @@
-"""Random windows: launches with the memory that they touch, and what releases them."""
+"""Random windows, and what they take: plain programs of launches with the memory that they touch."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ MOST_STORAGES = 6
 
 
 def has_place(workload: Workload) -> bool:
-    """Whether a workload can pass a window; drawn ones are made so that they can."""
+    """Whether a workload can pass a window, or be captured; drawn ones are made so that they can."""
     ops = [op for variant in workload.variants for op in variant.all_ops]
     plain = not any(op.kind is OpKind.GRAPH or op.children or op.tiles >= 0 for op in ops)
     return workload.source == SOURCE or (plain and not any(variant.threads for variant in workload.variants))
 
 
 def with_window(dice: Dice, case: Case) -> Case:
-    """A case whose launches pass a window. Shipped workloads stay as they are, their memory is not known."""
-    tenants = tuple(replace(tenant, launch="eager", iteration_us=None) for tenant in case.scenario.tenants)
+    """A case whose launches pass a window."""
     window = KernelWindow(
         size=dice.log_integer(1, 64),
         streams=dice.log_integer(1, 16),
@@ -41,15 +40,22 @@ def with_window(dice: Dice, case: Case) -> Case:
     if isinstance(player, Baseline) and dice.chance(0.5):
         # The one scheduler of windows that makes choices of its own.
         player = Baseline(name="critical-path")
+    scenario = replace(case.scenario, window=window, streams=0)
+    return on_memory(dice, replace(case, player=player, scenario=scenario))
+
+
+def on_memory(dice: Dice, case: Case) -> Case:
+    """A case of plain programs with the memory that they touch. Shipped workloads stay as they are, theirs is not
+    known."""
+    tenants = tuple(replace(tenant, launch="eager", iteration_us=None) for tenant in case.scenario.tenants)
     return replace(
         case,
-        player=player,
-        scenario=replace(case.scenario, tenants=tenants, window=window, streams=0),
-        workloads={name: _for_window(dice, workload) for name, workload in case.workloads.items()},
+        scenario=replace(case.scenario, tenants=tenants),
+        workloads={name: _on_memory(dice, workload) for name, workload in case.workloads.items()},
     )
 
 
-def _for_window(dice: Dice, workload: Workload) -> Workload:
+def _on_memory(dice: Dice, workload: Workload) -> Workload:
     """What the first threads of a workload launch, some of it again and again, on random memory."""
     memory = _Memory(dice)
     variants = []

@@ -49,7 +49,7 @@ FAULTS: list[tuple[type[Device], int, str]] = [
     (broken.Mixed, 113, "timeline"),
 ]
 """A device, a short episode of seed 0 that shows its fault, and the kind of difference that it shows first."""
-FULL = (12, 16, 29, 30, 31, 33, 41, 64, 84, 87, 91, 113, 408)
+FULL = (12, 16, 19, 29, 30, 31, 33, 41, 64, 84, 87, 91, 105, 113, 408)
 """Short episodes of seed 0 in which, together, everything happens."""
 LONG = (1, 14, 22, 23, 25, 26, 27, 28, 38, 42, 43, 44, 46, 50)
 """Those of the first 60 of seed 0 that take longest."""
@@ -81,7 +81,7 @@ def test_equal_devices_do_not_differ() -> None:
         "running graphs", "running children", "pending launches wait for pending ones",
         "illegal actions", "workload done", "horizon", "kernels end at the same time", "blocks saved on some SMs",
         "windows", "kernels that overtake others in a window", "preempted kernels of a window that finished",
-        "rejected jobs with a window",
+        "rejected jobs with a window", "hosts that only launch", "programs captured into graphs", "persistent threads",
     } <= set(tally.features)  # fmt: skip
 
 

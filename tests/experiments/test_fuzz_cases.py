@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -74,7 +75,7 @@ def test_cases_contain_everything(cases: list[Case]) -> None:
         features.update(tenant.arrivals.__class__.__name__ for tenant in case.scenario.tenants)
     rare = {
         "recorded workload", "more than 8 tenants", "after another episode", "windows of memory that is not known",
-        "windows that the application checks",
+        "windows that the application checks", "hosts that only launch", "programs captured into graphs",
     }  # fmt: skip
     expected = {
         "random moves", "environment", "modified GPU", "one context a tenant", "streams share a channel",
@@ -83,11 +84,29 @@ def test_cases_contain_everything(cases: list[Case]) -> None:
         "several host threads",
         "waits for events", "host waits for streams", "graphs", "graphs with branches", "copies in graphs", "children",
         "tiles", "blocks with spread", "wrong profiles", "look-ahead", "look-ahead above 4", "variants", "snapshot",
-        "windows",
+        "windows", "persistent threads",
         "detail jobs", "detail kernels", "detail blocks", "Backlog", "Bursts", "ClosedLoop", "Periodic", "Poisson",
     }  # fmt: skip
     assert {name for name in expected if features[name] < CASES / 25} == set()
     assert {name for name in rare if features[name] < 3} == set()
+
+
+def test_blocks_keep_their_spread_however_a_case_is_adapted(cases: list[Case]) -> None:
+    adapted = [case for case in cases if any(case.spreads) and None not in (case.task_us, case.scenario.window)]
+    assert adapted
+    for case in adapted:
+        problem = case.problem()
+        assert problem.window == case.scenario.window
+        assert problem.kernels[0].block["spread"].tolist() == [case.spreads[0]]
+        assert len({kernel.footprint for kernel in problem.kernels}) == 1, "all need what the greediest one does"
+
+
+def test_what_a_captured_case_launches_is_graphs(cases: list[Case]) -> None:
+    captured = [case for case in cases if case.capture is not None]
+    for case in captured:
+        ops = [op for program in case.problem().programs for job in program.variants for op in job.ops]
+        assert any(op.nodes for op in ops)
+        assert not any(op.kind is OpKind.KERNEL for op in ops)
 
 
 @pytest.fixture(scope="module")
@@ -191,13 +210,17 @@ def test_kernels_and_workloads_that_nobody_uses_go(cases: list[Case]) -> None:
     assert len(after.graphs) < len(before.graphs)
 
 
-def test_memory_goes_with_the_window(cases: list[Case]) -> None:
-    case = next(case for case in cases if case.scenario.window is not None)
-    assert any(op.reads for work in case.workloads.values() for variant in work.variants for op in variant.ops)
-    tree = tree_of(case)
+def test_memory_goes_with_what_it_matters_to(cases: list[Case]) -> None:
+    def memory(tree: dict[str, Any]) -> list[Any]:
+        works = case_of(without_unused(tree)).workloads.values()
+        return [(op.reads, op.writes) for work in works for variant in work.variants for op in variant.ops]
+
+    tree = tree_of(next(case for case in cases if case.scenario.window is not None))
+    known = memory(tree)
+    assert any(reads for reads, _ in known)
     tree["scenario"]["window"] = None
-    for work in case_of(without_unused(tree)).workloads.values():
-        assert {(op.reads, op.writes) for variant in work.variants for op in variant.ops} == {(None, None)}
+    assert memory(tree | {"capture": {}}) == known
+    assert set(memory(tree)) == {(None, None)}
 
 
 def with_unused(workload: Workload) -> bool:
