@@ -1,0 +1,53 @@
+"""Sparse matrix times matrix: a parent thread a row of the multiplicand, a child thread a column of the multiplier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from gpusched_env.workload.dynamic_parallelism.launches import (
+    BlockShape,
+    Counts,
+    Kernels,
+    ParentKernel,
+    Requests,
+    Threads,
+)
+
+PARENT: Final = BlockShape(64, 32)
+CHILD: Final = BlockShape(32, 32)
+
+
+@dataclass(frozen=True, eq=False)
+class SparsePattern:
+    """Where a matrix has its nonzeros, as compressed rows."""
+
+    first: Counts
+    """(rows + 1,) where each row's nonzeros start."""
+    column: Counts
+    """(nonzeros,)."""
+
+
+def random_pattern(rows: int, columns: int, density: float, *, seed: int) -> SparsePattern:
+    """Each element is nonzero with probability ``density``, independently."""
+    rng = np.random.default_rng(seed)
+    counts, parts = np.zeros(rows, np.int64), []
+    for row in range(rows):
+        nonzeros = np.flatnonzero(rng.random(columns, np.float32) < density)
+        counts[row] = nonzeros.size
+        parts.append(nonzeros)
+    return SparsePattern(np.concatenate([[0], np.cumsum(counts)]), np.concatenate(parts))
+
+
+def multiply(multiplicand: SparsePattern, columns: int) -> Kernels:
+    """One kernel: the multiplicand times a multiplier of ``columns`` columns, stored as a dense matrix.
+
+    The thread of a row forms the whole row of the product. An iteration is a multiply-add: each column takes as
+    many as the row has nonzeros, so that a child thread has as many iterations, whatever its column.
+    """
+    nonzeros = np.diff(multiplicand.first)
+    rows = np.flatnonzero(nonzeros)
+    requests = Requests(rows, np.full(len(rows), columns), nonzeros[rows])
+    return (ParentKernel("rows", PARENT, CHILD, Threads(np.zeros(len(nonzeros), np.int64), requests)),)

@@ -1,0 +1,55 @@
+"""Single-source shortest paths by rounds of Bellman and Ford: a kernel a round, a thread an active vertex."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from gpusched_env.workload.dynamic_parallelism.graphs import Graph
+from gpusched_env.workload.dynamic_parallelism.launches import BlockShape, Counts, Kernels, ParentKernel, looping
+
+PARENT: Final = BlockShape(256, 32)
+CHILD: Final = BlockShape(32, 32)
+UNREACHED: Final = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """What was found, and its kernels."""
+
+    distance: Counts
+    """(vertices,) :data:`UNREACHED` where there is no path."""
+    kernels: Kernels
+
+
+def random_weights(graph: Graph, largest: int, *, seed: int) -> Counts:
+    """(2 × edges,) whole weights from 1 to ``largest``, equal in both directions of an edge."""
+    drawn = np.random.default_rng(seed).integers(1, largest + 1, len(graph.neighbour) // 2)
+    rises = graph.origin < graph.neighbour
+    falling = np.flatnonzero(~rises)
+    weight = np.zeros(len(graph.neighbour), np.int64)
+    weight[rises] = drawn
+    # By their other end and, within it, by their own: the order of the same edges seen from below.
+    weight[falling[np.argsort(graph.neighbour[falling], kind="stable")]] = drawn
+    return weight
+
+
+def shortest_paths(graph: Graph, weight: Counts, source: int) -> Paths:
+    """From ``source``, as with a work list (LonestarGPU): each round relaxes all edges of the vertices that the
+    round before brought nearer. ``weight``: (2 × edges,) of each edge, at least 1."""
+    distance = np.full(len(graph.degree), UNREACHED)
+    distance[source] = 0
+    active = np.array([source])
+    kernels: list[ParentKernel] = []
+    while len(active):
+        kernels.append(ParentKernel(f"sssp_{len(kernels)}", PARENT, CHILD, looping(graph.degree[active])))
+        edges = graph.edges_of(active)
+        relaxed = distance.copy()
+        np.minimum.at(
+            relaxed, graph.neighbour[edges], np.repeat(distance[active], graph.degree[active]) + weight[edges]
+        )
+        active = np.flatnonzero(relaxed < distance)
+        distance = relaxed
+    return Paths(distance, tuple(kernels))
