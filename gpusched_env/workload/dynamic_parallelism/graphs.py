@@ -36,8 +36,8 @@ class Graph:
         return np.repeat(np.arange(len(self.degree)), self.degree)
 
     def random_vertex(self, rng: np.random.Generator) -> int:
-        """A vertex that has an edge."""
-        return int(rng.choice(np.flatnonzero(self.degree)))
+        """A vertex of at least the mean degree, so that it lies in the largest component all but surely."""
+        return int(rng.choice(np.flatnonzero(self.degree >= self.degree.mean())))
 
     def edges_of(self, vertices: Counts) -> Counts:
         """Indices into :attr:`neighbour` of all edges that leave ``vertices``, in their order."""

@@ -65,3 +65,11 @@ def test_seeds_make_graphs() -> None:
     assert np.array_equal(kronecker(6, seed=1).neighbour, kronecker(6, seed=1).neighbour)
     assert not np.array_equal(kronecker(6, seed=1).degree, kronecker(6, seed=2).degree)
     assert not np.array_equal(citation(99, seed=1).degree, citation(99, seed=2).degree)
+
+
+def test_random_vertices_lie_in_the_largest_component() -> None:
+    graph, rng = citation(3000, 4.0, seed=5), np.random.default_rng(0)
+    edges = zip(graph.origin.tolist(), graph.neighbour.tolist(), strict=True)
+    giant = max(nx.connected_components(nx.Graph(edges)), key=len)
+    assert len(giant) < (graph.degree > 0).sum()
+    assert {graph.random_vertex(rng) for _ in range(500)} <= giant
