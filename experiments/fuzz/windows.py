@@ -30,6 +30,7 @@ def with_window(dice: Dice, case: Case) -> Case:
     window = KernelWindow(
         size=dice.log_integer(1, 64),
         streams=dice.log_integer(1, 16),
+        depth=1 if dice.chance(0.4) else dice.log_integer(2, 16),
         launch_us=0.0 if dice.chance(0.3) else dice.number(0.1, 10.0),
         sync_us=0.0 if dice.chance(0.3) else dice.number(0.1, 10.0),
         insert_us=0.0 if dice.chance(0.5) else dice.number(0.05, 2.0),

@@ -92,6 +92,14 @@ class PendingFeature(Feature):
     UPSTREAM = ("unfinished operations that it is known to wait for, over 4", RATIO, 0, 1, "pending.upstream")
     GRAPH = ("1 if it is a graph, which runs as a unit and cannot be preempted", FLAG, 0, 1, "pending.nodes")
     CHILD = ("1 if a running kernel launched it from the device", FLAG, 0, 1, "pending.parent")
+    QUEUED = (
+        "in a window: profiled time left of what it would be behind in its stream, if launched now",
+        LOG_US,
+        0,
+        1,
+        "pending.queued_us",
+    )
+    DEPENDENTS = ("in a window: pending launches known to wait for it, over 4", RATIO, 0, 1, "pending.dependents")
 
 
 class RunningFeature(Feature):

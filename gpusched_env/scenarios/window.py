@@ -21,9 +21,13 @@ class KernelWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     size: Annotated[int, Meta(ge=1, le=1024)] = 32
     """Launches that have entered it and not left: N. Schedulers see those that wait."""
     streams: Annotated[int, Meta(ge=1, le=1024)] = 8
-    """Streams of the scheduler's, each with a thread that launches a kernel and waits for its end: one kernel each."""
+    """Streams of the scheduler's, each with a thread that launches kernels and waits for their ends."""
+    depth: Annotated[int, Meta(ge=1, le=1024)] = 1
+    """Launches that a stream holds, from when they are launched until they are known to have ended. With more than one
+    (ACS has one), a launch may be queued behind others, and then what these write is there in time: it need not wait
+    for a hazard with any of them to be over and known."""
     launch_us: Annotated[float, Meta(ge=0)] = 4.0
-    """From a thread's decision to launch until the kernel starts on an idle GPU."""
+    """From a thread's decision to launch until the kernel starts on an idle GPU; until then it launches nothing else."""
     sync_us: Annotated[float, Meta(ge=0)] = 5.0
     """From a kernel's end until its thread knows: then it leaves the window, its stream is idle, and what waited for it
     may be launched. Launch and synchronisation together took 5 to 20 us where the paper profiled them, and 9.3 us (with

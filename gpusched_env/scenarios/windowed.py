@@ -52,7 +52,7 @@ def windowed(job: JobProgram, window: KernelWindow) -> JobProgram:
         entry_us, transfer_us = transfer_us + window.insert_us + cost_us - mine, 0.0
         entries += [
             _host(OpKind.HOST, 0.0, after=(handed,)),
-            replace(op, host_us=entry_us, after=waits[number], mark=number, gap_us=0.0),
+            replace(op, host_us=entry_us, after=waits[number], mark=number),
         ]
         number += 1
         is_answer = op.kind is OpKind.COPY_TO_HOST and op.reads is not None and number < len(waits)

@@ -5,10 +5,12 @@ So the mask of an environment and a device's refusals cannot differ: both look a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
@@ -81,10 +83,9 @@ def _launch(command: Launch, view: View, problem: Problem, operation_of: Operati
         raise IllegalCommand(f"{command}: stream priority must be in {lowest}..0 on {problem.gpu.name}")
     row = pending.array[rows[0]]
     if command.stream is not None and problem.streams[int(row[PendingColumn.STREAM])].windowed:
-        used = view.running.stream.astype(int).tolist()
-        idle = [number for number, stream in enumerate(problem.streams) if stream.tenant < 0 and number not in used]
-        if command.stream not in idle:
-            raise IllegalCommand(f"{command}: the streams of the scheduler's own that are idle are {idle[:10]}")
+        open_ = _open_streams(row, view, problem)
+        if command.stream not in open_:
+            raise IllegalCommand(f"{command}: the streams of the scheduler's own that may take it are {open_[:10]}")
     elif command.stream is not None and command.stream != row[PendingColumn.STREAM]:
         own = [number for number, stream in enumerate(problem.streams) if stream.tenant < 0]
         if command.stream not in own:
@@ -96,14 +97,25 @@ def _launch(command: Launch, view: View, problem: Problem, operation_of: Operati
     _partition(command, command.partition, view.sms)
 
 
+def _open_streams(pending: NDArray[np.float64], view: View, problem: Problem) -> list[int]:
+    """The scheduler's own streams that may take a launch of a window, which is launchable."""
+    assert problem.window is not None
+    kept = view.pending.stream[view.pending.preempted == 1.0]
+    held = Counter([*view.running.stream.astype(int).tolist(), *kept.astype(int).tolist()])
+    older = view.dependencies.waits_for[view.dependencies.launch == pending[PendingColumn.ID]]
+    behind = set(view.running.stream[np.isin(view.running.id, older)].astype(int).tolist())
+    own = [number for number, stream in enumerate(problem.streams) if stream.tenant < 0]
+    return [number for number in own if held[number] < problem.window.depth and behind <= {number}]
+
+
 def _why_not(launch: int, view: View, problem: Problem, operation_of: OperationOf) -> str:
-    """Why a launch is not launchable: in a window a hazard, or no stream is idle."""
+    """Why a launch is not launchable: in a window a hazard, or no stream has room."""
     streams = view.pending.stream[view.pending.id == launch]
     if not streams.size or not problem.streams[int(streams[0])].windowed:
         return f"launch {launch} is not launchable"
     older = view.dependencies.waits_for[view.dependencies.launch == launch]
     if not older.size:
-        return f"launch {launch} must wait for an idle stream of the scheduler's own"
+        return f"launch {launch} must wait for room in a stream of the scheduler's own"
     first = int(older[0])
     hazard = conflict(operation_of(first), operation_of(launch))
     return f"launch {launch} must wait for launch {first}: {hazard}"

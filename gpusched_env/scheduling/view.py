@@ -49,7 +49,8 @@ class PendingColumn(enum.IntEnum):
     """Row of ``Knowledge.kernels``: equal name, grid and block give an equal identity."""
     LAUNCHABLE = enum.auto()
     """1 if ``Launch`` of it is legal now: nothing that it waits for is pending itself. What is launched but has not
-    finished does not hold it up: the device does, by stream order or event."""
+    finished does not hold it up: the device does, by stream order or event. In a window: one of the scheduler's streams
+    has room, and all that it waits for and that is not known to have ended is in that stream."""
     PRIORITY = enum.auto()
     """Tenant's urgency, 0 is the most urgent."""
     BLOCKS = enum.auto()
@@ -83,13 +84,19 @@ class PendingColumn(enum.IntEnum):
     PREEMPTED = enum.auto()
     """1 if it ran before and was preempted."""
     STREAM = enum.auto()
-    """Row of ``Knowledge.streams`` that its program launches it into; -1: none, the device launched it."""
+    """Row of ``Knowledge.streams`` that its program launches it into, or that it was launched into before a preemption;
+    -1: none, the device launched it."""
     UPSTREAM = enum.auto()
     """Unfinished operations that it is known to wait for (``view.dependencies`` has them)."""
     NODES = enum.auto()
     """Kernels in it: 1, of a graph all."""
     PARENT = enum.auto()
     """Id of the launch that launched it from the device; -1: its host did."""
+    QUEUED_US = enum.auto()
+    """In a window: profiled time left of what it would be behind in the stream that it gets if the command names none;
+    0 if it may not be launched."""
+    DEPENDENTS = enum.auto()
+    """In a window: pending launches, copies included, that are known to wait for it."""
 
 
 class RunningColumn(enum.IntEnum):

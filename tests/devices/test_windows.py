@@ -1,8 +1,8 @@
 """Launches that pass a window: literal logs worked out by hand, and no schedule that violates a dependency.
 
-On the teaching GPU (4 SMs of one block), with a synchronisation of 1 us and events of 1.5 us. Unless a test says
-otherwise the window has room for 16 launches of six segments, whose check takes 0.41 us; to launch takes 2 us, and
-3 us pass until the end of a kernel is known. The host spends 1 us on each launch.
+On the teaching GPU (4 SMs of one block), with a synchronisation of 1 us, events of 1.5 us and 1 us between two kernels
+of a stream. Unless a test says otherwise the window has room for 16 launches of six segments, whose check takes 0.41 us;
+to launch takes 2 us, and 3 us pass until the end of a kernel is known. The host spends 1 us on each launch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Preempt, Reject, Wait
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.session import Episode
-from gpusched_env.scheduling.timeline import Columns, Timeline
+from gpusched_env.scheduling.timeline import Columns, Detail, Timeline
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.segments import check_us, conflict
@@ -36,6 +36,7 @@ from tests.devices.problems import launch_first, new_device, run
 each_device = pytest.mark.usefixtures("each_device")
 
 Memory = tuple[Segment, ...]
+GAP_US = 1.0
 WINDOW = {"size": 16, "streams": 2, "launch_us": 2.0, "sync_us": 3.0}
 A, B, C, D = (Segment(storage, 0, 64) for storage in range(4))
 
@@ -73,7 +74,7 @@ def workload(name: str, *threads: Sequence[Op], graphs: Sequence[tuple[GraphNode
 def build(*workloads: Workload, window: dict[str, Any] | None = None, jobs: int = 1, **fields: Any) -> Problem:
     """A problem of a tenant for each workload."""
     toy = load_gpu("toy-4sm")
-    timing = msgspec.structs.replace(toy.timing, sync_latency_us=1.0, event_latency_us=1.5)
+    timing = msgspec.structs.replace(toy.timing, sync_latency_us=1.0, event_latency_us=1.5, stream_gap_us=GAP_US)
     tenants = [
         {"name": work.name, "workload": work.name, "arrivals": {"kind": "backlog"}, "jobs": jobs} for work in workloads
     ]
@@ -115,19 +116,30 @@ def by_time(*steps: tuple[float, Command]) -> Callable[[View], Command]:
     return decide
 
 
-def started(built: Problem, until_us: float) -> Device:
+def started(built: Problem, until_us: float, record: Detail = "jobs") -> Device:
     """The device at a time, where everything that could be launched was, as soon as it could be.
 
     Partitions must be on offer: who has no choice is not asked.
     """
     device = new_device()
-    view = device.reset(built, 0)
+    view = device.reset(built, 0, record=record)
     while view is not None and view.time_us < until_us:
         command = launch_first(view)
         device.apply(Wait(until_us) if command is WAIT else command)
         view = device.advance()
     assert view is not None
     return device
+
+
+def waited(device: Device, until_us: float) -> View:
+    """The device's view at a time, without a command until then."""
+    view = device.view()
+    while view.time_us < until_us:
+        device.apply(Wait(until_us))
+        later = device.advance()
+        assert later is not None
+        view = later
+    return view
 
 
 # ---- by hand ---------------------------------------------------------------------------------------
@@ -266,15 +278,25 @@ def test_what_waits_in_the_window_goes_with_its_job() -> None:
 
 
 @each_device
-def test_a_preempted_kernel_gives_its_stream_back() -> None:
-    """Reset at 5 us; its stream is idle, and kernel 2, of other memory, takes it. What waits for it goes on waiting."""
-    ops = [kernel(10.0, writes=(A,)), kernel(1.0, reads=(A,)), kernel(4.0, writes=(B,))]
-    built = build(workload("w", ops), window={"streams": 1}, commands=["launch", "preempt", "partition"])
-    episode = run(built, by_time((5.0, Preempt(0, "reset")), (5.0, Launch(2, stream=1))))
-    assert log(episode.timeline) == us(
-        (0, 1, 1.41, 3.41, 26.0), (1, 1, 2.41, 31.0, 32.0), (2, 1, 3.41, 7.0, 11.0)
+def test_a_preempted_kernel_keeps_its_place_in_its_stream() -> None:
+    """Reset at 5 us; what waits for it goes on waiting, and kernel 2, of other memory, takes the other stream."""
+    ops = [kernel(10.0, writes=(A,)), kernel(1.0, reads=(A,)), kernel(4.0, writes=(B,), host_us=4.0)]
+    device = started(build(workload("w", ops), commands=["launch", "preempt", "partition"]), 5.0, record="kernels")
+    device.apply(Preempt(0, "reset"))
+    device.advance()
+    view = waited(device, 6.41)
+    assert view.pending.stream.tolist() == [1.0, 0.0, 0.0]
+    with pytest.raises(IllegalCommand, match="goes back to its place in stream 1"):
+        device.apply(Launch(0, stream=2))
+    with pytest.raises(IllegalCommand, match=r"may take it are \[2\]"):
+        device.apply(Launch(2, stream=1))
+    while view is not None:
+        device.apply(launch_first(view))
+        view = device.advance()
+    assert log(device.timeline) == us(
+        (0, 1, 1.41, 3.41, 18.41), (1, 1, 2.41, 23.41, 24.41), (2, 2, 6.41, 8.41, 12.41)
     )  # fmt: skip
-    assert episode.timeline.kernels.column("preemptions").tolist() == [0, 1, 0]
+    assert device.timeline.kernels.column("preemptions").tolist() == [0, 1, 0]
 
 
 @each_device
@@ -284,6 +306,70 @@ def test_a_kernel_that_has_ended_is_not_preempted() -> None:
     assert device.view().running.preemptible.tolist() == [0.0, 1.0]
     with pytest.raises(IllegalCommand, match=r"launch 0 .* has ended"):
         device.apply(Preempt(0, "drain"))
+
+
+# ---- one behind another in a stream ----------------------------------------------------------------
+
+
+@each_device
+def test_behind_what_it_waits_for_a_launch_needs_no_synchronisation() -> None:
+    """Kernel 1 follows the first one after the gap of the stream. Kernel 2 finds room when the end of that is known."""
+    ops = [kernel(10.0, writes=(A,)), kernel(5.0, reads=(A,)), kernel(4.0, writes=(B,))]
+    episode = run(build(workload("w", ops), window={"streams": 1, "depth": 2}), launch_first)
+    assert log(episode.timeline) == us(
+        (0, 1, 1.41, 3.41, 13.41), (1, 1, 2.41, 14.41, 19.41), (2, 1, 3.41, 20.41, 24.41)
+    )  # fmt: skip
+
+
+@each_device
+def test_what_waits_for_two_streams_waits_until_one_is_known() -> None:
+    """Kernel 2 goes behind kernel 1 when the end of kernel 0 is known, at 16.41."""
+    ops = [kernel(10.0, writes=(A,)), kernel(30.0, writes=(B,)), kernel(4.0, reads=(A, B))]
+    built = build(workload("w", ops), window={"depth": 2}, commands=["launch", "partition"])
+    device = started(built, 16.0)
+    assert device.view().pending.launchable.tolist() == [0.0]
+    assert device.view().pending.queued_us.tolist() == [0.0]
+    device = started(built, 16.42)
+    assert device.view().running.stream.tolist() == [2.0, 2.0]
+    assert log(run(built, launch_first).timeline) == us(
+        (0, 1, 1.41, 3.41, 13.41), (1, 2, 2.41, 4.41, 34.41), (2, 2, 3.41, 35.41, 39.41)
+    )  # fmt: skip
+
+
+@each_device
+def test_the_thread_of_a_stream_launches_one_after_another() -> None:
+    ops = [kernel(1.0)] * 3
+    episode = run(build(workload("w", ops), window={"streams": 1, "depth": 8}), launch_first)
+    assert log(episode.timeline) == us((0, 1, 1.41, 3.41, 4.41), (1, 1, 2.41, 5.41, 6.41), (2, 1, 3.41, 7.41, 8.41))
+
+
+@each_device
+def test_a_launch_goes_where_least_is_held_and_what_is_before_it_is_shown() -> None:
+    ops = [kernel(10.0, writes=(A,)), kernel(6.0), kernel(7.0), kernel(2.0, reads=(A,)), kernel(1.0, reads=(A,))]
+    built = build(workload("w", ops), window={"depth": 2}, commands=["launch", "partition"])
+    device = started(built, 3.42)
+    # Kernels 0 and 2 are in the first stream, which is full; what waits for kernel 0 cannot go behind it.
+    assert device.view().running.stream.tolist() == [1.0, 2.0, 1.0]
+    assert waited(device, 6.0).pending.launchable.tolist() == [0.0, 0.0]
+    with pytest.raises(IllegalCommand, match="launch 3 must wait for launch 0: read after write"):
+        device.apply(Launch(3))
+    device = started(build(workload("w", ops[:1] + ops[3:]), window={"depth": 2}, commands=["launch", "partition"]), 2.0)
+    view = waited(device, 4.41)
+    assert view.pending.launchable.tolist() == [1.0, 1.0]
+    # Kernel 0 has run for 1 us.
+    assert view.pending.queued_us.tolist() == [9.0, 9.0]
+    with pytest.raises(IllegalCommand, match=r"may take it are \[1\]"):
+        device.apply(Launch(1, stream=2))
+    device.apply(Launch(1, stream=1))
+    assert device.view().pending.launchable.tolist() == [0.0]
+
+
+@each_device
+def test_dependents_are_counted() -> None:
+    ops = [kernel(10.0, writes=(A,)), kernel(6.0, reads=(A,)), Op(OpKind.COPY_TO_HOST, 0.0, bytes=1, reads=(A,), writes=())]
+    device = started(build(workload("w", ops), commands=["launch", "partition"]), 0.0)
+    view = waited(device, 3.42)
+    assert view.pending.dependents.tolist() == [2.0, 0.0]
 
 
 # ---- hazards and streams ---------------------------------------------------------------------------
@@ -324,7 +410,7 @@ def test_a_stream_that_holds_a_kernel_takes_no_other() -> None:
     device.apply(Wait(3.0))
     device.advance()
     for stream in (0, 1, 9):
-        with pytest.raises(IllegalCommand, match=r"idle are \[2, 3\]"):
+        with pytest.raises(IllegalCommand, match=r"may take it are \[2, 3\]"):
             device.apply(Launch(1, stream=stream))
     device.apply(Launch(1, stream=3))
     device.advance()
@@ -339,7 +425,7 @@ def test_without_an_idle_stream_nothing_is_launchable() -> None:
     device = started(
         build(workload("w", [kernel(10.0)] * 2), window={"streams": 1}, commands=["launch", "partition"]), 5.0
     )
-    with pytest.raises(IllegalCommand, match=r"launch 1 must wait for an idle stream .*launchable now: \[\]"):
+    with pytest.raises(IllegalCommand, match=r"launch 1 must wait for room in a stream .*launchable now: \[\]"):
         device.apply(Launch(1))
 
 
@@ -380,8 +466,19 @@ def programs(draw: st.DrawFn, copies: bool) -> list[Op]:
     return [kernel(1.0), *(op(place) for place in range(1, draw(st.integers(1, 12))))]
 
 
-def at_random(seed: int) -> Callable[[View], Command]:
-    """Launches in any order into any idle stream, preemptions, rejections and waits."""
+def open_to(view: View, launch: int, depth: int) -> list[int]:
+    """The scheduler's streams that may take a launchable launch."""
+    pending, running = view.pending, view.running
+    if pending.preempted[pending.id == launch][0]:
+        return []
+    waits_for = view.dependencies.waits_for[view.dependencies.launch == launch]
+    behind = {int(stream) for stream in running.stream[np.isin(running.id, waits_for)]}
+    held = [*running.stream, *pending.stream[pending.preempted == 1.0]]
+    return [stream for stream in (2, 3, 4) if held.count(stream) < depth and behind <= {stream}]
+
+
+def at_random(seed: int, depth: int) -> Callable[[View], Command]:
+    """Launches in any order into any stream that may take them, preemptions, rejections and waits."""
     dice = random.Random(seed)
 
     def decide(view: View) -> Command:
@@ -394,26 +491,33 @@ def at_random(seed: int) -> Callable[[View], Command]:
         if victims and dice.random() < 0.1:
             return Preempt(dice.choice(victims), dice.choice(("drain", "save")))
         if launchable and dice.random() < 0.8:
-            idle = sorted({2, 3, 4} - set(view.running.stream.astype(int)))
-            stream = dice.choice((None, *idle))
-            return Launch(dice.choice(launchable), priority=dice.choice((None, 0, -1)), stream=stream)
+            launch = dice.choice(launchable)
+            return Launch(launch, priority=dice.choice((None, 0, -1)), stream=dice.choice((None, *open_to(view, launch, depth))))
         return Wait(view.time_us + dice.choice((0.5, 3.0))) if launchable else WAIT
 
     return decide
 
 
 @settings(max_examples=40)
-@given(data=st.data(), copies=st.booleans(), size=st.sampled_from([1, 3, 8]), seed=st.integers(0, 2**32))
-def test_no_schedule_violates_a_dependency(data: st.DataObject, copies: bool, size: int, seed: int) -> None:
-    """Each launch starts a launch after all that it conflicts with, older in the program, is known to have ended; and
-    after all of the job before. Copies have no job in a timeline: where there are some, there is one job."""
+@given(
+    data=st.data(),
+    copies=st.booleans(),
+    size=st.sampled_from([1, 3, 8]),
+    depth=st.sampled_from([1, 2, 4]),
+    seed=st.integers(0, 2**32),
+)
+def test_no_schedule_violates_a_dependency(
+    data: st.DataObject, copies: bool, size: int, depth: int, seed: int
+) -> None:
+    """Each launch starts a launch after all that it conflicts with, older in the program, is known to have ended, or,
+    in the same stream, after its end; and after all of the job before. Copies have no job in a timeline: where there are some, there is one job."""
     programs_ = [data.draw(programs(copies)) for _ in range(2)]
     works = [workload(name, ops) for name, ops in zip("ab", programs_, strict=True)]
     jobs = 1 if copies else 2
-    built = build(*works, jobs=jobs, window={"size": size, "streams": 3}, commands=["launch", "preempt", "reject"])
+    built = build(*works, jobs=jobs, window={"size": size, "streams": 3, "depth": depth}, commands=["launch", "preempt", "reject"])
     timelines = []
     for name in ("reference", "compiled"):
-        device, decide = make_device(name), at_random(seed)
+        device, decide = make_device(name), at_random(seed, depth)
         view = device.reset(built, 0, record="kernels")
         while view is not None:
             device.apply(decide(view))
@@ -428,14 +532,16 @@ def test_no_schedule_violates_a_dependency(data: st.DataObject, copies: bool, si
     for tenant, ops in enumerate(programs_):
         spans = ran(timelines[0], tenant, first_identity, ops)
         first_identity += sum(op.kind is OpKind.KERNEL for op in ops)
-        for job, newer, start_ps, _ in spans:
-            for other, older, _, end_ps in spans:
+        for job, newer, stream, start_ps, _ in spans:
+            for other, older, before, _, end_ps in spans:
                 if other < job or (other == job and older < newer and conflict(ops[older], ops[newer])):
-                    assert start_ps >= end_ps + known_ps
+                    behind = depth > 1 and other == job and stream == before >= 0
+                    assert start_ps >= end_ps + (to_ps(GAP_US) if behind else known_ps)
 
 
-def ran(timeline: Timeline, tenant: int, first_identity: int, ops: list[Op]) -> list[tuple[int, int, int, int]]:
-    """(job, place in the program, start, end) of what a tenant ran; a copy says its place in its bytes."""
+def ran(timeline: Timeline, tenant: int, first_identity: int, ops: list[Op]) -> list[tuple[int, ...]]:
+    """(job, place in the program, the scheduler's stream, start, end) of what a tenant ran; a copy says its place in its
+    bytes, and is in none."""
 
     def rows(table: Columns, *names: str) -> list[tuple[int, ...]]:
         return [
@@ -443,8 +549,8 @@ def ran(timeline: Timeline, tenant: int, first_identity: int, ops: list[Op]) -> 
         ]
 
     places = [place for place, op in enumerate(ops) if op.kind is OpKind.KERNEL]
-    kernels = rows(timeline.kernels, "job", "identity", "started_us", "ended_us")
+    kernels = rows(timeline.kernels, "job", "identity", "stream", "started_us", "ended_us")
     copies = rows(timeline.copies, "bytes", "started_us", "ended_us")
     return [(job, places[identity - first_identity], *span) for job, identity, *span in kernels] + [
-        (0, place, *span) for place, *span in copies
+        (0, place, -1, *span) for place, *span in copies
     ]

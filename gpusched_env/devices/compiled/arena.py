@@ -192,7 +192,7 @@ class Arena:
         env["done_ps"] = env["timer_ps"] = NEVER
         env["once_ps"] = -1
         env["power_w"] = problem.gpu.power.idle_w
-        env["idle_streams"] = self._tables.problem["own_streams"]
+        env["open_streams"] = self._tables.problem["own_streams"]
         for name in ("started_first", "started_last", "copy_first"):
             env[name] = layout.NONE
         for engine in ("engine_first_0", "engine_first_1", "engine_last_0", "engine_last_1"):

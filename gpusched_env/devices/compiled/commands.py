@@ -69,10 +69,11 @@ def launch(w):
     kernel = launches(w, slot)
     client = clients(w, kernel.tenant)
     again = kernel.flight != NONE
-    if is_windowed(w, kernel):
-        take_stream(w, kernel, w.command_stream)
-    elif not again:
-        kernel.stream = w.command_stream if w.command_stream != NONE else kernel.row
+    if not again:
+        if is_windowed(w, kernel):
+            take_stream(w, kernel, w.command_stream)
+        else:
+            kernel.stream = w.command_stream if w.command_stream != NONE else kernel.row
     kernel.priority = own_priority(w, kernel) if w.command_choice == STREAM_S_OWN else w.command_choice
     kernel.partition_first = client.partition_first
     kernel.partition_sms = client.partition_sms

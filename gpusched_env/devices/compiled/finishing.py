@@ -63,6 +63,7 @@ def ended(w, slot):
     if problem(w).window_sync_ps > 0 and is_windowed(w, launch):
         launch.state = EMPTIED
         arm_launch(w, slot, w.now_ps + problem(w).window_sync_ps, PREEMPTION)
+        release_next(w, launch)
     else:
         complete(w, slot)
 
@@ -110,9 +111,7 @@ def go(w, slot):
 def release(w, slot):
     """What waits for a launch learns that it has ended, or has vanished."""
     source = launches(w, slot)
-    if source.next != NONE:
-        launches(w, source.next).previous = NONE
-        move_up(w, source, source.next)
+    release_next(w, source)
     number = source.edges_out
     while number != NONE:
         edge = edges(w, number)
@@ -120,6 +119,15 @@ def release(w, slot):
             move_up(w, source, edge.target)
         number = edge.next_out
     hand_over_copies(w, w.now_ps)
+
+
+@inlined
+def release_next(w, source):
+    """The launch behind one that has ended, or vanished, in its stream waits for it no more."""
+    if source.next != NONE:
+        launches(w, source.next).previous = NONE
+        move_up(w, source, source.next)
+        source.next = NONE
 
 
 @called
@@ -146,7 +154,6 @@ def kernel_preempted(w, slot, keeps_progress):
     launch = launches(w, slot)
     flight = flight_of(w, launch)
     leaves_gpu(w, slot)
-    leave_stream(w, launch)
     remove_running(w, slot)
     wake_slicer(w)
     flight.preemptions += 1
@@ -175,6 +182,8 @@ def vanish(w, tenant, number):
         last = gone.id
         if is_scheduled(gone):
             remove_pending(w, found)
+            if gone.flight != NONE:
+                leave_stream(w, gone)
             if gone.row != NONE and gone.flight == NONE:
                 streams(w, gone.row).window -= 1
         close_line(w, found)

@@ -20,9 +20,9 @@ from gpusched_env.devices.compiled.access import (
     streams,
 )
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.layout import LAUNCHED, NONE, PENDING, STREAMS
+from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING, STREAMS
 from gpusched_env.devices.compiled.lists import add_pending
-from gpusched_env.devices.compiled.slots import add_edge, holds, new_launch, take_flight
+from gpusched_env.devices.compiled.slots import add_edge, drop_edges_in, holds, new_launch, take_flight
 from gpusched_env.devices.compiled.timing import arm_launch, arm_slicer
 
 
@@ -54,30 +54,66 @@ def is_windowed(w, launch):
 
 @inlined
 def is_launchable(w, launch):
-    """Whether nothing that a pending launch waits for is pending; in a window: unfinished, and a stream is idle."""
+    """Whether nothing that a pending launch waits for is pending; in a window: some stream may take it."""
     if is_windowed(w, launch):
-        return launch.upstream == 0 and (w.idle_streams > 0 or not is_scheduled(launch))
+        return launch.upstream == 0 if not is_scheduled(launch) else stream_for(w, launch) != NONE
     return launch.unlaunched == 0
 
 
 @called
+def stream_for(w, launch):
+    """The scheduler's stream that takes a pending launch of a window: its own again; that of all that it waits for; of
+    those with room the one that holds least. -1: none does."""
+    if launch.flight != NONE:
+        return launch.stream
+    if launch.upstream > 0:
+        return stream_of_upstream(w, launch)
+    if w.open_streams == 0:
+        return NONE
+    first = problem(w).streams - problem(w).own_streams
+    best = first
+    for row in range(first + 1, problem(w).streams):
+        if streams(w, row).held < streams(w, best).held:
+            best = row
+    return best
+
+
+@called
+def stream_of_upstream(w, launch):
+    """The scheduler's stream that holds all that a launch waits for, if it has room; otherwise -1."""
+    if launch.unlaunched > 0:
+        return NONE
+    row = NONE
+    number = launch.edges_in
+    while number != NONE:
+        edge = edges(w, number)
+        if holds(w, edge.source, edge.source_id):
+            stream = launches(w, edge.source).stream
+            if row != NONE and stream != row:
+                return NONE
+            row = stream
+        number = edge.next_in
+    # A copy is in its program's stream.
+    own = row >= problem(w).streams - problem(w).own_streams
+    return row if own and streams(w, row).held < problem(w).window_depth else NONE
+
+
+@inlined
 def take_stream(w, launch, row):
-    """A launch of a window gets an idle stream of the scheduler's, that of a row or (-1) the first one."""
-    if row == NONE:
-        row = problem(w).streams - problem(w).own_streams
-        while streams(w, row).held == 1:
-            row += 1
-    launch.stream = row
-    streams(w, row).held = 1
-    w.idle_streams -= 1
+    """A launch of a window gets a stream of the scheduler's, that of a row or (-1) :func:`stream_for` it."""
+    launch.stream = row if row != NONE else stream_for(w, launch)
+    streams(w, launch.stream).held += 1
+    if streams(w, launch.stream).held == problem(w).window_depth:
+        w.open_streams -= 1
 
 
 @inlined
 def leave_stream(w, launch):
-    """What passed a window has left its stream, which is idle."""
+    """What passed a window holds no place in its stream any more."""
     if is_windowed(w, launch):
-        streams(w, launch.stream).held = 0
-        w.idle_streams += 1
+        if streams(w, launch.stream).held == problem(w).window_depth:
+            w.open_streams += 1
+        streams(w, launch.stream).held -= 1
 
 
 @called
@@ -156,8 +192,11 @@ def hand_over(w, slot, at_ps):
     launch = launches(w, slot)
     launch.state = LAUNCHED
     launch.launched_ps = at_ps
-    launch.ready_ps = at_ps + problem(w).launch_latency_ps
-    if launch.stream != NONE and not is_windowed(w, launch):
+    launch.ready_ps = ready_ps(w, launch, at_ps)
+    if is_windowed(w, launch):
+        if is_scheduled(launch):
+            join_line(w, slot)
+    elif launch.stream != NONE:
         queue = queues(w, launch.stream, launch.priority)
         if holds(w, queue.last_slot, queue.last_id) and not follows(w, launch, queue.last_slot):
             add_edge(w, queue.last_slot, slot)
@@ -166,6 +205,32 @@ def hand_over(w, slot, at_ps):
     tell_launched(w, slot)
     if launch.upstream == 0:
         be_due(w, slot)
+
+
+@inlined
+def ready_ps(w, launch, at_ps):
+    """When a launch reaches the GPU; of a window when the thread of its stream has launched it."""
+    if is_windowed(w, launch) and is_scheduled(launch):
+        stream = streams(w, launch.stream)
+        stream.thread_ps = max(at_ps, stream.thread_ps) + problem(w).launch_latency_ps
+        return stream.thread_ps
+    return at_ps + problem(w).launch_latency_ps
+
+
+@called
+def join_line(w, slot):
+    """A launch of a window waits for the end of the one before it in its stream, and with it for all that it has to."""
+    launch = launches(w, slot)
+    drop_edges_in(w, slot)
+    launch.upstream = 0
+    launch.unlaunched = 0
+    stream = streams(w, launch.stream)
+    if holds(w, stream.last_slot, stream.last_id) and launches(w, stream.last_slot).state != EMPTIED:
+        launches(w, stream.last_slot).next = slot
+        launch.previous = stream.last_slot
+        launch.upstream = 1
+    stream.last_slot = slot
+    stream.last_id = launch.id
 
 
 @inlined
@@ -230,6 +295,6 @@ def come_back(w, slot, at_ps):
     launch = launches(w, slot)
     launch.state = LAUNCHED
     launch.launched_ps = at_ps
-    launch.ready_ps = at_ps + problem(w).launch_latency_ps + flight_of(w, launch).restore_ps
+    launch.ready_ps = ready_ps(w, launch, at_ps) + flight_of(w, launch).restore_ps
     tell_launched(w, slot)
     arm_launch(w, slot, max(launch.ready_ps, w.now_ps), STREAMS)

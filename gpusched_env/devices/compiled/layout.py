@@ -37,14 +37,14 @@ PROBLEM = _record(
     (I8, "kernels programs_at kernels_at ops_at copies_at variants_at thread_ops_at factors_at afters_at sm_ids_at"),
     (I8, "stream_rows_at"),
     (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
-    (I8, "reset_ps child_launch_ps horizon_ps decision_ps window_sync_ps own_streams"),
+    (I8, "reset_ps child_launch_ps horizon_ps decision_ps window_sync_ps window_depth own_streams"),
     (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us"),
     base=GPU_DTYPE,
 )
 """A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``, ``preempts``,
 ``partitions``, ``rejects``: 0 or 1; ``kernels``: in the kernel table, before the graphs; ``margin``, ``edge_margin``:
 most launches and edges that one event makes; ``window_sync_ps``: from the end of a kernel of a window until it is
-known; ``own_streams``: the scheduler's, the last ones; ``dram_bytes_per_us`` is the reachable bandwidth,
+known; ``window_depth``: launches that a stream of a window holds; ``own_streams``: the scheduler's, the last ones; ``dram_bytes_per_us`` is the reachable bandwidth,
 ``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load."""
 
 KERNEL = _record(
@@ -97,7 +97,7 @@ ENV = _record(
     (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
     (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
     (I8, "heap_length free_launch free_launches free_flight free_flights free_edge free_edges free_ahead free_aheads"),
-    (I8, "pending idle_streams short short_ps"),
+    (I8, "pending open_streams short short_ps"),
     (I8, "started_first started_last copy_first copy_last"),
     (I8, "log_rows detail slicer_context slicer_asleep slicer_switching slicer_lonely"),
     (I8, "engine_busy_0 engine_busy_1 engine_first_0 engine_first_1 engine_last_0 engine_last_1 busy_sms"),
@@ -112,8 +112,8 @@ ENV = _record(
 * ``awake``: something happened that a scheduler could react to; ``begun``: a kernel has been launched;
   ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none).
 * ``once_ps``: when a command was last given that is legal once at an instant.
-* ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``idle_streams``: the
-  scheduler's own that hold no launch of a window; ``short``: 1 if some
+* ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``open_streams``: the
+  scheduler's own that have room for a launch of a window; ``short``: 1 if some
   that had come into the window at ``short_ps`` found no slot; ``started_*``: ends of the list of kernels and graphs
   that have started and not finished, in order of launch; ``copy_*``: of copies that are to be handed over.
 * ``slicer_*``: the context that has the GPU, and what the slicer waits for; ``engine_*``: copy engines and the
@@ -139,10 +139,10 @@ launches that wait for the scheduler (in order of id), and of launched ones (in 
 THREAD = _record((I8, "tenant op end state"))
 MARK = _record((I8, "launch slot finished ended_ps"))
 """What others of its job wait for: id of the launch (-1: not issued), its slot, and its end."""
-STREAM = _record((I8, "outstanding last_slot last_id priority last_end_ps window first_ahead last_ahead held"))
+STREAM = _record((I8, "outstanding last_slot last_id priority last_end_ps window first_ahead last_ahead held thread_ps"))
 """A stream: its last launch, the priority of the last kernel handed to it, how many of its launches that were never
-launched wait for the scheduler, ends of the list of what was issued into it behind those (:data:`AHEAD`), and whether
-it holds a launch of a window."""
+launched wait for the scheduler, ends of the list of what was issued into it behind those (:data:`AHEAD`), how many
+launches of a window it holds, and when the thread that launches those into it has launched the last one."""
 QUEUE = _record((I8, "last_slot last_id"))
 """A stream at a priority: what was handed to it last."""
 
@@ -166,7 +166,7 @@ LAUNCH = _record(
   ``stream``: the one that it was launched into (-1: none yet, or none), ``priority`` there; ``partition_*``: SMs that
   it is confined to.
 * ``before``, ``after``: in its tenant's list of pending ones, or of launched ones; ``previous``, ``next``: unfinished
-  ones before and behind it in its program's stream.
+  ones before and behind it in its program's stream; of a window: in the stream that it was launched into, until it ends.
 * ``upstream``: unfinished launches that it waits for, ``unlaunched`` those of them that are pending; ``edges_*``: first
   edges to what waits for it and to what it waits for, other than ``next`` and ``previous``.
 * ``parent``: slot of the graph that it is a node of, or of the kernel that launched it; -1: none.

@@ -217,6 +217,7 @@ def _problem(problem: Problem) -> Record:
     row["preempts"] = "preempt" in scenario.commands
     row["partitions"] = "partition" in scenario.commands
     row["rejects"] = "reject" in scenario.commands
+    row["window_depth"] = 1 if problem.window is None else problem.window.depth
     row["own_streams"] = sum(stream.tenant < 0 for stream in problem.streams)
     row["window_sync_ps"] = 0 if problem.window is None else to_ps(problem.window.sync_us)
     row["kernels"] = len(problem.kernels)

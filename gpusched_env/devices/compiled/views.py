@@ -18,13 +18,14 @@ from gpusched_env.devices.compiled.access import (
     problem,
     programs,
     resident,
+    streams,
 )
 from gpusched_env.devices.compiled.blocks import waiting_blocks
 from gpusched_env.devices.compiled.context import context_of
 from gpusched_env.devices.compiled.finishing import is_node
-from gpusched_env.devices.compiled.issuing import is_graph, is_launchable
+from gpusched_env.devices.compiled.issuing import is_graph, is_launchable, is_windowed, stream_for
 from gpusched_env.devices.compiled.jit import called, inlined
-from gpusched_env.devices.compiled.layout import EMPTIED, NONE
+from gpusched_env.devices.compiled.layout import EMPTIED, NONE, PENDING
 from gpusched_env.devices.compiled.slots import holds
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.scheduling.view import DependencyColumn, JobColumn, PendingColumn, RunningColumn, TenantColumn
@@ -130,10 +131,44 @@ def fill_pending(w, slot, row):
     row[PendingColumn.DEADLINE_US] = to_us(launch.deadline_ps)
     row[PendingColumn.JOB_LEFT_US] = ops(w, launch.op).left_us
     row[PendingColumn.PREEMPTED] = 1.0 if launch.flight != NONE else 0.0
-    row[PendingColumn.STREAM] = launch.row
+    row[PendingColumn.STREAM] = launch.stream if launch.flight != NONE else launch.row
     row[PendingColumn.UPSTREAM] = launch.upstream
     row[PendingColumn.NODES] = kernel.nodes
     row[PendingColumn.PARENT] = launch.parent_id
+    row[PendingColumn.QUEUED_US] = 0.0
+    row[PendingColumn.DEPENDENTS] = 0.0
+    if is_windowed(w, launch):
+        row[PendingColumn.QUEUED_US] = queued_us(w, launch)
+        row[PendingColumn.DEPENDENTS] = dependents(w, launch)
+
+
+@called
+def queued_us(w, launch):
+    """Profiled time left of what a pending launch of a window would be behind in its stream."""
+    number = NONE if launch.flight != NONE else stream_for(w, launch)
+    if number == NONE:
+        return 0.0
+    stream = streams(w, number)
+    left_us = 0.0
+    slot = stream.last_slot if holds(w, stream.last_slot, stream.last_id) else NONE
+    while slot != NONE and launches(w, slot).state != EMPTIED:
+        before = launches(w, slot)
+        left_us += max(0.0, kernels(w, before.identity).profiled_us - elapsed_us(w, before))
+        slot = before.previous
+    return left_us
+
+
+@called
+def dependents(w, launch):
+    """Pending launches that wait for a pending one of a window."""
+    found = 0
+    number = launch.edges_out
+    while number != NONE:
+        edge = edges(w, number)
+        if holds(w, edge.target, edge.target_id) and launches(w, edge.target).state == PENDING:
+            found += 1
+        number = edge.next_out
+    return found
 
 
 @called

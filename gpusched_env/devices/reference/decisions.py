@@ -80,8 +80,8 @@ class Decisions:
         if launch.partition != own:
             self._charge_change()
         self._begun = True
-        if launch.windowed:
-            launch.stream = min(self._device.streams.idle) if command.stream is None else command.stream
+        if launch.windowed and command.stream is None:
+            launch.stream = self._device.streams.stream_for(launch)
         elif command.stream is not None and not launch.returned:
             launch.stream = command.stream
         launch.priority = self._stream_s_priority(launch) if command.priority is None else command.priority

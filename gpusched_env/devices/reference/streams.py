@@ -8,13 +8,25 @@ from gpusched_env.devices.reference.clock import Phase
 from gpusched_env.devices.reference.launch import Launch, State, in_order
 from gpusched_env.devices.reference.parts import begin_graph
 from gpusched_env.devices.reference.world import Job
-from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_ps
 from gpusched_env.scenarios.program import ChildOp, HostOp, NodeOp
 from gpusched_env.workload import host
 from gpusched_env.workload.workload import OpKind
 
 if TYPE_CHECKING:
     from gpusched_env.devices.reference.device import ReferenceDevice
+
+
+class OwnStream:
+    """A stream of the scheduler's, as launches of a window use it."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        """Launches from when they are launched until they are known to have ended."""
+        self.last: Launch | None = None
+        """Of those that have not ended."""
+        self.thread_ps = 0
+        """When the thread that launches them has launched the last one."""
 
 
 class Streams:
@@ -39,10 +51,11 @@ class Streams:
         self._priorities = [0] * len(device.problem.streams)
         """By stream, of the last kernel or graph that was handed to it."""
         self._windowed = [stream.windowed for stream in device.problem.streams]
-        self.idle = {row for row, stream in enumerate(device.problem.streams) if stream.tenant < 0}
-        """The scheduler's own streams that hold no launch of a window."""
         window = device.problem.window
         self._sync_ps = 0 if window is None else to_ps(window.sync_us)
+        self._depth = 1 if window is None else window.depth
+        self._own = {row: OwnStream() for row, stream in enumerate(device.problem.streams) if stream.tenant < 0}
+        """The scheduler's own streams, as launches of a window use them."""
 
     def new(self, op: HostOp | NodeOp | ChildOp, tenant: int, job: Job, parent: Launch | None = None) -> Launch:
         """A launch with the next id."""
@@ -69,7 +82,8 @@ class Streams:
             before.behind = launch
         producer = self._marked(tenant, op.tiles) if op.tiles >= 0 else None
         launch.awaits = None if producer is None else producer.tiles
-        self._last_issued[op.stream] = launch
+        if not launch.windowed:
+            self._last_issued[op.stream] = launch
         host.operation_issued(world, tenant, job.number, op.stream, op.mark, launch.id)
         self.issued(launch)
 
@@ -95,19 +109,43 @@ class Streams:
         return op
 
     def launchable(self, launch: Launch) -> bool:
-        """Whether nothing that a pending launch waits for is pending; in a window: unfinished, and a stream is idle."""
+        """Whether nothing that a pending launch waits for is pending; in a window: some stream may take it."""
         if launch.windowed:
-            return not launch.waits and (bool(self.idle) or not launch.scheduled)
+            return self.stream_for(launch) >= 0 if launch.scheduled else not launch.waits
         return all(other.state is not State.PENDING for other in launch.waits)
+
+    def stream_for(self, launch: Launch) -> int:
+        """The scheduler's stream that takes a pending launch of a window: its own again; that of all that it waits for;
+        of those with room the one that holds least. -1: none does."""
+        if launch.returned:
+            return launch.stream
+        rows = [row for row, stream in self._own.items() if stream.held < self._depth]
+        if launch.waits:
+            taken = {other.stream for other in launch.waits if other.state is not State.PENDING}
+            pending = any(other.state is State.PENDING for other in launch.waits)
+            rows = [row for row in rows if {row} == taken and not pending]
+        return min(rows, key=lambda row: self._own[row].held, default=-1)
+
+    def queued_us(self, launch: Launch) -> float:
+        """Profiled time left of what a pending launch of a window would be behind in its stream; 0 elsewhere."""
+        row = self.stream_for(launch) if launch.windowed and not launch.returned else -1
+        before = self._own[row].last if row >= 0 else None
+        left_us = 0.0
+        while before is not None:
+            known = self._device.problem.knowledge.kernels[before.op.identity]
+            # Never measured: NaN, which is no more than 0.
+            left_us += max(0.0, known.duration_us - before.elapsed_ps(self._clock.now) / PS_PER_US)
+            before = before.before
+        return left_us
 
     def launch(self, launch: Launch, at_ps: int) -> None:
         """The scheduler's word: a pending launch, whose stream, priority and partition are set, goes to its stream."""
         del self.pending[launch.id]
         self.launched[launch.id] = launch
         self._device.notify_slicer()
-        if launch.windowed:
-            self.idle.remove(launch.stream)
         if not launch.returned:
+            if launch.windowed:
+                self._join_line(launch)
             if launch.stream >= 0:
                 self._priorities[launch.stream] = launch.priority
             self._hand_over(launch, at_ps)
@@ -133,10 +171,36 @@ class Streams:
         self._arm(launch)
         self._let_copies_go(launch, at_ps)
 
+    def _join_line(self, launch: Launch) -> None:
+        """A launch of a window waits for the end of the one before it in its stream, and with it for all it has to."""
+        for other in launch.waits:
+            other.waiters.remove(launch)
+        launch.waits.clear()
+        stream = self._own[launch.stream]
+        stream.held += 1
+        launch.before = stream.last
+        if stream.last is not None:
+            stream.last.behind = launch
+            launch.wait_for(stream.last)
+        stream.last = launch
+
+    def _leave_line(self, launch: Launch) -> None:
+        """A launch of a window has ended, or has vanished: the one behind it in its stream waits for it no more."""
+        stream, behind = self._own[launch.stream], launch.behind
+        if stream.last is launch:
+            stream.last = None
+        if behind is not None:
+            behind.before = launch.behind = None
+            launch.waiters.remove(behind)
+            self._release_one(launch, behind)
+
     def _set_off(self, launch: Launch, at_ps: int) -> None:
         launch.state = State.LAUNCHED
         launch.launched_ps = at_ps
         launch.ready_ps = at_ps + self._latency_ps
+        if launch.windowed and launch.scheduled:
+            stream = self._own[launch.stream]
+            launch.ready_ps = stream.thread_ps = max(at_ps, stream.thread_ps) + self._latency_ps
 
     def _arm(self, launch: Launch) -> None:
         """Be ready, if a launch waits for nothing more."""
@@ -162,6 +226,8 @@ class Streams:
     def ended(self, launch: Launch) -> None:
         """A kernel or copy has ended; whoever launched it from a window knows when its synchronisation returns."""
         launch.emptied = True
+        if launch.windowed and launch.scheduled:
+            self._leave_line(launch)
         if launch.windowed and self._sync_ps > 0:
             known_ps = self._clock.now + self._sync_ps
             launch.alarm.set(known_ps, Phase.PREEMPTION_OVER, launch.id, lambda: self.finish(launch))
@@ -177,9 +243,9 @@ class Streams:
         launch.tiles.finished = True
         del self.unfinished[launch.id]
         self._close_line(launch)
+        if launch.windowed and launch.scheduled and launch.launched_ps < NEVER:
+            self._own[launch.stream].held -= 1
         if self.launched.pop(launch.id, None) is not None:
-            if launch.windowed:
-                self.idle.add(launch.stream)
             self._device.notify_slicer()
             self._device.world.awake = 1
         elif launch.windowed:
@@ -201,6 +267,10 @@ class Streams:
         """
         if not isinstance(launch.op, HostOp):
             return
+        if launch.windowed:
+            if launch.scheduled and launch.returned:
+                self._leave_line(launch)
+            return
         before, behind = launch.before, launch.behind
         if before is not None:
             before.behind = behind
@@ -218,13 +288,16 @@ class Streams:
         """What waits for a launch learns that it has ended."""
         now = self._clock.now
         for waiter in in_order(launch.waiters):
-            waiter.waits.discard(launch)
-            if waiter.state is State.LAUNCHED:
-                same = (waiter.stream, waiter.priority) == (launch.stream, launch.priority)
-                gap_ps = waiter.gap_ps if same else max(waiter.gap_ps, self._event_ps)
-                waiter.ready_ps = max(waiter.ready_ps, now + gap_ps)
-                self._arm(waiter)
+            self._release_one(launch, waiter)
         self._let_copies_go(launch, now)
+
+    def _release_one(self, launch: Launch, waiter: Launch) -> None:
+        waiter.waits.discard(launch)
+        if waiter.state is State.LAUNCHED:
+            same = (waiter.stream, waiter.priority) == (launch.stream, launch.priority)
+            gap_ps = waiter.gap_ps if same else max(waiter.gap_ps, self._event_ps)
+            waiter.ready_ps = max(waiter.ready_ps, self._clock.now + gap_ps)
+            self._arm(waiter)
 
     def preempted(self, launch: Launch, *, keeps_progress: bool) -> None:
         """A kernel has left the GPU unfinished; it is pending again."""
@@ -236,8 +309,6 @@ class Streams:
         launch.state = State.PENDING
         self.pending[launch.id] = launch
         del self.launched[launch.id]
-        if launch.windowed:
-            self.idle.add(launch.stream)
         self._device.notify_slicer()
         self._device.world.awake = 1
 

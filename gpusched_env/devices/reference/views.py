@@ -75,10 +75,12 @@ def _pending(device: ReferenceDevice, launch: Launch) -> Row:
         to_us(job.deadline_ps),
         launch.left_us,
         launch.returned,
-        op.stream if isinstance(op, HostOp) else -1,
+        launch.stream,
         len(launch.waits),
         known.nodes,
         _parent(launch),
+        device.streams.queued_us(launch),
+        sum(other.state is State.PENDING for other in launch.waiters) if launch.windowed else 0,
     )
 
 
