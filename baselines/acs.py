@@ -17,21 +17,24 @@ from gpusched_env.scenarios.window import KernelWindow
 
 
 class AcsSoftware(PassThrough):
-    """ACS-SW: a window of launches on the host, a thread a stream, oldest ready kernel first."""
+    """ACS-SW: a window of launches on the host, a thread and a kernel a stream, oldest ready kernel first."""
 
     def __init__(
         self,
         size: int | None = None,
         streams: int | None = None,
+        depth: int = 1,
         launch_us: float | None = None,
         sync_us: float | None = None,
     ) -> None:
         """Fields of :class:`~gpusched_env.scenarios.window.KernelWindow`; ``None``: the scenario's, or the default.
 
+        ``depth``: launches of a stream, 1 in ACS; with more, a kernel may go behind what it waits for.
+
         Raises:
             InputError: one is out of range.
         """
-        self._given = {"size": size, "streams": streams, "launch_us": launch_us, "sync_us": sync_us}
+        self._given = {"size": size, "streams": streams, "depth": depth, "launch_us": launch_us, "sync_us": sync_us}
 
     def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
         """That of the scenario with the scheduler's options."""

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from gpusched_env.baselines.acs import changed
+from gpusched_env.baselines.earliest_start import Costs
 from gpusched_env.baselines.iterations import Iterations
 from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
 from gpusched_env.hardware.specs import GpuSpec
@@ -27,29 +28,39 @@ WHOLE = 1024
 
 
 class CriticalPath:
-    """The ready kernel with the longest chain of kernels behind it first, by the true graph and durations."""
+    """The ready kernel with the longest chain of kernels behind it first, by the true graph and durations.
+
+    Where streams hold several launches, only one that begins nowhere sooner (:mod:`earliest_start`).
+    """
 
     clairvoyant = True
 
     def __init__(
-        self, streams: int | None = None, launch_us: float | None = None, sync_us: float | None = None
+        self,
+        streams: int | None = None,
+        depth: int | None = None,
+        launch_us: float | None = None,
+        sync_us: float | None = None,
     ) -> None:
         """Fields of :class:`~gpusched_env.scenarios.window.KernelWindow`; ``None``: the scenario's, or the default.
 
         Raises:
             InputError: one is out of range.
         """
-        self._given = {"streams": streams, "launch_us": launch_us, "sync_us": sync_us}
+        self._given = {"streams": streams, "depth": depth, "launch_us": launch_us, "sync_us": sync_us}
 
     def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
         """That of the scenario with the scheduler's options, and room for the whole graph, which needs no check."""
         whole = msgspec.structs.replace(offered or KernelWindow(), size=WHOLE, checked_by="nobody")
-        return changed(whole, "critical-path", **self._given)
+        mine = changed(whole, "critical-path", **self._given)
+        self._costs = Costs(mine, gpu)
+        return mine
 
     def see(self, truth: Problem, seed: int) -> None:
         """Take the graphs."""
         window = truth.window or KernelWindow()
-        step_us = window.launch_us + window.sync_us
+        # A chain goes through one stream if it may.
+        step_us = window.launch_us + window.sync_us if window.depth == 1 else truth.gpu.timing.stream_gap_us
         self._ranks = [[ranks_us(job, step_us) for job in program.variants] for program in truth.programs]
         """By tenant, iteration and kernel, in order of issue."""
         self._iterations = Iterations(truth, seed)
@@ -63,7 +74,7 @@ class CriticalPath:
 
     def decide(self, view: View) -> Command:
         """Launch the ready kernel of the highest rank; ties go to the older one."""
-        rows = launchable_rows(view)
+        rows = [row for row in launchable_rows(view) if self._costs.begins_soonest_now(view, row)]
         if not rows:
             return WAIT
         table = view.pending.array

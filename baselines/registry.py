@@ -9,6 +9,7 @@ from typing import Any
 from gpusched_env.baselines.acs import AcsHardware, AcsSoftware
 from gpusched_env.baselines.critical_path import CriticalPath
 from gpusched_env.baselines.cuda_graph import CudaGraph
+from gpusched_env.baselines.earliest_start import EarliestStart
 from gpusched_env.baselines.exclusive import Exclusive
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.baselines.fikit import Fikit
@@ -52,6 +53,7 @@ _OF_GRAPHS: dict[str, Callable[..., Scheduler]] = {
     "cuda-graph": CudaGraph,
     "acs-sw": AcsSoftware,
     "acs-hw": AcsHardware,
+    "earliest-start": EarliestStart,
     "persistent-threads": PersistentThreads,
     "critical-path": CriticalPath,
 }

@@ -31,6 +31,7 @@ from gpusched_env.experiments.fuzz.moves import (
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import MODES
 from gpusched_env.scheduling.session import begin
+from gpusched_env.scheduling.legality import open_streams
 from gpusched_env.scheduling.view import View
 
 
@@ -101,8 +102,9 @@ class _RandomPlayer:
             case "launch":
                 priority = dice.integer(self._lowest, 0) if dice.chance(w.urgent) else None
                 partition = self._partition() if dice.chance(w.confined) else None
-                stream = dice.pick(self._open(view)) if self._own and dice.chance(w.elsewhere) else None
                 pick = dice.integer(0, launchable - 1)
+                open_ = self._open(view, pick)
+                stream = dice.pick(open_) if open_ and dice.chance(w.elsewhere) else None
                 return LaunchMove(pick=pick, priority=priority, partition=partition, stream=stream)
             case "preempt":
                 row = int(dice.pick(list(preemptible)))
@@ -120,10 +122,12 @@ class _RandomPlayer:
             case _:
                 return self._anything()
 
-    def _open(self, view: View) -> list[int]:
-        """Which of the scheduler's own streams take a launch: all, but of a window's those that hold none."""
-        held = set() if self._problem.window is None else set(view.running.stream.tolist())
-        return [place for place, row in enumerate(self._own) if row not in held]
+    def _open(self, view: View, pick: int) -> list[int]:
+        """Which of the scheduler's own streams take a launchable launch: all, but in a window not any."""
+        if self._problem.window is None:
+            return list(range(len(self._own)))
+        row = view.pending.array[np.flatnonzero(view.pending.launchable == 1.0)[pick]]
+        return [self._own.index(stream) for stream in open_streams(row, view, self._problem)]
 
     def _partition(self) -> Sms | None:
         dice = self._dice

@@ -83,7 +83,7 @@ def _launch(command: Launch, view: View, problem: Problem, operation_of: Operati
         raise IllegalCommand(f"{command}: stream priority must be in {lowest}..0 on {problem.gpu.name}")
     row = pending.array[rows[0]]
     if command.stream is not None and problem.streams[int(row[PendingColumn.STREAM])].windowed:
-        open_ = _open_streams(row, view, problem)
+        open_ = open_streams(row, view, problem)
         if command.stream not in open_:
             raise IllegalCommand(f"{command}: the streams of the scheduler's own that may take it are {open_[:10]}")
     elif command.stream is not None and command.stream != row[PendingColumn.STREAM]:
@@ -97,8 +97,9 @@ def _launch(command: Launch, view: View, problem: Problem, operation_of: Operati
     _partition(command, command.partition, view.sms)
 
 
-def _open_streams(pending: NDArray[np.float64], view: View, problem: Problem) -> list[int]:
-    """The scheduler's own streams that may take a launch of a window, which is launchable."""
+def open_streams(pending: NDArray[np.float64], view: View, problem: Problem) -> list[int]:
+    """Rows of the scheduler's own streams that may take a launch of a window, a row of ``view.pending``, which is
+    launchable."""
     assert problem.window is not None
     kept = view.pending.stream[view.pending.preempted == 1.0]
     held = Counter([*view.running.stream.astype(int).tolist(), *kept.astype(int).tolist()])
