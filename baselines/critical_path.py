@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from gpusched_env.baselines.acs import changed
-from gpusched_env.baselines.earliest_start import Costs
+from gpusched_env.baselines.earliest_start import begins_soonest_now
 from gpusched_env.baselines.iterations import Iterations
 from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
 from gpusched_env.hardware.specs import GpuSpec
@@ -52,9 +52,7 @@ class CriticalPath:
     def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
         """That of the scenario with the scheduler's options, and room for the whole graph, which needs no check."""
         whole = msgspec.structs.replace(offered or KernelWindow(), size=WHOLE, checked_by="nobody")
-        mine = changed(whole, "critical-path", **self._given)
-        self._costs = Costs(mine, gpu)
-        return mine
+        return changed(whole, "critical-path", **self._given)
 
     def see(self, truth: Problem, seed: int) -> None:
         """Take the graphs."""
@@ -67,6 +65,7 @@ class CriticalPath:
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Nothing was issued."""
+        self._knowledge = knowledge
         self._issued: dict[tuple[int, int], int] = {}
         """Kernels by tenant and job."""
         self._rank_us: dict[int, float] = {}
@@ -74,10 +73,10 @@ class CriticalPath:
 
     def decide(self, view: View) -> Command:
         """Launch the ready kernel of the highest rank; ties go to the older one."""
-        rows = [row for row in launchable_rows(view) if self._costs.begins_soonest_now(view, row)]
+        table = view.pending.array
+        rows = [row for row in launchable_rows(view) if begins_soonest_now(table[row], self._knowledge)]
         if not rows:
             return WAIT
-        table = view.pending.array
         for row in sorted(range(len(table)), key=lambda row: float(table[row, ID])):
             launch, key = int(table[row, ID]), (int(table[row, TENANT]), int(table[row, JOB]))
             if launch not in self._rank_us:

@@ -11,6 +11,7 @@ launched there. (The rule of list schedulers with a cost of communication, ETF: 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.baselines.acs import changed
 from gpusched_env.baselines.pending import ID, launchable_rows
@@ -41,48 +42,27 @@ class EarliestStart:
 
     def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
         """That of the scenario with the scheduler's options."""
-        window = changed(offered or KernelWindow(), "earliest-start", **self._given)
-        self._costs = Costs(window, gpu)
-        return window
+        return changed(offered or KernelWindow(), "earliest-start", **self._given)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
-        """Nothing to remember."""
+        """Take the costs."""
+        self._knowledge = knowledge
 
     def decide(self, view: View) -> Command:
         """Launch the oldest such kernel; wait for a synchronisation if there is none."""
-        ids = view.pending.id
-        for row in sorted(launchable_rows(view), key=lambda row: float(ids[row])):
-            if self._costs.begins_soonest_now(view, row):
-                return Launch(int(ids[row]))
+        table = view.pending.array
+        for row in sorted(launchable_rows(view), key=lambda row: float(table[row, ID])):
+            if begins_soonest_now(table[row], self._knowledge):
+                return Launch(int(table[row, ID]))
         return WAIT
 
 
-class Costs:
-    """What it costs to be behind a launch, and what to wait until its end is known."""
+def begins_soonest_now(launch: NDArray[np.float64], knowledge: Knowledge) -> bool:
+    """Whether a launchable launch would begin later in another stream; ``launch``: a row of ``view.pending``.
 
-    def __init__(self, window: KernelWindow, gpu: GpuSpec) -> None:
-        self._window = window
-        self._gap_us = gpu.timing.stream_gap_us
-
-    def begins_soonest_now(self, view: View, row: int) -> bool:
-        """Whether a launchable launch, a row of ``view.pending``, begins later wherever it could go later."""
-        launch = view.pending.array[row]
-        queued_us = launch[PendingColumn.QUEUED_US]
-        if queued_us == 0.0:
-            return True
-        known_us = self._known_in_us(view, launch) + self._window.launch_us
-        return bool(max(queued_us + self._gap_us, self._window.launch_us) <= known_us)
-
-    def _known_in_us(self, view: View, launch: np.ndarray) -> float:
-        """When the ends of all that a launch waits for are known; of what waits for nothing: when a stream is idle."""
-        running, waits_for = view.running, view.dependencies
-        mine = waits_for.waits_for[waits_for.launch == launch[ID]]
-        left_us = np.maximum(np.nan_to_num(running.profiled_us) - running.elapsed_us, 0.0)
-        ends_us = []
-        for stream in np.unique(running.stream):
-            here = running.stream == stream
-            # In order of launch; what it waits for is in one stream.
-            last = np.flatnonzero(here & np.isin(running.id, mine)) if mine.size else np.flatnonzero(here)
-            if last.size:
-                ends_us.append(float(left_us[: last[-1] + 1][here[: last[-1] + 1]].sum()))
-        return min(ends_us, default=0.0) + self._window.sync_us
+    What waits for nothing gets the stream that holds least, and is never held back.
+    """
+    if launch[PendingColumn.UPSTREAM] == 0.0 or knowledge.window is None:
+        return True
+    elsewhere_us = knowledge.window.sync_us + knowledge.window.launch_us
+    return bool(launch[PendingColumn.BETWEEN_US] + knowledge.gpu.timing.stream_gap_us <= elsewhere_us)

@@ -171,6 +171,7 @@ def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots
         out[slot, PendingFeature.GRAPH] = 1.0 if shown[slot, PendingColumn.NODES] > 1.0 else 0.0
         out[slot, PendingFeature.CHILD] = 1.0 if shown[slot, PendingColumn.PARENT] >= 0.0 else 0.0
         out[slot, PendingFeature.QUEUED] = _log_us(shown[slot, PendingColumn.QUEUED_US])
+        out[slot, PendingFeature.BETWEEN] = _log_us(shown[slot, PendingColumn.BETWEEN_US])
         out[slot, PendingFeature.DEPENDENTS] = _saturate(shown[slot, PendingColumn.DEPENDENTS], COUNT_HALF)
 
 

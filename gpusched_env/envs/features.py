@@ -99,6 +99,13 @@ class PendingFeature(Feature):
         1,
         "pending.queued_us",
     )
+    BETWEEN = (
+        "in a window: of that, what is behind the last one that it waits for",
+        LOG_US,
+        0,
+        1,
+        "pending.between_us",
+    )
     DEPENDENTS = ("in a window: pending launches known to wait for it, over 4", RATIO, 0, 1, "pending.dependents")
 
 

@@ -95,6 +95,9 @@ class PendingColumn(enum.IntEnum):
     QUEUED_US = enum.auto()
     """In a window: profiled time left of what it would be behind in the stream that it gets if the command names none;
     0 if it may not be launched."""
+    BETWEEN_US = enum.auto()
+    """Of that, what is behind the last one that it waits for: how much later it begins in that stream than right behind
+    what it waits for."""
     DEPENDENTS = enum.auto()
     """In a window: pending launches, copies included, that are known to wait for it."""
 

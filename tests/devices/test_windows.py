@@ -358,6 +358,7 @@ def test_a_launch_goes_where_least_is_held_and_what_is_before_it_is_shown() -> N
     assert view.pending.launchable.tolist() == [1.0, 1.0]
     # Kernel 0 has run for 1 us.
     assert view.pending.queued_us.tolist() == [9.0, 9.0]
+    assert view.pending.between_us.tolist() == [0.0, 0.0]
     with pytest.raises(IllegalCommand, match=r"may take it are \[1\]"):
         device.apply(Launch(1, stream=2))
     device.apply(Launch(1, stream=1))

@@ -83,17 +83,24 @@ def end_flight(w, slot):
     launch.flight = NONE
 
 
-@called
-def free_launch(w, slot):
-    """Give a slot back, with its flight and the edges to what its launch waited for."""
-    launch = launches(w, slot)
+@inlined
+def free_edges_in(w, launch):
+    """Give the edges to what a launch waits for back."""
     edge = launch.edges_in
+    launch.edges_in = NONE
     while edge != NONE:
         after = edges(w, edge).next_in
         edges(w, edge).next_in = w.free_edge
         w.free_edge = edge
         w.free_edges += 1
         edge = after
+
+
+@called
+def free_launch(w, slot):
+    """Give a slot back, with its flight and the edges to what its launch waited for."""
+    launch = launches(w, slot)
+    free_edges_in(w, launch)
     if launch.flight != NONE:
         end_flight(w, slot)
     launch.id = NONE
@@ -131,8 +138,9 @@ def add_edge(w, source, target):
 
 @called
 def drop_edges_in(w, slot):
-    """What a launch waits for is no longer to tell it."""
-    number = launches(w, slot).edges_in
+    """What a launch waits for is no longer to tell it, nor known."""
+    launch = launches(w, slot)
+    number = launch.edges_in
     while number != NONE:
         edge = edges(w, number)
         if holds(w, edge.source, edge.source_id):
@@ -147,3 +155,4 @@ def drop_edges_in(w, slot):
             else:
                 edges(w, before).next_out = edge.next_out
         number = edge.next_in
+    free_edges_in(w, launch)

@@ -136,26 +136,44 @@ def fill_pending(w, slot, row):
     row[PendingColumn.NODES] = kernel.nodes
     row[PendingColumn.PARENT] = launch.parent_id
     row[PendingColumn.QUEUED_US] = 0.0
+    row[PendingColumn.BETWEEN_US] = 0.0
     row[PendingColumn.DEPENDENTS] = 0.0
     if is_windowed(w, launch):
-        row[PendingColumn.QUEUED_US] = queued_us(w, launch)
+        fill_queued(w, launch, row)
         row[PendingColumn.DEPENDENTS] = dependents(w, launch)
 
 
 @called
-def queued_us(w, launch):
-    """Profiled time left of what a pending launch of a window would be behind in its stream."""
+def fill_queued(w, launch, row):
+    """What a pending launch of a window would be behind in its stream."""
     number = NONE if launch.flight != NONE else stream_for(w, launch)
     if number == NONE:
-        return 0.0
+        return
     stream = streams(w, number)
     left_us = 0.0
+    between_us = 0.0
+    is_between = True
     slot = stream.last_slot if holds(w, stream.last_slot, stream.last_id) else NONE
     while slot != NONE and launches(w, slot).state != EMPTIED:
         before = launches(w, slot)
+        is_between = is_between and not waits_for(w, launch, slot)
         left_us += max(0.0, kernels(w, before.identity).profiled_us - elapsed_us(w, before))
+        between_us = left_us if is_between else between_us
         slot = before.previous
-    return left_us
+    row[PendingColumn.QUEUED_US] = left_us
+    row[PendingColumn.BETWEEN_US] = between_us
+
+
+@called
+def waits_for(w, launch, slot):
+    """Whether a launch has an edge from an unfinished one."""
+    number = launch.edges_in
+    while number != NONE:
+        edge = edges(w, number)
+        if edge.source == slot and holds(w, slot, edge.source_id):
+            return True
+        number = edge.next_in
+    return False
 
 
 @called

@@ -126,17 +126,21 @@ class Streams:
             rows = [row for row in rows if {row} == taken and not pending]
         return min(rows, key=lambda row: self._own[row].held, default=-1)
 
-    def queued_us(self, launch: Launch) -> float:
-        """Profiled time left of what a pending launch of a window would be behind in its stream; 0 elsewhere."""
+    def queued_us(self, launch: Launch) -> tuple[float, float]:
+        """Profiled time left of what a pending launch of a window would be behind in its stream, and of those of them
+        that are behind all that it waits for; 0 elsewhere."""
         row = self.stream_for(launch) if launch.windowed and not launch.returned else -1
         before = self._own[row].last if row >= 0 else None
-        left_us = 0.0
+        left_us = between_us = 0.0
+        is_between = True
         while before is not None:
+            is_between = is_between and before not in launch.waits
             known = self._device.problem.knowledge.kernels[before.op.identity]
             # Never measured: NaN, which is no more than 0.
             left_us += max(0.0, known.duration_us - before.elapsed_ps(self._clock.now) / PS_PER_US)
+            between_us = left_us if is_between else between_us
             before = before.before
-        return left_us
+        return left_us, between_us
 
     def launch(self, launch: Launch, at_ps: int) -> None:
         """The scheduler's word: a pending launch, whose stream, priority and partition are set, goes to its stream."""

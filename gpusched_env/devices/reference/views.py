@@ -79,7 +79,7 @@ def _pending(device: ReferenceDevice, launch: Launch) -> Row:
         len(launch.waits),
         known.nodes,
         _parent(launch),
-        device.streams.queued_us(launch),
+        *device.streams.queued_us(launch),
         sum(other.state is State.PENDING for other in launch.waiters) if launch.windowed else 0,
     )
 
