@@ -22,6 +22,7 @@ from gpusched_env.agents.policies.sizes import (
     SLOT_FEATURES,
     TENANT_FEATURES,
 )
+from gpusched_env.agents.release import release_numbers
 from gpusched_env.agents.rows import owner
 from gpusched_env.agents.rule import rule_numbers
 from gpusched_env.envs.encoding import COUNT_HALF, Bools
@@ -33,10 +34,11 @@ Ints = NDArray[np.int64]
 MLP = 0
 SLOTS = 1
 RULE = 2
+RELEASE = 3
 """Kinds of networks, in entry 0 of ``sizes``. The other entries: of :data:`MLP` whether ReLU takes the place of tanh,
 the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` launches (actions of a
 pending slot), modes, quarters, rejections, width and heads; of :data:`RULE` the first three of these, and the stream
-priorities."""
+priorities; of :data:`RELEASE` the first."""
 FIRST_WIDTH = 6
 """Entry of ``sizes`` with the first width of an :data:`MLP`."""
 RULE_PRIORITIES = 4
@@ -292,6 +294,8 @@ def numbers_of(
         rule_numbers(
             sizes[RULE_PRIORITIES:], sizes[1], sizes[3], first_partition, weights, pending, running, tenants, mask, out
         )  # fmt: skip
+    elif sizes[0] == RELEASE:
+        release_numbers(sizes[1], weights, pending, device, out)
     else:
         _slots(sizes, weights, pending, running, tenants, device, scratch, mask, everything, out)
 
@@ -300,7 +304,7 @@ def scratch_size(sizes: Ints, slots: int) -> int:
     """Entries of ``scratch`` that a network needs for observations with ``slots`` pending rows."""
     if sizes[0] == MLP:
         return int(sizes[FIRST_WIDTH:-1].sum())
-    if sizes[0] == RULE:
+    if sizes[0] in (RULE, RELEASE):
         return 0
     width, heads = int(sizes[5]), int(sizes[6])
     return slots * (SLOT_FEATURES + width + heads) + COMMON_FEATURES + (heads + 3) * width

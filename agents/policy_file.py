@@ -1,8 +1,8 @@
 """The file of an exported policy: a NumPy archive of float32 arrays, and what they belong to as JSON.
 
 Nothing in it is pickled, so that a file from elsewhere can be read safely. The names of all observation columns and
-the meaning of the actions are in it. Where a network's columns have changed since, the file is refused; the rule
-reads columns by name, and only those that it reads have to be among them.
+the meaning of the actions are in it. Where a network's columns have changed since, the file is refused; rules
+read columns by name, and only those that they read have to be among them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from gpusched_env.agents.files import replacing
-from gpusched_env.agents.policies.rule import READS
-from gpusched_env.agents.policies.sizes import RuleSizes, Sizes
+from gpusched_env.agents.policies.sizes import ReleaseSizes, RuleSizes, Sizes
 from gpusched_env.display.words import counted
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
@@ -64,7 +63,7 @@ class PolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def kind(network: Sizes) -> str:
-    """The name of a network's kind: ``mlp``, ``slots`` or ``rule``."""
+    """The name of a network's kind: ``mlp``, ``slots``, ``rule`` or ``release``."""
     return str(network.__struct_config__.tag)
 
 
@@ -145,8 +144,8 @@ def check_columns(info: PolicyInfo, where: str) -> None:
         InputError: names the first table and column that differ, or that the rule reads and did not have.
     """
     columns, now = info.columns, current_columns()
-    if isinstance(info.network, RuleSizes):
-        for table, names in READS.items():
+    if isinstance(info.network, RuleSizes | ReleaseSizes):
+        for table, names in info.network.reads.items():
             missing = [name for name in names if name not in columns.get(table, ())]
             if missing:
                 raise InputError(

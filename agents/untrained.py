@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from gpusched_env.agents.exported import ExportedPolicy
-from gpusched_env.agents.policies.sizes import MlpSizes, RuleSizes, Sizes, SlotSizes
+from gpusched_env.agents.policies.registry import RULES
+from gpusched_env.agents.policies.sizes import MlpSizes, Sizes, SlotSizes
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import RUNNING_SLOTS
@@ -19,7 +20,7 @@ RELUCTANCE = 3.0
 
 def untrained_policy(
     scenario: Scenario,
-    kind: Literal["slots", "mlp", "rule"] = "slots",
+    kind: Literal["slots", "mlp", "rule", "release"] = "slots",
     *,
     slots: int | None = None,
     seed: int = 0,
@@ -34,8 +35,8 @@ def untrained_policy(
     layout = ActionLayout.of(scenario, slots if slots is not None else len(scenario.tenants), RUNNING_SLOTS)
     network: Sizes = SlotSizes.of(layout)
     last: str | None = "wait.bias"
-    if kind == "rule":
-        network, last = RuleSizes.of(layout), None
+    if kind in RULES:
+        network, last = RULES[kind].of(layout), None
     elif kind == "mlp":
         network = MlpSizes(inputs=("device", "pending", "running", "tenants"), widths=(64, 64), activation="tanh")
         last = f"{len(network.widths)}.bias"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpusched_env.agents.policies.sizes import SlotSizes
+from gpusched_env.agents.policies.sizes import ReleaseSizes, RuleSizes, SlotSizes
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.errors import InputError, did_you_mean
 
@@ -21,8 +21,11 @@ MLP = {
 """Names that the algorithms have for a policy on all columns, flattened."""
 SLOTS = {"maskable-ppo": "MaskableSlotPolicy", "ppo": "SlotPolicy", "a2c": "SlotPolicy", "dqn": "SlotDqnPolicy"}
 """Classes of :mod:`gpusched_env.agents.policies.slots`."""
-RULE = ("cma-es",)
-"""Algorithms for the rule (:mod:`gpusched_env.agents.policies.rule`); none of stable-baselines3."""
+SEARCH = ("cma-es",)
+"""Algorithms for rules; none of stable-baselines3."""
+RULES: dict[str, type[RuleSizes] | type[ReleaseSizes]] = {"rule": RuleSizes, "release": ReleaseSizes}
+"""Rules by name: of tenants that share a GPU (:mod:`gpusched_env.agents.policies.rule`), and of a program whose launches
+pass a window (:mod:`gpusched_env.agents.policies.release`)."""
 
 WIDTHS = (64, 64)
 """Hidden layers of ``mlp``."""
@@ -30,7 +33,7 @@ WIDTHS = (64, 64)
 
 def algorithms() -> list[str]:
     """Algorithms that policies are offered for."""
-    return [*MLP, *RULE]
+    return [*MLP, *SEARCH]
 
 
 def policy_names(algo: str) -> list[str]:
@@ -39,8 +42,8 @@ def policy_names(algo: str) -> list[str]:
     Raises:
         InputError: no such algorithm.
     """
-    if algo in RULE:
-        return ["rule"]
+    if algo in SEARCH:
+        return list(RULES)
     if algo not in MLP:
         raise InputError(f"unknown algorithm {algo!r}; {did_you_mean(algo, algorithms())}")
     return ["mlp", "slots"] if algo in SLOTS else ["mlp"]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.agents.policies import rule
+from gpusched_env.agents.policies import release, rule
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES, DeviceFeature, PendingFeature, RunningFeature, TenantFeature
 
@@ -137,12 +137,37 @@ class RuleSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             quarters=layout.choices("partition"),
         )
 
+    @property
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns of an observation that it reads, by table."""
+        return rule.READS
+
     def shapes(self, layout: ActionLayout) -> Shapes:
         """The same for every layout."""
         return dict(rule.SHAPES)
 
 
-Sizes = MlpSizes | SlotSizes | RuleSizes
+class ReleaseSizes(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="release", tag_field="kind"
+):
+    """The release rule (:mod:`gpusched_env.agents.policies.release`)."""
+
+    @classmethod
+    def of(cls, layout: ActionLayout) -> ReleaseSizes:
+        """The sizes that fit a layout's actions; there is nothing to fit."""
+        return cls()
+
+    @property
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns of an observation that it reads, by table."""
+        return release.READS
+
+    def shapes(self, layout: ActionLayout) -> Shapes:
+        """The same for every layout."""
+        return dict(release.SHAPES)
+
+
+Sizes = MlpSizes | SlotSizes | RuleSizes | ReleaseSizes
 
 
 def input_width(layout: ActionLayout) -> int:

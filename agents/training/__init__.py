@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpusched_env.agents.files import remove_partial
-from gpusched_env.agents.policies.registry import RULE
+from gpusched_env.agents.policies.registry import SEARCH
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.folder import (
     CHECKPOINTS,
@@ -131,7 +131,7 @@ def train(
     )
     learner = None if state is None else state["learner"]
     try:
-        timesteps = evolve(course, learner) if config.algo in RULE else learn(course, teacher, learner)
+        timesteps = evolve(course, learner) if config.algo in SEARCH else learn(course, teacher, learner)
         trained = Trained(course.curve, timesteps, course.train_s, course.stopped)
         result = Result(
             timesteps=timesteps,

@@ -43,10 +43,8 @@ class EvolutionSettings(Values, frozen=True, kw_only=True):
     from the search: worth it where costs differ more from seed to seed than between candidates."""
     sigma: Positive = 0.4
     """Standard deviation of the weights at first."""
-    search: Annotated[list[Literal["launch", "share", "level"]], Meta(min_length=1)] = msgspec.field(
-        default_factory=lambda: ["launch", "share", "level"]
-    )
-    """Which weights are searched; the others stay 0."""
+    search: Annotated[list[Literal["launch", "share", "level"]], Meta(min_length=1)] | None = None
+    """Which weights of ``rule`` are searched, the others stay 0; ``None``: all."""
 
 
 class Settings(Values, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Training without gradients: CMA-ES searches the weights of the rule.
+"""Training without gradients: CMA-ES searches the weights of a rule.
 
 A generation draws candidates around a mean; all play the same episodes, whose costs rank them; the mean, and the
 shape of what is drawn next, move towards the better half (N. Hansen, *The CMA evolution strategy: a tutorial*, arXiv
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.model_file import Decide
 from gpusched_env.agents.player import Player
-from gpusched_env.agents.policies.sizes import RuleSizes
+from gpusched_env.agents.policies.registry import RULES
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns, write_policy
 from gpusched_env.agents.training.config import Randomise, TrainingConfig
 from gpusched_env.agents.training.environments import (
@@ -59,8 +59,9 @@ class Evolution:
         self.timesteps = 0
         self._course = course
         self._layout = training_layout(config)
-        self._shapes = RuleSizes.of(self._layout).shapes(self._layout)
-        self._searched = frozenset(config.settings["search"])
+        self._network = RULES[config.policy or ""].of(self._layout)
+        self._shapes = self._network.shapes(self._layout)
+        self._searched = frozenset(config.settings["search"] or self._shapes)
         self._optimiser = CMA(
             mean=np.zeros(sum(math.prod(shape) for name, shape in self._shapes.items() if name in self._searched)),
             sigma=config.settings["sigma"],
@@ -131,7 +132,7 @@ class Evolution:
     def _info(self) -> PolicyInfo:
         config = self._course.config
         return PolicyInfo(
-            network=RuleSizes.of(self._layout),
+            network=self._network,
             columns=current_columns(),
             actions=self._layout,
             wait_us=config.wait_us,

@@ -1,0 +1,57 @@
+"""The release rule (:mod:`gpusched_env.agents.policies.release`) in compiled code: one number an action.
+
+Waiting has 0, what the rule wants to launch a number above 0, everything else one of at most 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gpusched_env.agents.policies.release import Place, ReleaseTerm
+from gpusched_env.envs.encoding import COUNT_HALF
+from gpusched_env.envs.features import DeviceFeature, PendingFeature
+
+Singles = NDArray[np.float32]
+
+VALUE_SHAPE = (len(ReleaseTerm), len(Place))
+"""Of the weights ``value``, transposed."""
+SOME = 8.0
+"""Launches that count as 1."""
+
+
+@njit()
+def release_numbers(launches: int, weights: Singles, pending: Singles, device: Singles, out: Singles) -> None:
+    """Write one number an action.
+
+    Args:
+        launches: actions of a pending slot; the first one is what the rule takes.
+        weights: ``value``, transposed.
+        pending, device: of the observation.
+        out: written.
+    """
+    value = weights.reshape(VALUE_SHAPE)
+    out[:] = -1.0
+    out[0] = 0.0
+    ready = device[DeviceFeature.LAUNCHABLE] * pending.shape[0] / SOME
+    saturated = min(device[DeviceFeature.LAUNCHED], 0.9999)
+    launched = COUNT_HALF * saturated / (1.0 - saturated) / SOME
+    for place in range(pending.shape[0]):
+        row = pending[place]
+        if row[PendingFeature.LAUNCHABLE] < 0.5:
+            continue
+        where = Place.BEHIND.value if row[PendingFeature.UPSTREAM] > 0.0 else Place.FREE.value
+        out[1 + place * launches] = (
+            1.0
+            + value[ReleaseTerm.ONE, where]
+            + value[ReleaseTerm.DURATION, where] * 4.0 * row[PendingFeature.PROFILED]
+            + value[ReleaseTerm.QUEUED, where] * 4.0 * row[PendingFeature.QUEUED]
+            + value[ReleaseTerm.BETWEEN, where] * 4.0 * row[PendingFeature.BETWEEN]
+            + value[ReleaseTerm.DEPENDENTS, where] * 2.0 * row[PendingFeature.DEPENDENTS]
+            + value[ReleaseTerm.AGE, where] * place / SOME
+            + value[ReleaseTerm.SMS, where] * row[PendingFeature.SMS]
+            + value[ReleaseTerm.READY, where] * ready
+            + value[ReleaseTerm.LAUNCHED, where] * launched
+            + value[ReleaseTerm.LEFT, where] * (4.0 * row[PendingFeature.JOB_LEFT] - 1.0)
+        )
