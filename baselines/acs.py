@@ -23,26 +23,25 @@ class AcsSoftware(PassThrough):
         self,
         size: int | None = None,
         streams: int | None = None,
-        depth: int = 1,
         launch_us: float | None = None,
         sync_us: float | None = None,
     ) -> None:
         """Fields of :class:`~gpusched_env.scenarios.window.KernelWindow`; ``None``: the scenario's, or the default.
 
-        ``depth``: launches of a stream, 1 in ACS; with more, a kernel may go behind what it waits for.
-
         Raises:
             InputError: one is out of range.
         """
-        self._given = {"size": size, "streams": streams, "depth": depth, "launch_us": launch_us, "sync_us": sync_us}
+        self._given = {"size": size, "streams": streams, "launch_us": launch_us, "sync_us": sync_us}
 
     def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
-        """That of the scenario with the scheduler's options."""
-        return changed(offered or KernelWindow(), "acs-sw", **self._given)
+        """That of the scenario with the scheduler's options; a stream has one kernel."""
+        return changed(offered or KernelWindow(), "acs-sw", **self._given, depth=1)
 
 
 class AcsHardware(PassThrough):
     """ACS-HW: a window of launches in the GPU, oldest ready kernel first, without a way to the host and back."""
+
+    hardware = True
 
     def __init__(self, size: int | None = None) -> None:
         """``size``: launches that the window holds; ``None``: the scenario's, or 32.

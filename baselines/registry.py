@@ -13,6 +13,7 @@ from gpusched_env.baselines.earliest_start import EarliestStart
 from gpusched_env.baselines.exclusive import Exclusive
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.baselines.fikit import Fikit
+from gpusched_env.baselines.in_order import InOrder
 from gpusched_env.baselines.mps import Mps
 from gpusched_env.baselines.orion import Orion
 from gpusched_env.baselines.pass_through import PassThrough
@@ -53,6 +54,7 @@ _OF_GRAPHS: dict[str, Callable[..., Scheduler]] = {
     "cuda-graph": CudaGraph,
     "acs-sw": AcsSoftware,
     "acs-hw": AcsHardware,
+    "in-order": InOrder,
     "earliest-start": EarliestStart,
     "persistent-threads": PersistentThreads,
     "critical-path": CriticalPath,
@@ -69,9 +71,13 @@ def scheduler_names(windowed: bool | None = None) -> list[str]:
     return list(_SCHEDULERS if windowed is None else _OF_GRAPHS if windowed else _OF_TENANTS)
 
 
-def honest_names(windowed: bool | None = None) -> list[str]:
-    """Those of :func:`scheduler_names` that know no more than a scheduler can."""
-    return [name for name in scheduler_names(windowed) if not getattr(_SCHEDULERS[name], "clairvoyant", False)]
+def honest_names(windowed: bool | None = None, *, hardware: bool = True) -> list[str]:
+    """Those of :func:`scheduler_names` that know no more than a scheduler can.
+
+    ``hardware``: also those that need hardware which no GPU of today has.
+    """
+    honest = [name for name in scheduler_names(windowed) if not getattr(_SCHEDULERS[name], "clairvoyant", False)]
+    return [name for name in honest if hardware or not getattr(_SCHEDULERS[name], "hardware", False)]
 
 
 def describe(name: str) -> str:

@@ -42,7 +42,9 @@ def baseline_costs(config: TrainingConfig, schedulers: str, out: Path) -> dict[s
     """
     if schedulers == "none":
         return {}
-    names = honest_names(False) if schedulers == "all" else split_specs(schedulers)
+    names = split_specs(schedulers)
+    if schedulers == "all":
+        names = honest_names(config.scenario.window is not None, hardware=False)
     bounds = [name for name in names if sees_truth(name)]
     if bounds:
         raise InputError(f"{', '.join(bounds)}: is told the truth, and no baseline for an agent that is not")
