@@ -88,10 +88,11 @@ class Decisions:
         self._device.streams.launch(launch, self.busy_until_ps)
 
     def _stream_s_priority(self, launch: Launch) -> int:
-        """The priority of a launch's stream; a child without one has its parent's."""
+        """The priority of a launch's stream; a child without one has its parent's, 0 once that has gone with its job."""
         if launch.stream >= 0:
             return self._device.problem.streams[launch.stream].priority
-        return 0 if launch.parent is None else launch.parent.priority
+        parent = launch.parent
+        return 0 if parent is None or parent.state is State.DONE else parent.priority
 
     def preemptible(self, launch: Launch) -> bool:
         """Whether a launched kernel may be preempted now."""
