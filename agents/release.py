@@ -10,8 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpusched_env.agents.policies.release import Place, ReleaseTerm
-from gpusched_env.envs.encoding import COUNT_HALF
-from gpusched_env.envs.features import DeviceFeature, PendingFeature
+from gpusched_env.envs.features import PendingFeature
 
 Singles = NDArray[np.float32]
 
@@ -22,21 +21,18 @@ SOME = 8.0
 
 
 @njit()
-def release_numbers(launches: int, weights: Singles, pending: Singles, device: Singles, out: Singles) -> None:
+def release_numbers(launches: int, weights: Singles, pending: Singles, out: Singles) -> None:
     """Write one number an action.
 
     Args:
         launches: actions of a pending slot; the first one is what the rule takes.
         weights: ``value``, transposed.
-        pending, device: of the observation.
+        pending: of the observation.
         out: written.
     """
     value = weights.reshape(VALUE_SHAPE)
     out[:] = -1.0
     out[0] = 0.0
-    ready = device[DeviceFeature.LAUNCHABLE] * pending.shape[0] / SOME
-    saturated = min(device[DeviceFeature.LAUNCHED], 0.9999)
-    launched = COUNT_HALF * saturated / (1.0 - saturated) / SOME
     for place in range(pending.shape[0]):
         row = pending[place]
         if row[PendingFeature.LAUNCHABLE] < 0.5:
@@ -51,7 +47,4 @@ def release_numbers(launches: int, weights: Singles, pending: Singles, device: S
             + value[ReleaseTerm.DEPENDENTS, where] * 2.0 * row[PendingFeature.DEPENDENTS]
             + value[ReleaseTerm.AGE, where] * place / SOME
             + value[ReleaseTerm.SMS, where] * row[PendingFeature.SMS]
-            + value[ReleaseTerm.READY, where] * ready
-            + value[ReleaseTerm.LAUNCHED, where] * launched
-            + value[ReleaseTerm.LEFT, where] * (4.0 * row[PendingFeature.JOB_LEFT] - 1.0)
         )

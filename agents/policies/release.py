@@ -40,17 +40,10 @@ class ReleaseTerm(enum.IntEnum):
     """Older launches in the window, over 8."""
     SMS = enum.auto()
     """SMs that it would use on the empty GPU, of all."""
-    READY = enum.auto()
-    """Launches that could go now, this one included, over 8."""
-    LAUNCHED = enum.auto()
-    """Launched, unfinished kernels, over 8."""
-    LEFT = enum.auto()
-    """Profiled device time left of its job, minus 1."""
 
 
 READS: dict[str, tuple[str, ...]] = {
-    "pending": ("LAUNCHABLE", "PROFILED", "SMS", "JOB_LEFT", "UPSTREAM", "QUEUED", "BETWEEN", "DEPENDENTS"),
-    "device": ("LAUNCHABLE", "LAUNCHED"),
+    "pending": ("LAUNCHABLE", "PROFILED", "SMS", "UPSTREAM", "QUEUED", "BETWEEN", "DEPENDENTS"),
 }
 """Columns of an observation that the rule reads, by name: others may come and go."""
 
