@@ -24,8 +24,8 @@ SLOTS = {"maskable-ppo": "MaskableSlotPolicy", "ppo": "SlotPolicy", "a2c": "Slot
 SEARCH = ("cma-es",)
 """Algorithms for rules; none of stable-baselines3."""
 RULES: dict[str, type[RuleSizes] | type[ReleaseSizes]] = {"rule": RuleSizes, "release": ReleaseSizes}
-"""Rules by name: of tenants that share a GPU (:mod:`gpusched_env.agents.policies.rule`), and of a program whose launches
-pass a window (:mod:`gpusched_env.agents.policies.release`)."""
+"""Rules by name: for tenants that share a GPU (:mod:`gpusched_env.agents.policies.rule`), and for launches that pass a
+window (:mod:`gpusched_env.agents.policies.release`)."""
 
 WIDTHS = (64, 64)
 """Hidden layers of ``mlp``."""

@@ -30,8 +30,8 @@ from gpusched_env.experiments.fuzz.moves import (
 )
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import MODES
-from gpusched_env.scheduling.session import begin
 from gpusched_env.scheduling.legality import open_streams
+from gpusched_env.scheduling.session import begin
 from gpusched_env.scheduling.view import View
 
 

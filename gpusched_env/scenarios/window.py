@@ -27,7 +27,7 @@ class KernelWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     (ACS has one), a launch may be queued behind others, and then what these write is there in time: it need not wait
     for a hazard with any of them to be over and known."""
     launch_us: Annotated[float, Meta(ge=0)] = 4.0
-    """From a thread's decision to launch until the kernel starts on an idle GPU; until then it launches nothing else."""
+    """From a thread's decision to launch until the kernel starts on an idle GPU. The thread does nothing else."""
     sync_us: Annotated[float, Meta(ge=0)] = 5.0
     """From a kernel's end until its thread knows: then it leaves the window, its stream is idle, and what waited for it
     may be launched. Launch and synchronisation together took 5 to 20 us where the paper profiled them, and 9.3 us (with

@@ -1,8 +1,8 @@
 """Launches that pass a window: literal logs worked out by hand, and no schedule that violates a dependency.
 
 On the teaching GPU (4 SMs of one block), with a synchronisation of 1 us, events of 1.5 us and 1 us between two kernels
-of a stream. Unless a test says otherwise the window has room for 16 launches of six segments, whose check takes 0.41 us;
-to launch takes 2 us, and 3 us pass until the end of a kernel is known. The host spends 1 us on each launch.
+of a stream. Unless a test says otherwise the window has room for 16 launches of six segments, whose check takes
+0.41 us; to launch takes 2 us, and 3 us pass until the end of a kernel is known. The host spends 1 us on each launch.
 """
 
 from __future__ import annotations
@@ -353,7 +353,8 @@ def test_a_launch_goes_where_least_is_held_and_what_is_before_it_is_shown() -> N
     assert waited(device, 6.0).pending.launchable.tolist() == [0.0, 0.0]
     with pytest.raises(IllegalCommand, match="launch 3 must wait for launch 0: read after write"):
         device.apply(Launch(3))
-    device = started(build(workload("w", ops[:1] + ops[3:]), window={"depth": 2}, commands=["launch", "partition"]), 2.0)
+    fewer = workload("w", ops[:1] + ops[3:])
+    device = started(build(fewer, window={"depth": 2}, commands=["launch", "partition"]), 2.0)
     view = waited(device, 4.41)
     assert view.pending.launchable.tolist() == [1.0, 1.0]
     # Kernel 0 has run for 1 us.
@@ -367,7 +368,8 @@ def test_a_launch_goes_where_least_is_held_and_what_is_before_it_is_shown() -> N
 
 @each_device
 def test_dependents_are_counted() -> None:
-    ops = [kernel(10.0, writes=(A,)), kernel(6.0, reads=(A,)), Op(OpKind.COPY_TO_HOST, 0.0, bytes=1, reads=(A,), writes=())]
+    copy = Op(OpKind.COPY_TO_HOST, 0.0, bytes=1, reads=(A,), writes=())
+    ops = [kernel(10.0, writes=(A,)), kernel(6.0, reads=(A,)), copy]
     device = started(build(workload("w", ops), commands=["launch", "partition"]), 0.0)
     view = waited(device, 3.42)
     assert view.pending.dependents.tolist() == [2.0, 0.0]
@@ -493,7 +495,8 @@ def at_random(seed: int, depth: int) -> Callable[[View], Command]:
             return Preempt(dice.choice(victims), dice.choice(("drain", "save")))
         if launchable and dice.random() < 0.8:
             launch = dice.choice(launchable)
-            return Launch(launch, priority=dice.choice((None, 0, -1)), stream=dice.choice((None, *open_to(view, launch, depth))))
+            stream = dice.choice((None, *open_to(view, launch, depth)))
+            return Launch(launch, priority=dice.choice((None, 0, -1)), stream=stream)
         return Wait(view.time_us + dice.choice((0.5, 3.0))) if launchable else WAIT
 
     return decide
@@ -507,15 +510,15 @@ def at_random(seed: int, depth: int) -> Callable[[View], Command]:
     depth=st.sampled_from([1, 2, 4]),
     seed=st.integers(0, 2**32),
 )
-def test_no_schedule_violates_a_dependency(
-    data: st.DataObject, copies: bool, size: int, depth: int, seed: int
-) -> None:
+def test_no_schedule_violates_a_dependency(data: st.DataObject, copies: bool, size: int, depth: int, seed: int) -> None:
     """Each launch starts a launch after all that it conflicts with, older in the program, is known to have ended, or,
-    in the same stream, after its end; and after all of the job before. Copies have no job in a timeline: where there are some, there is one job."""
+    in the same stream, after its end; and after all of the job before. Copies have no job in a timeline: where there
+    are some, there is one job."""
     programs_ = [data.draw(programs(copies)) for _ in range(2)]
     works = [workload(name, ops) for name, ops in zip("ab", programs_, strict=True)]
     jobs = 1 if copies else 2
-    built = build(*works, jobs=jobs, window={"size": size, "streams": 3, "depth": depth}, commands=["launch", "preempt", "reject"])
+    window = {"size": size, "streams": 3, "depth": depth}
+    built = build(*works, jobs=jobs, window=window, commands=["launch", "preempt", "reject"])
     timelines = []
     for name in ("reference", "compiled"):
         device, decide = make_device(name), at_random(seed, depth)
@@ -541,8 +544,8 @@ def test_no_schedule_violates_a_dependency(
 
 
 def ran(timeline: Timeline, tenant: int, first_identity: int, ops: list[Op]) -> list[tuple[int, ...]]:
-    """(job, place in the program, the scheduler's stream, start, end) of what a tenant ran; a copy says its place in its
-    bytes, and is in none."""
+    """(job, place in the program, the scheduler's stream, start, end) of what a tenant ran; a copy says its place in
+    its bytes, and is in none."""
 
     def rows(table: Columns, *names: str) -> list[tuple[int, ...]]:
         return [

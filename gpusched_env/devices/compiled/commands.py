@@ -56,7 +56,7 @@ def carry_out(w):
 
 @inlined
 def own_priority(w, launch):
-    """The priority of a launch's stream; a child without one has its parent's, 0 once that has gone with its job."""
+    """The priority of a launch's stream; a child without one has its parent's (0: that went with its job)."""
     if launch.stream != NONE:
         return stream_rows(w, launch.stream).priority
     return launches(w, launch.parent).priority if holds(w, launch.parent, launch.parent_id) else 0

@@ -44,7 +44,8 @@ PROBLEM = _record(
 """A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``, ``preempts``,
 ``partitions``, ``rejects``: 0 or 1; ``kernels``: in the kernel table, before the graphs; ``margin``, ``edge_margin``:
 most launches and edges that one event makes; ``window_sync_ps``: from the end of a kernel of a window until it is
-known; ``window_depth``: launches that a stream of a window holds; ``own_streams``: the scheduler's, the last ones; ``dram_bytes_per_us`` is the reachable bandwidth,
+known; ``window_depth``: launches that a stream of a window holds; ``own_streams``: the scheduler's, the last ones;
+``dram_bytes_per_us`` is the reachable bandwidth,
 ``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load."""
 
 KERNEL = _record(
@@ -139,7 +140,9 @@ launches that wait for the scheduler (in order of id), and of launched ones (in 
 THREAD = _record((I8, "tenant op end state"))
 MARK = _record((I8, "launch slot finished ended_ps"))
 """What others of its job wait for: id of the launch (-1: not issued), its slot, and its end."""
-STREAM = _record((I8, "outstanding last_slot last_id priority last_end_ps window first_ahead last_ahead held thread_ps"))
+STREAM = _record(
+    (I8, "outstanding last_slot last_id priority last_end_ps window first_ahead last_ahead held thread_ps")
+)
 """A stream: its last launch, the priority of the last kernel handed to it, how many of its launches that were never
 launched wait for the scheduler, ends of the list of what was issued into it behind those (:data:`AHEAD`), how many
 launches of a window it holds, and when the thread that launches those into it has launched the last one."""
@@ -166,7 +169,8 @@ LAUNCH = _record(
   ``stream``: the one that it was launched into (-1: none yet, or none), ``priority`` there; ``partition_*``: SMs that
   it is confined to.
 * ``before``, ``after``: in its tenant's list of pending ones, or of launched ones; ``previous``, ``next``: unfinished
-  ones before and behind it in its program's stream; of a window: in the stream that it was launched into, until it ends.
+  ones before and behind it in its program's stream; of a window: in the stream that it was launched into, until it
+  ends.
 * ``upstream``: unfinished launches that it waits for, ``unlaunched`` those of them that are pending; ``edges_*``: first
   edges to what waits for it and to what it waits for, other than ``next`` and ``previous``.
 * ``parent``: slot of the graph that it is a node of, or of the kernel that launched it; -1: none.

@@ -88,7 +88,7 @@ class Decisions:
         self._device.streams.launch(launch, self.busy_until_ps)
 
     def _stream_s_priority(self, launch: Launch) -> int:
-        """The priority of a launch's stream; a child without one has its parent's, 0 once that has gone with its job."""
+        """The priority of a launch's stream; a child without one has its parent's (0: that went with its job)."""
         if launch.stream >= 0:
             return self._device.problem.streams[launch.stream].priority
         parent = launch.parent

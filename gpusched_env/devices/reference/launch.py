@@ -68,8 +68,8 @@ class Launch:
         """Launches that wait for it."""
         self.before: Launch | None = None
         self.behind: Launch | None = None
-        """Its neighbours in its program's stream, unfinished; of a window: in the stream that it was launched into, until
-        it ends."""
+        """Its neighbours in its program's stream, unfinished; of a window: in the stream that it was launched into,
+        until it ends."""
         self.parent = parent
         self.parts = 0
         """Nodes or children that have not finished."""
