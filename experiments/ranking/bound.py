@@ -21,8 +21,8 @@ ALONE = "alone"
 
 
 def has_bound(scenario: Scenario) -> bool:
-    """Whether the cost is a sum over tenants; energy and makespan belong to all of them together."""
-    return scenario.reward.energy == 0.0 and scenario.reward.makespan == 0.0
+    """Whether the cost is a sum over tenants, who share the GPU; energy and makespan belong to all of them together."""
+    return len(scenario.tenants) > 1 and scenario.reward.energy == 0.0 and scenario.reward.makespan == 0.0
 
 
 class AloneProblems:

@@ -32,6 +32,8 @@ def test_names() -> None:
         "cuda-graph",
         "acs-sw",
         "acs-hw",
+        "in-order",
+        "earliest-start",
         "persistent-threads",
         "critical-path",
     ]
