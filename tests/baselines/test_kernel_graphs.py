@@ -15,7 +15,8 @@ from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.program import HostOp, JobProgram
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.session import Episode, problem_for, run_episode
-from gpusched_env.workload.workload import OpKind
+from gpusched_env.workload.workload import OpKind, Segment
+from tests.devices.test_windows import build, kernel, workload
 
 KERNELS = 101
 
@@ -101,3 +102,22 @@ def test_a_window_in_hardware_takes_cycles() -> None:
 def test_wrong_options_are_named(spec: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         problem_for(make_scheduler(spec), problem())
+
+
+@pytest.mark.parametrize(("us", "expected"), [(3.0, "chain"), (30.0, "side by side")])
+def test_earliest_start_goes_behind_a_short_kernel_and_beside_a_long_one(us: float, expected: str) -> None:
+    """Two kernels wait for the first one: the second of them could go behind the other, or, once the end of the first
+    one is known (3 us) and it has been launched (2 us), beside it."""
+    written, read = Segment(0, 0, 8), {"reads": (Segment(0, 0, 8),)}
+    ops = [kernel(5.0, writes=(written,)), kernel(us, **read), kernel(us, **read)]
+    built = build(workload("w", ops), window={"depth": 4})
+    timeline = run_episode(make_scheduler("earliest-start"), built, make_device("compiled"), 0, record="kernels").timeline
+    streams = dict(zip(timeline.kernels.column("id").tolist(), timeline.kernels.column("stream").tolist(), strict=True))
+    assert (streams[2] == streams[1]) is (expected == "chain")
+    assert streams[1] == streams[0]
+
+
+def test_queueing_saves_synchronisation() -> None:
+    ends = {name: played(name).end_us for name in ("acs-sw", "in-order(depth=8)", "earliest-start(depth=8)")}
+    assert ends["in-order(depth=8)"] < 0.6 * ends["acs-sw"]
+    assert played("earliest-start").end_us == ends["acs-sw"], "with one launch a stream there is nothing to go behind"

@@ -169,7 +169,7 @@ class Streams:
         if launch.stream >= 0 and not launch.windowed:
             queue = launch.stream, launch.priority
             before = self._last_handed.get(queue)
-            if before is not None and before.state is not State.DONE:
+            if before is not None and before.state is not State.DONE and not _follows(launch, before):
                 launch.wait_for(before)
             self._last_handed[queue] = launch
         self._arm(launch)
@@ -331,3 +331,9 @@ class Streams:
             self.finish(launch)
             # Its tiles are waited for no longer.
             self._device.context_of(launch).touch()
+
+
+def _follows(launch: Launch, before: Launch) -> bool:
+    """Whether a launch waits for an unfinished one anyway: it comes before it in its program's stream."""
+    mine = isinstance(launch.op, HostOp) and isinstance(before.op, HostOp) and launch.op.stream == before.op.stream
+    return mine and launch.before is not None
