@@ -9,8 +9,8 @@ import pytest
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.policies.release import SHAPES, Place, ReleaseTerm
-from gpusched_env.agents.shipped import shipped_policy
 from gpusched_env.agents.rollout import evaluate_costs
+from gpusched_env.agents.shipped import shipped_policy
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.envs.features import TABLES, PendingFeature
@@ -33,7 +33,9 @@ def release(**weights: float) -> ExportedPolicy:
 
 
 def cost_of(scheduler: str) -> float:
-    return episode_metrics(run_episode(make_scheduler(scheduler), build_problem(GRAPH), make_device("compiled"), 0)).cost
+    return episode_metrics(
+        run_episode(make_scheduler(scheduler), build_problem(GRAPH), make_device("compiled"), 0)
+    ).cost
 
 
 def test_without_weights_it_is_release_in_order() -> None:
@@ -42,7 +44,7 @@ def test_without_weights_it_is_release_in_order() -> None:
 
 
 def test_who_never_goes_behind_what_it_waits_for_waits_for_its_end() -> None:
-    """Kernels that wait for nothing still share the streams, which ACS does not let them; there are more than enough."""
+    """Kernels that wait for nothing still share the streams, as in ACS they do not; there are more than enough."""
     (cost,) = evaluate_costs(release(BEHIND_ONE=-2.0), GRAPH, 1).costs
     assert cost == pytest.approx(cost_of("acs-sw"), rel=0.02)
     assert cost > 1.3 * cost_of("in-order")

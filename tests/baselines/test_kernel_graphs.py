@@ -111,7 +111,9 @@ def test_earliest_start_goes_behind_a_short_kernel_and_beside_a_long_one(us: flo
     written, read = Segment(0, 0, 8), {"reads": (Segment(0, 0, 8),)}
     ops = [kernel(5.0, writes=(written,)), kernel(us, **read), kernel(us, **read)]
     built = build(workload("w", ops), window={"depth": 4})
-    timeline = run_episode(make_scheduler("earliest-start"), built, make_device("compiled"), 0, record="kernels").timeline
+    timeline = run_episode(
+        make_scheduler("earliest-start"), built, make_device("compiled"), 0, record="kernels"
+    ).timeline
     streams = dict(zip(timeline.kernels.column("id").tolist(), timeline.kernels.column("stream").tolist(), strict=True))
     assert (streams[2] == streams[1]) is (expected == "chain")
     assert streams[1] == streams[0]
