@@ -31,6 +31,13 @@ def test_larger_windows_gain_a_little_where_the_host_is_quick(paper: acs.Paper) 
     assert by_host.loc[5.0].std() < by_host.loc[0.0].std()
 
 
+def test_longer_kernels_leave_less_to_gain_between_them(paper: acs.Paper) -> None:
+    by_length = paper.by_length[f"{acs.HW}, 32"]
+    for kind in (acs.DYNAMIC, acs.STATIC):
+        assert by_length.loc[kind].is_monotonic_decreasing
+    assert 1.0 < by_length.loc[acs.DYNAMIC, 8.0] < 1.3, "towards what may run side by side"
+
+
 def test_programs_are_described() -> None:
     step = acs.facts("bodies6_step_b2048")
     assert (step["kernels"], step["levels"]) == (101, 74)
