@@ -34,7 +34,7 @@ def test_larger_windows_gain_a_little_where_the_host_is_quick(paper: acs.Paper) 
 def test_longer_kernels_leave_less_to_gain_between_them(paper: acs.Paper) -> None:
     by_length = paper.by_length[f"{acs.HW}, 32"]
     for kind in (acs.DYNAMIC, acs.STATIC):
-        assert by_length.loc[kind].is_monotonic_decreasing
+        assert by_length.loc[kind].loc[2.0:].is_monotonic_decreasing, "below, the host is the limit of some"
     assert 1.0 < by_length.loc[acs.DYNAMIC, 8.0] < 1.3, "towards what may run side by side"
 
 
