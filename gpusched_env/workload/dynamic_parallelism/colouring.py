@@ -23,13 +23,16 @@ class Colouring:
     kernels: Kernels
 
 
-def colour_graph(graph: Graph, hashes: int, fraction: float, *, seed: int) -> Colouring:
+def colour_graph(graph: Graph, hashes: int, fraction: float, own_work: int = 0, *, seed: int) -> Colouring:
     """Maxima and minima of ``hashes`` random orders become independent sets, two for each order and round.
 
     A thread loops over all neighbours of its vertex and compares all orders in one pass; those that have a
     colour already are skipped, but read. With one order it is Jones and Plassmann's method as in Pannotia's
     color_maxmin; with several, and an end as soon as ``fraction`` (0 to 1) of the vertices have a colour, it
     is that of cuSPARSE's csrcolor (Cohen and Castonguay 2012). Vertices left over get a colour each.
+
+    ``own_work`` iterations are what a thread does for its vertex besides, whatever its degree: a pass over its
+    table of forbidden colours, say.
     """
     rng = np.random.default_rng(seed)
     vertices = len(graph.degree)
@@ -38,7 +41,8 @@ def colour_graph(graph: Graph, hashes: int, fraction: float, *, seed: int) -> Co
     next_colour = 0
     kernels: list[ParentKernel] = []
     while (left := np.flatnonzero(colour < 0)).size > (1 - fraction) * vertices:
-        kernels.append(ParentKernel(f"colour_{len(kernels)}", PARENT, CHILD, looping(graph.degree[left])))
+        threads = looping(graph.degree[left], own_work)
+        kernels.append(ParentKernel(f"colour_{len(kernels)}", PARENT, CHILD, threads))
         found = np.full(vertices, -1)
         for _ in range(hashes):
             order = rng.permutation(vertices).astype(np.int32)

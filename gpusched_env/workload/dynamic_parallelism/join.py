@@ -21,17 +21,23 @@ def keys(distribution: Distribution, tuples: int, buckets: int, rng: np.random.G
     return np.clip(rng.normal(buckets / 2, buckets / 8, tuples), 0, buckets - 1).astype(np.int64)
 
 
-def hash_join(probing: Counts, building: Counts, buckets: int) -> Kernels:
-    """One kernel: each thread compares its tuple with all tuples of the bucket, one an iteration.
+def hash_join(probing: Counts, building: Counts, buckets: int, sampled: int = 0) -> Kernels:
+    """Each thread compares its tuple with all tuples of the bucket, one an iteration.
 
-    Keys of both relations ((tuples,) each) are hashed by their own value modulo ``buckets``.
+    Keys of both relations ((tuples,) each) are hashed by their own value modulo ``buckets``. The first ``sampled``
+    tuples are probed by a kernel of their own, as joins do that estimate the size of the result from a sample
+    before they make room for it.
     """
     sizes = np.bincount(building % buckets, minlength=buckets)
-    return (ParentKernel("probe", PARENT, CHILD, looping(sizes[probing % buckets])),)
+    work = sizes[probing % buckets]
+    parts = {"sample": work[:sampled], "probe": work[sampled:]}
+    return tuple(ParentKernel(name, PARENT, CHILD, looping(part)) for name, part in parts.items() if part.size)
 
 
-def random_join(distribution: Distribution, probing: int, building: int, buckets: int, *, seed: int) -> Kernels:
+def random_join(
+    distribution: Distribution, probing: int, building: int, buckets: int, sampled: int = 0, *, seed: int
+) -> Kernels:
     """The join of two relations of so many tuples whose keys have the same distribution."""
     rng = np.random.default_rng(seed)
     relations = [keys(distribution, tuples, buckets, rng) for tuples in (probing, building)]
-    return hash_join(relations[0], relations[1], buckets)
+    return hash_join(relations[0], relations[1], buckets, sampled)

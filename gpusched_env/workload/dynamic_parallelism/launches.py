@@ -108,11 +108,14 @@ class Threads:
         return self.base + np.asarray(sums_between(self.requests.work, self.first_request), np.int64)
 
 
-def looping(work: Counts) -> Threads:
-    """Threads of one loop each: ``work`` (threads,) iterations that one child thread each could take."""
+def looping(work: Counts, base: int = 0) -> Threads:
+    """Threads of one loop each: ``work`` (threads,) iterations that one child thread each could take.
+
+    ``base``: iterations that each thread takes besides, whatever it launches.
+    """
     thread = np.flatnonzero(work)
     items = work[thread].astype(np.int64)
-    return Threads(np.zeros(len(work), np.int64), Requests(thread, items, np.ones_like(items)))
+    return Threads(np.full(len(work), base), Requests(thread, items, np.ones_like(items)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +157,11 @@ class Benchmark:
         """Work of every request of the parents (nested ones are part of it), ascending."""
         requests = [kernel.threads.requests for kernel in self.kernels]
         return np.sort(np.concatenate([made.work for made in requests if made is not None]))
+
+    @cached_property
+    def offloadable(self) -> float:
+        """Share of all iterations (0 to 1) that runs in children at threshold 0: the most that can be offloaded."""
+        return float(self.request_work.sum() / self.total_work)
 
     def offload_share(self, threshold: int) -> float:
         """Share of all iterations (0 to 1) that runs in children if every request above ``threshold`` is launched."""

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.compiling import cached
 from gpusched_env.workload.dynamic_parallelism.launches import (
     BlockShape,
     Counts,
@@ -17,12 +18,15 @@ from gpusched_env.workload.dynamic_parallelism.launches import (
     Threads,
 )
 
-PARENT: Final = BlockShape(64, 32)
+PARENT: Final = BlockShape(32, 32)
+"""16 such blocks an SM are a quarter of its warps, and so is the occupancy in the paper's Figure 16, whatever runs."""
 CHILD: Final = BlockShape(32, 32)
-_CHUNK: Final = 1 << 14
-"""Points iterated together: their arrays stay in cache."""
-_STRIDE: Final = 16
-"""Iterations after which points that have left are dropped."""
+_LANES: Final = 32
+"""Points iterated together, in vector registers."""
+_STRIDE: Final = 8
+"""Iterations after which it is checked whether any of them is left."""
+
+Points = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -36,29 +40,37 @@ class Window:
 def escape_iterations(points: NDArray[np.complexfloating], limit: int) -> Counts:
     """Iterations of z² + c from z = 0, up to ``limit``, until |z| exceeds 2; at least 1; shape of ``points``."""
     flat = points.ravel()
-    chunks = [_escapes(flat[start : start + _CHUNK], limit) for start in range(0, flat.size, _CHUNK)]
-    return np.concatenate(chunks).reshape(points.shape)
+    counts = np.ones(flat.size, np.int64)
+    _count_escapes(flat.real.astype(np.float64), flat.imag.astype(np.float64), limit, counts)
+    return counts.reshape(points.shape)
 
 
-def _escapes(points: NDArray[np.complexfloating], limit: int) -> Counts:
-    counts = np.ones(points.size, np.int64)
-    left, a, b = np.arange(points.size), points.real, points.imag
-    x, y = a, b
-    # A point that has left goes on to infinity, until it is dropped; the comparison stays false.
-    with np.errstate(over="ignore", invalid="ignore"):
-        for done in range(1, limit, _STRIDE):
-            steps = np.zeros(left.size, np.int64)
-            inside = np.ones(left.size, bool)
-            for _ in range(min(_STRIDE, limit - done)):
-                x_squared, y_squared = x * x, y * y
-                inside = x_squared + y_squared <= 4
-                steps += inside
-                x, y = x_squared - y_squared + a, 2 * x * y + b
-            counts[left] += steps
-            left, a, b, x, y = left[inside], a[inside], b[inside], x[inside], y[inside]
-            if not left.size:
-                break
-    return counts
+@cached(error_model="numpy")
+def _count_escapes(real: Points, imaginary: Points, limit: int, counts: Counts) -> None:
+    """Adds to ``counts`` the iterations after the first of each point."""
+    a, b, x, y, inside = np.empty((5, _LANES))
+    for start in range(0, real.size, _LANES):
+        lanes = min(_LANES, real.size - start)
+        for lane in range(_LANES):
+            a[lane] = real[start + min(lane, lanes - 1)]
+            b[lane] = imaginary[start + min(lane, lanes - 1)]
+            x[lane], y[lane], inside[lane] = a[lane], b[lane], 0.0
+        done, left = 1, 1.0
+        while done < limit and left:
+            steps = min(_STRIDE, limit - done)
+            done += steps
+            # A point that has left goes on to infinity; the comparison stays false.
+            for _ in range(steps):
+                left = 0.0
+                for lane in range(_LANES):
+                    x_squared, y_squared = x[lane] * x[lane], y[lane] * y[lane]
+                    stays = 1.0 if x_squared + y_squared <= 4.0 else 0.0
+                    inside[lane] += stays
+                    left += stays
+                    y[lane] = 2 * x[lane] * y[lane] + b[lane]
+                    x[lane] = x_squared - y_squared + a[lane]
+        for lane in range(lanes):
+            counts[start + lane] += np.int64(inside[lane])
 
 
 def render(window: Window, tiles: int, tile: tuple[int, int], limit: int) -> Kernels:
@@ -69,9 +81,13 @@ def render(window: Window, tiles: int, tile: tuple[int, int], limit: int) -> Ker
     """
     rows, columns = tile
     across, down = (np.linspace(-0.5, 0.5, tiles * pixels, endpoint=False) for pixels in (columns, rows))
-    points = window.centre + window.width * (across + 1j * down[:, None])
-    by_tile = points.reshape(tiles, rows, tiles, columns).swapaxes(1, 2)
-    pixels = Threads(escape_iterations(by_tile, limit).ravel())
+    real, imaginary = window.centre.real + window.width * across, window.centre.imag + window.width * down
+    # A row of tiles at a time: large images have few of their points in memory.
+    by_row = [
+        escape_iterations((real + 1j * part[:, None]).reshape(rows, tiles, columns).swapaxes(0, 1), limit).ravel()
+        for part in imaginary.reshape(tiles, rows)
+    ]
+    pixels = Threads(np.concatenate(by_row))
     threads = np.arange(tiles**2)
     requests = Requests(threads, np.full(len(threads), rows * columns), children=pixels)
     return (ParentKernel("tiles", PARENT, CHILD, Threads(np.zeros(len(threads), np.int64), requests)),)

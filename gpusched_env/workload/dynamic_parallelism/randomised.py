@@ -50,42 +50,50 @@ def _sssp(rng: np.random.Generator) -> Kernels:
 
 
 def _gc(rng: np.random.Generator) -> Kernels:
-    return colour_graph(_graph(rng), int(rng.integers(4, 9)), rng.uniform(0.5, 0.85), seed=_seed(rng)).kernels
+    hashes, fraction, own_work = int(rng.integers(4, 9)), rng.uniform(0.5, 0.85), _between(rng, 1, 512)
+    return colour_graph(_graph(rng), hashes, fraction, own_work, seed=_seed(rng)).kernels
 
 
 def _join(rng: np.random.Generator) -> Kernels:
     buckets = _between(rng, 256, 16384)
-    building = buckets * _between(rng, 16, 512)
+    building, probing = buckets * _between(rng, 8, 256), _between(rng, 2e3, 5e4)
     distribution: Distribution = "gaussian" if rng.random() < 0.5 else "uniform"
-    return random_join(distribution, _between(rng, 2e3, 5e4), building, buckets, seed=_seed(rng))
+    sampled = probing // _between(rng, 16, 256) if rng.random() < 0.5 else 0
+    return random_join(distribution, probing, building, buckets, sampled, seed=_seed(rng))
 
 
 def _mandel(rng: np.random.Generator) -> Kernels:
     window = Window(complex(rng.choice(_VIEWS)), float(np.exp(rng.uniform(np.log(0.005), np.log(2)))))
-    return render(window, int(rng.integers(48, 129)), (4, 8 * int(rng.integers(1, 4))), _between(rng, 64, 512))
+    side = 4 * int(rng.integers(2, 5))
+    return render(window, int(rng.integers(48, 129)), (side, side), _between(rng, 64, 512))
 
 
 def _mm(rng: np.random.Generator) -> Kernels:
-    rows = _between(rng, 512, 4096)
-    return multiply(random_pattern(rows, rows, rng.uniform(0.02, 0.2), seed=_seed(rng)), _between(rng, 256, 4096))
+    pattern = random_pattern(
+        _between(rng, 512, 4096), _between(rng, 512, 4096), rng.uniform(0.02, 0.2), seed=_seed(rng)
+    )
+    return multiply(pattern, _between(rng, 32, 512), int(rng.integers(1, 9)), rng.uniform(0, 0.2))
 
 
 def _sa(rng: np.random.Generator) -> Kernels:
     species = Species(
         bases=_between(rng, 5e5, 4e6),
-        repeat_share=rng.uniform(0.05, 0.4),
+        gc_content=rng.uniform(0.3, 0.6),
+        repeat_share=rng.uniform(0, 0.2),
         families=_between(rng, 5, 60),
         unit=_between(rng, 100, 400),
         divergence=rng.uniform(0, 0.05),
     )
-    return align_species(species, _between(rng, 1024, 8192), _between(rng, 1, 16), seed=_seed(rng))
+    reads, section, seed_length = _between(rng, 512, 4096), _between(rng, 1, 8), int(rng.integers(8, 10))
+    return align_species(species, reads, section, seed_length=seed_length, seed=_seed(rng))
 
 
 def _amr(rng: np.random.Generator) -> Kernels:
-    wrinkles, cells = _seed(rng), int(rng.integers(64, 385))
+    wrinkles, cells, ignitions = _seed(rng), int(rng.integers(64, 385)), int(rng.integers(0, 9))
     radii = np.sort(rng.uniform(0.04, 0.3, int(rng.integers(1, 5))))
     factor, levels = ((16, 2), (8, 2), (4, 3), (16, 1))[rng.integers(4)]
-    return refine([random_front(radius, seed=wrinkles) for radius in radii], cells, factor, levels)
+    fronts = [random_front(radius, seed=wrinkles) for radius in radii]
+    return refine(fronts, cells, factor, levels, ignitions, seed=wrinkles)
 
 
 _FAMILIES: Final[dict[str, Callable[[np.random.Generator], Kernels]]] = {

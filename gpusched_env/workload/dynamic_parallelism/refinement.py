@@ -41,24 +41,33 @@ def random_front(radius: float, modes: int = 12, *, seed: int) -> Front:
     return Front(radius, rng.normal(0, 0.06, modes) / np.arange(1, modes + 1), rng.uniform(0, 2 * np.pi, modes))
 
 
-def refine(fronts: list[Front], cells: int, factor: int, levels: int) -> Kernels:
+def refine(fronts: list[Front], cells: int, factor: int, levels: int, ignitions: int = 0, *, seed: int = 0) -> Kernels:
     """A kernel a time step, with ``cells`` × ``cells`` cells and one front each.
 
     The progress of the reaction jumps at the front (the flame is thinner than the finest cell), so a cell has
     a large gradient and is refined into ``factor`` × ``factor`` sub-cells if the front is within half a cell
     of its centre; ``levels`` deep at most. Each cell and sub-cell takes an iteration for itself.
+
+    At each step gas ignites by itself in ``ignitions`` random cells (of ``seed``): a kernel that grows within a cell
+    has steep gradients everywhere, so all of its sub-cells refine too.
     """
+    rng = np.random.default_rng(seed)
     centres = (np.arange(cells) + 0.5) / cells
-    x, y = np.meshgrid(centres, centres)
-    return tuple(
-        ParentKernel(f"step_{step}", PARENT, CHILD, _refined(front, x.ravel(), y.ravel(), 1 / cells, factor, levels))
-        for step, front in enumerate(fronts)
-    )
+    x, y = (grid.ravel() for grid in np.meshgrid(centres, centres))
+    kernels = []
+    for step, front in enumerate(fronts):
+        ignited = np.zeros(cells**2, np.bool_)
+        ignited[rng.choice(cells**2, ignitions, replace=False)] = True
+        threads = _refined(front, x, y, ignited, 1 / cells, factor, levels)
+        kernels.append(ParentKernel(f"step_{step}", PARENT, CHILD, threads))
+    return tuple(kernels)
 
 
-def _refined(front: Front, x: Points, y: Points, width: float, factor: int, levels: int) -> Threads:
+def _refined(
+    front: Front, x: Points, y: Points, ignited: NDArray[np.bool_], width: float, factor: int, levels: int
+) -> Threads:
     base = np.ones(len(x), np.int64)
-    flagged = np.flatnonzero(np.abs(front.distance(x, y)) < width / 2)
+    flagged = np.flatnonzero(ignited | (np.abs(front.distance(x, y)) < width / 2))
     if not levels or not flagged.size:
         return Threads(base)
     items = np.full(len(flagged), factor**2)
@@ -70,6 +79,7 @@ def _refined(front: Front, x: Points, y: Points, width: float, factor: int, leve
         front,
         (x[flagged, None] + right).ravel(),
         (y[flagged, None] + up).ravel(),
+        np.repeat(ignited[flagged], factor**2),
         width / factor,
         factor,
         levels - 1,

@@ -1,4 +1,4 @@
-"""Sparse matrix times matrix: a parent thread a row of the multiplicand, a child thread a column of the multiplier."""
+"""Sparse matrix times matrix: a parent thread a row or a few of one, a child thread a column of the other."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from gpusched_env.workload.dynamic_parallelism.launches import (
     ParentKernel,
     Requests,
     Threads,
+    sums_between,
 )
 
 PARENT: Final = BlockShape(64, 32)
@@ -41,13 +42,17 @@ def random_pattern(rows: int, columns: int, density: float, *, seed: int) -> Spa
     return SparsePattern(np.concatenate([[0], np.cumsum(counts)]), np.concatenate(parts))
 
 
-def multiply(multiplicand: SparsePattern, columns: int) -> Kernels:
+def multiply(multiplicand: SparsePattern, columns: int, rows_a_thread: int = 1, own_share: float = 0.0) -> Kernels:
     """One kernel: the multiplicand times a multiplier of ``columns`` columns, stored as a dense matrix.
 
-    The thread of a row forms the whole row of the product. An iteration is a multiply-add: each column takes as
-    many as the row has nonzeros, so that a child thread has as many iterations, whatever its column.
+    A thread forms ``rows_a_thread`` whole rows of the product, a request each. An iteration is a multiply-add: each
+    column takes as many as the row has nonzeros, so that a child thread has as many iterations, whatever its column.
+    ``own_share`` (0 to below 1) of a thread's work is its own, whatever it launches.
     """
     nonzeros = np.diff(multiplicand.first)
     rows = np.flatnonzero(nonzeros)
-    requests = Requests(rows, np.full(len(rows), columns), nonzeros[rows])
-    return (ParentKernel("rows", PARENT, CHILD, Threads(np.zeros(len(nonzeros), np.int64), requests)),)
+    requests = Requests(rows // rows_a_thread, np.full(len(rows), columns), nonzeros[rows])
+    bounds = np.append(np.arange(0, len(nonzeros), rows_a_thread), len(nonzeros))
+    products = np.asarray(sums_between(nonzeros * columns, bounds))
+    base = np.rint(products * own_share / (1 - own_share)).astype(np.int64)
+    return (ParentKernel("rows", PARENT, CHILD, Threads(base, requests)),)

@@ -1,9 +1,14 @@
 """The thirteen benchmarks of SPAWN (Tang et al., HPCA 2017), and the second genome of its Figure 21.
 
 The paper names applications and kinds of inputs, not sizes. Where its graphs are known, they are generated at full
-size; else sizes are chosen so that the benchmark's own threshold offloads the share of the work that the paper's
-bars imply with about the child kernels of its Figure 18. No speed-up was looked at. The same holds for
-thresholds: each is the one that offloads that share. Registers a thread are assumptions, except BFS's.
+size. Else sizes are chosen by what its figures show of the inputs' structure, never by a speed-up:
+
+* The share of the work that the benchmark's own threshold offloads (bars of Figure 15 found again in Figure 5) and the
+  child kernels that it launches (Figure 18).
+* The warps of a child. Where 32 hardware queues bind, about 31 children run at once, so the occupancy with the own
+  threshold (Figure 16) is 31 times a child's warps over the 832 of the GPU, and a little more for the parents.
+
+Thresholds are those that offload the share. Registers a thread are assumptions, except BFS's.
 """
 
 from __future__ import annotations
@@ -19,17 +24,17 @@ from gpusched_env.workload.dynamic_parallelism.alignment import Species, align_s
 from gpusched_env.workload.dynamic_parallelism.bfs import breadth_first_search
 from gpusched_env.workload.dynamic_parallelism.colouring import colour_graph
 from gpusched_env.workload.dynamic_parallelism.graphs import Graph, citation, kronecker
-from gpusched_env.workload.dynamic_parallelism.join import random_join
+from gpusched_env.workload.dynamic_parallelism.join import Distribution, random_join
 from gpusched_env.workload.dynamic_parallelism.launches import Benchmark, Kernels
 from gpusched_env.workload.dynamic_parallelism.mandelbrot import Window, render
 from gpusched_env.workload.dynamic_parallelism.refinement import random_front, refine
 from gpusched_env.workload.dynamic_parallelism.sparse_matrix import multiply, random_pattern
 from gpusched_env.workload.dynamic_parallelism.sssp import random_weights, shortest_paths
 
-# A. thaliana (135 Mb) and C. elegans (100 Mb) at 1:17, with about their shares of repeats. Tandem repeats of
-# A. thaliana's centromeres are 178 bp long.
-THALIANA: Final = Species(bases=8_000_000, repeat_share=0.13, families=20, unit=178, divergence=0.02)
-ELEGANS: Final = Species(bases=6_000_000, repeat_share=0.17, families=30, unit=150, divergence=0.02)
+# A. thaliana (135 Mb, 36 % G and C) and C. elegans (100 Mb, 35.4 %) at 1:16, so that seeds of 9 letters have as many
+# places as those of 11, BLAST's default, in all of the genome. Repeats are masked, as aligners do.
+THALIANA: Final = Species(bases=8_437_500, gc_content=0.36)
+ELEGANS: Final = Species(bases=6_250_000, gc_content=0.354)
 
 
 def _bfs(graph: Callable[..., Graph], seed: int) -> Kernels:
@@ -46,62 +51,87 @@ def _sssp(graph: Callable[..., Graph], seed: int) -> Kernels:
     ).kernels
 
 
-def _colouring(graph: Callable[..., Graph], seed: int) -> Kernels:
-    """Few rounds, as the paper's launches for graph500 say: about two for each vertex of high degree."""
-    return colour_graph(graph(seed=seed), hashes=8, fraction=0.8, seed=seed).kernels
+def _colouring(graph: Callable[..., Graph], own_work: int, seed: int) -> Kernels:
+    """Few rounds, as the paper's launches for graph500 say: about two for each vertex of high degree.
+
+    With many launches and with few the paper's occupancy is about 70 %: parents run most of the time, so they have
+    work that they cannot hand over. It is taken to be a pass over a table of forbidden colours: 256 and 16, the powers
+    of two above what first fit by descending degree takes (177 colours for graph500, 10 for the citation network).
+    The paper's shares are read as shares of the loops over neighbours.
+    """
+    return colour_graph(graph(seed=seed), hashes=8, fraction=0.8, own_work=own_work, seed=seed).kernels
 
 
 def _amr(seed: int) -> Kernels:
-    """Four time steps of a growing flame on 512 × 512 cells, which leave 80 % of the work to two refinements by 16."""
-    return refine([random_front(radius, seed=seed) for radius in (0.05, 0.07, 0.095, 0.12)], 512, 16, 2)
+    """Five time steps of a growing flame on 256 × 256 cells.
+
+    Children of two warps (8 × 8 sub-cells) give the occupancy of 9 %. Each of 19,625 launches with 80 % of the work
+    then leaves 20 % to as many cells. Fewer than 50 launches have 4 % of the work in the paper: 15 cells that ignite.
+    """
+    fronts = [random_front(radius, seed=seed) for radius in (0.18, 0.22, 0.26, 0.30, 0.34)]
+    return refine(fronts, 256, 8, 2, ignitions=3, seed=seed)
 
 
-def _join_uniform(seed: int) -> Kernels:
-    """With nearly equal work, 95 % of it lies in 94 % of the threads: 6,705 children make 7,168 threads. That is a
-    single wave of the paper's GPU, at 27 % of its threads, which is the occupancy of its Figure 16."""
-    return random_join("uniform", 7168, 1 << 20, 1 << 12, seed=seed)
+def _join(distribution: Distribution, probing: int, building: int, seed: int) -> Kernels:
+    """4,096 buckets; tuples of the building relation make children of two to three warps (uniform; occupancy 7.4 %)
+    and of one (Gaussian; 3.3 %).
 
-
-def _join_gaussian(seed: int) -> Kernels:
-    """With normal keys on both sides, 95 % of the work lies in 83 % of the threads."""
-    return random_join("gaussian", 30_208, 1 << 20, 1 << 12, seed=seed)
+    That a sample of one tuple in 64 is probed first is an inference from Figure 18 alone: SPAWN launches everything
+    until its first child ends, and so it would launch nearly all of these threads, which start at once. It launches
+    116 and 535 children, a 62nd and a 56th of the tuples.
+    """
+    return random_join(distribution, probing, building, 1 << 12, sampled=probing // 64, seed=seed)
 
 
 def _mandel(seed: int) -> Kernels:
-    """A part of the Seahorse valley with few points inside the set, so that a threshold can divide the work finely;
-    65,536 tiles of one warp of pixels. The seed moves it by up to a twentieth of its width."""
+    """A part of the Seahorse valley; the seed moves it by up to a twentieth of its width.
+
+    31 children that fill the 208 block slots, as the occupancy says, have at least 7 warps: tiles of 16 × 16 pixels.
+    Few tiles are all inside the set, where work is equal, so that a threshold can divide it from 20 % up, and heavy
+    tiles differ little, as the launches with 28 and 78 % of the work say (9,894 and 28,171; here 8.7 k and 30.6 k).
+    256 iterations at most fit these best among powers of two.
+    """
     shift = np.random.default_rng(seed).uniform(-0.0005, 0.0005, 2)
-    return render(Window(complex(-0.7436 + shift[0], 0.1318 + shift[1]), 0.01), 256, (4, 8), 512)
+    return render(Window(complex(-0.7436 + shift[0], 0.1318 + shift[1]), 0.01), 256, (16, 16), 256)
 
 
-def _matrix(rows: int, seed: int) -> Kernels:
-    """Independent nonzeros, one in ten: rows differ little, as do the paper's child blocks of MM-small (95 % of them
-    within 10 % of the mean), so 89 % of the work lies in 88 % of the rows."""
-    return multiply(random_pattern(rows, rows, 0.1, seed=seed), rows)
+def _matrix(rows_a_thread: int, seed: int) -> Kernels:
+    """1,024 threads with one or "a few" rows each: 1,024 and 5,120 launches (paper: 1,024 and 5,121) are all rows, so
+    the 11 % that is not offloaded is the parents' own work.
+
+    96 columns make three warps a child (occupancy 11.8 and 10.4 %). 410 nonzeros a row, independent ones, let 96 % of
+    the children lie within 10 % of the mean (Figure 12: 95 % of MM-small's).
+    """
+    rows = 1024 * rows_a_thread
+    return multiply(random_pattern(rows, 4096, 0.1, seed=seed), 96, rows_a_thread, own_share=0.11)
 
 
 def _alignment(species: Species, seed: int) -> Kernels:
-    """5,120 reads, eight a thread: an eighth of them from repeats, with nearly all candidate places."""
-    return align_species(species, reads=5120, section=8, seed_length=14, seed=seed)
+    """544 reads, one a thread, of which those with 98 % of the candidates launch about 488.
+
+    Lists are as the composition of the genome makes them: 68 and 51 places in the mean (three and two warps; occupancy
+    10 %), with a standard deviation of 0.85 in the logarithm.
+    """
+    return align_species(species, reads=544, section=1, seed=seed)
 
 
 # The launches of SSSP and GC on the citation network are too few for the whole of it: 6,495 children with 53 % of the
 # work and 2,258 with 40 % mean a quarter and an eighth of it (or runs cut short).
 _MAKERS: Final[dict[str, tuple[int, Callable[[int], Kernels]]]] = {
-    "AMR": (128, _amr),
+    "AMR": (32, _amr),
     "BFS-citation": (16, partial(_bfs, citation)),
     "BFS-graph500": (32, partial(_bfs, kronecker)),
     "SSSP-citation": (16, partial(_sssp, partial(citation, 1 << 16))),
     "SSSP-graph500": (32, partial(_sssp, kronecker)),
-    "JOIN-uniform": (231, _join_uniform),
-    "JOIN-gaussian": (318, _join_gaussian),
-    "Mandel": (4600, _mandel),
-    "GC-citation": (25, partial(_colouring, partial(citation, 1 << 15))),
-    "GC-graph500": (230, partial(_colouring, kronecker)),
-    "MM-small": (103 * 1152, partial(_matrix, 1152)),
-    "MM-large": (555 * 5824, partial(_matrix, 5824)),
-    "SA-thaliana": (1600, partial(_alignment, THALIANA)),
-    "SA-elegans": (1600, partial(_alignment, ELEGANS)),
+    "JOIN-uniform": (51, partial(_join, "uniform", 7168, 1 << 18)),
+    "JOIN-gaussian": (9, partial(_join, "gaussian", 30_208, 1 << 15)),
+    "Mandel": (27_000, _mandel),
+    "GC-citation": (25, partial(_colouring, partial(citation, 1 << 15), 16)),
+    "GC-graph500": (230, partial(_colouring, kronecker, 256)),
+    "MM-small": (0, partial(_matrix, 1)),
+    "MM-large": (0, partial(_matrix, 5)),
+    "SA-thaliana": (1700, partial(_alignment, THALIANA)),
+    "SA-elegans": (1200, partial(_alignment, ELEGANS)),
 }
 
 BENCHMARKS: Final = tuple(_MAKERS)

@@ -76,6 +76,10 @@ def test_neighbours_never_share_a_colour(graph: Graph, hashes: int, fraction: fl
     assert all(later < earlier for earlier, later in itertools.pairwise(threads))
     assert threads[-1] > (1 - fraction) * graph.degree.size
     assert result.kernels[0].threads.work.tolist() == graph.degree.tolist()
+    scanned = colour_graph(graph, hashes, fraction, own_work=20, seed=2)
+    assert scanned.colour.tolist() == result.colour.tolist()
+    assert scanned.kernels[0].threads.work.tolist() == (graph.degree + 20).tolist()
+    assert scanned.kernels[0].threads.base.tolist() == [20] * graph.degree.size
 
 
 def test_one_order_colours_a_path_by_its_extremes() -> None:

@@ -51,6 +51,7 @@ def test_a_threshold_launches_what_is_above_it_and_nested_requests_too(
 ) -> None:
     made = bench(nested())
     assert made.offload_share(threshold) == pytest.approx(share / 37)
+    assert made.offloadable == pytest.approx(27 / 37)
     assert made.child_launches(threshold) == children
 
 

@@ -12,7 +12,7 @@ from gpusched_env.workload.dynamic_parallelism.join import Distribution, hash_jo
 from gpusched_env.workload.dynamic_parallelism.launches import Requests, Threads
 from gpusched_env.workload.dynamic_parallelism.mandelbrot import Window, escape_iterations, render
 from gpusched_env.workload.dynamic_parallelism.refinement import random_front, refine
-from gpusched_env.workload.dynamic_parallelism.sparse_matrix import multiply, random_pattern
+from gpusched_env.workload.dynamic_parallelism.sparse_matrix import SparsePattern, multiply, random_pattern
 
 
 def requests_of(threads: Threads) -> Requests:
@@ -27,7 +27,11 @@ def test_join_scans_as_many_tuples_as_match(distribution: Distribution) -> None:
     (kernel,) = hash_join(probing, building, 64)
     left = pd.DataFrame({"key": probing, "row": np.arange(500)})
     matches = left.merge(pd.DataFrame({"key": building}), on="key").groupby("row").size().reindex(range(500))
-    assert kernel.threads.work.tolist() == matches.fillna(0).astype(int).tolist()
+    expected = matches.fillna(0).astype(int).tolist()
+    assert kernel.threads.work.tolist() == expected
+    sample, rest = hash_join(probing, building, 64, sampled=70)
+    assert sample.threads.work.tolist() == expected[:70]
+    assert rest.threads.work.tolist() == expected[70:]
 
 
 def test_keys_have_their_distribution() -> None:
@@ -80,6 +84,16 @@ def test_product_takes_the_multiply_adds_of_scipy() -> None:
         assert product[row].tolist() == [requests.iterations[place]] * requests.items[place]
 
 
+def test_a_thread_forms_several_rows_and_has_work_of_its_own() -> None:
+    """Rows of 2, 1, 0, 3 and 4 nonzeros times 30 columns, two a thread; a quarter of all is the thread's own."""
+    pattern = SparsePattern(np.array([0, 2, 3, 3, 6, 10]), np.array([0, 1, 0, 0, 1, 2, 0, 1, 2, 3]))
+    (kernel,) = multiply(pattern, 30, rows_a_thread=2, own_share=0.25)
+    requests = requests_of(kernel.threads)
+    assert requests.thread.tolist() == [0, 0, 1, 2]
+    assert requests.work.tolist() == [60, 30, 90, 120]
+    assert kernel.threads.base.tolist() == [30, 30, 40]
+
+
 def test_nonzeros_have_their_density() -> None:
     pattern = random_pattern(500, 400, 0.1, seed=1)
     assert pattern.column.size / (500 * 400) == pytest.approx(0.1, rel=0.03)
@@ -110,6 +124,18 @@ def test_cells_refine_at_the_front_and_their_cells_again() -> None:
     assert set(inner.work.tolist()) == {9}
 
 
+def test_cells_that_ignite_refine_throughout() -> None:
+    """Three levels of 3 × 3 are 1 + 9 + 81 + 729 iterations, where the front would flag a fraction of the sub-cells."""
+    front = random_front(0.25, seed=3)
+    plain, ignited = (refine([front, front], 16, 3, 3, ignitions, seed=5) for ignitions in (0, 7))
+    for before, after in zip(plain, ignited, strict=True):
+        assert (before.threads.work < 820).all()
+        changed = before.threads.work != after.threads.work
+        assert changed.sum() == 7
+        assert set(after.threads.work[changed].tolist()) == {820}
+    assert (ignited[0].threads.work != ignited[1].threads.work).any()
+
+
 def test_front_grows_and_keeps_its_wrinkles() -> None:
     angle = np.linspace(0, 2 * np.pi, 50)
     small, large = (random_front(radius, seed=0) for radius in (0.1, 0.2))
@@ -120,7 +146,7 @@ def test_front_grows_and_keeps_its_wrinkles() -> None:
 
 
 def test_candidates_are_the_places_of_the_seed() -> None:
-    letters = genome(Species(3000, 0.5, 3, 50, 0.05), seed=2)
+    letters = genome(Species(3000, 0.5, 0.5, 3, 50, 0.05), seed=2)
     text = "".join("ACGT"[letter] for letter in letters)
     starts = np.arange(0, 2900, 37)
     expected = [sum(text.startswith(text[start : start + 6], place) for place in range(2995)) for start in starts]
@@ -138,6 +164,17 @@ def test_sections_ask_for_one_child_a_read() -> None:
 
 
 def test_repeats_make_up_their_share_of_the_genome() -> None:
-    species = Species(200_000, 0.3, 4, 100, 0.0)
+    species = Species(200_000, 0.5, 0.3, 4, 100, 0.0)
     found = candidates(genome(species, seed=0), np.arange(0, 199_900), 12)
     assert (found > 10).mean() == pytest.approx(0.3, abs=0.03)
+
+
+def test_composition_spreads_the_lists_of_candidates() -> None:
+    """A seed of n letters has n Bernoulli(GC) of them; a read's seed weighs codes by how often they occur."""
+    bases, gc, length = 2_000_000, 0.3, 7
+    letters = genome(Species(bases, gc), seed=0)
+    assert (letters >= 2).mean() == pytest.approx(gc, abs=0.002)
+    lists = candidates(letters, np.arange(0, bases - length, 5), length)
+    assert lists.mean() == pytest.approx(bases * (((1 - gc) ** 2 + gc**2) / 2) ** length, rel=0.02)
+    spread = np.log((1 - gc) / gc) * (length * gc * (1 - gc)) ** 0.5
+    assert np.log(lists).std() == pytest.approx(spread, rel=0.02)
