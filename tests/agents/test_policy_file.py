@@ -106,7 +106,8 @@ def test_shipped_agents_fit_their_scenarios(name: str) -> None:
     policy = shipped_policy(scenario)
     layout = policy.layout_for(scenario)
     assert layout == ActionLayout.of(scenario, len(scenario.tenants), 8)
-    assert policy.layout_for(load_scenario(name, lookahead=3)) == replace(layout, lookahead=3)
+    shorter = load_scenario(name, lookahead=3)
+    assert policy.layout_for(shorter) == replace(layout, lookahead=shorter.shown_ahead)
 
 
 def test_wrong_weights_are_refused(path: Path) -> None:

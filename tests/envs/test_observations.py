@@ -26,7 +26,8 @@ def test_pending_slot_shows_the_head_kernel_of_its_tenant(make_view: ViewMaker) 
     view = make_view(
         pending=[
             {"id": 7, "tenant": 1, "priority": 1, "profiled_us": 40, "blocks": 132 * 4, "job_arrived_us": 100}
-            | {"job_left_us": 600, "deadline_us": 1600, "profiled_gap_us": 3, "waited_us": 20, "profiled_issue": 0.5},
+            | {"job_left_us": 600, "deadline_us": 1600, "profiled_gap_us": 3, "waited_us": 20, "profiled_issue": 0.5}
+            | {"queued_us": 70, "between_us": 30, "dependents": 4},
             {"id": 9, "tenant": 1, "priority": 1, "profiled_us": 77, "launchable": 0, "upstream": 4, "nodes": 12}
             | {"parent": 3},
         ],
@@ -61,6 +62,9 @@ def test_pending_slot_shows_the_head_kernel_of_its_tenant(make_view: ViewMaker) 
         "UPSTREAM": 0.0,
         "GRAPH": 0.0,
         "CHILD": 0.0,
+        "QUEUED": log_us(70),
+        "BETWEEN": log_us(30),
+        "DEPENDENTS": 0.5,
     }
     shown = {feature.name: table[1, feature] for feature in PendingFeature}
     assert shown == pytest.approx(expected, rel=1e-6)

@@ -35,7 +35,9 @@ def test_shipped_agents_were_trained_with_them(name: str) -> None:
         key, text = value.split("=") if option == "--set" else (option.removeprefix("--"), value)
         if key not in ("seed", "baselines", "out"):
             given[key] = yaml.safe_load(text)
-    assert defaults_for(name) == given
+    # Later trainings take them from the file.
+    assert given in (defaults_for(name), {})
+    assert step.timesteps >= defaults_for(name)["timesteps"]
 
 
 def test_they_are_settings_of_scenarios() -> None:
