@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from gpusched_env.errors import InputError
+from gpusched_env.workload.dynamic_parallelism.catalogue import PUBLISHED, document
 from gpusched_env.workload.dynamic_parallelism.launches import Benchmark
 from gpusched_env.workload.dynamic_parallelism.randomised import random_benchmark
 from gpusched_env.workload.dynamic_parallelism.suite import BENCHMARKS, benchmark
-
-# Share of the work (bars of Figure 15 found again in Figure 5) and child kernels (Figure 18) of Baseline-DP. In graph
-# colouring it is a share of the loops that can be offloaded.
-PAPER = {
-    "AMR": (80, 19625),
-    "BFS-citation": (53, 21650),
-    "BFS-graph500": (91, 24444),
-    "SSSP-citation": (53, 6495),
-    "SSSP-graph500": (91, 16086),
-    "JOIN-uniform": (95, 6705),
-    "JOIN-gaussian": (95, 25203),
-    "Mandel": (78, 28171),
-    "GC-citation": (40, 2258),
-    "GC-graph500": (73, 11686),
-    "MM-small": (89, 1024),
-    "MM-large": (89, 5121),
-    "SA-thaliana": (98, 488),
-}
 
 
 def fingerprint(made: Benchmark) -> tuple[object, ...]:
@@ -34,13 +19,13 @@ def fingerprint(made: Benchmark) -> tuple[object, ...]:
 
 
 def test_names_are_those_of_the_paper() -> None:
-    assert (*PAPER, "SA-elegans") == BENCHMARKS
+    assert (*PUBLISHED, "SA-elegans") == BENCHMARKS
 
 
-@pytest.mark.parametrize("name", PAPER)
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_own_threshold_offloads_the_share_and_children_of_the_paper(name: str) -> None:
     made = benchmark(name, seed=11)
-    share, children = PAPER[name]
+    share, children = PUBLISHED[name]
     possible = made.offloadable if name.startswith("GC") else 1
     assert 100 * made.offload_share(made.threshold) / possible == pytest.approx(share, abs=3)
     assert children / 2 <= made.child_launches(made.threshold) <= 2 * children
@@ -107,3 +92,9 @@ def test_random_benchmarks_repeat_themselves(seed: int) -> None:
     assert all(
         np.array_equal(a.threads.base, b.threads.base) for a, b in zip(first.kernels, second.kernels, strict=True)
     )
+
+
+@pytest.mark.slow
+def test_the_published_page_is_up_to_date() -> None:
+    page = Path(__file__).parents[3] / "docs" / "dynamic-parallelism.md"
+    assert page.read_text(encoding="utf-8") == document()
