@@ -14,5 +14,5 @@ class Stream:
     priority: int
     """Stream priority that the program asks for, CUDA's convention; as there, within what the GPU has."""
     windowed: bool = False
-    """Whether what is issued into it passes a window: it is launched in any order, into idle streams of the
-    scheduler's, once all that it waits for is known to have ended (:mod:`gpusched_env.scenarios.window`)."""
+    """Whether what is issued into it passes a window: it is launched into streams of the scheduler's, in any order that
+    the memory which it touches allows (:mod:`gpusched_env.scenarios.window`)."""

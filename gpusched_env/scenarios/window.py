@@ -2,7 +2,7 @@
 
 A window is how a runtime (ACS-SW) or a GPU (ACS-HW; Durvasula et al., arXiv 2401.12377) finds concurrency in one
 program: launches enter it in order, each is checked against those in it, and whatever waits for none of them may be
-launched into any idle stream of the scheduler's. What nobody may have for free is charged here: the application's time
+launched into any stream of the scheduler's that has room. What nobody may have for free is charged here: the application's time
 for each launch, the check, the launch itself, and the synchronisation without which nobody knows that one has ended
 (:mod:`gpusched_env.scenarios.windowed`).
 """
@@ -29,7 +29,7 @@ class KernelWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     launch_us: Annotated[float, Meta(ge=0)] = 4.0
     """From a thread's decision to launch until the kernel starts on an idle GPU. The thread does nothing else."""
     sync_us: Annotated[float, Meta(ge=0)] = 5.0
-    """From a kernel's end until its thread knows: then it leaves the window, its stream is idle, and what waited for it
+    """From a kernel's end until its thread knows: then it leaves the window and its stream, and what waited for it
     may be launched. Launch and synchronisation together took 5 to 20 us where the paper profiled them, and 9.3 us (with
     an empty kernel between them, median of 2,000) on the host of an H200."""
     insert_us: Annotated[float, Meta(ge=0)] = 0.0

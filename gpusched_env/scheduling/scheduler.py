@@ -27,7 +27,8 @@ class Scheduler(Protocol):
     ``window(offered, gpu)`` that gives the window it works with (``None``: none) in place of the scenario's; one that
     has launches captured into CUDA graphs first says what that costs in the attribute ``capture``
     (:mod:`gpusched_env.scenarios.capture`); one that runs all kernels as tasks of one that stays on the GPU says how
-    long it takes to get one in the attribute ``task_us``. One that is to know what no scheduler can know is
+    long it takes to get one in the attribute ``task_us``. One that needs hardware which no GPU of today has says
+    ``hardware = True``, and is no baseline for a training. One that is to know what no scheduler can know is
     :class:`Clairvoyant`.
     """
 
