@@ -2,9 +2,9 @@
 
 A window is how a runtime (ACS-SW) or a GPU (ACS-HW; Durvasula et al., arXiv 2401.12377) finds concurrency in one
 program: launches enter it in order, each is checked against those in it, and whatever waits for none of them may be
-launched into any stream of the scheduler's that has room. What nobody may have for free is charged here: the application's time
-for each launch, the check, the launch itself, and the synchronisation without which nobody knows that one has ended
-(:mod:`gpusched_env.scenarios.windowed`).
+launched into any stream of the scheduler's that has room. What nobody may have for free is charged here: the
+application's time for each launch, the check, the launch itself, and the synchronisation without which nobody knows
+that one has ended (:mod:`gpusched_env.scenarios.windowed`).
 """
 
 from __future__ import annotations
