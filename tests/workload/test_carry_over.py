@@ -6,6 +6,7 @@ import msgspec
 
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.scenarios.problem import load_workload
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Variant, Workload
@@ -89,3 +90,5 @@ def test_it_says_in_a_line_what_was_done() -> None:
     )
     _, done = carry_over(workload(kernel("relu", 66)), RTX)
     assert str(done) == "w was recorded on h100-sxm: durations on rtx-3090 are estimates", "nothing to count"
+    graph = load_workload("irregular(family=wired,seed=1,kernels=8)")
+    assert str(carry_over(graph, load_gpu("rtx-3090"))[1]).startswith(f"{graph.name} was generated for h100-sxm: ")
