@@ -295,7 +295,7 @@ def numbers_of(
             sizes[RULE_PRIORITIES:], sizes[1], sizes[3], first_partition, weights, pending, running, tenants, mask, out
         )  # fmt: skip
     elif sizes[0] == RELEASE:
-        release_numbers(sizes[1], weights, pending, out)
+        release_numbers(sizes[1], weights, pending, tenants.shape[0], out)
     else:
         _slots(sizes, weights, pending, running, tenants, device, scratch, mask, everything, out)
 

@@ -21,18 +21,20 @@ SOME = 8.0
 
 
 @njit()
-def release_numbers(launches: int, weights: Singles, pending: Singles, out: Singles) -> None:
+def release_numbers(launches: int, weights: Singles, pending: Singles, tenants: int, out: Singles) -> None:
     """Write one number an action.
 
     Args:
         launches: actions of a pending slot; the first one is what the rule takes.
         weights: ``value``, transposed.
         pending: of the observation.
+        tenants: rows of tenants, each of which has as many of ``pending``.
         out: written.
     """
     value = weights.reshape(VALUE_SHAPE)
     out[:] = -1.0
     out[0] = 0.0
+    lookahead = pending.shape[0] // tenants
     for place in range(pending.shape[0]):
         row = pending[place]
         if row[PendingFeature.LAUNCHABLE] < 0.5:
@@ -45,6 +47,6 @@ def release_numbers(launches: int, weights: Singles, pending: Singles, out: Sing
             + value[ReleaseTerm.QUEUED, where] * 4.0 * row[PendingFeature.QUEUED]
             + value[ReleaseTerm.BETWEEN, where] * 4.0 * row[PendingFeature.BETWEEN]
             + value[ReleaseTerm.DEPENDENTS, where] * 2.0 * row[PendingFeature.DEPENDENTS]
-            + value[ReleaseTerm.AGE, where] * place / SOME
+            + value[ReleaseTerm.AGE, where] * (place % lookahead) / SOME
             + value[ReleaseTerm.SMS, where] * row[PendingFeature.SMS]
         )

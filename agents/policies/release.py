@@ -38,7 +38,7 @@ class ReleaseTerm(enum.IntEnum):
     DEPENDENTS = enum.auto()
     """Pending launches that are known to wait for it: ``n / (n + 4)``, doubled."""
     AGE = enum.auto()
-    """Older launches in the window, over 8."""
+    """Older pending launches of its tenant, over 8."""
     SMS = enum.auto()
     """SMs that it would use on the empty GPU, of all."""
 

@@ -61,9 +61,16 @@ def test_the_greatest_value_goes_first_and_what_has_none_is_held_back() -> None:
     assert chosen(policy, pending, mask) == (3, [1.0, 1.125, 1.5, -1.0])
 
 
-def chosen(policy: ExportedPolicy, pending: Any, mask: Any) -> tuple[int, list[float]]:
+def test_age_is_among_launches_of_a_tenant() -> None:
+    pending = np.zeros((1, 4, len(PendingFeature)), np.float32)
+    pending[0, :, PendingFeature.LAUNCHABLE] = 1.0
+    _, values = chosen(release(FREE_AGE=1.0), pending, np.ones((1, 5), np.bool_), tenants=2)
+    assert values == [1.0, 1.125, 1.0, 1.125]
+
+
+def chosen(policy: ExportedPolicy, pending: Any, mask: Any, tenants: int = 1) -> tuple[int, list[float]]:
     """The action, and what the rule makes of the first four launches."""
-    rows = {"running": 8, "tenants": 1}
+    rows = {"running": 8, "tenants": tenants}
     others = {name: np.zeros((1, rows.get(name, 1), len(columns)), np.float32) for name, columns in TABLES.items()}
     observation = {**others, "pending": pending, "device": others["device"][:, 0]}
     return int(policy.act(observation, mask)[0]), policy.numbers(observation)[0, 1:5].tolist()

@@ -18,7 +18,7 @@ from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.profile_error import ProfileError, Profiles
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.scheduler import Scheduler
-from gpusched_env.scheduling.session import run_episode
+from gpusched_env.scheduling.session import Episode, run_episode
 from tests.baselines.instances import launches, spans, started
 from tests.devices.problems import K, problem
 
@@ -197,21 +197,36 @@ KERNELS = st.lists(
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(urgent=KERNELS, others=st.lists(KERNELS, min_size=1, max_size=3), in_flight=st.integers(1, 4))
-def test_exact_profiles_never_delay_the_most_urgent(
-    tmp_path: Path, urgent: list[K], others: list[list[K]], in_flight: int
-) -> None:
-    """Whatever fills the gaps fits, if it is one kernel at a time; and everybody's work gets done.
-
-    Of several in flight the later ones begin on what SMs the first leaves, and take longer than their profiles say.
-    """
+@given(urgent=KERNELS, others=st.lists(KERNELS, min_size=1, max_size=3))
+def test_exact_profiles_never_delay_the_most_urgent(tmp_path: Path, urgent: list[K], others: list[list[K]]) -> None:
+    """Whatever fills the gaps fits, if it is one kernel at a time; and everybody's work gets done."""
     rows = [{"ops": ops, "priority": priority} for priority, ops in enumerate([urgent, *others])]
     built = problem(tmp_path, *rows)
-    episode = run_episode(fikit(in_flight=in_flight), built, CompiledDevice(), 0)
+    episode = run_episode(fikit(in_flight=1), built, CompiledDevice(), 0)
     assert episode.done
-    turnaround_us = episode.timeline.jobs.array[episode.timeline.jobs.column("tenant") == 0, 4]
-    if in_flight == 1:
-        assert turnaround_us == pytest.approx([built.programs[0].alone_us])
+    assert turnaround_us(episode) == pytest.approx(built.programs[0].alone_us)
+
+
+@pytest.mark.parametrize(("in_flight", "late_us"), [(1, 0.0), (2, 1.0)])
+def test_of_several_kernels_in_flight_one_may_take_longer_than_its_profile(
+    tmp_path: Path, in_flight: int, late_us: float
+) -> None:
+    """The gap is from 1 to 25 us. Blocks of the second filler begin at 7 us on the SM that the first one leaves, the
+    last ones at 19 us. At 13 us it seems to have 6 us to go, and a third one to fit behind it."""
+    fillers = [K(7, 6.0, 0.0)], [K(6, 6.0, 0.0), K(4, 1.0, 0.0)]
+    built = problem(
+        tmp_path,
+        {"ops": [K(1, 1.0, 0.0), K(1, 1.0, 25.0)], "priority": 0},
+        *({"ops": ops, "priority": priority} for priority, ops in enumerate(fillers, 1)),
+    )
+    episode = run_episode(fikit(in_flight=in_flight), built, CompiledDevice(), 0)
+    assert turnaround_us(episode) == pytest.approx(26.0 + late_us)
+
+
+def turnaround_us(episode: Episode) -> float:
+    """Of the first tenant's only job."""
+    (turnaround,) = episode.timeline.jobs.array[episode.timeline.jobs.column("tenant") == 0, 4]
+    return float(turnaround)
 
 
 @pytest.mark.parametrize(

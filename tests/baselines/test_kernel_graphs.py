@@ -16,7 +16,7 @@ from gpusched_env.scenarios.program import HostOp, JobProgram
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.session import Episode, problem_for, run_episode
 from gpusched_env.workload.workload import OpKind, Segment
-from tests.devices.test_windows import build, kernel, workload
+from tests.devices.windows import build, kernel, workload
 
 KERNELS = 101
 

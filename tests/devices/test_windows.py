@@ -1,145 +1,36 @@
-"""Launches that pass a window: literal logs worked out by hand, and no schedule that violates a dependency.
-
-On the teaching GPU (4 SMs of one block), with a synchronisation of 1 us, events of 1.5 us and 1 us between two kernels
-of a stream. Unless a test says otherwise the window has room for 16 launches of six segments, whose check takes
-0.41 us; to launch takes 2 us, and 3 us pass until the end of a kernel is known. The host spends 1 us on each launch.
-"""
+"""Launches that pass a window: literal logs worked out by hand, for the problems of :mod:`tests.devices.windows`."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from gpusched_env.devices import make_device
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.hardware.clock import to_ps
-from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import Problem, build_problem
-from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Preempt, Reject, Wait
-from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.session import Episode
-from gpusched_env.scheduling.timeline import Columns, Detail, Timeline
 from gpusched_env.scheduling.view import View
-from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.segments import check_us, conflict
-from gpusched_env.workload.workload import COPIES, Child, GraphNode, Op, OpKind, Segment, Variant, Workload
-from tests.devices.problems import launch_first, new_device, run
+from gpusched_env.workload.segments import check_us
+from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Segment
+from tests.devices.problems import launch_first, run
+from tests.devices.windows import (
+    A,
+    B,
+    C,
+    D,
+    build,
+    by_time,
+    entries,
+    kernel,
+    log,
+    started,
+    us,
+    waited,
+    workload,
+)
 
 each_device = pytest.mark.usefixtures("each_device")
-
-Memory = tuple[Segment, ...]
-GAP_US = 1.0
-WINDOW = {"size": 16, "streams": 2, "launch_us": 2.0, "sync_us": 3.0}
-A, B, C, D = (Segment(storage, 0, 64) for storage in range(4))
-
-
-def kernel(us: float, blocks: int = 1, *, reads: Memory | None = (), writes: Memory | None = (), **fields: Any) -> Op:
-    """A launch whose blocks take ``us`` each; segments that no other one touches make six of its own."""
-    if reads is not None and writes is not None:
-        reads = (*reads, *(Segment(9, 0, 8) for _ in range(6 - len(reads) - len(writes))))
-    return Op(OpKind.KERNEL, **{"host_us": 1.0, "duration_us": us * -(-blocks // 4), "bytes": blocks, **fields},
-              reads=reads, writes=writes)  # fmt: skip
-
-
-def workload(name: str, *threads: Sequence[Op], graphs: Sequence[tuple[GraphNode, ...]] = ()) -> Workload:
-    """A workload in which each launch is a kernel of its own."""
-    kernels: list[Kernel] = []
-
-    def placed(op: Op) -> Op:
-        if op.kind is not OpKind.KERNEL:
-            return op
-        kernels.append(
-            Kernel(
-                name=f"{name}{len(kernels)}", grid=(op.bytes, 1, 1), block=(1024, 1, 1), registers=32,
-                duration_us=op.duration_us, kind="latency", issue_fraction=0.0, dram_bytes=0.0,
-            )
-        )  # fmt: skip
-        return msgspec.structs.replace(op, index=len(kernels) - 1, bytes=0)
-
-    first, *others = [tuple(map(placed, thread)) for thread in threads]
-    return Workload(
-        name=name, gpu="toy-4sm", source="test", kernels=tuple(kernels), graphs=tuple(graphs), iteration_us=(100.0,),
-        variants=(Variant(ops=first, threads=tuple(others)),),
-    )  # fmt: skip
-
-
-def build(*workloads: Workload, window: dict[str, Any] | None = None, jobs: int = 1, **fields: Any) -> Problem:
-    """A problem of a tenant for each workload."""
-    toy = load_gpu("toy-4sm")
-    timing = msgspec.structs.replace(toy.timing, sync_latency_us=1.0, event_latency_us=1.5, stream_gap_us=GAP_US)
-    tenants = [
-        {"name": work.name, "workload": work.name, "arrivals": {"kind": "backlog"}, "jobs": jobs} for work in workloads
-    ]
-    scenario = make_scenario(
-        {
-            "name": "test", "summary": "test", "gpu": "toy-4sm", "tenants": tenants, "variation": False,
-            "horizon_us": 1e6, "window": WINDOW | (window or {}), **fields,
-        }
-    )  # fmt: skip
-    gpu = msgspec.structs.replace(toy, timing=timing)
-    return build_problem(scenario, gpu=gpu, workloads={work.name: work for work in workloads})
-
-
-def log(timeline: Timeline) -> list[tuple[int, ...]]:
-    """(id, stream, entry, start, end) of kernels in order of id, in whole picoseconds."""
-    columns = ("id", "stream", "issued_us", "started_us", "ended_us")
-    return sorted(zip(*(timeline.kernels.ps(name).tolist() for name in columns), strict=True))
-
-
-def us(*rows: tuple[int, int, float, float, float]) -> list[tuple[int, ...]]:
-    """A log whose times are given in microseconds, none finer than a picosecond."""
-    return [(id_, stream, *(round(time * 1e6) for time in times)) for id_, stream, *times in rows]
-
-
-def entries(episode: Episode) -> list[float]:
-    return [row[2] / 1e6 for row in log(episode.timeline)]
-
-
-def by_time(*steps: tuple[float, Command]) -> Callable[[View], Command]:
-    """Give each command when its time has come, else launch the first launchable kernel."""
-    left = list(steps)
-
-    def decide(view: View) -> Command:
-        if left and view.time_us >= left[0][0]:
-            return left.pop(0)[1]
-        found = launch_first(view)
-        return Wait(left[0][0]) if found is WAIT and left else found
-
-    return decide
-
-
-def started(built: Problem, until_us: float, record: Detail = "jobs") -> Device:
-    """The device at a time, where everything that could be launched was, as soon as it could be.
-
-    Partitions must be on offer: who has no choice is not asked.
-    """
-    device = new_device()
-    view = device.reset(built, 0, record=record)
-    while view is not None and view.time_us < until_us:
-        command = launch_first(view)
-        device.apply(Wait(until_us) if command is WAIT else command)
-        view = device.advance()
-    assert view is not None
-    return device
-
-
-def waited(device: Device, until_us: float) -> View:
-    """The device's view at a time, without a command until then."""
-    view = device.view()
-    while view.time_us < until_us:
-        device.apply(Wait(until_us))
-        later = device.advance()
-        assert later is not None
-        view = later
-    return view
 
 
 # ---- by hand ---------------------------------------------------------------------------------------
@@ -446,115 +337,3 @@ def test_programs_without_a_place_in_a_window_are_refused() -> None:
     for work in bad:
         with pytest.raises(InputError, match="tenant w: a window takes kernels and copies of one host thread"):
             build(work)
-
-
-# ---- any schedule ----------------------------------------------------------------------------------
-
-
-@st.composite
-def programs(draw: st.DrawFn, copies: bool) -> list[Op]:
-    """Launches on a few bytes of few storages; now and then on memory that is not known."""
-    bounds = st.tuples(st.integers(0, 8), st.integers(0, 8)).map(sorted)
-    memory = st.lists(st.builds(lambda s, ends: Segment(s, *ends), st.integers(0, 3), bounds), max_size=2).map(tuple)
-
-    def op(place: int) -> Op:
-        known = draw(st.integers(0, 9)) > 0
-        kind = draw(st.sampled_from(COPIES)) if copies and draw(st.booleans()) else OpKind.KERNEL
-        return Op(
-            kind, draw(st.sampled_from([0.0, 0.5, 2.0])), duration_us=draw(st.sampled_from([1.0, 3.0, 8.5])),
-            bytes=draw(st.integers(1, 4)) if kind is OpKind.KERNEL else place,
-            reads=draw(memory) if known else None, writes=draw(memory),
-        )  # fmt: skip
-
-    return [kernel(1.0), *(op(place) for place in range(1, draw(st.integers(1, 12))))]
-
-
-def open_to(view: View, launch: int, depth: int) -> list[int]:
-    """The scheduler's streams that may take a launchable launch."""
-    pending, running = view.pending, view.running
-    if pending.preempted[pending.id == launch][0]:
-        return []
-    waits_for = view.dependencies.waits_for[view.dependencies.launch == launch]
-    behind = {int(stream) for stream in running.stream[np.isin(running.id, waits_for)]}
-    held = [*running.stream, *pending.stream[pending.preempted == 1.0]]
-    return [stream for stream in (2, 3, 4) if held.count(stream) < depth and behind <= {stream}]
-
-
-def at_random(seed: int, depth: int) -> Callable[[View], Command]:
-    """Launches in any order into any stream that may take them, preemptions, rejections and waits."""
-    dice = random.Random(seed)
-
-    def decide(view: View) -> Command:
-        launchable = view.pending.id[view.pending.launchable == 1.0].astype(int).tolist()
-        victims = view.running.id[view.running.preemptible == 1.0].astype(int).tolist()
-        rejectable = np.flatnonzero(view.jobs.rejectable)
-        if rejectable.size and dice.random() < 0.02:
-            row = dice.choice(rejectable.tolist())
-            return Reject(int(view.jobs.tenant[row]), int(view.jobs.job[row]))
-        if victims and dice.random() < 0.1:
-            return Preempt(dice.choice(victims), dice.choice(("drain", "save")))
-        if launchable and dice.random() < 0.8:
-            launch = dice.choice(launchable)
-            stream = dice.choice((None, *open_to(view, launch, depth)))
-            return Launch(launch, priority=dice.choice((None, 0, -1)), stream=stream)
-        return Wait(view.time_us + dice.choice((0.5, 3.0))) if launchable else WAIT
-
-    return decide
-
-
-@settings(max_examples=40)
-@given(
-    data=st.data(),
-    copies=st.booleans(),
-    size=st.sampled_from([1, 3, 8]),
-    depth=st.sampled_from([1, 2, 4]),
-    seed=st.integers(0, 2**32),
-)
-def test_no_schedule_violates_a_dependency(data: st.DataObject, copies: bool, size: int, depth: int, seed: int) -> None:
-    """Each launch starts a launch after all that it conflicts with, older in the program, is known to have ended, or,
-    in the same stream, after its end; and after all of the job before. Copies have no job in a timeline: where there
-    are some, there is one job."""
-    programs_ = [data.draw(programs(copies)) for _ in range(2)]
-    works = [workload(name, ops) for name, ops in zip("ab", programs_, strict=True)]
-    jobs = 1 if copies else 2
-    window = {"size": size, "streams": 3, "depth": depth}
-    built = build(*works, jobs=jobs, window=window, commands=["launch", "preempt", "reject"])
-    timelines = []
-    for name in ("reference", "compiled"):
-        device, decide = make_device(name), at_random(seed, depth)
-        view = device.reset(built, 0, record="kernels")
-        while view is not None:
-            device.apply(decide(view))
-            view = device.advance()
-        assert device.done
-        timelines.append(device.timeline)
-    for table in ("kernels", "copies"):
-        expected, found = (getattr(timeline, table).exact for timeline in timelines)
-        np.testing.assert_array_equal(found, expected)
-    known_ps = to_ps(WINDOW["sync_us"] + WINDOW["launch_us"])
-    first_identity = 0
-    for tenant, ops in enumerate(programs_):
-        spans = ran(timelines[0], tenant, first_identity, ops)
-        first_identity += sum(op.kind is OpKind.KERNEL for op in ops)
-        for job, newer, stream, start_ps, _ in spans:
-            for other, older, before, _, end_ps in spans:
-                if other < job or (other == job and older < newer and conflict(ops[older], ops[newer])):
-                    behind = depth > 1 and other == job and stream == before >= 0
-                    assert start_ps >= end_ps + (to_ps(GAP_US) if behind else known_ps)
-
-
-def ran(timeline: Timeline, tenant: int, first_identity: int, ops: list[Op]) -> list[tuple[int, ...]]:
-    """(job, place in the program, the scheduler's stream, start, end) of what a tenant ran; a copy says its place in
-    its bytes, and is in none."""
-
-    def rows(table: Columns, *names: str) -> list[tuple[int, ...]]:
-        return [
-            row[1:] for row in zip(*(table.ps(n).tolist() for n in ("tenant", *names)), strict=True) if row[0] == tenant
-        ]
-
-    places = [place for place, op in enumerate(ops) if op.kind is OpKind.KERNEL]
-    kernels = rows(timeline.kernels, "job", "identity", "stream", "started_us", "ended_us")
-    copies = rows(timeline.copies, "bytes", "started_us", "ended_us")
-    return [(job, places[identity - first_identity], *span) for job, identity, *span in kernels] + [
-        (0, place, -1, *span) for place, *span in copies
-    ]

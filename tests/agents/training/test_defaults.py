@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from gpusched_env.agents.manifest import read_manifest
-from gpusched_env.agents.shipped import FOLDER, shipped_names
+from gpusched_env.agents.policy_file import kind
+from gpusched_env.agents.shipped import FOLDER, shipped_names, shipped_policy
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import DEFAULTS, config_of, defaults_for
 from gpusched_env.scenarios.scenario import load_scenario
@@ -35,9 +36,13 @@ def test_shipped_agents_were_trained_with_them(name: str) -> None:
         key, text = value.split("=") if option == "--set" else (option.removeprefix("--"), value)
         if key not in ("seed", "baselines", "out"):
             given[key] = yaml.safe_load(text)
-    # Later trainings take them from the file.
-    assert given in (defaults_for(name), {})
-    assert step.timesteps >= defaults_for(name)["timesteps"]
+    defaults = defaults_for(name)
+    if given:
+        assert defaults == given
+    # Without options a training takes all from the file.
+    info = shipped_policy(load_scenario(name)).info
+    assert (info.algorithm, kind(info.network)) == (defaults["algo"], defaults.get("policy", "rule"))
+    assert defaults["timesteps"] <= step.timesteps < 1.1 * defaults["timesteps"]
 
 
 def test_they_are_settings_of_scenarios() -> None:
