@@ -24,15 +24,22 @@ class Search:
     kernels: Kernels
 
 
-def breadth_first_search(graph: Graph, source: int) -> Search:
-    """From ``source``: each thread looks at all neighbours of its vertex; the frontier is in order of vertices."""
+def breadth_first_search(graph: Graph, source: int, *, work_list: bool = False) -> Search:
+    """From ``source``: each thread looks at all neighbours of its vertex.
+
+    The frontier is in order of vertices, or, as a ``work_list``, in that of discovery by threads that go in step with
+    one another: vertices of many edges come first. A vertex enters once.
+    """
     level = np.full(len(graph.degree), -1)
     level[source] = 0
     frontier = np.array([source])
     kernels: list[ParentKernel] = []
     while len(frontier):
         kernels.append(ParentKernel(f"bfs_{len(kernels)}", PARENT, CHILD, looping(graph.degree[frontier])))
-        reached = graph.neighbour[graph.edges_of(frontier)]
-        level[reached[level[reached] < 0]] = len(kernels)
-        frontier = np.flatnonzero(level == len(kernels))
+        degree = graph.degree[frontier]
+        turn = np.arange(degree.sum()) - np.repeat(np.cumsum(degree) - degree, degree)
+        reached = graph.neighbour[graph.edges_of(frontier)][np.argsort(turn, kind="stable")]
+        new, found = np.unique(reached[level[reached] < 0], return_index=True)
+        level[new] = len(kernels)
+        frontier = new[np.argsort(found)] if work_list else new
     return Search(level, tuple(kernels))

@@ -16,8 +16,10 @@ PUBLISHED: Final[dict[str, tuple[int, int]]] = {
     "SA-thaliana": (98, 488),
 }  # fmt: skip
 """With the application's own threshold (Baseline-DP): share of the work that children do in percent (Figure 5, at the
-bars of Figure 15; of colouring taken to be of what can be handed over), and child kernels (Figure 18); read off the
-vector drawings, launches to 25."""
+bars of Figure 15), and child kernels (Figure 18); read off the vector drawings, launches to 25."""
+SHARES_OF_LOOPS: Final = ("GC-", "SSSP-")
+"""Benchmarks whose shares are taken to be of what can be handed over: the paper labels the same thresholds on a graph
+with the same shares, those of its edges."""
 _TOP: Final = """\
 # Benchmarks of dynamic parallelism
 
@@ -27,11 +29,11 @@ The thirteen benchmarks of SPAWN (Tang et al., *Controlled Kernel Launch for Dyn
 and the second genome of its Figure 21, as the algorithms that they are: levels of a search, rounds of a colouring,
 buckets of a join. A thread of a parent kernel has a loop that it runs itself or hands to a child kernel, one child
 thread an item. `benchmark(name, seed)` makes one, `random_benchmark(seed)` a random one to train on
-(`gpusched_env.workload.dynamic_parallelism`). They are inputs so far: no device of this version runs them.
+(`gpusched_env.workload.dynamic_parallelism`). [SPAWN](spawn.md) has what schedulers make of them.
 
 How each input was chosen is said where it is made ([suite.py](../gpusched_env/workload/dynamic_parallelism/suite.py)):
 by what the paper's figures show of its structure, never by a speed-up. *Work*: iterations of all threads if nothing is
-launched. *Share*, *children*: of the work (of colouring, GC: of what can be handed over), and kernels, with the
+launched. *Share*, *children*: of the work (of GC and SSSP: of what can be handed over), and kernels, with the
 application's own threshold; the paper's behind the stroke. Seed 0.
 
 | benchmark | kernels | threads | work | threshold | share % | children |
@@ -47,7 +49,7 @@ def document() -> str:
 def _row(made: Benchmark) -> str:
     share, children = PUBLISHED.get(made.name, ("–", "–"))
     threads = sum(len(kernel.threads.base) for kernel in made.kernels)
-    whole = made.offloadable if made.name.startswith("GC-") else 1.0
+    whole = made.offloadable if made.name.startswith(SHARES_OF_LOOPS) else 1.0
     ours = f"{100.0 * made.offload_share(made.threshold) / whole:.0f} / {share}"
     theirs = f"{children:,}" if isinstance(children, int) else children
     launched = f"{made.child_launches(made.threshold):,} / {theirs}"

@@ -34,6 +34,14 @@ def test_search_finds_the_levels_and_visits_each_vertex_once(graph: Graph) -> No
         assert kernel.threads.work.tolist() == graph.degree[search.level == level].tolist()
 
 
+def test_a_work_list_has_the_order_in_which_all_threads_of_a_level_find_its_vertices() -> None:
+    """From 0 to 1 and 2; then 1 finds 4 while 2 finds 3, and 2 finds 5 after that: of 2, 3 and 1 neighbours."""
+    graph = simple_graph(7, np.array([0, 0, 1, 2, 2, 3, 3]), np.array([1, 2, 4, 3, 5, 4, 6]))
+    search = breadth_first_search(graph, 0, work_list=True)
+    assert search.level.tolist() == breadth_first_search(graph, 0).level.tolist() == [0, 1, 1, 2, 2, 2, 3]
+    assert [kernel.threads.work.tolist() for kernel in search.kernels] == [[2], [2, 3], [2, 3, 1], [1]]
+
+
 @each_graph
 @pytest.mark.parametrize("largest", [1, 2, 20])
 def test_paths_are_dijkstras(graph: Graph, largest: int) -> None:
@@ -46,7 +54,10 @@ def test_paths_are_dijkstras(graph: Graph, largest: int) -> None:
     paths = shortest_paths(graph, weight, source)
     distances = nx.single_source_dijkstra_path_length(reference, source)
     assert paths.distance.tolist() == [distances.get(vertex, UNREACHED) for vertex in range(graph.degree.size)]
-    total = sum(int(kernel.threads.work.sum()) for kernel in paths.kernels)
+    for kernel in paths.kernels:
+        assert (kernel.threads.base == 1).all()
+        assert kernel.threads.base.size == graph.degree.size
+    total = sum(int((kernel.threads.work - 1).sum()) for kernel in paths.kernels)
     reached = int(graph.degree[paths.distance < UNREACHED].sum())
     if largest == 1:
         assert total == reached
@@ -62,7 +73,8 @@ def test_rounds_of_paths_solved_by_hand() -> None:
     weight = np.array([costs[min(pair), max(pair)] for pair in pairs])
     paths = shortest_paths(graph, weight, 0)
     assert paths.distance.tolist() == [0, 2, 1, 3]
-    assert [kernel.threads.work.tolist() for kernel in paths.kernels] == [[2], [3, 2], [3, 1], [1]]
+    relaxed = [(kernel.threads.work - 1).tolist() for kernel in paths.kernels]
+    assert relaxed == [[2, 0, 0, 0], [0, 3, 2, 0], [0, 3, 0, 1], [0, 0, 0, 1]]
 
 
 @each_graph

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from gpusched_env.workload.dynamic_parallelism.alignment import Species, align, candidates, genome
-from gpusched_env.workload.dynamic_parallelism.join import Distribution, hash_join, keys
+from gpusched_env.workload.dynamic_parallelism.join import Distribution, hash_join, keys, random_join
 from gpusched_env.workload.dynamic_parallelism.launches import Requests, Threads
 from gpusched_env.workload.dynamic_parallelism.mandelbrot import Window, escape_iterations, render
 from gpusched_env.workload.dynamic_parallelism.refinement import random_front, refine
@@ -24,14 +24,25 @@ def requests_of(threads: Threads) -> Requests:
 def test_join_scans_as_many_tuples_as_match(distribution: Distribution) -> None:
     rng = np.random.default_rng(0)
     probing, building = (keys(distribution, tuples, 64, rng) for tuples in (500, 3000))
-    (kernel,) = hash_join(probing, building, 64)
     left = pd.DataFrame({"key": probing, "row": np.arange(500)})
     matches = left.merge(pd.DataFrame({"key": building}), on="key").groupby("row").size().reindex(range(500))
     expected = matches.fillna(0).astype(int).tolist()
+    (kernel,) = hash_join(probing, building, 64)
     assert kernel.threads.work.tolist() == expected
     sample, rest = hash_join(probing, building, 64, sampled=70)
     assert sample.threads.work.tolist() == expected[:70]
     assert rest.threads.work.tolist() == expected[70:]
+    *_, shared = hash_join(probing, building, 64, sampled=70, tuples_a_thread=4)
+    assert shared.threads.work.tolist() == [sum(expected[start : start + 4]) for start in range(70, 500, 4)]
+    assert requests_of(shared.threads).work.tolist() == [work for work in expected[70:] if work]
+
+
+def test_tuples_are_probed_in_the_order_of_their_keys() -> None:
+    """Of normal keys the work then rises to the middle and falls; the sample is in no order."""
+    sample, rest = random_join("gaussian", 8000, 1 << 16, 256, 2000, seed=0)
+    outer, middle = rest.threads.work[:500], rest.threads.work[2750:3250]
+    assert 2 * outer.max() < middle.min()
+    assert sample.threads.work[:500].max() > 2 * outer.max()
 
 
 def test_keys_have_their_distribution() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.workload.dynamic_parallelism.catalogue import PUBLISHED, document
+from gpusched_env.workload.dynamic_parallelism.catalogue import PUBLISHED, SHARES_OF_LOOPS, document
 from gpusched_env.workload.dynamic_parallelism.launches import Benchmark
 from gpusched_env.workload.dynamic_parallelism.randomised import random_benchmark
 from gpusched_env.workload.dynamic_parallelism.suite import BENCHMARKS, benchmark
@@ -26,7 +26,7 @@ def test_names_are_those_of_the_paper() -> None:
 def test_own_threshold_offloads_the_share_and_children_of_the_paper(name: str) -> None:
     made = benchmark(name, seed=11)
     share, children = PUBLISHED[name]
-    possible = made.offloadable if name.startswith("GC") else 1
+    possible = made.offloadable if name.startswith(SHARES_OF_LOOPS) else 1
     assert 100 * made.offload_share(made.threshold) / possible == pytest.approx(share, abs=3)
     assert children / 2 <= made.child_launches(made.threshold) <= 2 * children
 
