@@ -150,6 +150,11 @@ def load_scenario(name_or_path: str | Path | Scenario, **overrides: Any) -> Scen
         text = (resources.files("gpusched_env.scenarios") / f"{name}.yaml").read_text(encoding="utf-8")
         scenario = make_scenario(parse_yaml(text, where), where)
     else:
+        if name == "DynamicParallelism":
+            raise InputError(
+                f"{name} is no scenario of tenants that share a GPU; gpusched rank and gpusched train know it, "
+                "and gymnasium.make('gpusched/DynamicParallelism-v0')"
+            )
         hint = did_you_mean(name, (*scenario_names(), *_OWN))
         raise InputError(f"unknown scenario {name!r}; {hint} (a file of your own ends in .yaml)")
     return override(scenario, **overrides) if overrides else scenario

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from gpusched_env.hardware import contention, placement, power, timing
+from gpusched_env.hardware import warps as warp_laws
 from gpusched_env.hardware.contention import Sharing, Traffic, Warps
 
 NOT_LAWS = {"sm_order", "board_power_w"}
@@ -33,6 +34,10 @@ sharing = st.builds(
     Sharing, st.floats(0.0, 64.0), st.floats(-200.0, 0.0), st.floats(1e-3, 1.0), st.floats(1.0, 64.0), share, switch
 )
 traffic = st.builds(Traffic, st.floats(0.0, 1e6), st.floats(0.0, 64.0))
+
+
+demands = st.integers(0, 1 << 62)
+times_ps = st.integers(0, 1 << 50)
 
 
 @st.composite
@@ -73,13 +78,18 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "power_w": st.tuples(few, some, some, some, some, some),
     "state_bytes": st.tuples(amount, amount, amount),
     "save_us": st.tuples(st.one_of(amount, some), some),
+    "cycles_to_ps": st.tuples(some, some),
+    "demand": st.tuples(some, some),
+    "stretch": st.tuples(demands, some, demands, some, demands),
+    "clock_now": st.tuples(some, times_ps, share, times_ps),
+    "time_of": st.tuples(some, some, times_ps, st.floats(1e-6, 1.0), times_ps),
     "host_copy_us": st.tuples(st.one_of(amount, some), some, some),
 }
 """Arguments by law."""
 
 
 def laws() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for module in (contention, placement, power, timing):
+    for module in (contention, placement, power, timing, warp_laws):
         for name, value in inspect.getmembers(module, inspect.isfunction):
             if value.__module__ == module.__name__ and name not in NOT_LAWS:
                 yield name, value

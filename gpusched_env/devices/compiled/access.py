@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gpusched_env.compiling import inlined
 from gpusched_env.devices.compiled import layout
-from gpusched_env.devices.compiled.jit import inlined
 from gpusched_env.devices.compiled.memory import columns, places, records
 
 env_at = records(layout.ENV, "env")

@@ -7,9 +7,9 @@ they come into the window: so a decision touches what it is about, however far h
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import aheads, clients, launches, ops, problem, stream_rows, streams
 from gpusched_env.devices.compiled.issuing import is_scheduled, make_launch, settle_issue
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE
 from gpusched_env.workload.host import operation_finished
 

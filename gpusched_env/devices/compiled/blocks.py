@@ -5,6 +5,7 @@ A row knows when it ends at its present rate; nothing is computed anew unless th
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled import members as sets
 from gpusched_env.devices.compiled.access import (
     classes,
@@ -20,7 +21,6 @@ from gpusched_env.devices.compiled.access import (
 from gpusched_env.devices.compiled.classes import join, merge, occupy, remove_row, split
 from gpusched_env.devices.compiled.dispatch import overlap
 from gpusched_env.devices.compiled.ends import end_blocks
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE, PARTITION, PICK
 from gpusched_env.devices.compiled.rates import period_ps, set_next, set_rate, set_rates
 from gpusched_env.devices.compiled.slots import holds

@@ -5,9 +5,9 @@ Class 0 holds the idle SMs and is never removed; the others have at least one SM
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled import members as sets
 from gpusched_env.devices.compiled.access import classes, grids, members, rows
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.hardware.clock import NEVER
 
 IDLE = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import clients, flight_of, launches, problem, stream_rows, streams
 from gpusched_env.devices.compiled.ahead import come_forward
 from gpusched_env.devices.compiled.context import context_of, settle
@@ -14,7 +15,6 @@ from gpusched_env.devices.compiled.issuing import (
     take_stream,
     wake_slicer,
 )
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE, PREEMPTION_BEGINS
 from gpusched_env.devices.compiled.lists import add_running, find_pending, find_started, remove_pending
 from gpusched_env.devices.compiled.preemption import begin_preemption

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import (
     channels,
     classes,
@@ -25,7 +26,6 @@ from gpusched_env.devices.compiled.dispatch import dispatch_all
 from gpusched_env.devices.compiled.finishing import kernel_finished, kernel_preempted
 from gpusched_env.devices.compiled.graphs import kernel_started
 from gpusched_env.devices.compiled.intrinsics import call
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import IN_QUEUE, NONE, READY
 from gpusched_env.devices.compiled.meter import CHANGE, gpu_changed
 from gpusched_env.devices.compiled.slots import holds

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import copies, flight_of, flights, launches, ops, problem
 from gpusched_env.devices.compiled.finishing import ended, is_node
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import ENGINE, NONE, READY
 from gpusched_env.devices.compiled.lists import note_start
 from gpusched_env.devices.compiled.record import log_copy

@@ -6,11 +6,11 @@ The rules are those of :mod:`gpusched_env.devices.reference.dispatcher`. Where t
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled import members as sets
 from gpusched_env.devices.compiled.access import classes, grids, members, problem, queue, scratch
 from gpusched_env.devices.compiled.classes import IDLE, add_row, class_of, occupy, split
 from gpusched_env.devices.compiled.intrinsics import call
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PARTITION, PICK, PLUS, SINGLE
 from gpusched_env.devices.compiled.slots import holds
 from gpusched_env.hardware.placement import block_noise, fit, within

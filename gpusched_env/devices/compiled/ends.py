@@ -6,6 +6,7 @@ carried through it, and as many others as surely fare alike follow it.
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled import members as sets
 from gpusched_env.devices.compiled.access import (
     classes,
@@ -21,7 +22,6 @@ from gpusched_env.devices.compiled.access import (
 from gpusched_env.devices.compiled.classes import IDLE, class_of, join, occupy, remove_class, remove_row, split
 from gpusched_env.devices.compiled.dispatch import dispatch_all, dispatch_to, head_for, singly
 from gpusched_env.devices.compiled.intrinsics import call, lowest
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import BLOCKS, NOT_QUEUED, RUN, SINGLE, TODO
 from gpusched_env.devices.compiled.record import log_residency
 

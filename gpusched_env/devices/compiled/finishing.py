@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import edges, flight_of, flights, launches, ops, problem, streams
 from gpusched_env.devices.compiled.ahead import vanish_ahead
 from gpusched_env.devices.compiled.issuing import (
@@ -15,7 +16,6 @@ from gpusched_env.devices.compiled.issuing import (
     tell_pending,
     wake_slicer,
 )
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING, PREEMPTION
 from gpusched_env.devices.compiled.lists import add_pending, remove_pending, remove_running
 from gpusched_env.devices.compiled.record import log_kernel

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called
 from gpusched_env.devices.compiled.access import afters, flight_of, launches, ops, problem
 from gpusched_env.devices.compiled.finishing import is_node
 from gpusched_env.devices.compiled.issuing import be_due
-from gpusched_env.devices.compiled.jit import called
 from gpusched_env.devices.compiled.layout import HIDDEN, LAUNCHED, PENDING, READY, STREAMS
 from gpusched_env.devices.compiled.lists import add_pending, note_start
 from gpusched_env.devices.compiled.slots import add_edge, end_flight, new_launch, next_id, take_flight

@@ -10,6 +10,7 @@ from typing import Any
 
 from numba.extending import overload
 
+from gpusched_env.compiling import called
 from gpusched_env.devices.compiled import timing
 from gpusched_env.devices.compiled.access import (
     afters,
@@ -28,7 +29,6 @@ from gpusched_env.devices.compiled.access import (
 )
 from gpusched_env.devices.compiled.ahead import beyond_window, run_ahead
 from gpusched_env.devices.compiled.issuing import make_launch, settle_issue
-from gpusched_env.devices.compiled.jit import called
 from gpusched_env.devices.compiled.randomness import uniform
 from gpusched_env.devices.compiled.record import log_job, log_rejection
 from gpusched_env.devices.compiled.slots import next_id

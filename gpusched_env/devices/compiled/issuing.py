@@ -5,6 +5,7 @@ The rules are in docs/devices.md (entities).
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import (
     afters,
     edges,
@@ -19,7 +20,6 @@ from gpusched_env.devices.compiled.access import (
     stream_rows,
     streams,
 )
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING, STREAMS
 from gpusched_env.devices.compiled.lists import add_pending
 from gpusched_env.devices.compiled.slots import add_edge, drop_edges_in, holds, new_launch, take_flight

@@ -1,10 +1,4 @@
-"""How the functions of this device are compiled.
-
-``inlined`` functions are small and become part of their callers; ``called`` ones are left to the compiler's
-judgement. Neither can be called from Python, nor is cached: only the functions that they end up in are (see
-:mod:`~gpusched_env.devices.compiled.entry`). No function allocates, so Numba's reference counting is off
-(``_nrt``, three times as fast).
-"""
+"""A notice while functions of this device are compiled."""
 
 from __future__ import annotations
 
@@ -13,11 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from numba import njit
 from numba.core import event
-
-inlined = njit(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-called = njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 @contextlib.contextmanager

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import clients, flight_of, flights, kernels, launches, problem
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE
 from gpusched_env.hardware.clock import NEVER
 

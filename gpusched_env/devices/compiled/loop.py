@@ -5,6 +5,7 @@ The order at equal times is that of docs/devices.md.
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled import hosting  # noqa: F401 (what the host interpreter reads)
 from gpusched_env.devices.compiled.access import (
     clients,
@@ -22,7 +23,6 @@ from gpusched_env.devices.compiled.copies import end_copy, request_copy
 from gpusched_env.devices.compiled.finishing import complete
 from gpusched_env.devices.compiled.graphs import begin_graph, issue_child
 from gpusched_env.devices.compiled.issuing import is_graph, is_launchable, is_scheduled
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import (
     DEADLOCK,
     DECIDE,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpusched_env.compiling import inlined
 from gpusched_env.devices.compiled.access import word
 from gpusched_env.devices.compiled.intrinsics import lowest, popcount
-from gpusched_env.devices.compiled.jit import inlined
 
 BITS = 64
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)

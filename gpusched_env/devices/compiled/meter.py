@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import problem
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.record import log_sms
 from gpusched_env.hardware.power import power_w
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import flight_of, grids, kernels, launches, problem, queue, timers
 from gpusched_env.devices.compiled.blocks import catch_up, evict, stop
 from gpusched_env.devices.compiled.context import context_of, end_grid, enqueue, leave_channel, remove_grid, settle
 from gpusched_env.devices.compiled.finishing import kernel_preempted
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PREEMPTION, RETURNS, STREAMS
 from gpusched_env.devices.compiled.timing import arm_launch, arm_preemption, launch_s
 from gpusched_env.devices.compiled.timing import stop as stop_timer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpusched_env.devices.compiled.jit import inlined
+from gpusched_env.compiling import inlined
 
 MULTIPLIER_HIGH = np.uint64(2549297995355413924)
 MULTIPLIER_LOW = np.uint64(4865540595714422341)

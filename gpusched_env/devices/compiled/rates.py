@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import (
     classes,
     grids,
@@ -12,7 +13,6 @@ from gpusched_env.devices.compiled.access import (
     problem,
     rows,
 )
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.hardware.contention import (
     NO_TRAFFIC,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import copies, flight_of, grids, log, members, ops, rows, sm_ids, word
 from gpusched_env.devices.compiled.intrinsics import lowest
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import (
     JOBS_ONLY,
     KERNELS,

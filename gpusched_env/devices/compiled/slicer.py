@@ -5,9 +5,9 @@ As :mod:`gpusched_env.devices.reference.slicer`. A tenant's context has its numb
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called
 from gpusched_env.devices.compiled.access import clients, contexts, problem
 from gpusched_env.devices.compiled.context import activate, deactivate
-from gpusched_env.devices.compiled.jit import called
 from gpusched_env.devices.compiled.layout import NONE
 from gpusched_env.devices.compiled.record import log_turn
 from gpusched_env.devices.compiled.timing import SLICER_S, arm_slicer, stop

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import edges, flight_at, flight_of, launches, ops
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import FREE, NONE
 from gpusched_env.devices.compiled.timing import launch_s, stop
 from gpusched_env.hardware.clock import NEVER

@@ -6,8 +6,8 @@ two, for what its launch waits for and for its preemption.
 
 from __future__ import annotations
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import heap, launches, problem, timers
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import (
     ARRIVALS,
     DEADLINES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import (
     clients,
     contexts,
@@ -24,7 +25,6 @@ from gpusched_env.devices.compiled.blocks import waiting_blocks
 from gpusched_env.devices.compiled.context import context_of
 from gpusched_env.devices.compiled.finishing import is_node
 from gpusched_env.devices.compiled.issuing import is_graph, is_launchable, is_windowed, stream_for
-from gpusched_env.devices.compiled.jit import called, inlined
 from gpusched_env.devices.compiled.layout import EMPTIED, NONE, PENDING
 from gpusched_env.devices.compiled.slots import holds
 from gpusched_env.hardware.clock import NEVER, to_us
