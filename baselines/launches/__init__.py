@@ -1,0 +1,1 @@
+"""Schedulers of child launches, one file a published system."""
