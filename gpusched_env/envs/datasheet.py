@@ -10,9 +10,11 @@ from pathlib import Path
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.env import GpuSchedulingEnv
-from gpusched_env.envs.features import TABLES
+from gpusched_env.envs.features import TABLES, Feature
+from gpusched_env.envs.launches.env import DynamicParallelismEnv
+from gpusched_env.envs.launches.features import LaunchFeature
 from gpusched_env.envs.observations import RUNNING_SLOTS, ObservationEncoder
-from gpusched_env.envs.registration import env_id
+from gpusched_env.envs.registration import DYNAMIC_PARALLELISM, env_id
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, scenario_names
 from gpusched_env.scheduling.reward import COST_TERMS
 from gpusched_env.workload.tenant import Tenant
@@ -26,6 +28,11 @@ UNITS = """\
 | `share`, `0 or 1`, `-` | a part of a whole; a flag; a plain number |
 """
 
+LOG_UNIT = """\
+### Columns
+Sources are fields of `gpusched_env.scheduling.launches.view.RequestView`. `log`: log1p(x) / log1p(10^8) of a count or
+of a time in core cycles, at most 1.
+"""
 REFERENCES = """\
 - G. Gilman and R. J. Walls, *Characterizing concurrency mechanisms for NVIDIA GPUs under deep learning workloads*,
   Performance Evaluation 151, 2021: inference beside training, the set-up of `InferenceBesideTraining`.
@@ -33,6 +40,8 @@ REFERENCES = """\
   STP and ANTT in `episode_metrics`.
 - H. Mao et al., *Learning scheduling algorithms for data processing clusters*, SIGCOMM 2019: rewards as minus the
   integral of jobs in the system.
+- X. Tang et al., *Controlled kernel launch for dynamic parallelism in GPUs*, HPCA 2017: SPAWN, the decisions of
+  `DynamicParallelism`.
 """
 
 
@@ -49,6 +58,9 @@ def document() -> str:
     for name in scenario_names():
         scenario = load_scenario(name)
         parts.append(f"| `{env_id(name)}` | {len(scenario.tenants)} | {_layout(scenario).n} | {scenario.summary} |")
+    parts.append(
+        f"| `{DYNAMIC_PARALLELISM}` | - | 2 | {(inspect.getdoc(DynamicParallelismEnv) or '').splitlines()[0]} |"
+    )
     parts += ["", "## All environments", "", inspect.getdoc(GpuSchedulingEnv) or "", ""]
     parts += [
         "## Observation columns",
@@ -60,16 +72,23 @@ def document() -> str:
     for table, features in TABLES.items():
         note = " ".join((inspect.getdoc(features) or "").split())
         parts += [f"### `{table}`", "", note.replace("``", "`"), ""]
-        parts += ["| | column | meaning | unit | range | source |", "|---|---|---|---|---|---|"]
-        parts += [
-            f"| {f.value} | `{f.name}` | {f.meaning} | {f.unit} | {f.low:g} to {f.high:g} | {f.source} |"
-            for f in features
-        ]
-        parts.append("")
+        parts += [*_column_rows(features), ""]
     for name in scenario_names():
         parts.append(datasheet(load_scenario(name)))
-    parts += ["## References", "", REFERENCES]
+    parts += [launch_datasheet(), "## References", "", REFERENCES]
     return "\n".join(parts)
+
+
+def launch_datasheet() -> str:
+    """The environment of dynamic parallelism, as Markdown."""
+    lines = [f"## `{DYNAMIC_PARALLELISM}`", "", inspect.getdoc(DynamicParallelismEnv) or "", "", LOG_UNIT]
+    return "\n".join([*lines, *_column_rows(LaunchFeature), ""])
+
+
+def _column_rows(features: type[Feature]) -> list[str]:
+    rows = ["| | column | meaning | unit | range | source |", "|---|---|---|---|---|---|"]
+    cells = ((f.value, f"`{f.name}`", f.meaning, f.unit, f"{f.low:g} to {f.high:g}", f.source) for f in features)
+    return [*rows, *(f"| {' | '.join(str(cell) for cell in row)} |" for row in cells)]
 
 
 def datasheet(scenario: Scenario) -> str:

@@ -1,4 +1,7 @@
-"""Environment ids: every shipped scenario is ``gpusched/<Scenario>-v0``, and so is one's own once registered."""
+"""Environment ids: every shipped scenario is ``gpusched/<Scenario>-v0``, and so is one's own once registered.
+
+Dynamic parallelism, whose problems are applications instead of scenarios, has an environment of its own.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ NAMESPACE = "gpusched"
 VERSION = 0
 ENTRY_POINT = "gpusched_env.envs.env:GpuSchedulingEnv"
 VECTOR_ENTRY_POINT = "gpusched_env.envs.vector_env:GpuSchedulingVectorEnv"
+DYNAMIC_PARALLELISM = f"{NAMESPACE}/DynamicParallelism-v{VERSION}"
+LAUNCH_ENTRY_POINT = "gpusched_env.envs.launches.env:DynamicParallelismEnv"
 """Strings, so that registering imports neither the environments nor Numba."""
 
 
@@ -23,12 +28,14 @@ def env_id(scenario: str) -> str:
 
 
 def env_ids() -> list[str]:
-    """All registered ids of this package, sorted."""
+    """Ids of scenarios, sorted."""
     return [env_id(scenario) for scenario in scenario_names()]
 
 
 def register_envs() -> None:
-    """Register every shipped scenario; what is registered already stays as it is."""
+    """Register every shipped scenario, and dynamic parallelism; what is registered already stays as it is."""
+    if DYNAMIC_PARALLELISM not in gymnasium.registry:
+        gymnasium.register(id=DYNAMIC_PARALLELISM, entry_point=LAUNCH_ENTRY_POINT)
     for scenario in scenario_names():
         if env_id(scenario) not in gymnasium.registry:
             _register(scenario, scenario)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import cached, called
 from gpusched_env.devices.compiled.atomics import (
     atomic_add,
     atomic_load,
@@ -27,7 +27,6 @@ from gpusched_env.devices.compiled.atomics import (
     mutex_unlock,
     pause,
 )
-from gpusched_env.devices.compiled.jit import called
 from gpusched_env.devices.compiled.layout import DEADLOCK
 from gpusched_env.envs.stepping import step_range
 

@@ -1,0 +1,1 @@
+"""The Gymnasium face of dynamic parallelism: one decision a launch request."""
