@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpusched_env.experiments.lib.options import MAINTAIN
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.fuzz.games import Game
 
 
 def register(app: typer.Typer) -> None:
@@ -33,6 +36,9 @@ def fuzz_command(
         bool, typer.Option("--trust", help="With --replay: run the code of a device that the file names.")
     ] = False,
     shrink_s: Annotated[float, typer.Option(min=0, help="Time to simplify a counterexample, seconds.")] = 60.0,
+    launches: Annotated[
+        bool, typer.Option("--launches", help="Applications whose threads launch kernels, on the devices for these.")
+    ] = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
 ) -> None:
     """Run random problems and commands on two devices and compare everything; exit status 1 at a difference.
@@ -42,28 +48,37 @@ def fuzz_command(
     """
     from rich.console import Console
 
+    from gpusched_env.experiments.fuzz.games import CHILD_LAUNCHES, KERNELS
     from gpusched_env.experiments.fuzz.run import fuzz, write_counterexamples
     from gpusched_env.experiments.lib.files import ResultFolder
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
+    game = CHILD_LAUNCHES if launches else KERNELS
     if replay is not None:
-        _replay(replay, device, against, trust=trust)
+        _replay(replay, device, against, game, trust=trust)
     device, against = device or "compiled", against or "reference"
     files: list[str] = []
     with ResultFolder(out) as results:
         with progress_bar(episodes, last="the last episodes") as on_progress:
             tally = fuzz(
-                device, against, episodes=episodes, seed=seed, first=first, workers=workers, on_progress=on_progress
+                device,
+                against,
+                game=game,
+                episodes=episodes,
+                seed=seed,
+                first=first,
+                workers=workers,
+                on_progress=on_progress,
             )
         output_console().print(tally)
         if tally.differences:
             seconds = 0.0 if tally.interrupted else shrink_s
             with Console(stderr=True).status("Simplifying counterexamples"):
-                files = write_counterexamples(tally, results.staging, seconds=seconds)
+                files = write_counterexamples(tally, results.staging, game=game, seconds=seconds)
             results.publish()
     typer.echo(tally.summary())
     for file in files:
-        typer.echo(f"Play it again: gpusched fuzz --replay {out / file}")
+        typer.echo(f"Play it again: gpusched fuzz {'--launches ' * launches}--replay {out / file}")
     if tally.broken:
         typer.secho(f"error: {tally.broken}; episodes under way: {tally.under_way}", fg=typer.colors.RED, err=True)
     if tally.interrupted:
@@ -73,16 +88,15 @@ def fuzz_command(
     raise typer.Exit(130 if tally.interrupted else 0)
 
 
-def _replay(path: Path, device: str | None, against: str | None, *, trust: bool) -> None:
-    from gpusched_env.experiments.fuzz.case import read_counterexample
+def _replay(path: Path, device: str | None, against: str | None, game: Game, *, trust: bool) -> None:
     from gpusched_env.experiments.fuzz.run import replay
 
-    example = read_counterexample(path)
+    example = game.read(path)
     if not trust:
         _refuse_foreign(path, example.device if device is None else None, "--device")
         _refuse_foreign(path, example.against if against is None else None, "--against")
     device, against = device or example.device, against or example.against
-    difference = replay(example, device, against)
+    difference = replay(example, device, against, game=game)
     if difference is None:
         typer.echo(f"{path}: no difference between {device} and {against}")
         raise typer.Exit(0)

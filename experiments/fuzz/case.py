@@ -197,7 +197,7 @@ class Counterexample(_Data, frozen=True, kw_only=True):
     case: Case
 
 
-def write_counterexample(example: Counterexample, path: Path) -> None:
+def write_counterexample(example: msgspec.Struct, path: Path) -> None:
     """Store ``example`` as indented JSON.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -48,6 +49,14 @@ class Dice:
 
     def pick(self, options: Sequence[T]) -> T:
         return options[self.integer(0, len(options) - 1)]
+
+    def pick_by_name(self, names: Sequence[str]) -> str:
+        """One of ``names`` for its own sake: where names come or go, only draws of those change.
+
+        (The highest random weight wins; Thaler and Ravishankar 1998.)
+        """
+        seed = self.seed().to_bytes(8)
+        return max(names, key=lambda name: hashlib.blake2b(name.encode(), key=seed, digest_size=8).digest())
 
     def weighted(self, weights: Mapping[T, float]) -> T:
         """One of the keys, with probabilities in proportion to the (not all zero) weights."""

@@ -9,15 +9,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from gpusched_env.errors import GpuschedError
-from gpusched_env.experiments.fuzz.case import Counterexample, Difference, write_counterexample
-from gpusched_env.experiments.fuzz.draw import draw_case
-from gpusched_env.experiments.fuzz.duel import MakeDevice, play
+from gpusched_env.experiments.fuzz.case import Difference, write_counterexample
+from gpusched_env.experiments.fuzz.games import KERNELS, Game
 from gpusched_env.experiments.fuzz.outcome import Outcome
-from gpusched_env.experiments.fuzz.shrink import SECONDS, Shrinker
 from gpusched_env.experiments.fuzz.tally import Tally, name_of
-from gpusched_env.experiments.lib.names import DeviceSource, new_device
+from gpusched_env.experiments.fuzz.trees import SECONDS
+from gpusched_env.experiments.lib.names import DeviceSource
 from gpusched_env.experiments.lib.workers import run_tasks
 
 ENOUGH = 10
@@ -32,6 +32,7 @@ def fuzz(
     device: DeviceSource,
     against: DeviceSource = "reference",
     *,
+    game: Game = KERNELS,
     episodes: int,
     seed: int = 0,
     first: int = 0,
@@ -47,6 +48,7 @@ def fuzz(
 
     Args:
         device: name or factory of the device under test.
+        game: kind of cases and devices.
         against: the one that is trusted.
         workers: processes; with more than one, devices are given by name.
         limit_s: an episode that takes longer is taken for one that hangs: it prints where it is and, in a
@@ -56,11 +58,13 @@ def fuzz(
     Raises:
         InputError: unknown device.
     """
-    new_device(device), new_device(against)
+    game.new_device(device), game.new_device(against)
     tally = Tally(device, against, seed)
     numbers = range(first, first + episodes)
     began = time.perf_counter()
-    task = functools.partial(_episode, seed=seed, device=device, against=against, limit_s=limit_s, alone=workers == 1)
+    task = functools.partial(
+        _episode, game=game, seed=seed, device=device, against=against, limit_s=limit_s, alone=workers == 1
+    )
     finished: set[int] = set()
     try:
         with contextlib.closing(run_tasks(task, numbers, workers)) as running:
@@ -84,12 +88,12 @@ def fuzz(
 
 
 def _episode(
-    number: int, *, seed: int, device: DeviceSource, against: DeviceSource, limit_s: float, alone: bool
+    number: int, *, game: Game, seed: int, device: DeviceSource, against: DeviceSource, limit_s: float, alone: bool
 ) -> Outcome:
     # A thread of the interpreter's own: it works while compiled code does not come back.
     faulthandler.dump_traceback_later(limit_s, exit=not alone, file=sys.__stderr__)  # type: ignore[arg-type]
     try:
-        outcome = play(draw_case(seed, number), *_makers(device, against))
+        outcome = game.play(game.draw(seed, number), *_makers(game, device, against))
     except Exception as error:
         error.add_note(f"in episode {number} of seed {seed}")
         raise
@@ -99,15 +103,16 @@ def _episode(
     return outcome
 
 
-def counterexample(tally: Tally, episode: int, *, seconds: float = SECONDS) -> Counterexample:
+def counterexample(tally: Tally, episode: int, *, game: Game = KERNELS, seconds: float = SECONDS) -> Any:
     """The case of an episode that showed a difference, simplified for up to ``seconds`` (0: as it is).
 
     An interrupt ends the simplification early.
     """
-    shrinker = Shrinker(draw_case(tally.seed, episode), *_makers(tally.device, tally.against), seconds=seconds)
+    makers = _makers(game, tally.device, tally.against)
+    shrinker = game.shrinker(game.draw(tally.seed, episode), *makers, seconds=seconds)
     with contextlib.suppress(KeyboardInterrupt):
         shrinker.run()
-    return Counterexample(
+    return game.counterexample(
         device=name_of(tally.device),
         against=name_of(tally.against),
         seed=tally.seed,
@@ -118,19 +123,19 @@ def counterexample(tally: Tally, episode: int, *, seconds: float = SECONDS) -> C
     )
 
 
-def write_counterexamples(tally: Tally, folder: Path, *, seconds: float = SECONDS) -> list[str]:
+def write_counterexamples(tally: Tally, folder: Path, *, game: Game = KERNELS, seconds: float = SECONDS) -> list[str]:
     """Simplify and store the first episode with each kind of difference in ``folder``; returns the files' names."""
     names = []
     for episode in tally.one_of_each_kind():
         names.append(f"seed{tally.seed}-episode{episode}.json")
-        write_counterexample(counterexample(tally, episode, seconds=seconds), folder / names[-1])
+        write_counterexample(counterexample(tally, episode, game=game, seconds=seconds), folder / names[-1])
     return names
 
 
-def replay(example: Counterexample, device: DeviceSource, against: DeviceSource) -> Difference | None:
+def replay(example: Any, device: DeviceSource, against: DeviceSource, *, game: Game = KERNELS) -> Difference | None:
     """Play a stored case again; the difference that it shows."""
-    return play(example.case, *_makers(device, against)).difference
+    return game.play(example.case, *_makers(game, device, against)).difference
 
 
-def _makers(device: DeviceSource, against: DeviceSource) -> tuple[MakeDevice, MakeDevice]:
-    return functools.partial(new_device, device), functools.partial(new_device, against)
+def _makers(game: Game, device: DeviceSource, against: DeviceSource) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    return functools.partial(game.new_device, device), functools.partial(game.new_device, against)

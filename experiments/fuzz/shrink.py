@@ -1,37 +1,35 @@
-"""From a case on which two devices differ to a simpler one on which they still do, in the same way.
-
-Works on a case's JSON: it tries what is simpler at each place, and keeps what still shows the same kind of difference.
-Hypothesis's shrinker does not carry this (``docs/fuzzing.md`` says why).
-"""
+"""From a case on which two devices differ to a simpler one on which they still do, in the same way."""
 
 from __future__ import annotations
 
 import functools
-import json
-import re
-import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
-from gpusched_env.errors import InputError
-from gpusched_env.experiments.fuzz.case import Case, Difference, Script
+from gpusched_env.experiments.fuzz.case import Case, Script
 from gpusched_env.experiments.fuzz.duel import MakeDevice, play
+from gpusched_env.experiments.fuzz.trees import (
+    GONE,
+    SECONDS,
+    Path,
+    TreeShrinker,
+    get,
+    instead,
+    places_in,
+    put,
+    short,
+    simpler_numbers,
+    walk,
+)
 from gpusched_env.experiments.fuzz.workloads import SHORTEST_BLOCK_US, fits, kernel_waves
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.arrivals import Bursts, Periodic, Poisson
 from gpusched_env.workload.workload import Op, OpKind
 
-Path = tuple[str | int, ...]
-Simpler = Callable[[Any], Iterable[Any]]
-"""Values to try in place of one, the simplest first."""
-
-SECONDS = 60.0
 MOST_JOBS = 2000
 ROUNDS = 3
-GONE: Final = object()
-"""In place of a value: leave it out, for its default."""
 MOVES: Path = ("player", "moves")
 TENANTS: Path = ("scenario", "tenants")
 
@@ -55,28 +53,17 @@ CHILDREN = Op.__struct_fields__.index("children")
 """Where they are in an operation."""
 
 
-class Shrinker:
+class Shrinker(TreeShrinker[Case]):
     """Greedy: keeps every simplification after which the same kind of difference is found."""
 
     def __init__(self, case: Case, device: MakeDevice, against: MakeDevice, *, seconds: float = SECONDS) -> None:
-        self.case = case
-        """The simplest so far."""
-        self.difference: Difference | None = None
-        """What it shows; ``None`` until :meth:`run`, or if the case shows nothing."""
+        super().__init__(case, lambda tried: play(tried, device, against).difference, seconds=seconds)
         self._makers = device, against
-        self._seconds = seconds
-        self._ends = 0.0
-        self._tree: dict[str, Any] = {}
 
-    def run(self) -> None:
-        """Simplify until nothing more can be left out, or the time is over."""
-        self._ends = time.monotonic() + self._seconds
-        outcome = play(self.case, *self._makers)
-        self.difference = outcome.difference
-        if self.difference is None:
-            return
+    def _simplify_all(self) -> None:
+        moves = tuple(play(self.case, *self._makers).moves)
         self._try_case(self.case.self_contained())
-        self._try_case(msgspec.structs.replace(self.case, player=Script(moves=tuple(outcome.moves))))
+        self._try_case(msgspec.structs.replace(self.case, player=Script(moves=moves)))
         if not isinstance(self.case.player, Script):
             return
         self._cut()
@@ -91,7 +78,7 @@ class Shrinker:
             inner = None
             while self._tree != inner:
                 inner = self._tree
-                for path in _places(self._tree, LISTS):
+                for path in places_in(self._tree, LISTS):
                     self._shorten(path)
                 self._try(without_unused(self._tree))
                 if touches_memory(self._tree):
@@ -101,52 +88,10 @@ class Shrinker:
             if self._tree == before:
                 break
 
-    # ---- trying ----------------------------------------------------------------------------------
-
-    def _try(self, tree: dict[str, Any]) -> bool:
-        """Keep ``tree`` if it still shows the same kind of difference."""
-        if time.monotonic() > self._ends or tree == self._tree:
-            return False
-        try:
-            case = case_of(tree)
-        except msgspec.ValidationError:
-            return False
-        return case != self.case and _bounded(case) and self._try_case(case)
-
-    def _try_case(self, case: Case) -> bool:
-        assert self.difference is not None
-        try:
-            difference = play(case, *self._makers).difference
-        except InputError:
-            return False
-        if difference is None or difference.kind != self.difference.kind:
-            return False
-        self.case, self.difference, self._tree = case, difference, tree_of(case)
-        return True
-
-    def _value(self, path: Path) -> Any:
-        """What stands there; :data:`GONE` if it, or what it was a part of, was left out."""
-        try:
-            return get(self._tree, path)
-        except (KeyError, IndexError, TypeError):  # TypeError: a part of null.
-            return GONE
-
-    def _first(self, path: Path, simpler: Simpler) -> bool:
-        """Put the first of some simpler values that will do in place of one, if there is one."""
-        value = self._value(path)
-        if value is GONE:
-            return False
-        return any(self._try(put(self._tree, path, other)) for other in simpler(value))
-
-    def _simplify(self, path: Path, simpler: Simpler) -> None:
-        while self._first(path, simpler):
-            pass
+    def _bounded(self, case: Case) -> bool:
+        return _is_bounded(case)
 
     # ---- passes ----------------------------------------------------------------------------------
-
-    def _everywhere(self, places: str, simpler: Simpler) -> None:
-        for path in _places(self._tree, places):
-            self._simplify(path, simpler)
 
     def _cut(self) -> None:
         """Leave the episode where the difference shows."""
@@ -158,35 +103,19 @@ class Shrinker:
         self._simplify(("most_commands",), simpler_numbers)
         self._simplify(("scenario", "horizon_us"), _sooner)
 
-    def _shorten(self, path: Path) -> None:
-        """Drop elements of a list: halves, quarters, ... single ones, from the end."""
-        items = self._value(path)
-        size = 0 if items is GONE else len(items) // 2 or 1
-        while size:
-            start = len(get(self._tree, path)) - size
-            while start > -size:
-                items = get(self._tree, path)
-                self._try(put(self._tree, path, items[: max(0, start)] + items[start + size :]))
-                start -= size
-            size //= 2
-
     def _like_toy(self) -> None:
         """Make the GPU like :data:`TOY`: as a whole, in groups, in single fields; then without contention, smaller."""
         if self._tree["gpu"] is None:
             return
         self._first(("gpu",), lambda own: [TOY | {"name": own["name"]}])
-        for path in _places(TOY, r"(?!name|sources).+"):
-            self._first(("gpu", *path), functools.partial(_instead, get(TOY, path)))
+        for path in places_in(TOY, r"(?!name|sources).+"):
+            self._first(("gpu", *path), functools.partial(instead, get(TOY, path)))
         off = dict.fromkeys(("issue", "oldest_first", "light_wait", "dram"), False)
         self._first(("gpu", "contention"), lambda own: [own | off])
         for name in off:
-            self._first(("gpu", "contention", name), functools.partial(_instead, False))
+            self._first(("gpu", "contention", name), functools.partial(instead, False))
         smaller = {"sm_order": "linear"}
         self._first(("gpu",), lambda own: [own | smaller | {"sms": sms} for sms in (1, 2, 4, 8) if sms < own["sms"]])
-
-
-def _instead(value: Any, _: Any) -> list[Any]:
-    return [value]
 
 
 def _players(player: Any) -> Iterator[Any]:
@@ -215,25 +144,10 @@ def _less_memory(segments: Any) -> Iterator[Any]:
 
 
 def _sooner(horizon_us: float) -> list[float]:
-    return [us for us in (_short(0.5 * horizon_us), _short(0.8 * horizon_us)) if 1.0 <= us < horizon_us]
+    return [us for us in (short(0.5 * horizon_us), short(0.8 * horizon_us)) if 1.0 <= us < horizon_us]
 
 
-def simpler_numbers(value: Any) -> list[float]:
-    """Numbers to try in place of ``value``, the simplest first; each has fewer digits or is smaller."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return []
-    if isinstance(value, int):
-        candidates: list[float] = [0, 1, value // 2, 3 * value // 4, value - 1]
-        return [c for c in dict.fromkeys(candidates) if 0 <= c < value]
-    rounded = [0.0, 1.0, *(_short(value, digits) for digits in (1, 2, 3))]
-    return [c for c in dict.fromkeys(rounded) if len(repr(c)) < len(repr(value))]
-
-
-def _short(number: float, digits: int = 1) -> float:
-    return float(f"{number:.{digits - 1}e}")
-
-
-def _bounded(case: Case) -> bool:
+def _is_bounded(case: Case) -> bool:
     """Whether shorter numbers do not make the case last for ever: by jobs without number, by blocks without length."""
     gpu, horizon_us = case.gpu_spec(), case.scenario.horizon_us
     for workload in case.workloads.values():
@@ -256,50 +170,6 @@ def _bounded(case: Case) -> bool:
     return True
 
 
-# ---- cases as nested dicts and lists ---------------------------------------------------------------
-
-
-def tree_of(case: Case) -> dict[str, Any]:
-    tree: dict[str, Any] = json.loads(msgspec.json.encode(case))
-    return tree
-
-
-def case_of(tree: dict[str, Any]) -> Case:
-    """Raises ``msgspec.ValidationError`` where a case cannot be so."""
-    return msgspec.convert(tree, Case)
-
-
-def get(tree: Any, path: Path) -> Any:
-    for key in path:
-        tree = tree[key]
-    return tree
-
-
-def put(tree: Any, path: Path, value: Any) -> Any:
-    """A copy with another value at ``path`` (or without, see :data:`GONE`); what lies beside the path is shared."""
-    if not path:
-        return value
-    copy = tree.copy()
-    if len(path) == 1 and value is GONE:
-        del copy[path[0]]
-    else:
-        copy[path[0]] = put(tree[path[0]], path[1:], value)
-    return copy
-
-
-def _walk(tree: Any, path: Path = ()) -> Iterator[Path]:
-    """All places below ``path``, outer ones first."""
-    yield path
-    items: Any = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    for key, value in items:
-        yield from _walk(value, (*path, key))
-
-
-def _places(tree: Any, pattern: str) -> list[Path]:
-    """Those whose path, with slashes, is described by the regular expression ``pattern``."""
-    return [path for path in _walk(tree) if re.fullmatch(pattern, "/".join(map(str, path)))]
-
-
 def touches_memory(tree: dict[str, Any]) -> bool:
     """Whether it matters what launches read and write."""
     return tree["scenario"].get("window") is not None or tree.get("capture") is not None
@@ -312,13 +182,13 @@ def without_unused(tree: dict[str, Any]) -> dict[str, Any]:
     for name, workload in workloads.items():
         # Graphs first: kernels of those that nothing launches are not used either.
         for table in ("graphs", "kernels"):
-            places = [path for path in _walk(workload) if _names_row(table, path, workload)]
+            places = [path for path in walk(workload) if _names_row(table, path, workload)]
             rows = sorted({get(workload, path) for path in places})
             for path in places:
                 workload = put(workload, path, rows.index(get(workload, path)))
             workload = workload | {table: [workload[table][row] for row in rows]}
         if not touches_memory(tree):
-            for path in _places({"workloads": {name: workload}}, MEMORY):
+            for path in places_in({"workloads": {name: workload}}, MEMORY):
                 workload = put(workload, path[2:], None)
         workloads[name] = workload
     return tree | {"workloads": workloads}

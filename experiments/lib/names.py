@@ -19,6 +19,7 @@ from gpusched_env.baselines.spec import parse_spec, with_options
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.launches.device import LaunchDevice
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
 
 if TYPE_CHECKING:
@@ -127,6 +128,18 @@ def new_device(source: DeviceSource) -> Device:
     if source not in device_names():
         raise InputError(f"unknown device {source!r}; {did_you_mean(source, device_names())}")
     return make_device(source)
+
+
+def new_launch_device(source: str | Callable[[], LaunchDevice]) -> LaunchDevice:
+    """A device of child launches, as :func:`new_device`."""
+    if not isinstance(source, str):
+        return source()
+    if ":" in source:
+        device: LaunchDevice = _load(source)()
+        return device
+    from gpusched_env.devices.warps import make_launch_device
+
+    return make_launch_device(source)
 
 
 def is_learned(source: SchedulerSource) -> TypeGuard[str]:

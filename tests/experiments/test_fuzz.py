@@ -36,14 +36,14 @@ from tests.experiments import broken_devices as broken
 
 BROKEN = Path(broken.__file__)
 FAULTS: list[tuple[type[Device], int, str]] = [
-    (broken.Misordered, 33, "view"),
+    (broken.Misordered, 22, "view"),
     (broken.Asleep, 16, "time"),
     (broken.LateCopies, 7, "view"),
     (broken.Hasty, 3, "time"),
     (broken.Careless, 4, "error IllegalCommand"),
-    (broken.Resentful, 70, "time"),
-    (broken.Leaky, 179, "view"),
-    (broken.Forgetful, 113, "time"),
+    (broken.Resentful, 15, "time"),
+    (broken.Leaky, 113, "view"),
+    (broken.Forgetful, 62, "time"),
     (broken.Wasteful, 7, "costs"),
     (broken.Crowded, 2, "error IndexError"),
     (broken.Mixed, 113, "timeline"),

@@ -19,6 +19,7 @@ from gpusched_env.experiments.fuzz.case import (
     read_counterexample,
     write_counterexample,
 )
+from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.moves import (
     Act,
@@ -33,7 +34,8 @@ from gpusched_env.experiments.fuzz.moves import (
     move_of,
 )
 from gpusched_env.experiments.fuzz.outcome import case_features
-from gpusched_env.experiments.fuzz.shrink import case_of, simpler_numbers, tree_of, without_unused
+from gpusched_env.experiments.fuzz.shrink import without_unused
+from gpusched_env.experiments.fuzz.trees import simpler_numbers, tree_of
 from gpusched_env.experiments.fuzz.workloads import kernels_of
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
@@ -198,9 +200,9 @@ def test_kernels_and_workloads_that_nobody_uses_go(cases: list[Case]) -> None:
     )
     tree = tree_of(case)
     tree["scenario"]["tenants"] = tree["scenario"]["tenants"][:1]
-    kept = case_of(without_unused(tree))
+    kept = msgspec.convert(without_unused(tree), Case)
     assert list(kept.workloads) == [name]
-    before, after = case_of(tree).workloads[name], kept.workloads[name]
+    before, after = msgspec.convert(tree, Case).workloads[name], kept.workloads[name]
 
     def launched(workload: Workload) -> list[str]:
         return [workload.kernels[row].name for row, _ in kernels_of(workload)]
@@ -212,7 +214,7 @@ def test_kernels_and_workloads_that_nobody_uses_go(cases: list[Case]) -> None:
 
 def test_memory_goes_with_what_it_matters_to(cases: list[Case]) -> None:
     def memory(tree: dict[str, Any]) -> list[Any]:
-        works = case_of(without_unused(tree)).workloads.values()
+        works = msgspec.convert(without_unused(tree), Case).workloads.values()
         return [(op.reads, op.writes) for work in works for variant in work.variants for op in variant.ops]
 
     tree = tree_of(next(case for case in cases if case.scenario.window is not None))
@@ -251,3 +253,13 @@ def test_a_damaged_counterexample_is_named_with_its_field(cases: list[Case], tmp
     path.write_text(path.read_text().replace('"horizon_us": ', '"horizon_us": -'))
     with pytest.raises(InputError, match=r"case\.json: .*horizon_us"):
         read_counterexample(path)
+
+
+def test_a_new_scheduler_changes_no_other_players_draw() -> None:
+    """Known episodes stay as they are while the list of schedulers grows."""
+    names = [f"scheduler-{i}" for i in range(20)]
+    before = [Dice(0, episode).pick_by_name(names) for episode in range(1000)]
+    after = [Dice(0, episode).pick_by_name(["new", *names]) for episode in range(1000)]
+    assert all(b == a for b, a in zip(before, after, strict=True) if a != "new")
+    assert 30 <= after.count("new") <= 70
+    assert min(Counter(before).values()) >= 25

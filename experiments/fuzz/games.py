@@ -1,0 +1,41 @@
+"""What is fuzzed: the devices that schedulers of kernels use, or those that schedulers of child launches use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from gpusched_env.experiments.fuzz.case import Counterexample, read_counterexample
+from gpusched_env.experiments.fuzz.draw import draw_case
+from gpusched_env.experiments.fuzz.duel import play
+from gpusched_env.experiments.fuzz.launches.case import LaunchCounterexample, read_launch_counterexample
+from gpusched_env.experiments.fuzz.launches.draw import draw_launches
+from gpusched_env.experiments.fuzz.launches.duel import play_launches
+from gpusched_env.experiments.fuzz.launches.shrink import LaunchShrinker
+from gpusched_env.experiments.fuzz.outcome import Outcome
+from gpusched_env.experiments.fuzz.shrink import Shrinker
+from gpusched_env.experiments.lib.names import new_device, new_launch_device
+
+
+@dataclass(frozen=True)
+class Game:
+    """A kind of cases, and the kind of devices that they are played on."""
+
+    new_device: Callable[[Any], Any]
+    """From a name or factory."""
+    draw: Callable[[int, int], Any]
+    """The case of a seed and an episode."""
+    play: Callable[[Any, Any, Any], Outcome]
+    """A case, on what makes the device under test and what makes the trusted one."""
+    shrinker: Callable[..., Any]
+    counterexample: Callable[..., Any]
+    read: Callable[[Path], Any]
+    """A stored counterexample."""
+
+
+KERNELS: Final = Game(new_device, draw_case, play, Shrinker, Counterexample, read_counterexample)
+CHILD_LAUNCHES: Final = Game(
+    *(new_launch_device, draw_launches, play_launches, LaunchShrinker, LaunchCounterexample, read_launch_counterexample)
+)

@@ -1,0 +1,1 @@
+"""Fuzzing of the devices at the granularity of warps: random applications whose threads launch kernels."""

@@ -1,0 +1,27 @@
+"""Schedulers of child launches by name: the hand-written ones, ``learned``, and ``learned:PATH`` of a training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from gpusched_env.agents.launches.learned import NAME, LearnedLaunches
+from gpusched_env.agents.training.folder import policy_file
+from gpusched_env.baselines.launches.registry import make_launch_scheduler
+from gpusched_env.experiments.lib.names import is_learned
+from gpusched_env.scheduling.launches.scheduler import LaunchScheduler
+
+DYNAMIC_PARALLELISM: Final = NAME
+"""In place of a scenario's name."""
+
+
+def new_launch_scheduler(name: str) -> LaunchScheduler:
+    """A scheduler from its name.
+
+    Raises:
+        InputError: there is none, or no agent.
+    """
+    if is_learned(name):
+        _, _, path = name.partition(":")
+        return LearnedLaunches(policy_file(Path(path)) if path else None)
+    return make_launch_scheduler(name)
