@@ -13,6 +13,8 @@ from msgspec import Meta
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.files import replacing
+from gpusched_env.agents.launches.learned import NAME as LAUNCHES
+from gpusched_env.agents.launches.policy_file import read_launch_policy
 from gpusched_env.agents.training.folder import EXPORTED, Record, read_record
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
@@ -88,7 +90,7 @@ def check_agent(folder: Path, scenario: str) -> Manifest:
     found = file_hash(policy)
     if found != manifest.sha256:
         raise InputError(f"{policy}: has SHA-256 {found}, {path.name} is about {manifest.sha256}; {SHIP}")
-    ExportedPolicy.load(policy).layout_for(load_scenario(scenario))
+    _check_fits(policy, scenario)
     return manifest
 
 
@@ -110,8 +112,8 @@ def ship(folders: Sequence[Path], into: Path) -> Manifest:
     policy = last.folder / EXPORTED
     if not policy.is_file():
         raise InputError(f"{last.folder} has no {EXPORTED}; recurrent policies cannot be shipped")
-    name = last.config.scenario.name
-    ExportedPolicy.load(policy).layout_for(load_scenario(name))
+    name = last.config.name
+    _check_fits(policy, name)
     manifest = Manifest(
         scenario=name,
         sha256=file_hash(policy),
@@ -128,6 +130,14 @@ def ship(folders: Sequence[Path], into: Path) -> Manifest:
     with replacing(into / f"{name}.json") as partial:
         partial.write_bytes(encode_manifest(manifest))
     return manifest
+
+
+def _check_fits(policy: Path, name: str) -> None:
+    """Refuse a policy that cannot play what it is named after."""
+    if name == LAUNCHES:
+        read_launch_policy(policy)
+    else:
+        ExportedPolicy.load(policy).layout_for(load_scenario(name))
 
 
 def _step(record: Record) -> Step:

@@ -129,7 +129,10 @@ def read_model(path: str | Path, *, trust: bool = False) -> TrainedModel:
     path = Path(path)
     try:
         if (path.parent / CONFIG).is_file():
-            return _of_training(path, read_config(path.parent / CONFIG))
+            config = read_config(path.parent / CONFIG)
+            if not isinstance(config, TrainingConfig):
+                raise InputError(f"{path}: a training of {config.name} has no model of stable-baselines3")
+            return _of_training(path, config)
         with zipfile.ZipFile(path) as archive:
             missing = {"data", "policy.pth"} - set(archive.namelist())
         if missing:

@@ -18,7 +18,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from gpusched_env.agents.files import replacing
-from gpusched_env.agents.policies.sizes import ReleaseSizes, RuleSizes, Sizes
+from gpusched_env.agents.policies.sizes import ReleaseSizes, RuleSizes, Shapes, Sizes
 from gpusched_env.display.words import counted
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
@@ -78,7 +78,16 @@ def write_policy(path: str | Path, info: PolicyInfo, weights: Weights) -> None:
     Raises:
         InputError: the folder cannot be written to.
     """
-    text = np.frombuffer(msgspec.json.encode(info), np.uint8)
+    write_members(path, msgspec.json.encode(info), weights)
+
+
+def write_members(path: str | Path, metadata: bytes, weights: Weights) -> None:
+    """Write an archive of JSON and weights, whole or not at all.
+
+    Raises:
+        InputError: the folder cannot be written to.
+    """
+    text = np.frombuffer(metadata, np.uint8)
     try:
         with replacing(Path(path)) as partial, partial.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **{METADATA: text}, **weights)
@@ -92,7 +101,7 @@ def read_policy(path: str | Path) -> tuple[PolicyInfo, Weights]:
     Raises:
         InputError: the file cannot be read, is no exported policy, was made for other observations, or lacks weights.
     """
-    members = _members(Path(path))
+    members = read_members(Path(path))
     if METADATA not in members:
         raise InputError(f"{path}: no exported policy (no {METADATA!r} in it); {_HOW}")
     try:
@@ -105,16 +114,26 @@ def read_policy(path: str | Path) -> tuple[PolicyInfo, Weights]:
     for number in (*numbers, *offered.quarters):
         if abs(number) > MOST:
             raise InputError(f"{path}: its actions have a number {number}, of which none is beyond {MOST}")
-    shapes = info.network.shapes(info.actions)
+    return info, checked_weights(members, info.network.shapes(info.actions), str(path))
+
+
+def checked_weights(members: Weights, shapes: Shapes, where: str) -> Weights:
+    """The weights of these names.
+
+    Raises:
+        InputError: one is missing, or not finite float32 of its shape.
+    """
     for name, shape in shapes.items():
         if name not in members:
-            raise InputError(f"{path}: weights {name} are missing")
+            raise InputError(f"{where}: weights {name} are missing")
         array = members[name]
         if array.shape != shape or array.dtype != np.float32:
-            raise InputError(f"{path}: weights {name} are {array.dtype} of shape {array.shape}, not float32 of {shape}")
+            raise InputError(
+                f"{where}: weights {name} are {array.dtype} of shape {array.shape}, not float32 of {shape}"
+            )
         if not np.isfinite(array).all():
-            raise InputError(f"{path}: weights {name} are not all finite")
-    return info, {name: members[name] for name in shapes}
+            raise InputError(f"{where}: weights {name} are not all finite")
+    return {name: members[name] for name in shapes}
 
 
 MOST = 65_536
@@ -122,7 +141,12 @@ MOST = 65_536
 _HOW = "gpusched_env.agents.export.export_policy writes one from a trained model"
 
 
-def _members(path: Path) -> dict[str, NDArray[np.float32]]:
+def read_members(path: Path) -> Weights:
+    """The arrays of an archive; nothing is unpickled.
+
+    Raises:
+        InputError: it cannot be read, or is no archive of a policy.
+    """
     try:
         with path.open("rb") as file:
             archive = np.load(file, allow_pickle=False)

@@ -14,14 +14,22 @@ from rich.console import Console
 from rich.progress import Progress
 
 from gpusched_env.agents.training import check_training, train
-from gpusched_env.agents.training.config import TrainingConfig, config_of, defaults_for
+from gpusched_env.agents.training.config import (
+    LaunchTraining,
+    Training,
+    TrainingConfig,
+    config_of,
+    defaults_for,
+    launch_training_of,
+)
 from gpusched_env.agents.training.validation import Progress as TrainingProgress
 from gpusched_env.agents.training.validation import Watch
 from gpusched_env.display.words import counted, duration
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.lib.terminal import columns
-from gpusched_env.experiments.validation_baselines import baseline_costs
+from gpusched_env.experiments.validation_baselines import baseline_costs, launch_baseline_costs
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.versions import versions
 
@@ -43,7 +51,16 @@ def configured(scenario: Scenario, given: dict[str, Any]) -> TrainingConfig:
         ) from error
 
 
-def run_training(config: TrainingConfig, out: Path, *, baselines: str, resume: bool, trust: bool, command: str) -> None:
+def configured_launches(given: dict[str, Any]) -> LaunchTraining:
+    """A training for dynamic parallelism with what is ``given``, else with its own settings.
+
+    Raises:
+        InputError: unknown names, invalid values.
+    """
+    return launch_training_of({**defaults_for(DYNAMIC_PARALLELISM), **given})
+
+
+def run_training(config: Training, out: Path, *, baselines: str, resume: bool, trust: bool, command: str) -> None:
     """Train, with a progress bar, and say what came out.
 
     ``baselines``: schedulers to compare validations with, separated by commas; ``all`` or ``none``.
@@ -53,7 +70,10 @@ def run_training(config: TrainingConfig, out: Path, *, baselines: str, resume: b
         teacher = functools.partial(new_scheduler, config.imitation.scheduler)
         teacher()
     check_training(config, out, resume=resume)
-    costs = baseline_costs(config, baselines, out)
+    if isinstance(config, LaunchTraining):
+        costs = launch_baseline_costs(config, baselines, out)
+    else:
+        costs = baseline_costs(config, baselines, out)
     with watching(config) as watch:
         trained = train(
             config,
@@ -76,7 +96,7 @@ def run_training(config: TrainingConfig, out: Path, *, baselines: str, resume: b
 
 
 @contextlib.contextmanager
-def watching(config: TrainingConfig) -> Iterator[Watch]:
+def watching(config: Training) -> Iterator[Watch]:
     """Shows the progress on the standard error: a bar on a terminal, else a line for each validation."""
     console = Console(stderr=True)
     began, first = time.perf_counter(), -1

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import msgspec
 
-from gpusched_env.agents.training.config import TrainingConfig
+from gpusched_env.agents.training.config import LaunchTraining, TrainingConfig
 from gpusched_env.agents.training.environments import training_scenarios, validation_seeds
+from gpusched_env.agents.training.launches import geometric_mean, validation_applications
+from gpusched_env.baselines.launches.registry import launch_scheduler_names, make_launch_scheduler
 from gpusched_env.baselines.registry import honest_names
 from gpusched_env.baselines.spec import split_specs
+from gpusched_env.devices.warps.compiled.device import CompiledWarpDevice
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.lib.names import sees_truth
 from gpusched_env.experiments.lib.terminal import progress_bar
+from gpusched_env.scheduling.launches.scheduler import run_application
 
 STORED = "baselines.json"
 
@@ -50,15 +54,7 @@ def baseline_costs(config: TrainingConfig, schedulers: str, out: Path) -> dict[s
         raise InputError(f"{', '.join(bounds)}: is told the truth, and no baseline for an agent that is not")
     scenarios, seeds = training_scenarios(config), validation_seeds(config)
     described = [msgspec.json.encode(scenario, order="sorted").decode() for scenario in scenarios]
-    path = out / STORED
-    known: dict[str, float] = {}
-    if path.is_file():
-        try:
-            stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
-        except msgspec.DecodeError as error:
-            raise InputError(f"{path}: not what a training wrote ({error}); remove it") from error
-        if (stored.seeds, stored.scenarios) == (seeds, described):
-            known = stored.costs
+    known = _known(out, seeds, described)
     missing = [name for name in names if name not in known]
     if missing:
         costs: dict[str, list[float]] = {name: [] for name in missing}
@@ -76,6 +72,54 @@ def baseline_costs(config: TrainingConfig, schedulers: str, out: Path) -> dict[s
                 for run in comparison.runs:
                     costs[run.scheduler].append(run.metrics.cost)
         known |= {name: statistics.fmean(values) for name, values in costs.items()}
-        out.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(msgspec.json.encode(_Stored(seeds=seeds, scenarios=described, costs=known)))
+        _store(out, seeds, described, known)
     return {name: known[name] for name in names}
+
+
+def launch_baseline_costs(config: LaunchTraining, schedulers: str, out: Path) -> dict[str, float]:
+    """The same for dynamic parallelism: geometric means of times over those of the flat versions.
+
+    ``all``: those that run on the GPU as it is, and know no more than a controller can.
+    """
+    if schedulers == "none":
+        return {}
+    names = split_specs(schedulers)
+    if schedulers == "all":
+        made = {name: make_launch_scheduler(name) for name in launch_scheduler_names()}
+        special = ("hardware", "clairvoyant")
+        names = [name for name, made_one in made.items() if not any(getattr(made_one, mark, False) for mark in special)]
+    applications = validation_applications(config)
+    seeds = list(range(len(applications)))
+    described = [problem.name for problem, _ in applications]
+    known = _known(out, seeds, described)
+    missing = [name for name in names if name not in known]
+    with progress_bar(len(missing) * len(applications), "baseline episode", "baselines") as tell:
+        for number, name in enumerate(missing):
+            costs = []
+            for problem, flat in applications:
+                run = run_application(make_launch_scheduler(name), problem, CompiledWarpDevice())
+                costs.append(run.time_ps / flat)
+                done = number * len(applications) + len(costs)
+                tell(done, done / (len(missing) * len(applications)))
+            known[name] = geometric_mean(costs)
+    if missing:
+        _store(out, seeds, described, known)
+    return {name: known[name] for name in names}
+
+
+def _known(out: Path, seeds: list[int], described: list[str]) -> dict[str, float]:
+    """What is stored of these episodes."""
+    path = out / STORED
+    if not path.is_file():
+        return {}
+    try:
+        stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: not what a training wrote ({error}); remove it") from error
+    return stored.costs if (stored.seeds, stored.scenarios) == (seeds, described) else {}
+
+
+def _store(out: Path, seeds: list[int], described: list[str], costs: dict[str, float]) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    content = _Stored(seeds=seeds, scenarios=described, costs=costs)
+    (out / STORED).write_bytes(msgspec.json.encode(content))

@@ -16,7 +16,7 @@ import msgspec
 
 from gpusched_env.agents.files import remove_partial
 from gpusched_env.agents.policies.registry import SEARCH
-from gpusched_env.agents.training.config import TrainingConfig
+from gpusched_env.agents.training.config import LaunchTraining, Training, TrainingConfig
 from gpusched_env.agents.training.folder import (
     CHECKPOINTS,
     CONFIG,
@@ -58,7 +58,7 @@ class Trained:
 
 
 def train(
-    config: TrainingConfig,
+    config: Training,
     out: Path,
     *,
     teacher: Callable[[], Scheduler] | None = None,
@@ -94,8 +94,9 @@ def train(
     import torch
 
     from gpusched_env.agents.training.evolution import evolve
+    from gpusched_env.agents.training.launches import LaunchJudge, evolve_launches
     from gpusched_env.agents.training.learning import learn
-    from gpusched_env.agents.training.validation import Course
+    from gpusched_env.agents.training.validation import Course, EpisodeJudge
 
     config = check_training(config, out, resume=resume)
     if config.imitation is not None and teacher is None:
@@ -123,6 +124,7 @@ def train(
     course = Course(
         config,
         out,
+        LaunchJudge(config) if isinstance(config, LaunchTraining) else EpisodeJudge(config),
         command=str(noted.get("command", "")),
         baselines=costs,
         watch=watch,
@@ -131,7 +133,12 @@ def train(
     )
     learner = None if state is None else state["learner"]
     try:
-        timesteps = evolve(course, learner) if config.algo in SEARCH else learn(course, teacher, learner)
+        if isinstance(config, LaunchTraining):
+            timesteps = evolve_launches(course, config, learner)
+        elif config.algo in SEARCH:
+            timesteps = evolve(course, config, learner)
+        else:
+            timesteps = learn(course, config, teacher, learner)
         trained = Trained(course.curve, timesteps, course.train_s, course.stopped)
         result = Result(
             timesteps=timesteps,
@@ -147,7 +154,7 @@ def train(
     return trained
 
 
-def check_training(config: TrainingConfig, out: Path, *, resume: bool) -> TrainingConfig:
+def check_training(config: Training, out: Path, *, resume: bool) -> Training:
     """The configuration with everything filled in, if :func:`train` can begin; changes nothing.
 
     Raises:
@@ -163,19 +170,20 @@ def check_training(config: TrainingConfig, out: Path, *, resume: bool) -> Traini
     if (out / CONFIG).exists():
         if not resume:
             raise InputError(f"{out} holds a training already; go on with --resume, or name another folder")
-        stored, names = read_config(out / CONFIG), TrainingConfig.__struct_fields__
-        other = [name for name in names if name != "timesteps" and getattr(stored, name) != getattr(config, name)]
+        stored, names = read_config(out / CONFIG), config.__struct_fields__
+        other = [name for name in names if name != "timesteps" and getattr(stored, name, None) != getattr(config, name)]
         if other:
             raise InputError(
                 f"{out} holds a training with another {', '.join(other)}; resume it with the same settings"
             )
     elif (out / CHECKPOINTS).exists():
         raise InputError(f"{out} has {CHECKPOINTS} but no {CONFIG}; name another folder")
-    training_env(config).close()
+    if isinstance(config, TrainingConfig):
+        training_env(config).close()
     return config
 
 
-def _completed(config: TrainingConfig, out: Path) -> Trained | None:
+def _completed(config: Training, out: Path) -> Trained | None:
     """What a completed training came to; ``None`` if there is more to do."""
     try:
         result = msgspec.json.decode((out / RESULT).read_bytes(), type=Result)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 import queue
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from cmaes import CMA
@@ -23,6 +24,7 @@ from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.model_file import Decide
 from gpusched_env.agents.player import Player
 from gpusched_env.agents.policies.registry import RULES
+from gpusched_env.agents.policies.sizes import Shapes
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns, write_policy
 from gpusched_env.agents.training.config import Randomise, TrainingConfig
 from gpusched_env.agents.training.environments import (
@@ -41,27 +43,43 @@ from gpusched_env.scenarios.scenario import override
 from gpusched_env.versions import versions
 
 
-def evolve(course: Course, state: dict[str, Any] | None) -> int:
+def evolve(course: Course, config: TrainingConfig, state: dict[str, Any] | None) -> int:
     """Search until the configured number of decisions is reached, or the watcher ends it; returns their number.
 
     ``state``: of the checkpoint to go on from.
     """
-    evolution = Evolution(course, state)
+    evolution = RuleEvolution(course, config, state)
     evolution.run()
     return evolution.timesteps
 
 
-class Evolution:
+class Candidates(Protocol):
+    """Plays the episodes of a generation."""
+
+    def costs(self, candidates: Sequence[NDArray[np.float32]], generation: int) -> tuple[NDArray[np.float64], int]:
+        """Shape ``(candidates, episodes)``, and the number of decisions; see :meth:`Population.costs`."""
+
+    def close(self) -> None:
+        """End its threads."""
+
+
+class Evolution(ABC):
     """One training by CMA-ES."""
 
-    def __init__(self, course: Course, state: dict[str, Any] | None) -> None:
+    def __init__(
+        self, course: Course, shapes: Shapes, searched: Collection[str] | None, state: dict[str, Any] | None
+    ) -> None:
+        """
+        Args:
+            shapes: of the weights, by name.
+            searched: those that are searched, the others stay 0; ``None``: all.
+            state: of the checkpoint to go on from.
+        """
         config = course.config
         self.timesteps = 0
         self._course = course
-        self._layout = training_layout(config)
-        self._network = RULES[config.policy or ""].of(self._layout)
-        self._shapes = self._network.shapes(self._layout)
-        self._searched = frozenset(config.settings["search"] or self._shapes)
+        self._shapes = shapes
+        self._searched = frozenset(searched or shapes)
         self._optimiser = CMA(
             mean=np.zeros(sum(math.prod(shape) for name, shape in self._shapes.items() if name in self._searched)),
             sigma=config.settings["sigma"],
@@ -75,7 +93,7 @@ class Evolution:
     def run(self) -> None:
         """Go on to the end."""
         course = self._course
-        population = Population(course.config, self.policy())
+        population = self._population()
         try:
             while self.timesteps < course.config.timesteps and not course.stopped:
                 course.boundary(self, self.timesteps)
@@ -85,29 +103,32 @@ class Evolution:
             population.close()
         course.end(self, self.timesteps)
 
-    def decider(self) -> Decide:
-        """As the rule with the mean's weights."""
-        return policy_decider(self.policy())
+    @abstractmethod
+    def decider(self) -> Any:
+        """The mean of the search, as the judge takes it."""
 
+    @abstractmethod
     def keep(self) -> None:
-        """Save that rule."""
-        write_policy(self._course.out / EXPORTED, self._info(), self._weights(self._optimiser.mean))
+        """Save it."""
+
+    @abstractmethod
+    def _population(self) -> Candidates: ...
+
+    @abstractmethod
+    def _candidate(self, weights: Weights) -> NDArray[np.float32]:
+        """As the population takes it."""
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint."""
         # Pickled as a whole, the optimiser would keep one half of a matrix that is symmetric but for rounding.
         return {"timesteps": self.timesteps, "optimiser": vars(self._optimiser)}
 
-    def policy(self) -> ExportedPolicy:
-        """The rule with the mean's weights."""
-        return ExportedPolicy(self._info(), self._weights(self._optimiser.mean))
-
-    def _generation(self, population: Population) -> None:
+    def _generation(self, population: Candidates) -> None:
         optimiser = self._optimiser
         points = [optimiser.ask() for _ in range(optimiser.population_size)]
-        candidates = [ExportedPolicy(self._info(), self._weights(point)).weights for point in points]
+        candidates = [self._candidate(self._weights(point)) for point in points]
         costs, decisions = population.costs(candidates, optimiser.generation)
-        relative = (costs / np.median(costs, axis=0)).mean(axis=1)
+        relative = self._mean_of(costs / np.median(costs, axis=0))
         optimiser.tell(list(zip(points, relative.tolist(), strict=True)))
         self.timesteps += decisions
         figures = {
@@ -119,6 +140,10 @@ class Evolution:
         }
         self._course.board.scalars(figures, self.timesteps)
 
+    def _mean_of(self, relative: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of each candidate, from its relative costs, shape ``(candidates, episodes)``."""
+        return np.asarray(relative.mean(axis=1))
+
     def _weights(self, point: NDArray[np.float64]) -> Weights:
         found: Weights = {}
         at = 0
@@ -129,8 +154,37 @@ class Evolution:
             at += size
         return found
 
+    @property
+    def _mean(self) -> Weights:
+        return self._weights(self._optimiser.mean)
+
+
+class RuleEvolution(Evolution):
+    """Of a rule for the tenants or the window of a scenario."""
+
+    def __init__(self, course: Course, config: TrainingConfig, state: dict[str, Any] | None) -> None:
+        self._config = config
+        self._layout = training_layout(config)
+        self._network = RULES[config.policy or ""].of(self._layout)
+        super().__init__(course, self._network.shapes(self._layout), config.settings["search"], state)
+
+    def decider(self) -> Decide:
+        return policy_decider(self._policy())
+
+    def keep(self) -> None:
+        write_policy(self._course.out / EXPORTED, self._info(), self._mean)
+
+    def _population(self) -> Candidates:
+        return Population(self._config, self._policy())
+
+    def _candidate(self, weights: Weights) -> NDArray[np.float32]:
+        return ExportedPolicy(self._info(), weights).weights
+
+    def _policy(self) -> ExportedPolicy:
+        return ExportedPolicy(self._info(), self._mean)
+
     def _info(self) -> PolicyInfo:
-        config = self._course.config
+        config = self._config
         return PolicyInfo(
             network=self._network,
             columns=current_columns(),

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from gpusched_env.agents.files import replacing
-from gpusched_env.agents.training.config import TrainingConfig
+from gpusched_env.agents.training.config import LaunchTraining, Training, TrainingConfig
 from gpusched_env.errors import InputError
 
 CONFIG = "config.yaml"
@@ -60,7 +60,8 @@ class _Provenance(msgspec.Struct):
 class _Config(msgspec.Struct):
     """``config.yaml``."""
 
-    training: TrainingConfig
+    training: dict[str, Any]
+    """As the class of the training has it."""
     provenance: _Provenance
 
 
@@ -105,7 +106,7 @@ def write_json(content: msgspec.Struct | dict[str, Any], path: Path) -> None:
         partial.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
 
 
-def write_config(config: TrainingConfig, provenance: dict[str, Any], path: Path) -> None:
+def write_config(config: Training, provenance: dict[str, Any], path: Path) -> None:
     """Write ``config.yaml``: the configuration, and what it ran with (versions, command line)."""
     import yaml
 
@@ -114,20 +115,22 @@ def write_config(config: TrainingConfig, provenance: dict[str, Any], path: Path)
         partial.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
-def read_config(path: Path) -> TrainingConfig:
+def read_config(path: Path) -> Training:
     """The configuration in a ``config.yaml``.
 
     Raises:
         InputError: the file cannot be read, or is not one.
     """
-    return _read_config(path).training
+    return _read_config(path)[0]
 
 
-def _read_config(path: Path) -> _Config:
+def _read_config(path: Path) -> tuple[Training, _Provenance]:
     import yaml
 
     try:
-        return msgspec.convert(yaml.safe_load(path.read_text()), _Config)
+        found = msgspec.convert(yaml.safe_load(path.read_text()), _Config)
+        kind: type[Training] = LaunchTraining if found.training.get("policy") == "launch" else TrainingConfig
+        return msgspec.convert(found.training, kind), found.provenance
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as error:
@@ -139,7 +142,7 @@ class Record:
     """What a training leaves on record."""
 
     folder: Path
-    config: TrainingConfig
+    config: Training
     command: str
     """Empty where it was not noted."""
     versions: dict[str, str]
@@ -159,7 +162,7 @@ def read_record(folder: Path) -> Record:
     """
     if not (folder / CONFIG).is_file():
         raise InputError(f"{folder}: is not the folder of a training, it has no {CONFIG}")
-    path, found = folder / VALIDATION, _read_config(folder / CONFIG)
+    path, (config, noted) = folder / VALIDATION, _read_config(folder / CONFIG)
     try:
         curve = msgspec.json.decode(path.read_bytes(), type=LearningCurve)
     except OSError as error:
@@ -168,8 +171,7 @@ def read_record(folder: Path) -> Record:
         raise InputError(f"{path}: not the learning curve of a training ({error})") from error
     if not curve.validations:
         raise InputError(f"{path}: has no validation yet")
-    noted = found.provenance
-    return Record(folder, found.training, noted.command, noted.versions, curve)
+    return Record(folder, config, noted.command, noted.versions, curve)
 
 
 # ---- checkpoints ------------------------------------------------------------------------------------------

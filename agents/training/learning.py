@@ -43,15 +43,17 @@ LOGGED = ("name_to_value", "name_to_count", "name_to_excluded")
 REPLAY_TABLES = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 
-def learn(course: Course, teacher: Callable[[], Scheduler] | None, state: dict[str, Any] | None) -> int:
+def learn(
+    course: Course, config: TrainingConfig, teacher: Callable[[], Scheduler] | None, state: dict[str, Any] | None
+) -> int:
     """Train until the configured number of decisions is reached, or the watcher ends it; returns their number.
 
     Args:
         course: of the training.
+        config: what it is.
         teacher: makes the scheduler to imitate first, if the configuration names one.
         state: of the checkpoint to go on from.
     """
-    config = course.config
     env = training_env(config)
     try:
         model = new_model(config, env, env.env.layout)

@@ -22,7 +22,7 @@ from torch.utils.tensorboard import SummaryWriter
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.model_file import Decide
 from gpusched_env.agents.sb3_vec_env import info_row
-from gpusched_env.agents.training.config import TrainingConfig
+from gpusched_env.agents.training.config import Training, TrainingConfig
 from gpusched_env.agents.training.environments import (
     env_arguments,
     training_changes,
@@ -51,14 +51,59 @@ def policy_decider(policy: ExportedPolicy) -> Decide:
 class Learner(Protocol):
     """What is trained."""
 
-    def decider(self) -> Decide:
-        """Its present policy, which draws from no generator."""
+    def decider(self) -> Any:
+        """Its present policy, which draws from no generator, as the judge of its training takes it."""
 
     def keep(self) -> None:
         """Save the policy that :meth:`decider` gave last as the best."""
 
     def state(self) -> dict[str, Any]:
         """All that the rest of its training depends on, for a checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a validation found."""
+
+    costs: list[float]
+    """Of each episode."""
+    cost: float
+    """Their mean, as policies are chosen by it."""
+    figures: dict[str, float]
+    """For TensorBoard, by name."""
+    picture: NDArray[np.uint8] | None
+    """Of an episode, shape ``(height, width, 3)``."""
+
+
+class Judge(Protocol):
+    """Plays the validation episodes."""
+
+    seeds: list[int]
+    """Of these."""
+
+    def judge(self, decide: Any) -> Judged:
+        """Play them with a policy."""
+
+    def close(self) -> None:
+        """End its threads."""
+
+
+class EpisodeJudge:
+    """Episodes of the training variants of a scenario."""
+
+    def __init__(self, config: TrainingConfig) -> None:
+        self.seeds = validation_seeds(config) * len(training_changes(config))
+        self._config = config
+        self._env = validation_env(config)
+
+    def judge(self, decide: Decide) -> Judged:
+        episodes = play(decide, self._env, self.seeds)
+        picture = gantt(decide, self._config, self.seeds[0])
+        costs = [episode.metrics["cost"] for episode in episodes]
+        return Judged(costs, statistics.fmean(costs), mean_figures(episodes), picture)
+
+    def close(self) -> None:
+        self._env.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +125,9 @@ class Course:
 
     def __init__(
         self,
-        config: TrainingConfig,
+        config: Training,
         out: Path,
+        judge: Judge,
         *,
         command: str,
         baselines: Mapping[str, float],
@@ -91,6 +137,7 @@ class Course:
     ) -> None:
         """
         Args:
+            judge: of its validations; closed with the course.
             command: the command line, to be noted in exported policies.
             baselines: mean costs of other schedulers on the validation episodes.
             saves: whether checkpoints are written.
@@ -102,8 +149,7 @@ class Course:
         """Whether the watcher ended the training."""
         self._baselines, self._watch, self._saves = dict(baselines), watch, saves
         self._checkpoints = Checkpoints(out / CHECKPOINTS)
-        self._env = validation_env(config)
-        self._seeds = validation_seeds(config) * len(training_changes(config))
+        self._judge = judge
         self._next_validation = self._next_checkpoint = 0
         self._train_s, self._since = 0.0, time.perf_counter()
         first_step = None
@@ -145,7 +191,7 @@ class Course:
 
     def close(self) -> None:
         """End the threads of the environments, and close files."""
-        self._env.close()
+        self._judge.close()
         self.board.close()
 
     def _save(self, learner: Learner, timesteps: int) -> None:
@@ -155,23 +201,22 @@ class Course:
 
     def _validate(self, learner: Learner, timesteps: int) -> None:
         self._next_validation = timesteps + self.config.validate_every
-        decide = learner.decider()
-        episodes = play(decide, self._env, self._seeds)
-        costs = [episode.metrics["cost"] for episode in episodes]
-        cost = statistics.fmean(costs)
+        judged = self._judge.judge(learner.decider())
+        cost = judged.cost
         best = self.best_cost is None or cost < self.best_cost
         if best:
             learner.keep()
-        point = Validation(timesteps=timesteps, cost=cost, costs=costs, best=best)
+        point = Validation(timesteps=timesteps, cost=cost, costs=judged.costs, best=best)
         self.curve.append(point)
-        content = LearningCurve(seeds=self._seeds, baselines=self._baselines, validations=self.curve)
+        content = LearningCurve(seeds=self._judge.seeds, baselines=self._baselines, validations=self.curve)
         write_json(content, self.out / VALIDATION)
-        scalars = {f"validation/{name}": value for name, value in mean_figures(episodes).items()}
+        scalars = {f"validation/{name}": value for name, value in judged.figures.items()}
         scalars |= {"validation/cost": cost, "validation/best_cost": min(p.cost for p in self.curve)}
         if self._baselines:
             scalars["validation/gap_to_best_baseline"] = cost / min(self._baselines.values()) - 1.0
         self.board.scalars(scalars, timesteps)
-        self.board.image("validation/schedule", gantt(decide, self.config, self._seeds[0]), timesteps)
+        if judged.picture is not None:
+            self.board.image("validation/schedule", judged.picture, timesteps)
         self.tell(timesteps, point)
 
 
@@ -276,10 +321,10 @@ class TensorBoard(TensorBoardOutputFormat):
         self.writer.add_image(name, image, step, dataformats="HWC")
         self.writer.flush()
 
-    def hyper_parameters(self, config: TrainingConfig, results: tuple[str, ...]) -> None:
+    def hyper_parameters(self, config: Training, results: tuple[str, ...]) -> None:
         """Write a session of TensorBoard's HPARAMS page; the scalars ``results`` are its metrics."""
-        given = {name: getattr(config, name) for name in COMPARED}
-        given |= {"scenario": config.scenario.name, **config.settings, **config.policy_kwargs}
+        given = {name: getattr(config, name, None) for name in COMPARED}
+        given |= {"scenario": config.name, **config.settings, **getattr(config, "policy_kwargs", {})}
         given["imitation"] = None if config.imitation is None else config.imitation.scheduler
         values: dict[str, bool | str | float | int] = {
             name: value if isinstance(value, (bool, str, float, int)) else str(value)

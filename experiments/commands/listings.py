@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import typer
 
@@ -34,16 +35,25 @@ def list_schedulers() -> None:
     """List the registered schedulers, with their options and defaults.
 
     Options follow the name in parentheses: compare --schedulers "mps(share=50),fifo".
-    A * marks those that are told the truth, which have to be named.
+    A * marks those that are told the truth, which have to be named. Those that decide on child launches come last; they
+    are for DynamicParallelism (rank, train).
     """
     from gpusched_env.agents.shipped import shipped_names
+    from gpusched_env.baselines.launches.registry import CLAIRVOYANT, launch_scheduler_names, launch_scheduler_options
+    from gpusched_env.baselines.launches.registry import describe_launch_scheduler as describe_launches
     from gpusched_env.baselines.registry import default_options, describe, honest_names, scheduler_names
     from gpusched_env.experiments.lib.labels import LEGEND, labels
     from gpusched_env.experiments.lib.names import LEARNED
 
+    def line(text: str, options: dict[str, Any]) -> str:
+        given = ", ".join(f"{option}={value}" for option, value in options.items())
+        return f"{text} ({given})" if given else text
+
     def about(name: str) -> str:
-        options = ", ".join(f"{option}={value}" for option, value in default_options(name).items())
-        return f"{describe(name)} ({options})" if options else describe(name)
+        return line(describe(name), default_options(name))
+
+    def described(name: str) -> str:
+        return line(describe_launches(name), launch_scheduler_options(name))
 
     shipped = f"The trained agent that is shipped for the scenario ({', '.join(shipped_names()) or 'none yet'})"
     learned = [(LEARNED, shipped), (f"{LEARNED}:PATH", "The trained agent of a file, see docs/policies.md")]
@@ -53,6 +63,8 @@ def list_schedulers() -> None:
     typer.echo(
         "Misinformed: any of them is told wrong profiles with --set profiles.scatter=2 (docs/wrong-profiles.md)."
     )
+    typer.echo("Of child launches (DynamicParallelism):")
+    _print((label, described(name)) for name, label in labels(launch_scheduler_names(), CLAIRVOYANT).items())
 
 
 def list_gpus() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from gpusched_env.agents.launches.learned import LearnedLaunches
 from gpusched_env.agents.manifest import file_hash
 from gpusched_env.agents.shipped import shipped_file
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.episodes import checked_seeds
 from gpusched_env.experiments.lib.files import write_file
+from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM, new_launch_scheduler
 from gpusched_env.experiments.lib.names import (
     check_scheduler,
     default_schedulers,
@@ -23,6 +26,13 @@ from gpusched_env.experiments.lib.names import (
 from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
 from gpusched_env.experiments.ranking.bound import has_bound
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell, Workloads, cells_of, variants_of
+from gpusched_env.experiments.ranking.launches import (
+    SUITE,
+    default_launch_schedulers,
+    launch_cells,
+    run_launch_cell,
+    speedup_text,
+)
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.scenarios.problem import build_problem
@@ -74,6 +84,12 @@ def rank(
     """
     scenarios = [scenarios] if isinstance(scenarios, str) else scenarios
     seeds = checked_seeds(seeds)
+    if DYNAMIC_PARALLELISM in scenarios:
+        if len(scenarios) > 1 or workloads != "own" or gpu is not None or settings or tuple(devices) != ("compiled",):
+            raise InputError(f"{DYNAMIC_PARALLELISM} is ranked by itself, as it is, on the compiled device")
+        return _rank_launches(
+            list(schedulers or default_launch_schedulers()), seeds, path, workers, resume, on_progress, command
+        )
     if schedulers is None:
         common = [default_schedulers(load_scenario(scenario)) for scenario in scenarios]
         schedulers = [name for name in common[0] if all(name in names for names in common)]
@@ -109,25 +125,62 @@ def rank(
     cells = cells_of(problems, schedulers, devices, seeds, ranking.bounded)
     if resume and path is not None and path.exists():
         ranking.episodes = _kept(path, ranking, cells)
-    _run(ranking, RunCell(Shared(problems)), cells, path, workers, on_progress)
+    _run(ranking, RunCell(Shared(problems)), [[cell] for cell in cells], path, workers, on_progress)
+    return ranking
+
+
+def _rank_launches(
+    schedulers: list[str],
+    seeds: list[int],
+    path: Path | None,
+    workers: int | None,
+    resume: bool,
+    on_progress: Progress | None,
+    command: str,
+) -> Ranking:
+    """On the benchmarks of dynamic parallelism, each with its own input of every seed."""
+    made = {name: new_launch_scheduler(name) for name in schedulers}
+    policies = {name: file_hash(found.file) for name, found in made.items() if isinstance(found, LearnedLaunches)}
+    ranking = Ranking(
+        command=command,
+        versions=versions(),
+        workloads="own",
+        gpu=None,
+        schedulers=schedulers,
+        devices=["compiled"],
+        seeds=seeds,
+        variants={DYNAMIC_PARALLELISM: list(SUITE)},
+        clairvoyant=[name for name, found in made.items() if getattr(found, "clairvoyant", False)],
+        policies={DYNAMIC_PARALLELISM: policies} if policies else {},
+        episodes=[],
+    )
+    groups = launch_cells(schedulers, seeds)
+    if resume and path is not None and path.exists():
+        ranking.episodes = _kept(path, ranking, [cell for group in groups for cell in group])
+    _run(ranking, run_launch_cell, groups, path, workers, on_progress)
+    if ranking.complete:
+        ranking.remarks = {DYNAMIC_PARALLELISM: [speedup_text(ranking.costs(DYNAMIC_PARALLELISM, "compiled"))]}
+        _write(path, ranking)
     return ranking
 
 
 def _run(
     ranking: Ranking,
-    task: RunCell,
-    cells: list[Cell],
+    task: Callable[[Cell], EpisodeCost],
+    groups: list[list[Cell]],
     path: Path | None,
     workers: int | None,
     on_progress: Progress | None,
 ) -> None:
+    """``groups``: of cells that one process runs after each other."""
     done = {episode.cell: episode for episode in ranking.episodes}
-    todo = [cell for cell in cells if cell not in done]
+    cells = [cell for group in groups for cell in group]
+    todo = [left for group in groups if (left := [cell for cell in group if cell not in done])]
     written = time.monotonic()
     _write(path, ranking)
     try:
-        for _, episode in run_tasks(task, todo, workers):
-            done[episode.cell] = episode
+        for _, episodes in run_tasks(_Each(task), todo, workers):
+            done |= {episode.cell: episode for episode in episodes}
             ranking.episodes = [done[cell] for cell in cells if cell in done]
             if on_progress is not None:
                 on_progress(len(done), len(done) / len(cells))
@@ -137,6 +190,16 @@ def _run(
     except KeyboardInterrupt:
         pass
     _write(path, ranking)
+
+
+@dataclass(frozen=True)
+class _Each:
+    """A task of several cells."""
+
+    task: Callable[[Cell], EpisodeCost]
+
+    def __call__(self, cells: list[Cell]) -> list[EpisodeCost]:
+        return [self.task(cell) for cell in cells]
 
 
 def _write(path: Path | None, ranking: Ranking) -> None:

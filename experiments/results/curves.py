@@ -76,7 +76,7 @@ def gather(folders: Sequence[Path]) -> Curves:
             raise InputError(f"{before.folder} and {record.folder}: both have seed {record.config.seed}")
         _check_same(first, record)
     return Curves(
-        scenario=first.config.scenario.name,
+        scenario=first.config.name,
         training=_without_seed(first),
         episodes=len(first.curve.seeds),
         baselines=_baselines(records),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from gpusched_env.display.words import counted
-from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.drawing import drawing
 from gpusched_env.experiments.results.curves import Curves
 
 BASELINES = 3
@@ -20,15 +18,6 @@ FITS = 0.8
 """Of all costs, the share that fits into the frame: an untrained agent can cost many times what matters later."""
 WHOLE = 3.0
 """The frame holds all costs if it need not be higher than this many times."""
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    # Names of the file's elements are made of this and its content, so that equal pictures are equal files.
-    "svg.hashsalt": "gpusched",
-    "font.family": "sans-serif",
-    "font.size": 9.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 
 
 def curves_svg(curves: Curves) -> bytes:
@@ -37,13 +26,7 @@ def curves_svg(curves: Curves) -> bytes:
     Raises:
         InputError: matplotlib is not installed.
     """
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError("pictures need matplotlib: pip install 'gpusched-env[notebook]'") from error
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=SIZE_IN, layout="constrained")
+    with drawing(SIZE_IN) as (figure, finished):
         axes = figure.add_subplot()
         steps = np.array(curves.timesteps) / 1e6
         for number, curve in enumerate(curves.curves):
@@ -77,9 +60,7 @@ def curves_svg(curves: Curves) -> bytes:
         axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
-        target = io.BytesIO()
-        figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
-    return b"\n".join(line.rstrip() for line in target.getvalue().splitlines()) + b"\n"
+        return finished()
 
 
 def limits(curves: Curves) -> tuple[float, float]:

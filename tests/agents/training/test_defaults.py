@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpusched_env.agents.launches.learned import NAME as DYNAMIC_PARALLELISM
+from gpusched_env.agents.launches.learned import LearnedLaunches
 from gpusched_env.agents.manifest import read_manifest
 from gpusched_env.agents.policy_file import kind
 from gpusched_env.agents.shipped import FOLDER, shipped_names, shipped_policy
 from gpusched_env.agents.training import train
-from gpusched_env.agents.training.config import DEFAULTS, config_of, defaults_for
+from gpusched_env.agents.training.config import DEFAULTS, config_of, defaults_for, launch_training_of
 from gpusched_env.scenarios.scenario import load_scenario
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -34,18 +36,24 @@ def test_shipped_agents_were_trained_with_them(name: str) -> None:
     given = {}
     for option, value in zip(options[::2], options[1::2], strict=True):
         key, text = value.split("=") if option == "--set" else (option.removeprefix("--"), value)
-        if key not in ("seed", "baselines", "out"):
+        if key not in ("seed", "baselines", "out", "threads"):
             given[key] = yaml.safe_load(text)
     defaults = defaults_for(name)
     if given:
         assert defaults == given
     # Without options a training takes all from the file.
+    assert defaults["timesteps"] <= step.timesteps < 1.1 * defaults["timesteps"]
+    if name == DYNAMIC_PARALLELISM:
+        assert LearnedLaunches().info.command == step.command
+        return
     info = shipped_policy(load_scenario(name)).info
     assert (info.algorithm, kind(info.network)) == (defaults["algo"], defaults.get("policy", "rule"))
-    assert defaults["timesteps"] <= step.timesteps < 1.1 * defaults["timesteps"]
 
 
 def test_they_are_settings_of_scenarios() -> None:
     for name in yaml.safe_load(DEFAULTS.read_text()):
-        config_of({**defaults_for(name), "scenario": load_scenario(name)})
+        if name == DYNAMIC_PARALLELISM:
+            launch_training_of(defaults_for(name))
+        else:
+            config_of({**defaults_for(name), "scenario": load_scenario(name)})
     assert defaults_for("Toy", "dqn") == defaults_for("MyOwn") == {}
