@@ -27,7 +27,7 @@ def reproduce(
 
     Without a name: says what there is. A folder for the results gets NAME.json and NAME.md.
     """
-    from gpusched_env.experiments.lib.files import writing
+    from gpusched_env.experiments.lib.files import write_file, writing
     from gpusched_env.experiments.lib.names import new_device
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
@@ -48,5 +48,9 @@ def reproduce(
             write_data(option, result.as_dict)
         for option in ("--docs", "--out"):
             write_page(option, result.markdown)
+        folders = [path.parent for path in (docs, out and out / f"{name}.md") if path is not None]
+        for picture, content in result.pictures().items() if folders else ():
+            for folder in folders:
+                write_file(folder / f"{name}-{picture}.svg", content, "--docs")
     typer.echo(result.summary_line())
     raise typer.Exit(0 if result.holds else 1)

@@ -62,6 +62,10 @@ class Reproduction(JudgedResult):
         """Further tables of the page, which show single runs."""
         return ()
 
+    def pictures(self) -> dict[str, bytes]:
+        """SVG by name, for the page: it refers to them as ``NAME-PICTURE.svg`` beside it."""
+        return {}
+
     @abstractmethod
     def data(self) -> dict[str, Any]:
         """Figures of the tables, for JSON."""

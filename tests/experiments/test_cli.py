@@ -147,7 +147,7 @@ def test_schedulers_are_listed_with_their_options(gpusched: Run, capsys: pytest.
     assert gpusched("schedulers") == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     assert lines["mps"].endswith("at most share percent of the SMs. (share=None)")
-    assert "(epsilon_us=20.0, queues=10, " in lines["fikit"]
+    assert "(epsilon_us=3.0, queues=10, " in lines["fikit"]
     assert lines["fifo"].endswith(".")
 
 

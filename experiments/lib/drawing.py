@@ -1,0 +1,49 @@
+"""Pictures for pages, with matplotlib: equal content gives equal bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from gpusched_env.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    # Names of the file's elements are made of this and its content, so that equal pictures are equal files.
+    "svg.hashsalt": "gpusched",
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+@contextlib.contextmanager
+def drawing(size_in: tuple[float, float]) -> Iterator[tuple[Figure, Callable[[], bytes]]]:
+    """An empty figure, and what makes SVG of it when it is drawn.
+
+    Args:
+        size_in: width and height, inches.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise InputError("pictures need matplotlib: pip install 'gpusched-env[notebook]'") from error
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=size_in, layout="constrained")
+
+        def finished() -> bytes:
+            target = io.BytesIO()
+            figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
+            return b"\n".join(line.rstrip() for line in target.getvalue().splitlines()) + b"\n"
+
+        yield figure, finished
