@@ -10,8 +10,9 @@ kernel arrives. Running kernels are never preempted.
 
 Of the paper's constants two are known, ten queues and an overhead below 5 %; all others are assumptions here, and
 parameters. The paper blocks a service's host in the launch call until the kernel is released; here the host goes on,
-and its kernels wait in order. A kernel that was never measured is taken to last as long as its tenant's others do on
-average, and to leave no gap.
+and its kernels wait in order. Gaps are filled from the predicted end of the holder's kernel on; before the first kernel
+of a job the gap is taken to be as long as it was for the tenant's earlier jobs on average. A kernel that was never
+measured is taken to last as long as its tenant's others do on average, and to leave no gap.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.baselines.evict import SETTLED_US
 from gpusched_env.baselines.pending import launchable_rows
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.scenario import Contexts
-from gpusched_env.scheduling.commands import WAIT, Command, Launch
-from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
+from gpusched_env.scheduling.commands import WAIT, Command, Launch, Wait
+from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn, View
 
-P, R, T = PendingColumn, RunningColumn, TenantColumn
+J, P, R, T = JobColumn, PendingColumn, RunningColumn, TenantColumn
 
 
 class Fikit:
@@ -36,11 +38,13 @@ class Fikit:
 
     def __init__(
         self,
-        epsilon_us: float = 20.0,
+        epsilon_us: float = 3.0,
         queues: int = 10,
         in_flight: int = 2,
         interception_us: float = 1.0,
         contexts: Contexts | None = None,
+        ahead: bool = True,
+        first_gap: bool = True,
     ) -> None:
         """All but ``queues`` are assumptions, to be swept.
 
@@ -55,6 +59,9 @@ class Fikit:
                 process and its release comes back.
             contexts: ``per-tenant``, services are processes that the GPU switches between; ``shared``, they run
                 under MPS; ``None``, as the scenario says.
+            ahead: fill from the predicted end of the holder's kernel on, a launch latency before it; off, once the end
+                is seen.
+            first_gap: fill before the first kernel of a job too; off, gaps are only those that follow a kernel.
 
         Raises:
             InputError: a value is out of range.
@@ -68,6 +75,7 @@ class Fikit:
         self.contexts = contexts
         self.interception_us = interception_us
         self._epsilon_us, self._queues, self._in_flight = epsilon_us, queues, in_flight
+        self._ahead, self._first_gap = ahead, first_gap
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Take the profiles of the measurement stage; nobody holds the GPU."""
@@ -81,6 +89,9 @@ class Fikit:
         self._held_job = 0
         self._last = [(-1, -1)] * len(urgencies)
         """By tenant: job and identity of the kernel launched last."""
+        self._leads = [(0, 0.0)] * len(urgencies)
+        """By tenant: jobs whose first kernel was seen, and their mean time from the start of the host to its issue."""
+        self._latency_us = knowledge.gpu.timing.launch_latency_us
 
     def decide(self, view: View) -> Command:
         """The holder's next kernel, or one that fits into its gap."""
@@ -93,9 +104,15 @@ class Fikit:
             outranked = self._queue[holder] > min(self._queue)
             full = outranked and tenants[holder][T.KERNELS_LAUNCHED] >= self._in_flight
             return WAIT if full else self._launch(view, heads[holder])
+        ends_us = float(tenants[holder][T.LAST_END_US])
         if tenants[holder][T.KERNELS_LAUNCHED]:
-            return WAIT
-        row = self._best_prio_fit(view, heads, self._rest_of_gap_us(view, holder))
+            ends_us = view.time_us + float(tenants[holder][T.LAUNCHED_LEFT_US])
+            if not self._ahead:
+                return WAIT
+            early_us = ends_us - self._latency_us - view.time_us
+            if early_us > SETTLED_US:
+                return Wait(view.time_us + early_us)
+        row = self._best_prio_fit(view, heads, self._rest_of_gap_us(view, holder, ends_us))
         return WAIT if row is None else self._launch(view, row)
 
     def _choose_holder(self, tenants: list[list[float]]) -> int | None:
@@ -113,18 +130,40 @@ class Fikit:
             self._held_job = int(tenants[holder][T.JOBS_DONE])
         return holder
 
-    def _rest_of_gap_us(self, view: View, holder: int) -> float:
-        """Predicted idle time before the holder's next kernel, less what is in flight; NaN if it is not known."""
+    def _rest_of_gap_us(self, view: View, holder: int, ends_us: float) -> float:
+        """Predicted idle time before the holder's next kernel, less what is in flight; NaN if it is not known.
+
+        Args:
+            view: the present.
+            holder: whose gap.
+            ends_us: when its last kernel ended, or will.
+        """
         job, identity = self._last[holder]
-        if job != self._held_job:
-            return math.nan
-        tenants, running = view.tenants.array, view.running.array
-        if len(running) >= self._in_flight:
+        if job == self._held_job:
+            rest_us = ends_us + self._gap_us[identity] - view.time_us
+        else:
+            rest_us = self._first_issue_us(view, holder) - view.time_us
+        others = view.running.array[view.running.array[:, R.TENANT] != holder]
+        if len(others) >= self._in_flight:
             return 0.0
-        rest_us = float(tenants[holder, T.LAST_END_US]) + self._gap_us[identity] - view.time_us
-        for kernel in running:
+        for kernel in others:
             rest_us -= max(0.0, self._duration_us[int(kernel[R.IDENTITY])] - float(kernel[R.ELAPSED_US]))
         return rest_us
+
+    def _first_issue_us(self, view: View, holder: int) -> float:
+        """When the first kernel of the holder's job is expected; NaN if no job of it was seen before."""
+        seen, mean_us = self._leads[holder]
+        if not (self._first_gap and seen):
+            return math.nan
+        # A host that has not taken up the job will not do so before now.
+        return min(self._started_us(view, holder, self._held_job), view.time_us) + mean_us
+
+    @staticmethod
+    def _started_us(view: View, tenant: int, job: int) -> float:
+        """When the host of a tenant took up an unfinished job; ``inf`` before."""
+        jobs = view.jobs.array
+        (row,) = jobs[(jobs[:, J.TENANT] == tenant) & (jobs[:, J.JOB] == job)]
+        return float(row[J.STARTED_US])
 
     def _best_prio_fit(self, view: View, heads: dict[int, int], rest_us: float) -> int | None:
         """Row of the longest kernel, of the most urgent queue that has a fitting one; the oldest of equal ones."""
@@ -140,7 +179,12 @@ class Fikit:
 
     def _launch(self, view: View, row: int) -> Launch:
         kernel = view.pending.array[row]
-        self._last[int(kernel[P.TENANT])] = (int(kernel[P.JOB]), int(kernel[P.IDENTITY]))
+        tenant, job = int(kernel[P.TENANT]), int(kernel[P.JOB])
+        if job != self._last[tenant][0]:
+            lead_us = float(kernel[P.ISSUED_US]) - self._started_us(view, tenant, job)
+            seen, mean_us = self._leads[tenant]
+            self._leads[tenant] = seen + 1, mean_us + (lead_us - mean_us) / (seen + 1)
+        self._last[tenant] = job, int(kernel[P.IDENTITY])
         return Launch(int(kernel[P.ID]))
 
 

@@ -6,10 +6,12 @@ arrives, queued best-effort kernels are evicted and running ones are killed, to 
 idempotent kernels allow. While it is served, a best-effort kernel may run in the compute units (SMs) that the
 real-time kernel leaves, if it is shorter and its occupancy is not lower.
 
-What differs here. The authors merge both kernels into one; here the best-effort kernel is a launch of its own,
-confined to SMs that the real-time one does not fill (those at the end of the placement order). Queued kernels
-cannot be evicted; those behind a killed kernel do not run before it, but their tenant cannot pad until they have
-run. Kernels that are not idempotent are drained instead.
+What differs here. The authors merge both kernels into one, whose blocks are the real-time kernel's and behind these the
+best-effort kernel's; here the best-effort kernel is a launch of its own, at a lower priority. It goes if all its blocks
+fit beside the real-time kernel's, or else if it does within SMs that those do not fill (at the end of the placement
+order). Launched kernels that have not started cannot be recalled: a kernel joins the device queue so late that it
+starts right behind the one before it, and hardly one is queued when a request comes; where one is, its tenant does not
+pad. Kernels that are not idempotent are drained instead of killed.
 """
 
 from __future__ import annotations
@@ -18,15 +20,15 @@ import math
 
 import numpy as np
 
-from gpusched_env.baselines.evict import evict
+from gpusched_env.baselines.evict import SETTLED_US, evict
 from gpusched_env.baselines.pending import ID
 from gpusched_env.baselines.two_classes import TwoClasses
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt
+from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt, Wait
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
-P, R = PendingColumn, RunningColumn
+P, R, T = PendingColumn, RunningColumn, TenantColumn
 
 
 class Reef:
@@ -34,17 +36,18 @@ class Reef:
 
     commands = ("preempt",)
 
-    def __init__(self, reset: bool = True, padding: bool = True, depth: int = 4) -> None:
+    def __init__(self, reset: bool = True, padding: bool = True, depth: int = 2, recall: bool = True) -> None:
         """``reset``: kill running best-effort kernels; off, they finish (REEF-N, the authors' variant for NVIDIA
         GPUs). ``padding``: let best-effort kernels run beside a request. ``depth``: best-effort kernels of a
-        tenant in its device queue while no request is served (>= 1).
+        tenant in its device queue while no request is served (>= 1). ``recall``: queued kernels are taken back when a
+        request comes, as said above; off, the queue is always full, and what is in it runs behind a killed kernel.
 
         Raises:
             InputError: ``depth`` is out of range.
         """
         if depth < 1:
             raise InputError(f"reef: depth is {depth}, must be at least 1")
-        self._reset, self._padding, self._depth = reset, padding, depth
+        self._reset, self._padding, self._depth, self._recall = reset, padding, depth, recall
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No request is served."""
@@ -66,11 +69,19 @@ class Reef:
         return pad or kill or WAIT
 
     def _feed(self, view: View) -> Command:
+        looks_us = math.inf
         for row in self._classes.best_effort_rows(view):
-            tenant = int(view.pending.array[row, P.TENANT])
-            if view.tenants.array[tenant, TenantColumn.KERNELS_LAUNCHED] < self._depth:
+            # What was launched behind a killed kernel waits for it: it always comes back.
+            if view.pending.array[row, P.PREEMPTED]:
                 return self._classes.launch(view, row)
-        return WAIT
+            tenant = view.tenants.array[int(view.pending.array[row, P.TENANT])]
+            if tenant[T.KERNELS_LAUNCHED] >= self._depth:
+                continue
+            early_us = float(tenant[T.LAUNCHED_LEFT_US]) - self._knowledge.gpu.timing.launch_latency_us
+            if not self._recall or not tenant[T.KERNELS_LAUNCHED] or early_us <= 0.0:
+                return self._classes.launch(view, row)
+            looks_us = min(looks_us, view.time_us + max(early_us, SETTLED_US))
+        return Wait(looks_us) if looks_us < math.inf else WAIT
 
     def _kill(self, view: View) -> Command | None:
         best_effort = self._classes.running(view, urgent=False)
@@ -78,23 +89,30 @@ class Reef:
         return evict(view, rows, "reset", self._knowledge.gpu)
 
     def _pad(self, view: View) -> Command | None:
-        """A best-effort kernel for the SMs that the real-time kernel now running leaves, one at a time."""
+        """A best-effort kernel for the room that the real-time kernel now running leaves, one at a time."""
         urgent = self._classes.running(view, urgent=True)
         if not urgent or self._padded.intersection(view.running.id.astype(int).tolist()):
             return None
         real_time = view.running.array[urgent[0]]
+        left_us = float(real_time[R.PROFILED_US] - real_time[R.ELAPSED_US])
         profile = self._knowledge.kernels[int(real_time[R.IDENTITY])]
-        left = self._knowledge.gpu.sms - profile.sms
-        for row in self._classes.best_effort_rows(view) if left > 0 else ():
+        sms = self._knowledge.gpu.sms
+        left = sms - profile.sms
+        free = 1.0 - profile.blocks / (sms * profile.blocks_per_sm)
+        for row in self._classes.best_effort_rows(view):
             kernel = view.pending.array[row]
-            if view.tenants.array[int(kernel[P.TENANT]), TenantColumn.KERNELS_LAUNCHED]:
-                continue
             slots = kernel[P.BLOCKS_PER_SM]
-            waves = math.ceil(kernel[P.BLOCKS] / (left * slots))
-            alone = math.ceil(kernel[P.BLOCKS] / (self._knowledge.gpu.sms * slots))
-            shorter = kernel[P.PROFILED_US] * waves / alone <= real_time[R.PROFILED_US] - real_time[R.ELAPSED_US]
-            if shorter and slots * kernel[P.THREADS] >= profile.blocks_per_sm * profile.threads:
+            queued = view.tenants.array[int(kernel[P.TENANT]), T.KERNELS_LAUNCHED]
+            if queued or slots * kernel[P.THREADS] < profile.blocks_per_sm * profile.threads:
+                continue
+            alone = math.ceil(kernel[P.BLOCKS] / (sms * slots))
+            partition, waves = None, 1
+            if kernel[P.BLOCKS] > free * sms * slots:
+                if left <= 0:
+                    continue
+                partition, waves = Partition(profile.sms, left), math.ceil(kernel[P.BLOCKS] / (left * slots))
+            if kernel[P.PROFILED_US] * waves / alone <= left_us:
                 self._padded.add(int(kernel[ID]))
                 launch = self._classes.launch(view, row)
-                return Launch(launch.launch, launch.priority, Partition(profile.sms, left))
+                return Launch(launch.launch, launch.priority, partition)
         return None

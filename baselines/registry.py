@@ -10,10 +10,12 @@ from gpusched_env.baselines.acs import AcsHardware, AcsSoftware
 from gpusched_env.baselines.critical_path import CriticalPath
 from gpusched_env.baselines.cuda_graph import CudaGraph
 from gpusched_env.baselines.earliest_start import EarliestStart
+from gpusched_env.baselines.edf import EarliestDeadline
 from gpusched_env.baselines.exclusive import Exclusive
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.baselines.fikit import Fikit
 from gpusched_env.baselines.in_order import InOrder
+from gpusched_env.baselines.llf import LeastLaxity
 from gpusched_env.baselines.mps import Mps
 from gpusched_env.baselines.orion import Orion
 from gpusched_env.baselines.pass_through import PassThrough
@@ -26,8 +28,10 @@ from gpusched_env.baselines.serial import Serial
 from gpusched_env.baselines.sjf import ShortestJobFirst
 from gpusched_env.baselines.sjf_clairvoyant import ShortestJobFirstClairvoyant
 from gpusched_env.baselines.spec import options_of, parse_spec, with_options
+from gpusched_env.baselines.srpt import ShortestRemaining
 from gpusched_env.baselines.tally import Tally
 from gpusched_env.baselines.time_slicing import TimeSlicing
+from gpusched_env.baselines.wspt import WeightedShortest
 from gpusched_env.baselines.xsched import XSched
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scheduling.scheduler import Scheduler
@@ -41,6 +45,10 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "fifo": Fifo,
     "sjf": ShortestJobFirst,
     "sjf-clairvoyant": ShortestJobFirstClairvoyant,
+    "wspt": WeightedShortest,
+    "srpt": ShortestRemaining,
+    "edf": EarliestDeadline,
+    "llf": LeastLaxity,
     "preemptive-priority": PreemptivePriority,
     "orion": Orion,
     "reef": Reef,

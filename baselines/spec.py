@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
 
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.scheduling.scheduler import Scheduler
+
+S = TypeVar("S")
 
 
 def split_specs(text: str) -> list[str]:
@@ -60,7 +61,7 @@ def parse_spec(spec: str) -> tuple[str, dict[str, str]]:
     return name.strip(), options
 
 
-def with_options(make: Callable[..., Scheduler], name: str, options: dict[str, Any]) -> Scheduler:
+def with_options(make: Callable[..., S], name: str, options: dict[str, Any]) -> S:
     """A new scheduler of the class or function ``make``, which is called ``name`` in errors.
 
     Values that are text are read as what the parameter's annotation says (``none`` and ``null``: ``None``).
@@ -81,7 +82,7 @@ def with_options(make: Callable[..., Scheduler], name: str, options: dict[str, A
     return make(**{option: _value(name, option, value, types.get(option)) for option, value in options.items()})
 
 
-def options_of(make: Callable[..., Scheduler]) -> dict[str, Any]:
+def options_of(make: Callable[..., Any]) -> dict[str, Any]:
     """Options of a scheduler's class or function, with their defaults."""
     return {name: parameter.default for name, parameter in inspect.signature(make).parameters.items()}
 

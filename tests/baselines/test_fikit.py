@@ -97,10 +97,19 @@ def test_what_is_in_flight_counts_against_the_gap(tmp_path: Path) -> None:
     assert launches(fikit(in_flight=2), built, 2) == [70.0, 70.0]
 
 
-def test_no_gap_is_known_between_jobs(tmp_path: Path) -> None:
-    """The second job's host needs 40 us before its kernel: an idle time that follows no kernel of that job."""
+def test_before_a_jobs_first_kernel_the_gap_is_that_of_earlier_jobs_if_any(tmp_path: Path) -> None:
+    """Every job's host needs 40 us before its kernel: an idle time that follows no kernel of that job."""
     closed = {"ops": [K(4, 10.0, host_us=40.0)], "jobs": 2, "arrivals": {"kind": "closed-loop"}}
-    assert times(fikit(), problem(tmp_path, closed, of(5.0))) == [(0, 40.0, 50.0), (0, 90.0, 100.0), (1, 100.0, 105.0)]
+    built = problem(tmp_path, closed, of(30.0))
+    assert times(fikit(), built) == [(0, 40.0, 50.0), (1, 50.0, 80.0), (0, 90.0, 100.0)]
+    assert times(fikit(first_gap=False), built) == [(0, 40.0, 50.0), (0, 90.0, 100.0), (1, 100.0, 130.0)]
+
+
+@pytest.mark.parametrize(("ahead", "starts_us"), [(True, 15.0), (False, 20.0)])
+def test_a_filler_is_launched_ahead_of_the_predicted_end(tmp_path: Path, ahead: bool, starts_us: float) -> None:
+    """A launch takes 5 us; the urgent kernel runs from 5 to 15."""
+    built = problem(tmp_path, {"ops": GAP}, of(20.0), gpu={"timing": {"launch_latency_us": 5.0}})
+    assert times(fikit(ahead=ahead), built)[1] == (1, starts_us, starts_us + 20.0)
 
 
 def test_an_arrival_takes_over_at_the_next_kernel_boundary(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,11 +43,25 @@ def test_only_kernels_bound_by_another_resource_run_beside_a_request(
     assert spans(Orion(), beside(tmp_path, K(1, 10.0), urgent, own))[1][1] == start_us
 
 
-@pytest.mark.parametrize(("blocks", "threshold", "start_us"), [(3, 1.0, 0.0), (4, 1.0, 100.0), (2, 0.5, 100.0)])
+@pytest.mark.parametrize(
+    ("blocks", "threshold", "start_us"),
+    [
+        (3, 1.0, 0.0), (4, 1.0, 100.0), (2, 0.5, 100.0), (6, 1.5, 100.0), (6, 2.0, 0.0), (9, math.inf, 0.0),
+    ],
+)  # fmt: skip
 def test_a_kernel_for_too_many_sms_waits(tmp_path: Path, blocks: int, threshold: float, start_us: float) -> None:
     """A kernel that needs fewer SMs than the threshold goes; of three blocks two fit, the third one follows."""
     built = beside(tmp_path, K(blocks, 10.0), COMPUTE, MEMORY)
     assert spans(Orion(sm_threshold=threshold), built)[1][1] == start_us
+
+
+@pytest.mark.parametrize(("own", "start_us"), [(COMPUTE, 0.0), (MEMORY, 200.0)])
+def test_the_urgent_kernel_launched_last_counts(tmp_path: Path, own: tuple[float, float], start_us: float) -> None:
+    """At 0 a kernel bound by compute runs, and one bound by memory is launched behind it."""
+    built = problem(tmp_path, {"ops": [K(2, 100.0), K(2, 100.0)]}, {"ops": [K(1, 10.0)], "priority": 1})
+    profiles = zip(built.kernels, (COMPUTE, MEMORY, own), strict=True)
+    built = replace(built, kernels=tuple(replace(k, issue=issue, dram=dram) for k, (issue, dram) in profiles))
+    assert spans(Orion(), built)[2][1] == start_us
 
 
 def test_a_gap_between_kernels_belongs_to_the_request(tmp_path: Path) -> None:
@@ -58,11 +73,20 @@ def test_a_gap_between_kernels_belongs_to_the_request(tmp_path: Path) -> None:
     assert spans(Orion(), replace(built, kernels=memory))[1] == (1, 110.0, 115.0, 0)
 
 
-def test_work_in_flight_is_throttled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{"reference_us": None}, {"reference_us": 100.0}])
+def test_work_in_flight_is_throttled(tmp_path: Path, options: dict[str, Any]) -> None:
     """The request takes 100 us alone: above 25 us in flight, all of it has to finish first."""
     request = {"ops": [K(1, 100.0)], "arrivals": started(500.0)}
     built = problem(tmp_path, {"ops": [K(1, 10.0)] * 6, "priority": 1}, request)
-    assert launches(Orion(duration_threshold=0.25), built, 0) == [0.0, 0.0, 0.0, 30.0, 30.0, 30.0]
+    orion = Orion(duration_threshold=0.25, **options)
+    assert launches(orion, built, 0) == [0.0, 0.0, 0.0, 30.0, 30.0, 30.0]
+
+
+def test_by_default_as_much_is_in_flight_as_in_the_artefact(tmp_path: Path) -> None:
+    """160 us: with 170 in flight the next kernel waits until these have finished."""
+    request = {"ops": [K(1, 100.0)], "arrivals": started(500.0)}
+    built = problem(tmp_path, {"ops": [K(1, 10.0)] * 18, "priority": 1}, request)
+    assert launches(Orion(), built, 0) == [0.0] * 17 + [170.0]
 
 
 def test_classes() -> None:
@@ -72,7 +96,9 @@ def test_classes() -> None:
     assert bound_by(0.59, 0.59, 0.6) == "neither"
 
 
-@pytest.mark.parametrize("options", [{"sm_threshold": 0.0}, {"duration_threshold": 0.0}, {"bound": 1.5}])
+@pytest.mark.parametrize(
+    "options", [{"sm_threshold": 0.0}, {"duration_threshold": 0.0}, {"bound": 1.5}, {"reference_us": 0.0}]
+)
 def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="orion: got"):
         Orion(**options)

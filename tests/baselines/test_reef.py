@@ -51,10 +51,27 @@ def test_padding_is_shorter_than_what_is_left_of_the_request(tmp_path: Path) -> 
     assert spans(Reef(), problem(tmp_path, {"ops": [K(2, 60.0)]}, best_effort))[1] == (1, 0.0, 60.0, 0)
 
 
-def test_device_queues_hold_a_few_kernels(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("recall", "ends_us"), [(True, [80.0, 120.0]), (False, [120.0, 160.0])])
+def test_a_killed_kernel_pads_if_nothing_is_queued_behind_it(
+    tmp_path: Path, recall: bool, ends_us: list[float]
+) -> None:
+    """The request runs from 30 to 80 us. Of two kernels of 40 us the first is gone at 40, and just fits beside it."""
+    best_effort = {"ops": [K(2, 40.0)] * 2, "priority": 1}
+    request = {"ops": [K(2, 50.0)], "arrivals": started(30.0)}
+    built = problem(tmp_path, best_effort, request, gpu={"timing": {"reset_us": 10.0}})
+    rows = spans(Reef(recall=recall), built)
+    assert [(end, preempted) for tenant, _, end, preempted in rows if tenant == 0] == [(ends_us[0], 1), (ends_us[1], 0)]
+
+
+@pytest.mark.parametrize(("recall", "expected"), [(True, [0.0, 20.0, 40.0]), (False, [0.0, 0.0, 25.0])])
+def test_device_queues_hold_a_few_kernels_or_only_the_next_one_in_time(
+    tmp_path: Path, recall: bool, expected: list[float]
+) -> None:
+    """A launch takes 5 us: the second kernel is launched when the first one, from 5 to 25 us, has 5 to go."""
     later = {"ops": [K(1, 1.0)], "arrivals": started(500.0)}
-    built = problem(tmp_path, {"ops": [K(4, 10.0)] * 5, "priority": 1}, later)
-    assert launches(Reef(depth=2), built, 0) == [0.0, 0.0, 10.0, 20.0, 30.0]
+    gpu = {"timing": {"launch_latency_us": 5.0}}
+    built = problem(tmp_path, {"ops": [K(4, 20.0)] * 3, "priority": 1}, later, gpu=gpu)
+    assert launches(Reef(recall=recall), built, 0) == expected
 
 
 def test_wrong_options_are_refused() -> None:

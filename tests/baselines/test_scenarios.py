@@ -71,6 +71,11 @@ def test_interference_costs_and_priorities_help() -> None:
     assert costs["pass-through"] < 0.95 * costs["fifo"]
 
 
+def test_filling_gaps_costs_less_than_leaving_them() -> None:
+    """FIKIT in the situation that it was made for."""
+    assert cost(run("PriorityFill", "fikit")) < 0.9 * cost(run("PriorityFill", "exclusive"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheduler", scheduler_names(windowed=False))
 @pytest.mark.parametrize("scenario", KINDS)

@@ -44,14 +44,16 @@ service is watched for one such request and the pause around it."""
 EPSILON_US = 100.0
 """Gaps between processes that FIKIT leaves idle: a switch there and back costs more than most of them are long. The
 paper's threshold is not known for certain."""
+SEEN = "ahead=false,first_gap=false"
+"""FIKIT as it was for this page: gaps are filled once their beginning is seen, and none before a job's first kernel."""
 
 
 DEFAULT, EXCLUSIVE, FIKIT, UNDER_MPS = "default sharing", "exclusive", "FIKIT", "FIKIT under MPS"
 CONTINUOUS = {
     DEFAULT: "time-slicing",
     EXCLUSIVE: "exclusive",
-    FIKIT: f"fikit(contexts=per-tenant,epsilon_us={EPSILON_US})",
-    UNDER_MPS: "fikit(contexts=shared)",
+    FIKIT: f"fikit(contexts=per-tenant,epsilon_us={EPSILON_US},{SEEN})",
+    UNDER_MPS: f"fikit(contexts=shared,epsilon_us=20,{SEEN})",
 }
 """Both services without a pause: schedulers by the paper's name of a mode. In exclusive mode jobs take turns in order
 of arrival, whatever their priority."""
@@ -67,7 +69,7 @@ BY_ITSELF = {
     ALONE: "pass-through",
     FIKIT_ALONE: CONTINUOUS[FIKIT],
     MEASURED: "fifo",
-    **{mode: f"fikit(interception_us={cost_us})" for cost_us, mode in INTERCEPTED.items()},
+    **{mode: f"fikit(epsilon_us=20,interception_us={cost_us},{SEEN})" for cost_us, mode in INTERCEPTED.items()},
 }
 """One service: without a scheduler; through FIKIT's interception; one kernel at a time, as while it is measured."""
 
@@ -96,7 +98,10 @@ MODES = {
     **BY_ITSELF,
     **dict.fromkeys(SLICES, CONTINUOUS[DEFAULT]),
     **dict.fromkeys(CASES, CONTINUOUS[UNDER_MPS]),
-    **{mode: f"fikit(contexts={contexts},epsilon_us={epsilon_us})" for (contexts, epsilon_us), mode in SWEEP.items()},
+    **{
+        mode: f"fikit(contexts={contexts},epsilon_us={epsilon_us},{SEEN})"
+        for (contexts, epsilon_us), mode in SWEEP.items()
+    },
 }
 
 

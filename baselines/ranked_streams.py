@@ -1,0 +1,115 @@
+"""Stream priorities by the rank of jobs: what rules share that order the jobs in service by a number.
+
+A rule of machine scheduling says which job goes first; a GPU takes an order as stream priorities, of which it has few
+(Amert et al., RTSS 2017, rules A1 and A2). Every kernel goes straight to its stream, as under
+:mod:`~gpusched_env.baselines.priority_streams`, but each class of tenants is ordered within, job by job.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.baselines.pending import ID, JOB_LEFT, TENANT, launchable_rows
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.view import TenantColumn, View
+
+T = TenantColumn
+Classes = Literal["priority", "two", "one"]
+Row = NDArray[np.float64]
+Rank = tuple[int, float]
+"""Class of a tenant and number of its job; lower goes first."""
+
+
+def ranked_priorities(ranks: Iterable[Rank], levels: int) -> dict[Rank, int]:
+    """Stream priority (0 or negative, lower is more urgent) of each rank; the least urgent one gets 0.
+
+    Each class has a level of its own while there are enough; those left tell the ranks of the most urgent classes
+    apart. What has no level of its own shares one with what goes before it.
+
+    Args:
+        ranks: of jobs, in any order.
+        levels: stream priority levels of the GPU (>= 1).
+    """
+    ordered = sorted(set(ranks))
+    spare = levels - len({class_ for class_, _ in ordered})
+    found: dict[Rank, int] = {}
+    level = 0
+    for before, rank in zip(ordered[:1] + ordered, ordered, strict=False):
+        if rank[0] != before[0]:
+            level += 1
+        elif rank != before and spare > 0:
+            level, spare = level + 1, spare - 1
+        found[rank] = min(level, levels - 1)
+    least = max(found.values(), default=0)
+    return {rank: level - least for rank, level in found.items()}
+
+
+class RankedStreams(abc.ABC):
+    """Every kernel goes straight to its stream, at a priority by the rank of its job among those in service."""
+
+    def __init__(self, classes: Classes = "priority", depth: int = 16) -> None:
+        """``classes``: what goes before the rule: ``priority``, the tenants' urgencies; ``two``, the most urgent
+        tenants before all others; ``one``, nothing. ``depth``: kernels of a tenant launched and unfinished at most
+        (>= 1): what waits in a stream keeps the priority that it was launched with.
+
+        Raises:
+            InputError: no such ``classes``, or ``depth`` is out of range.
+        """
+        if classes not in get_args(Classes) or depth < 1:
+            raise InputError(f"classes {classes!r}, depth {depth}; must be {', '.join(get_args(Classes))}; at least 1")
+        self._classes, self._depth = classes, depth
+
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        """No job has a rank."""
+        self._knowledge = knowledge
+        urgencies = [tenant.priority for tenant in knowledge.tenants]
+        self._class = {
+            "priority": urgencies,
+            "two": [int(urgency > min(urgencies)) for urgency in urgencies],
+            "one": [0] * len(urgencies),
+        }[self._classes]
+        self._heads: dict[int, Row] = {}
+        """By tenant: the oldest kernel that was pending last."""
+
+    def decide(self, view: View) -> Command:
+        """Launch the next kernel of the first job that has one, at the priority of its rank."""
+        table, tenants = view.pending.array, view.tenants.array
+        rows = [
+            row for row in launchable_rows(view) if tenants[int(table[row, TENANT]), T.KERNELS_LAUNCHED] < self._depth
+        ]
+        if not rows:
+            return WAIT
+        ranks = self._ranks(view)
+        row = min(rows, key=lambda row: (ranks[int(table[row, TENANT])], float(table[row, ID])))
+        priorities = ranked_priorities(ranks.values(), self._knowledge.gpu.priorities)
+        return Launch(int(table[row, ID]), priorities[ranks[int(table[row, TENANT])]])
+
+    def _ranks(self, view: View) -> dict[int, Rank]:
+        """By tenant with a job in service."""
+        table, tenants = view.pending.array, view.tenants.array
+        pending = {int(table[row, TENANT]): table[row] for row in reversed(range(len(table)))}
+        self._heads.update({tenant: kernel.copy() for tenant, kernel in pending.items()})
+        ranks = {}
+        for tenant, kernel in self._heads.items():
+            if tenants[tenant, T.JOBS_WAITING] > 0:
+                left_us = float(tenants[tenant, T.LAUNCHED_LEFT_US])
+                left_us += float(kernel[JOB_LEFT]) if tenant in pending else 0.0
+                ranks[tenant] = self._class[tenant], self.number(view, kernel, left_us)
+        return ranks
+
+    @abc.abstractmethod
+    def number(self, view: View, kernel: Row, left_us: float) -> float:
+        """What orders a tenant's job within its class, lower first.
+
+        Args:
+            view: the present.
+            kernel: the tenant's oldest kernel that is, or last was, pending: a row of ``view.pending`` of that time.
+            left_us: profiled device time of what is left of the job, launched kernels included.
+        """
