@@ -3,18 +3,29 @@
 The fine-grained preemption that Gilman and Walls propose (*Characterizing Concurrency Mechanisms for NVIDIA
 GPUs under Deep Learning Workloads*, Performance 2021; their observations O7 to O10), which no driver offers.
 Saving costs the time to write the resident blocks' registers and shared memory, restoring the same again.
-One of the authors' ways to hide the cost is to keep the room open between kernels that follow each other
-closely, rather than let best-effort blocks have it for a moment.
 
-The authors save as many blocks as the urgent kernel lacks room for. So do we, by whole SMs (:mod:`.room`): nothing
-where the SMs that are idle have room for it, else all less urgent blocks on as many SMs as it lacks. Drivers preempt
-whole kernels instead: then all blocks of the less urgent ones go. In both cases they come back as soon as the urgent
-kernel has its room, into what it leaves.
+================================= ==================== =================================================================
+As published                      Where                Here
+================================= ==================== =================================================================
+As many blocks are saved as the   O7                   By whole SMs (:mod:`.room`): nothing where idle SMs have room for
+urgent kernel lacks room for                           it, else all less urgent blocks on as many SMs as it lacks. They
+                                                       come back as soon as it has its room, into what it leaves. With
+                                                       ``fine=False`` whole kernels, as drivers do
+Room may be kept open between     O8                   In time (``keep_open_us``): less urgent kernels stay off the GPU
+kernels that follow each other                         between close kernels of a request. In space (``reserved``): they
+closely, rather than given to                          never get some SMs, the first in placement order, so that small
+best-effort blocks for a moment                        urgent kernels save nothing. Neither is quantified in the paper
+Blocks may be drained, or killed, O9                   ``mode``. Killing needs idempotent kernels; others are drained
+instead of saved
+================================= ==================== =================================================================
+
+Defaults are the plain mechanism: blocks saved one SM at a time, and no room kept.
 """
 
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +33,12 @@ from numpy.typing import NDArray
 from gpusched_env.baselines.evict import evict, may_start_us
 from gpusched_env.baselines.pending import ID, TENANT, launchable_rows
 from gpusched_env.baselines.priority_streams import stream_priorities
+from gpusched_env.baselines.ranges import Choice, Range
 from gpusched_env.baselines.room import RoomMaker
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scheduling.commands import WAIT, Command, Launch, PreemptionMode, Wait
+from gpusched_env.scenarios.scenario import CommandName
+from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, PreemptionMode, SetPartition, Wait
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 P, R, T = PendingColumn, RunningColumn, TenantColumn
@@ -34,37 +47,62 @@ P, R, T = PendingColumn, RunningColumn, TenantColumn
 class PreemptivePriority:
     """Fine-grained preemption: urgent kernels save the running kernels of less urgent tenants, which resume later."""
 
-    commands = ("preempt",)
+    commands: tuple[CommandName, ...] = ("preempt", "partition")
+    ranges: ClassVar = {
+        "mode": Choice(("save", "drain", "reset")),
+        "keep_open_us": Range(0.0, 2000.0),
+        "depth": Range(1, 64, log=True),
+        "fine": Choice((True, False)),
+        "reserved": Range(0.0, 0.75),
+    }
 
     def __init__(
-        self, mode: PreemptionMode = "save", keep_open_us: float = 0.0, depth: int = 16, fine: bool = True
+        self,
+        mode: PreemptionMode = "save",
+        keep_open_us: float = 0.0,
+        depth: int = 16,
+        fine: bool = True,
+        reserved: float = 0.0,
     ) -> None:
         """``mode``: what happens to running kernels: ``save``, ``drain`` at the next block boundary, or ``reset``
         (kernels that are not idempotent are drained). ``keep_open_us``: 0, less urgent kernels go on in the room that
         urgent ones leave, and between them; above, only where a request's last kernel ended that long ago; ``inf``:
         only between requests. ``depth``: kernels that a tenant has in its stream at most (>= 1). ``fine``: save
         only the blocks on as many SMs as an urgent kernel lacks; ``False``, or with another mode, or where room is
-        kept open (which blocks left on the GPU would fill): whole kernels.
+        kept open in time (which blocks left on the GPU would fill): whole kernels. ``reserved``: share of the SMs, in
+        [0, 1), that only the most urgent tenants use, who may use the others as well; rounded to whole SMs, of which
+        at least one is left to the others.
 
         Raises:
             InputError: a value is out of range.
         """
-        if mode not in ("save", "drain", "reset") or not keep_open_us >= 0.0 or depth < 1:
-            given = f"mode {mode!r}, keep_open_us {keep_open_us}, depth {depth}"
-            raise InputError(f"preemptive-priority: {given}; mode is save, drain or reset, the others >= 0 and >= 1")
+        if mode not in ("save", "drain", "reset") or not keep_open_us >= 0.0 or depth < 1 or not 0.0 <= reserved < 1.0:
+            given = f"mode {mode!r}, keep_open_us {keep_open_us}, depth {depth}, reserved {reserved}"
+            right = "mode is save, drain or reset, the others >= 0, >= 1, and a share >= 0 and < 1"
+            raise InputError(f"preemptive-priority: {given}; {right}")
         self._mode: PreemptionMode = mode
+        self._reserved = reserved
+        if not reserved:
+            # A partition can always be set: a scheduler that may set one is asked more often.
+            self.commands = ("preempt",)
         self._keep_open_us, self._depth = keep_open_us, depth
         self._fine = fine and mode == "save" and keep_open_us == 0.0
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
-        """Give each tenant a stream priority."""
+        """Give each tenant a stream priority, and the less urgent ones their SMs."""
         self._knowledge = knowledge
         urgencies = [tenant.priority for tenant in knowledge.tenants]
         self._priorities = stream_priorities(urgencies, knowledge.gpu.priorities)
         self._room = RoomMaker(knowledge)
+        sms = knowledge.gpu.sms
+        reserved = min(round(self._reserved * sms), sms - 1)
+        others = [tenant for tenant, urgency in enumerate(urgencies) if urgency > min(urgencies)] if reserved else []
+        self._confine = [SetPartition(tenant, Partition(reserved, sms - reserved)) for tenant in others]
 
     def decide(self, view: View) -> Command:
         """Launch the most urgent kernel whose turn it is; make room for launched ones that lack it."""
+        if self._confine:
+            return self._confine.pop()
         table = view.pending.array
         free_us = math.inf
         for row in sorted(launchable_rows(view), key=lambda row: (table[row, P.PRIORITY], table[row, ID])):

@@ -118,6 +118,39 @@ def test_keeping_room_open_between_close_kernels_spares_a_second_save(tmp_path: 
     assert spans(PreemptivePriority(keep_open_us=10.0), built)[0] == (0, 0.0, 165.0, 1)
 
 
+def test_urgent_kernels_find_room_on_reserved_sms_without_a_save(tmp_path: Path) -> None:
+    """One of four SMs is reserved: three blocks of the training run at once, the fourth at 100."""
+    reserved = PreemptivePriority(reserved=0.25)
+    assert spans(reserved, instance(tmp_path, [K(4, 100.0)], K(1, 20.0))) == [(0, 0.0, 200.0, 0), (1, 30.0, 50.0, 0)]
+    # Of two blocks one has the reserved SM at once, the other one the next SM at 32.6. The block saved there does not
+    # go on at 50 on the reserved SM, but where it was, at 52.6 for 69.9 us.
+    rows = spans(reserved, instance(tmp_path, [K(3, 100.0)], K(2, 20.0)))
+    assert rows == [(0, 0.0, 122.5, 1), (1, 30.0, 52.6, 0)]
+
+
+def test_reserved_sms_spare_a_save_a_kernel(tmp_path: Path) -> None:
+    """The request's second kernel comes 15 us after the end of the first, where saved blocks had gone on."""
+    request = K(1, 20.0), "sync", K(1, 20.0, host_us=15.0)
+    for reserved, saves in ((0.0, 2), (0.25, 0)):
+        rows = spans(PreemptivePriority(reserved=reserved), instance(tmp_path, [K(4, 100.0)], *request))
+        assert rows[0][3] == saves
+
+
+def test_all_but_the_most_urgent_keep_off_reserved_sms(tmp_path: Path) -> None:
+    built = problem(
+        tmp_path,
+        {"ops": [K(4, 10.0)], "priority": 2},
+        {"ops": [K(4, 10.0)], "priority": 1, "arrivals": started(50.0)},
+        {"ops": [K(4, 10.0)], "arrivals": started(100.0)},
+        gpu=GPU,
+    )
+    # At least one SM is left to them.
+    for reserved, each_us in ((0.5, 20.0), (0.99, 40.0)):
+        assert [end - start for _, start, end, _ in spans(PreemptivePriority(reserved=reserved), built)] == [
+            each_us, each_us, 10.0,
+        ]  # fmt: skip
+
+
 def test_three_urgencies(tmp_path: Path) -> None:
     built = problem(
         tmp_path,
@@ -137,7 +170,16 @@ def test_streams_hold_a_few_kernels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"mode": "kill"}, {"depth": 0}, {"keep_open_us": -1.0}, {"keep_open_us": math.nan}]
+    "options",
+    [
+        {"mode": "kill"},
+        {"depth": 0},
+        {"keep_open_us": -1.0},
+        {"keep_open_us": math.nan},
+        {"reserved": 1.0},
+        {"reserved": -0.1},
+        {"reserved": math.nan},
+    ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="preemptive-priority: mode"):
