@@ -29,6 +29,7 @@ class Mps(PassThrough):
     """Every kernel goes straight to its stream; a tenant uses at most ``share`` percent of the SMs."""
 
     commands = ("partition",)
+    own_processes = True
 
     def __init__(self, share: float | None = None) -> None:
         """``share``: active thread percentage of each tenant, in (0, 100]; ``None``: 100 / N.

@@ -32,6 +32,8 @@ from gpusched_env.workload.workload import OpKind, Workload
 
 ENVIRONMENTS = 0.2
 """Share of cases that are played through the Gymnasium environment."""
+ONE_PROCESS = 0.25
+"""Share of cases whose tenants are threads of one process."""
 MOST_COMMANDS = 3000
 USUAL_BLOCKS = 20_000
 """Blocks of most episodes: a device goes block by block."""
@@ -104,8 +106,10 @@ def draw_case(seed: int, episode: int) -> Case:
     )
     case = replace(case, scenario=replace(scenario, profiles=_profiles(dice)))
     # Dice of their own: an episode without a window, or not adapted, is what it was before there were any.
-    more, others = Dice(seed, episode, 1), Dice(seed, episode, 2)
-    more.tidy = others.tidy = dice.tidy
+    more, others, process = (Dice(seed, episode, which) for which in (1, 2, 3))
+    more.tidy = others.tidy = process.tidy = dice.tidy
+    if process.chance(ONE_PROCESS):
+        case = replace(case, scenario=replace(case.scenario, host_contention=process.number(0.1, 3.0)))
     plain = all(map(has_place, workloads.values()))
     if plain and more.chance(WINDOWS):
         case = with_window(more, case)

@@ -38,6 +38,11 @@ def offered(problem: Problem, contexts: Contexts, commands: tuple[CommandName, .
     return replace(problem, scenario=changed)
 
 
+def own_processes(problem: Problem) -> Problem:
+    """With hosts that do not slow each other."""
+    return replace(problem, scenario=msgspec.structs.replace(problem.scenario, host_contention=0.0))
+
+
 def through_window(problem: Problem, window: KernelWindow) -> Problem:
     """With launches that pass a window, of a problem whose streams keep their order.
 

@@ -139,6 +139,19 @@ class Problem:
         """The same problem with tenants sharing a context, or each in its own."""
         return self._with(contexts, self.scenario.commands, self.scenario.decision_us)
 
+    @property
+    def host_contention(self) -> float:
+        """The scenario's; contexts of their own are processes of their own, whose hosts do not slow each other."""
+        return self.scenario.host_contention if self.scenario.contexts == "shared" else 0.0
+
+    def with_own_processes(self) -> Problem:
+        """The same problem with a process for each tenant, whose hosts do not slow each other."""
+        if self.scenario.host_contention == 0.0:
+            return self
+        if self.plain is not None:
+            return self.plain.with_own_processes().with_window(self.window)
+        return self._made.once(adapting.own_processes, self)
+
     def with_interception(self, interception_us: float) -> Problem:
         """The same problem with decisions that take ``interception_us`` more of the host's time.
 

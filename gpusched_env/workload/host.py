@@ -8,6 +8,10 @@ and the tables of the programs. It calls :func:`issue` when a thread reaches an 
 :data:`ARRIVAL`, :data:`DEADLINE` or :data:`HOST` is due, whoever keeps the clock calls :func:`arrival_due`,
 :func:`deadline_due` or :func:`thread_due`. At one instant a thread takes one step an event.
 
+Hosts of one process slow each other (an interpreter's lock, the lock of a CUDA context): while a thread spends the host
+time of an operation it is *at work*, and the time is the longer, the more other tenants were at work when it began
+(:func:`spend`). Of a tenant's own threads the recorded times tell already.
+
 In all functions ``tenant`` is a row of the tenants, ``number`` one of their jobs (counted from 0), ``k`` a row of the
 host threads of all tenants.
 """
@@ -94,7 +98,8 @@ HOST_ONLY: Final = int(OpKind.HOST)
 
 
 def rules(w: Any) -> Any:
-    """``launch_depth``, ``sync_latency_ps``, ``horizon_us`` and ``peak_w`` (power at full load) of the problem."""
+    """``launch_depth``, ``sync_latency_ps``, ``horizon_us``, ``host_contention`` and ``peak_w`` (power at full load)
+    of the problem."""
     return w.rules
 
 
@@ -289,8 +294,7 @@ def go_on(w, k):
     t = thread(w, k)
     c = client(w, t.tenant)
     if t.op < t.end:
-        t.state = SPENDING
-        set_timer(w, HOST, k, w.now_ps + to_ps(op(w, t.op).host_us * c.host_factor))
+        spend(w, k)
         return
     t.state = IDLE
     c.busy -= 1
@@ -300,8 +304,37 @@ def go_on(w, k):
 
 
 @procedure
+def spend(w, k):
+    """A thread begins with the host time of its next operation."""
+    t = thread(w, k)
+    c = client(w, t.tenant)
+    t.state = SPENDING
+    host_us = op(w, t.op).host_us * c.host_factor
+    if rules(w).host_contention > 0.0 and host_us > 0.0:
+        if c.at_work == 0:
+            w.tenants_at_work += 1
+        c.at_work += 1
+        t.at_work = 1
+        host_us *= 1.0 + rules(w).host_contention * (w.tenants_at_work - 1)
+    set_timer(w, HOST, k, w.now_ps + to_ps(host_us))
+
+
+@procedure
+def stop_work(w, k):
+    """A thread has spent the host time of an operation, or its job is given up."""
+    t = thread(w, k)
+    if t.at_work == 1:
+        t.at_work = 0
+        c = client(w, t.tenant)
+        c.at_work -= 1
+        if c.at_work == 0:
+            w.tenants_at_work -= 1
+
+
+@procedure
 def thread_due(w, k):
     """A host thread takes its next step."""
+    stop_work(w, k)
     t = thread(w, k)
     if t.state == IDLE:
         if client(w, t.tenant).busy == 0:
@@ -512,6 +545,7 @@ def reject(w, tenant, number):
         c.host_job = -1
         c.busy = 0
         for k in range(c.first_thread, c.first_thread + c.threads):
+            stop_work(w, k)
             thread(w, k).state = IDLE
             set_timer(w, HOST, k, NEVER)
         set_timer(w, HOST, c.first_thread, w.now_ps)

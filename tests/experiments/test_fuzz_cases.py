@@ -83,7 +83,7 @@ def test_cases_contain_everything(cases: list[Case]) -> None:
         "random moves", "environment", "modified GPU", "one context a tenant", "streams share a channel",
         "equal tenants", "tenants launched as graphs", "host copies", "no host time", "decision time",
         "short launch queue", "tenants with several streams", "stream priorities", "streams of the scheduler's own",
-        "several host threads",
+        "several host threads", "hosts in one process",
         "waits for events", "host waits for streams", "graphs", "graphs with branches", "copies in graphs", "children",
         "tiles", "blocks with spread", "wrong profiles", "look-ahead", "look-ahead above 4", "variants", "snapshot",
         "windows", "persistent threads",

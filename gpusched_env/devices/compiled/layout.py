@@ -38,7 +38,7 @@ PROBLEM = _record(
     (I8, "stream_rows_at"),
     (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
     (I8, "reset_ps child_launch_ps horizon_ps decision_ps window_sync_ps window_depth own_streams"),
-    (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us"),
+    (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us host_contention"),
     base=GPU_DTYPE,
 )
 """A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``, ``preempts``,
@@ -96,7 +96,7 @@ ENV = _record(
     (I8, "contexts_at sets_at log_at"),
     (I8, "job_mask launch_room edge_room words log_room"),
     (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
-    (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
+    (I8, "over done awake begun ids launch_count to_complete commands illegal stall tenants_at_work"),
     (I8, "heap_length free_launch free_launches free_flight free_flights free_edge free_edges free_ahead free_aheads"),
     (I8, "pending open_streams short short_ps"),
     (I8, "started_first started_last copy_first copy_last"),
@@ -111,7 +111,8 @@ ENV = _record(
   the log beyond what one event may write.
 * ``command``: code of the one to carry out, and its numbers (:class:`gpusched_env.scheduling.commands.Numbers`).
 * ``awake``: something happened that a scheduler could react to; ``begun``: a kernel has been launched;
-  ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none).
+  ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none);
+  ``tenants_at_work``: tenants with a host thread that is.
 * ``once_ps``: when a command was last given that is legal once at an instant.
 * ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``open_streams``: the
   scheduler's own that have room for a launch of a window; ``short``: 1 if some
@@ -124,7 +125,7 @@ ENV = _record(
 CLIENT = _record(
     (I8, "arrived first taken completed rejected due_job host_job busy first_thread threads outstanding slo_misses"),
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
-    (I8, "partition_first partition_sms cursor cursor_order"),
+    (I8, "partition_first partition_sms cursor cursor_order at_work"),
     (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
 )
@@ -132,12 +133,13 @@ CLIENT = _record(
 
 Jobs are numbered in order of arrival: ``first`` is the oldest that is not gone, ``taken`` the next for the host,
 ``arrived`` the next to arrive; ``host_job`` is in service (-1: none), ``busy`` of its threads have not done with it.
-``outstanding``: operations of its hosts that have not finished. ``pending_*``, ``running_*``: ends of the lists of its
+``outstanding``: operations of its hosts that have not finished; ``at_work``: threads that spend host time, where that
+slows other tenants'. ``pending_*``, ``running_*``: ends of the lists of its
 launches that wait for the scheduler (in order of id), and of launched ones (in order of launch);
 ``cursor``: scratch, a place in the latter, and the order of launch there.
 ``partition_sms``: all of the GPU's without a partition."""
 
-THREAD = _record((I8, "tenant op end state"))
+THREAD = _record((I8, "tenant op end state at_work"))
 MARK = _record((I8, "launch slot finished ended_ps"))
 """What others of its job wait for: id of the launch (-1: not issued), its slot, and its end."""
 STREAM = _record(

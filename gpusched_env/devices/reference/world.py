@@ -28,6 +28,7 @@ class Rules:
     launch_depth: int
     sync_latency_ps: int
     horizon_us: float
+    host_contention: float
     peak_w: float
 
 
@@ -70,6 +71,8 @@ class Client:
     busy: int = 0
     """Threads that have not done with it."""
     host_factor: float = 1.0
+    at_work: int = 0
+    """Threads that spend host time, where that slows other tenants'."""
     outstanding: int = 0
     last_end_ps: int = -NEVER
     rejected_ps: int = -NEVER
@@ -102,6 +105,7 @@ class Thread:
     op: int = 0
     end: int = 0
     state: int = host.IDLE
+    at_work: int = 0
 
 
 @dataclass
@@ -127,10 +131,12 @@ class World:
             problem.scenario.launch_depth,
             to_ps(gpu.timing.sync_latency_us),
             problem.scenario.horizon_us,
+            problem.host_contention,
             board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us),
         )
         self.awake = 0
         """Whether something has happened that a scheduler could react to."""
+        self.tenants_at_work = 0
         self.done = 0
         self.done_ps = NEVER
         self.charged_energy_j = self.charged_makespan_us = 0.0
