@@ -1,4 +1,4 @@
-"""One kernel at a time, from the job with the least work left as it will turn out.
+"""One kernel at a time, from the job with the least work left as it will turn out: a reference.
 
 The rule of :mod:`.sjf` without its error: profiles say how long kernels take on average over the recorded iterations,
 this scheduler is told which iteration a job repeats and how long each kernel of it takes alone. What it costs less than
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpusched_env.baselines.in_flight import FewInFlight
 from gpusched_env.baselines.iterations import Iterations
 from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
 from gpusched_env.scenarios.knowledge import Knowledge
@@ -17,8 +18,8 @@ from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import View
 
 
-class ShortestJobFirstClairvoyant:
-    """One kernel at a time over all tenants, from the job with the least true device time left."""
+class ShortestJobFirstClairvoyant(FewInFlight):
+    """Reference: one kernel at a time, or a few, from the job with the least true device time left."""
 
     clairvoyant = True
 
@@ -37,8 +38,8 @@ class ShortestJobFirstClairvoyant:
         """By tenant: the job in service, and how many of its kernels were launched."""
 
     def decide(self, view: View) -> Command:
-        """Launch the next kernel of the shortest job if the GPU is free; ties go to the older kernel."""
-        if len(view.running):
+        """Launch the next kernel of the shortest job if there is room for it in flight; ties: the older kernel."""
+        if self.is_full(view):
             return WAIT
         table = view.pending.array
         found = min(

@@ -43,6 +43,12 @@ def own_processes(problem: Problem) -> Problem:
     return replace(problem, scenario=msgspec.structs.replace(problem.scenario, host_contention=0.0))
 
 
+def with_slices_of(problem: Problem, slice_us: float) -> Problem:
+    """With slices of ``slice_us`` where contexts take turns."""
+    timing = msgspec.structs.replace(problem.gpu.timing, slice_us=slice_us)
+    return replace(problem, gpu=msgspec.structs.replace(problem.gpu, timing=timing))
+
+
 def through_window(problem: Problem, window: KernelWindow) -> Problem:
     """With launches that pass a window, of a problem whose streams keep their order.
 

@@ -152,6 +152,20 @@ class Problem:
             return self.plain.with_own_processes().with_window(self.window)
         return self._made.once(adapting.own_processes, self)
 
+    def with_slice(self, slice_us: float) -> Problem:
+        """The same problem with slices of ``slice_us`` where contexts take turns, in place of the GPU's.
+
+        Raises:
+            InputError: it is not above 0.
+        """
+        if not slice_us > 0.0:
+            raise InputError(f"slice_us is {slice_us}, must be above 0")
+        if slice_us == self.gpu.timing.slice_us:
+            return self
+        if self.plain is not None:
+            return self.plain.with_slice(slice_us).with_window(self.window)
+        return self._made.once(adapting.with_slices_of, self, slice_us)
+
     def with_interception(self, interception_us: float) -> Problem:
         """The same problem with decisions that take ``interception_us`` more of the host's time.
 

@@ -18,9 +18,10 @@ class Scheduler(Protocol):
 
     The same object drives the simulated devices and a real GPU. A scheduler that needs its tenants to
     run as separate processes (time slicing) sets the class attribute ``contexts = "per-tenant"``; the
-    session then sets the device up that way. One whose tenants are processes though they share a context (MPS) says
-    ``own_processes = True``: their hosts do not slow each other. One that needs to be asked also where only a
-    preemption or a partition is left to decide names those commands in the class attribute ``commands``, for example
+    session then sets the device up that way; ``slice_us`` is the length of their slices, if it is not to be the GPU's.
+    One whose tenants are processes though they share a context (MPS) says ``own_processes = True``: their hosts do not
+    slow each other. One that needs to be asked also where only a preemption or a partition is left to decide names
+    those commands in the class attribute ``commands``, for example
     ``("preempt",)``; the session offers them besides the scenario's. One whose way of intercepting launches costs
     host time says how much, a decision, in the attribute ``interception_us``; it adds to the scenario's. A CUDA
     graph is one launch, unless the scheduler intercepts inside graphs and says so: ``graphs = "opened"``. One that

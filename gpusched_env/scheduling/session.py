@@ -114,8 +114,8 @@ class Episode:
 
 
 def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
-    """``problem`` with the window, contexts, processes, commands, host time and graphs that ``scheduler`` asks for;
-    always the same one.
+    """``problem`` with the window, contexts, processes, slices, commands, host time and graphs that ``scheduler`` asks
+    for; always the same one.
 
     Raises:
         InputError: it asks for graphs to be something else than opened, or for host time below 0.
@@ -139,6 +139,9 @@ def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
         problem = problem.with_contexts(contexts)
     if getattr(scheduler, "own_processes", False):
         problem = problem.with_own_processes()
+    slice_us = getattr(scheduler, "slice_us", None)
+    if slice_us is not None:
+        problem = problem.with_slice(slice_us)
     problem = problem.with_commands(getattr(scheduler, "commands", ()))
     return problem.with_interception(getattr(scheduler, "interception_us", 0.0))
 

@@ -76,7 +76,7 @@ def test_serial_schedulers_never_overlap_kernels(name: str, seed: int) -> None:
 
 
 def test_sharing_schedulers_do_overlap_kernels() -> None:
-    for name in ("pass-through", "priority-streams", "mps", "random"):
+    for name in ("pass-through", "priority-streams", "mps", "mps(share=75)", "random"):
         assert not disjoint(kernel_spans(run(name)))
 
 
@@ -104,7 +104,7 @@ def test_priority_streams_launches_the_urgent_tenant_at_a_higher_priority() -> N
     assert set(kernels["stream_priority"][kernels["tenant"] == 1]) == {-1.0}
 
 
-@pytest.mark.parametrize(("share", "sms"), [(None, ({0, 1}, {2, 3})), (25, ({0, 1}, {2, 3})), (100, (range(4),) * 2)])
+@pytest.mark.parametrize(("share", "sms"), [(50, ({0, 1}, {2, 3})), (25, ({0, 1}, {2, 3})), (100, (range(4),) * 2)])
 def test_mps_keeps_every_tenant_on_its_sms(share: float | None, sms: tuple[set[int], set[int]]) -> None:
     used: tuple[set[int], set[int]] = (set(), set())
     for seed in range(3):

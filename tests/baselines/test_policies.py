@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -23,7 +24,11 @@ from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import WAIT, Launch, Partition, SetPartition, Wait
 from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.session import problem_for
 from gpusched_env.scheduling.view import View
+from tests.baselines.instances import spans
+from tests.devices.problems import K
+from tests.devices.problems import problem as instance
 from tests.envs.conftest import Row, build_view
 
 
@@ -112,6 +117,25 @@ def test_time_slicing_asks_for_separate_contexts() -> None:
     assert not hasattr(PassThrough, "contexts")
 
 
+def test_the_length_of_time_slices_is_the_gpus_or_an_option() -> None:
+    built = problem()
+    assert problem_for(TimeSlicing(), built).gpu == built.gpu
+    sliced = problem_for(TimeSlicing(slice_us=500.0), built)
+    assert sliced.gpu.timing.slice_us == 500.0
+    assert problem_for(TimeSlicing(slice_us=500.0), built) is sliced, "devices keep what they make of a problem"
+    with pytest.raises(InputError, match=r"slice_us is 0\.0, must be above 0"):
+        TimeSlicing(slice_us=0.0)
+
+
+def test_shorter_slices_take_more_turns(tmp_path: Path) -> None:
+    gpu = {"timing": {"slice_us": 600.0, "switch_us": 100.0}}
+    built = instance(tmp_path, {"ops": [K(4, 1000.0)]}, {"ops": [K(4, 1000.0)]}, gpu=gpu)
+    # By turns: 0-600, 700-1300, 1400-1800 (done), 1900-2300.
+    assert spans(TimeSlicing(), built) == [(0, 0.0, 1800.0, 0), (1, 700.0, 2300.0, 0)]
+    # 0-400, 500-900, 1000-1400, 1500-1900, 2000-2200 (done), 2300-2500.
+    assert spans(TimeSlicing(slice_us=400.0), built) == [(0, 0.0, 2200.0, 0), (1, 500.0, 2500.0, 0)]
+
+
 @pytest.mark.parametrize(
     ("sms", "share", "cap"),
     [(170, 50, 84), (132, 50, 66), (132, 100 / 3, 44), (132, 100, 132), (4, 50, 2), (132, 0.1, 2), (1, 10, 1)],
@@ -121,7 +145,7 @@ def test_mps_percentage_is_a_cap_in_whole_tpcs(sms: int, share: float, cap: int)
 
 
 def test_mps_sets_disjoint_caps_once_and_then_passes_through() -> None:
-    scheduler = started(Mps(), problem("ThreeTenants", "h100-sxm"))
+    scheduler = started(Mps(share=100 / 3), problem("ThreeTenants", "h100-sxm"))
     commands = [scheduler.decide(view(kernel(0, 0))) for _ in range(4)]
     assert commands == [
         SetPartition(0, Partition(0, 44)),
@@ -140,14 +164,38 @@ def test_mps_caps_overlap_above_an_equal_share() -> None:
     ]
 
 
-def test_mps_without_a_cap_is_pass_through() -> None:
-    assert started(Mps(share=100)).decide(view(kernel(1, 1))) == Launch(1)
+def test_mps_is_pass_through_by_default() -> None:
+    assert started(Mps()).decide(view(kernel(1, 1))) == started(PassThrough()).decide(view(kernel(1, 1))) == Launch(1)
+
+
+def test_mps_shares_differ_by_class_and_leave_room_for_each_other() -> None:
+    """In Toy the second tenant is the urgent one."""
+    scheduler = started(Mps(urgent_share=75, other_share=25), problem("Toy", "h100-sxm"))
+    assert [scheduler.decide(view()) for _ in range(3)] == [
+        SetPartition(0, Partition(0, 32)),
+        SetPartition(1, Partition(33, 98)),
+        WAIT,
+    ]
+
+
+def test_mps_does_not_confine_who_has_all_of_the_gpu() -> None:
+    scheduler = started(Mps(other_share=50), problem("Toy", "h100-sxm"))
+    assert [scheduler.decide(view()) for _ in range(2)] == [SetPartition(0, Partition(0, 66)), WAIT]
+
+
+def test_mps_client_priority_has_two_levels() -> None:
+    """However many classes of tenants there are, and GPU priorities."""
+    scheduler = started(Mps(client_priority=True), problem("ThreeTenants", "h100-sxm"))
+    assert [scheduler.decide(view(kernel(7, tenant))) for tenant in range(3)] == [
+        Launch(7, -1), Launch(7, 0), Launch(7, 0),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("share", [0, -5, 100.1, math.nan])
 def test_mps_refuses_impossible_shares(share: float) -> None:
-    with pytest.raises(InputError, match=r"share is .*, must be above 0 and at most 100"):
-        Mps(share)
+    for option in ("share", "urgent_share", "other_share"):
+        with pytest.raises(InputError, match=rf"mps: {option} is .*, must be above 0 and at most 100"):
+            Mps(**{option: share})
 
 
 def test_exclusive_holds_the_gpu_until_the_job_is_complete() -> None:

@@ -70,7 +70,7 @@ def test_options_reach_the_scheduler() -> None:
     [
         ("pass-trough", {}, "unknown scheduler 'pass-trough'; did you mean 'pass-through'"),
         ("mps", {"shares": 50}, "scheduler 'mps' has no option 'shares'; did you mean 'share'"),
-        ("fifo", {"share": 50}, "scheduler 'fifo' has no option 'share'; it has no options"),
+        ("random", {"share": 50}, "scheduler 'random' has no option 'share'; it has no options"),
     ],
 )
 def test_errors_say_what_would_be_right(name: str, options: dict[str, float], message: str) -> None:
@@ -85,8 +85,8 @@ def test_options_may_follow_the_name() -> None:
 
 
 def test_default_options_are_listed() -> None:
-    assert default_options("mps") == {"share": None}
-    assert default_options("fifo") == {}
+    assert default_options("time-slicing") == {"slice_us": None}
+    assert default_options("random") == {}
 
 
 def test_describe_of_an_unknown_name() -> None:

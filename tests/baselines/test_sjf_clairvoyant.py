@@ -59,6 +59,7 @@ class Noting(ShortestJobFirstClairvoyant):
     """Notes how long it takes each job to be, when it first sees it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.expected: dict[tuple[int, int], float] = {}
 
     def decide(self, view: View) -> Command:

@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from gpusched_env.baselines.fifo import Fifo
+from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.baselines.spec import options_of, parse_spec, split_specs, with_options
 from gpusched_env.errors import InputError
 
 
-class Made(Fifo):
+class Made(PassThrough):
     """Remembers its options."""
 
     def __init__(
@@ -90,4 +90,4 @@ def test_values_that_do_not_fit_are_refused(options: dict[str, str], message: st
 
 def test_options_and_their_defaults() -> None:
     assert options_of(Made) == {"share": 1.0, "depth": 2, "eager": False, "mode": "save", "other": None}
-    assert options_of(Fifo) == {}
+    assert options_of(PassThrough) == {}

@@ -106,7 +106,7 @@ def test_launching_at_once_makes_the_wide_kernel_wait(problem: Problem) -> None:
     assert cost(problem, device) == pytest.approx(1.230, rel=1e-9)
 
 
-@pytest.mark.parametrize(("name", "expected"), FIXED.items())
+@pytest.mark.parametrize(("name", "expected"), [*FIXED.items(), ("mps(share=50)", 1.230)])
 def test_fixed_rules_cost_what_the_hand_says(problem: Problem, name: str, expected: float) -> None:
     episode = run_episode(make_scheduler(name), problem, make_device("compiled"), 0)
     assert episode.done
