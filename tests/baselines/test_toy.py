@@ -33,7 +33,7 @@ FIXED = {
     **dict.fromkeys(("wspt", "srpt", "edf", "llf"), 1.230),
     "orion": 1.230,
     "reef": 1.040,
-    "tally": 1.140,
+    "tally": 1.240,
     "xsched": 1.140,
     "fikit": 1.145,
 }

@@ -49,7 +49,7 @@ def test_the_toy_by_hand() -> None:
 
 
 def test_commands_without_an_action_are_left_out() -> None:
-    recorded = lesson(load_scenario("InferenceBesideTraining", horizon_us=8000.0), "tally")
+    recorded = lesson(load_scenario("InferenceBesideTraining", horizon_us=8000.0), "preemptive-priority")
     assert recorded.skipped > 0
     assert len(recorded.actions) == len(recorded.masks) == len(recorded.returns)
 
