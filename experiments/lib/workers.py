@@ -13,6 +13,7 @@ import pickle
 import signal
 import sys
 import uuid
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, as_completed
 from pathlib import Path
@@ -23,6 +24,10 @@ from loky import cpu_count, get_reusable_executor
 from loky.process_executor import BrokenProcessPool
 
 from gpusched_env.errors import GpuschedError, InputError
+
+# Loky replaces a worker that was idle for too long, or has grown, and goes on: nothing that its user could act on.
+_REPLACED = "A worker (stopped|was restarted) while some jobs were given"
+warnings.filterwarnings("ignore", _REPLACED, UserWarning)
 
 A = TypeVar("A")
 R = TypeVar("R")
