@@ -1,28 +1,43 @@
 """Orion: a best-effort kernel runs beside a request only if it needs what the request's kernels do not.
 
 F. Strati, X. Ma, A. Klimovic, *Orion: Interference-aware, Fine-grained GPU Sharing for ML Applications*
-(EuroSys 2024), scheduling policy of section 5, and its artefact (``scheduler_eval.cpp``): kernels of the high-priority
-client go at once, on a stream of high priority. A best-effort kernel goes if no request is in service; or if it needs
-fewer SMs than a threshold and is bound by another resource (compute or memory) than the high-priority kernel launched
-last, where a kernel bound by neither may join either. Best-effort work in flight is throttled: once the durations
-launched exceed a threshold, nothing follows until all of it has finished.
+(EuroSys 2024), section 5, and its artefact (github.com/eth-easl/orion), ``src/scheduler/scheduler_eval.cpp``, function
+``busy_wait_profile``, where no other file is named.
 
-The duration threshold is 2.5 % of the request's latency in the paper, and 100 to 160 us in the artefact, whose requests
-take some milliseconds on a V100. The default is the artefact's: of requests of a few hundred microseconds 2.5 % would
-be less than a kernel. The SM threshold is all SMs for inference; beside a training job the authors search it, up to the
-largest need of a best-effort kernel, while it runs. Here it is fixed, and an option.
-
-Also unlike the artefact: best-effort clients take turns in order of priority, then age, not round-robin, and none is
-let through in its first iterations.
+============================================= ======================= ==================================================
+As published                                  Where                   Here
+============================================= ======================= ==================================================
+High-priority kernels go at once, on a stream Section 5.1             As published
+of high priority
+Best-effort clients take turns                ``start``, ``t``        As published (``turns``); or by priority, then age
+Without a request in service they go          ``seen[hp_client]==0``  As published; a gap in a request is service
+Beside one, if bound by another resource than ``profiles``            As published; bound is who uses at least 60 % of
+the high-priority kernel launched last, or if ``roofline_analysis.py`` it (``bound``)
+either is bound by none
+... and if it needs fewer SMs than a          ``sm_threshold``        ``<``, as in the paper's listing (the artefact has
+threshold: all SMs beside inference                                   ``<=``, of all that it launches in one pass of its
+                                                                      loop). Kernels can need more SMs than there are
+... which beside training is searched between ``low_sms``,            ``search_slowdown``: off by default, as for
+0 and the largest best-effort need: a step    ``high_sms``            inference. The tolerated time of an iteration is
+after 10 iterations, down if they took longer                         set by hand in the artefact, here as a multiple of
+than tolerated                                                        that alone
+Best-effort time in flight is bounded: once   ``sum > depth``,        160 us: ``duration_threshold`` times
+above, nothing follows until all has finished ``run_orion.py``: 100   ``reference_us``, as the paper has 2.5 % of the
+                                              to 160 us               latency of a request, of some milliseconds there
+A training's update phase stands any kernel   ``update_start``        Left out: where it begins is set by hand
+The first 10 iterations of each client go     ``cur_iters <= 10``     Left out: the artefact's warm-up, not measured
+============================================= ======================= ==================================================
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from gpusched_env.baselines.ranges import Choice, Range
+from gpusched_env.baselines.sm_search import SmSearch
 from gpusched_env.baselines.two_classes import TwoClasses
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
@@ -31,6 +46,7 @@ from gpusched_env.scheduling.view import PendingColumn, View
 
 P = PendingColumn
 Resource = Literal["compute", "memory", "neither"]
+Turns = Literal["round-robin", "priority"]
 
 
 def bound_by(issue: float, dram: float, share: float) -> Resource:
@@ -43,12 +59,23 @@ def bound_by(issue: float, dram: float, share: float) -> Resource:
 class Orion:
     """Profile-aware co-scheduling: best-effort kernels only beside kernels bound by another resource."""
 
+    ranges: ClassVar = {
+        "sm_threshold": Choice((0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0, math.inf)),
+        # Limits of 10 us to 10 ms.
+        "reference_us": Range(400.0, 400_000.0, log=True),
+        "bound": Range(0.2, 1.0),
+        "turns": Choice(get_args(Turns)),
+        "search_slowdown": Choice((None, 1.05, 1.1, 1.2, 1.5, 2.0)),
+    }
+
     def __init__(
         self,
         sm_threshold: float = 1.0,
         duration_threshold: float = 0.025,
         reference_us: float | None = 6400.0,
         bound: float = 0.6,
+        turns: Turns = "round-robin",
+        search_slowdown: float | None = None,
     ) -> None:
         """All thresholds are above 0.
 
@@ -60,17 +87,23 @@ class Orion:
                 shortest urgent tenant alone.
             bound: a kernel that uses at least this share of a resource is bound by it, at most 1 (the paper's profiler
                 rule, 60 %).
+            turns: which best-effort tenant is asked first: the one after the last to launch, or the most urgent one.
+            search_slowdown: the SM threshold is searched while the urgent tenants run, such that their jobs take as
+                many times as long as alone at most; ``sm_threshold`` is ignored. ``None``: it is fixed.
 
         Raises:
             InputError: a value is out of range.
         """
         reference_fits = reference_us is None or reference_us > 0.0
-        if not (sm_threshold > 0.0 and duration_threshold > 0.0 and reference_fits and 0.0 < bound <= 1.0):
+        search_fits = search_slowdown is None or search_slowdown > 0.0
+        numbers_fit = sm_threshold > 0.0 and duration_threshold > 0.0 and reference_fits and 0.0 < bound <= 1.0
+        if not (numbers_fit and search_fits and turns in get_args(Turns)):
             given = f"sm_threshold {sm_threshold}, duration_threshold {duration_threshold}"
-            raise InputError(
-                f"orion: got {given}, reference_us {reference_us}, bound {bound}; above 0, and bound at most 1"
-            )
+            given += f", reference_us {reference_us}, bound {bound}, search_slowdown {search_slowdown}, turns {turns!r}"
+            right = f"above 0, bound at most 1, turns {' or '.join(get_args(Turns))}"
+            raise InputError(f"orion: got {given}; {right}")
         self._sm_share, self._bound = sm_threshold, bound
+        self._turns, self._search_slowdown = turns, search_slowdown
         self._duration_share, self._reference_us = duration_threshold, reference_us
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
@@ -80,12 +113,19 @@ class Orion:
         latency_us = min(alone, default=math.inf) if self._reference_us is None else self._reference_us
         self._limit_us = self._duration_share * latency_us
         self._sms = self._sm_share * knowledge.gpu.sms
+        self._search = None
+        if self._search_slowdown is not None:
+            self._search = SmSearch(knowledge, self._classes.urgent, self._search_slowdown)
+        self._last = -1
+        """The best-effort tenant whose kernel was launched last."""
         self._in_flight_us = 0.0
         self._urgent_bound: Resource = "neither"
 
     def decide(self, view: View) -> Command:
         """Urgent kernels first; then the first best-effort kernel that the policy lets go."""
         table = view.pending.array
+        if self._search is not None:
+            self._sms = self._search.threshold(view) + 1
         row = self._classes.urgent_row(view)
         if row is not None:
             self._urgent_bound = bound_by(table[row, P.PROFILED_ISSUE], table[row, P.PROFILED_DRAM], self._bound)
@@ -95,11 +135,21 @@ class Orion:
                 return WAIT
             self._in_flight_us = 0.0
         in_service = self._classes.in_service(view)
-        for row in self._classes.best_effort_rows(view):
+        for row in self._best_effort_rows(view):
             if not in_service or self._complements(view, row):
+                self._last = int(table[row, P.TENANT])
                 self._in_flight_us += float(table[row, P.PROFILED_US])
                 return self._classes.launch(view, row)
         return WAIT
+
+    def _best_effort_rows(self, view: View) -> list[int]:
+        """Rows of the launchable kernels of best-effort tenants, those first whose turn it is."""
+        rows = self._classes.best_effort_rows(view)
+        if self._turns == "priority":
+            return rows
+        tenants = len(view.tenants)
+        table = view.pending.array
+        return sorted(rows, key=lambda row: ((table[row, P.TENANT] - self._last - 1) % tenants, table[row, P.ID]))
 
     def _complements(self, view: View, row: int) -> bool:
         """Whether a best-effort kernel is small enough and wants another resource than the last urgent one."""
