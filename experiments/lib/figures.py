@@ -67,6 +67,16 @@ TENANT_FIGURES = (
 GLOBAL_FIGURES = (
     Figure("stp", "STP", "", 1.0, "high", "system throughput: sum of the tenants' progress"),
     Figure("antt", "ANTT", "", 1.0, "low", "average normalised turnaround: mean of the tenants' slowdowns"),
+    Figure(
+        "urgent_p99",
+        "urgent p99",
+        "",
+        1.0,
+        "low",
+        "turnaround over turnaround alone of the most urgent, 99th percentile",
+    ),
+    Figure("best_effort", "best effort", "", 1.0, "high", "mean progress of all but the most urgent tenants"),
+    Figure("goodput_per_s", "goodput/s", "", 1.0, "high", "jobs within their SLO a second"),
     Figure("utilisation", "SM", "%", 100.0, "", "SM-time with a resident block"),
     Figure("dram_utilisation", "DRAM", "%", 100.0, "", "DRAM traffic over nominal bandwidth"),
     Figure("energy_j", "energy", "J", 1.0, "low", "energy of the board"),

@@ -21,11 +21,15 @@ from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Interval
 _LEFT_OUT = ("turnaround_mean_us", "progress", "decisions")
 _NOT_PRINTED = (*_LEFT_OUT, "makespan_us")
 # What goes first where the terminal is narrow.
-_DISPENSABLE = ("completed", "dram_utilisation", "unfinished", "turnaround_p95_us", "energy_per_job_j", "utilisation")
+_DISPENSABLE = (
+    *("completed", "dram_utilisation", "unfinished", "goodput_per_s", "best_effort", "urgent_p99"),
+    *("turnaround_p95_us", "energy_per_job_j", "utilisation"),
+)
 _DIFFERENCE = "difference"
 # Their intervals go first, those of cost and of the difference last.
 _INTERVALS = (
     *("completed", "unfinished", "dram_utilisation", "utilisation", "energy_per_job_j", "energy_j", "throughput_per_s"),
+    *("goodput_per_s", "best_effort", "urgent_p99"),
     *("turnaround_p50_us", "turnaround_p95_us", "stp", "antt", "slowdown", "slo_attainment", "turnaround_p99_us"),
     *("cost", _DIFFERENCE),
 )

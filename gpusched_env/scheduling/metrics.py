@@ -11,6 +11,7 @@ SLO) is NaN. It is never replaced by a flattering default.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -62,6 +63,15 @@ class Metrics:
     antt: float
     """Average normalised turnaround time: mean of the slowdowns of the tenants that had a job. NaN if one of them
     completed none: leaving it out would reward starving it."""
+    urgent_p99: float
+    """99th percentile of turnaround over turnaround alone, of the completed jobs of the most urgent tenants together:
+    how well they are protected. NaN if all tenants are equally urgent, or without such a job."""
+    best_effort: float
+    """Mean ``progress`` of the other tenants that had a job, about 0 to 1: what the protection leaves. NaN if all are
+    equally urgent."""
+    goodput_per_s: float
+    """Jobs that completed within their SLO, of all tenants that have one, over the length of the episode. NaN without
+    such a tenant."""
     utilisation: float
     """SM-time with a resident block over all SM-time, 0 to 1."""
     dram_utilisation: float
@@ -92,14 +102,14 @@ def episode_metrics(episode: Episode) -> Metrics:
     """The figures of one episode; needs a timeline of any detail."""
     problem, costs = episode.problem, episode.costs
     jobs = episode.timeline.jobs.array
-    tenant_of, arrived, started, completed = (jobs[:, i] for i in (0, 2, 3, 4))
+    tenant_of, started, completed = (jobs[:, i] for i in (0, 3, 4))
     tenants = []
     for row, program in enumerate(problem.programs):
         mine = tenant_of == row
         tenants.append(
             _tenant_metrics(
                 program,
-                turnaround_us=completed[mine] - arrived[mine],
+                turnaround_us=_turnarounds_us(jobs, row),
                 active_us=_active_us(episode, row),
                 service_us=completed[mine] - started[mine],
                 arrived=int(costs.arrived[row]),
@@ -108,12 +118,16 @@ def episode_metrics(episode: Episode) -> Metrics:
             )
         )
     served = [t for t in tenants if t.completed + t.rejected + t.unfinished > 0]
+    urgent, best_effort = _trade(problem.programs, tenants, [_turnarounds_us(jobs, row) for row in range(len(tenants))])
     all_completed = sum(t.completed for t in tenants)
     terms = cost_terms(problem, costs)
     return Metrics(
         tenants=tuple(tenants),
         stp=sum(t.progress for t in served) if served else math.nan,
         antt=sum(t.slowdown for t in served) / len(served) if served else math.nan,
+        urgent_p99=urgent,
+        best_effort=best_effort,
+        goodput_per_s=_goodput_per_s(episode),
         utilisation=_ratio(costs.busy_sm_us, problem.gpu.sms * episode.end_us),
         dram_utilisation=_ratio(costs.dram_bytes, problem.gpu.dram_bytes_per_us * episode.end_us),
         energy_j=float(costs.energy_j),
@@ -163,6 +177,46 @@ def _tenant_metrics(
         slo_attainment=_ratio(met, met + missed),
         throughput_per_s=_ratio(completed * 1e6, active_us) if completed else 0.0 if arrived else math.nan,
     )
+
+
+def _turnarounds_us(jobs: NDArray[np.float64], tenant: int) -> NDArray[np.float64]:
+    mine = jobs[jobs[:, 0] == tenant]
+    turnarounds: NDArray[np.float64] = mine[:, 4] - mine[:, 2]
+    return turnarounds
+
+
+def _trade(
+    programs: Sequence[TenantProgram], tenants: Sequence[TenantMetrics], turnarounds_us: Sequence[NDArray[np.float64]]
+) -> tuple[float, float]:
+    """``urgent_p99`` and ``best_effort``."""
+    most_urgent = min(program.tenant.priority for program in programs)
+    urgent = [program.tenant.priority == most_urgent for program in programs]
+    if all(urgent):
+        return math.nan, math.nan
+    slowdowns = np.concatenate(
+        [
+            us / program.alone_us
+            for us, program, is_urgent in zip(turnarounds_us, programs, urgent, strict=True)
+            if is_urgent
+        ]
+    )
+    others = [
+        tenant.progress
+        for tenant, is_urgent in zip(tenants, urgent, strict=True)
+        if not is_urgent and not math.isnan(tenant.progress)
+    ]
+    return float(np.percentile(slowdowns, 99)) if len(slowdowns) else math.nan, _ratio(sum(others), len(others))
+
+
+def _goodput_per_s(episode: Episode) -> float:
+    jobs = episode.timeline.jobs.array
+    bounds = [program.tenant.slo_us for program in episode.problem.programs]
+    met = sum(
+        int(np.count_nonzero(_turnarounds_us(jobs, row) <= slo_us))
+        for row, slo_us in enumerate(bounds)
+        if slo_us is not None
+    )
+    return _ratio(met * 1e6, episode.end_us) if any(slo_us is not None for slo_us in bounds) else math.nan
 
 
 def _active_us(episode: Episode, tenant: int) -> float:

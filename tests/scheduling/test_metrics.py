@@ -82,6 +82,33 @@ def test_figures_of_a_hand_worked_episode() -> None:
     assert metrics.cost == pytest.approx(0.6 + 3 * 0.4)
 
 
+def test_urgent_tail_beside_the_others_progress() -> None:
+    """The plane of protection and what it leaves: p99 of the urgent against best-effort progress."""
+    jobs = [(BATCH, 0.0, 0.0, 600.0), (URGENT, 0.0, 0.0, 100.0), (URGENT, 50.0, 100.0, 350.0)]
+    metrics = episode_metrics(episode(toy(), jobs, arrived=(1, 2), missed=(0, 1)))
+    # Slowdowns of 0.5 and 1.5, of which the percentile interpolates.
+    assert metrics.urgent_p99 == pytest.approx(0.5 + 0.99)
+    assert metrics.best_effort == metrics.tenants[BATCH].progress == 0.5
+    # One of two within 250 us, in 1000 us.
+    assert metrics.goodput_per_s == pytest.approx(1 / 1000e-6)
+
+
+def test_without_classes_there_is_no_trade() -> None:
+    problem = toy()
+    alike = [dataclasses.replace(p, tenant=msgspec.structs.replace(p.tenant, priority=1)) for p in problem.programs]
+    jobs = [(BATCH, 0.0, 0.0, 600.0), (URGENT, 0.0, 0.0, 100.0)]
+    metrics = episode_metrics(episode(dataclasses.replace(problem, programs=tuple(alike)), jobs, arrived=(1, 1)))
+    assert math.isnan(metrics.urgent_p99)
+    assert math.isnan(metrics.best_effort)
+
+
+def test_starved_best_effort_work_has_no_progress_and_no_urgent_job_no_tail() -> None:
+    metrics = episode_metrics(episode(toy(), [], arrived=(1, 1)))
+    assert metrics.best_effort == 0.0
+    assert math.isnan(metrics.urgent_p99)
+    assert metrics.goodput_per_s == 0.0
+
+
 def test_an_overdue_unfinished_job_is_a_miss_and_one_within_its_deadline_is_not() -> None:
     overdue = episode_metrics(episode(toy(), [(URGENT, 0.0, 0.0, 250.0)], arrived=(0, 3), missed=(0, 1)))
     urgent = overdue.tenants[URGENT]
