@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import functools
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Offer
+from gpusched_env.scenarios.variants import family
 
 if TYPE_CHECKING:
     from gpusched_env.agents.exported import ExportedPolicy
 
 FOLDER = Path(__file__).with_name("trained")
 """``<Scenario>.npz``, and ``<Scenario>.json``: where it comes from (:mod:`gpusched_env.agents.manifest`)."""
-VARIANT = re.compile(r"-(train|held_out)-\d+$")
-"""What :func:`~gpusched_env.scenarios.variants.scenario_variants` puts behind a scenario's name."""
 
 
 def shipped_names() -> list[str]:
@@ -39,7 +37,7 @@ def shipped_file(scenario: Offer) -> Path:
     Raises:
         InputError: there is none.
     """
-    name = VARIANT.sub("", scenario.name)
+    name = family(scenario.name)
     if name not in shipped_names():
         known = ", ".join(shipped_names()) or "none yet"
         raise InputError(

@@ -19,12 +19,20 @@ class Range:
     log: bool = False
     """Small numbers as often as large ones, by order of magnitude; ``low`` is above 0 then."""
 
+    def holds(self, value: Any) -> bool:
+        """Whether ``value`` is one of them."""
+        return isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
+
 
 @dataclass(frozen=True)
 class Choice:
     """One of a few values."""
 
     values: tuple[Any, ...]
+
+    def holds(self, value: Any) -> bool:
+        """Whether ``value`` is one of them."""
+        return value in self.values
 
 
 Ranges = dict[str, Range | Choice]

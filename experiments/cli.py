@@ -25,6 +25,7 @@ from gpusched_env.experiments.commands import (
     results,
     sweep,
     train,
+    tune,
     validate,
 )
 
@@ -44,6 +45,7 @@ app = typer.Typer(
 for group in (
     compare,
     rank,
+    tune,
     train,
     sweep,
     import_trace,

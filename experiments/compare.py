@@ -21,6 +21,7 @@ from gpusched_env.experiments.lib.names import (
     check_scheduler,
     default_schedulers,
     describe_scheduler,
+    expanded,
     is_learned,
     is_own_or_listed,
     name_of,
@@ -77,7 +78,7 @@ def compare(
     """
     scenario = load_scenario(scenario, **fields)
     if isinstance(schedulers, str):
-        schedulers = split_specs(schedulers)
+        schedulers = expanded(split_specs(schedulers), scenario)
     sources = _sources(default_schedulers(scenario) if schedulers is None else schedulers)
     seeds = checked_seeds(seeds)
     _check_window(window_us, scenario)

@@ -101,7 +101,7 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Options)
 
     from gpusched_env.experiments.compare import compare
     from gpusched_env.experiments.lib.files import RESULT, ResultFolder, writing
-    from gpusched_env.experiments.lib.names import default_schedulers, trusted
+    from gpusched_env.experiments.lib.names import default_schedulers, expanded, trusted
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.experiments.report.save import write_results
     from gpusched_env.experiments.settings import apply_settings
@@ -110,7 +110,7 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Options)
     fields = {name: getattr(options, name) for name in ("gpu", "horizon_us", "decision_us")}
     changes = [f"{key}={value}" for key, value in fields.items() if value is not None]
     scenario = apply_settings(load_scenario(name), [*changes, *(options.settings or [])])
-    chosen = schedulers or default_schedulers(scenario)
+    chosen = expanded(schedulers, scenario) or default_schedulers(scenario)
     seeds = range(options.seed, options.seed + options.seeds)
     folder = options.out if options.out is not None else home / scenario.name
     with contextlib.ExitStack() as stack:

@@ -2,7 +2,8 @@
 
 A scheduler's options may follow its name: ``mps(share=50)``, ``file.py:Name(depth=3)``. ``learned`` is the trained
 agent that is shipped for the scenario, ``learned:PATH`` that of a file or of the folder of a training;
-``learned:FILE.zip(trust=true)`` may run the code in a file of stable-baselines3.
+``learned:FILE.zip(trust=true)`` may run the code in a file of stable-baselines3. ``tuned:NAME`` is a registered
+scheduler with the options that were best on the scenario's training workloads (:mod:`gpusched_env.baselines.tuning`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gpusched_env.baselines.registry import describe, honest_names, make_scheduler, scheduler_names
 from gpusched_env.baselines.spec import parse_spec, with_options
+from gpusched_env.baselines.tuning import PREFIX as TUNED
+from gpusched_env.baselines.tuning import tuned_names, tuned_spec, tuning_for
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
@@ -33,18 +36,37 @@ DeviceSource = str | Callable[[], Device]
 
 LEARNED = "learned"
 """The shipped agent; with a colon and a path behind it, the agent of a file."""
+GROUPS = ("default", "tuned")
+"""Names that stand for several: what is compared by default, and all schedulers that tuning changed."""
 TRUST = "(trust=true)"
 """Behind the path of a ``.zip`` whose code may run."""
 
 
 def default_schedulers(scenario: Scenario) -> list[str]:
-    """Names to compare where none are given: all hand-written ones, and the shipped agent where there is one.
+    """Names to compare where none are given: all hand-written ones with their defaults, the best of them with tuned
+    options, and the shipped agent, where there are any.
 
     Clairvoyant ones have to be named.
     """
     from gpusched_env.agents.shipped import is_shipped_for
 
-    return [*honest_names(scenario.window is not None), *([LEARNED] if is_shipped_for(scenario) else [])]
+    found = honest_names(scenario.window is not None)
+    tuning = tuning_for(scenario.name)
+    if tuning is not None and tuning.chosen not in found:
+        found.append(tuning.chosen)
+    return [*found, *([LEARNED] if is_shipped_for(scenario) else [])]
+
+
+def expanded(names: Sequence[str], scenario: Scenario) -> list[str]:
+    """``names`` with the members of :data:`GROUPS` in place of a group's name, but those that stand before it."""
+    found: list[str] = []
+    for name in names:
+        if name in GROUPS:
+            members = default_schedulers(scenario) if name == "default" else tuned_names(scenario.name)
+            found += [member for member in members if member not in found]
+        else:
+            found.append(name)
+    return found
 
 
 def check_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -> None:
@@ -57,19 +79,27 @@ def check_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -
         InputError: no scheduler of that name; option, import or attribute at fault; another scenario needed.
     """
     if isinstance(source, str) and not is_learned(source):
-        name, _ = parse_spec(source)
+        name, _ = parse_spec(source.removeprefix(TUNED))
         if ":" not in name and name not in (known := scheduler_names()):
             raise InputError(
                 f"unknown scheduler {name!r}; {did_you_mean(name, [*known, LEARNED])} "
                 "(one's own: package.module:Name or path/to/file.py:Name)"
             )
-    scheduler: Any = new_scheduler(source)
+    scheduler: Any = new_scheduler(source, scenario)
     if scenario is not None and is_learned(source):
         scheduler.prepare(scenario)
 
 
-def new_scheduler(source: SchedulerSource) -> Scheduler:
-    """A scheduler from its name, class, function or object."""
+def new_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -> Scheduler:
+    """A scheduler from its name, class, function or object.
+
+    Args:
+        scenario: what it is for; tuned options are this scenario's.
+    """
+    if isinstance(source, str) and source.startswith(TUNED):
+        if scenario is None:
+            raise InputError(f"{source}: tuned options are a scenario's own; write them out: NAME(OPTION=VALUE,...)")
+        source = tuned_spec(source, scenario.name)
     made: Any = source
     if isinstance(source, str):
         if is_learned(source):
@@ -98,9 +128,10 @@ def describe_scheduler(source: SchedulerSource) -> str:
     if is_learned(source):
         return _learned(source).describe()
     if isinstance(source, str):
-        name, _ = parse_spec(source)
+        name, _ = parse_spec(source.removeprefix(TUNED))
         if ":" not in name:
-            return describe(name)
+            tuned = " With tuned options." if source.startswith(TUNED) else ""
+            return f"{describe(name)}{tuned}"
         target = _load(name)
     documented = target if isinstance(target, type) or not isinstance(target, Scheduler) else type(target)
     lines = (documented.__doc__ or "").strip().splitlines()
@@ -109,7 +140,8 @@ def describe_scheduler(source: SchedulerSource) -> str:
 
 def sees_truth(source: SchedulerSource) -> bool:
     """Whether a scheduler is told the truth; its label is marked wherever results are shown."""
-    return not is_learned(source) and is_clairvoyant(new_scheduler(source))
+    plain = source.removeprefix(TUNED) if isinstance(source, str) else source
+    return not is_learned(source) and is_clairvoyant(new_scheduler(plain))
 
 
 def new_device(source: DeviceSource) -> Device:

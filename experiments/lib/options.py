@@ -17,8 +17,9 @@ CHECK, MAINTAIN = "Check the simulator", "For maintainers"
 """Groups of commands in the help."""
 SCHEDULERS_HELP = (
     "Names (gpusched schedulers), package.module:Name, file.py:Name or learned:PATH of a trained agent; options may "
-    "follow, as in 'mps(share=50),fifo'. Default: all that know no more than a scheduler can "
-    "(without * in gpusched schedulers), and the trained agent: the shipped one, or evaluate's MODEL."
+    "follow, as in 'mps(share=50),fifo'. tuned:NAME: with the options that gpusched tune found; tuned: all of these. "
+    "default, which is the default: all that know no more than a scheduler can (without * in gpusched schedulers), the "
+    "best tuned one, and the trained agent: the shipped one, or evaluate's MODEL."
 )
 Scenario = Annotated[str, typer.Argument(metavar="SCENARIO", help="Name (gpusched scenarios), or a .yaml file.")]
 Scenarios = Annotated[list[str], typer.Argument(metavar="SCENARIO...", help="Names, or .yaml files.")]

@@ -42,7 +42,7 @@ def play(
     who = f"scheduler {name or name_of(scheduler)!r}, seed {seed}"
     if record not in DETAILS:
         raise InputError(f"record is {record!r}; {did_you_mean(record, DETAILS)}")
-    made, behind = new_scheduler(scheduler), new_device(device)
+    made, behind = new_scheduler(scheduler, problem.scenario), new_device(device)
     try:
         return session.run_episode(made, problem, behind, seed, record=record)
     except (IllegalCommand, DeadlockError) as error:

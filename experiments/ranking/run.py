@@ -18,6 +18,7 @@ from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM, new_l
 from gpusched_env.experiments.lib.names import (
     check_scheduler,
     default_schedulers,
+    expanded,
     is_learned,
     learned_file,
     new_device,
@@ -90,9 +91,9 @@ def rank(
         return _rank_launches(
             list(schedulers or default_launch_schedulers()), seeds, path, workers, resume, on_progress, command
         )
-    if schedulers is None:
-        common = [default_schedulers(load_scenario(scenario)) for scenario in scenarios]
-        schedulers = [name for name in common[0] if all(name in names for names in common)]
+    loaded = [load_scenario(name) for name in scenarios]
+    given = [default_schedulers(of) if schedulers is None else expanded(schedulers, of) for of in loaded]
+    schedulers = [name for name in given[0] if all(name in names for names in given)]
     kind = _workloads(workloads)
     for device in devices:
         new_device(device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -9,6 +10,14 @@ import msgspec
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import Scenario, override
 from gpusched_env.scenarios.workload_sets import SetName, Variant
+
+_VARIANT = re.compile(r"-(train|held_out)-\d+$")
+"""What :func:`scenario_variants` puts behind a scenario's name."""
+
+
+def family(name: str) -> str:
+    """The name of the scenario that ``name`` is, or is a variant of."""
+    return _VARIANT.sub("", name)
 
 
 def scenario_variants(scenario: Scenario, which: SetName) -> list[Scenario]:

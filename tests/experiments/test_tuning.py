@@ -1,0 +1,194 @@
+"""The search for options: equal budgets, never worse than the defaults, the same when it goes on, and its names."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from gpusched_env.baselines import tuning as shipped
+from gpusched_env.baselines.ranges import Choice, Range, ranges_of
+from gpusched_env.baselines.registry import default_options, make_scheduler, scheduler_names
+from gpusched_env.baselines.tuning import FIRST_SEED, Trial, Tuning, tuned_spec, tuning_for
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.cli import app
+from gpusched_env.experiments.lib.names import default_schedulers, describe_scheduler, expanded, new_scheduler
+from gpusched_env.experiments.lib.play import play
+from gpusched_env.experiments.tuning.draw import defaults_in, next_trial, spec_of
+from gpusched_env.experiments.tuning.search import tune
+from gpusched_env.experiments.tuning.table import tuning_table
+from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.scenario import Scenario, load_scenario
+from gpusched_env.scenarios.variants import family, scenario_variants
+
+SPACE = {"size": Range(1, 64, log=True), "share": Range(0.0, 1.0), "mode": Choice(("slow", "fast", None))}
+
+
+@pytest.mark.parametrize("name", scheduler_names())
+def test_ranges_name_options_and_hold_their_defaults(name: str) -> None:
+    ranges, defaults = ranges_of(make_scheduler(name)), default_options(name)
+    for option, space in ranges.items():
+        assert option in defaults
+        assert space.holds(defaults[option]), f"{name}: {option}={defaults[option]} is outside of {space}"
+    if ranges:
+        # What the search writes, the registry reads.
+        drawn = next_trial(name, ranges, [Trial(spec=name, drawn=defaults_in(ranges, defaults), cost=1.0)], 8, 0)
+        make_scheduler(spec_of(name, drawn))
+
+
+def test_draws_fit_their_ranges_and_repeat() -> None:
+    trials = [Trial(spec="x", drawn={"size": 8, "share": 0.5, "mode": "slow"}, cost=3.0)]
+    for _ in range(30):
+        drawn = next_trial("x", SPACE, trials, 30, 0)
+        assert drawn == next_trial("x", SPACE, trials, 30, 0)
+        assert isinstance(drawn["size"], int)
+        assert SPACE["size"].holds(drawn["size"])
+        assert SPACE["share"].holds(drawn["share"])
+        assert drawn["mode"] in ("slow", "fast", "none")
+        trials.append(Trial(spec=spec_of("x", drawn), drawn=drawn, cost=float(drawn["size"])))
+    assert len({trial.spec for trial in trials}) > 20
+    assert next_trial("y", SPACE, trials, 30, 0) != next_trial("x", SPACE, trials, 30, 0), (
+        "searches of different schedulers draw apart"
+    )
+    sizes = [int(trial.drawn["size"]) for trial in trials[1:]]
+    assert statistics.median(sizes[12:]) < statistics.median(sizes[:12]), "it learns that small ones are cheap"
+
+
+@pytest.fixture(scope="module")
+def scenario() -> Scenario:
+    """PriorityFill with two training workloads, for 20 ms."""
+    loaded = load_scenario("PriorityFill", horizon_us=20_000.0)
+    assert loaded.workload_sets is not None
+    few = msgspec.structs.replace(loaded.workload_sets, train=loaded.workload_sets.train[:2])
+    return msgspec.structs.replace(loaded, workload_sets=few)
+
+
+NAMES = ("exclusive", "preemptive-priority")
+
+
+@pytest.fixture(scope="module")
+def tuning(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Tuning:
+    return tune(scenario, NAMES, 4, path=tmp_path_factory.mktemp("tuning") / "whole.json", workers=1)
+
+
+def test_budgets_are_equal_and_defaults_come_first(scenario: Scenario, tuning: Tuning) -> None:
+    assert {name: len(trials) for name, trials in tuning.trials.items()} == {"exclusive": 1, "preemptive-priority": 4}
+    assert tuning.variants == ["PriorityFill-train-0", "PriorityFill-train-1"]
+    assert tuning.seeds == [FIRST_SEED]
+    problems = [build_problem(variant) for variant in scenario_variants(scenario, "train")]
+    for name, trials in tuning.trials.items():
+        assert trials[0].spec == name
+        assert tuning.best(name).cost <= trials[0].cost
+        for trial in trials:
+            costs = [play(trial.spec, problem, FIRST_SEED).metrics.cost for problem in problems]
+            assert trial.cost == pytest.approx(statistics.fmean(costs), rel=1e-12)
+
+
+def test_a_search_that_goes_on_finds_the_same(scenario: Scenario, tuning: Tuning, tmp_path: Path) -> None:
+    path = tmp_path / "part.json"
+    rounds: list[int] = []
+
+    def stop(done: int, share: float) -> None:
+        rounds.append(done)
+        if share > 0.6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(scenario, NAMES, 4, path=path, workers=1, on_progress=stop)
+    kept = msgspec.json.decode(path.read_bytes(), type=Tuning)
+    assert len(kept.trials["preemptive-priority"]) == 2, "whole rounds"
+    again = tune(scenario, NAMES, 4, path=path, workers=1, resume=True)
+    assert again.trials == tuning.trials
+    with pytest.raises(InputError, match="another search \\(budget\\)"):
+        tune(scenario, NAMES, 5, path=path, workers=1, resume=True)
+
+
+def test_what_cannot_be_tuned_is_told(scenario: Scenario) -> None:
+    for name, message in (
+        ("orion(bound=0.5)", "name the scheduler alone"),
+        ("sjf-clairvoyant", "told the truth"),
+        ("orionn", "orion"),
+    ):
+        with pytest.raises(InputError, match=message):
+            tune(scenario, [name], 2, workers=1)
+    with pytest.raises(InputError, match="no workload_sets"):
+        tune("Toy", ["orion"], 2, workers=1)
+
+
+MADE_UP = Tuning(
+    command="gpusched tune PriorityFill",
+    versions={},
+    scenario="PriorityFill",
+    variants=["PriorityFill-train-0"],
+    seeds=[FIRST_SEED],
+    budget=2,
+    seed=0,
+    trials={
+        "exclusive": [Trial(spec="exclusive", cost=30.0)],
+        "orion": [
+            Trial(spec="orion", cost=40.0),
+            Trial(spec="orion(sm_threshold=inf)", drawn={"sm_threshold": "inf"}, cost=20.0),
+        ],
+        "wspt": [Trial(spec="wspt", cost=25.0), Trial(spec="wspt(depth=4)", drawn={"depth": 4}, cost=25.0)],
+    },
+)
+
+
+def test_tuned_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+    (tmp_path / "PriorityFill.json").write_bytes(msgspec.json.encode(MADE_UP))
+    scenario = load_scenario("PriorityFill")
+    held_out = scenario_variants(scenario, "held_out")[0]
+    assert family(held_out.name) == "PriorityFill"
+    assert tuned_spec("tuned:orion", held_out.name) == "orion(sm_threshold=inf)"
+    assert tuned_spec("tuned:wspt", "PriorityFill") == "wspt", "equal costs: the defaults"
+    found = tuning_for("PriorityFill")
+    assert found is not None
+    assert (found.changed, found.chosen) == (["orion"], "tuned:orion")
+    assert expanded(["fifo", "tuned", "tuned:orion"], scenario) == ["fifo", "tuned:orion", "tuned:orion"]
+    assert default_schedulers(scenario)[-2:] == ["tuned:orion", "learned"]
+    assert describe_scheduler("tuned:orion").endswith("With tuned options.")
+    problem = build_problem(load_scenario("PriorityFill", horizon_us=20_000.0))
+    costs = {name: play(name, problem, 0).metrics.cost for name in ("orion", "tuned:orion", "orion(sm_threshold=inf)")}
+    assert costs["tuned:orion"] == costs["orion(sm_threshold=inf)"] != costs["orion"]
+    with pytest.raises(InputError, match="a scenario's own"):
+        new_scheduler("tuned:orion")
+    with pytest.raises(InputError, match="no tuned options for Toy; for: PriorityFill"):
+        new_scheduler("tuned:orion", load_scenario("Toy"))
+    with pytest.raises(InputError, match="fifo was not tuned on PriorityFill"):
+        new_scheduler("tuned:fifo", scenario)
+
+
+def test_table_shows_default_and_tuned() -> None:
+    table = tuning_table(MADE_UP)
+    assert [list(map(str, row)) for row in table.rows] == [
+        ["orion", "40", "20", "-50.0%", "sm_threshold=inf"],
+        ["wspt", "25", "25", "+0.0%", "defaults"],
+        ["exclusive", "30", "–", "–", "nothing to tune"],
+    ]
+
+
+def test_command_writes_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "Short.yaml"
+    text = Path("gpusched_env/scenarios/PriorityFill.yaml").read_text()
+    file.write_text(text.replace("name: PriorityFill", "name: Short").replace("horizon_us: 500000", "horizon_us: 5000"))
+    path = tmp_path / "Short.json"
+    command = [
+        "tune",
+        str(file),
+        "--schedulers",
+        "preemptive-priority",
+        "--trials",
+        "2",
+        "--workers",
+        "1",
+        "--json",
+        str(path),
+    ]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert [len(trials) for trials in msgspec.json.decode(path.read_bytes(), type=Tuning).trials.values()] == [2]
+    assert "preemptive-priority" in result.stdout
