@@ -76,8 +76,9 @@ class Tuning(msgspec.Struct, kw_only=True):
 
 def tuning_for(scenario: str) -> Tuning | None:
     """What is shipped for a scenario of this name, or for the one that it is a variant of; ``None`` without."""
-    path = FOLDER / f"{family(scenario)}.json"
-    return _read(path) if path.is_file() else None
+    name = family(scenario)
+    path = FOLDER / f"{name}.json"
+    return _read(path) if path.name == f"{name}.json" and path.is_file() else None
 
 
 def tuned_names(scenario: str) -> list[str]:

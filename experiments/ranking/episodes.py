@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,6 +16,7 @@ from gpusched_env.experiments.ranking.bound import ALONE, AloneProblems
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, override
 from gpusched_env.scenarios.variants import scenario_variants
+from gpusched_env.scheduling.metrics import Metrics
 
 Workloads = Literal["own", "train", "held_out"]
 """The scenario as it is, or the variants of one of its workload sets."""
@@ -33,11 +35,18 @@ class Cell(msgspec.Struct, frozen=True):
     seed: int
 
 
-class EpisodeCost(msgspec.Struct, frozen=True):
-    """What one episode cost."""
+class EpisodeCost(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one episode cost, and its place in the plane of protection and throughput.
+
+    These figures are those of :class:`~gpusched_env.scheduling.metrics.Metrics`, ``None`` where an episode does not
+    define them.
+    """
 
     cell: Cell
     cost: float
+    urgent_p99: float | None = None
+    best_effort: float | None = None
+    goodput_per_s: float | None = None
 
 
 def variants_of(scenario: Scenario, workloads: Workloads, gpu: str | None = None) -> list[Scenario]:
@@ -66,7 +75,12 @@ class RunCell:
             episode = play(cell.scheduler, problem, cell.seed, device=cell.device)
         except (IllegalCommand, DeadlockError) as error:
             raise type(error)(f"{cell.variant}, device {cell.device}: {error}") from error
-        return EpisodeCost(cell, episode.metrics.cost)
+        return _figures(cell, episode.metrics)
+
+
+def _figures(cell: Cell, metrics: Metrics) -> EpisodeCost:
+    trade = (metrics.urgent_p99, metrics.best_effort, metrics.goodput_per_s)
+    return EpisodeCost(cell, metrics.cost, *(None if math.isnan(figure) else figure for figure in trade))
 
 
 def cells_of(

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.baselines.tuning import tuning_for
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import printed
 from gpusched_env.display.words import counted
@@ -16,7 +17,7 @@ from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.lib.files import encode_rows, read_struct
 from gpusched_env.experiments.lib.labels import labels
 from gpusched_env.experiments.lib.names import is_learned
-from gpusched_env.experiments.lib.statistics import Interval, Standing, standings
+from gpusched_env.experiments.lib.statistics import Interval, Standing, mean_interval, standings
 from gpusched_env.experiments.lib.terminal import as_text
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, Workloads
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
     from gpusched_env.experiments.ranking.page import RankingPlots
 
+TRADE = ("urgent_p99", "best_effort", "goodput_per_s")
+"""Figures of an episode besides its cost (:class:`EpisodeCost`)."""
 SCHEMA = "gpusched-ranking/1"
 
 
@@ -111,14 +114,38 @@ class Ranking(msgspec.Struct, kw_only=True):
         return labels(self.schedulers, self.clairvoyant)[scheduler]
 
     def reference(self, scenario: str) -> str:
-        """The hand-written scheduler of lowest mean cost, of those that were not told the truth if there is one."""
+        """The rule that others are compared with.
+
+        The one that was cheapest on training workloads, its options tuned there, if it was ranked: it is chosen on
+        other episodes than these. Without such a search, the hand-written scheduler of lowest mean cost here, of those
+        that were not told the truth if there is one.
+        """
+        tuning = tuning_for(scenario)
+        if tuning is not None and tuning.chosen in self.schedulers:
+            return tuning.chosen
         costs = self.costs(scenario, self.devices[0])
         hand_written = [name for name in costs if not is_learned(name) and name not in self.clairvoyant]
         return min(hand_written or costs, key=lambda name: float(costs[name].mean()))
 
+    def trade(self, scenario: str) -> dict[str, dict[str, Interval]]:
+        """By scheduler: ``urgent_p99``, ``best_effort`` and ``goodput_per_s``, means over all episodes of the first
+        device. Empty if no episode has them.
+        """
+        found = {}
+        for name in self.schedulers:
+            own = [e for e in self.episodes if (e.cell.scenario, e.cell.scheduler) == (scenario, name)]
+            values = {
+                figure: [v for e in own if e.cell.device == self.devices[0] and (v := getattr(e, figure)) is not None]
+                for figure in TRADE
+            }
+            if any(values.values()):
+                found[name] = {figure: mean_interval(seen) for figure, seen in values.items()}
+        return found
+
     def to_frame(self) -> DataFrame:
-        """Every episode's cost, a row each."""
-        return frame([{**msgspec.structs.asdict(e.cell), "cost": e.cost} for e in self.episodes])
+        """Every episode's figures, a row each."""
+        figures = ("cost", *TRADE)
+        return frame([{**msgspec.structs.asdict(e.cell), **{f: getattr(e, f) for f in figures}} for e in self.episodes])
 
     def __repr__(self) -> str:
         what = f"{counted(len(self.schedulers), 'scheduler')} on {', '.join(self.variants)}"

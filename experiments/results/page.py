@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpusched_env.agents.manifest import Manifest
+from gpusched_env.baselines.tuning import tuning_for
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
@@ -27,6 +28,8 @@ from gpusched_env.experiments.ranking.result import Ranking
 from gpusched_env.experiments.results.curves import Curves
 from gpusched_env.experiments.results.figure import curves_svg
 from gpusched_env.experiments.results.summary import Summary, grouped, summaries
+from gpusched_env.experiments.results.trade import has_trade, trade_svg
+from gpusched_env.experiments.results.tuned import tuned_table
 
 
 def page(
@@ -57,9 +60,13 @@ def page(
             f"{LEARNED},... ranks one"
         )
     pictures = {file: _picture(docs, curves, file) for file in curves}
+    trades = _trades(rankings, docs)
+    tunings = [tuning for name in scenarios_of(rankings) if (tuning := tuning_for(name)) is not None]
     text = rendered(
         "results.md.j2",
         summary=summary_table(found),
+        trades={scenario: name for scenario, (name, _) in trades.items()},
+        tuned=[tuned_table(tuning, list(rankings.values())) for tuning in tunings],
         explanation=EXPLANATION,
         groups={
             scenario: [
@@ -72,9 +79,10 @@ def page(
         curves={pictures[file]: drawn for file, drawn in curves.items()},
         cost=COST.format,
         manifests=manifests,
-        commands=_commands(rankings, curves, docs),
+        commands=[*(tuning.command for tuning in tunings), *_commands(rankings, curves, docs)],
     )
-    return text, {pictures[file]: curves_svg(drawn) for file, drawn in curves.items()}
+    drawn = {pictures[file]: curves_svg(drawn) for file, drawn in curves.items()}
+    return text, {**drawn, **{name: trade_svg(ranking, scenario) for scenario, (name, ranking) in trades.items()}}
 
 
 def check_policies(rankings: Mapping[str, Ranking], manifests: Sequence[Manifest]) -> None:
@@ -93,6 +101,22 @@ def check_policies(rankings: Mapping[str, Ranking], manifests: Sequence[Manifest
                 )
 
 
+def scenarios_of(rankings: Mapping[str, Ranking]) -> list[str]:
+    """All scenarios of some rankings, each once."""
+    return list(dict.fromkeys(scenario for ranking in rankings.values() for scenario in ranking.variants))
+
+
+def _trades(rankings: Mapping[str, Ranking], docs: Path) -> dict[str, tuple[str, Ranking]]:
+    """By scenario: the name of its picture, and the ranking with most schedulers that it is drawn of."""
+    found: dict[str, tuple[str, Ranking]] = {}
+    for scenario in scenarios_of(rankings):
+        known = [r for r in rankings.values() if scenario in r.variants and r.gpu is None and has_trade(r, scenario)]
+        if known:
+            best = max(known, key=lambda r: (len(r.schedulers), r.workloads == "held_out"))
+            found[scenario] = (f"{docs.stem}-{scenario}-trade.svg", best)
+    return found
+
+
 def summary_table(found: Sequence[Summary]) -> Table:
     """One row for each agent, scenario and set of workloads."""
     rows = [
@@ -109,7 +133,7 @@ def summary_table(found: Sequence[Summary]) -> Table:
         )
         for row in found
     ]
-    heads = ("scenario", "workloads", "episodes", "agent", "best hand-written", BOUND)
+    heads = ("scenario", "workloads", "episodes", "agent", "strongest rule", BOUND)
     return Table("Summary", (*heads, "difference", "probability of improvement", "verdict"), rows)
 
 

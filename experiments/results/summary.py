@@ -1,4 +1,4 @@
-"""A trained agent beside the best hand-written scheduler, in one line for each scenario and set of workloads."""
+"""A trained agent beside the strongest hand-written rule, in one line for each scenario and set of workloads."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gpusched_env.baselines.tuning import tuning_for
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.names import is_learned
@@ -26,9 +27,9 @@ class Summary:
     """The result file with the most seeds that it is in."""
     scenario: str
     agent: Standing
-    """Against the best hand-written scheduler."""
+    """Against the chosen rule."""
     best: Standing
-    """That scheduler."""
+    """That rule: chosen on training workloads with tuned options, or without such a search on the same episodes."""
     bound: Standing | None
 
     @property
@@ -60,7 +61,7 @@ def summaries(rankings: Sequence[Ranking]) -> list[Summary]:
     """Every agent on every scenario and set of workloads that it was ranked on beside a hand-written scheduler.
 
     Raises:
-        InputError: the best hand-written scheduler is missing from the ranking of an agent, or episodes are.
+        InputError: the rule that the agent is judged by is missing from its ranking, or episodes are.
     """
     return [
         _summary(scenario, agent, group)
@@ -73,8 +74,14 @@ def summaries(rankings: Sequence[Ranking]) -> list[Summary]:
 
 def _summary(scenario: str, agent: str, group: list[Ranking]) -> Summary:
     ranking = _with(group, agent)
+    tuning = tuning_for(scenario)
+    if tuning is not None and tuning.chosen not in ranking.schedulers:
+        raise InputError(
+            f"{scenario}, {workloads_of(ranking)}: {agent} was not ranked beside {tuning.chosen}, the best rule on "
+            "training workloads; rank it there too"
+        )
     best = ranking.reference(scenario)
-    for other in group:
+    for other in group if tuning is None else ():
         elsewhere = other.reference(scenario)
         if elsewhere not in ranking.schedulers:
             raise InputError(

@@ -1,0 +1,56 @@
+"""The picture of protection against throughput: how the published systems are compared in their papers.
+
+Urgent p99 over alone upwards, best-effort progress to the right: the lower right corner is best. A line leads from a
+scheduler with its published defaults to the same one tuned.
+"""
+
+from __future__ import annotations
+
+from gpusched_env.baselines.tuning import PREFIX
+from gpusched_env.display.plots import COLOURS
+from gpusched_env.experiments.lib.drawing import drawing
+from gpusched_env.experiments.lib.names import is_learned
+from gpusched_env.experiments.ranking.result import Ranking
+
+SIZE_IN = (7.5, 4.6)
+MARKERS = ("o", "s", "D", "^", "P", "v")
+
+
+def has_trade(ranking: Ranking, scenario: str) -> bool:
+    """Whether there are points to draw."""
+    return any(of["urgent_p99"].seeds and of["best_effort"].seeds for of in ranking.trade(scenario).values())
+
+
+def trade_svg(ranking: Ranking, scenario: str) -> bytes:
+    """The picture as SVG; equal rankings give equal bytes.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    points = {
+        name: (of["best_effort"].mean, of["urgent_p99"].mean)
+        for name, of in ranking.trade(scenario).items()
+        if of["urgent_p99"].seeds and of["best_effort"].seeds
+    }
+    families = list(dict.fromkeys(name.removeprefix(PREFIX) for name in points))
+    with drawing(SIZE_IN) as (figure, finished):
+        axes = figure.add_subplot()
+        for number, name in enumerate(families):
+            look = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number // len(COLOURS) % len(MARKERS)]}
+            size = 7
+            if is_learned(name):
+                look, size = {"color": "black", "marker": "*"}, 13
+            own = [points[known] for known in (name, f"{PREFIX}{name}") if known in points]
+            across, up = zip(*own, strict=True)
+            axes.plot(across, up, color=look["color"], linewidth=0.9, alpha=0.6)
+            hollow = "none" if name in points and not is_learned(name) else "full"
+            axes.plot(across[:1], up[:1], **look, fillstyle=hollow, linestyle="", markersize=size)
+            axes.plot(across[1:], up[1:], **look, linestyle="", markersize=size)
+            axes.plot([], [], **look, linestyle="", markersize=size, label=name)
+        axes.set_yscale("log")
+        axes.set_xlabel("progress of the other tenants (best effort)")
+        axes.set_ylabel("p99 of the most urgent, times alone")
+        axes.grid(which="both", color="#ececec", linewidth=0.6)
+        axes.set_axisbelow(True)
+        figure.legend(loc="outside right upper", frameon=False, title="hollow: default\nfilled: tuned")
+        return finished()
