@@ -11,6 +11,8 @@ import pytest
 
 from gpusched_env.agents import shipped
 from gpusched_env.agents.manifest import read_manifest
+from gpusched_env.baselines import tuning
+from gpusched_env.baselines.tuning import FIRST_SEED, Trial, Tuning
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.lib.statistics import Interval
@@ -18,6 +20,8 @@ from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking
 from gpusched_env.experiments.results.page import page
 from gpusched_env.experiments.results.summary import summaries, verdict
+from gpusched_env.experiments.results.trade import has_trade, trade_svg
+from gpusched_env.experiments.results.tuned import tuned_table
 from tests.agents.made_up import made_up, written
 from tests.experiments.trainings import training
 
@@ -170,3 +174,78 @@ def test_a_ranking_of_another_agent_is_refused(
     assert gpusched("results", "many.json", "--docs", "docs/results.md") == 2
     assert "many.json: ranks another agent for Toy (SHA-256 000000000000...)" in capsys.readouterr().err
     assert not (tmp_path / "docs").exists()
+
+
+TUNED = Tuning(
+    command="gpusched tune Toy",
+    versions={},
+    scenario="Toy",
+    variants=["Toy-train-0"],
+    seeds=[FIRST_SEED],
+    budget=2,
+    seed=0,
+    trials={
+        "sjf": [Trial(spec="sjf", cost=3.0)],
+        "reef": [Trial(spec="reef", cost=4.0), Trial(spec="reef(depth=4)", drawn={"depth": 4}, cost=2.0)],
+    },
+)
+
+
+@pytest.fixture
+def tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Reef with tuned options was the cheapest rule on training workloads."""
+    monkeypatch.setattr(tuning, "FOLDER", tmp_path / "tuned")
+    path = tmp_path / "tuned" / "Toy.json"
+    path.parent.mkdir()
+    path.write_bytes(msgspec.json.encode(TUNED))
+    return path
+
+
+def test_the_rule_of_a_verdict_is_chosen_on_training_workloads(tuned: Path) -> None:
+    """Not the cheapest on the episodes of the verdict, which is sjf here."""
+    (found,) = summaries([ranked({**MANY, "tuned:reef": [11.0, 12.0, 13.0, 14.0]})])
+    assert (found.best.scheduler, found.best.mean.mean) == ("tuned:reef", 12.5)
+    assert found.agent.against.mean == pytest.approx(10.5 / 12.5 - 1.0)
+    with pytest.raises(InputError, match="learned was not ranked beside tuned:reef, the best rule on training"):
+        summaries([ranked(MANY)])
+
+
+def test_what_tuning_changed_on_workloads_that_it_did_not_see(tuned: Path) -> None:
+    costs = {"reef": [10.0, 20.0], "tuned:reef": [9.0, 18.0], "sjf": [11.0, 11.0]}
+    own, held_out = ranked(MANY), ranked(costs, workloads="held_out")
+    table = tuned_table(TUNED, [own, held_out])
+    assert [list(map(str, row)) for row in table.rows] == [
+        ["reef", "4", "2", "-50.0%", "-10.0% [-10.0%, -10.0%]", "depth=4"],
+        ["sjf", "3", "–", "–", "–", "nothing to tune"],
+    ]
+    assert {str(row[4]) for row in tuned_table(TUNED, [own]).rows} == {"–"}
+
+
+def test_the_plane_of_protection_and_throughput(tuned: Path) -> None:
+    costs = {**MANY, "reef": [11.0] * 4, "tuned:reef": [10.5] * 4}
+    placed = ranked(costs, policies={})
+    points = {"sjf": (4.0, 0.9), "reef": (1.5, 0.4), "tuned:reef": (1.2, 0.6), "learned": (1.1, 0.7)}
+    placed.episodes = [
+        msgspec.structs.replace(
+            e, urgent_p99=points[e.cell.scheduler][0], best_effort=points[e.cell.scheduler][1], goodput_per_s=None
+        )
+        if e.cell.scheduler in points
+        else e
+        for e in placed.episodes
+    ]
+    assert not has_trade(ranked(costs), "Toy")
+    assert has_trade(placed, "Toy")
+    assert placed.trade("Toy")["reef"]["urgent_p99"].mean == 1.5
+    drawn = trade_svg(placed, "Toy")
+    assert drawn == trade_svg(placed, "Toy")
+    for label in (b">sjf<", b">reef<", b">learned<", b"hollow: default"):
+        assert label in drawn
+    assert b">tuned:reef<" not in drawn, "a filled mark of reef"
+    text, pictures = page({"all.json": placed}, {}, [], Path("results.md"))
+    assert pictures["results-Toy-trade.svg"] == drawn
+    assert "](results-Toy-trade.svg)" in text
+    assert "| reef | 4 | 2 | -50.0% | – | depth=4 |" in text
+    assert text.index("## Summary") < text.index("trade.svg") < text.index("## Tuned") < text.index("## All schedulers")
+    row = next(line for line in text.splitlines() if line.startswith("| tuned:reef |"))
+    assert row.endswith("| 1.20 | 0.600 |"), "no goodput where no tenant has an objective"
+    assert "gpusched tune Toy" in text
