@@ -83,9 +83,10 @@ def rank_page(
     docs: Annotated[Path, typer.Option(metavar="PATH", help="Write the Markdown page there.")],
     title: Annotated[str, typer.Option(help="Of the page.")] = "Rankings",
 ) -> None:
-    """Write a page of rankings from their result files."""
+    """Write a page of rankings from their result files, and beside it its figure and a page of all tables."""
     from gpusched_env.experiments.lib.files import write_file
-    from gpusched_env.experiments.ranking.page import markdown
+    from gpusched_env.experiments.ranking.lead import pages
     from gpusched_env.experiments.ranking.result import read_ranking
 
-    write_file(docs, markdown([read_ranking(file) for file in files], title), "--docs")
+    for name, content in pages([read_ranking(file) for file in files], docs, title).items():
+        write_file(docs.parent / name, content, "--docs")

@@ -13,7 +13,7 @@ from gpusched_env.display.words import counted
 from gpusched_env.experiments.lib.figures import find_figure, show
 from gpusched_env.experiments.lib.labels import legend
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.lib.statistics import Interval, Standing, standings
+from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Interval, Standing, standings
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.result import TRADE, Ranking, device_difference
 
@@ -26,14 +26,14 @@ SETS = {"own": "own workloads", "train": "training workloads", "held_out": "held
 
 EXPLANATION = """\
 Every scheduler ran the same seeds of every variant. *Cost*: mean of the scenario's cost, lower is better. *Rank*: by
-mean cost. *Against*: relative difference of the mean from that of one rule: the one that was cheapest on the training
-workloads, its options tuned there (`gpusched tune`), or without such a search the best hand-written one here. *Better*:
-probability of a lower cost than that one's on an episode. *Urgent p99*: turnaround over turnaround alone of the most
-urgent tenants. *Best effort*: mean progress of the others, 1 if nothing disturbs them. *Goodput/s*: jobs within their
-objective a second. Names with `tuned:` have options that were searched on training workloads, others their published
-defaults. Brackets are 95 % intervals (bootstrap over seeds within variants, the same seeds for all). *Alone (bound)*:
-if every tenant had the GPU to itself, with the same arrivals and durations. Nobody waits for anybody then, and a
-scheduler can hardly cost less.
+mean cost, where there are five seeds. *Against*: relative difference of the mean from that of one rule: the one that
+was cheapest on the training workloads, its options tuned there (`gpusched tune`), or without such a search the best
+hand-written one here. *Better*: probability of a lower cost than that one's on an episode. *Urgent p99*: turnaround
+over turnaround alone of the most urgent tenants. *Best effort*: mean progress of the others, 1 if nothing disturbs
+them. *Goodput/s*: jobs within their objective a second. Names with `tuned:` have options that were searched on training
+workloads, others their published defaults. Brackets are 95 % intervals (bootstrap over seeds within variants, the same
+seeds for all). *Alone (bound)*: if every tenant had the GPU to itself, with the same arrivals and durations. Nobody
+waits for anybody then, and a scheduler can hardly cost less.
 """
 
 
@@ -48,7 +48,7 @@ def table(ranking: Ranking, scenario: str) -> Table:
         (
             ranking.label(standing.scheduler),
             standing.mean.text(COST),
-            standing.rank.text("{:.0f}"),
+            standing.rank.text("{:.0f}") if len(ranking.seeds) >= FEW_SEEDS else NONE,
             standing.against.text(DIFFERENCE),
             standing.improvement.text(PROBABILITY),
             *(_figure(trade, standing.scheduler, figure) for figure in shown),
@@ -101,15 +101,13 @@ class RankingPlots(Kinds):
         return dots("Mean cost", panels, "cost", "scheduler")
 
 
-def markdown(rankings: Sequence[Ranking], title: str = "Rankings") -> str:
-    """A page of several result files."""
-    shown = [(ranking, scenario) for ranking in rankings for scenario in ranking.variants]
+def tables_page(rankings: Sequence[Ranking], title: str) -> str:
+    """All tables of several result files, which a page of few figures points to."""
     return page(
-        "ranking.md.j2",
+        "ranking-tables.md.j2",
         title=title,
         explanation=EXPLANATION,
-        parts=[(table(*one), episodes_of(*one)) for one in shown],
-        commands=[repeat(ranking) for ranking in rankings],
+        parts=[(table(ranking, name), episodes_of(ranking, name)) for ranking in rankings for name in ranking.variants],
     )
 
 

@@ -17,11 +17,9 @@ from gpusched_env.experiments.ranking.page import (
     BOUND,
     COST,
     DIFFERENCE,
-    EXPLANATION,
     PROBABILITY,
-    episodes_of,
     repeat,
-    table,
+    tables_page,
     workloads_of,
 )
 from gpusched_env.experiments.ranking.result import Ranking
@@ -38,7 +36,7 @@ def page(
     manifests: Sequence[Manifest],
     docs: Path,
 ) -> tuple[str, dict[str, bytes]]:
-    """The page, and the pictures that belong beside it.
+    """The page, and what belongs beside it: pictures, and a page of all tables.
 
     Args:
         rankings, curves: by the names of their files, as the command is told them.
@@ -46,7 +44,7 @@ def page(
         docs: where the page will be.
 
     Returns:
-        its Markdown, and by file name the pictures.
+        its Markdown, and by file name the others.
 
     Raises:
         InputError: no file has a trained agent; a file lacks episodes, is of another agent than the shipped one, or
@@ -61,28 +59,22 @@ def page(
         )
     pictures = {file: _picture(docs, curves, file) for file in curves}
     trades = _trades(rankings, docs)
+    tables = f"{docs.stem}-tables.md"
     tunings = [tuning for name in scenarios_of(rankings) if (tuning := tuning_for(name)) is not None]
     text = rendered(
         "results.md.j2",
         summary=summary_table(found),
         trades={scenario: name for scenario, (name, _) in trades.items()},
         tuned=[tuned_table(tuning, list(rankings.values())) for tuning in tunings],
-        explanation=EXPLANATION,
-        groups={
-            scenario: [
-                (f"{workloads[0].upper()}{workloads[1:]}: {episodes_of(ranking, scenario)}", table(ranking, scenario))
-                for workloads, group in groups.items()
-                for ranking in group
-            ]
-            for scenario, groups in grouped(list(rankings.values())).items()
-        },
+        tables=tables,
         curves={pictures[file]: drawn for file, drawn in curves.items()},
         cost=COST.format,
         manifests=manifests,
         commands=[*(tuning.command for tuning in tunings), *_commands(rankings, curves, docs)],
     )
     drawn = {pictures[file]: curves_svg(drawn) for file, drawn in curves.items()}
-    return text, {**drawn, **{name: trade_svg(ranking, scenario) for scenario, (name, ranking) in trades.items()}}
+    drawn |= {name: trade_svg(ranking, scenario) for scenario, (name, ranking) in trades.items()}
+    return text, {**drawn, tables: _tables(list(rankings.values())).encode()}
 
 
 def check_policies(rankings: Mapping[str, Ranking], manifests: Sequence[Manifest]) -> None:
@@ -104,6 +96,12 @@ def check_policies(rankings: Mapping[str, Ranking], manifests: Sequence[Manifest
 def scenarios_of(rankings: Mapping[str, Ranking]) -> list[str]:
     """All scenarios of some rankings, each once."""
     return list(dict.fromkeys(scenario for ranking in rankings.values() for scenario in ranking.variants))
+
+
+def _tables(rankings: Sequence[Ranking]) -> str:
+    """Scenario by scenario, of each set of workloads the file with most seeds first."""
+    ordered = [r for groups in grouped(rankings).values() for group in groups.values() for r in group]
+    return tables_page(list({id(ranking): ranking for ranking in ordered}.values()), "Results: all tables")
 
 
 def _trades(rankings: Mapping[str, Ranking], docs: Path) -> dict[str, tuple[str, Ranking]]:

@@ -14,7 +14,7 @@ from gpusched_env.agents import shipped
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.statistics import interquartile_mean, standings
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell
-from gpusched_env.experiments.ranking.page import markdown
+from gpusched_env.experiments.ranking.lead import pages
 from gpusched_env.experiments.ranking.result import Ranking, device_difference, encode_ranking, read_ranking
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.scenarios.scenario import load_scenario
@@ -55,6 +55,28 @@ def test_interquartile_mean() -> None:
     assert interquartile_mean(np.array([[7.0], [8.0]])).tolist() == [7.0, 8.0]
 
 
+def written_pages(*rankings: Ranking) -> str:
+    """What rank-page writes, one after the other: the page, its figure, all tables."""
+    return "".join(content.decode() for content in pages(rankings, Path("docs/rankings.md")).values())
+
+
+def made_of(scenario: str, costs: dict[str, list[float]]) -> Ranking:
+    """Episodes of these costs, by scheduler."""
+    seeds = list(range(len(next(iter(costs.values())))))
+    cells = [(Cell(scenario, scenario, name, "compiled", n), costs[name][n]) for n in seeds for name in costs]
+    return Ranking(
+        command="",
+        versions={},
+        workloads="own",
+        gpu=None,
+        schedulers=list(costs),
+        devices=["compiled"],
+        seeds=seeds,
+        variants={scenario: [scenario]},
+        episodes=[EpisodeCost(cell, cost) for cell, cost in cells],
+    )
+
+
 def toy(path: Path, seeds: int, **options: object) -> Ranking:
     schedulers = ["pass-through", "sjf", "random"]
     return rank(["Toy"], schedulers, range(seeds), path, workers=1, **options)  # type: ignore[arg-type]
@@ -73,13 +95,29 @@ def test_both_devices_and_a_resumed_file(tmp_path: Path) -> None:
     assert read_ranking(path).episodes == ranking.episodes
     assert before != path.read_bytes()
     assert str(ranking).startswith("Toy, own workloads\n"), "its tables"
-    page = markdown([ranking])
+    page = written_pages(ranking)
     assert ranking.reference("Toy") == "sjf"
     assert "Devices compiled and reference: the same order, costs of every episode" in page
     assert "gpusched rank Toy --schedulers pass-through,sjf,random --seeds 2 --seed 0" in page
     assert "| sjf | 1.14 [1.14, 1.14] |" in page
     alone = "0.93 [0.93, 0.93]"
     assert f"| alone (bound) | {alone} | – | -18.4% [-18.4%, -18.4%] | – |" in page
+
+
+def test_a_page_leads_with_one_table_and_one_figure() -> None:
+    costs = {"a": [10.0] * 6, "b": [12.0] * 6, "learned": [9.0] * 6}
+    own = made_of("One", costs)
+    more = made_of("Two", {"b": [50.0] * 2, "a": [40.0] * 2})
+    found = pages([own, more], Path("docs/rankings.md"))
+    assert list(found) == ["rankings.md", "rankings.svg", "rankings-tables.md"]
+    text, figure, tables = (content.decode() for content in found.values())
+    lead = [line for line in text.splitlines() if line.startswith("|")]
+    assert lead[0] == "| scheduler | One, own workloads | Two, own workloads |"
+    assert lead[2:] == ["| learned | -10.0% | – |", "| a | 10 | 40 |", "| b | +20.0% | +25.0% |"]
+    assert text.count("![") == 1
+    assert all(f">{name}<" in figure for name in ("a", "b", "learned", "Two, own workloads"))
+    assert "| learned | 9 [9, 9] | 1 [1, 1] | -10.0% [-10.0%, -10.0%] | 1.00 [1.00, 1.00] |" in tables
+    assert "| b | 50 [50, 50] | – | +25.0% [+25.0%, +25.0%] |" in tables, "two seeds make no rank"
 
 
 def test_a_file_of_another_version_is_not_continued(tmp_path: Path) -> None:
@@ -97,7 +135,7 @@ def test_a_file_without_a_bound_gets_one(tmp_path: Path) -> None:
     old = msgspec.structs.replace(ranking, bounded=[], episodes=ranking.episodes[:-1])
     assert old.complete
     assert old.alone("Toy") is None
-    assert "alone (bound) |" not in markdown([old])
+    assert "alone (bound) |" not in written_pages(old)
     path.write_bytes(encode_ranking(old))
     assert toy(path, 1, resume=True).episodes == ranking.episodes
 
@@ -114,7 +152,7 @@ def test_what_was_recorded_on_another_gpu_is_marked() -> None:
     ranking = rank(["Toy"], ["sjf"], [0], gpu="a100-sxm", workers=1)
     remark = "toy_batch was recorded on toy-4sm: durations on a100-sxm are estimates"
     assert remark in str(ranking._repr_html_())
-    assert remark in markdown([ranking])
+    assert remark in written_pages(ranking)
 
 
 @pytest.mark.parametrize("seeds", [0, [], [1, 1], [-1]], ids=repr)
@@ -153,7 +191,7 @@ def test_devices_that_differ_are_told(tmp_path: Path) -> None:
     assert (last.cell.device, last.cell.scheduler) == ("reference", "random")
     ranking.episodes[-1] = msgspec.structs.replace(last, cost=0.5 * last.cost)
     assert device_difference(ranking, "Toy") == pytest.approx(0.5)
-    assert "different orders, costs of every episode differ by 0.5 at most" in markdown([ranking])
+    assert "different orders, costs of every episode differ by 0.5 at most" in written_pages(ranking)
 
 
 def test_a_page_needs_every_episode(tmp_path: Path) -> None:
@@ -162,10 +200,10 @@ def test_a_page_needs_every_episode(tmp_path: Path) -> None:
     assert not ranking.complete
     assert str(ranking) == repr(ranking), "no table of what is missing"
     with pytest.raises(InputError, match="1 of 1 episode missing"):
-        markdown([ranking])
+        written_pages(ranking)
     ranking.episodes[-1] = bound
     with pytest.raises(InputError, match="1 of 3 episodes missing"):
-        markdown([ranking])
+        written_pages(ranking)
 
 
 def test_held_out_workloads_on_another_gpu(tmp_path: Path) -> None:
@@ -173,7 +211,7 @@ def test_held_out_workloads_on_another_gpu(tmp_path: Path) -> None:
     options = {"workloads": "held_out", "gpu": "h200-sxm", "workers": 1, "settings": ["horizon_us=20000"]}
     ranking = rank(["InferenceBesideTraining"], ["pass-through"], [0], path, **options)  # type: ignore[arg-type]
     assert ranking.variants == {"InferenceBesideTraining": [f"InferenceBesideTraining-held_out-{i}" for i in range(3)]}
-    assert "InferenceBesideTraining, held-out workloads, h200-sxm" in markdown([ranking])
+    assert "InferenceBesideTraining, held-out workloads, h200-sxm" in written_pages(ranking)
 
 
 @pytest.mark.parametrize(
@@ -201,10 +239,10 @@ def test_who_is_told_the_truth_is_marked_and_no_reference(tmp_path: Path) -> Non
     costs = ranking.costs("Toy", "compiled")
     assert costs["sjf-clairvoyant"] < costs["fifo"]
     assert ranking.reference("Toy") == "fifo"
-    page = markdown([ranking])
+    page = written_pages(ranking)
     assert "| sjf-clairvoyant* |" in page
     assert "* clairvoyant: is told the truth" in page
-    assert "clairvoyant:" not in markdown([toy(tmp_path / "toy.json", 1)])
+    assert "clairvoyant:" not in written_pages(toy(tmp_path / "toy.json", 1))
 
 
 def test_fields_of_the_scenario_can_be_replaced(tmp_path: Path) -> None:
@@ -212,7 +250,7 @@ def test_fields_of_the_scenario_can_be_replaced(tmp_path: Path) -> None:
     settings = ["profiles.scatter=3", "decision_us=50"]
     ranking = toy(path, 1, settings=settings)
     assert ranking.costs("Toy", "compiled")["sjf"] > toy(tmp_path / "own.json", 1).costs("Toy", "compiled")["sjf"]
-    page = markdown([ranking])
+    page = written_pages(ranking)
     assert "## Toy, own workloads, profiles.scatter=3, decision_us=50" in page
     assert "--set profiles.scatter=3 --set decision_us=50 --json" in page
     assert toy(path, 1, settings=settings, resume=True).episodes == ranking.episodes
