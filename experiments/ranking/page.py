@@ -55,8 +55,8 @@ def table(ranking: Ranking, scenario: str) -> Table:
         )
         for standing in ranking.standings(scenario)
     ]
-    heads = ("scheduler", "cost", "rank", f"against {ranking.label(ranking.reference(scenario))}", "better")
-    heads += tuple(find_figure(figure, of_tenant=False).label for figure in shown)
+    heads = ["scheduler", "cost", "rank", f"against {ranking.label(ranking.reference(scenario))}", "better"]
+    heads += [find_figure(figure, of_tenant=False).label for figure in shown]
     title = f"{scenario}, {workloads_of(ranking)}"
     return Table(title, heads, rows, note=" ".join(ranking.remarks.get(scenario, [])))
 

@@ -6,6 +6,8 @@ scheduler with its published defaults to the same one tuned.
 
 from __future__ import annotations
 
+from typing import Any
+
 from gpusched_env.baselines.tuning import PREFIX
 from gpusched_env.display.plots import COLOURS
 from gpusched_env.experiments.lib.drawing import drawing
@@ -36,7 +38,10 @@ def trade_svg(ranking: Ranking, scenario: str) -> bytes:
     with drawing(SIZE_IN) as (figure, finished):
         axes = figure.add_subplot()
         for number, name in enumerate(families):
-            look = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number // len(COLOURS) % len(MARKERS)]}
+            look: dict[str, Any] = {
+                "color": COLOURS[number % len(COLOURS)],
+                "marker": MARKERS[number // len(COLOURS) % len(MARKERS)],
+            }
             size = 7
             if is_learned(name):
                 look, size = {"color": "black", "marker": "*"}, 13
