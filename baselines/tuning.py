@@ -31,7 +31,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     drawn: dict[str, float | str] = {}
     """By option, as the search drew them; numbers, or texts of a choice."""
     cost: float
-    """Mean over all episodes."""
+    """Mean over all episodes; of ratios to flat programs, the geometric mean."""
 
 
 class Tuning(msgspec.Struct, kw_only=True):

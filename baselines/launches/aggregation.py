@@ -8,13 +8,18 @@ out, which favours it.
 
 from __future__ import annotations
 
-from gpusched_env.baselines.launches.threshold import Threshold
+from typing import ClassVar
+
+from gpusched_env.baselines.launches.threshold import THRESHOLDS, Threshold
+from gpusched_env.baselines.ranges import Choice, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.launch_problem import LaunchProblem
 
 
 class Aggregation(Threshold):
     """Thresholding, coarsening and aggregation: what a warp launches is one launch, of fewer, heavier blocks."""
+
+    ranges: ClassVar[Ranges] = {"threshold": THRESHOLDS, "coarsening": Choice((1, 2, 4, 8, 16))}
 
     def __init__(self, threshold: int | None = None, coarsening: int = 1) -> None:
         """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from gpusched_env.baselines.launches.threshold import Flat, Threshold
+from gpusched_env.baselines.ranges import Ranges
 from gpusched_env.devices.warps.compiled.device import CompiledWarpDevice
 from gpusched_env.scenarios.launch_problem import LaunchProblem
 from gpusched_env.scheduling.launches.scheduler import run_application
@@ -27,6 +28,7 @@ class OfflineSearch(Threshold):
     """Offline-Search: the best static threshold for this very input, which it runs with each one that it tries."""
 
     clairvoyant = True
+    ranges: ClassVar[Ranges] = {}
 
     def __init__(self, points: int | None = None) -> None:
         """

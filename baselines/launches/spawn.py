@@ -12,10 +12,11 @@ What the paper leaves open is a parameter, and the default is what comes nearest
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
+from gpusched_env.baselines.ranges import Choice, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scheduling.launches.view import SERIALISE, SPAWN, Decision, LaunchKnowledge, RequestView
 
@@ -25,6 +26,14 @@ CAPACITY: Final = 65_536
 
 class Spawn:
     """SPAWN: a child is launched if it is expected to end before its parent thread would be through."""
+
+    ranges: ClassVar[Ranges] = {
+        "block_time": Choice(("mean", "recent")),
+        "running": Choice(("busy", "last", "window", "most")),
+        "warp_time": Choice(("residency", "within-1024", "within-4096")),
+        "lanes": Choice(("calling", "spawned", "one")),
+        "cold_blocks": Choice((None, 0, 64, 512, 4096)),
+    }
 
     def __init__(
         self,

@@ -6,11 +6,17 @@ thread launches a child if its work is above a constant of the program.
 
 from __future__ import annotations
 
+from typing import ClassVar, Final
+
 import numpy as np
 
+from gpusched_env.baselines.ranges import Choice, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.launch_problem import LaunchProblem
 from gpusched_env.scheduling.launches.view import SERIALISE, SPAWN, Decision, LaunchKnowledge, RequestView
+
+THRESHOLDS: Final = Choice((None, 8, 16, 32, 64, 128, 256, 512, 1024, 2048))
+"""One for all programs; ``None``: each its own."""
 
 
 class Flat:
@@ -30,6 +36,8 @@ class Flat:
 
 class Threshold:
     """Baseline-DP: whatever is above the program's threshold is launched."""
+
+    ranges: ClassVar[Ranges] = {"threshold": THRESHOLDS}
 
     def __init__(self, threshold: int | None = None) -> None:
         """

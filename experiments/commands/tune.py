@@ -23,13 +23,15 @@ def tune_command(
         str, typer.Option(metavar="A,B,...", help="Names. Default: all that know no more than a scheduler can.")
     ] = "",
     trials: Annotated[int, typer.Option(min=1, help="Of each scheduler that has options, the defaults included.")] = 16,
-    seeds: Annotated[int, typer.Option(min=1, help="Episodes of each training workload in a trial.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Episodes of each training workload, or random applications.")] = 1,
     seed: Annotated[int, typer.Option(min=0, metavar="FIRST", help="First seed of the episodes.")] = FIRST_SEED,
     search_seed: Annotated[int, typer.Option(min=0, help="Of the search.")] = 0,
     workers: Workers = None,
     resume: Annotated[bool, typer.Option(help="Go on with the result file.")] = False,
 ) -> None:
-    """Tune the options of hand-written schedulers, each with the same budget, on a scenario's training workloads.
+    """Tune the options of hand-written schedulers, each with the same budget, on training workloads.
+
+    Those of a scenario's workload set; for DynamicParallelism, random applications.
 
     Held-out workloads and the episodes of rankings are not touched. tuned:NAME then names what was found, where the
     result file comes with the package (baselines/tuned).
@@ -49,8 +51,9 @@ def tune_command(
                 scenario,
                 split_specs(schedulers) or None,
                 trials,
-                range(seed, seed + seeds),
+                seeds,
                 json,
+                first_seed=seed,
                 seed=search_seed,
                 workers=workers,
                 resume=resume,

@@ -1,4 +1,4 @@
-"""Schedulers of child launches by name: the hand-written ones, ``learned``, and ``learned:PATH`` of a training."""
+"""Schedulers of child launches by name: hand-written ones, ``tuned:NAME``, ``learned``, ``learned:PATH``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Final
 from gpusched_env.agents.launches.learned import NAME, LearnedLaunches
 from gpusched_env.agents.training.folder import policy_file
 from gpusched_env.baselines.launches.registry import make_launch_scheduler
+from gpusched_env.baselines.tuning import PREFIX as TUNED
+from gpusched_env.baselines.tuning import tuned_spec
 from gpusched_env.experiments.lib.names import is_learned
 from gpusched_env.scheduling.launches.scheduler import LaunchScheduler
 
@@ -24,4 +26,4 @@ def new_launch_scheduler(name: str) -> LaunchScheduler:
     if is_learned(name):
         _, _, path = name.partition(":")
         return LearnedLaunches(policy_file(Path(path)) if path else None)
-    return make_launch_scheduler(name)
+    return make_launch_scheduler(tuned_spec(name, DYNAMIC_PARALLELISM) if name.startswith(TUNED) else name)

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from gpusched_env.agents.shipped import shipped_names
 from gpusched_env.baselines.launches.registry import launch_scheduler_names
+from gpusched_env.baselines.tuning import tuned_names
 from gpusched_env.devices.warps.compiled.device import CompiledWarpDevice
-from gpusched_env.envs.launches.playing import flat_ps
+from gpusched_env.envs.launches.playing import RANDOM, flat_ps
 from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM, new_launch_scheduler
 from gpusched_env.experiments.lib.names import LEARNED
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost
 from gpusched_env.scenarios.launch_problem import LaunchProblem, launch_problem
 from gpusched_env.scheduling.launches.scheduler import run_application
+from gpusched_env.workload.dynamic_parallelism.randomised import random_benchmark
 from gpusched_env.workload.dynamic_parallelism.suite import BENCHMARKS, benchmark
 
 SUITE: Final = tuple(name for name in BENCHMARKS if name != "SA-elegans")
@@ -25,8 +27,9 @@ SUITE: Final = tuple(name for name in BENCHMARKS if name != "SA-elegans")
 
 
 def default_launch_schedulers() -> list[str]:
-    """All hand-written ones, and the shipped agent if there is one."""
-    return [*launch_scheduler_names(), *([LEARNED] if DYNAMIC_PARALLELISM in shipped_names() else [])]
+    """All hand-written ones, those with tuned options, and the shipped agent if there is one."""
+    shipped = [LEARNED] if DYNAMIC_PARALLELISM in shipped_names() else []
+    return [*launch_scheduler_names(), *tuned_names(DYNAMIC_PARALLELISM), *shipped]
 
 
 def launch_cells(schedulers: Sequence[str], seeds: Sequence[int]) -> list[list[Cell]]:
@@ -50,7 +53,7 @@ def run_launch_cell(cell: Cell) -> EpisodeCost:
 
 @functools.lru_cache(1)
 def _problem(name: str, seed: int) -> tuple[LaunchProblem, int]:
-    problem = launch_problem(benchmark(name, seed))
+    problem = launch_problem(random_benchmark(seed) if name == RANDOM else benchmark(name, seed))
     return problem, flat_ps(problem)
 
 

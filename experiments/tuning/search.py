@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from gpusched_env.baselines.ranges import Ranges, ranges_of
-from gpusched_env.baselines.registry import default_options, honest_names
 from gpusched_env.baselines.tuning import FIRST_SEED, SCHEMA, Trial, Tuning
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.episodes import checked_seeds
 from gpusched_env.experiments.lib.files import read_struct, write_file
-from gpusched_env.experiments.lib.names import check_scheduler, new_scheduler, sees_truth
-from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
-from gpusched_env.experiments.ranking.episodes import Cell, RunCell
-from gpusched_env.experiments.tuning.draw import defaults_in, next_trial, spec_of
+from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
+from gpusched_env.experiments.lib.workers import Progress, run_tasks
+from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost
+from gpusched_env.experiments.tuning.draw import Drawn, defaults_in, next_trial, spec_of
+from gpusched_env.experiments.tuning.subjects import OfLaunches, OfTenants, Subject
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
-from gpusched_env.scenarios.variants import scenario_variants
 from gpusched_env.versions import versions
 
 
@@ -27,23 +24,25 @@ def tune(
     scenario: str | Scenario,
     schedulers: Sequence[str] | None = None,
     budget: int = 16,
-    seeds: int | Sequence[int] = (FIRST_SEED,),
+    seeds: int = 1,
     path: Path | None = None,
     *,
+    first_seed: int = FIRST_SEED,
     seed: int = 0,
     workers: int | None = None,
     resume: bool = False,
     on_progress: Progress | None = None,
     command: str = "",
 ) -> Tuning:
-    """Search the options of every scheduler on the scenario's training workloads, with equal budgets.
+    """Search the options of every scheduler on training workloads, with equal budgets.
 
     Args:
-        scenario: with workload sets.
-        schedulers: names without options; by default all that know no more than a scheduler can.
+        scenario: with workload sets, or ``DynamicParallelism``, whose schedulers are tuned on random applications.
+        schedulers: names without options; by default all of today's GPUs that know no more than a scheduler can.
         budget: trials of each that declares ranges, its defaults among them; the others have one.
-        seeds: episodes of each training workload, the same in every trial: which, or how many from 0.
+        seeds: episodes of each training workload, the same in every trial; random applications.
         path: result file, written after each round of trials.
+        first_seed: of the episodes.
         seed: of the search.
         workers: processes (default: one a CPU core).
         resume: go on with ``path``; the outcome is that of an uninterrupted search.
@@ -55,67 +54,62 @@ def tune(
             workload sets; ``path`` cannot be written, or is of another search.
         IllegalCommand, DeadlockError: from an episode, which it names.
     """
-    scenario = load_scenario(scenario) if isinstance(scenario, str) else scenario
-    variants = {variant.name: variant for variant in scenario_variants(scenario, "train")}
-    names = honest_names(scenario.window is not None, hardware=False) if schedulers is None else list(schedulers)
-    spaces = {name: _ranges(name, scenario) for name in names}
+    subject: Subject
+    if scenario == DYNAMIC_PARALLELISM:
+        subject, episodes = OfLaunches(schedulers), OfLaunches.seeds(first_seed, seeds)
+    else:
+        loaded = load_scenario(scenario) if isinstance(scenario, str) else scenario
+        subject, episodes = OfTenants(loaded, schedulers), list(range(first_seed, first_seed + seeds))
     tuning = Tuning(
         command=command,
         versions=versions(),
-        scenario=scenario.name,
-        variants=list(variants),
-        seeds=checked_seeds(seeds),
+        scenario=subject.name,
+        variants=subject.variants,
+        seeds=episodes,
         budget=budget,
         seed=seed,
-        trials={name: [] for name in names},
+        trials={name: [] for name in subject.ranges},
     )
     if resume and path is not None and path.exists():
         tuning.trials |= _trials_before(path, tuning)
-    rounds = [[name for name in names if number == 0 or spaces[name]] for number in range(budget)]
-    each = len(variants) * len(tuning.seeds)
-    total = each * sum(map(len, rounds))
-    task = RunCell(Shared({(scenario.name, name): variant for name, variant in variants.items()}))
-    done = 0
+    rounds = [[name for name, ranges in subject.ranges.items() if number == 0 or ranges] for number in range(budget)]
+    each = len(subject.variants) * len(episodes)
+    total, done = each * sum(map(len, rounds)), 0
     for number, searched in enumerate(rounds):
         todo = [name for name in searched if len(tuning.trials[name]) <= number]
         done += each * (len(searched) - len(todo))
-        drawn = {name: _drawn(name, spaces[name], tuning) for name in todo}
+        drawn = {name: _drawn(name, subject, tuning) for name in todo}
         specs = {name: spec_of(name, drawn[name]) if number else name for name in todo}
         for spec in specs.values():
-            check_scheduler(spec, scenario)
-        cells = [
-            Cell(scenario.name, variant, spec, "compiled", episode)
-            for variant in variants
-            for episode in tuning.seeds
-            for spec in specs.values()
-        ]
+            subject.check(spec)
         costs: dict[str, list[float]] = {spec: [] for spec in specs.values()}
-        for index, found in run_tasks(task, cells, workers):
-            costs[cells[index].scheduler].append(found.cost)
-            done += 1
+        for _, found in run_tasks(_Each(subject), subject.groups(list(costs), episodes) if todo else [], workers):
+            for one in found:
+                costs[one.cell.scheduler].append(one.cost)
+            done += len(found)
             if on_progress is not None:
                 on_progress(done, done / total)
         for name, spec in specs.items():
-            cost = statistics.fmean(costs[spec])
-            tuning.trials[name].append(Trial(spec=spec, drawn=drawn[name], cost=cost))
+            tuning.trials[name].append(Trial(spec=spec, drawn=drawn[name], cost=subject.mean(sorted(costs[spec]))))
         if path is not None and todo:
             write_file(path, msgspec.json.format(msgspec.json.encode(tuning), indent=1) + b"\n", "--json")
     return tuning
 
 
-def _ranges(name: str, scenario: Scenario) -> Ranges:
-    check_scheduler(name, scenario)
-    if "(" in name:
-        raise InputError(f"{name}: name the scheduler alone, its options are searched")
-    if sees_truth(name):
-        raise InputError(f"{name}: is told the truth, and no rule that could be tuned")
-    return ranges_of(new_scheduler(name))
+@dataclass(frozen=True)
+class _Each:
+    """The task of worker processes: some episodes."""
+
+    subject: Subject
+
+    def __call__(self, cells: list[Cell]) -> list[EpisodeCost]:
+        return [self.subject.task(cell) for cell in cells]
 
 
-def _drawn(name: str, ranges: Ranges, tuning: Tuning) -> dict[str, float | str]:
-    trials = tuning.trials[name]
+def _drawn(name: str, subject: Subject, tuning: Tuning) -> Drawn:
+    trials, ranges = tuning.trials[name], subject.ranges[name]
     if not trials:
-        return defaults_in(ranges, default_options(name))
+        return defaults_in(ranges, subject.defaults(name))
     return next_trial(name, ranges, trials, tuning.budget, tuning.seed)
 
 

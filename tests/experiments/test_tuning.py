@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -10,9 +12,16 @@ import pytest
 from typer.testing import CliRunner
 
 from gpusched_env.baselines import tuning as shipped
+from gpusched_env.baselines.launches.registry import (
+    launch_scheduler_names,
+    launch_scheduler_options,
+    make_launch_scheduler,
+)
 from gpusched_env.baselines.ranges import Choice, Range, ranges_of
 from gpusched_env.baselines.registry import default_options, make_scheduler, scheduler_names
 from gpusched_env.baselines.tuning import FIRST_SEED, Trial, Tuning, tuned_spec, tuning_for
+from gpusched_env.devices.warps.compiled.device import CompiledWarpDevice
+from gpusched_env.envs.launches.playing import flat_ps
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.lib.names import default_schedulers, describe_scheduler, expanded, new_scheduler
@@ -20,16 +29,22 @@ from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.tuning.draw import defaults_in, next_trial, spec_of
 from gpusched_env.experiments.tuning.search import tune
 from gpusched_env.experiments.tuning.table import tuning_table
+from gpusched_env.scenarios.launch_problem import launch_problem
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scenarios.variants import family, scenario_variants
+from gpusched_env.scheduling.launches.scheduler import run_application
+from gpusched_env.workload.dynamic_parallelism.randomised import random_benchmark
 
 SPACE = {"size": Range(1, 64, log=True), "share": Range(0.0, 1.0), "mode": Choice(("slow", "fast", None))}
 
 
-@pytest.mark.parametrize("name", scheduler_names())
+@pytest.mark.parametrize("name", [*scheduler_names(), *launch_scheduler_names()])
 def test_ranges_name_options_and_hold_their_defaults(name: str) -> None:
-    ranges, defaults = ranges_of(make_scheduler(name)), default_options(name)
+    of_launches = name in launch_scheduler_names()
+    make: Callable[[str], object] = make_launch_scheduler if of_launches else make_scheduler
+    ranges = ranges_of(make(name))
+    defaults = launch_scheduler_options(name) if of_launches else default_options(name)
     for option, space in ranges.items():
         assert option in defaults
         # None is what the GPU or the scenario says.
@@ -38,7 +53,7 @@ def test_ranges_name_options_and_hold_their_defaults(name: str) -> None:
     if ranges:
         # What the search writes, the registry reads.
         drawn = next_trial(name, ranges, [Trial(spec=name, drawn=defaults_in(ranges, defaults), cost=1.0)], 8, 0)
-        make_scheduler(spec_of(name, drawn))
+        make(spec_of(name, drawn))
 
 
 def test_draws_fit_their_ranges_and_repeat() -> None:
@@ -118,6 +133,24 @@ def test_what_cannot_be_tuned_is_told(scenario: Scenario) -> None:
             tune(scenario, [name], 2, workers=1)
     with pytest.raises(InputError, match="no workload_sets"):
         tune("Toy", ["orion"], 2, workers=1)
+
+
+def test_rules_for_child_launches_are_tuned_on_random_applications() -> None:
+    found = tune("DynamicParallelism", ["flat", "spawn"], 3, 2, workers=1)
+    assert found.variants == ["random"]
+    assert [len(found.trials[name]) for name in ("flat", "spawn")] == [1, 3]
+    assert len(found.seeds) == 2
+    assert min(found.seeds) >= FIRST_SEED
+    assert found.trials["flat"][0].cost == pytest.approx(1.0, rel=1e-12)
+    for trial in found.trials["spawn"]:
+        costs = []
+        for seed in found.seeds:
+            problem = launch_problem(random_benchmark(seed))
+            device = CompiledWarpDevice()
+            costs.append(run_application(make_launch_scheduler(trial.spec), problem, device).time_ps / flat_ps(problem))
+        assert trial.cost == pytest.approx(math.sqrt(costs[0] * costs[1]), rel=1e-12)
+    with pytest.raises(InputError, match="told the truth"):
+        tune("DynamicParallelism", ["offline-search"], 2, workers=1)
 
 
 MADE_UP = Tuning(
