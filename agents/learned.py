@@ -18,11 +18,14 @@ from gpusched_env.envs.observations import Shown
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge, Offer, StreamKnowledge
 from gpusched_env.scheduling.commands import Command, Wait
+from gpusched_env.scheduling.reads import EVERYTHING, Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
 
 class LearnedScheduler:
     """A trained policy, from the file that export_policy wrote; decides as it does in the environment."""
+
+    reads: Reads = EVERYTHING
 
     def __init__(self, policy: str | Path | ExportedPolicy | None = None) -> None:
         """``policy``: a file's path, a policy, or ``None``: what is shipped for the scenario of each episode.

@@ -13,6 +13,7 @@ from gpusched_env.envs.observations import ObservationEncoder
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge, Offer
 from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.reads import EVERYTHING, Reads
 from gpusched_env.scheduling.view import View
 
 WAIT_US = 100.0
@@ -21,6 +22,8 @@ WAIT_US = 100.0
 
 class ModelScheduler:
     """A trained model, from the ``.zip`` of a training or of ``model.save``."""
+
+    reads: Reads = EVERYTHING
 
     def __init__(self, path: str | Path, *, trust: bool = False) -> None:
         """Load the model.

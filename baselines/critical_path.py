@@ -20,6 +20,7 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import JobProgram
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import DEVICE_OPS
 
@@ -33,6 +34,7 @@ class CriticalPath:
     Where streams hold several launches, only one that begins nowhere sooner (:mod:`earliest_start`).
     """
 
+    reads: Reads = ("requests", "profiles", "completions", "dependencies", "truth")
     clairvoyant = True
 
     def __init__(

@@ -19,11 +19,14 @@ from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, View
 
 
 class EarliestStart:
     """The oldest kernel that begins nowhere sooner than where it can go now, by the profiles."""
+
+    reads: Reads = ("profiles", "completions", "dependencies")
 
     def __init__(
         self,

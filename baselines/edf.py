@@ -12,11 +12,14 @@ import math
 from gpusched_env.baselines.pending import TENANT
 from gpusched_env.baselines.ranked_streams import Classes, RankedStreams, Row
 from gpusched_env.errors import InputError
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, View
 
 
 class EarliestDeadline(RankedStreams):
     """EDF: stream priorities by the deadline of a job, within a class of tenants."""
+
+    reads: Reads = ("priorities", "objectives", "requests", "profiles", "completions")
 
     def __init__(self, classes: Classes = "priority", depth: int = 16, slack: float = math.inf) -> None:
         """``classes``, ``depth``: see :class:`~gpusched_env.baselines.ranked_streams.RankedStreams`.

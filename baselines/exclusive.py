@@ -11,6 +11,7 @@ import numpy as np
 from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import TenantColumn, View
 
 PRIORITY = int(TenantColumn.PRIORITY)
@@ -21,6 +22,8 @@ OLDEST_ARRIVED = int(TenantColumn.OLDEST_ARRIVED_US)
 
 class Exclusive:
     """A tenant holds the GPU until its job is complete; the most urgent, then oldest, job is next."""
+
+    reads: Reads = ("priorities", "requests")
 
     def __init__(self) -> None:
         self._holder: int | None = None

@@ -28,6 +28,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.scenario import Contexts
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Wait
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn, View
 
 J, P, R, T = JobColumn, PendingColumn, RunningColumn, TenantColumn
@@ -35,6 +36,8 @@ J, P, R, T = JobColumn, PendingColumn, RunningColumn, TenantColumn
 
 class Fikit:
     """Gap filling: urgent kernels at once, in their predicted gaps the longest less urgent kernel that fits."""
+
+    reads: Reads = ("priorities", "requests", "profiles", "completions", "progress")
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from gpusched_env.baselines.ranges import Range
 from gpusched_env.errors import InputError
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
 
 
@@ -16,6 +17,7 @@ class FewInFlight:
     compete for room, the one that came to the head of its stream first goes first, whatever the rule says by then.
     """
 
+    reads: Reads = ("completions",)
     ranges: ClassVar = {"in_flight": Range(1, 64, log=True)}
 
     def __init__(self, in_flight: int = 1) -> None:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from gpusched_env.baselines.edf import EarliestDeadline
 from gpusched_env.baselines.ranked_streams import Row
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
 
 
 class LeastLaxity(EarliestDeadline):
     """LLF: stream priorities by how long a job could still wait, within a class of tenants."""
+
+    reads: Reads = ("priorities", "objectives", "requests", "profiles", "completions", "progress")
 
     def number(self, view: View, kernel: Row, left_us: float) -> float:
         """Laxity in microseconds, below 0 where the objective will be missed."""

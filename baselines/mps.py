@@ -34,6 +34,7 @@ from gpusched_env.baselines.ranges import Choice, Range
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, SetPartition
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
 
 SMS_PER_TPC = 2
@@ -63,6 +64,7 @@ def placed(sms: int, shares: list[float]) -> list[Partition | None]:
 class Mps(PassThrough):
     """Every kernel goes straight to its stream; a tenant may be limited to a share of the SMs."""
 
+    reads: Reads = ("priorities",)
     commands = ("partition",)
     own_processes = True
     ranges: ClassVar = {

@@ -42,6 +42,7 @@ from gpusched_env.baselines.two_classes import TwoClasses
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, View
 
 P = PendingColumn
@@ -59,6 +60,7 @@ def bound_by(issue: float, dram: float, share: float) -> Resource:
 class Orion:
     """Profile-aware co-scheduling: best-effort kernels only beside kernels bound by another resource."""
 
+    reads: Reads = ("priorities", "requests", "profiles", "demands", "shapes", "completions")
     ranges: ClassVar = {
         "sm_threshold": Choice((0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0, math.inf)),
         # Limits of 10 us to 10 ms.

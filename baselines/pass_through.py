@@ -12,11 +12,14 @@ import numpy as np
 from gpusched_env.baselines.pending import ID, oldest_row
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
 
 
 class PassThrough:
     """Every kernel goes straight to its tenant's stream, all with the same priority."""
+
+    reads: Reads = ()
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Nothing to remember."""

@@ -39,6 +39,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.scenario import CommandName
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, PreemptionMode, SetPartition, Wait
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 P, R, T = PendingColumn, RunningColumn, TenantColumn
@@ -47,6 +48,7 @@ P, R, T = PendingColumn, RunningColumn, TenantColumn
 class PreemptivePriority:
     """Fine-grained preemption: urgent kernels save the running kernels of less urgent tenants, which resume later."""
 
+    reads: Reads = ("priorities", "requests", "shapes", "completions", "progress")
     commands: tuple[CommandName, ...] = ("preempt", "partition")
     ranges: ClassVar = {
         "mode": Choice(("save", "drain", "reset")),

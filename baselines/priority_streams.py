@@ -12,6 +12,7 @@ import numpy as np
 from gpusched_env.baselines.pending import ID, TENANT, oldest_row
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
 
 
@@ -32,6 +33,8 @@ def stream_priorities(urgencies: list[int], levels: int) -> list[int]:
 
 class PriorityStreams:
     """Every kernel goes straight to its stream, whose priority follows the tenant's urgency."""
+
+    reads: Reads = ("priorities",)
 
     def __init__(self) -> None:
         self._priorities: list[int] = []

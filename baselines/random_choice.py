@@ -7,6 +7,7 @@ import numpy as np
 from gpusched_env.baselines.pending import ID, launchable_rows
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Wait
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
 
 MEAN_WAIT_US = 20.0
@@ -15,6 +16,8 @@ MEAN_WAIT_US = 20.0
 
 class RandomChoice:
     """A random launchable kernel at a random stream priority, or a random short wait, all equally likely."""
+
+    reads: Reads = ()
 
     def __init__(self) -> None:
         self._rng = np.random.default_rng(0)

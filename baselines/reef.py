@@ -26,6 +26,7 @@ from gpusched_env.baselines.two_classes import TwoClasses
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt, Wait
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 P, R, T = PendingColumn, RunningColumn, TenantColumn
@@ -34,6 +35,7 @@ P, R, T = PendingColumn, RunningColumn, TenantColumn
 class Reef:
     """Reset-based preemption and dynamic padding: requests kill best-effort kernels, which then fill idle SMs."""
 
+    reads: Reads = ("priorities", "requests", "profiles", "shapes", "completions", "progress")
     commands = ("preempt",)
 
     def __init__(self, reset: bool = True, padding: bool = True, depth: int = 2, recall: bool = True) -> None:

@@ -34,6 +34,7 @@ from gpusched_env.baselines.time_slicing import TimeSlicing
 from gpusched_env.baselines.wspt import WeightedShortest
 from gpusched_env.baselines.xsched import XSched
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scheduling.reads import Reads, reads_of
 from gpusched_env.scheduling.scheduler import Scheduler
 
 _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
@@ -104,6 +105,16 @@ def default_options(name: str) -> dict[str, Any]:
         InputError: no scheduler of that name.
     """
     return options_of(_find(name))
+
+
+def means(name: str) -> tuple[Reads, tuple[str, ...]]:
+    """What a scheduler reads (:mod:`gpusched_env.scheduling.reads`), and what it may do besides launching.
+
+    Raises:
+        InputError: no scheduler of that name.
+    """
+    found = _find(name)
+    return reads_of(found) or (), tuple(getattr(found, "commands", ()))
 
 
 def make_scheduler(spec: str, **options: Any) -> Scheduler:

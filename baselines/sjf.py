@@ -15,11 +15,14 @@ from gpusched_env.baselines.in_flight import FewInFlight
 from gpusched_env.baselines.pending import ID, JOB_LEFT, launchable_rows
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
 
 
 class ShortestJobFirst(FewInFlight):
     """Reference: one kernel at a time, or a few, from the job with the least profiled device time left."""
+
+    reads: Reads = ("requests", "profiles", "completions")
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Nothing to remember."""

@@ -15,12 +15,14 @@ from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
 
 
 class ShortestJobFirstClairvoyant(FewInFlight):
     """Reference: one kernel at a time, or a few, from the job with the least true device time left."""
 
+    reads: Reads = ("requests", "completions", "truth")
     clairvoyant = True
 
     def see(self, truth: Problem, seed: int) -> None:

@@ -9,11 +9,14 @@ K. K. W. Ng, H. M. Demoulin, V. Liu, *Paella: Low-latency Model Serving with Sof
 from __future__ import annotations
 
 from gpusched_env.baselines.ranked_streams import RankedStreams, Row
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
 
 
 class ShortestRemaining(RankedStreams):
     """SRPT: stream priorities by the profiled device time that a job has left, within a class of tenants."""
+
+    reads: Reads = ("priorities", "requests", "profiles", "completions", "progress")
 
     def number(self, view: View, kernel: Row, left_us: float) -> float:
         """Device time left."""

@@ -49,6 +49,7 @@ from gpusched_env.baselines.ranges import Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge
 from gpusched_env.scheduling.commands import Command, Launch, Preempt, Wait
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 P, R, T = PendingColumn, RunningColumn, TenantColumn
@@ -59,6 +60,7 @@ Form = Literal["original", "staying", "sliced"]
 class Tally:
     """Block-level slicing: one best-effort kernel while urgent ones pause, stopped between blocks within a bound."""
 
+    reads: Reads = ("priorities", "profiles", "shapes", "completions", "progress")
     commands = ("preempt",)
     ranges: ClassVar[Ranges] = {
         "turnaround_us": Range(5.0, 500.0, log=True),

@@ -17,6 +17,7 @@ from gpusched_env.baselines.pending import JOB, TENANT
 from gpusched_env.baselines.ranked_streams import Classes, RankedStreams, Row
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
 
 Time = Literal["job", "remaining"]
@@ -25,6 +26,8 @@ Weight = Literal["turnaround", "slowdown"]
 
 class WeightedShortest(RankedStreams):
     """Smith's rule: stream priorities by weight over profiled device time of a job, within a class of tenants."""
+
+    reads: Reads = ("priorities", "weights", "requests", "profiles", "completions", "progress")
 
     def __init__(
         self, classes: Classes = "priority", depth: int = 16, time: Time = "job", weight: Weight = "turnaround"

@@ -47,6 +47,7 @@ from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command, Launch, Preempt, Wait
+from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 P, R, T = PendingColumn, RunningColumn, TenantColumn
@@ -59,6 +60,7 @@ CRITICAL = -1.0
 class XSched:
     """In-flight limits: few kernels of a tenant are launched, and none while the policy lets other tenants run."""
 
+    reads: Reads = ("priorities", "objectives", "requests", "profiles", "completions", "progress")
     commands = ("preempt",)
     ranges: ClassVar[Ranges] = {
         "policy": Choice(get_args(Policy)),

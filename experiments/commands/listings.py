@@ -32,7 +32,7 @@ def list_scenarios() -> None:
 
 
 def list_schedulers() -> None:
-    """List the registered schedulers, with their options and defaults.
+    """List the registered schedulers, with their options and defaults, what they read, and what they may do.
 
     Options follow the name in parentheses: compare --schedulers "mps(share=50),fifo".
     A * marks those that are told the truth, which have to be named. Those that decide on child launches come last; they
@@ -41,7 +41,7 @@ def list_schedulers() -> None:
     from gpusched_env.agents.shipped import shipped_names
     from gpusched_env.baselines.launches.registry import CLAIRVOYANT, launch_scheduler_names, launch_scheduler_options
     from gpusched_env.baselines.launches.registry import describe_launch_scheduler as describe_launches
-    from gpusched_env.baselines.registry import default_options, describe, honest_names, scheduler_names
+    from gpusched_env.baselines.registry import default_options, describe, honest_names, means, scheduler_names
     from gpusched_env.experiments.lib.labels import LEGEND, labels
     from gpusched_env.experiments.lib.names import LEARNED
 
@@ -50,7 +50,10 @@ def list_schedulers() -> None:
         return f"{text} ({given})" if given else text
 
     def about(name: str) -> str:
-        return line(describe(name), default_options(name))
+        reads, commands = means(name)
+        knows = f"reads: {', '.join(reads) or 'nothing'}"
+        may = f"; may: {', '.join(commands)}" if commands else ""
+        return f"{line(describe(name), default_options(name))} [{knows}{may}]"
 
     def described(name: str) -> str:
         return line(describe_launches(name), launch_scheduler_options(name))
@@ -60,6 +63,7 @@ def list_schedulers() -> None:
     bounds = set(scheduler_names()) - set(honest_names())
     _print([*((label, about(name)) for name, label in labels(scheduler_names(), bounds).items()), *learned])
     typer.echo(LEGEND)
+    typer.echo("What the words behind 'reads' stand for: docs/comparing.md. Agents read all that they are shown.")
     typer.echo(
         "Misinformed: any of them is told wrong profiles with --set profiles.scatter=2 (docs/wrong-profiles.md)."
     )

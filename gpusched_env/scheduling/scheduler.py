@@ -30,7 +30,8 @@ class Scheduler(Protocol):
     has launches captured into CUDA graphs first says what that costs in the attribute ``capture``
     (:mod:`gpusched_env.scenarios.capture`); one that runs all kernels as tasks of one that stays on the GPU says how
     long it takes to get one in the attribute ``task_us``. One that needs hardware which no GPU of today has says
-    ``hardware = True``, and is no baseline for a training. One that is to know what no scheduler can know is
+    ``hardware = True``, and is no baseline for a training. What its decisions depend on it says in ``reads``
+    (:mod:`gpusched_env.scheduling.reads`). One that is to know what no scheduler can know is
     :class:`Clairvoyant`.
     """
 

@@ -146,9 +146,9 @@ def test_listings_have_a_line_each(
 def test_schedulers_are_listed_with_their_options(gpusched: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert gpusched("schedulers") == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
-    assert lines["mps"].endswith("other_share=100.0, client_priority=False)")
+    assert lines["mps"].endswith("client_priority=False) [reads: priorities; may: partition]")
     assert "(epsilon_us=3.0, queues=10, " in lines["fikit"]
-    assert lines["random"].endswith(".")
+    assert lines["random"].endswith(". [reads: nothing]")
 
 
 def test_options_of_schedulers_reach_a_comparison(gpusched: Run, tmp_path: Path) -> None:

@@ -1,0 +1,151 @@
+"""What schedulers say they read is what they read: the rest may be anything, and they decide the same."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpusched_env.agents.learned import LearnedScheduler
+from gpusched_env.agents.model_scheduler import ModelScheduler
+from gpusched_env.baselines.registry import make_scheduler, means, scheduler_names
+from gpusched_env.devices import make_device
+from gpusched_env.envs.features import TABLES
+from gpusched_env.errors import GpuschedError, InputError
+from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.disturbed import Disturbed
+from gpusched_env.scheduling.reads import PARTS, TRUTH, reads_of
+from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
+from gpusched_env.scheduling.session import run_episode
+from gpusched_env.scheduling.view import View
+
+OPTIONS = [
+    "mps(urgent_share=50,client_priority=true)",
+    "time-slicing(slice_us=500)",
+    *(f"{name}(in_flight=4)" for name in ("fifo", "sjf", "sjf-clairvoyant")),
+    *(f"{name}(classes=one)" for name in ("wspt", "srpt", "edf", "llf")),
+    "wspt(classes=one,time=remaining,weight=slowdown)",
+    "preemptive-priority(keep_open_us=100)",
+    "preemptive-priority(fine=false,reserved=0.25)",
+    "orion(search_slowdown=1.2,turns=priority)",
+    "orion(reference_us=none)",
+    "reef(recall=false)",
+    "xsched(policy=kedf)",
+    "xsched(policy=lax)",
+    "xsched(level=3)",
+]
+"""Choices that read something else than the default, or that do so in another way."""
+
+
+class Noting:
+    """A scheduler whose decisions are noted."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self.decisions: list[tuple[float, Command]] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._scheduler, name)
+
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        self._scheduler.reset(knowledge, rng)
+
+    def decide(self, view: View) -> Command:
+        time_us = view.time_us
+        self.decisions.append((time_us, self._scheduler.decide(view)))
+        return self.decisions[-1][1]
+
+
+@functools.cache
+def built(windowed: bool) -> Problem:
+    """Eight tenants of three classes, with weights and objectives, or of a graph."""
+    if windowed:
+        return build_problem(load_scenario("KernelGraph", horizon_us=1000.0))
+    return build_problem(load_scenario("MultiTenantBurst", horizon_us=6000.0))
+
+
+@functools.cache
+def decisions(spec: str, hidden: tuple[str, ...] = ()) -> list[tuple[float, Command]] | None:
+    """Of an episode in which parts are hidden; ``None``: it came to an illegal command."""
+    scheduler = Noting(Disturbed(make_scheduler(spec), hidden))
+    problem = built(spec.partition("(")[0] in scheduler_names(windowed=True))
+    try:
+        run_episode(scheduler, problem, make_device("compiled"), 0)
+    except (GpuschedError, LookupError, ValueError):
+        if not hidden:
+            raise
+        return None
+    return scheduler.decisions
+
+
+@pytest.mark.parametrize("name", scheduler_names())
+def test_every_scheduler_declares_what_it_reads(name: str) -> None:
+    scheduler = make_scheduler(name)
+    declared = reads_of(scheduler)
+    assert declared is not None
+    assert declared == means(name)[0]
+    assert (TRUTH in declared) == is_clairvoyant(scheduler)
+
+
+@pytest.mark.parametrize("spec", [*scheduler_names(), *OPTIONS])
+def test_nothing_that_is_not_declared_changes_a_decision(spec: str) -> None:
+    declared = reads_of(make_scheduler(spec)) or ()
+    assert decisions(spec, tuple(word for word in PARTS if word not in declared)) == decisions(spec)
+
+
+USED = {
+    "priority-streams": "priorities",
+    "mps(urgent_share=50,client_priority=true)": "priorities",
+    "exclusive": "priorities requests",
+    "fifo": "completions",
+    "sjf": "requests profiles completions",
+    "orion": "priorities requests profiles demands shapes completions",
+    "reef": "priorities requests profiles shapes completions progress",
+    "tally": "priorities profiles shapes completions",
+    "xsched": "priorities completions",
+    "fikit": "priorities requests profiles completions progress",
+    "preemptive-priority": "priorities shapes completions progress",
+    "earliest-start": "profiles completions dependencies",
+    "critical-path": "profiles completions dependencies",
+}
+
+
+@pytest.mark.parametrize(("spec", "word"), [(spec, word) for spec, words in USED.items() for word in words.split()])
+def test_what_is_declared_changes_decisions(spec: str, word: str) -> None:
+    assert word in (reads_of(make_scheduler(spec)) or ())
+    assert decisions(spec, (word,)) != decisions(spec)
+
+
+def test_the_page_says_what_the_words_stand_for() -> None:
+    lines = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text().splitlines()
+    assert [line for line in lines if line.startswith("| `") and line.split("`")[1] in PARTS] == [
+        f"| `{word}` | {part.meaning} |" for word, part in PARTS.items()
+    ]
+
+
+def test_agents_read_what_their_observation_shows() -> None:
+    shown = {
+        source.strip() for features in TABLES.values() for feature in features for source in feature.source.split(",")
+    }
+
+    def is_shown(word: str) -> bool:
+        tables = {"PendingColumn": "pending", "RunningColumn": "running", "TenantColumn": "tenants"}
+        columns = PARTS[word].columns
+        named = {f"{tables[type(c).__name__]}.{c.name.lower()}" for c in columns if type(c).__name__ in tables}
+        return not shown.isdisjoint(named)
+
+    words = tuple(word for word in PARTS if is_shown(word))
+    assert reads_of(LearnedScheduler) == reads_of(ModelScheduler) == words
+
+
+def test_a_word_that_there_is_not_is_refused() -> None:
+    class Own:
+        reads = ("profile",)
+
+    with pytest.raises(InputError, match=r"Own\.reads: 'profile' is no part of what is known; did you mean 'profiles'"):
+        reads_of(Own())
