@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from gpusched_env.baselines.reef import Reef
+from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.session import run_episode
 from tests.baselines.instances import launches, spans, started
 from tests.devices.problems import K, problem
 
@@ -77,3 +79,45 @@ def test_device_queues_hold_a_few_kernels_or_only_the_next_one_in_time(
 def test_wrong_options_are_refused() -> None:
     with pytest.raises(InputError, match="depth is 0"):
         Reef(depth=0)
+
+
+def test_killed_kernels_start_over_and_lose_what_they_had_done(tmp_path: Path) -> None:
+    """Two rounds of blocks, of which the first was complete at 50 us: killed at 60, both run again."""
+    request = {"ops": [K(4, 20.0)], "arrivals": started(60.0)}
+    built = problem(tmp_path, {"ops": [K(8, 50.0)], "priority": 1}, request, gpu={"timing": {"reset_us": 10.0}})
+    assert spans(Reef(), built) == [(0, 0.0, 190.0, 1), (1, 70.0, 90.0, 0)]
+
+
+@pytest.mark.parametrize(("recall", "expected"), [(True, [72.0, 112.0]), (False, [72.0, 0.0])])
+def test_what_would_be_queued_when_a_request_comes_is_not_launched(
+    tmp_path: Path, recall: bool, expected: list[float]
+) -> None:
+    """The request comes 7 us into the first kernel, which is killed at once and comes back at 72 us, until 117.
+
+    With recall the second kernel joins the queue 5 us before that, as long as a launch takes. Without, it is in it from
+    the beginning, and could not be taken back. It starts right behind the first one in both cases.
+    """
+    request = {"ops": [K(4, 50.0)], "arrivals": started(12.0)}
+    gpu = {"timing": {"launch_latency_us": 5.0, "reset_us": 10.0}}
+    built = problem(tmp_path, {"ops": [K(4, 40.0)] * 2, "priority": 1}, request, gpu=gpu)
+    assert launches(Reef(recall=recall), built, 0) == expected
+    assert spans(Reef(recall=recall), built) == [(0, 5.0, 117.0, 1), (0, 117.0, 157.0, 0), (1, 22.0, 72.0, 0)]
+
+
+def test_padding_stays_off_the_blocks_of_the_request(tmp_path: Path) -> None:
+    """The request has SMs 0 and 1 for 60 us: four blocks of 30 us pad it in two rounds on the two SMs behind."""
+    built = problem(tmp_path, {"ops": [K(2, 60.0), K(4, 10.0)]}, {"ops": [K(4, 30.0)], "priority": 1})
+    blocks = run_episode(Reef(), built, CompiledDevice(), 0, record="blocks").timeline
+    owner = dict(zip(blocks.kernels.column("id"), blocks.kernels.column("tenant"), strict=True))
+    table = blocks.blocks.dict()
+    pad = {int(sm) for sm, kernel in zip(table["sm"], table["kernel"], strict=True) if owner[kernel] == 1}
+    assert pad == {2, 3}
+    assert spans(Reef(), built) == [(0, 0.0, 60.0, 0), (0, 60.0, 70.0, 0), (1, 0.0, 60.0, 0)]
+
+
+def test_a_device_queue_holds_two_kernels(tmp_path: Path) -> None:
+    """The published depth: a third kernel is launched when the first one has ended."""
+    later = {"ops": [K(1, 1.0)], "arrivals": started(500.0)}
+    built = problem(tmp_path, {"ops": [K(4, 20.0)] * 4, "priority": 1}, later)
+    assert launches(Reef(recall=False), built, 0) == [0.0, 0.0, 20.0, 40.0]
+    assert launches(Reef(recall=False, depth=3), built, 0) == [0.0, 0.0, 0.0, 20.0]
