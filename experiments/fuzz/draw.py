@@ -109,7 +109,9 @@ def draw_case(seed: int, episode: int) -> Case:
     more, others, process = (Dice(seed, episode, which) for which in (1, 2, 3))
     more.tidy = others.tidy = process.tidy = dice.tidy
     if process.chance(ONE_PROCESS):
-        case = replace(case, scenario=replace(case.scenario, host_contention=process.number(0.1, 3.0)))
+        at_work, waiting = (0.0 if process.chance(0.3) else process.number(0.1, 3.0) for _ in range(2))
+        one = replace(case.scenario, host_contention=at_work, waiting_contention=waiting)
+        case = replace(case, scenario=one)
     plain = all(map(has_place, workloads.values()))
     if plain and more.chance(WINDOWS):
         case = with_window(more, case)

@@ -40,7 +40,9 @@ def offered(problem: Problem, contexts: Contexts, commands: tuple[CommandName, .
 
 def own_processes(problem: Problem) -> Problem:
     """With hosts that do not slow each other."""
-    return replace(problem, scenario=msgspec.structs.replace(problem.scenario, host_contention=0.0))
+    return replace(
+        problem, scenario=msgspec.structs.replace(problem.scenario, host_contention=0.0, waiting_contention=0.0)
+    )
 
 
 def with_slices_of(problem: Problem, slice_us: float) -> Problem:

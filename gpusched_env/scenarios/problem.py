@@ -140,13 +140,16 @@ class Problem:
         return self._with(contexts, self.scenario.commands, self.scenario.decision_us)
 
     @property
-    def host_contention(self) -> float:
-        """The scenario's; contexts of their own are processes of their own, whose hosts do not slow each other."""
-        return self.scenario.host_contention if self.scenario.contexts == "shared" else 0.0
+    def host_contention(self) -> tuple[float, float]:
+        """The scenario's, of hosts at work and of waiting ones; contexts of their own are processes of their own, whose
+        hosts do not slow each other."""
+        scenario = self.scenario
+        shared = scenario.contexts == "shared"
+        return (scenario.host_contention, scenario.waiting_contention) if shared else (0.0, 0.0)
 
     def with_own_processes(self) -> Problem:
         """The same problem with a process for each tenant, whose hosts do not slow each other."""
-        if self.scenario.host_contention == 0.0:
+        if self.host_contention == (0.0, 0.0):
             return self
         if self.plain is not None:
             return self.plain.with_own_processes().with_window(self.window)

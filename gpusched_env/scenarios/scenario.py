@@ -80,6 +80,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Tenants are threads of one process: each other tenant whose host is at work lengthens host times by this share
     (recorded for two threads of PyTorch: 0.6 to 0.95 for three of four networks). 0: they are processes of their own,
     as with ``per-tenant`` contexts always."""
+    waiting_contention: Annotated[float, Meta(ge=0, le=1000)] = 0.0
+    """Of threads of one process too: the share by which each other tenant lengthens host times whose host has a job and
+    waits for the GPU, in a synchronisation or before a full queue."""
     lookahead: Annotated[int, Meta(ge=1, le=1024)] = 1
     """Pending kernels of each tenant that a scheduler sees."""
     launch_depth: Annotated[int, Meta(ge=1, le=1_000_000)] = 1024

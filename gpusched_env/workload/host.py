@@ -8,9 +8,11 @@ and the tables of the programs. It calls :func:`issue` when a thread reaches an 
 :data:`ARRIVAL`, :data:`DEADLINE` or :data:`HOST` is due, whoever keeps the clock calls :func:`arrival_due`,
 :func:`deadline_due` or :func:`thread_due`. At one instant a thread takes one step an event.
 
-Hosts of one process slow each other (an interpreter's lock, the lock of a CUDA context): while a thread spends the host
-time of an operation it is *at work*, and the time is the longer, the more other tenants were at work when it began
-(:func:`spend`). Of a tenant's own threads the recorded times tell already.
+Hosts of one process slow each other (an interpreter's lock, the lock of a CUDA context). A tenant is *serving* from
+when its host takes up a job until all its threads have done with it, and *at work* while one of them spends the host
+time of an operation; otherwise they wait for the GPU, in calls of the driver. The host time of an operation is the
+longer, the more other tenants were at work, or waited, when it began (:func:`spend`). Of a tenant's own threads the
+recorded times tell already.
 
 In all functions ``tenant`` is a row of the tenants, ``number`` one of their jobs (counted from 0), ``k`` a row of the
 host threads of all tenants.
@@ -98,8 +100,8 @@ HOST_ONLY: Final = int(OpKind.HOST)
 
 
 def rules(w: Any) -> Any:
-    """``launch_depth``, ``sync_latency_ps``, ``horizon_us``, ``host_contention`` and ``peak_w`` (power at full load)
-    of the problem."""
+    """``launch_depth``, ``sync_latency_ps``, ``horizon_us``, ``host_contention``, ``waiting_contention`` and ``peak_w``
+    (power at full load) of the problem."""
     return w.rules
 
 
@@ -274,6 +276,7 @@ def take_job(w, tenant):
         j.started_ps = w.now_ps
         c.host_job = number
         c.busy = c.threads
+        w.tenants_serving += 1
         c.host_factor = j.factor
         for m in range(j.marks):
             mark(w, tenant, m).launch = UNISSUED
@@ -300,6 +303,7 @@ def go_on(w, k):
     c.busy -= 1
     if c.busy == 0:
         c.host_job = -1
+        w.tenants_serving -= 1
         set_timer(w, HOST, c.first_thread, w.now_ps)
 
 
@@ -310,12 +314,13 @@ def spend(w, k):
     c = client(w, t.tenant)
     t.state = SPENDING
     host_us = op(w, t.op).host_us * c.host_factor
-    if rules(w).host_contention > 0.0 and host_us > 0.0:
+    if rules(w).host_contention + rules(w).waiting_contention > 0.0 and host_us > 0.0:
         if c.at_work == 0:
             w.tenants_at_work += 1
         c.at_work += 1
         t.at_work = 1
-        host_us *= 1.0 + rules(w).host_contention * (w.tenants_at_work - 1)
+        waiting = w.tenants_serving - w.tenants_at_work
+        host_us *= 1.0 + rules(w).host_contention * (w.tenants_at_work - 1) + rules(w).waiting_contention * waiting
     set_timer(w, HOST, k, w.now_ps + to_ps(host_us))
 
 
@@ -544,6 +549,7 @@ def reject(w, tenant, number):
     if c.host_job == number:
         c.host_job = -1
         c.busy = 0
+        w.tenants_serving -= 1
         for k in range(c.first_thread, c.first_thread + c.threads):
             stop_work(w, k)
             thread(w, k).state = IDLE

@@ -24,7 +24,7 @@ def two_hosts(folder: Path, **fields: Any) -> Problem:
     first = {"ops": [K(1, 1.0, host_us=10.0)] * 2}
     arrivals = {"kind": "backlog", "start_us": 4.0}
     second = {"ops": [K(1, 1.0, host_us=us) for us in (12.0, 10.0, 10.0)], "arrivals": arrivals}
-    return problem(folder, first, second, host_contention=0.5, **fields)
+    return problem(folder, first, second, host_contention=0.5, waiting_contention=0.5, **fields)
 
 
 def issued_us(built: Problem, scheduler: Scheduler) -> list[list[float]]:
@@ -58,7 +58,7 @@ def test_a_job_that_is_given_up_ends_its_host_s_work(tmp_path: Path) -> None:
     arrivals = {"kind": "backlog", "start_us": 20.0}
     built = problem(
         tmp_path, long, {"ops": [K(1, 1.0, host_us=10.0)], "arrivals": arrivals},
-        commands=["launch", "reject"], host_contention=1.0,
+        commands=["launch", "reject"], host_contention=1.0, waiting_contention=1.0,
     )  # fmt: skip
 
     def decide(view: View) -> Command:
@@ -67,6 +67,15 @@ def test_a_job_that_is_given_up_ends_its_host_s_work(tmp_path: Path) -> None:
         return Reject(0, first[0]) if first else launch_first(view) if len(view.pending) else WAIT
 
     assert issued_us(built, Script(decide)) == [[], [30.0]]
+
+
+def test_who_waits_for_the_gpu_slows_others_as_long_as_its_job_lasts(tmp_path: Path) -> None:
+    waiting = {"ops": [K(4, 30.0, host_us=1.0), "sync"]}
+    arrivals = {"kind": "backlog", "start_us": 2.0}
+    at_work = {"ops": [K(1, 1.0, host_us=10.0)] * 3, "arrivals": arrivals}
+    built = problem(tmp_path, waiting, at_work, host_contention=3.0, waiting_contention=0.5)
+    # From 2 and 17 us: 10 * 1.5; at 31 us the kernel and the job end, from 32 us the host is alone.
+    assert issued_us(built, Script()) == [[1.0], [17.0, 32.0, 42.0]]
 
 
 @pytest.mark.parametrize("scheduler", [TimeSlicing(), Mps(share=100), Script(contexts="per-tenant")])

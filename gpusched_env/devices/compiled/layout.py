@@ -38,7 +38,8 @@ PROBLEM = _record(
     (I8, "stream_rows_at"),
     (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
     (I8, "reset_ps child_launch_ps horizon_ps decision_ps window_sync_ps window_depth own_streams"),
-    (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us host_contention"),
+    (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us"),
+    (F8, "host_contention waiting_contention"),
     base=GPU_DTYPE,
 )
 """A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``, ``preempts``,
@@ -96,7 +97,8 @@ ENV = _record(
     (I8, "contexts_at sets_at log_at"),
     (I8, "job_mask launch_room edge_room words log_room"),
     (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
-    (I8, "over done awake begun ids launch_count to_complete commands illegal stall tenants_at_work"),
+    (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
+    (I8, "tenants_at_work tenants_serving"),
     (I8, "heap_length free_launch free_launches free_flight free_flights free_edge free_edges free_ahead free_aheads"),
     (I8, "pending open_streams short short_ps"),
     (I8, "started_first started_last copy_first copy_last"),
@@ -112,7 +114,7 @@ ENV = _record(
 * ``command``: code of the one to carry out, and its numbers (:class:`gpusched_env.scheduling.commands.Numbers`).
 * ``awake``: something happened that a scheduler could react to; ``begun``: a kernel has been launched;
   ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none);
-  ``tenants_at_work``: tenants with a host thread that is.
+  ``tenants_at_work``, ``tenants_serving``: how many are, :mod:`gpusched_env.workload.host`.
 * ``once_ps``: when a command was last given that is legal once at an instant.
 * ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``open_streams``: the
   scheduler's own that have room for a launch of a window; ``short``: 1 if some

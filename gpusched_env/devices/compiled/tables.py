@@ -227,7 +227,7 @@ def _problem(problem: Problem) -> Record:
     row["idle_w"], row["sm_w"], row["dram_w"] = gpu.power.idle_w, gpu.power.sm_w, gpu.power.dram_w
     row["peak_w"] = board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us)
     row["horizon_us"] = scenario.horizon_us
-    row["host_contention"] = problem.host_contention
+    row["host_contention"], row["waiting_contention"] = problem.host_contention
     row["horizon_ps"] = to_ps(scenario.horizon_us)
     row["decision_ps"] = to_ps(scenario.decision_us)
     return record

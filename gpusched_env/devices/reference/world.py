@@ -29,6 +29,7 @@ class Rules:
     sync_latency_ps: int
     horizon_us: float
     host_contention: float
+    waiting_contention: float
     peak_w: float
 
 
@@ -131,12 +132,12 @@ class World:
             problem.scenario.launch_depth,
             to_ps(gpu.timing.sync_latency_us),
             problem.scenario.horizon_us,
-            problem.host_contention,
+            *problem.host_contention,
             board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us),
         )
         self.awake = 0
         """Whether something has happened that a scheduler could react to."""
-        self.tenants_at_work = 0
+        self.tenants_at_work = self.tenants_serving = 0
         self.done = 0
         self.done_ps = NEVER
         self.charged_energy_j = self.charged_makespan_us = 0.0
