@@ -8,9 +8,11 @@ Saving costs the time to write the resident blocks' registers and shared memory,
 As published                      Where                Here
 ================================= ==================== =================================================================
 As many blocks are saved as the   O7                   By whole SMs (:mod:`.room`): nothing where idle SMs have room for
-urgent kernel lacks room for                           it, else all less urgent blocks on as many SMs as it lacks. They
-                                                       come back as soon as it has its room, into what it leaves. With
-                                                       ``fine=False`` whole kernels, as drivers do
+urgent kernel lacks room for                           it, else all less urgent blocks on as many SMs as it lacks: those
+                                                       that it would use on an empty GPU, or (``spread=False``) only so
+                                                       many as hold its blocks. They come back as soon as it has its
+                                                       room, into what it leaves. With ``fine=False`` whole kernels, as
+                                                       drivers do
 Room may be kept open between     O8                   In time (``keep_open_us``): less urgent kernels stay off the GPU
 kernels that follow each other                         between close kernels of a request. In space (``reserved``): they
 closely, rather than given to                          never get some SMs, the first in placement order, so that small
@@ -55,6 +57,7 @@ class PreemptivePriority:
         "keep_open_us": Range(0.0, 2000.0),
         "depth": Range(1, 64, log=True),
         "fine": Choice((True, False)),
+        "spread": Choice((True, False)),
         "reserved": Range(0.0, 0.75),
     }
 
@@ -65,6 +68,7 @@ class PreemptivePriority:
         depth: int = 16,
         fine: bool = True,
         reserved: float = 0.0,
+        spread: bool = True,
     ) -> None:
         """``mode``: what happens to running kernels: ``save``, ``drain`` at the next block boundary, or ``reset``
         (kernels that are not idempotent are drained). ``keep_open_us``: 0, less urgent kernels go on in the room that
@@ -73,7 +77,8 @@ class PreemptivePriority:
         only the blocks on as many SMs as an urgent kernel lacks; ``False``, or with another mode, or where room is
         kept open in time (which blocks left on the GPU would fill): whole kernels. ``reserved``: share of the SMs, in
         [0, 1), that only the most urgent tenants use, who may use the others as well; rounded to whole SMs, of which
-        at least one is left to the others.
+        at least one is left to the others. ``spread``: an urgent kernel gets as many SMs as it would use on an empty
+        GPU, a block each; ``False``: as few as hold its blocks, which saves less and slows it.
 
         Raises:
             InputError: a value is out of range.
@@ -83,7 +88,7 @@ class PreemptivePriority:
             right = "mode is save, drain or reset, the others >= 0, >= 1, and a share >= 0 and < 1"
             raise InputError(f"preemptive-priority: {given}; {right}")
         self._mode: PreemptionMode = mode
-        self._reserved = reserved
+        self._reserved, self._spread = reserved, spread
         if not reserved:
             # A partition can always be set: a scheduler that may set one is asked more often.
             self.commands = ("preempt",)
@@ -95,7 +100,7 @@ class PreemptivePriority:
         self._knowledge = knowledge
         urgencies = [tenant.priority for tenant in knowledge.tenants]
         self._priorities = stream_priorities(urgencies, knowledge.gpu.priorities)
-        self._room = RoomMaker(knowledge)
+        self._room = RoomMaker(knowledge, self._spread)
         sms = knowledge.gpu.sms
         reserved = min(round(self._reserved * sms), sms - 1)
         others = [tenant for tenant, urgency in enumerate(urgencies) if urgency > min(urgencies)] if reserved else []

@@ -26,8 +26,9 @@ class RoomMaker:
     wrong and the kernel still lacks room, the SMs behind are freed, once round the GPU.
     """
 
-    def __init__(self, knowledge: Knowledge) -> None:
-        self._knowledge = knowledge
+    def __init__(self, knowledge: Knowledge, spread: bool = True) -> None:
+        """``spread``: an SM for each waiting block, as on an empty GPU; ``False``: as many as hold them."""
+        self._knowledge, self._spread = knowledge, spread
         self._kernel = -1
         """For which room is made."""
         self._range = Partition(0, 1)
@@ -90,8 +91,10 @@ class RoomMaker:
             self._asked.clear()
 
     def _lacking_sms(self, view: View, kernel: Row) -> int:
-        """SMs that a launched kernel needs for its waiting blocks, one each, beyond those that are idle."""
-        sms = min(int(kernel[R.BLOCKS_WAITING]), self._knowledge.kernels[int(kernel[R.IDENTITY])].sms)
+        """SMs that a launched kernel needs for its waiting blocks beyond those that are idle."""
+        known = self._knowledge.kernels[int(kernel[R.IDENTITY])]
+        on_each = 1 if self._spread else known.blocks_per_sm
+        sms = min(math.ceil(kernel[R.BLOCKS_WAITING] / on_each), known.sms)
         return max(0, sms - (view.sms - view.busy_sms))
 
     def _held_sms(self, view: View, urgent: Row) -> int:

@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 
 from gpusched_env.baselines.preemptive_priority import PreemptivePriority
+from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.recorded import situation, tenant
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.commands import Command, Preempt
+from gpusched_env.scheduling.session import run_episode
+from gpusched_env.scheduling.view import View
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 from tests.baselines.instances import SAVED_BYTES, launches, spans, started
 from tests.devices.problems import K, problem
 
@@ -149,6 +156,38 @@ def test_all_but_the_most_urgent_keep_off_reserved_sms(tmp_path: Path) -> None:
         assert [end - start for _, start, end, _ in spans(PreemptivePriority(reserved=reserved), built)] == [
             each_us, each_us, 10.0,
         ]  # fmt: skip
+
+
+def kernels_of(name: str, blocks: int, threads: int, duration_us: float) -> Workload:
+    """One kernel a job, after which the host waits."""
+    kernel = Kernel(
+        name=name, grid=(blocks, 1, 1), block=(threads, 1, 1), registers=32, duration_us=duration_us, kind="latency"
+    )
+    ops = (Op(OpKind.KERNEL, 0.0, 0, duration_us, 0), Op(OpKind.SYNC, 0.0))
+    return Workload(
+        name=name, gpu="h100-sxm", source="made", kernels=(kernel,), variants=(Variant(ops=ops),), iteration_us=(1.0,)
+    )
+
+
+@pytest.mark.parametrize(("spread", "sms"), [(True, 8), (False, 2)])
+def test_an_urgent_kernel_may_be_packed_onto_few_sms(spread: bool, sms: int) -> None:
+    """Eight blocks of 512 threads, of which an SM holds four, beside a training that fills all 132 SMs."""
+    workloads = {"long": kernels_of("long", 264, 1024, 1000.0), "short": kernels_of("short", 8, 512, 10.0)}
+    training, request = (
+        tenant("long", priority=1),
+        tenant("short", arrivals={"kind": "backlog", "start_us": 30.0}, jobs=1),
+    )
+    built = situation([training, request], workloads=workloads)
+    asked: list[Command] = []
+
+    class Listening(PreemptivePriority):
+        def decide(self, view: View) -> Command:
+            asked.append(super().decide(view))
+            return asked[-1]
+
+    episode = run_episode(Listening(spread=spread), built, CompiledDevice(), 0, record="kernels")
+    assert [command.partition.sms for command in asked if isinstance(command, Preempt) and command.partition] == [sms]
+    assert len(episode.timeline.jobs) == 1
 
 
 def test_three_urgencies(tmp_path: Path) -> None:
