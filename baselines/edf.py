@@ -8,8 +8,10 @@ deadline is its arrival and the tenant's objective for the turnaround.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from gpusched_env.baselines.pending import TENANT
+from gpusched_env.baselines.ranges import Choice, Ranges
 from gpusched_env.baselines.ranked_streams import Classes, RankedStreams, Row
 from gpusched_env.errors import InputError
 from gpusched_env.scheduling.reads import Reads
@@ -20,6 +22,7 @@ class EarliestDeadline(RankedStreams):
     """EDF: stream priorities by the deadline of a job, within a class of tenants."""
 
     reads: Reads = ("priorities", "objectives", "requests", "profiles", "completions")
+    ranges: ClassVar[Ranges] = {**RankedStreams.ranges, "slack": Choice((1.5, 2.0, 3.0, 5.0, 10.0, math.inf))}
 
     def __init__(self, classes: Classes = "priority", depth: int = 16, slack: float = math.inf) -> None:
         """``classes``, ``depth``: see :class:`~gpusched_env.baselines.ranked_streams.RankedStreams`.

@@ -18,12 +18,14 @@ measured is taken to last as long as its tenant's others do on average, and to l
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.baselines.evict import SETTLED_US
 from gpusched_env.baselines.pending import launchable_rows
+from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.scenario import Contexts
@@ -38,6 +40,12 @@ class Fikit:
     """Gap filling: urgent kernels at once, in their predicted gaps the longest less urgent kernel that fits."""
 
     reads: Reads = ("priorities", "requests", "profiles", "completions", "progress")
+    ranges: ClassVar[Ranges] = {
+        "epsilon_us": Range(0.5, 100.0, log=True),
+        "in_flight": Range(1, 8),
+        "ahead": Choice((True, False)),
+        "first_gap": Choice((True, False)),
+    }
 
     def __init__(
         self,

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.baselines.pending import ID, JOB_LEFT, TENANT, launchable_rows
+from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
@@ -53,6 +54,8 @@ def ranked_priorities(ranks: Iterable[Rank], levels: int) -> dict[Rank, int]:
 
 class RankedStreams(abc.ABC):
     """Every kernel goes straight to its stream, at a priority by the rank of its job among those in service."""
+
+    ranges: ClassVar[Ranges] = {"classes": Choice(get_args(Classes)), "depth": Range(1, 64, log=True)}
 
     def __init__(self, classes: Classes = "priority", depth: int = 16) -> None:
         """``classes``: what goes before the rule: ``priority``, the tenants' urgencies; ``two``, the most urgent

@@ -17,11 +17,13 @@ pad. Kernels that are not idempotent are drained instead of killed.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
 from gpusched_env.baselines.evict import SETTLED_US, evict
 from gpusched_env.baselines.pending import ID
+from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.baselines.two_classes import TwoClasses
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
@@ -37,6 +39,12 @@ class Reef:
 
     reads: Reads = ("priorities", "requests", "profiles", "shapes", "completions", "progress")
     commands = ("preempt",)
+    ranges: ClassVar[Ranges] = {
+        "reset": Choice((True, False)),
+        "padding": Choice((True, False)),
+        "depth": Range(1, 16, log=True),
+        "recall": Choice((True, False)),
+    }
 
     def __init__(self, reset: bool = True, padding: bool = True, depth: int = 2, recall: bool = True) -> None:
         """``reset``: kill running best-effort kernels; off, they finish (REEF-N, the authors' variant for NVIDIA

@@ -15,6 +15,7 @@ from gpusched_env.baselines.exclusive import Exclusive
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.baselines.fikit import Fikit
 from gpusched_env.baselines.in_order import InOrder
+from gpusched_env.baselines.lithos import LithOS
 from gpusched_env.baselines.llf import LeastLaxity
 from gpusched_env.baselines.mps import Mps
 from gpusched_env.baselines.orion import Orion
@@ -55,6 +56,7 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "reef": Reef,
     "tally": Tally,
     "xsched": XSched,
+    "lithos": LithOS,
     "fikit": Fikit,
     "random": RandomChoice,
 }

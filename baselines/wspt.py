@@ -9,11 +9,12 @@ the GPU, and running blocks are not disturbed.
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
 from gpusched_env.baselines.pending import JOB, TENANT
+from gpusched_env.baselines.ranges import Choice, Ranges
 from gpusched_env.baselines.ranked_streams import Classes, RankedStreams, Row
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
@@ -28,6 +29,11 @@ class WeightedShortest(RankedStreams):
     """Smith's rule: stream priorities by weight over profiled device time of a job, within a class of tenants."""
 
     reads: Reads = ("priorities", "weights", "requests", "profiles", "completions", "progress")
+    ranges: ClassVar[Ranges] = {
+        **RankedStreams.ranges,
+        "time": Choice(get_args(Time)),
+        "weight": Choice(get_args(Weight)),
+    }
 
     def __init__(
         self, classes: Classes = "priority", depth: int = 16, time: Time = "job", weight: Weight = "turnaround"

@@ -51,6 +51,12 @@ def with_slices_of(problem: Problem, slice_us: float) -> Problem:
     return replace(problem, gpu=msgspec.structs.replace(problem.gpu, timing=timing))
 
 
+def masked_launches(problem: Problem) -> Problem:
+    """With launches that carry their SMs, so that naming these takes no host time."""
+    timing = msgspec.structs.replace(problem.gpu.timing, partition_change_us=0.0)
+    return replace(problem, gpu=msgspec.structs.replace(problem.gpu, timing=timing))
+
+
 def through_window(problem: Problem, window: KernelWindow) -> Problem:
     """With launches that pass a window, of a problem whose streams keep their order.
 

@@ -169,6 +169,15 @@ class Problem:
             return self.plain.with_slice(slice_us).with_window(self.window)
         return self._made.once(adapting.with_slices_of, self, slice_us)
 
+    def with_masked_launches(self) -> Problem:
+        """The same problem with launches that carry their SMs as a field (Bakita and Anderson, *Hardware Compute
+        Partitioning on NVIDIA GPUs*, RTAS 2023), so that the GPU is told of them at no cost."""
+        if self.gpu.timing.partition_change_us == 0.0:
+            return self
+        if self.plain is not None:
+            return self.plain.with_masked_launches().with_window(self.window)
+        return self._made.once(adapting.masked_launches, self)
+
     def with_interception(self, interception_us: float) -> Problem:
         """The same problem with decisions that take ``interception_us`` more of the host's time.
 

@@ -21,8 +21,9 @@ class Scheduler(Protocol):
     session then sets the device up that way; ``slice_us`` is the length of their slices, if it is not to be the GPU's.
     One whose tenants are processes though they share a context (MPS) says ``own_processes = True``: their hosts do not
     slow each other. One that needs to be asked also where only a preemption or a partition is left to decide names
-    those commands in the class attribute ``commands``, for example
-    ``("preempt",)``; the session offers them besides the scenario's. One whose way of intercepting launches costs
+    those commands in the class attribute ``commands``, for example ``("preempt",)``; the session offers them besides
+    the scenario's. One that writes the SMs of a launch into the launch itself, by no interface that the driver
+    documents, says ``masks = True``: confining takes no host time then. One whose way of intercepting launches costs
     host time says how much, a decision, in the attribute ``interception_us``; it adds to the scenario's. A CUDA
     graph is one launch, unless the scheduler intercepts inside graphs and says so: ``graphs = "opened"``. One that
     releases launches out of order, or on the contrary leaves them in their streams, has a method

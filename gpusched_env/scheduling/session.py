@@ -142,6 +142,8 @@ def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
     slice_us = getattr(scheduler, "slice_us", None)
     if slice_us is not None:
         problem = problem.with_slice(slice_us)
+    if getattr(scheduler, "masks", False):
+        problem = problem.with_masked_launches()
     problem = problem.with_commands(getattr(scheduler, "commands", ()))
     return problem.with_interception(getattr(scheduler, "interception_us", 0.0))
 

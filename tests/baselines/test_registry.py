@@ -30,6 +30,7 @@ def test_names() -> None:
         "reef",
         "tally",
         "xsched",
+        "lithos",
         "fikit",
         "random",
         "serial",

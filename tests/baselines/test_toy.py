@@ -35,6 +35,7 @@ FIXED = {
     "reef": 1.040,
     "tally": 1.240,
     "xsched": 1.140,
+    "lithos": 1.140,
     "fikit": 1.145,
 }
 
