@@ -38,6 +38,13 @@ def test_best_effort_kernels_get_what_an_owner_s_kernel_leaves(tmp_path: Path) -
     assert spans(LithOS(outstanding_us=0.0), built) == [(0, 0.0, 100.0, 0), (0, 100.0, 110.0, 0), (1, 110.0, 130.0, 0)]
 
 
+def test_a_launch_carries_its_tpcs_at_no_cost(tmp_path: Path) -> None:
+    """Where others pay 20 us of host time for launches on other SMs than their own."""
+    gpu = {"timing": {"partition_change_us": 20.0}}
+    built = problem(tmp_path, {"ops": [K(2, 100.0)]}, {"ops": [K(4, 20.0)], "priority": 1}, gpu=gpu)
+    assert spans(LithOS(), built) == [(0, 0.0, 100.0, 0), (1, 0.0, 40.0, 0)]
+
+
 def test_a_long_kernel_runs_in_atoms_and_leaves_when_one_ends(tmp_path: Path) -> None:
     """Rounds of 20 us: an atom of 60 is drained in its third. The request is over when the next atom may begin."""
     background = {"ops": [K(24, 20.0)], "priority": 1}
