@@ -94,7 +94,7 @@ class RoomMaker:
         """SMs that a launched kernel needs for its waiting blocks beyond those that are idle."""
         known = self._knowledge.kernels[int(kernel[R.IDENTITY])]
         on_each = 1 if self._spread else known.blocks_per_sm
-        sms = min(math.ceil(kernel[R.BLOCKS_WAITING] / on_each), known.sms)
+        sms = min(math.ceil(int(kernel[R.BLOCKS_WAITING]) / on_each), known.sms)
         return max(0, sms - (view.sms - view.busy_sms))
 
     def _held_sms(self, view: View, urgent: Row) -> int:
