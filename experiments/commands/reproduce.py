@@ -49,8 +49,11 @@ def reproduce(
         for option in ("--docs", "--out"):
             write_page(option, result.markdown)
         folders = [path.parent for path in (docs, out and out / f"{name}.md") if path is not None]
-        for picture, content in result.pictures().items() if folders else ():
-            for folder in folders:
-                write_file(folder / f"{name}-{picture}.svg", content, "--docs")
+        beside = {f"{name}-{picture}.svg": content for picture, content in result.pictures().items()} if folders else {}
+        for attachment, rows in result.attachments().items() if folders else ():
+            beside[f"{name}-{attachment}.csv"] = rows.to_csv(index=False, float_format="%.6g").encode()
+        for folder in folders:
+            for file, content in beside.items():
+                write_file(folder / file, content, "--docs")
     typer.echo(result.summary_line())
     raise typer.Exit(0 if result.holds else 1)

@@ -66,6 +66,10 @@ class Reproduction(JudgedResult):
         """SVG by name, for the page: it refers to them as ``NAME-PICTURE.svg`` beside it."""
         return {}
 
+    def attachments(self) -> dict[str, DataFrame]:
+        """Long tables by name: CSV files ``NAME-ATTACHMENT.csv`` beside the page, which links them."""
+        return {}
+
     @abstractmethod
     def data(self) -> dict[str, Any]:
         """Figures of the tables, for JSON."""

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
@@ -23,6 +23,9 @@ from gpusched_env.experiments.lib.verdicts import Check, Target, table_of, table
 from gpusched_env.experiments.papers import find_paper, paper_names, recordings
 from gpusched_env.experiments.papers.recordings import Figure, TimeSliced
 from gpusched_env.experiments.papers.reproduction import Reproduction
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
 
 GOOD = Figure(group="alone", what="net", unit="us", simulated=102.0, recorded=100.0, tolerance=0.03)
 BAD = Figure(group="alone", what="other", unit="us", simulated=80.0, recorded=100.0, tolerance=0.15)
@@ -82,6 +85,9 @@ class Made(Reproduction):
     def details(self) -> list[Table]:
         return [Table(f"Run of {cell.number}", ("number",), [(str(cell.number),)]) for cell in self.runs]
 
+    def attachments(self) -> dict[str, DataFrame]:
+        return {"numbers": self.to_frame()}
+
     def data(self) -> dict[str, Any]:
         return {"runs": self.to_frame().to_dict("records")}
 
@@ -111,6 +117,8 @@ def test_a_page_has_introduction_summary_tables_with_their_notes_and_runs() -> N
         "## Ranges",
         "| figure | published | ours | difference | verdict | at |\n| --- | --- | ---: | --- | --- | --- |\n"
         "| x | below 1 | 2 | +1 | off |  |\n| y | 1 to 3 | 2 | inside | holds | there |",
+        "## Files",
+        "- [numbers](made-numbers.csv)",
         "## Runs",
         "### Run of 2",
         "| number |\n| ---: |\n| 2 |",
@@ -147,6 +155,10 @@ def test_the_command_prints_writes_and_fails_with_its_figures(
     assert (data["schema"], data["holds"]) == ("gpusched-made/1", code == 0)
     assert data["runs"] == [{"number": number, "simulated": 2.0 * number, "recorded": 4.0, "tolerance": 0.1}]
     assert (tmp_path / "m.md").read_text() == (tmp_path / "out" / "made.md").read_text() == made.markdown()
+    for folder in (tmp_path, tmp_path / "out"):
+        assert (folder / "made-numbers.csv").read_text().splitlines() == [
+            "number,simulated,recorded,tolerance", f"{number},{2 * number},4,0.1",
+        ]  # fmt: skip
 
 
 def test_papers_are_found_by_their_modules() -> None:
