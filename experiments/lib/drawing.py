@@ -7,9 +7,11 @@ import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from gpusched_env.display.plots import log_ticks
 from gpusched_env.errors import InputError
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 STYLE: dict[Any, Any] = {
@@ -47,3 +49,10 @@ def drawing(size_in: tuple[float, float]) -> Iterator[tuple[Figure, Callable[[],
             return b"\n".join(line.rstrip() for line in target.getvalue().splitlines()) + b"\n"
 
         yield figure, finished
+
+
+def label_log(axis: Axis, low: float, high: float) -> None:
+    """Plain numbers (1, 2, 5 times powers of ten) along a logarithmic axis that shows ``low`` to ``high``."""
+    ticks = [tick for tick in log_ticks(low, high) if 0.8 * low <= tick <= 1.25 * high]
+    axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_ticks([], minor=True)

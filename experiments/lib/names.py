@@ -58,12 +58,16 @@ def default_schedulers(scenario: Scenario) -> list[str]:
 
 
 def expanded(names: Sequence[str], scenario: Scenario) -> list[str]:
-    """``names`` with the members of :data:`GROUPS` in place of a group's name, but those that stand before it."""
+    """``names`` with the members of :data:`GROUPS` on a scenario in place of a group's name."""
+    return with_groups(names, lambda: default_schedulers(scenario), lambda: tuned_names(scenario.name))
+
+
+def with_groups(names: Sequence[str], default: Callable[[], list[str]], tuned: Callable[[], list[str]]) -> list[str]:
+    """``names`` with members in place of ``default`` and ``tuned``, but those that stand before them."""
     found: list[str] = []
     for name in names:
         if name in GROUPS:
-            members = default_schedulers(scenario) if name == "default" else tuned_names(scenario.name)
-            found += [member for member in members if member not in found]
+            found += [member for member in (default() if name == "default" else tuned()) if member not in found]
         else:
             found.append(name)
     return found

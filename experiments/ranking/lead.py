@@ -9,7 +9,7 @@ import numpy as np
 
 from gpusched_env.display.plots import COLOURS
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.lib.drawing import drawing
+from gpusched_env.experiments.lib.drawing import drawing, label_log
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.ranking.page import COST, DIFFERENCE, episodes_of, repeat, tables_page, workloads_of
 from gpusched_env.experiments.ranking.result import Ranking
@@ -81,6 +81,8 @@ def lead_svg(rankings: Sequence[Ranking]) -> bytes:
             axes.plot(across, up, "o", color=COLOURS[number % len(COLOURS)], markersize=5, alpha=0.8, label=title)
         axes.axvline(1.0, color="black", linewidth=0.7)
         axes.set_xscale("log")
+        all_ratios = [ratio for own in ratios.values() for ratio in own.values()]
+        label_log(axes.xaxis, min(all_ratios), max(all_ratios))
         axes.set_yticks(range(len(names)), names)
         axes.set_xlabel("cost over that of the strongest rule")
         axes.grid(axis="both", which="both", color="#ececec", linewidth=0.6)

@@ -11,6 +11,7 @@ from typing import get_args
 from gpusched_env.agents.launches.learned import LearnedLaunches
 from gpusched_env.agents.manifest import file_hash
 from gpusched_env.agents.shipped import shipped_file
+from gpusched_env.baselines.tuning import tuned_names
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.episodes import checked_seeds
 from gpusched_env.experiments.lib.files import write_file
@@ -23,6 +24,7 @@ from gpusched_env.experiments.lib.names import (
     learned_file,
     new_device,
     sees_truth,
+    with_groups,
 )
 from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
 from gpusched_env.experiments.ranking.bound import has_bound
@@ -88,9 +90,12 @@ def rank(
     if DYNAMIC_PARALLELISM in scenarios:
         if len(scenarios) > 1 or workloads != "own" or gpu is not None or settings or tuple(devices) != ("compiled",):
             raise InputError(f"{DYNAMIC_PARALLELISM} is ranked by itself, as it is, on the compiled device")
-        return _rank_launches(
-            list(schedulers or default_launch_schedulers()), seeds, path, workers, resume, on_progress, command
+        names = with_groups(
+            ["default"] if schedulers is None else schedulers,
+            default_launch_schedulers,
+            lambda: tuned_names(DYNAMIC_PARALLELISM),
         )
+        return _rank_launches(names, seeds, path, workers, resume, on_progress, command)
     loaded = [load_scenario(name) for name in scenarios]
     given = [default_schedulers(of) if schedulers is None else expanded(schedulers, of) for of in loaded]
     schedulers = [name for name in given[0] if all(name in names for names in given)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpusched_env.baselines.tuning import PREFIX
 from gpusched_env.display.plots import COLOURS
-from gpusched_env.experiments.lib.drawing import drawing
+from gpusched_env.experiments.lib.drawing import drawing, label_log
 from gpusched_env.experiments.lib.names import is_learned
 from gpusched_env.experiments.ranking.result import Ranking
 
@@ -53,6 +53,8 @@ def trade_svg(ranking: Ranking, scenario: str) -> bytes:
             axes.plot(across[1:], up[1:], **look, linestyle="", markersize=size)
             axes.plot([], [], **look, linestyle="", markersize=size, label=name)
         axes.set_yscale("log")
+        heights = [up for _, up in points.values()]
+        label_log(axes.yaxis, min(heights), max(heights))
         axes.set_xlabel("progress of the other tenants (best effort)")
         axes.set_ylabel("p99 of the most urgent, times alone")
         axes.grid(which="both", color="#ececec", linewidth=0.6)

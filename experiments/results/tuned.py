@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpusched_env.baselines.registry import means, scheduler_names
 from gpusched_env.baselines.tuning import PREFIX, Tuning
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.statistics import Interval, standings
@@ -29,9 +30,17 @@ def tuned_table(tuning: Tuning, rankings: Sequence[Ranking]) -> Table:
         name, *cells, options = row
         changes = [held_out_change(ranking, tuning.scenario, str(name)) for ranking in held_out]
         known = next((change for change in changes if change is not None), None)
-        rows.append([name, *cells, NONE if known is None else known.text(DIFFERENCE), options])
+        rows.append([name, *cells, NONE if known is None else known.text(DIFFERENCE), options, *_means(str(name))])
     *heads, last = found.heads
-    return Table(found.title, [*heads, "change, held-out", last], rows, found.note)
+    return Table(found.title, [*heads, "change, held-out", last, "reads", "may"], rows, found.note)
+
+
+def _means(scheduler: str) -> tuple[str, str]:
+    """What it reads, and what it may do besides launching; of child launches nothing is declared."""
+    if scheduler not in scheduler_names():
+        return NONE, NONE
+    reads, commands = means(scheduler)
+    return ", ".join(reads) or "nothing", ", ".join(commands) or "launch"
 
 
 def held_out_change(ranking: Ranking, scenario: str, scheduler: str) -> Interval | None:

@@ -192,6 +192,13 @@ TUNED = Tuning(
 )
 
 
+KNOWN = {
+    "reef": ["priorities, requests, profiles, shapes, completions, progress", "preempt"],
+    "sjf": ["requests, profiles, completions", "launch"],
+}
+"""What they read and may do, as their classes declare."""
+
+
 @pytest.fixture
 def tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Reef with tuned options was the cheapest rule on training workloads."""
@@ -216,8 +223,8 @@ def test_what_tuning_changed_on_workloads_that_it_did_not_see(tuned: Path) -> No
     own, held_out = ranked(MANY), ranked(costs, workloads="held_out")
     table = tuned_table(TUNED, [own, held_out])
     assert [list(map(str, row)) for row in table.rows] == [
-        ["reef", "4", "2", "-50.0%", "-10.0% [-10.0%, -10.0%]", "depth=4"],
-        ["sjf", "3", "–", "–", "–", "nothing to tune"],
+        ["reef", "4", "2", "-50.0%", "-10.0% [-10.0%, -10.0%]", "depth=4", *KNOWN["reef"]],
+        ["sjf", "3", "–", "–", "–", "nothing to tune", *KNOWN["sjf"]],
     ]
     assert {str(row[4]) for row in tuned_table(TUNED, [own]).rows} == {"–"}
 
@@ -245,7 +252,7 @@ def test_the_plane_of_protection_and_throughput(tuned: Path) -> None:
     text, pictures = page({"all.json": placed}, {}, [], Path("results.md"))
     assert pictures["results-Toy-trade.svg"] == drawn
     assert "](results-Toy-trade.svg)" in text
-    assert "| reef | 4 | 2 | -50.0% | – | depth=4 |" in text
+    assert f"| reef | 4 | 2 | -50.0% | – | depth=4 | {' | '.join(KNOWN['reef'])} |" in text
     assert text.index("## Summary") < text.index("trade.svg") < text.index("## Tuned")
     tables = pictures["results-tables.md"].decode()
     row = next(line for line in tables.splitlines() if line.startswith("| tuned:reef |"))
