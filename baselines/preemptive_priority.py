@@ -100,9 +100,9 @@ class PreemptivePriority:
         self._knowledge = knowledge
         urgencies = [tenant.priority for tenant in knowledge.tenants]
         self._priorities = stream_priorities(urgencies, knowledge.gpu.priorities)
-        self._room = RoomMaker(knowledge, self._spread)
         sms = knowledge.gpu.sms
         reserved = min(round(self._reserved * sms), sms - 1)
+        self._room = RoomMaker(knowledge, self._spread, reserved)
         others = [tenant for tenant, urgency in enumerate(urgencies) if urgency > min(urgencies)] if reserved else []
         self._confine = [SetPartition(tenant, Partition(reserved, sms - reserved)) for tenant in others]
 

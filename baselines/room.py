@@ -26,9 +26,10 @@ class RoomMaker:
     wrong and the kernel still lacks room, the SMs behind are freed, once round the GPU.
     """
 
-    def __init__(self, knowledge: Knowledge, spread: bool = True) -> None:
-        """``spread``: an SM for each waiting block, as on an empty GPU; ``False``: as many as hold them."""
-        self._knowledge, self._spread = knowledge, spread
+    def __init__(self, knowledge: Knowledge, spread: bool = True, reserved: int = 0) -> None:
+        """``spread``: an SM for each waiting block, as on an empty GPU; ``False``: as many as hold them. ``reserved``:
+        the first SMs in placement order on which nothing less urgent runs, so that there is nothing to free."""
+        self._knowledge, self._spread, self._reserved = knowledge, spread, reserved
         self._kernel = -1
         """For which room is made."""
         self._range = Partition(0, 1)
@@ -70,7 +71,7 @@ class RoomMaker:
         lacking = self._lacking_sms(view, urgent)
         if int(urgent[R.ID]) != self._kernel:
             self._kernel, self._covered = int(urgent[R.ID]), 0
-            self._next_range(view, self._held_sms(view, urgent), lacking)
+            self._next_range(view, max(self._held_sms(view, urgent), self._reserved), lacking)
         elif not any(row[R.PREEMPTING] or row[R.ID] not in self._asked for row in victims):
             self._next_range(view, self._range.first + self._range.sms, lacking)
         for row in victims:
@@ -84,23 +85,25 @@ class RoomMaker:
 
     def _next_range(self, view: View, first: int, sms: int) -> None:
         """Go on with ``sms`` SMs from rank ``first`` on, as far as they have not been freed."""
-        sms = min(sms, view.sms - self._covered)
+        others = view.sms - self._reserved
+        sms = min(sms, others - self._covered)
         if sms > 0:
-            self._range = Partition(first % view.sms, sms)
+            self._range = Partition(self._reserved + (first - self._reserved) % others, sms)
             self._covered += sms
             self._asked.clear()
 
     def _lacking_sms(self, view: View, kernel: Row) -> int:
         """SMs that a launched kernel needs for its waiting blocks beyond those that are idle."""
-        known = self._knowledge.kernels[int(kernel[R.IDENTITY])]
-        on_each = 1 if self._spread else known.blocks_per_sm
-        sms = min(math.ceil(int(kernel[R.BLOCKS_WAITING]) / on_each), known.sms)
-        return max(0, sms - (view.sms - view.busy_sms))
+        return max(0, self._sms_for(kernel, R.BLOCKS_WAITING) - (view.sms - view.busy_sms))
 
     def _held_sms(self, view: View, urgent: Row) -> int:
-        """SMs that kernels at least as urgent hold, if each has as many as it would use on an empty GPU."""
+        """SMs that kernels at least as urgent hold, if each was given as many as :meth:`_sms_for` says."""
         return sum(
-            min(int(row[R.BLOCKS_RESIDENT]), self._knowledge.kernels[int(row[R.IDENTITY])].sms)
-            for row in view.running.array
-            if row[R.PRIORITY] <= urgent[R.PRIORITY]
+            self._sms_for(row, R.BLOCKS_RESIDENT) for row in view.running.array if row[R.PRIORITY] <= urgent[R.PRIORITY]
         )
+
+    def _sms_for(self, kernel: Row, blocks: R) -> int:
+        """SMs for a launched kernel's waiting or resident blocks: one each, or as many as hold them."""
+        known = self._knowledge.kernels[int(kernel[R.IDENTITY])]
+        on_each = 1 if self._spread else known.blocks_per_sm
+        return min(math.ceil(int(kernel[blocks]) / on_each), known.sms)
