@@ -1,18 +1,31 @@
 """FIKIT: kernels of less urgent tenants fill the gaps between an urgent tenant's kernels.
 
 W. Wu, *FIKIT: Priority-Based Real-time GPU Multi-tasking Scheduling with Kernel Identification* (arXiv
-2311.10359v5, 2024). Launches are intercepted and identified by kernel name, grid and block. A measurement stage
-gives each identity its mean duration and the mean gap that follows it (here what is known beforehand;
-:func:`~gpusched_env.baselines.profiles.measure_profiles` runs such a stage). In the sharing stage the most urgent
-tenant with work holds the GPU: its kernels go at once. When it leaves a gap, *BestPrioFit* takes from the highest
-waiting priority the longest kernel that fits into the predicted rest of the gap, and again, until the holder's next
-kernel arrives. Running kernels are never preempted.
+2311.10359v5, 2024). There is no code. Of its constants two are known, ten queues and an overhead below 5 %; all others
+are assumptions here, and parameters.
 
-Of the paper's constants two are known, ten queues and an overhead below 5 %; all others are assumptions here, and
-parameters. The paper blocks a service's host in the launch call until the kernel is released; here the host goes on,
-and its kernels wait in order. Gaps are filled from the predicted end of the holder's kernel on; before the first kernel
-of a job the gap is taken to be as long as it was for the tenant's earlier jobs on average. A kernel that was never
-measured is taken to last as long as its tenant's others do on average, and to leave no gap.
+================================================= ==================================================================
+As published                                      Here
+================================================= ==================================================================
+Launches are intercepted and identified by kernel The same. ``interception_us``, off by default: what all schedulers
+name, grid and block                              that hold launches back are charged is the scenario's matter
+A measurement stage gives each identity its mean  What is known beforehand;
+duration and the mean gap that follows it         :func:`~gpusched_env.baselines.profiles.measure_profiles` runs such a
+                                                  stage. One that was never measured lasts as long as its tenant's
+                                                  others do on average, and leaves no gap
+The most urgent tenant with work holds the GPU:   The same; ``queues``, 10, of which the last has all less urgent
+its kernels go at once. Ten priority queues       tenants
+When it leaves a gap, *BestPrioFit* takes, from   The same. Gaps begin with the predicted end of the holder's kernel
+the highest waiting priority, the longest kernel  (``ahead``), and there is one before the first kernel of a job, as
+that fits into the predicted rest, and again,     long as for the tenant's earlier jobs on average (``first_gap``).
+until the holder's next kernel arrives            ``in_flight``: fillers launched and unfinished at one time
+Gaps below a threshold are left idle              ``epsilon_us``, 3: of the size of a launch latency
+Running kernels are never preempted               The same
+A service's host is blocked in the launch call    The host goes on, and its kernels wait in order
+until the kernel is released
+Services are processes that the GPU switches      ``contexts``: as the scenario says by default
+between
+================================================= ==================================================================
 """
 
 from __future__ import annotations
@@ -52,7 +65,7 @@ class Fikit:
         epsilon_us: float = 3.0,
         queues: int = 10,
         in_flight: int = 2,
-        interception_us: float = 1.0,
+        interception_us: float = 0.0,
         contexts: Contexts | None = None,
         ahead: bool = True,
         first_gap: bool = True,
@@ -66,8 +79,9 @@ class Fikit:
             in_flight: kernels of tenants that can be outranked, launched and unfinished at one time. They cannot
                 be recalled, so this bounds how long they delay an urgent kernel; with 1 the GPU idles for a launch
                 latency between two of them.
-            interception_us: host time of a decision on top of the scenario's: a launch reaches the scheduler's
-                process and its release comes back.
+            interception_us: host time of a decision on top of the scenario's ``decision_us``, which is how all
+                schedulers that hold launches back are charged alike: a launch reaches the scheduler's process and its
+                release comes back.
             contexts: ``per-tenant``, services are processes that the GPU switches between; ``shared``, they run
                 under MPS; ``None``, as the scenario says.
             ahead: fill from the predicted end of the holder's kernel on, a launch latency before it; off, once the end

@@ -1,17 +1,30 @@
 """REEF: a request kills running best-effort kernels; best-effort kernels then pad what its kernels leave.
 
 M. Han, H. Zhang, R. Chen, H. Chen, *Microsecond-scale Preemption for Concurrent GPU-accelerated DNN Inferences*
-(OSDI 2022): reset-based preemption (section 4) and dynamic kernel padding (section 5). When a real-time request
-arrives, queued best-effort kernels are evicted and running ones are killed, to run again from the start, which
-idempotent kernels allow. While it is served, a best-effort kernel may run in the compute units (SMs) that the
-real-time kernel leaves, if it is shorter and its occupancy is not lower.
+(OSDI 2022).
 
-What differs here. The authors merge both kernels into one, whose blocks are the real-time kernel's and behind these the
-best-effort kernel's; here the best-effort kernel is a launch of its own, at a lower priority. It goes if all its blocks
-fit beside the real-time kernel's, or else if it does within SMs that those do not fill (at the end of the placement
-order). Launched kernels that have not started cannot be recalled: a kernel joins the device queue so late that it
-starts right behind the one before it, and hardly one is queued when a request comes; where one is, its tenant does not
-pad. Kernels that are not idempotent are drained instead of killed.
+================================================= ============== ====================================================
+As published                                      Where          Here
+================================================= ============== ====================================================
+Two classes: real-time requests, whose kernels go Section 3      The tenants of the scenario's highest priority, and
+at once, and best-effort tasks                                   all others
+A request kills the best-effort kernels that run, Section 4      ``reset``. Those that are not idempotent are drained.
+which start over later                                           Off: they finish (REEF-N, for NVIDIA GPUs)
+Queued ones are evicted: from the host's queues,  Section 4      ``recall``. Launched kernels cannot be taken back
+and from the device's, which hold few                            here: one joins the device queue (``depth``, 2) so
+                                                                 late that it starts right behind the one before it,
+                                                                 and hardly one is queued when a request comes; where
+                                                                 one is, its tenant does not pad. Off: the queue is
+                                                                 always full
+Dynamic padding: while it is served, a            Section 5      ``padding``. The same conditions. Both kernels become
+best-effort kernel runs on the compute units that                one there, the real-time kernel's blocks in front;
+the real-time kernel leaves, if it is shorter and                here the best-effort kernel is a launch of its own, at
+its occupancy is not lower                                       a lower priority. It goes if all its blocks fit beside
+                                                                 the real-time kernel's, or else if it does within the
+                                                                 SMs that those do not fill (at the end of the
+                                                                 placement order)
+Without a request best-effort tasks run freely    Section 3      The same, up to ``depth`` kernels a tenant
+================================================= ============== ====================================================
 """
 
 from __future__ import annotations

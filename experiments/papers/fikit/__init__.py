@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpusched_env.baselines.registry import default_options
 from gpusched_env.display.frame import frame, unstacked
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib import judged
@@ -36,7 +35,17 @@ from gpusched_env.experiments.papers.fikit.pairs import (
     outsiders,
 )
 from gpusched_env.experiments.papers.fikit.picture import speedups_svg
-from gpusched_env.experiments.papers.fikit.runs import ALONE, CASES, DEFAULT, FIKIT, GPU, NETWORKS, NOT_JUDGED, Cell
+from gpusched_env.experiments.papers.fikit.runs import (
+    ALONE,
+    CASES,
+    COST_US,
+    DEFAULT,
+    FIKIT,
+    GPU,
+    NETWORKS,
+    NOT_JUDGED,
+    Cell,
+)
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.hardware.specs import load_gpu
 
@@ -50,7 +59,6 @@ LOW_RATIO = (0.86, 1.0)
 OVERHEAD = 0.05
 RANGE_SLACK = 0.1
 """How far our pairs, which are not the paper's, may exceed its ranges: 10 % of a speed-up, 0.1 of the ratio."""
-DEFAULT_COST_US = float(default_options("fikit")["interception_us"])
 TURNS, TURNS_US = "torchvision_time_slicing.jsonl", 60_000.0
 """What default sharing, the base of speed-ups, is held against: pairs that an H100 switched between, as processes. The
 first network runs as many requests as take this long alone."""
@@ -165,8 +173,8 @@ class Paper(Reproduction):
     def overheads(self) -> DataFrame:
         """The largest relative growth of a completion time alone, by cost of an interception (us) and GPU."""
         own = self._by_itself.rename(columns={mode: us for us, mode in runs.INTERCEPTED.items()})
-        growth = own.rename(columns={runs.FIKIT_ALONE: DEFAULT_COST_US}).div(own[ALONE], axis=0) - 1.0
-        return growth[[DEFAULT_COST_US, *runs.INTERCEPTED]].groupby("gpu", sort=False).max().T
+        growth = own.rename(columns={runs.FIKIT_ALONE: COST_US}).div(own[ALONE], axis=0) - 1.0
+        return growth[[COST_US, *runs.INTERCEPTED]].groupby("gpu", sort=False).max().T
 
     def losses(self) -> DataFrame:
         """What wrong profiles cost, averaged over the pairs, relative to right ones.
