@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 VERDICTS = {True: "holds", False: "off", None: "not scored"}
 OF_CLAIMS = {**VERDICTS, False: "contradicted"}
+UNDECIDED = "undecided"
 
 
 class Judged(Protocol):
@@ -102,12 +103,18 @@ class Finding:
     observation: str
     claim: str
     holds: bool | None
-    """In the paper's own setting; ``None``: not scored."""
+    """In the paper's own setting; ``None``: not scored, or undecided."""
     evidence: str
     agree: int
     """Settings in which it holds, of ``settings``."""
     settings: int
     note: str
+    undecided: bool = False
+    """Seeds disagree: it holds, or not, by less than the noise."""
+
+    @property
+    def verdict(self) -> str:
+        return UNDECIDED if self.undecided else OF_CLAIMS[self.holds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +127,17 @@ class Claim(Generic[T]):
     """Of what was found in a setting: the verdict, and its evidence. ``None``: not scored, as ``note`` explains."""
     note: str = ""
 
-    def judged(self, found: Mapping[Any, T], own: Any) -> Finding:
-        """In every setting of ``found``; what holds in the paper's ``own`` decides."""
+    def judged(self, found: Mapping[Any, T], own: Any, repeated: Sequence[T] = ()) -> Finding:
+        """In every setting of ``found``; what holds in the paper's ``own`` decides, unless the same setting
+        ``repeated`` with several seeds says now one thing, now the other."""
         if self.judge is None:
             return Finding(self.observation, self.text, None, "", 0, 0, self.note)
         verdicts = {setting: self.judge(of) for setting, of in found.items()}
         holds, evidence = verdicts[own]
         agree = sum(bool(held) for held, _ in verdicts.values())
-        return Finding(self.observation, self.text, bool(holds), evidence, agree, len(verdicts), self.note)
+        undecided = any(bool(self.judge(of)[0]) != bool(holds) for of in repeated)
+        verdict = None if undecided else bool(holds)
+        return Finding(self.observation, self.text, verdict, evidence, agree, len(verdicts), self.note, undecided)
 
 
 def record(item: Any) -> dict[str, Any]:
@@ -216,7 +226,7 @@ def findings_table(title: str, findings: Sequence[Finding]) -> Table:
         (
             f.observation,
             f.claim or NONE,
-            OF_CLAIMS[f.holds],
+            f.verdict,
             f"{f.agree} of {f.settings}" if f.settings else NONE,
             ". ".join(part for part in (f.evidence, f.note) if part),
         )

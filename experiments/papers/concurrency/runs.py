@@ -9,12 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from gpusched_env.experiments.lib.larger_batch import at_batch
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import situation, tenant
 from gpusched_env.experiments.lib.requests import Requests, finished_kernels, requests_of, work_rate
+from gpusched_env.experiments.papers.concurrency.hosts import (
+    AT_WORK,
+    AT_WORK_MOST,
+    BOUND_US,
+    RECORDED,
+    SWEPT_US,
+    WAITING,
+    WAITING_MOST,
+    workloads,
+)
 from gpusched_env.hardware.timing import save_us, state_bytes
-from gpusched_env.scenarios.problem import Problem, load_workload
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.session import Episode
 from gpusched_env.workload.workload import OpKind
 
@@ -34,21 +43,43 @@ SERVER_LOAD = 0.5
 """Of random arrivals: requests a second times the time of a request alone."""
 KEEP_OPEN_US = 40.0
 """Gaps shorter than the paper's estimate of a save are kept open."""
-HORIZON_US = 500_000.0
-"""Of each run: about a hundred requests, and one and a half training steps at full batch."""
+RESERVED = 0.25
+"""Share of the SMs that are kept open for requests: 20 of an RTX 3090's 82."""
+REQUESTS = 50
+"""Of each run in the judged setting, after a first (cold) one."""
+SEEDS = (0, 1, 2)
+"""Of the judged setting: which recorded iterations requests and training steps repeat."""
+HORIZON_US = 200_000.0
+"""Of each run in the other settings, with one seed and the hosts of the recordings."""
 
 ALONE = ("inference alone", "training alone")
+PAPERS = ("rtx-3090", "ResNet-50", "sequential")
+"""The paper's own setting: the one pair that is both its and recorded."""
+STEPS_ALONE = 3
+"""Training steps that are run to see how fast they are alone."""
 MECHANISMS = {
     "priority streams": "priority-streams",
     "time slicing": "time-slicing",
     "MPS": "mps(share=100)",
     "MPS, half of the SMs": "mps(share=50)",
     "exclusive": "exclusive",
-    "preemptive": "preemptive-priority",
+    "preemptive": "preemptive-priority(spread=false)",
+    "preemptive, an SM a block": "preemptive-priority",
+    "preemptive, SMs reserved": f"preemptive-priority(spread=false,reserved={RESERVED})",
     "preemptive, room kept open": f"preemptive-priority(keep_open_us={KEEP_OPEN_US})",
     "preemptive, at block ends": "preemptive-priority(mode=drain)",
 }
-"""Schedulers by the paper's name of a mechanism."""
+"""Schedulers by the paper's name of a mechanism. Preemption saves the blocks on as many SMs as hold those of the kernel
+that comes, or on as many as it would use on an empty GPU."""
+APART, MOST = "priority streams, hosts apart", "priority streams, DenseNet-201's hosts"
+CONTENTION = {
+    "priority streams": (AT_WORK, WAITING),
+    MOST: (AT_WORK_MOST, WAITING_MOST),
+}
+"""How hosts slow each other where both tasks are threads of one process: priority streams need that. Elsewhere they are
+processes."""
+SWEPT = ("priority streams", "time slicing", "MPS", "preemptive", APART, MOST)
+"""Mechanisms that run at every host speed."""
 PREEMPT = 1
 """Code of a preemption in the timeline's decisions."""
 
@@ -77,35 +108,59 @@ class Cell:
     pair: str
     arrivals: str
     mechanism: str
-    """Of :data:`MECHANISMS` or :data:`ALONE`."""
+    """Of :data:`MECHANISMS`, :data:`SWEPT` or :data:`ALONE`."""
+    alone_us: float = RECORDED
+    """How fast hosts are: the time of a request alone, or :data:`RECORDED`."""
+    seed: int = 0
+    jobs: int | None = None
+    """The run ends when as many requests have been answered after the first; ``None``: at :data:`HORIZON_US`."""
 
-    def run(self, device: str, horizon_us: float = HORIZON_US) -> Figures:
-        scheduler = MECHANISMS.get(self.mechanism, "pass-through")
-        episode = play(scheduler, self.problem(horizon_us), seed=0, device=device, record="kernels")
+    def run(self, device: str) -> Figures:
+        scheduler = "pass-through" if self.mechanism in ALONE else MECHANISMS.get(self.mechanism, "priority-streams")
+        episode = play(scheduler, self.problem(), seed=self.seed, device=device, record="kernels")
         found: dict[str, Any] = {"utilisation": episode.costs.busy_sm_us / (episode.problem.gpu.sms * episode.end_us)}
         for row, each in enumerate(episode.problem.scenario.tenants):
             found |= (_requests if each.name == "inference" else _training)(episode, row)
         return Figures(**found)
 
-    def problem(self, horizon_us: float = HORIZON_US) -> Problem:
+    def problem(self) -> Problem:
         """Tenants are ``inference`` and ``training``, or one of them."""
         inference, training = PAIRS[self.pair]
-        full_batch = {training: at_batch(load_workload(training), GPUS[self.gpu])}
-        tenants = [tenant(inference, name="inference"), tenant(training, name="training", priority=1)]
+        given = workloads(inference, training, self.gpu, GPUS[self.gpu], self.alone_us)
+        horizon_us = HORIZON_US if self.jobs is None else math.inf
+        jobs = None if self.jobs is None else self.jobs + 1
+        tenants = [tenant(inference, name="inference", jobs=jobs), tenant(training, name="training", priority=1)]
         if self.mechanism in ALONE:
             tenants = [tenants[ALONE.index(self.mechanism)]]
-        problem = situation(tenants, self.gpu, horizon_us, full_batch)
+        if self.jobs is not None and self.mechanism == ALONE[1]:
+            tenants[0] |= {"jobs": STEPS_ALONE}
+        at_work, waiting = CONTENTION.get(self.mechanism, (0.0, 0.0))
+        hosts = {"host_contention": at_work, "waiting_contention": waiting}
+        problem = situation(tenants, self.gpu, horizon_us, given, **hosts)
         if self.arrivals == "poisson" and self.mechanism != ALONE[1]:
             rate = SERVER_LOAD * 1e6 / problem.programs[0].alone_us
             tenants[0] |= {"arrivals": {"kind": "poisson", "rate_per_s": rate}}
-            problem = situation(tenants, self.gpu, horizon_us, full_batch)
+            problem = situation(tenants, self.gpu, horizon_us, given, **hosts)
         return problem
 
 
+def judged_cells() -> list[Cell]:
+    """The paper's own setting, at all host speeds; the judged one with every mechanism."""
+    cells = []
+    for alone_us, seed in itertools.product(SWEPT_US, SEEDS):
+        mechanisms = [*MECHANISMS, APART, MOST] if alone_us == BOUND_US else SWEPT
+        cells += [Cell(*PAPERS, each, alone_us, seed, REQUESTS) for each in (*ALONE, *mechanisms)]
+    return cells
+
+
 def all_cells(gpus: tuple[str, ...] = tuple(GPUS), pairs: tuple[str, ...] = tuple(PAIRS)) -> list[Cell]:
-    """Every run; training alone does not depend on the arrivals, and is among the sequential ones."""
-    cells = itertools.starmap(Cell, itertools.product(gpus, pairs, ARRIVALS, (*MECHANISMS, *ALONE)))
-    return [cell for cell in cells if cell.mechanism != ALONE[1] or cell.arrivals == "sequential"]
+    """Runs of all settings but the paper's own; training alone does not depend on the arrivals, and runs once."""
+    cells = []
+    for where in itertools.product(gpus, pairs, ARRIVALS):
+        if where != PAPERS:
+            alone = ALONE if where[-1] == "sequential" else ALONE[:1]
+            cells += [Cell(*where, each) for each in (*MECHANISMS, *alone)]
+    return cells
 
 
 def _requests(episode: Episode, row: int) -> dict[str, Any]:
