@@ -36,7 +36,7 @@ FIXED = {
     "tally": 1.240,
     "xsched": 1.140,
     "lithos": 1.140,
-    "fikit": 1.145,
+    "fikit": 1.14,
 }
 
 
