@@ -19,8 +19,10 @@ MARKERS = ("o", "s", "D", "^", "P", "v")
 
 
 def has_trade(ranking: Ranking, scenario: str) -> bool:
-    """Whether there are points to draw."""
-    return any(of["urgent_p99"].seeds and of["best_effort"].seeds for of in ranking.trade(scenario).values())
+    """Whether every scheduler has a point."""
+    trade = ranking.trade(scenario)
+    defined = [name for name, of in trade.items() if of["urgent_p99"].seeds and of["best_effort"].seeds]
+    return set(defined) == set(ranking.schedulers)
 
 
 def trade_svg(ranking: Ranking, scenario: str) -> bytes:

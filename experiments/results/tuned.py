@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpusched_env.baselines.registry import means, scheduler_names
 from gpusched_env.baselines.tuning import PREFIX, Tuning
 from gpusched_env.display.table import NONE, Table
+from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
 from gpusched_env.experiments.lib.statistics import Interval, standings
 from gpusched_env.experiments.ranking.page import DIFFERENCE
 from gpusched_env.experiments.ranking.result import Ranking
@@ -21,8 +22,10 @@ def tuned_table(tuning: Tuning, rankings: Sequence[Ranking]) -> Table:
         rankings: all; those of its held-out workloads count, the one with most seeds first.
     """
     found = tuning_table(tuning)
+    # The benchmarks of child launches are not among the random applications that their rules are tuned on.
+    unseen = "own" if tuning.scenario == DYNAMIC_PARALLELISM else "held_out"
     held_out = sorted(
-        (r for r in rankings if tuning.scenario in r.variants and r.workloads == "held_out" and not r.gpu),
+        (r for r in rankings if tuning.scenario in r.variants and r.workloads == unseen and not r.gpu),
         key=lambda r: -len(r.seeds),
     )
     rows = []
