@@ -16,7 +16,8 @@ from gpusched_env.baselines.launches.registry import (
     make_launch_scheduler,
 )
 from gpusched_env.baselines.ranges import Ranges, ranges_of
-from gpusched_env.baselines.registry import default_options, honest_names
+from gpusched_env.baselines.registry import honest_names
+from gpusched_env.baselines.spec import options_of
 from gpusched_env.envs.launches.playing import RANDOM
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
@@ -82,10 +83,12 @@ class OfTenants:
         names = honest_names(scenario.window is not None, hardware=False) if schedulers is None else schedulers
         for name in names:
             self.check(name)
-        self.ranges = {_plain(name, sees_truth(name)): ranges_of(new_scheduler(name)) for name in names}
+        made = {_plain(name, sees_truth(name)): new_scheduler(name) for name in names}
+        self.ranges = {name: ranges_of(scheduler) for name, scheduler in made.items()}
+        self._defaults = {name: options_of(type(scheduler)) for name, scheduler in made.items()}
 
     def defaults(self, scheduler: str) -> Mapping[str, Any]:
-        return default_options(scheduler)
+        return self._defaults[scheduler]
 
     def check(self, spec: str) -> None:
         check_scheduler(spec, self._scenario)

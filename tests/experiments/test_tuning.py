@@ -206,6 +206,28 @@ def test_table_shows_default_and_tuned() -> None:
     ]
 
 
+OWN = """
+from gpusched_env.baselines.priority_streams import PriorityStreams
+from gpusched_env.baselines.ranges import Range
+
+class Mine(PriorityStreams):
+    ranges = {"depth": Range(1, 8)}
+
+    def __init__(self, depth: int = 2) -> None:
+        super().__init__()
+        self.depth = depth
+"""
+
+
+def test_an_own_scheduler_is_tuned_like_the_others(scenario: Scenario, tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(OWN)
+    (trials,) = tune(scenario, [f"{file}:Mine"], 3, workers=1).trials.values()
+    assert [trial.drawn.keys() for trial in trials] == [{"depth"}] * 3
+    assert trials[0].drawn == {"depth": 2}
+    assert trials[1].spec == f"{file}:Mine(depth={trials[1].drawn['depth']})"
+
+
 def test_command_writes_a_file(tmp_path: Path) -> None:
     file = tmp_path / "Short.yaml"
     text = Path("gpusched_env/scenarios/PriorityFill.yaml").read_text()
