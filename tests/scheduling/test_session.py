@@ -51,7 +51,7 @@ def test_a_scheduler_that_preempts_is_asked_while_something_runs(
 def test_a_problem_is_adapted_to_a_scheduler_once(tmp_path: Path) -> None:
     built = problem(tmp_path, {"ops": [K(4, 35.0)]}, commands=["launch"])
     assert problem_for(make_scheduler("pass-through"), built) is built
-    for name in ("time-slicing", "tally", "fikit"):
+    for name in ("time-slicing", "tally", "fikit(interception_us=1)"):
         adapted = problem_for(make_scheduler(name), built)
         assert adapted is not built
         assert problem_for(make_scheduler(name), built) is adapted
