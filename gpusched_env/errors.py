@@ -22,6 +22,10 @@ class DeadlockError(GpuschedError):
     """Work is left but nothing can ever happen again; the message lists what waits for what."""
 
 
+class GpuError(GpuschedError):
+    """A real GPU, its driver or a kernel on it has failed; nothing is left on it."""
+
+
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """A hint that names the closest of ``known`` or, without one, all of them."""
     names = sorted(known)

@@ -45,6 +45,21 @@ def own_processes(problem: Problem) -> Problem:
     )
 
 
+def in_real_time(problem: Problem) -> Problem:
+    """With latencies and host times of decisions that are not simulated: a real GPU and host take theirs."""
+    timing = msgspec.structs.replace(
+        problem.gpu.timing,
+        launch_latency_us=0.0,
+        stream_gap_us=0.0,
+        event_latency_us=0.0,
+        sync_latency_us=0.0,
+        partition_change_us=0.0,
+    )
+    window = problem.window and msgspec.structs.replace(problem.window, sync_us=0.0)
+    changed = msgspec.structs.replace(problem.scenario, decision_us=0.0, window=window)
+    return replace(problem, scenario=changed, gpu=msgspec.structs.replace(problem.gpu, timing=timing))
+
+
 def with_slices_of(problem: Problem, slice_us: float) -> Problem:
     """With slices of ``slice_us`` where contexts take turns."""
     timing = msgspec.structs.replace(problem.gpu.timing, slice_us=slice_us)

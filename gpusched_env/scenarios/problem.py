@@ -231,6 +231,10 @@ class Problem:
             return self.plain.with_persistent_threads(task_us).with_window(self.window)
         return self._made.once(adapting.persistent_threads, self, task_us)
 
+    def in_real_time(self) -> Problem:
+        """The same problem for a real GPU: nothing that this and the host's own work take is simulated."""
+        return self._made.once(adapting.in_real_time, self)
+
     def with_opened_graphs(self) -> Problem:
         """The same problem with the kernels of graphs as launches of their own, for who intercepts inside graphs.
 

@@ -27,6 +27,7 @@ from tests.devices.problems import launch_first, new_device
 Memory = tuple[Segment, ...]
 GAP_US = 1.0
 WINDOW = {"size": 16, "streams": 2, "launch_us": 2.0, "sync_us": 3.0}
+TIMING = {"sync_latency_us": 1.0, "event_latency_us": 1.5, "stream_gap_us": GAP_US}
 A, B, C, D = (Segment(storage, 0, 64) for storage in range(4))
 
 
@@ -60,10 +61,15 @@ def workload(name: str, *threads: Sequence[Op], graphs: Sequence[tuple[GraphNode
     )  # fmt: skip
 
 
-def build(*workloads: Workload, window: dict[str, Any] | None = None, jobs: int = 1, **fields: Any) -> Problem:
+def build(
+    *workloads: Workload,
+    window: dict[str, Any] | None = None,
+    jobs: int = 1,
+    timing: dict[str, float] = TIMING,
+    **fields: Any,
+) -> Problem:
     """A problem of a tenant for each workload."""
     toy = load_gpu("toy-4sm")
-    timing = msgspec.structs.replace(toy.timing, sync_latency_us=1.0, event_latency_us=1.5, stream_gap_us=GAP_US)
     tenants = [
         {"name": work.name, "workload": work.name, "arrivals": {"kind": "backlog"}, "jobs": jobs} for work in workloads
     ]
@@ -73,7 +79,7 @@ def build(*workloads: Workload, window: dict[str, Any] | None = None, jobs: int 
             "horizon_us": 1e6, "window": WINDOW | (window or {}), **fields,
         }
     )  # fmt: skip
-    gpu = msgspec.structs.replace(toy, timing=timing)
+    gpu = msgspec.structs.replace(toy, timing=msgspec.structs.replace(toy.timing, **timing))
     return build_problem(scenario, gpu=gpu, workloads={work.name: work for work in workloads})
 
 

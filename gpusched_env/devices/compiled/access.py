@@ -103,6 +103,12 @@ def stream_rows(w, row):
 
 
 @inlined
+def outbox(w, i):
+    """Slots of launches that are to go to a GPU outside."""
+    return _number(w.outbox_at, i)
+
+
+@inlined
 def clients(w, tenant):
     return _client(w.clients_at, tenant)
 

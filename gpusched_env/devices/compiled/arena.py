@@ -43,7 +43,7 @@ LOG_ROWS: Final = 64
 """Rows of the log beyond what one event may write."""
 IN_ENV: Final = (
     "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "producers", "aheads",
-    "edges", "timers", "heap", "contexts", "sets", "log",
+    "edges", "timers", "heap", "contexts", "sets", "log", "outbox",
 )  # fmt: skip
 IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "used", "classes", "kinds", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
@@ -146,6 +146,10 @@ class Arena:
         costs.energy_j = float(env["energy_j"] + env["power_w"] * elapsed_us * 1e-6 + env["charged_energy_j"])
         costs.makespan_us = min(now_us, int(env["done_ps"]) / 1e6) + float(env["charged_makespan_us"])
         return costs
+
+    def section(self, name: str) -> NDArray[np.void]:
+        """The records of one kind (:data:`IN_ENV`), live."""
+        return self._sections[name]
 
     def waiting_for_tiles(self) -> list[int]:
         """Ids of resident kernels whose blocks may wait for the tiles of another."""
@@ -478,6 +482,7 @@ def _allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
         "aheads": (layout.AHEAD, sizes.aheads),
         "edges": (layout.EDGE, sizes.edges),
         "log": (layout.LOG, sizes.log),
+        "outbox": (layout.NUMBER, sizes.launches),
     }
     for number in range(sizes.contexts):
         shapes |= {

@@ -92,7 +92,7 @@ class CompiledDevice:
     def _drive(self, command: Numbers, *, running: bool) -> int:
         while True:
             reason = int(give_command(self.arena.address, self._drive_at, *command, running))
-            if reason in (layout.OVER, layout.DECIDE, layout.DEADLOCK):
+            if reason in (layout.OVER, layout.DECIDE, layout.DEADLOCK, layout.IDLE):
                 return reason
             self.arena.serve(reason)
             command = NO_COMMAND

@@ -12,6 +12,7 @@ from gpusched_env.devices.compiled.commands import carry_out
 from gpusched_env.devices.compiled.context import bring_to_present
 from gpusched_env.devices.compiled.dispatch import hand_out
 from gpusched_env.devices.compiled.ends import end_all
+from gpusched_env.devices.compiled.external import end_reported, start_reported
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import notice_compilation
 from gpusched_env.devices.compiled.layout import OVER
@@ -97,6 +98,17 @@ def command(address, function, code, target, choice, stream, first, sms, until_u
     w.command_sms = sms
     w.command_until_ps = max(w.now_ps, to_ps(until_us))
     return call(function, address, running)
+
+
+@cached(_nrt=False, nogil=True)
+def report(address, slot, ended, at_ps):
+    """A GPU outside reports at ``at_ps`` that the launch in a slot has started (``ended`` 0) or has ended (1)."""
+    w = env_at(address, 0)
+    w.now_ps = max(w.now_ps, at_ps)
+    if ended == 1:
+        end_reported(w, slot)
+    else:
+        start_reported(w, slot)
 
 
 @cached(_nrt=False, nogil=True)

@@ -141,7 +141,7 @@ def move_up(w, source, slot):
         if not same and not is_node(w, source):
             gap_ps = max(gap_ps, problem(w).event_latency_ps)
         launch.ready_ps = max(launch.ready_ps, w.now_ps + gap_ps)
-        if launch.upstream == 0:
+        if launch.upstream == 0 and w.external == 0:
             be_due(w, slot)
     elif source.state != PENDING and not is_scheduled(launch) and is_windowed(w, launch) and launch.upstream == 0:
         # What waits for one that vanishes vanishes with it.

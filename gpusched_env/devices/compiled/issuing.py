@@ -14,6 +14,7 @@ from gpusched_env.devices.compiled.access import (
     launches,
     marks,
     ops,
+    outbox,
     problem,
     producers,
     queues,
@@ -203,8 +204,18 @@ def hand_over(w, slot, at_ps):
         queue.last_slot = slot
         queue.last_id = launch.id
     tell_launched(w, slot)
-    if launch.upstream == 0:
+    if w.external == 1:
+        send(w, slot)
+    elif launch.upstream == 0:
         be_due(w, slot)
+
+
+@called
+def send(w, slot):
+    """A launch goes to a GPU outside, which keeps it waiting for what is before it."""
+    take_flight(w, slot)
+    outbox(w, w.sent).value = slot
+    w.sent += 1
 
 
 @inlined

@@ -94,11 +94,11 @@ REAL = _record((F8, "value"))
 ENV = _record(
     (I8, "address settle_at end_at dispatch_at problem_at clients_at threads_at marks_at streams_at queues_at"),
     (I8, "randoms_at jobs_at launches_at flights_at producers_at aheads_at edges_at timers_at heap_at"),
-    (I8, "contexts_at sets_at log_at"),
+    (I8, "contexts_at sets_at log_at outbox_at"),
     (I8, "job_mask launch_room edge_room words log_room"),
     (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
     (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
-    (I8, "tenants_at_work tenants_serving"),
+    (I8, "tenants_at_work tenants_serving external hushed sent real_ps due_ps"),
     (I8, "heap_length free_launch free_launches free_flight free_flights free_edge free_edges free_ahead free_aheads"),
     (I8, "pending open_streams short short_ps"),
     (I8, "started_first started_last copy_first copy_last"),
@@ -116,6 +116,10 @@ ENV = _record(
   ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none);
   ``tenants_at_work``, ``tenants_serving``: how many are, :mod:`gpusched_env.workload.host`.
 * ``once_ps``: when a command was last given that is legal once at an instant.
+* ``external``: 1 if a GPU outside carries launches out (:mod:`~gpusched_env.devices.compiled.external`); ``hushed``: 1
+  while the scheduler is not asked, because more has happened than was told; ``sent``: how
+  many are in the outbox for it; ``real_ps``: the time up to which the event loop may go; ``due_ps``: where it stopped
+  for that, when something is due of itself.
 * ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``open_streams``: the
   scheduler's own that have room for a launch of a window; ``short``: 1 if some
   that had come into the window at ``short_ps`` found no slot; ``started_*``: ends of the list of kernels and graphs
@@ -332,6 +336,8 @@ GROW_LAUNCHES: Final = 4
 """There are too few slots for launches, for edges, or for what hosts issue ahead."""
 FLUSH: Final = 5
 """The log is full."""
+IDLE: Final = 6
+"""Nothing is due up to the present time of a GPU outside."""
 
 NONE: Final = -1
 """No slot, row, id or number."""

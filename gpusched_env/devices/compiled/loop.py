@@ -31,6 +31,7 @@ from gpusched_env.devices.compiled.layout import (
     GROW_JOBS,
     GROW_LAUNCHES,
     HIDDEN,
+    IDLE,
     LAUNCHED,
     NONE,
     OVER,
@@ -71,14 +72,18 @@ def run(w):
             if w.awake == 1:
                 if w.busy_until_ps > w.now_ps:
                     limit_ps = min(limit_ps, w.busy_until_ps)
-                elif has_choice(w):
+                elif w.hushed == 0 and has_choice(w):
                     return DECIDE
                 elif w.once_ps == w.now_ps:
                     # Nothing is legal only because of the instant: to be asked again something must happen first.
                     w.awake = 0
+            if w.external == 1 and min(upcoming_ps, limit_ps) > w.real_ps:
+                w.now_ps = max(w.now_ps, w.real_ps)
+                w.due_ps = min(upcoming_ps, w.timer_ps)
+                return IDLE
             if upcoming_ps > limit_ps:
                 deciding = w.awake == 1 and w.busy_until_ps > w.now_ps
-                if upcoming_ps == NEVER and w.timer_ps == NEVER and not deciding:
+                if upcoming_ps == NEVER and w.timer_ps == NEVER and not deciding and w.external == 0:
                     return DEADLOCK
                 if limit_ps >= w.timer_ps:
                     w.timer_ps = NEVER

@@ -1,0 +1,158 @@
+"""The device with a real GPU behind it.
+
+Tenants' hosts, streams and the scheduler's side are those of the compiled device, whose time is the real one: host
+threads take the time of their recordings, and are late only where this process is. What a scheduler launches goes to
+the GPU at once, which keeps it waiting for what is before it; starts and ends are what the GPU reports. Deciding takes
+the time that it takes (:attr:`RealDevice.decisions_us`), and so does handing over.
+"""
+
+from __future__ import annotations
+
+from array import array
+from types import TracebackType
+from typing import Any, Self
+
+from gpusched_env.devices.compiled import layout
+from gpusched_env.devices.compiled.device import NO_COMMAND, CompiledDevice
+from gpusched_env.devices.compiled.entry import report as tell
+from gpusched_env.devices.compiled.outbox import take_sent
+from gpusched_env.devices.cuda.gpu import Gpu, Report, Work
+from gpusched_env.errors import GpuschedError, InputError
+from gpusched_env.hardware.clock import NEVER, to_ps, to_us
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.scheduling.view import View
+
+
+class RealDevice(CompiledDevice):
+    """One real GPU with its tenants (see :class:`gpusched_env.scheduling.device.Device`).
+
+    Its timeline has jobs, kernels, copies and decisions, no blocks. Costs have jobs and makespan; nothing counts busy
+    SMs, traffic and energy. Used in a ``with`` statement it gives the GPU back at the end.
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        super().__init__()
+        self._gpu = gpu
+        self._slots: dict[int, int] = {}
+        """Slots of the launches that are on the GPU, by id."""
+        self._asked_ps = 0
+        self.decisions_us = array("d")
+        """Real time of every decision since the reset: from the view to the end of the command."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the GPU back; nothing is left on it."""
+        self._gpu.stop()
+        self._gpu.close()
+
+    def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
+        """Start an episode and run to the first decision epoch (``None``: it ended before one).
+
+        Raises:
+            InputError: snapshots or blocks are asked for; the problem has what a real GPU does not do.
+            GpuError: the GPU or its driver has failed.
+        """
+        if snapshots:
+            raise InputError("a real GPU cannot go back: snapshots are for the simulated devices")
+        if record == "blocks":
+            raise InputError("a real GPU records jobs and kernels, no blocks: record='kernels'")
+        check(problem)
+        self._horizon_ps = to_ps(problem.scenario.horizon_us)
+        self._gpu.stop()
+        self._gpu.prepare(problem)
+        self._slots.clear()
+        self.decisions_us = array("d")
+        self._next_epoch()
+        self.arena.reset(problem.in_real_time(), seed, record)
+        self.arena.env["external"] = 1
+        self._gpu.start()
+        return self.advance()
+
+    def apply(self, command: Command) -> None:
+        """Carry out one command; a refused one changes nothing.
+
+        Raises:
+            IllegalCommand: names the command and why it is not legal now.
+            GpuError: the GPU or its driver has failed.
+        """
+        super().apply(command)
+        self._send()
+        self.decisions_us.append(to_us(self._gpu.now_ps() - self._asked_ps))
+
+    def advance(self) -> View | None:
+        """The view for the next decision, or ``None`` at the end of the episode."""
+        while True:
+            for report in self._gpu.poll():
+                # What was due before it comes before it; the scheduler is asked when all is told.
+                if report.at_ps > int(self.arena.env["now_ps"]):
+                    self._run_to(report.at_ps - 1, hushed=True)
+                self._hear(report)
+            reason = self._run_to(self._gpu.now_ps())
+            if reason == layout.DECIDE:
+                self._view = None
+                self._asked_ps = self._gpu.now_ps()
+                return self._look()
+            if reason == layout.OVER:
+                self._gpu.stop()
+                return None
+            due_ps = int(self.arena.env["due_ps"])
+            if due_ps == NEVER and not self._slots:
+                self._gpu.stop()
+                raise self.deadlock()
+            self._gpu.pause(min(due_ps, self._horizon_ps))
+
+    def _run_to(self, real_ps: int, *, hushed: bool = False) -> int:
+        """Let happen what is due up to a time; returns why the event loop stopped."""
+        env = self.arena.env
+        env["real_ps"], env["hushed"] = real_ps, hushed
+        reason = self._drive(NO_COMMAND, running=True)
+        self._send()
+        return reason
+
+    def _send(self) -> None:
+        """Hand over what was launched since."""
+        for sent in take_sent(self.arena):
+            self._slots[sent.launch] = sent.slot
+            op = self.arena.operation_of(sent.launch)
+            self._gpu.submit(Work(sent.launch, op, sent.stream, sent.priority, sent.after))
+
+    def _hear(self, report: Report) -> None:
+        """Take note of a report."""
+        slot = self._slots.pop(report.launch) if report.ended else self._slots[report.launch]
+        tell(self.arena.address, slot, int(report.ended), report.at_ps)
+
+    def snapshot(self) -> Any:
+        """Not possible."""
+        raise GpuschedError("a real GPU cannot go back: snapshots are for the simulated devices")
+
+
+def check(problem: Problem) -> None:
+    """Whether a real GPU can play a problem.
+
+    Raises:
+        InputError: names what it cannot.
+    """
+    scenario = problem.scenario
+    if scenario.contexts != "shared":
+        raise InputError(
+            f"{scenario.name}: tenants with contexts of their own need processes of their own; this device has one"
+        )
+    for command in scenario.commands:
+        if command not in ("launch", "reject"):
+            raise InputError(
+                f"{scenario.name}: a real GPU takes no command {command!r} here; it offers launch and reject"
+            )
+    for program in problem.programs:
+        for op in (op for job in program.variants for op in job):
+            if op.children or op.tiles >= 0:
+                what = "launches kernels from the device" if op.children else "waits for tiles"
+                raise InputError(
+                    f"{scenario.name}, tenant {program.tenant.name}: a kernel {what}; this device has none of that"
+                )

@@ -1,0 +1,75 @@
+"""What the device needs of a real GPU: streams that take work in order, a clock, and word of what has happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.program import HostOp
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A kernel, copy or graph for the GPU."""
+
+    launch: int
+    """Id; unique in the episode."""
+    op: HostOp
+    """What it carries out (``kind``, ``identity``, ``scale``, ``bytes``, ``nodes``)."""
+    stream: int
+    """Row of the problem's streams."""
+    priority: int
+    """Of the stream, CUDA's convention: 0 is the default, lower is more urgent. A stream at a priority is a queue: it
+    starts its work in the order of submission."""
+    after: tuple[int, ...]
+    """Ids of earlier work, of other queues, that must have ended before it starts."""
+
+
+class Report(NamedTuple):
+    """Work has started or ended."""
+
+    at_ps: int
+    """When, by :meth:`Gpu.now_ps`."""
+    launch: int
+    ended: bool
+
+
+class Gpu(Protocol):
+    """A GPU that carries work out: ``prepare``, ``start``, then the others until ``stop``; ``close`` at the end."""
+
+    def prepare(self, problem: Problem) -> None:
+        """Make kernels, buffers and streams for a problem; takes seconds the first time.
+
+        Raises:
+            InputError: the GPU cannot do what the problem needs.
+        """
+
+    def start(self) -> None:
+        """Time 0: nothing is on the GPU."""
+
+    def now_ps(self) -> int:
+        """Time since :meth:`start`, picoseconds."""
+
+    def submit(self, work: Work) -> None:
+        """Hand work to its queue; it is on its way when this returns.
+
+        Raises:
+            GpuError: the GPU or its driver has failed.
+        """
+
+    def poll(self) -> list[Report]:
+        """What has happened since the last call, in order of time; the start of some work before its end.
+
+        Raises:
+            GpuError: a kernel has failed.
+        """
+
+    def pause(self, until_ps: int) -> None:
+        """Return when it is ``until_ps``, or earlier when there may be something to poll."""
+
+    def stop(self) -> None:
+        """End the episode: nothing is left on the GPU when this returns."""
+
+    def close(self) -> None:
+        """Give everything back."""

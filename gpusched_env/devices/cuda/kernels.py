@@ -1,0 +1,93 @@
+"""Compiling the kernels that stand for recorded ones: with as many registers, for a GPU that need not be there."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from importlib import resources
+from typing import Final
+
+from gpusched_env.errors import GpuError, InputError
+
+SOURCE: Final = "synthetic.cu"
+LEAST: Final = 14
+"""Fewest registers that the kernel takes besides its values (sm_90, CUDA 13)."""
+CHAINS: Final = (1, 2, 4, 8)
+"""Multiply-adds of a thread that may be under way at once."""
+REGCOUNT: Final = 0x2F
+"""Attribute of a cubin's ``.nv.info``: registers a thread, by kernel."""
+
+
+@functools.cache
+def cubin(values: int, chains: int, arch: str = "sm_90") -> bytes:
+    """Machine code of ``synthetic.cu``.
+
+    Args:
+        values: that live through its loop, at least ``chains``.
+        chains: of :data:`CHAINS`.
+        arch: ``sm_90`` for Hopper.
+
+    Raises:
+        InputError: the extra ``gpu`` is not installed.
+        GpuError: it does not compile.
+    """
+    try:
+        from cuda.core import Program, ProgramOptions
+    except ImportError:
+        raise InputError("a real GPU needs cuda-core and CuPy: install the extra, gpusched-env[gpu]") from None
+    source = resources.files(__package__).joinpath(SOURCE).read_text()
+    macros = [("VALUES", str(values)), ("CHAINS", str(chains))]
+    try:
+        code = Program(source, "c++", ProgramOptions(arch=arch, define_macro=macros)).compile("cubin").code
+    except Exception as error:
+        raise GpuError(f"{SOURCE} does not compile for {arch}: {error}") from error
+    return bytes(code)
+
+
+@functools.cache
+def values_for(registers: int, chains: int, arch: str = "sm_90") -> int:
+    """How many values give the kernel the most registers a thread that are no more than ``registers``.
+
+    The compiler takes some for itself, how many it does not tell before: found by compiling. At least ``chains``.
+    """
+    values = max(chains, registers - LEAST)
+    while values > chains:
+        excess = registers_of(cubin(values, chains, arch)) - registers
+        if excess <= 0:
+            break
+        values = max(chains, values - excess)
+    return values
+
+
+def registers_of(code: bytes, kernel: str = "synthetic") -> int:
+    """Registers a thread of a kernel in a cubin, as its ELF file says."""
+    sections = _sections(code)
+    symbols, names = sections[".symtab"], sections[".strtab"]
+    info = sections[".nv.info"]
+    at = 0
+    while at < len(info):
+        form, attribute, size = struct.unpack_from("<BBH", info, at)
+        at += 4
+        if form != 4:
+            continue
+        if attribute == REGCOUNT:
+            symbol, registers = struct.unpack_from("<II", info, at)
+            start = struct.unpack_from("<I", symbols, symbol * 24)[0]
+            if names[start : names.index(b"\0", start)].decode() == kernel:
+                return int(registers)
+        at += size
+    raise GpuError(f"no kernel {kernel!r} in the machine code")
+
+
+def _sections(code: bytes) -> dict[str, bytes]:
+    """The sections of a 64-bit ELF file, by name."""
+    table = struct.unpack_from("<Q", code, 0x28)[0]
+    size, count, names_at = struct.unpack_from("<HHH", code, 0x3A)
+    heads = [struct.unpack_from("<IIQQQQIIQQ", code, table + i * size) for i in range(count)]
+    texts = heads[names_at][4]
+    found = {}
+    for head in heads:
+        start = texts + head[0]
+        # A section without bits in the file (.bss) has a size all the same.
+        found[code[start : code.index(b"\0", start)].decode()] = code[head[4] : head[4] + head[5]]
+    return found

@@ -1,0 +1,78 @@
+// A kernel that stands for a recorded one: as many blocks of as many threads, with as many registers and as much shared
+// memory, that compute and load for as long. CHAINS and VALUES are set when it is compiled.
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+__device__ __forceinline__ u64 now_ns() {
+    u64 ns;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+    return ns;
+}
+
+// Report of one launch in memory of the host: when its first block started and its last one ended, 0: not yet.
+struct Report {
+    volatile u64 started_ns, ended_ns;
+};
+
+// Blocks of one launch that have started and ended; zero before and after it.
+struct Counts {
+    u32 started, ended;
+};
+
+extern "C" __global__ void synthetic(u32 turns, u32 loads, const float4 *buffer, u64 lines, u32 seed, Counts *counts,
+                                     Report *report, float *sink) {
+    u32 blocks = gridDim.x;
+    if (report && threadIdx.x == 0 && atomicAdd(&counts->started, 1) == 0) report->started_ns = now_ns();
+
+    // Values that live through the loop: they are the kernel's registers.
+    float values[VALUES];
+#pragma unroll
+    for (int i = 0; i < VALUES; i++) values[i] = threadIdx.x + i;
+    // A block streams through lines of its own; those of a launch begin where the seed says, so that no cache has them.
+    u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x, threads = (u64)blocks * blockDim.x;
+    u64 line = (u64)seed * 0x9e3779b9u + thread;
+    float4 sum = make_float4(0, 0, 0, 0);
+    u32 due = 0;
+    for (u32 turn = 0; turn < turns; turn++) {
+        // Each value waits for the one CHAINS before it: so many multiply-adds of a thread are under way at once.
+#pragma unroll
+        for (int i = 0; i < VALUES; i++) {
+            float before = i >= CHAINS ? values[i - CHAINS] : values[VALUES - CHAINS + i];
+            values[i] = fmaf(before, 0.999f, values[i]);
+        }
+        // Loads are spread over the turns.
+        for (due += loads; due >= turns; due -= turns) {
+            float4 found = __ldcs(buffer + (line & (lines - 1)));
+            sum.x += found.x + found.y + found.z + found.w;
+            line += threads;
+        }
+    }
+    float all = sum.x;
+#pragma unroll
+    for (int i = 0; i < VALUES; i++) all += values[i];
+    if (all == 12345.678f) *sink = all;
+
+    __syncthreads();
+    if (report && threadIdx.x == 0 && atomicAdd(&counts->ended, 1) == blocks - 1) {
+        counts->started = counts->ended = 0;
+        __threadfence_system();
+        report->ended_ns = now_ns();
+    }
+}
+
+// What stands before and behind a copy or a graph in its stream.
+extern "C" __global__ void mark(volatile u64 *at_ns) {
+    __threadfence_system();
+    *at_ns = now_ns();
+}
+
+// Answers with the GPU's time when the host raises a flag: how far apart both clocks are.
+extern "C" __global__ void answer(volatile u32 *flag, volatile u64 *at_ns, u32 times) {
+    for (u32 i = 1; i <= times; i++) {
+        while (*flag < i) {
+        }
+        *at_ns = now_ns();
+        __threadfence_system();
+    }
+}

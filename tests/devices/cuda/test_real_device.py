@@ -1,0 +1,235 @@
+"""The device with a GPU outside, on a GPU that plays the part of a real one: the same outcome as simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpusched_env.devices import make_device
+from gpusched_env.devices.cuda.device import RealDevice
+from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand, InputError
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.commands import WAIT, Command, Launch, Reject, Wait
+from gpusched_env.scheduling.session import Episode, run_episode
+from gpusched_env.scheduling.view import View
+from gpusched_env.workload.workload import Op, OpKind
+from tests.devices import windows
+from tests.devices.cuda.toy_gpu import ToyGpu
+from tests.devices.problems import Copy, K, Script, kernel_ends, problem
+from tests.devices.programs import GRAPH, RECORD, SYNC, WAIT_EVENT, Kernels, build
+
+Decide = Callable[[View], Command]
+
+
+def on(device: Any, built: Problem, decide: Decide | None = None, seed: int = 0) -> Episode:
+    return run_episode(Script(decide), built, device, seed, record="kernels")
+
+
+def same(built: Problem, decide: Callable[[], Decide | None] = lambda: None, seed: int = 0) -> Episode:
+    """The outcome on both devices, which is the same where a GPU and its host take no time of their own."""
+    simulated = on(make_device("compiled"), built.in_real_time(), decide(), seed)
+    real = on(RealDevice(ToyGpu()), built, decide(), seed)
+    for table in ("jobs", "rejections", "kernels", "copies"):
+        ours, theirs = (getattr(episode.timeline, table).array for episode in (real, simulated))
+        assert ours.tolist() == theirs.tolist(), table
+    assert (real.end_us, real.done, real.decisions) == (simulated.end_us, simulated.done, simulated.decisions)
+    assert real.costs.jobs_us.tolist() == simulated.costs.jobs_us.tolist()
+    return real
+
+
+def test_a_host_issues_in_real_time_and_synchronises(tmp_path: Path) -> None:
+    ops = [K(4, 100.0, host_us=10.0), "sync", K(4, 5.0, host_us=10.0), K(4, 5.0)]
+    episode = same(problem(tmp_path, {"ops": ops}))
+    assert kernel_ends(episode) == [(0, 10.0, 110.0), (0, 120.0, 125.0), (0, 125.0, 130.0)]
+
+
+def test_a_stream_keeps_its_order_on_the_gpu_and_not_on_the_host(tmp_path: Path) -> None:
+    """All of a stream is handed over at once: the host does not wait between kernels."""
+    gpu = ToyGpu()
+    on(RealDevice(gpu), problem(tmp_path, {"ops": [K(4, 100.0)] * 3}))
+    assert [(work.launch, work.after) for work in gpu.submitted] == [(0, ()), (1, ()), (2, ())]
+
+
+def urgent_first(view: View) -> Command:
+    """Launch the most urgent launchable kernel, at a priority of its own."""
+    rows = np.flatnonzero(view.pending.launchable)
+    if not rows.size:
+        return WAIT
+    row = min(rows, key=lambda row: (view.pending.priority[row], view.pending.id[row]))
+    return Launch(int(view.pending.id[row]), priority=-1 if view.pending.priority[row] == 0 else 0)
+
+
+def test_priorities_are_those_of_the_gpu_s_streams(tmp_path: Path) -> None:
+    urgent = {"ops": [K(4, 10.0)], "priority": 0, "jobs": 3, "arrivals": {"kind": "periodic", "period_us": 35.0}}
+    built = problem(tmp_path, urgent, {"ops": [K(12, 20.0)] * 3, "priority": 1}, stream_priorities=[0, -1])
+    episode = same(built, lambda: urgent_first)
+    assert kernel_ends(episode)[0] == (0, 0.0, 10.0)
+
+
+def test_copies_go_by_themselves_to_their_streams(tmp_path: Path) -> None:
+    ops = [Copy(OpKind.COPY_TO_DEVICE, 7.0), K(4, 10.0), Copy(OpKind.COPY_TO_HOST, 3.0), "sync", K(2, 1.0)]
+    episode = same(problem(tmp_path, {"ops": ops, "jobs": 2}, {"ops": ops}))
+    assert len(episode.timeline.copies) == 6
+
+
+def test_a_scheduler_that_waits_until_a_time_is_asked_then(tmp_path: Path) -> None:
+    def at_40() -> Decide:
+        def decide(view: View) -> Command:
+            if view.time_us < 40.0:
+                return Wait(40.0)
+            return urgent_first(view)
+
+        return decide
+
+    assert kernel_ends(same(problem(tmp_path, {"ops": [K(4, 5.0)]}), at_40)) == [(0, 40.0, 45.0)]
+
+
+def test_a_job_is_rejected_while_its_kernels_run(tmp_path: Path) -> None:
+    def rejecting() -> Decide:
+        def decide(view: View) -> Command:
+            if view.time_us >= 15.0 and len(view.jobs) and view.jobs.rejectable[0] and view.jobs.job[0] == 0.0:
+                return Reject(0, 0)
+            return urgent_first(view) if len(view.running) == 0 else Wait(15.0) if view.time_us < 15.0 else WAIT
+
+        return decide
+
+    built = problem(tmp_path, {"ops": [K(4, 20.0)] * 3, "jobs": 2}, commands=["launch", "reject"], horizon_us=500.0)
+    episode = same(built, rejecting)
+    assert len(episode.timeline.rejections) == 1
+
+
+def test_the_horizon_ends_an_episode_with_work_on_the_gpu(tmp_path: Path) -> None:
+    episode = same(problem(tmp_path, {"ops": [K(4, 100.0)]}, horizon_us=60.0))
+    assert not episode.done
+    assert episode.end_us == 60.0
+
+
+def test_an_episode_can_follow_another_on_one_gpu(tmp_path: Path) -> None:
+    built = problem(tmp_path, {"ops": [K(4, 100.0)] * 2}, horizon_us=150.0)
+    gpu = ToyGpu()
+    with RealDevice(gpu) as device:
+        first, second = (on(device, built) for _ in range(2))
+    assert first.timeline.kernels.array.tolist() == second.timeline.kernels.array.tolist()
+    assert gpu.closed
+
+
+def test_a_scheduler_that_never_launches_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DeadlockError, match=r"kernels \[0\] wait for a launch"):
+        on(RealDevice(ToyGpu()), problem(tmp_path, {"ops": [K(4, 1.0)]}), lambda view: WAIT)
+
+
+def test_a_refused_command_reaches_no_gpu(tmp_path: Path) -> None:
+    gpu = ToyGpu()
+    with pytest.raises(IllegalCommand, match="launch 7 is not launchable"):
+        on(RealDevice(gpu), problem(tmp_path, {"ops": [K(4, 1.0)]}), lambda view: Launch(7))
+    assert not gpu.submitted
+
+
+def test_time_that_passes_while_a_scheduler_thinks_passes_for_everybody(tmp_path: Path) -> None:
+    """Kernels end meanwhile, and the decision is measured."""
+    gpu = ToyGpu()
+
+    def thinking(view: View) -> Command:
+        command = urgent_first(view)
+        if isinstance(command, Launch):
+            gpu.pause(gpu.now_ps() + 8_000_000)
+        return command
+
+    device = RealDevice(gpu)
+    episode = on(device, problem(tmp_path, {"ops": [K(4, 5.0)]}, {"ops": [K(4, 5.0)]}), thinking)
+    # The second launch is decided on from 8 us on, where the end of the first one, at 13 us, cuts the thinking short.
+    assert kernel_ends(episode) == [(0, 8.0, 13.0), (1, 13.0, 18.0)]
+    assert device.decisions_us.tolist()[:2] == [8.0, 5.0]
+
+
+def test_what_a_real_gpu_does_not_do_is_named(tmp_path: Path) -> None:
+    device = RealDevice(ToyGpu())
+    built = problem(tmp_path, {"ops": [K(4, 1.0)]})
+    with pytest.raises(InputError, match="cannot go back"):
+        device.reset(built, 0, snapshots=True)
+    with pytest.raises(InputError, match="no blocks: record='kernels'"):
+        device.reset(built, 0, record="blocks")
+    with pytest.raises(InputError, match="no command 'preempt' here"):
+        device.reset(built.with_commands(("preempt",)), 0)
+    with pytest.raises(InputError, match="contexts of their own"):
+        device.reset(built.with_contexts("per-tenant"), 0)
+    with pytest.raises(GpuschedError, match="cannot go back"):
+        device.snapshot()
+
+
+def test_streams_wait_for_each_other_on_the_gpu(tmp_path: Path) -> None:
+    """An event between two streams is the GPU's to keep, not the host's."""
+    kernels = Kernels()
+    ops = [
+        kernels.op(9.0, 2),
+        Op(RECORD, index=0),
+        kernels.op(4.0, 2, stream=1),
+        Op(WAIT_EVENT, index=0, stream=1),
+        kernels.op(5.0, 3, stream=1),
+        kernels.op(2.0, 1),
+        SYNC,
+    ]
+    built = build(kernels, ops, program_streams=2, timing={})
+    same(built)
+    gpu = ToyGpu()
+    on(RealDevice(gpu), built)
+    assert [(work.launch, work.stream, work.after) for work in gpu.submitted if work.after] == [(2, 1, (0,))]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_launches_of_a_window_go_to_the_scheduler_s_streams(depth: int) -> None:
+    """What waits for the memory of others is handed over when it may be: when they are over, or behind them."""
+    ops = [
+        windows.kernel(9.0, 2, writes=(windows.A,)),
+        windows.kernel(4.0, 1, reads=(windows.B,)),
+        windows.kernel(3.0, 2, reads=(windows.A,), writes=(windows.B,)),
+        windows.kernel(5.0, 3, writes=(windows.C,)),
+        windows.kernel(1.0, 1, reads=(windows.A, windows.C)),
+    ]
+    built = windows.build(windows.workload("w", ops), window={"depth": depth}, jobs=2, timing={})
+    episode = same(built)
+    assert len(set(episode.timeline.kernels.column("stream").tolist())) == 2
+
+
+def test_a_graph_is_handed_over_as_a_whole(tmp_path: Path) -> None:
+    kernels = Kernels()
+    fork = (kernels.node(3.0), kernels.node(5.0, 0), kernels.node(2.0, 0), kernels.node(1.0, 1, 2))
+    ops = [Op(GRAPH, index=0, duration_us=9.0), kernels.op(4.0), SYNC]
+    built = build(kernels, ops, graphs=[fork], tenant={"jobs": 2}, timing={})
+    simulated = on(make_device("compiled"), built)
+    real = on(RealDevice(ToyGpu()), built)
+    assert real.timeline.jobs.array.tolist() == simulated.timeline.jobs.array.tolist()
+    # Of the kernels in a graph a GPU reports nothing.
+    assert kernel_ends(real) == [(0, 9.0, 13.0), (0, 22.0, 26.0)]
+
+
+OPS = st.lists(
+    st.one_of(
+        st.builds(K, st.integers(1, 12), st.integers(1, 20).map(float), st.integers(0, 9).map(float)),
+        st.builds(Copy, st.sampled_from([OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST]), st.integers(1, 9).map(float)),
+        st.just("sync"),
+    ),
+    max_size=6,
+).map(lambda ops: [K(2, 3.0), *ops])
+ARRIVALS = st.one_of(
+    st.just({"kind": "backlog"}),
+    st.integers(1, 30).map(lambda us: {"kind": "closed-loop", "think_us": float(us)}),
+    st.integers(5, 60).map(lambda us: {"kind": "periodic", "period_us": float(us)}),
+)
+TENANTS = st.lists(
+    st.fixed_dictionaries({"ops": OPS, "arrivals": ARRIVALS, "jobs": st.integers(1, 3), "priority": st.integers(0, 1)}),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tenants=TENANTS, seed=st.integers(0, 3))
+def test_any_episode_is_the_same_as_simulated(tmp_path: Path, tenants: list[dict[str, Any]], seed: int) -> None:
+    same(problem(tmp_path, *tenants, stream_priorities=[0, -1]), lambda: urgent_first, seed)

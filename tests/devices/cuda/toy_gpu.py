@@ -1,0 +1,198 @@
+"""A GPU that plays the part of a real one: the teaching GPU's four SMs of one block each, in a time of its own.
+
+What it shares with the simulated devices is the rule alone: blocks go to the most urgent kernel, then to the one that
+was ready first, which keeps what is behind it waiting until all its blocks are handed out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from gpusched_env.devices.cuda.gpu import Report, Work
+from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.program import NodeOp
+from gpusched_env.workload.workload import OpKind
+
+SMS = 4
+ENGINES = {OpKind.COPY_TO_DEVICE: "in", OpKind.COPY_TO_HOST: "out"}
+
+
+@dataclass
+class Grid:
+    """A kernel, or a node of a graph, that is ready."""
+
+    work: Work
+    waiting: int
+    block_ps: int
+    serial: int
+    ends: list[int] = field(default_factory=list)
+    node: int = -1
+
+
+@dataclass
+class Graph:
+    """Nodes of a graph that have not ended, by number."""
+
+    left: dict[int, NodeOp]
+    begun: set[int] = field(default_factory=set)
+
+
+class ToyGpu:
+    """See :class:`gpusched_env.devices.cuda.gpu.Gpu`."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.submitted: list[Work] = []
+        """In all episodes."""
+
+    def prepare(self, problem: Problem) -> None:
+        self._problem = problem
+
+    def start(self) -> None:
+        self._now = self._serial = 0
+        self._queues: dict[tuple[int, int], deque[Work]] = {}
+        self._grids: list[Grid] = []
+        self._graphs: dict[int, Graph] = {}
+        self._copies: dict[int, int] = {}
+        self._engines: dict[str, deque[Work]] = {"in": deque(), "out": deque()}
+        self._at_engine: set[int] = set()
+        self._known: set[int] = set()
+        self._ended: set[int] = set()
+        self._started: set[int] = set()
+        self._reports: list[Report] = []
+
+    def now_ps(self) -> int:
+        return self._now
+
+    def submit(self, work: Work) -> None:
+        self.submitted.append(work)
+        self._queues.setdefault((work.stream, work.priority), deque()).append(work)
+        self._settle()
+
+    def poll(self) -> list[Report]:
+        self._settle()
+        found, self._reports = self._reports, []
+        return found
+
+    def pause(self, until_ps: int) -> None:
+        self._settle()
+        ends = [*(end for grid in self._grids for end in grid.ends), *self._copies.values()]
+        self._now = min([until_ps, *ends])
+        assert self._now < NEVER, "the device waits for ever"
+
+    def stop(self) -> None:
+        self._queues = {}
+        self._grids = []
+
+    def close(self) -> None:
+        self.closed = True
+
+    # ---- what happens at the present time ---------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        while self._end() | self._dispatch() | self._begin():
+            pass
+
+    def _end(self) -> bool:
+        """What is over."""
+        over = False
+        for grid in sorted(self._grids, key=lambda grid: grid.work.launch):
+            before = len(grid.ends)
+            grid.ends = [end for end in grid.ends if end > self._now]
+            over |= len(grid.ends) < before
+            if not grid.ends and not grid.waiting:
+                self._grids.remove(grid)
+                self._grid_ended(grid)
+        for launch, end in sorted(self._copies.items()):
+            if end <= self._now:
+                del self._copies[launch]
+                for engine in self._engines.values():
+                    if engine and engine[0].launch == launch:
+                        engine.popleft()
+                self._finish(launch)
+                over = True
+        return over
+
+    def _grid_ended(self, grid: Grid) -> None:
+        if grid.node < 0:
+            self._finish(grid.work.launch)
+            return
+        graph = self._graphs[grid.work.launch]
+        del graph.left[grid.node]
+        if not graph.left:
+            self._finish(grid.work.launch)
+
+    def _finish(self, launch: int) -> None:
+        self._ended.add(launch)
+        self._reports.append(Report(self._now, launch, True))
+        for queue in self._queues.values():
+            if queue and queue[0].launch == launch:
+                queue.popleft()
+
+    def _begin(self) -> bool:
+        """Heads of queues whose wait is over, in order of launch, and nodes of graphs."""
+        heads = [queue[0] for queue in self._queues.values() if queue]
+        ready = [work for work in heads if work.launch not in self._known and self._ended.issuperset(work.after)]
+        for work in sorted(ready, key=lambda work: work.launch):
+            self._known.add(work.launch)
+            if work.op.nodes:
+                self._graphs[work.launch] = Graph(dict(enumerate(work.op.nodes)))
+            elif work.op.kind is OpKind.KERNEL:
+                self._add(work, work.op.identity, work.op.scale)
+            else:
+                engine = ENGINES.get(work.op.kind)
+                if engine is None:
+                    self._start_copy(work)
+                else:
+                    self._engines[engine].append(work)
+        for engine in self._engines.values():
+            if engine and engine[0].launch not in self._at_engine:
+                self._at_engine.add(engine[0].launch)
+                self._start_copy(engine[0])
+                ready.append(engine[0])
+        return bool(ready) | self._begin_nodes()
+
+    def _begin_nodes(self) -> bool:
+        began = False
+        for work in [queue[0] for queue in self._queues.values() if queue and queue[0].launch in self._graphs]:
+            graph = self._graphs[work.launch]
+            for number, node in graph.left.items():
+                if number not in graph.begun and not set(node.after) & graph.left.keys():
+                    graph.begun.add(number)
+                    self._add(work, node.identity, node.scale, number)
+                    began = True
+        return began
+
+    def _add(self, work: Work, identity: int, scale: float, node: int = -1) -> None:
+        profile = self._problem.kernels[identity]
+        block_ps = to_ps(float(profile.block["latency_us"][0]) * scale)
+        self._grids.append(Grid(work, profile.kernel.blocks, block_ps, self._serial, node=node))
+        self._serial += 1
+        # What is ready first at one instant gets blocks first.
+        self._dispatch()
+
+    def _start_copy(self, work: Work) -> None:
+        self._start(work.launch)
+        self._copies[work.launch] = self._now + to_ps(work.op.device_us)
+
+    def _start(self, launch: int) -> None:
+        if launch not in self._started:
+            self._started.add(launch)
+            self._reports.append(Report(self._now, launch, False))
+
+    def _dispatch(self) -> bool:
+        """Hand out blocks to the first kernel in line, as far as SMs are free."""
+        handed = False
+        free = SMS - sum(len(grid.ends) for grid in self._grids)
+        for grid in sorted(self._grids, key=lambda grid: (grid.work.priority, grid.serial)):
+            while grid.waiting and free:
+                self._start(grid.work.launch)
+                grid.waiting -= 1
+                grid.ends.append(self._now + grid.block_ps)
+                free -= 1
+                handed = True
+            if grid.waiting:
+                break
+        return handed
