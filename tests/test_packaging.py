@@ -28,6 +28,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 DISTRIBUTION_OF = {
     "PIL": "pillow",
+    "cuda": "cuda-core",
     "cupy": "cupy-cuda13x",
     "sb3_contrib": "sb3-contrib",
     "stable_baselines3": "stable-baselines3",
