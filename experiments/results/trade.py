@@ -14,7 +14,8 @@ from gpusched_env.experiments.lib.drawing import drawing, label_log
 from gpusched_env.experiments.lib.names import is_learned
 from gpusched_env.experiments.ranking.result import Ranking
 
-SIZE_IN = (7.5, 4.6)
+WIDTH_IN, HEIGHT_IN, ENTRY_IN = 7.5, 4.6, 0.235
+"""Of the picture, at least so high, and of an entry of its legend."""
 MARKERS = ("o", "s", "D", "^", "P", "v")
 
 
@@ -37,7 +38,8 @@ def trade_svg(ranking: Ranking, scenario: str) -> bytes:
         if of["urgent_p99"].seeds and of["best_effort"].seeds
     }
     families = list(dict.fromkeys(name.removeprefix(PREFIX) for name in points))
-    with drawing(SIZE_IN) as (figure, finished):
+    height_in = max(HEIGHT_IN, ENTRY_IN * (len(families) + 2))
+    with drawing((WIDTH_IN, height_in)) as (figure, finished):
         axes = figure.add_subplot()
         for number, name in enumerate(families):
             look: dict[str, Any] = {
