@@ -20,9 +20,12 @@ struct Counts {
     u32 started, ended;
 };
 
-extern "C" __global__ void synthetic(u32 turns, u32 loads, const float4 *buffer, u64 lines, u32 seed, Counts *counts,
-                                     Report *report, float *sink) {
+// A thread computes for `turns` turns and loads 16 bytes `loads` times, the first `extra` threads of a block once more.
+// `lines`: 16-byte lines of the buffer, a power of two.
+extern "C" __global__ void synthetic(u32 turns, u32 loads, u32 extra, const float4 *buffer, u64 lines, u32 seed,
+                                     Counts *counts, Report *report, float *sink) {
     u32 blocks = gridDim.x;
+    if (threadIdx.x < extra) loads++;
     if (report && threadIdx.x == 0 && atomicAdd(&counts->started, 1) == 0) report->started_ns = now_ns();
 
     // Values that live through the loop: they are the kernel's registers.

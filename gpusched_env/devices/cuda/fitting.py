@@ -1,0 +1,156 @@
+"""How a synthetic kernel stands for a recorded one: what is taken over, and what is found by measuring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gpusched_env.devices.cuda.kernels import CHAINS
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.workload.profile import KernelProfile
+
+ISSUE_CYCLES: Final = 4
+"""From a multiply-add to one that needs it (Hopper): a chain uses every fourth issue slot of its sub-partition."""
+LOAD_BYTES: Final = 16
+NEAR: Final = 0.02
+"""A duration so close to the wanted one, relative, is near enough: launches of one kernel differ by as much."""
+TRIES: Final = 16
+"""Most measurements for one kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """The arguments of a launch of ``synthetic.cu`` that stands for a recorded kernel."""
+
+    blocks: int
+    threads: int
+    registers: int
+    shared_bytes: int
+    """Dynamic, a block."""
+    chains: int
+    """Of :data:`~gpusched_env.devices.cuda.kernels.CHAINS`."""
+    turns: int
+    """What its duration is set by."""
+    loads: int
+    """Of every thread."""
+    extra: int
+    """Threads of a block that load once more."""
+
+    def scaled(self, factor: float) -> Stand:
+        """The same that takes ``factor`` as long: as much more of everything that a block does."""
+        return with_loads(replace(self, turns=max(1, round(self.turns * factor))), self.block_loads * factor)
+
+    @property
+    def block_loads(self) -> int:
+        """Loads of a block."""
+        return self.loads * self.threads + self.extra
+
+
+def with_loads(stand: Stand, block_loads: float) -> Stand:
+    """With so many loads a block, to the nearest."""
+    loads, extra = divmod(round(block_loads), stand.threads)
+    return replace(stand, loads=loads, extra=extra)
+
+
+def stand_for(profile: KernelProfile, gpu: GpuSpec) -> Stand:
+    """A first stand-in: shape, registers, shared memory and traffic of the kernel, and turns by a rule of thumb.
+
+    Args:
+        profile: of the kernel on the GPU.
+        gpu: that GPU.
+    """
+    kernel, print_ = profile.kernel, profile.footprint
+    residents = min(print_.blocks_per_sm, -(-kernel.blocks // gpu.sms))
+    warps = residents * print_.warps / gpu.limits.sub_partitions
+    waves = -(-kernel.blocks // (gpu.sms * print_.blocks_per_sm))
+    turn_us = kernel.registers * ISSUE_CYCLES / gpu.clock_mhz
+    stand = Stand(
+        blocks=kernel.blocks,
+        threads=kernel.threads,
+        registers=kernel.registers,
+        shared_bytes=kernel.shared_bytes,
+        chains=chains_for(profile.issue, warps),
+        turns=max(1, round(profile.duration_us / waves / turn_us)),
+        loads=0,
+        extra=0,
+    )
+    return with_loads(stand, float(profile.block["dram_bytes"][0]) / LOAD_BYTES)
+
+
+def chains_for(issue: float, warps: float) -> int:
+    """Chains of each thread that come nearest to a share of the issue slots.
+
+    Args:
+        issue: share, 0 to 1.
+        warps: resident on a sub-partition.
+    """
+    wanted = issue * ISSUE_CYCLES / max(warps, 1.0)
+    return min(CHAINS, key=lambda chains: abs(chains - wanted))
+
+
+def fitted(stand: Stand, duration_us: float, measure: Callable[[Stand], float]) -> Stand:
+    """A stand-in that takes as long as the recorded kernel, alone on the GPU.
+
+    Its turns are found; where the loads alone take longer than the kernel did, it has one turn and fewer loads.
+
+    Args:
+        stand: a first one (:func:`stand_for`).
+        duration_us: of the recorded kernel.
+        measure: duration of a stand-in, us.
+
+    Returns:
+        the nearest that was measured.
+    """
+    shortest = replace(stand, turns=1)
+    least_us = measure(shortest)
+    if least_us >= duration_us * (1.0 - NEAR):
+        if least_us <= duration_us * (1.0 + NEAR) or stand.block_loads == 0:
+            return shortest
+        return _solved(lambda loads: with_loads(shortest, loads), duration_us, measure, (0, 0.0), shortest.block_loads)
+    return _solved(lambda turns: replace(stand, turns=turns), duration_us, measure, (1, least_us), stand.turns)
+
+
+def _solved(
+    make: Callable[[int], Stand],
+    wanted_us: float,
+    measure: Callable[[Stand], float],
+    low: tuple[int, float],
+    guess: int,
+) -> Stand:
+    """The stand-in of a number whose duration is wanted; durations grow with it.
+
+    Args:
+        make: of a number.
+        wanted_us: duration.
+        measure: duration of a stand-in, us.
+        low: a number that is too low, and the duration there.
+        guess: the first to try.
+    """
+    best, best_off = make(guess), float("inf")
+    high: tuple[int, float] | None = None
+    number = max(guess, low[0] + 1)
+    for step in range(TRIES):
+        stand = make(number)
+        took_us = measure(stand)
+        off = abs(took_us / wanted_us - 1.0)
+        if off < best_off:
+            best, best_off = stand, off
+        if off <= NEAR:
+            break
+        if took_us < wanted_us:
+            share = (wanted_us - low[1]) / max(took_us - low[1], 1e-9)
+            further = low[0] + (number - low[0]) * min(8.0, max(1.2, 1.1 * share))
+            low = number, took_us
+        else:
+            further = 0.0
+            high = number, took_us
+        if high is None:
+            number = round(further)
+            continue
+        if high[0] - low[0] <= 1:
+            break
+        # False position, and every third time the middle: measured durations bend.
+        at = 0.5 if step % 3 == 2 else (wanted_us - low[1]) / max(high[1] - low[1], 1e-9)
+        number = min(high[0] - 1, max(low[0] + 1, round(low[0] + at * (high[0] - low[0]))))
+    return best
