@@ -12,6 +12,8 @@ from array import array
 from types import TracebackType
 from typing import Any, Self
 
+from numba import types
+
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.device import NO_COMMAND, CompiledDevice
 from gpusched_env.devices.compiled.entry import report as tell
@@ -72,8 +74,15 @@ class RealDevice(CompiledDevice):
         self._next_epoch()
         self.arena.reset(problem.in_real_time(), seed, record)
         self.arena.env["external"] = 1
+        self._compile()
         self._gpu.start()
         return self.advance()
+
+    def _compile(self) -> None:
+        """Compile what an episode calls, before time runs."""
+        tell.compile((types.int64,) * 4)
+        self._drive(NO_COMMAND, running=False)
+        self.view()
 
     def apply(self, command: Command) -> None:
         """Carry out one command; a refused one changes nothing.

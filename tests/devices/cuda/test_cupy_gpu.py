@@ -22,6 +22,9 @@ from tests.devices.cuda import fake_cupy
 from tests.devices.problems import Copy, K, Script, problem
 from tests.devices.programs import GRAPH, SYNC, Kernels, build
 
+LATE_US = 300e6
+"""A horizon in real time that no busy machine reaches."""
+
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[CupyGpu]:
@@ -48,7 +51,7 @@ def test_the_gpu_s_clock_is_found(gpu: CupyGpu) -> None:
 
 def test_an_episode_runs_in_real_time(gpu: CupyGpu, tmp_path: Path) -> None:
     ops = [Copy(OpKind.COPY_TO_DEVICE, 5.0), K(4, 400.0), K(4, 200.0), Copy(OpKind.COPY_TO_HOST, 5.0), "sync"]
-    built = problem(tmp_path, {"ops": ops, "jobs": 2}, {"ops": [K(2, 300.0)] * 3, "jobs": 2})
+    built = problem(tmp_path, {"ops": ops, "jobs": 2}, {"ops": [K(2, 300.0)] * 3, "jobs": 2}, horizon_us=LATE_US)
     device = RealDevice(gpu)
     episode = run_episode(Script(None), built, device, 0, record="kernels")
     kernels = episode.timeline.kernels.dict()
@@ -68,7 +71,7 @@ def test_a_graph_is_captured_once(gpu: CupyGpu) -> None:
     kernels = Kernels()
     fork = (kernels.node(300.0), kernels.node(500.0, 0), kernels.node(200.0, 0), kernels.node(100.0, 1, 2))
     ops = [Op(GRAPH, index=0, duration_us=900.0), SYNC]
-    built = build(kernels, ops, graphs=[fork], tenant={"jobs": 3}, timing={})
+    built = build(kernels, ops, graphs=[fork], tenant={"jobs": 3}, timing={}, horizon_us=LATE_US)
     before = fake_cupy.Graph.made
     episode = run_episode(Script(None), built, RealDevice(gpu), 0)
     assert fake_cupy.Graph.made == before + 1
@@ -82,7 +85,11 @@ def test_work_waits_for_work_of_other_queues(gpu: CupyGpu) -> None:
         kernels.op(500.0, 1, stream=1), SYNC,
     ]  # fmt: skip
     episode = run_episode(
-        Script(None), build(kernels, ops, program_streams=2, timing={}), RealDevice(gpu), 0, record="kernels"
+        Script(None),
+        build(kernels, ops, program_streams=2, timing={}, horizon_us=LATE_US),
+        RealDevice(gpu),
+        0,
+        record="kernels",
     )
     first, second = episode.timeline.kernels.array
     started, ended = (episode.timeline.kernels.names.index(name) for name in ("started_us", "ended_us"))
