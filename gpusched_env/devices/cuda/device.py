@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from numba import types
 
@@ -80,7 +80,7 @@ class RealDevice(CompiledDevice):
 
     def _compile(self) -> None:
         """Compile what an episode calls, before time runs."""
-        tell.compile((types.int64,) * 4)
+        cast("Any", tell).compile((types.int64,) * 4)
         self._drive(NO_COMMAND, running=False)
         self.view()
 
