@@ -16,8 +16,6 @@ class Sent(NamedTuple):
     slot: int
     launch: int
     """Id."""
-    op: int
-    """Row of the table of operations."""
     stream: int
     """Row of the stream that it was launched into."""
     priority: int
@@ -51,6 +49,4 @@ def _sent(arena: Arena, slot: int, launch: np.void) -> Sent:
         for other in before
         if (launches["stream"][other], launches["priority"][other]) != queue
     ]
-    return Sent(
-        slot, int(launch["id"]), int(launch["op"]), int(launch["stream"]), int(launch["priority"]), tuple(sorted(after))
-    )
+    return Sent(slot, int(launch["id"]), int(launch["stream"]), int(launch["priority"]), tuple(sorted(after)))

@@ -76,9 +76,8 @@ class CupyGpu:
             self._counts = cupy.zeros((SLOTS, 2), np.uint32)
             self._buffer = cupy.zeros(LINES * 4, np.float32)
             self._sink = cupy.zeros(1, np.float32)
-            self._mark = self._module(8, 1).get_function("mark")
-            self._answer = self._module(8, 1).get_function("answer")
-        self._modules: dict[tuple[int, int], Any] = {}
+            module = self._module(8, 1)
+            self._mark, self._answer = (module.get_function(name) for name in ("mark", "answer"))
         self._kernels: dict[tuple[int, int], Any] = {}
         self._fits: dict[tuple[Stand, float], Stand] = {}
         self._queues: dict[tuple[int, int], Queue] = {}

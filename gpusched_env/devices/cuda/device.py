@@ -26,6 +26,8 @@ from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 
+NO_WAY_BACK = "a real GPU cannot go back: snapshots are for the simulated devices"
+
 
 class RealDevice(CompiledDevice):
     """One real GPU with its tenants (see :class:`gpusched_env.scheduling.device.Device`).
@@ -62,7 +64,7 @@ class RealDevice(CompiledDevice):
             GpuError: the GPU or its driver has failed.
         """
         if snapshots:
-            raise InputError("a real GPU cannot go back: snapshots are for the simulated devices")
+            raise InputError(NO_WAY_BACK)
         if record == "blocks":
             raise InputError("a real GPU records jobs and kernels, no blocks: record='kernels'")
         check(problem)
@@ -139,7 +141,11 @@ class RealDevice(CompiledDevice):
 
     def snapshot(self) -> Any:
         """Not possible."""
-        raise GpuschedError("a real GPU cannot go back: snapshots are for the simulated devices")
+        raise GpuschedError(NO_WAY_BACK)
+
+    def restore(self, snapshot: Any) -> View | None:
+        """Not possible."""
+        raise GpuschedError(NO_WAY_BACK)
 
 
 def check(problem: Problem) -> None:

@@ -161,6 +161,8 @@ def test_what_a_real_gpu_does_not_do_is_named(tmp_path: Path) -> None:
         device.reset(built.with_contexts("per-tenant"), 0)
     with pytest.raises(GpuschedError, match="cannot go back"):
         device.snapshot()
+    with pytest.raises(GpuschedError, match="cannot go back"):
+        device.restore(None)
 
 
 def test_streams_wait_for_each_other_on_the_gpu(tmp_path: Path) -> None:
