@@ -18,7 +18,7 @@ from gpusched_env.devices.compiled.entry import begin_hosts, compile_units
 from gpusched_env.devices.compiled.members import BITS, words_for
 from gpusched_env.devices.compiled.memory import HEADER, LINE, lines, placed
 from gpusched_env.devices.compiled.randomness import generator_state
-from gpusched_env.devices.compiled.tables import ProblemTables, operation_at, tabulate
+from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.scenarios.problem import Problem
@@ -163,7 +163,13 @@ class Arena:
     def operation_of(self, id_: int) -> HostOp:
         """What an unfinished launch of a program carries out."""
         launches = self._sections["launches"]
-        return operation_at(self.problem, int(launches["op"][launches["id"] == id_][0]))
+        return self.operation_in(int(np.flatnonzero(launches["id"] == id_)[0]))
+
+    def operation_in(self, slot: int) -> HostOp:
+        """What the launch in a slot carries out; it is one of a program."""
+        op = self._tables.operations[int(self._sections["launches"]["op"][slot])]
+        assert op is not None
+        return op
 
     # ---- resets ----------------------------------------------------------------------------------
 

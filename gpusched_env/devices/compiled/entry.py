@@ -15,7 +15,7 @@ from gpusched_env.devices.compiled.ends import end_all
 from gpusched_env.devices.compiled.external import end_reported, start_reported
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import notice_compilation
-from gpusched_env.devices.compiled.layout import OVER
+from gpusched_env.devices.compiled.layout import IDLE, OVER
 from gpusched_env.devices.compiled.loop import run
 from gpusched_env.devices.compiled.views import (
     fill_tenants,
@@ -101,14 +101,37 @@ def command(address, function, code, target, choice, stream, first, sms, until_u
 
 
 @cached(_nrt=False, nogil=True)
-def report(address, slot, ended, at_ps):
-    """A GPU outside reports at ``at_ps`` that the launch in a slot has started (``ended`` 0) or has ended (1)."""
+def report(address, function, reports, first, now_ps):
+    """Let happen what a GPU outside reports and what is due up to the present, in order of time.
+
+    Calls ``drive`` of :func:`compile_units` at ``function``. The scheduler is asked when all is told.
+
+    Args:
+        reports: rows of time, slot of a launch, and 0: it has started, or 1: it has ended; in order of time.
+        first: row to begin with.
+        now_ps: the real time.
+
+    Returns:
+        the next row to begin with, and why the event loop stopped: with rows left, for something that Python serves.
+    """
     w = env_at(address, 0)
-    w.now_ps = max(w.now_ps, at_ps)
-    if ended == 1:
-        end_reported(w, slot)
-    else:
-        start_reported(w, slot)
+    for row in range(first, len(reports)):
+        at_ps = reports[row, 0]
+        # What was due before it comes before it.
+        if at_ps > w.now_ps:
+            w.real_ps = at_ps - 1
+            w.hushed = 1
+            reason = call(function, address, 1)
+            if reason != IDLE:
+                return row, reason
+            w.now_ps = at_ps
+        if reports[row, 2] == 1:
+            end_reported(w, reports[row, 1])
+        else:
+            start_reported(w, reports[row, 1])
+    w.real_ps = now_ps
+    w.hushed = 0
+    return len(reports), call(function, address, 1)
 
 
 @cached(_nrt=False, nogil=True)

@@ -54,6 +54,8 @@ class ProblemTables:
     stream_rows: Record
     marks: int
     """Marks of all tenants."""
+    operations: tuple[HostOp | None, ...]
+    """What stands in the rows of ``ops``; none for nodes and children."""
 
 
 def tabulate(problem: Problem) -> ProblemTables:
@@ -68,22 +70,13 @@ def tabulate(problem: Problem) -> ProblemTables:
 _KNOWN: dict[int, ProblemTables] = {}
 
 
-def operation_at(problem: Problem, row: int) -> HostOp:
-    """The operation of a program that stands in a row of the table of operations."""
-    for program in problem.programs:
-        for job in program.variants:
-            if row < len(job):
-                return job[row]
-            row -= len(job) + sum(len(op.nodes) + len(op.children) for op in job)
-    raise IndexError(row)
-
-
 class _Tabulation:
     """The tables of one problem while they are made."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._ops: list[tuple[Any, ...]] = []
+        self._operations: list[HostOp | None] = []
         self._copies: list[tuple[int, int]] = []
         self._variants: list[tuple[int, ...]] = []
         self._thread_ops: list[int] = []
@@ -143,7 +136,7 @@ class _Tabulation:
         record["edge_margin"] = 10 + self._most_edges
         for name, table in tables.items():
             record[f"{name}_at"] = table.ctypes.data
-        return ProblemTables(problem=record, marks=marks, **tables)
+        return ProblemTables(problem=record, marks=marks, operations=tuple(self._operations), **tables)
 
     def _add_variant(self, job: JobProgram, threads: int) -> None:
         """A job's operations; the nodes and children of one lie behind all of them."""
@@ -156,6 +149,7 @@ class _Tabulation:
             self._ops.append(self._op(op, next_node))
             next_node += len(op.nodes) + len(op.children)
             self._most_edges = max(self._most_edges, 2 + len(op.after))
+        self._operations += [*job.ops, *[None] * (next_node - first - len(job.ops))]
         for op in job.ops:
             for node in op.nodes:
                 self._ops.append(self._node(op, node))

@@ -7,12 +7,10 @@ poll is to read there. A copy or a graph has a mark before and one behind it, ke
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +18,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices.cuda.fitting import Stand, fitted, stand_for
 from gpusched_env.devices.cuda.gpu import Report, Work
-from gpusched_env.devices.cuda.kernels import cubin, values_for
+from gpusched_env.devices.cuda.launching import Call, Launcher, call
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp, NodeOp
@@ -28,16 +26,16 @@ from gpusched_env.workload.workload import OpKind
 
 SLOTS: Final = 1 << 14
 """Reports in memory: more than there ever is work on the GPU, since a host may be ahead by a thousand launches."""
-LINES: Final = 1 << 26
-"""Of 16 bytes, of the buffer that kernels load from: a gigabyte, so that no cache holds what a launch reads."""
 HANG_S: Final = 10.0
 """Nothing has started or ended for so long: something on the GPU hangs."""
 LOOK_S: Final = 1e-3
 """How often the driver is asked for errors while nothing happens."""
+SUCCESS, NOT_READY = 0, 600
+"""``cudaSuccess`` and ``cudaErrorNotReady``."""
 ANSWERS: Final = 64
 """How often the clocks are compared at a start; the quickest answer counts."""
-MEASURED: Final = 5
-"""Launches of which the median is a stand-in's duration."""
+MEASURED: Final = 7
+"""Times between the ends of launches of which the median is a stand-in's."""
 
 
 @dataclass
@@ -45,6 +43,8 @@ class Queue:
     """A stream at a priority."""
 
     stream: Any
+    handle: int
+    """The driver's."""
     work: deque[tuple[int, int]] = field(default_factory=deque)
     """Launch and slot of its report, in order of submission; those that have not ended."""
     started: bool = False
@@ -69,28 +69,34 @@ class CupyGpu:
         if not cupy.is_available():
             raise InputError("there is no NVIDIA GPU with its driver in this machine")
         self._cp = cupy
+        self._faults = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError
         with self._told("cannot be used"):
             cupy.cuda.Device(number).use()
-            self._arch = f"sm_{cupy.cuda.Device(number).compute_capability}"
             self._reports, self._reports_at = self._shared(SLOTS * 2)
-            self._counts = cupy.zeros((SLOTS, 2), np.uint32)
-            self._buffer = cupy.zeros(LINES * 4, np.float32)
-            self._sink = cupy.zeros(1, np.float32)
-            module = self._module(8, 1)
-            self._mark, self._answer = (module.get_function(name) for name in ("mark", "answer"))
-        self._kernels: dict[tuple[int, int], Any] = {}
-        self._fits: dict[tuple[Stand, float], Stand] = {}
+            self._seen = self._reports.data
+            self._counts = cupy.zeros(SLOTS, np.uint32)
+            self._counts_at = int(self._counts.data.ptr)
+            self._launcher = Launcher(cupy, f"sm_{cupy.cuda.Device(number).compute_capability}")
+            self._mark = call(self._launcher.mark, 1, 1, 0, [0])
+            self._words, self._words_at = self._shared(2)
+            self._flags = self._words.view(np.uint32)
+        self._calls: dict[tuple[int, float], Call] = {}
+        """By kernel of the problem and scale."""
+        self._fits: dict[tuple[Stand, float, float], Stand] = {}
         self._queues: dict[tuple[int, int], Queue] = {}
+        self._pool: dict[int, Any] = {}
+        """Events, by slot."""
         self._events: dict[int, Any] = {}
+        """Of launches that have not ended."""
         self._graphs: dict[tuple[int, int, int], Any] = {}
-        self._slot = self._seed = self._zero_ns = self._ahead_ns = 0
+        self._slot = self._zero_ns = self._ahead_ns = 0
 
     @contextlib.contextmanager
     def _told(self, what: str) -> Iterator[None]:
         """Errors of CUDA as :class:`GpuError`."""
         try:
             yield
-        except (self._cp.cuda.runtime.CUDARuntimeError, self._cp.cuda.driver.CUDADriverError) as error:
+        except self._faults as error:
             raise GpuError(
                 f"the GPU {what}: {error}; after a fault of a kernel the process must be started anew"
             ) from error
@@ -103,15 +109,6 @@ class CupyGpu:
         array = np.frombuffer(memory, np.uint64, numbers)
         array[:] = 0
         return array, int(memory.ptr)
-
-    def _module(self, values: int, chains: int) -> Any:
-        """The machine code of ``synthetic.cu`` on the GPU."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "synthetic.cubin")
-            path.write_bytes(cubin(values, chains, self._arch))
-            module = self._cp.RawModule(path=str(path))
-            module.compile()
-        return module
 
     # ---- getting ready -----------------------------------------------------------------------------------------------
 
@@ -133,9 +130,15 @@ class CupyGpu:
             self._here, self._there = (self._cp.zeros(size, np.uint8) for _ in range(2))
             self._queues = {}
             self._graphs = {}
-            self._stands = [
-                self._fit(stand_for(profile, problem.gpu), profile.duration_us) for profile in problem.kernels
+            gap_us = problem.gpu.timing.stream_gap_us
+            stands = [
+                self._fit(stand_for(profile, problem.gpu), profile.duration_us, gap_us) for profile in problem.kernels
             ]
+            self._calls = {}
+            for op in (op for p in problem.programs for job in p.variants for host in job for op in (host, *host.nodes)):
+                if op.kind is OpKind.KERNEL and (op.identity, op.scale) not in self._calls:
+                    ready = self._launcher.ready(stands[op.identity].scaled(op.scale))
+                    self._calls[op.identity, op.scale] = ready
             for row, own in enumerate(problem.streams):
                 for priority in {own.priority, *problem.scenario.stream_priorities}:
                     self._queue(row, priority)
@@ -144,28 +147,36 @@ class CupyGpu:
         found = self._queues.get((row, priority))
         if found is None:
             stream = self._cp.cuda.Stream(non_blocking=True, priority=priority)
-            found = self._queues[row, priority] = Queue(stream)
+            found = self._queues[row, priority] = Queue(stream, int(stream.ptr))
         return found
 
-    def _fit(self, stand: Stand, duration_us: float) -> Stand:
+    def _fit(self, stand: Stand, duration_us: float, gap_us: float) -> Stand:
         """The stand-in that takes so long; measured once."""
-        key = stand, duration_us
+        key = stand, duration_us, gap_us
         if key not in self._fits:
-            self._fits[key] = fitted(stand, duration_us, self._measure)
+            self._fits[key] = fitted(stand, duration_us, lambda tried: self.period_us(tried) - gap_us)
         return self._fits[key]
 
-    def _measure(self, stand: Stand) -> float:
-        """Duration of a stand-in alone, us: median of some launches, the first one apart."""
+    def period_us(self, stand: Stand) -> float:
+        """Median time between the ends of launches of a stand-in that follow each other in a stream, alone, us: its
+        duration and the gap between two kernels."""
+        ready = self._launcher.ready(stand)
         stream = self._cp.cuda.Stream(non_blocking=True)
-        took = []
+        # They wait behind a kernel until all are in the stream, so that the host's time is not measured.
+        self._flags[0] = self._words[1] = 0
+        self._launcher.launch(self._gate(1), stream.ptr)
+        ends = []
         for _ in range(MEASURED + 1):
             slot = self._take_slot()
-            with stream:
-                self._run(stand, slot)
-            stream.synchronize()
-            started, ended = self._reports[2 * slot : 2 * slot + 2].tolist()
-            took.append((ended - started) / 1e3)
-        return float(np.median(took[1:]))
+            self._stand_in(ready, stream.ptr, slot)
+            ends.append(2 * slot + 1)
+        self._flags[0] = 1
+        stream.synchronize()
+        return float(np.median(np.diff([self._seen[end] for end in ends]))) / 1e3
+
+    def _gate(self, times: int) -> Call:
+        """The kernel that answers with its time when the flag is raised, so many times."""
+        return call(self._launcher.answer, 1, 1, 0, [self._words_at, self._words_at + 8, times])
 
     # ---- an episode --------------------------------------------------------------------------------------------------
 
@@ -177,11 +188,10 @@ class CupyGpu:
 
     def _compare_clocks(self) -> int:
         """How far the GPU's clock is ahead of the host's, ns: in the middle of the quickest question and answer."""
-        words, at = self._shared(2)
-        flags = words.view(np.uint32)
+        words, flags = self._words, self._flags
+        flags[0] = 0
         stream = self._cp.cuda.Stream(non_blocking=True)
-        with stream:
-            self._answer((1,), (1,), (np.uint64(at), np.uint64(at + 8), np.uint32(ANSWERS)))
+        self._launcher.launch(self._gate(ANSWERS), stream.ptr)
         best, ahead = 1 << 62, 0
         for number in range(1, ANSWERS + 1):
             words[1] = 0
@@ -208,45 +218,44 @@ class CupyGpu:
         """Hand work to its queue."""
         queue = self._queue(work.stream, work.priority)
         slot = self._take_slot()
-        with self._told(f"did not take launch {work.launch}"), queue.stream:
+        try:
             for before in work.after:
-                queue.stream.wait_event(self._events[before])
+                # Without an event it has ended.
+                if (event := self._events.get(before)) is not None:
+                    queue.stream.wait_event(event)
             if work.op.kind is OpKind.KERNEL:
-                self._run(self._stands[work.op.identity].scaled(work.op.scale), slot)
+                self._stand_in(self._calls[work.op.identity, work.op.scale], queue.handle, slot)
             else:
-                at = self._reports_at + 16 * slot
-                self._mark((1,), (1,), (np.uint64(at),))
-                if work.op.kind is OpKind.GRAPH:
-                    self._graph(work, queue.stream).launch(queue.stream)
-                else:
-                    self._copy(work.op, queue.stream)
-                self._mark((1,), (1,), (np.uint64(at + 8),))
-            self._events[work.launch] = event = self._cp.cuda.Event(disable_timing=True)
+                self._marked(work, queue, self._reports_at + 16 * slot)
+            event = self._pool.get(slot)
+            if event is None:
+                event = self._pool[slot] = self._cp.cuda.Event(disable_timing=True)
             event.record(queue.stream)
-        queue.work.append((work.launch, slot))
+        except self._faults as error:
+            raise GpuError(f"the GPU did not take launch {work.launch}: {error}") from error
+        self._events[work.launch] = event
+        queue.work.append((work.launch, 2 * slot))
 
     def _take_slot(self) -> int:
-        self._slot = (self._slot + 1) % SLOTS
-        self._reports[2 * self._slot : 2 * self._slot + 2] = 0
-        return self._slot
+        slot = self._slot = (self._slot + 1) % SLOTS
+        self._seen[2 * slot] = self._seen[2 * slot + 1] = 0
+        return slot
 
-    def _run(self, stand: Stand, slot: int | None) -> None:
-        """Launch a stand-in into the current stream; without a slot it reports nothing."""
-        key = stand.registers, stand.chains
-        kernel = self._kernels.get(key)
-        if kernel is None:
-            values = values_for(*key, self._arch)
-            kernel = self._kernels[key] = self._module(values, stand.chains).get_function("synthetic")
-        if stand.shared_bytes > kernel.max_dynamic_shared_size_bytes:
-            kernel.max_dynamic_shared_size_bytes = stand.shared_bytes
-        self._seed += 1
-        counts = 0 if slot is None else self._counts.data.ptr + 8 * slot
-        report = 0 if slot is None else self._reports_at + 16 * slot
-        arguments = (
-            np.uint32(stand.turns), np.uint32(stand.loads), np.uint32(stand.extra), self._buffer, np.uint64(LINES),
-            np.uint32(self._seed), np.uint64(counts), np.uint64(report), self._sink,
-        )  # fmt: skip
-        kernel((stand.blocks,), (stand.threads,), arguments, shared_mem=stand.shared_bytes)
+    def _stand_in(self, ready: Call, stream: int, slot: int) -> None:
+        """Launch a stand-in that reports."""
+        self._launcher.stand_in(ready, stream, self._counts_at + 4 * slot, self._reports_at + 16 * slot)
+
+    def _marked(self, work: Work, queue: Queue, report: int) -> None:
+        """A graph or copy between two marks."""
+        words = self._mark.words
+        words[0] = report
+        self._launcher.launch(self._mark, queue.handle)
+        if work.op.kind is OpKind.GRAPH:
+            self._graph(work, queue.stream).launch(queue.stream)
+        else:
+            self._copy(work.op, queue.stream)
+        words[0] = report + 8
+        self._launcher.launch(self._mark, queue.handle)
 
     def _copy(self, op: HostOp | NodeOp, stream: Any) -> None:
         """A copy or memset of the same size, in memory of nobody."""
@@ -282,11 +291,10 @@ class CupyGpu:
                 own.wait_event(begin)
             for before in node.after:
                 own.wait_event(ends[before])
-            with own:
-                if node.kind is OpKind.KERNEL:
-                    self._run(self._stands[node.identity].scaled(node.scale), None)
-                else:
-                    self._copy(node, own)
+            if node.kind is OpKind.KERNEL:
+                self._launcher.stand_in(self._calls[node.identity, node.scale], own.ptr, 0, 0)
+            else:
+                self._copy(node, own)
             end = self._cp.cuda.Event(disable_timing=True)
             end.record(own)
             ends.append(end)
@@ -299,17 +307,20 @@ class CupyGpu:
     def poll(self) -> list[Report]:
         """What has happened since the last call, in order of time."""
         found: list[Report] = []
-        reports = self._reports
+        seen = self._seen
         for queue in self._queues.values():
             while queue.work:
-                launch, slot = queue.work[0]
-                started, ended = int(reports[2 * slot]), int(reports[2 * slot + 1])
-                if started and not queue.started:
+                launch, at = queue.work[0]
+                started = seen[at]
+                if not started:
+                    break
+                if not queue.started:
                     queue.started = True
                     found.append(Report(self._ps(started), launch, False))
+                ended = seen[at + 1]
                 if not ended:
                     break
-                found.append(Report(max(self._ps(started), self._ps(ended)), launch, True))
+                found.append(Report(self._ps(max(started, ended)), launch, True))
                 queue.work.popleft()
                 queue.started = False
                 del self._events[launch]
@@ -319,8 +330,8 @@ class CupyGpu:
         """Whether there is something to poll."""
         for queue in self._queues.values():
             if queue.work:
-                slot = queue.work[0][1]
-                if self._reports[2 * slot + queue.started]:
+                at = queue.work[0][1]
+                if self._seen[at + queue.started]:
                     return True
         return False
 
@@ -336,18 +347,31 @@ class CupyGpu:
     def _check(self, quiet_s: float) -> None:
         """Whether the GPU still works."""
         busy = [queue for queue in self._queues.values() if queue.work]
-        with self._told("has failed"):
-            for queue in busy:
-                self._cp.cuda.runtime.streamQuery(queue.stream.ptr)
+        for queue in busy:
+            self._idle(queue)
         if busy and quiet_s > HANG_S:
             launches = [queue.work[0][0] for queue in busy]
             raise GpuError(f"launches {launches[:5]} have neither started nor ended for {HANG_S:g} s")
 
-    def stop(self) -> None:
-        """Wait until nothing is left on the GPU, and forget what was."""
-        for queue in self._queues.values():
+    def _idle(self, queue: Queue) -> bool:
+        """Whether nothing is left in a queue; tells a fault."""
+        status = int(self._cp.cuda.runtime.streamQuery(queue.handle))
+        if status not in (SUCCESS, NOT_READY):
             with self._told("has failed"):
-                queue.stream.synchronize()
+                self._cp.cuda.runtime.check_status(status)
+        return status == SUCCESS
+
+    def stop(self) -> None:
+        """Wait until nothing is left on the GPU, and forget what was.
+
+        Raises:
+            GpuError: something on it does not end.
+        """
+        begun = time.perf_counter()
+        for queue in self._queues.values():
+            while not self._idle(queue):
+                if time.perf_counter() - begun > HANG_S:
+                    raise GpuError(f"work on the GPU has not ended for {HANG_S:g} s: this process must end")
             queue.work.clear()
             queue.started = False
         self._events.clear()
@@ -356,6 +380,7 @@ class CupyGpu:
         """Give streams, graphs and memory back."""
         self._queues = {}
         self._graphs = {}
-        self._kernels = {}
-        del self._buffer, self._counts
+        self._pool = {}
+        self._calls = {}
+        self._launcher.close()
         self._cp.get_default_memory_pool().free_all_blocks()

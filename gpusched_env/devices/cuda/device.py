@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from array import array
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Final, Self, cast
 
+import numpy as np
 from numba import types
 
 from gpusched_env.devices.compiled import layout
@@ -26,6 +27,8 @@ from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 
+TELL: Final = (types.int64, types.int64, types.Array(types.int64, 2, "C"), types.int64, types.int64)
+"""Signature of :func:`tell`."""
 NO_WAY_BACK = "a real GPU cannot go back: snapshots are for the simulated devices"
 
 
@@ -41,7 +44,7 @@ class RealDevice(CompiledDevice):
         self._gpu = gpu
         self._slots: dict[int, int] = {}
         """Slots of the launches that are on the GPU, by id."""
-        self._asked_ps = 0
+        self._asked_ps = self._paused_ps = 0
         self.decisions_us = array("d")
         """Real time of every decision since the reset: from the view to the end of the command."""
 
@@ -55,6 +58,13 @@ class RealDevice(CompiledDevice):
         """Give the GPU back; nothing is left on it."""
         self._gpu.stop()
         self._gpu.close()
+
+    @property
+    def decision_us(self) -> float:
+        """Mean real time that a decision takes the host since the reset, with hearing from the GPU, making the view and
+        handing over: all of the time in which it does not wait. It is what ``decision_us`` of a scenario stands for."""
+        busy_ps = self._gpu.now_ps() if not self.arena.env["over"] else self._ended_ps
+        return to_us(busy_ps - self._paused_ps) / max(1, len(self.decisions_us))
 
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch (``None``: it ended before one).
@@ -73,6 +83,7 @@ class RealDevice(CompiledDevice):
         self._gpu.prepare(problem)
         self._slots.clear()
         self.decisions_us = array("d")
+        self._paused_ps = self._ended_ps = 0
         self._next_epoch()
         self.arena.reset(problem.in_real_time(), seed, record)
         self.arena.env["external"] = 1
@@ -82,7 +93,7 @@ class RealDevice(CompiledDevice):
 
     def _compile(self) -> None:
         """Compile what an episode calls, before time runs."""
-        cast("Any", tell).compile((types.int64,) * 4)
+        cast("Any", tell).compile(TELL)
         self._drive(NO_COMMAND, running=False)
         self.view()
 
@@ -100,44 +111,46 @@ class RealDevice(CompiledDevice):
     def advance(self) -> View | None:
         """The view for the next decision, or ``None`` at the end of the episode."""
         while True:
-            for report in self._gpu.poll():
-                # What was due before it comes before it; the scheduler is asked when all is told.
-                if report.at_ps > int(self.arena.env["now_ps"]):
-                    self._run_to(report.at_ps - 1, hushed=True)
-                self._hear(report)
-            reason = self._run_to(self._gpu.now_ps())
+            reason = self._hear(self._gpu.poll())
+            self._send()
             if reason == layout.DECIDE:
                 self._view = None
                 self._asked_ps = self._gpu.now_ps()
                 return self._look()
             if reason == layout.OVER:
+                self._ended_ps = self._gpu.now_ps()
                 self._gpu.stop()
                 return None
             due_ps = int(self.arena.env["due_ps"])
             if due_ps == NEVER and not self._slots:
                 self._gpu.stop()
                 raise self.deadlock()
+            before_ps = self._gpu.now_ps()
             self._gpu.pause(min(due_ps, self._horizon_ps))
+            self._paused_ps += self._gpu.now_ps() - before_ps
 
-    def _run_to(self, real_ps: int, *, hushed: bool = False) -> int:
-        """Let happen what is due up to a time; returns why the event loop stopped."""
-        env = self.arena.env
-        env["real_ps"], env["hushed"] = real_ps, hushed
-        reason = self._drive(NO_COMMAND, running=True)
-        self._send()
-        return reason
+    def _hear(self, reports: list[Report]) -> int:
+        """Let happen what is reported, and what is due up to now; returns why the event loop stopped."""
+        rows = np.array([(r.at_ps, self._slot_of(r), r.ended) for r in reports], np.int64).reshape(-1, 3)
+        # Two clocks are compared: a report may be a little ahead.
+        now_ps = max(self._gpu.now_ps(), reports[-1].at_ps if reports else 0)
+        row = 0
+        while True:
+            row, reason = tell(self.arena.address, self._drive_at, rows, row, now_ps)
+            if reason in (layout.OVER, layout.DECIDE, layout.IDLE):
+                return int(reason)
+            self.arena.serve(reason)
+
+    def _slot_of(self, report: Report) -> int:
+        """Of the launch of a report; one that has ended is not on the GPU any more."""
+        return self._slots.pop(report.launch) if report.ended else self._slots[report.launch]
 
     def _send(self) -> None:
         """Hand over what was launched since."""
         for sent in take_sent(self.arena):
             self._slots[sent.launch] = sent.slot
-            op = self.arena.operation_of(sent.launch)
+            op = self.arena.operation_in(sent.slot)
             self._gpu.submit(Work(sent.launch, op, sent.stream, sent.priority, sent.after))
-
-    def _hear(self, report: Report) -> None:
-        """Take note of a report."""
-        slot = self._slots.pop(report.launch) if report.ended else self._slots[report.launch]
-        tell(self.arena.address, slot, int(report.ended), report.at_ps)
 
     def snapshot(self) -> Any:
         """Not possible."""

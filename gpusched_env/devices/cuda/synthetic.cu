@@ -15,26 +15,33 @@ struct Report {
     volatile u64 started_ns, ended_ns;
 };
 
-// Blocks of one launch that have started and ended; zero before and after it.
-struct Counts {
-    u32 started, ended;
+// What a launch is told.
+struct Arguments {
+    const float4 *buffer;
+    u64 lines;      // of 16 bytes, of the buffer; a power of two, at most 2^32
+    float *sink;
+    u64 seed;       // at most 2^32
+    u32 *ended;     // blocks of this launch; zero before and after it
+    Report *report; // none: nothing is reported
+    u32 turns, loads, extra, unused;
 };
 
 // A thread computes for `turns` turns and loads 16 bytes `loads` times, the first `extra` threads of a block once more.
-// `lines`: 16-byte lines of the buffer, a power of two.
-extern "C" __global__ void synthetic(u32 turns, u32 loads, u32 extra, const float4 *buffer, u64 lines, u32 seed,
-                                     Counts *counts, Report *report, float *sink) {
-    u32 blocks = gridDim.x;
-    if (threadIdx.x < extra) loads++;
-    if (report && threadIdx.x == 0 && atomicAdd(&counts->started, 1) == 0) report->started_ns = now_ns();
+extern "C" __global__ void synthetic(const Arguments given) {
+    const u32 blocks = gridDim.x, turns = given.turns;
+    const u32 loads = given.loads + (threadIdx.x < given.extra);
+    const float4 *buffer = given.buffer;
+    const u32 last = given.lines - 1;
+    // Blocks start in order.
+    if (given.report && blockIdx.x == 0 && threadIdx.x == 0) given.report->started_ns = now_ns();
 
     // Values that live through the loop: they are the kernel's registers.
     float values[VALUES];
 #pragma unroll
     for (int i = 0; i < VALUES; i++) values[i] = threadIdx.x + i;
     // A block streams through lines of its own; those of a launch begin where the seed says, so that no cache has them.
-    u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x, threads = (u64)blocks * blockDim.x;
-    u64 line = (u64)seed * 0x9e3779b9u + thread;
+    const u32 threads = blocks * blockDim.x;
+    u32 line = (u32)given.seed * 0x9e3779b9u + blockIdx.x * blockDim.x + threadIdx.x;
     float4 sum = make_float4(0, 0, 0, 0);
     u32 due = 0;
     for (u32 turn = 0; turn < turns; turn++) {
@@ -46,7 +53,7 @@ extern "C" __global__ void synthetic(u32 turns, u32 loads, u32 extra, const floa
         }
         // Loads are spread over the turns.
         for (due += loads; due >= turns; due -= turns) {
-            float4 found = __ldcs(buffer + (line & (lines - 1)));
+            float4 found = __ldcs(buffer + (line & last));
             sum.x += found.x + found.y + found.z + found.w;
             line += threads;
         }
@@ -54,14 +61,12 @@ extern "C" __global__ void synthetic(u32 turns, u32 loads, u32 extra, const floa
     float all = sum.x;
 #pragma unroll
     for (int i = 0; i < VALUES; i++) all += values[i];
-    if (all == 12345.678f) *sink = all;
+    if (all == 12345.678f) *given.sink = all;
 
+    if (given.report == 0) return;
     __syncthreads();
-    if (report && threadIdx.x == 0 && atomicAdd(&counts->ended, 1) == blocks - 1) {
-        counts->started = counts->ended = 0;
-        __threadfence_system();
-        report->ended_ns = now_ns();
-    }
+    // The counter is 0 again after the last block.
+    if (threadIdx.x == 0 && atomicInc(given.ended, blocks - 1) == blocks - 1) given.report->ended_ns = now_ns();
 }
 
 // What stands before and behind a copy or a graph in its stream.

@@ -6,16 +6,18 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 AHEAD_NS = 7_000_000_000
 """Of the host's clock."""
 FIXED_NS, TURN_NS = 2_000, 100
+GATE_NS = 5_000_000
+"""How long what is behind the gate waits: until the host has launched all of it."""
+BUSY, FAULT = 600, 700
+"""States of streams besides 0: all is done."""
 
 
 def gpu_ns() -> int:
@@ -50,28 +52,23 @@ class Stream:
     """What the driver says, of all streams."""
     hangs = False
     """Whether kernels never end."""
-    current: list[Stream]
+    known: ClassVar[dict[int, Stream]] = {}
 
     def __init__(self, non_blocking: bool = False, priority: int = 0) -> None:
         self.priority = priority
         self.ptr = id(self)
         self.free_ns = 0
-        self.captured: list[Callable[[Stream], None]] | None = None
-
-    def __enter__(self) -> Stream:
-        Stream.current.append(self)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        Stream.current.pop()
+        Stream.known[self.ptr] = self
 
     def wait_event(self, event: Event) -> None:
         self.free_ns = max(self.free_ns, event.at_ns)
 
+    @property
+    def busy(self) -> bool:
+        return Stream.hangs or gpu_ns() < self.free_ns or bool(PENDING)
+
     def synchronize(self) -> None:
-        if Stream.hangs:
-            return
-        while gpu_ns() < self.free_ns or PENDING:
+        while self.busy:
             time.sleep(1e-4)
 
     def run(self, took_ns: int, *reports: tuple[int, bool]) -> None:
@@ -91,7 +88,6 @@ class Stream:
         return graph
 
 
-Stream.current = []
 PENDING: list[tuple[int, int]] = []
 """What is to be written: when, and where."""
 
@@ -120,21 +116,38 @@ class Graph:
 
 
 class Function:
-    max_dynamic_shared_size_bytes = 48 * 1024
+    """A kernel, which the driver finds by its handle."""
+
+    known: ClassVar[dict[int, Function]] = {}
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
+        self.room = 48 * 1024
+        self.ptr = len(Function.known) + 1
+        Function.known[self.ptr] = self
 
-    def __call__(self, grid: tuple[int], block: tuple[int], arguments: tuple[Any, ...], shared_mem: int = 0) -> None:
-        stream = Stream.current[-1]
-        if self._name == "synthetic":
-            assert shared_mem <= self.max_dynamic_shared_size_bytes
-            turns, report = int(arguments[0]), int(arguments[7])
-            stream.run(FIXED_NS + TURN_NS * turns, (report, False), (report + 8 if report else 0, True))
-        elif self._name == "mark":
-            stream.run(0, (int(arguments[0]), False))
-        else:
-            threading.Thread(target=_answer, args=tuple(map(int, arguments)), daemon=True).start()
+
+def _launch(handle: int, blocks: int, y: int, z: int, threads: int, *rest: int) -> None:
+    _, _, shared, stream, places, extra = rest
+    assert (y, z, extra) == (1, 1, 0)
+    function, on = Function.known[handle], Stream.known[stream]
+    first = ctypes.c_uint64.from_address(places).value
+    if function.name == "synthetic":
+        words = np.ctypeslib.as_array((ctypes.c_uint64 * 8).from_address(first))
+        assert shared <= function.room
+        turns, report = int(words[6]) & 0xFFFFFFFF, int(words[5])
+        on.run(FIXED_NS + TURN_NS * turns, (report, False), (report + 8 if report else 0, True))
+    elif function.name == "mark":
+        on.run(0, (ctypes.c_uint64.from_address(first).value, False))
+    else:
+        given = [ctypes.c_uint64.from_address(ctypes.c_uint64.from_address(places + 8 * n).value).value for n in range(3)]
+        on.run(GATE_NS if given[2] == 1 else 0)
+        threading.Thread(target=_answer, args=given, daemon=True).start()
+
+
+def _set_attribute(handle: int, attribute: int, value: int) -> None:
+    assert attribute == 8
+    Function.known[handle].room = value
 
 
 def _answer(flag: int, at: int, times: int) -> None:
@@ -144,12 +157,9 @@ def _answer(flag: int, at: int, times: int) -> None:
         write(at, gpu_ns())
 
 
-class RawModule:
-    def __init__(self, path: str) -> None:
-        assert Path(path).read_bytes()[:4] == b"\x7fELF"
-
-    def compile(self) -> None:
-        pass
+class Module:
+    def load(self, code: bytes) -> None:
+        assert code[:4] == b"\x7fELF"
 
     def get_function(self, name: str) -> Function:
         return Function(name)
@@ -166,13 +176,17 @@ def zeros(shape: Any, dtype: Any) -> Any:
     return SimpleNamespace(data=SimpleNamespace(ptr=4096), shape=shape, dtype=np.dtype(dtype))
 
 
-def _stream_query(stream: int) -> None:
-    if Stream.fault:
-        raise CudaError(Stream.fault)
+def _stream_query(stream: int) -> int:
+    return FAULT if Stream.fault else BUSY if Stream.known[stream].busy else 0
 
 
-def _copied(target: int, source: int, size: int, *rest: int) -> None:
-    Stream.current[-1].run(1000)
+def _check_status(status: int) -> None:
+    assert status == FAULT
+    raise CudaError(Stream.fault)
+
+
+def _copied(*given: int) -> None:
+    Stream.known[given[-1]].run(1000)
 
 
 def fake_cupy() -> Any:
@@ -180,15 +194,16 @@ def fake_cupy() -> Any:
     if not WRITER.is_alive():
         WRITER.start()
     runtime = SimpleNamespace(
-        CUDARuntimeError=CudaError, streamQuery=_stream_query, memcpyAsync=_copied, memsetAsync=_copied,
+        CUDARuntimeError=CudaError, streamQuery=_stream_query, check_status=_check_status, memcpyAsync=_copied, memsetAsync=_copied,
         memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3,
     )  # fmt: skip
     cuda = SimpleNamespace(
-        runtime=runtime, driver=SimpleNamespace(CUDADriverError=CudaError), Stream=Stream, Event=Event,
+        runtime=runtime, Stream=Stream, Event=Event, Module=Module,
+        driver=SimpleNamespace(CUDADriverError=CudaError, launchKernel=_launch, funcSetAttribute=_set_attribute),
         memory=SimpleNamespace(OutOfMemoryError=OutOfMemory), alloc_pinned_memory=alloc_pinned_memory,
         Device=lambda number: SimpleNamespace(use=lambda: None, compute_capability="90"),
     )  # fmt: skip
     pool = SimpleNamespace(free_all_blocks=lambda: None)
     return SimpleNamespace(
-        cuda=cuda, zeros=zeros, RawModule=RawModule, is_available=lambda: True, get_default_memory_pool=lambda: pool
+        cuda=cuda, zeros=zeros, is_available=lambda: True, get_default_memory_pool=lambda: pool
     )

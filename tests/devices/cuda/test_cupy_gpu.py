@@ -39,8 +39,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[CupyGpu]:
 def test_stand_ins_take_as_long_as_the_recorded_kernels(gpu: CupyGpu, tmp_path: Path) -> None:
     built = problem(tmp_path, {"ops": [K(4, 100.0), K(2, 1500.0), K(7, 20.0)]})
     gpu.prepare(built)
-    for profile, stand in zip(built.kernels, gpu._stands, strict=True):
-        assert gpu._measure(stand) == pytest.approx(profile.duration_us, rel=NEAR)
+    gap_us = built.gpu.timing.stream_gap_us
+    assert len(gpu._fits) == len(built.kernels)
+    for profile, stand in zip(built.kernels, gpu._fits.values(), strict=True):
+        assert gpu.period_us(stand) - gap_us == pytest.approx(profile.duration_us, rel=NEAR)
         assert (stand.blocks, stand.threads) == (profile.kernel.blocks, profile.kernel.threads)
 
 
@@ -102,17 +104,21 @@ def test_a_fault_is_told_with_what_to_do(gpu: CupyGpu, tmp_path: Path, monkeypat
     assert device.reset(built, 0) is not None
     device.apply(Launch(0))
     monkeypatch.setattr(fake_cupy.Stream, "fault", "illegal memory access")
-    with pytest.raises(GpuError, match=r"illegal memory access; .* the process must be started anew"):
+    with pytest.raises(GpuError, match=r"has failed: illegal memory access; .* the process must be started anew"):
         device.advance()
 
 
 def test_a_kernel_that_does_not_end_is_named(gpu: CupyGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built = problem(tmp_path, {"ops": [K(4, 100.0)]})
-    gpu.prepare(built)
+    device = RealDevice(gpu)
+    assert device.reset(built, 0) is not None
     monkeypatch.setattr(cupy_gpu, "HANG_S", 0.05)
     monkeypatch.setattr(fake_cupy.Stream, "hangs", True)
+    device.apply(Launch(0))
     with pytest.raises(GpuError, match=r"launches \[0\] have neither started nor ended for 0.05 s"):
-        run_episode(Script(None), built, RealDevice(gpu), 0)
+        device.advance()
+    with pytest.raises(GpuError, match=r"work on the GPU has not ended for 0.05 s: this process must end"):
+        device.close()
 
 
 def test_too_little_memory_is_told(gpu: CupyGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,135 @@
+"""Launching kernels of ``synthetic.cu`` through CuPy's driver calls, with as little host time as can be.
+
+What a launch is told stands ready in memory, so that only what differs from launch to launch is written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.devices.cuda.fitting import Stand
+from gpusched_env.devices.cuda.kernels import cubin, values_for
+
+LINES: Final = 1 << 26
+"""Of 16 bytes, of the buffer that kernels load from: a gigabyte, so that no cache holds what a launch reads."""
+SEED, ENDED, REPORT = 3, 4, 5
+"""Words of ``Arguments`` in ``synthetic.cu`` that differ from launch to launch."""
+SHARED_BY_DEFAULT: Final = 48 * 1024
+MAX_DYNAMIC_SHARED: Final = 8
+"""``CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A kernel with what it is told."""
+
+    function: int
+    """Handle of the driver."""
+    blocks: int
+    threads: int
+    shared_bytes: int
+    words: NDArray[np.uint64]
+    """Its parameters; read when it is launched."""
+    places: NDArray[np.uint64]
+    """Where each parameter begins."""
+    at: int
+    """Address of :attr:`places`."""
+
+
+def call(function: int, blocks: int, threads: int, shared_bytes: int, words: list[int], *, one: bool = False) -> Call:
+    """A kernel ready for launches.
+
+    Args:
+        function: handle of the driver.
+        blocks, threads, shared_bytes: its shape.
+        words: of 8 bytes, its parameters.
+        one: the words are one parameter, a structure; otherwise each is one.
+    """
+    given = np.array(words, np.uint64)
+    first = given.ctypes.data
+    places = np.array([first] if one else [first + 8 * n for n in range(len(words))], np.uint64)
+    return Call(function, blocks, threads, shared_bytes, given, places, places.ctypes.data)
+
+
+class Launcher:
+    """The kernels of ``synthetic.cu`` on one GPU."""
+
+    def __init__(self, cupy: Any, arch: str) -> None:
+        """
+        Args:
+            cupy: the module.
+            arch: ``sm_90`` for Hopper.
+        """
+        self._cp = cupy
+        self._driver = cupy.cuda.driver
+        self._arch = arch
+        self._modules: dict[tuple[int, int], Any] = {}
+        self._functions: dict[tuple[int, int], Any] = {}
+        self._calls: dict[Stand, Call] = {}
+        self._room: dict[int, int] = {}
+        """Dynamic shared memory that a function may ask for, where it is more than by default."""
+        self._buffer = cupy.zeros(LINES * 4, np.float32)
+        self._sink = cupy.zeros(1, np.float32)
+        self._seed = 0
+        self.mark = self._others("mark")
+        self.answer = self._others("answer")
+
+    def _others(self, name: str) -> int:
+        """Handle of a kernel of one thread."""
+        return int(self._module(8, 1).get_function(name).ptr)
+
+    def _module(self, values: int, chains: int) -> Any:
+        """The machine code of ``synthetic.cu`` on the GPU."""
+        if (values, chains) not in self._modules:
+            module = self._modules[values, chains] = self._cp.cuda.Module()
+            module.load(cubin(values, chains, self._arch))
+        return self._modules[values, chains]
+
+    def ready(self, stand: Stand) -> Call:
+        """A stand-in ready for launches; compiled and loaded the first time."""
+        found = self._calls.get(stand)
+        if found is None:
+            found = self._calls[stand] = self._prepared(stand)
+        return found
+
+    def _prepared(self, stand: Stand) -> Call:
+        key = stand.registers, stand.chains
+        if key not in self._functions:
+            self._functions[key] = self._module(values_for(*key, self._arch), stand.chains).get_function("synthetic")
+        function = int(self._functions[key].ptr)
+        if stand.shared_bytes > self._room.get(function, SHARED_BY_DEFAULT):
+            self._driver.funcSetAttribute(function, MAX_DYNAMIC_SHARED, stand.shared_bytes)
+            self._room[function] = stand.shared_bytes
+        words = [self._buffer.data.ptr, LINES, self._sink.data.ptr, 0, 0, 0, stand.turns | stand.loads << 32, stand.extra]
+        return call(function, stand.blocks, stand.threads, stand.shared_bytes, words, one=True)
+
+    def stand_in(self, ready: Call, stream: int, ended: int, report: int) -> None:
+        """Launch a stand-in.
+
+        Args:
+            ready: of :meth:`ready`.
+            stream: handle.
+            ended: address of a counter on the GPU, 0 now.
+            report: address of its report in memory of the host; 0: it reports nothing.
+        """
+        self._seed += 1
+        words = ready.words
+        words[SEED], words[ENDED], words[REPORT] = self._seed, ended, report
+        self.launch(ready, stream)
+
+    def launch(self, ready: Call, stream: int) -> None:
+        """Launch a kernel with the words that it has."""
+        self._driver.launchKernel(
+            ready.function, ready.blocks, 1, 1, ready.threads, 1, 1, ready.shared_bytes, stream, ready.at, 0
+        )
+
+    def close(self) -> None:
+        """Give modules and memory back."""
+        self._calls = {}
+        self._functions = {}
+        self._modules = {}
+        del self._buffer, self._sink
