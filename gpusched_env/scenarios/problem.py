@@ -26,6 +26,7 @@ from gpusched_env.scenarios.profile_error import ProfileError, Profiles
 from gpusched_env.scenarios.program import Compiler, JobProgram, as_graph
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
 from gpusched_env.scenarios.stream import Stream
+from gpusched_env.scenarios.stretch import slowed, stretched
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.alone import run_threads_alone
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
@@ -272,6 +273,7 @@ def build_problem(
     """
     gpu = gpu or load_gpu(scenario.gpu)
     check_gpu(scenario, gpu)
+    slower, scenario = scenario.stretch, stretched(scenario)
     loaded = []
     carried: dict[str, CarriedOver] = {}
     for row, tenant in enumerate(scenario.tenants):
@@ -279,7 +281,7 @@ def build_problem(
             named = (workloads or {}).get(tenant.workload) or load_workload(tenant.workload)
         except InputError as error:
             raise InputError(f"scenario {scenario.name}: tenants[{row}].workload: {error}") from error
-        workload, done = carry_over(named, gpu)
+        workload, done = carry_over(slowed(named, slower), gpu)
         loaded.append(_as_launched(workload, tenant, gpu))
         if done is not None:
             carried.setdefault(tenant.workload, done)

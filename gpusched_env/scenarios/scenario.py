@@ -65,6 +65,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The episode is truncated here."""
     decision_us: Annotated[float, Meta(ge=0)] = 0.0
     """Host time of one decision: its command takes effect that much later, decisions queue up."""
+    stretch: Annotated[float, Meta(ge=1, le=1000)] = 1.0
+    """Slow motion: kernels with their traffic, copies, host times, arrivals, objectives and the horizon take so many
+    times as long; latencies of the GPU and decisions do not (:mod:`gpusched_env.scenarios.stretch`)."""
     commands: tuple[CommandName, ...] = ("launch",)
     """What an agent may do besides waiting."""
     stream_priorities: tuple[Annotated[int, Meta(le=0)], ...] = (0, -1)
