@@ -1,4 +1,4 @@
-"""``gpusched validate``: what the simulator predicts of recordings of a real GPU."""
+"""``gpusched validate``: what the simulator predicts of recordings of a real GPU, or of schedulers that drive one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gpusched_env.experiments.lib.options import CHECK, Docs, Json, Workers
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.options import CHECK, Docs, Gpu, Json, Schedulers, Seeds, Settings, Workers, command_line
 
 
 def register(app: typer.Typer) -> None:
@@ -16,10 +17,20 @@ def register(app: typer.Typer) -> None:
 
 
 def validate(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Holds kernels.jsonl and pairs, mixes, sequences or model_pairs.")
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DIR|SCENARIO...",
+            help="Folder with kernels.jsonl and pairs, mixes, sequences or model_pairs; with --live, scenarios.",
+        ),
     ],
-    gpu: Annotated[str, typer.Option(help="GPU of the recordings: a name (gpusched gpus), or a .yaml file.")],
+    gpu: Gpu = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Run schedulers on the GPU of this machine, and in simulation.")
+    ] = False,
+    schedulers: Schedulers = "default",
+    seeds: Seeds = 3,
+    settings: Settings = None,
     json: Json = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for validation.html.")] = Path("results/validation"),
     docs: Docs = None,
@@ -30,8 +41,56 @@ def validate(
 ) -> None:
     """Predict recordings of a real GPU and compare; exit status 1 if an error is beyond its limit.
 
-    Measured times are read for the comparison only.
+    Measured times are read for the comparison only. With --live, schedulers drive the GPU of this machine through CuPy
+    and the simulated one on the same seeds (--schedulers, --seeds, --set; --json is written after every scenario).
     """
+    if live:
+        _live(what, schedulers, seeds, gpu, settings or [], json, docs, workers)
+        return
+    if len(what) != 1 or gpu is None:
+        raise InputError("recordings are those of one folder and of a GPU, which --gpu names; --live takes scenarios")
+    _recordings(Path(what[0]), gpu, json, out, docs, ablation, workers)
+
+
+def _live(
+    scenarios: list[str],
+    schedulers: str,
+    seeds: int,
+    gpu: str | None,
+    settings: list[str],
+    json: Path | None,
+    docs: Path | None,
+    workers: int | None,
+) -> None:
+    """Schedulers on the GPU of this machine."""
+    from gpusched_env.baselines.spec import split_specs
+    from gpusched_env.experiments.lib.files import write_file
+    from gpusched_env.experiments.lib.terminal import output_console, progress_bar
+    from gpusched_env.experiments.live import page
+    from gpusched_env.experiments.live.run import run_live
+
+    with progress_bar(None) as on_progress:
+        found = run_live(
+            scenarios,
+            split_specs(schedulers),
+            seeds,
+            json,
+            gpu=gpu,
+            settings=settings,
+            workers=workers,
+            on_progress=on_progress,
+            command=command_line(),
+        )
+    for table in (*page.tables(found), page.summary([found])):
+        output_console().print(table)
+    if docs is not None:
+        write_file(docs, page.markdown([found]), "--docs")
+
+
+def _recordings(
+    folder: Path, gpu: str, json: Path | None, out: Path, docs: Path | None, ablation: bool, workers: int | None
+) -> None:
+    """Recordings in a folder."""
     from gpusched_env.experiments.lib.files import writing
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.experiments.validate import page

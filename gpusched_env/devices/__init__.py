@@ -5,20 +5,29 @@ from __future__ import annotations
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scheduling.device import Device
 
-_NAMES = ("compiled", "reference")
+_SIMULATED = ("compiled", "reference")
+_REAL = "cuda"
 
 
 def device_names() -> list[str]:
-    """Names that :func:`make_device` knows."""
-    return list(_NAMES)
+    """Names of the simulated ones that :func:`make_device` knows."""
+    return list(_SIMULATED)
 
 
 def make_device(name: str) -> Device:
     """A new device.
 
+    Args:
+        name: ``compiled`` or ``reference``; ``cuda`` is the GPU of this machine.
+
     Raises:
-        InputError: no such device.
+        InputError: no such device; for ``cuda``, there is no GPU, or CuPy is not installed.
     """
+    if name == _REAL:
+        from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
+        from gpusched_env.devices.cuda.device import RealDevice
+
+        return RealDevice(CupyGpu())
     if name == "reference":
         from gpusched_env.devices.reference.device import ReferenceDevice
 
@@ -27,4 +36,4 @@ def make_device(name: str) -> Device:
         from gpusched_env.devices.compiled.device import CompiledDevice
 
         return CompiledDevice()
-    raise InputError(f"unknown device {name!r}; {did_you_mean(name, _NAMES)}")
+    raise InputError(f"unknown device {name!r}; {did_you_mean(name, (*_SIMULATED, _REAL))}")

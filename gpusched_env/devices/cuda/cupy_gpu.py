@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.cuda.fitting import Stand, fitted, stand_for
+from gpusched_env.devices.cuda.fitting import Fit, Stand, fitted, stand_for
 from gpusched_env.devices.cuda.gpu import Report, Work
 from gpusched_env.devices.cuda.launching import Call, Launcher, call
 from gpusched_env.errors import GpuError, InputError
@@ -69,6 +69,8 @@ class CupyGpu:
         if not cupy.is_available():
             raise InputError("there is no NVIDIA GPU with its driver in this machine")
         self._cp = cupy
+        self.name = str(cupy.cuda.runtime.getDeviceProperties(number)["name"].decode())
+        """The product's, as ``NVIDIA H100 80GB HBM3``."""
         self._faults = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError
         with self._told("cannot be used"):
             cupy.cuda.Device(number).use()
@@ -82,13 +84,15 @@ class CupyGpu:
             self._flags = self._words.view(np.uint32)
         self._calls: dict[tuple[int, float], Call] = {}
         """By kernel of the problem and scale."""
-        self._fits: dict[tuple[Stand, float, float], Stand] = {}
+        self._fits: dict[tuple[Stand, float, float], Fit] = {}
         self._queues: dict[tuple[int, int], Queue] = {}
         self._pool: dict[int, Any] = {}
         """Events, by slot."""
         self._events: dict[int, Any] = {}
         """Of launches that have not ended."""
         self._graphs: dict[tuple[int, int, int], Any] = {}
+        self.fits: list[Fit] = []
+        """Of the kernels of the problem that was prepared."""
         self._slot = self._zero_ns = self._ahead_ns = 0
 
     @contextlib.contextmanager
@@ -131,13 +135,13 @@ class CupyGpu:
             self._queues = {}
             self._graphs = {}
             gap_us = problem.gpu.timing.stream_gap_us
-            stands = [
+            self.fits = [
                 self._fit(stand_for(profile, problem.gpu), profile.duration_us, gap_us) for profile in problem.kernels
             ]
             self._calls = {}
             for op in (op for p in problem.programs for job in p.variants for host in job for op in (host, *host.nodes)):
                 if op.kind is OpKind.KERNEL and (op.identity, op.scale) not in self._calls:
-                    ready = self._launcher.ready(stands[op.identity].scaled(op.scale))
+                    ready = self._launcher.ready(self.fits[op.identity].stand.scaled(op.scale))
                     self._calls[op.identity, op.scale] = ready
             for row, own in enumerate(problem.streams):
                 for priority in {own.priority, *problem.scenario.stream_priorities}:
@@ -150,7 +154,7 @@ class CupyGpu:
             found = self._queues[row, priority] = Queue(stream, int(stream.ptr))
         return found
 
-    def _fit(self, stand: Stand, duration_us: float, gap_us: float) -> Stand:
+    def _fit(self, stand: Stand, duration_us: float, gap_us: float) -> Fit:
         """The stand-in that takes so long; measured once."""
         key = stand, duration_us, gap_us
         if key not in self._fits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from gpusched_env.devices.cuda.kernels import CHAINS
 from gpusched_env.hardware.specs import GpuSpec
@@ -15,6 +15,8 @@ ISSUE_CYCLES: Final = 4
 LOAD_BYTES: Final = 16
 NEAR: Final = 0.02
 """A duration so close to the wanted one, relative, is near enough: launches of one kernel differ by as much."""
+MOST: Final = 1 << 30
+"""Turns or loads."""
 TRIES: Final = 16
 """Most measurements for one kernel."""
 
@@ -89,7 +91,14 @@ def chains_for(issue: float, warps: float) -> int:
     return min(CHAINS, key=lambda chains: abs(chains - wanted))
 
 
-def fitted(stand: Stand, duration_us: float, measure: Callable[[Stand], float]) -> Stand:
+class Fit(NamedTuple):
+    """A stand-in and what was measured of it."""
+
+    stand: Stand
+    took_us: float
+
+
+def fitted(stand: Stand, duration_us: float, measure: Callable[[Stand], float]) -> Fit:
     """A stand-in that takes as long as the recorded kernel, alone on the GPU.
 
     Its turns are found; where the loads alone take longer than the kernel did, it has one turn and fewer loads.
@@ -106,8 +115,10 @@ def fitted(stand: Stand, duration_us: float, measure: Callable[[Stand], float]) 
     least_us = measure(shortest)
     if least_us >= duration_us * (1.0 - NEAR):
         if least_us <= duration_us * (1.0 + NEAR) or stand.block_loads == 0:
-            return shortest
-        return _solved(lambda loads: with_loads(shortest, loads), duration_us, measure, (0, 0.0), shortest.block_loads)
+            return Fit(shortest, least_us)
+        most = shortest.block_loads
+        guess = round(most * duration_us / least_us)
+        return _solved(lambda n: with_loads(shortest, n), duration_us, measure, (0, 0.0), guess, (most, least_us))
     return _solved(lambda turns: replace(stand, turns=turns), duration_us, measure, (1, least_us), stand.turns)
 
 
@@ -117,7 +128,8 @@ def _solved(
     measure: Callable[[Stand], float],
     low: tuple[int, float],
     guess: int,
-) -> Stand:
+    high: tuple[int, float] | None = None,
+) -> Fit:
     """The stand-in of a number whose duration is wanted; durations grow with it.
 
     Args:
@@ -126,16 +138,16 @@ def _solved(
         measure: duration of a stand-in, us.
         low: a number that is too low, and the duration there.
         guess: the first to try.
+        high: a number that is too high, and the duration there; ``None``: it is to be found.
     """
-    best, best_off = make(guess), float("inf")
-    high: tuple[int, float] | None = None
+    best, best_off = Fit(make(guess), float("inf")), float("inf")
     number = max(guess, low[0] + 1)
     for step in range(TRIES):
         stand = make(number)
         took_us = measure(stand)
         off = abs(took_us / wanted_us - 1.0)
         if off < best_off:
-            best, best_off = stand, off
+            best, best_off = Fit(stand, took_us), off
         if off <= NEAR:
             break
         if took_us < wanted_us:
@@ -146,7 +158,7 @@ def _solved(
             further = 0.0
             high = number, took_us
         if high is None:
-            number = round(further)
+            number = min(round(further), MOST)
             continue
         if high[0] - low[0] <= 1:
             break

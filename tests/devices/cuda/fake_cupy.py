@@ -172,6 +172,10 @@ def alloc_pinned_memory(size: int) -> Any:
     return memory
 
 
+class Array:
+    """Libraries ask for the class of arrays."""
+
+
 def zeros(shape: Any, dtype: Any) -> Any:
     return SimpleNamespace(data=SimpleNamespace(ptr=4096), shape=shape, dtype=np.dtype(dtype))
 
@@ -194,7 +198,8 @@ def fake_cupy() -> Any:
     if not WRITER.is_alive():
         WRITER.start()
     runtime = SimpleNamespace(
-        CUDARuntimeError=CudaError, streamQuery=_stream_query, check_status=_check_status, memcpyAsync=_copied, memsetAsync=_copied,
+        CUDARuntimeError=CudaError, streamQuery=_stream_query, check_status=_check_status,
+        getDeviceProperties=lambda number: {"name": b"NVIDIA H100 80GB HBM3"}, memcpyAsync=_copied, memsetAsync=_copied,
         memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3,
     )  # fmt: skip
     cuda = SimpleNamespace(
@@ -205,5 +210,5 @@ def fake_cupy() -> Any:
     )  # fmt: skip
     pool = SimpleNamespace(free_all_blocks=lambda: None)
     return SimpleNamespace(
-        cuda=cuda, zeros=zeros, is_available=lambda: True, get_default_memory_pool=lambda: pool
+        cuda=cuda, ndarray=Array, zeros=zeros, is_available=lambda: True, get_default_memory_pool=lambda: pool
     )

@@ -48,7 +48,8 @@ def test_the_duration_is_that_of_the_recorded_kernel(
         memory_us = load_us * stand.block_loads / 10_000
         return fixed_us + float((stand.turns * turn_us) ** 2 + memory_us**2) ** 0.5
 
-    found = fitted(with_loads(STAND, loads), duration_us, measure)
+    found, took_us = fitted(with_loads(STAND, loads), duration_us, measure)
+    assert took_us == measure(found)
     one_turn = measure(replace(found, turns=found.turns + 1)) - measure(found)
     one_load = measure(with_loads(found, found.block_loads + 1)) - measure(found)
     assert abs(measure(found) - duration_us) <= max(NEAR * duration_us, one_turn, one_load)
@@ -58,14 +59,13 @@ def test_the_duration_is_that_of_the_recorded_kernel(
 
 
 def test_loads_that_take_too_long_become_fewer() -> None:
-    found = fitted(with_loads(STAND, 4000), 10.0, lambda stand: 0.5 + stand.block_loads * 0.01 + stand.turns * 1e-4)
+    found, _ = fitted(with_loads(STAND, 4000), 10.0, lambda stand: 0.5 + stand.block_loads * 0.01 + stand.turns * 1e-4)
     assert found.turns == 1
     assert found.block_loads * 0.01 == pytest.approx(9.5, rel=0.05)
 
 
 def test_a_kernel_that_is_too_short_for_any_stand_in_gets_the_shortest() -> None:
-    found = fitted(STAND, 1.0, lambda stand: 3.0 + stand.turns * 0.1)
-    assert found.turns == 1
+    assert fitted(STAND, 1.0, lambda stand: 3.0 + stand.turns * 0.1) == (replace(STAND, turns=1), 3.1)
 
 
 def test_longer_and_shorter_occurrences_do_more_and_less_of_everything() -> None:

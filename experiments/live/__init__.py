@@ -1,0 +1,1 @@
+"""What simulation predicts of schedulers, held against a real GPU."""

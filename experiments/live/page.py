@@ -1,0 +1,120 @@
+"""What a real GPU did beside what was predicted, as tables: for the terminal and as a page."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from gpusched_env.display.table import NONE, Table
+from gpusched_env.experiments.lib.labels import labels
+from gpusched_env.experiments.lib.pages import page
+from gpusched_env.experiments.live.result import Figures, Live, LiveEpisode
+
+SHARE, TAU = "{:.1%}", "{:.2f}"
+
+
+def summary(lives: Sequence[Live]) -> Table:
+    """A row a scenario: how well order and times are predicted."""
+    rows = []
+    for live in lives:
+        for scenario in live.tenants:
+            turnaround = live.errors(scenario, lambda figures: figures.turnaround_us)
+            makespan = live.errors(scenario, lambda figures: (figures.makespan_us,))
+            fits = live.fits[scenario]
+            rows.append(
+                [
+                    _name(live, scenario),
+                    live.gpu,
+                    str(len(live.of(scenario))),
+                    _shown(live.tau(scenario, lambda figures: figures.cost), TAU),
+                    _shown(live.tau(scenario, lambda figures: figures.slowdown[0]), TAU),
+                    _shown(live.tau(scenario, lambda figures: figures.makespan_us), TAU),
+                    _quantile(turnaround, 0.5),
+                    _quantile(turnaround, 0.9),
+                    _quantile(makespan, 0.5),
+                    f"{SHARE.format(fits.median)} / {SHARE.format(fits.p90)}",
+                ]
+            )
+    heads = [
+        "scenario", "GPU", "schedulers", "tau of costs", "tau of slowdowns of the first tenant", "tau of makespans",
+        "error of turnaround, median", "p90", "error of makespan, median", "error of kernels alone, median / p90",
+    ]  # fmt: skip
+    return Table("Predicted and measured", heads, rows)
+
+
+def tables(live: Live) -> list[Table]:
+    """One a scenario: every scheduler, by measured cost."""
+    return [_table(live, scenario) for scenario in live.tenants]
+
+
+def _table(live: Live, scenario: str) -> Table:
+    of = live.of(scenario)
+    named = labels(of)
+    tenants = live.tenants[scenario]
+    rows = []
+    for scheduler in sorted(of, key=lambda name: _mean(of[name], True, lambda figures: figures.cost)):
+        episodes = of[scheduler]
+        rows.append(
+            [
+                named[scheduler],
+                f"{np.mean([e.decision_us for e in episodes]):.0f}",
+                _pair(episodes, lambda figures: figures.cost, "{:.4g}"),
+                *(
+                    _pair(episodes, lambda figures, row=row: figures.slowdown[row], "{:.3g}")
+                    for row in range(len(tenants))
+                ),
+                _pair(episodes, lambda figures: _sum(figures.throughput_per_s), "{:.4g}"),
+                _pair(episodes, lambda figures: figures.makespan_us / 1e3, "{:.4g}"),
+                _quantile(_errors(episodes), 0.5),
+            ]
+        )
+    heads = ["scheduler", "us a decision", "cost", *(f"slowdown of {name}" for name in tenants), "jobs/s", "makespan ms"]
+    left = [f"{name}: {why}" for name, why in live.left_out.get(scenario, {}).items()]
+    note = "Measured / predicted." + (f" Left out: {'; '.join(left)}." if left else "")
+    return Table(_name(live, scenario), [*heads, "error of turnaround"], rows, note=note)
+
+
+def _name(live: Live, scenario: str) -> str:
+    return ", ".join([scenario, *live.settings])
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    return sum(value for value in values if value is not None) if any(values) else None
+
+
+def _mean(episodes: Sequence[LiveEpisode], real: bool, figure: Callable[[Figures], float | None]) -> float:
+    """Over those that define it."""
+    found = [figure(episode.real if real else episode.simulated) for episode in episodes]
+    given = [value for value in found if value is not None]
+    return float(np.mean(given)) if given else float("nan")
+
+
+def _pair(episodes: Sequence[LiveEpisode], figure: Callable[[Figures], float | None], form: str) -> str:
+    measured, predicted = (_mean(episodes, real, figure) for real in (True, False))
+    return f"{_shown(measured, form)} / {_shown(predicted, form)}"
+
+
+def _errors(episodes: Sequence[LiveEpisode]) -> np.ndarray:
+    pairs = [pair for e in episodes for pair in zip(e.real.turnaround_us, e.simulated.turnaround_us, strict=True)]
+    return np.array([abs(simulated / real - 1.0) for real, simulated in pairs if real and simulated is not None])
+
+
+def _shown(value: float, form: str) -> str:
+    return NONE if np.isnan(value) else form.format(value)
+
+
+def _quantile(errors: np.ndarray, share: float) -> str:
+    return SHARE.format(np.quantile(errors, share)) if len(errors) else NONE
+
+
+def markdown(lives: Sequence[Live]) -> str:
+    """The page of several result files."""
+    return page(
+        "live.md.j2",
+        summary=summary(lives),
+        parts=[table for live in lives for table in tables(live)],
+        commands=[shlex.join(shlex.split(live.command)) for live in lives],
+        products=sorted({live.product for live in lives}),
+    )

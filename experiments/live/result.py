@@ -1,0 +1,142 @@
+"""Episodes on a real GPU with what simulation predicted of them: the file, and what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import kendalltau
+
+from gpusched_env.experiments.lib.files import encode_rows, read_struct
+from gpusched_env.scheduling.metrics import Metrics
+
+SCHEMA = "gpusched-live/1"
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """Of one episode, real or simulated; ``None`` where it does not define one."""
+
+    turnaround_us: tuple[float | None, ...]
+    """Mean of each tenant's jobs."""
+    slowdown: tuple[float | None, ...]
+    throughput_per_s: tuple[float | None, ...]
+    urgent_p99: float | None
+    best_effort: float | None
+    makespan_us: float
+    cost: float
+    done: bool
+
+
+def figures_of(metrics: Metrics) -> Figures:
+    """What is compared of an episode."""
+    return Figures(
+        turnaround_us=tuple(_given(t.turnaround_mean_us) for t in metrics.tenants),
+        slowdown=tuple(_given(t.slowdown) for t in metrics.tenants),
+        throughput_per_s=tuple(_given(t.throughput_per_s) for t in metrics.tenants),
+        urgent_p99=_given(metrics.urgent_p99),
+        best_effort=_given(metrics.best_effort),
+        makespan_us=metrics.makespan_us,
+        cost=metrics.cost,
+        done=metrics.done,
+    )
+
+
+def _given(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+class LiveEpisode(msgspec.Struct, frozen=True):
+    """One scheduler on one seed."""
+
+    scenario: str
+    scheduler: str
+    seed: int
+    decisions: int
+    """Commands and waits on the GPU."""
+    decision_us: float
+    """Mean real time of the host for each."""
+    thinking_us: float
+    """Median of that from the view to the end of handing over."""
+    real: Figures
+    simulated: Figures
+
+
+class Fits(msgspec.Struct, frozen=True):
+    """How well synthetic kernels stand for a scenario's recorded ones, alone on the GPU."""
+
+    kernels: int
+    median: float
+    """Of the relative errors of durations, absolute values."""
+    p90: float
+    within: float
+    """Share of kernels with an error of at most 5 %."""
+
+
+class Live(msgspec.Struct, kw_only=True):
+    """What was run, and how it compares."""
+
+    schema: str = SCHEMA
+    command: str
+    versions: dict[str, str]
+    product: str
+    """Name of the GPU, as its driver says."""
+    gpu: str
+    """Of the specification that simulation has."""
+    settings: list[str] = []
+    seeds: list[int]
+    tenants: dict[str, list[str]] = {}
+    """By scenario."""
+    fits: dict[str, Fits] = {}
+    left_out: dict[str, dict[str, str]] = {}
+    """By scenario: schedulers that ask for what a real GPU does not do here, or failed, and why."""
+    episodes: list[LiveEpisode] = []
+
+    def of(self, scenario: str) -> dict[str, list[LiveEpisode]]:
+        """Episodes by scheduler."""
+        found: dict[str, list[LiveEpisode]] = {}
+        for episode in self.episodes:
+            if episode.scenario == scenario:
+                found.setdefault(episode.scheduler, []).append(episode)
+        return found
+
+    def errors(self, scenario: str, figure: Callable[[Figures], Sequence[float | None]]) -> NDArray[np.float64]:
+        """Relative errors of a prediction, absolute values, over episodes and what the figure has (tenants)."""
+        found = [
+            abs(simulated / real - 1.0)
+            for episode in self.episodes
+            if episode.scenario == scenario
+            for real, simulated in zip(figure(episode.real), figure(episode.simulated), strict=True)
+            if real and simulated is not None
+        ]
+        return np.array(found)
+
+    def tau(self, scenario: str, figure: Callable[[Figures], float | None]) -> float:
+        """Kendall's tau-b between measured and predicted order of the schedulers, by the mean of a figure; NaN with
+        fewer than two of them."""
+        real, simulated = [], []
+        for episodes in self.of(scenario).values():
+            pairs = [(figure(episode.real), figure(episode.simulated)) for episode in episodes]
+            if all(value is not None for pair in pairs for value in pair):
+                means = np.mean(pairs, axis=0)
+                real.append(means[0])
+                simulated.append(means[1])
+        return float(kendalltau(real, simulated).statistic) if len(real) > 1 else float("nan")
+
+
+def encode_live(live: Live) -> bytes:
+    """The file of a comparison, an episode a line."""
+    return encode_rows(msgspec.structs.replace(live, episodes=[]), live.episodes)
+
+
+def read_live(path: Path) -> Live:
+    """The same, read.
+
+    Raises:
+        InputError: it cannot be read, or is none.
+    """
+    found: Any = read_struct(path, Live, SCHEMA, "no comparison with a GPU", "gpusched validate --live --json writes one")
+    return Live(**{name: getattr(found, name) for name in Live.__struct_fields__})

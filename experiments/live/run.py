@@ -1,0 +1,207 @@
+"""Running schedulers on the GPU of this machine, and in simulation on the same seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
+from gpusched_env.devices.cuda.device import RealDevice, check
+from gpusched_env.errors import GpuError, GpuschedError, InputError
+from gpusched_env.experiments.lib.episodes import EpisodeTask, checked_seeds, run_task
+from gpusched_env.experiments.lib.files import write_file
+from gpusched_env.experiments.lib.names import expanded, new_scheduler
+from gpusched_env.experiments.lib.play import play
+from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
+from gpusched_env.experiments.live.result import Fits, Live, LiveEpisode, encode_live, figures_of
+from gpusched_env.experiments.settings import apply_settings
+from gpusched_env.hardware.specs import GpuSpec, gpu_names, load_gpu
+from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.scenario import Scenario, load_scenario
+from gpusched_env.scheduling.metrics import Metrics
+from gpusched_env.scheduling.scheduler import is_clairvoyant
+from gpusched_env.scheduling.session import problem_for
+from gpusched_env.versions import versions
+
+OFFERED = ("launch", "reject")
+"""Commands that a real GPU takes."""
+
+
+@dataclass(frozen=True)
+class _Real:
+    """One episode on the GPU."""
+
+    scheduler: str
+    seed: int
+    metrics: Metrics
+    decisions: int
+    decision_us: float
+    thinking_us: float
+
+
+def spec_of(product: str, gpu: str | None) -> GpuSpec:
+    """The specification of the GPU at hand.
+
+    Args:
+        product: its name, as the driver says.
+        gpu: the specification's name or file; ``None``: the one whose name begins like the product's.
+
+    Raises:
+        InputError: none is known.
+    """
+    if gpu is not None:
+        return load_gpu(gpu)
+    words = product.lower().split()
+    for name in gpu_names():
+        if name.split("-")[0] in words:
+            return load_gpu(name)
+    raise InputError(f"{product} is none of {', '.join(gpu_names())}; say which with --gpu")
+
+
+def run_live(
+    scenarios: Sequence[str],
+    schedulers: Sequence[str] | None = None,
+    seeds: int | Sequence[int] = 3,
+    path: Path | None = None,
+    *,
+    gpu: str | None = None,
+    settings: Sequence[str] = (),
+    workers: int | None = None,
+    on_progress: Progress | None = None,
+    command: str = "",
+) -> Live:
+    """Run every scheduler on the GPU and in simulation.
+
+    Simulated decisions take as long as the scheduler's took on the GPU, on average.
+
+    Args:
+        scenarios: names, or files; they offer nothing but launches and rejections, on the GPU at hand.
+        schedulers: names and groups; by default all that know no more than a scheduler can.
+        seeds: how many, counted from 0, or which.
+        path: of a result file, written after every scenario.
+        gpu: specification of the GPU at hand.
+        settings: fields of the scenarios, as ``path=value``.
+        workers: processes for the simulation.
+        on_progress: called with the number of finished episodes and their share.
+        command: noted in the result.
+
+    Raises:
+        InputError: unknown names, no GPU, no CuPy.
+        GpuError: the GPU or its driver has failed; what was compared before stands in ``path``.
+    """
+    seeds = checked_seeds(seeds)
+    loaded = [apply_settings(load_scenario(name), settings) for name in scenarios]
+    behind = CupyGpu()
+    spec = spec_of(behind.name, gpu)
+    live = Live(
+        command=command, versions=versions(), product=behind.name, gpu=spec.name, settings=list(settings), seeds=seeds
+    )
+    with RealDevice(behind) as device:
+        for number, scenario in enumerate(loaded):
+
+            def told(finished: int, share: float, number: int = number) -> None:
+                if on_progress is not None:
+                    on_progress(len(live.episodes) + finished, (number + share) / len(loaded))
+
+            _compare(live, scenario, schedulers, device, behind, spec, workers, told)
+            if path is not None:
+                write_file(path, encode_live(live), "--json")
+    return live
+
+
+def _compare(
+    live: Live,
+    scenario: Scenario,
+    schedulers: Sequence[str] | None,
+    device: RealDevice,
+    behind: CupyGpu,
+    spec: GpuSpec,
+    workers: int | None,
+    on_progress: Progress,
+) -> None:
+    """One scenario: all that is real first, so that nothing else keeps the machine busy meanwhile."""
+    commands = tuple(name for name in scenario.commands if name in OFFERED)
+    scenario = msgspec.structs.replace(scenario, commands=commands, gpu=spec.name)
+    problem = build_problem(scenario, gpu=spec)
+    name = scenario.name
+    live.tenants[name] = [tenant.name for tenant in scenario.tenants]
+    refused = live.left_out.setdefault(name, {})
+    names = []
+    for scheduler in expanded(schedulers or ["default"], scenario):
+        try:
+            made = new_scheduler(scheduler, scenario)
+            if is_clairvoyant(made):
+                raise InputError("it is told durations before they are known")
+            check(problem_for(made, problem))
+            names.append(scheduler)
+        except InputError as error:
+            refused[scheduler] = str(error)
+    real: list[_Real] = []
+    total = len(names) * len(live.seeds)
+    for seed in live.seeds:
+        for scheduler in [one for one in names if one not in refused]:
+            try:
+                real.append(_on_gpu(scheduler, problem, seed, device))
+            except GpuError:
+                raise
+            except GpuschedError as error:
+                refused[scheduler] = f"failed: {error}"
+            on_progress(len(real), 0.7 * len(real) / total)
+    real = [episode for episode in real if episode.scheduler not in refused]
+    live.fits[name] = _fits(problem, behind)
+    tasks = [_simulation(scheduler, problem, real) for scheduler in names if scheduler not in refused]
+    todo = [task for same in tasks for task in same]
+    found = {}
+    for index, run in run_tasks(run_task, todo, workers):
+        found[todo[index].name, todo[index].seed] = figures_of(run.metrics)
+        on_progress(len(real), 0.7 + 0.3 * len(found) / len(todo))
+    live.episodes += [
+        LiveEpisode(
+            scenario=name,
+            scheduler=episode.scheduler,
+            seed=episode.seed,
+            decisions=episode.decisions,
+            decision_us=episode.decision_us,
+            thinking_us=episode.thinking_us,
+            real=figures_of(episode.metrics),
+            simulated=found[episode.scheduler, episode.seed],
+        )
+        for episode in real
+    ]
+
+
+def _on_gpu(scheduler: str, problem: Problem, seed: int, device: RealDevice) -> _Real:
+    episode = play(scheduler, problem, seed, device=lambda: device)
+    decisions_us = np.array(device.decisions_us)
+    return _Real(
+        scheduler=scheduler,
+        seed=seed,
+        metrics=episode.metrics,
+        decisions=len(decisions_us),
+        decision_us=device.decision_us,
+        thinking_us=float(np.median(decisions_us)) if len(decisions_us) else 0.0,
+    )
+
+
+def _simulation(scheduler: str, problem: Problem, real: Sequence[_Real]) -> list[EpisodeTask]:
+    """Its episodes in simulation, with decisions that take as long as on the GPU."""
+    mine = [episode for episode in real if episode.scheduler == scheduler]
+    decision_us = sum(e.decision_us * e.decisions for e in mine) / max(1, sum(e.decisions for e in mine))
+    slower = Shared(problem.with_interception(decision_us))
+    return [EpisodeTask(scheduler, scheduler, slower, "compiled", episode.seed) for episode in mine]
+
+
+def _fits(problem: Problem, behind: CupyGpu) -> Fits:
+    behind.prepare(problem)
+    pairs = zip(problem.kernels, behind.fits, strict=True)
+    errors = np.array([abs(fit.took_us / profile.duration_us - 1.0) for profile, fit in pairs])
+    return Fits(
+        kernels=len(errors),
+        median=float(np.median(errors)),
+        p90=float(np.quantile(errors, 0.9)),
+        within=float(np.mean(errors <= 0.05)),
+    )
