@@ -73,15 +73,18 @@ def _is_whole(number: object) -> bool:
 
 def _launch(command: Launch, view: View, problem: Problem, operation_of: OperationOf) -> None:
     pending = view.pending
-    rows = np.flatnonzero((pending.id == command.launch) & (pending.launchable == 1.0))
-    if not rows.size:
+    # Tables have a handful of rows, where plain lists beat NumPy's temporaries.
+    row = next((row for row, id_ in enumerate(pending.id.tolist()) if id_ == command.launch), None)
+    if row is None or pending.array[row, PendingColumn.LAUNCHABLE] != 1.0:
         legal = pending.id[pending.launchable == 1.0].astype(int).tolist()
         why = _why_not(command.launch, view, problem, operation_of)
         raise IllegalCommand(f"{command}: {why}; launchable now: {legal[:10]}")
     lowest = 1 - problem.gpu.priorities
     if command.priority is not None and not lowest <= command.priority <= 0:
         raise IllegalCommand(f"{command}: stream priority must be in {lowest}..0 on {problem.gpu.name}")
-    row = pending.array[rows[0]]
+    if command.stream is None and command.partition is None:
+        return
+    row = pending.array[row]
     if command.stream is not None and problem.streams[int(row[PendingColumn.STREAM])].windowed:
         open_ = open_streams(row, view, problem)
         if command.stream not in open_:

@@ -163,11 +163,11 @@ class Arena:
     def operation_of(self, id_: int) -> HostOp:
         """What an unfinished launch of a program carries out."""
         launches = self._sections["launches"]
-        return self.operation_in(int(np.flatnonzero(launches["id"] == id_)[0]))
+        return self.operation(int(launches["op"][launches["id"] == id_][0]))
 
-    def operation_in(self, slot: int) -> HostOp:
-        """What the launch in a slot carries out; it is one of a program."""
-        op = self._tables.operations[int(self._sections["launches"]["op"][slot])]
+    def operation(self, row: int) -> HostOp:
+        """What stands in a row of the table of operations; it is one of a program."""
+        op = self._tables.operations[row]
         assert op is not None
         return op
 

@@ -6,8 +6,8 @@ import functools
 
 from numba import types
 
-from gpusched_env.compiling import cached, cached_callback
-from gpusched_env.devices.compiled.access import contexts, env_at, problem
+from gpusched_env.compiling import cached, cached_callback, inlined
+from gpusched_env.devices.compiled.access import contexts, env_at, launches, outbox, problem
 from gpusched_env.devices.compiled.commands import carry_out
 from gpusched_env.devices.compiled.context import bring_to_present
 from gpusched_env.devices.compiled.dispatch import hand_out
@@ -15,7 +15,7 @@ from gpusched_env.devices.compiled.ends import end_all
 from gpusched_env.devices.compiled.external import end_reported, start_reported
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import notice_compilation
-from gpusched_env.devices.compiled.layout import IDLE, OVER
+from gpusched_env.devices.compiled.layout import IDLE, NONE, OVER
 from gpusched_env.devices.compiled.loop import run
 from gpusched_env.devices.compiled.views import (
     fill_tenants,
@@ -132,6 +132,32 @@ def report(address, function, reports, first, now_ps):
     w.real_ps = now_ps
     w.hushed = 0
     return len(reports), call(function, address, 1)
+
+
+@inlined
+def is_behind_another_queue(w, launch):
+    """Whether what is before a launch in its stream went to another queue: a stream at a priority."""
+    if launch.previous == NONE:
+        return False
+    before = launches(w, launch.previous)
+    return before.stream != launch.stream or before.priority != launch.priority
+
+
+@cached(_nrt=False, nogil=True)
+def empty_outbox(address, out):
+    """Fill the table of launches for a GPU outside, in order: slot, id, operation, stream, priority, and 1 if it may
+    have to wait for launches of other queues."""
+    w = env_at(address, 0)
+    for place in range(w.sent):
+        slot = outbox(w, place).value
+        launch = launches(w, slot)
+        out[place, 0] = slot
+        out[place, 1] = launch.id
+        out[place, 2] = launch.op
+        out[place, 3] = launch.stream
+        out[place, 4] = launch.priority
+        out[place, 5] = 1 if launch.edges_in != NONE or is_behind_another_queue(w, launch) else 0
+    w.sent = 0
 
 
 @cached(_nrt=False, nogil=True)

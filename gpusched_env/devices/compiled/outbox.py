@@ -8,6 +8,7 @@ import numpy as np
 
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena
+from gpusched_env.devices.compiled.entry import empty_outbox
 
 
 class Sent(NamedTuple):
@@ -16,6 +17,8 @@ class Sent(NamedTuple):
     slot: int
     launch: int
     """Id."""
+    op: int
+    """Row of what it carries out, in the problem's tables."""
     stream: int
     """Row of the stream that it was launched into."""
     priority: int
@@ -25,17 +28,17 @@ class Sent(NamedTuple):
 
 def take_sent(arena: Arena) -> list[Sent]:
     """Empty the outbox: launches in the order in which they were handed to their streams."""
-    env = arena.env
-    count = int(env["sent"])
+    count = int(arena.env["sent"])
     if count == 0:
         return []
-    env["sent"] = 0
-    launches = arena.section("launches")
-    return [_sent(arena, slot, launches[slot]) for slot in arena.section("outbox")["value"][:count].tolist()]
+    rows = np.empty((count, 6), np.int64)
+    empty_outbox(arena.address, rows)
+    return [Sent(*row[:5], _after(arena, row[0]) if row[5] else ()) for row in rows.tolist()]
 
 
-def _sent(arena: Arena, slot: int, launch: np.void) -> Sent:
+def _after(arena: Arena, slot: int) -> tuple[int, ...]:
     launches, edges = arena.section("launches"), arena.section("edges")
+    launch = launches[slot]
     before = {int(launch["previous"])} - {layout.NONE}
     number = int(launch["edges_in"])
     while number != layout.NONE:
@@ -49,4 +52,4 @@ def _sent(arena: Arena, slot: int, launch: np.void) -> Sent:
         for other in before
         if (launches["stream"][other], launches["priority"][other]) != queue
     ]
-    return Sent(slot, int(launch["id"]), int(launch["stream"]), int(launch["priority"]), tuple(sorted(after)))
+    return tuple(sorted(after))

@@ -149,7 +149,7 @@ class RealDevice(CompiledDevice):
         """Hand over what was launched since."""
         for sent in take_sent(self.arena):
             self._slots[sent.launch] = sent.slot
-            op = self.arena.operation_in(sent.slot)
+            op = self.arena.operation(sent.op)
             self._gpu.submit(Work(sent.launch, op, sent.stream, sent.priority, sent.after))
 
     def snapshot(self) -> Any:
