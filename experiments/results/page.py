@@ -128,11 +128,12 @@ def summary_table(found: Sequence[Summary]) -> Table:
             row.agent.against.text(DIFFERENCE),
             row.agent.improvement.text(PROBABILITY),
             row.verdict,
+            f"{row.ranking.label(row.cheapest)} {row.hindsight.against.text(DIFFERENCE)}",
         )
         for row in found
     ]
     heads = ("scenario", "workloads", "episodes", "agent", "strongest rule", BOUND)
-    return Table("Summary", (*heads, "difference", "probability of improvement", "verdict"), rows)
+    return Table("Summary", (*heads, "difference", "probability of improvement", "verdict", "in hindsight"), rows)
 
 
 def _episodes(row: Summary) -> str:

@@ -10,7 +10,7 @@ from gpusched_env.baselines.tuning import tuning_for
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.names import is_learned
-from gpusched_env.experiments.lib.statistics import Interval, Standing
+from gpusched_env.experiments.lib.statistics import Interval, Standing, standings
 from gpusched_env.experiments.ranking.page import bound_standing, workloads_of
 from gpusched_env.experiments.ranking.result import Ranking
 
@@ -30,6 +30,11 @@ class Summary:
     """Against the chosen rule."""
     best: Standing
     """That rule: chosen on training workloads with tuned options, or without such a search on the same episodes."""
+    hindsight: Standing
+    """The agent against the cheapest of the rules that were ranked, on these very episodes: no rule could be chosen by
+    that beforehand."""
+    cheapest: str
+    """That rule."""
     bound: Standing | None
 
     @property
@@ -88,8 +93,19 @@ def _summary(scenario: str, agent: str, group: list[Ranking]) -> Summary:
                 f"{scenario}, {workloads_of(ranking)}: {agent} was ranked on {counted(len(ranking.seeds), 'seed')} "
                 f"beside {best}, but {elsewhere} is the best of {counted(len(other.seeds), 'seed')}; rank it there too"
             )
-    standings = {standing.scheduler: standing for standing in ranking.standings(scenario)}
-    return Summary(ranking, scenario, standings[agent], standings[best], bound_standing(ranking, scenario))
+    found = {standing.scheduler: standing for standing in ranking.standings(scenario)}
+    cheapest = ranking.cheapest(scenario)
+    costs = ranking.costs(scenario, ranking.devices[0])
+    two = standings({agent: costs[agent], cheapest: costs[cheapest]}, cheapest)
+    return Summary(
+        ranking=ranking,
+        scenario=scenario,
+        agent=found[agent],
+        best=found[best],
+        hindsight=next(standing for standing in two if standing.scheduler == agent),
+        cheapest=cheapest,
+        bound=bound_standing(ranking, scenario),
+    )
 
 
 def _with(group: list[Ranking], agent: str) -> Ranking:

@@ -135,7 +135,7 @@ def test_from_trainings_to_the_page(gpusched: Run, tmp_path: Path, capsys: pytes
     written_page = (tmp_path / "docs" / "results.md").read_text()
     summary = (
         "| Toy | own | 4 seeds | learned 10.5 [9.5, 11.5] | sjf 11.5 [10.5, 12.5] | 8 [8, 8] | "
-        "-8.7% [-9.5%, -8.0%] | 1.00 [1.00, 1.00] | better |"
+        "-8.7% [-9.5%, -8.0%] | 1.00 [1.00, 1.00] | better | sjf -8.7% [-9.5%, -8.0%] |"
     )
     assert summary in written_page
     all_tables = (tmp_path / "docs" / "results-tables.md").read_text()
