@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
-from gpusched_env.devices.cuda.device import RealDevice, check
+from gpusched_env.devices.cuda.device import OFFERED, RealDevice, check
 from gpusched_env.errors import GpuError, GpuschedError, InputError
 from gpusched_env.experiments.lib.episodes import EpisodeTask, checked_seeds, run_task
 from gpusched_env.experiments.lib.files import write_file
@@ -26,10 +26,6 @@ from gpusched_env.scheduling.metrics import Metrics
 from gpusched_env.scheduling.scheduler import is_clairvoyant
 from gpusched_env.scheduling.session import problem_for
 from gpusched_env.versions import versions
-
-OFFERED = ("launch", "reject")
-"""Commands that a real GPU takes."""
-
 
 @dataclass(frozen=True)
 class _Real:

@@ -136,17 +136,19 @@ def report(address, function, reports, first, now_ps):
 
 @inlined
 def is_behind_another_queue(w, launch):
-    """Whether what is before a launch in its stream went to another queue: a stream at a priority."""
+    """Whether what is before a launch in its stream went to another queue: a stream at a priority on some SMs."""
     if launch.previous == NONE:
         return False
     before = launches(w, launch.previous)
+    if before.partition_first != launch.partition_first or before.partition_sms != launch.partition_sms:
+        return True
     return before.stream != launch.stream or before.priority != launch.priority
 
 
 @cached(_nrt=False, nogil=True)
 def empty_outbox(address, out):
-    """Fill the table of launches for a GPU outside, in order: slot, id, operation, stream, priority, and 1 if it may
-    have to wait for launches of other queues."""
+    """Fill the table of launches for a GPU outside, in order: slot, id, operation, stream, priority, first SM, number of
+    SMs, and 1 if it may have to wait for launches of other queues."""
     w = env_at(address, 0)
     for place in range(w.sent):
         slot = outbox(w, place).value
@@ -156,7 +158,9 @@ def empty_outbox(address, out):
         out[place, 2] = launch.op
         out[place, 3] = launch.stream
         out[place, 4] = launch.priority
-        out[place, 5] = 1 if launch.edges_in != NONE or is_behind_another_queue(w, launch) else 0
+        out[place, 5] = launch.partition_first
+        out[place, 6] = launch.partition_sms
+        out[place, 7] = 1 if launch.edges_in != NONE or is_behind_another_queue(w, launch) else 0
     w.sent = 0
 
 

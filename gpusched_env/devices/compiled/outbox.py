@@ -10,6 +10,9 @@ from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena
 from gpusched_env.devices.compiled.entry import empty_outbox
 
+QUEUE = ["stream", "priority", "partition_first", "partition_sms"]
+"""Fields of a launch that say in which queue it is."""
+
 
 class Sent(NamedTuple):
     """A launch on its way."""
@@ -22,8 +25,13 @@ class Sent(NamedTuple):
     stream: int
     """Row of the stream that it was launched into."""
     priority: int
+    first: int
+    """Of the SMs that it may run on, in the order of :func:`gpusched_env.hardware.placement.sm_order`."""
+    sms: int
+    """How many; all of the GPU's without a partition."""
     after: tuple[int, ...]
-    """Ids of unfinished launches of other queues (a queue is a stream at a priority) that it waits for, ascending."""
+    """Ids of unfinished launches of other queues that it waits for, ascending. A queue is a stream at a priority on
+    some SMs."""
 
 
 def take_sent(arena: Arena) -> list[Sent]:
@@ -31,9 +39,9 @@ def take_sent(arena: Arena) -> list[Sent]:
     count = int(arena.env["sent"])
     if count == 0:
         return []
-    rows = np.empty((count, 6), np.int64)
+    rows = np.empty((count, 8), np.int64)
     empty_outbox(arena.address, rows)
-    return [Sent(*row[:5], _after(arena, row[0]) if row[5] else ()) for row in rows.tolist()]
+    return [Sent(*row[:7], _after(arena, row[0]) if row[7] else ()) for row in rows.tolist()]
 
 
 def _after(arena: Arena, slot: int) -> tuple[int, ...]:
@@ -46,10 +54,5 @@ def _after(arena: Arena, slot: int) -> tuple[int, ...]:
         if launches["id"][edge["source"]] == edge["source_id"]:
             before.add(int(edge["source"]))
         number = int(edge["next_in"])
-    queue = launch["stream"], launch["priority"]
-    after = [
-        int(launches["id"][other])
-        for other in before
-        if (launches["stream"][other], launches["priority"][other]) != queue
-    ]
-    return tuple(sorted(after))
+    queue = launch[QUEUE]
+    return tuple(sorted(int(launches["id"][other]) for other in before if launches[other][QUEUE] != queue))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
-from gpusched_env.devices.compiled.access import edges, flight_at, flight_of, launches, ops
+from gpusched_env.devices.compiled.access import edges, flight_at, flight_of, launches, ops, problem
 from gpusched_env.devices.compiled.layout import FREE, NONE
 from gpusched_env.devices.compiled.timing import launch_s, stop
 from gpusched_env.hardware.clock import NEVER
@@ -26,6 +26,8 @@ def new_launch(w, id_, op, tenant, job):
     launch.row = NONE
     launch.stream = NONE
     launch.priority = 0
+    launch.partition_first = 0
+    launch.partition_sms = problem(w).sms
     launch.previous = NONE
     launch.next = NONE
     launch.flight = NONE

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gpusched_env.devices.cuda.fitting import Fit, Stand, fitted, stand_for
 from gpusched_env.devices.cuda.gpu import Report, Work
 from gpusched_env.devices.cuda.launching import Call, Launcher, call
+from gpusched_env.devices.cuda.partitions import Partitions
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp, NodeOp
@@ -37,10 +38,13 @@ ANSWERS: Final = 64
 MEASURED: Final = 7
 """Times between the ends of launches of which the median is a stand-in's."""
 
+QueueKey = tuple[int, int, tuple[int, int] | None]
+"""Row of a stream, its priority, and first and number of its SMs."""
+
 
 @dataclass
 class Queue:
-    """A stream at a priority."""
+    """A stream at a priority, on all SMs or some."""
 
     stream: Any
     handle: int
@@ -85,12 +89,14 @@ class CupyGpu:
         self._calls: dict[tuple[int, float], Call] = {}
         """By kernel of the problem and scale."""
         self._fits: dict[tuple[Stand, float, float], Fit] = {}
-        self._queues: dict[tuple[int, int], Queue] = {}
+        self._number = number
+        self._partitions: Partitions | None = None
+        self._queues: dict[QueueKey, Queue] = {}
         self._pool: dict[int, Any] = {}
         """Events, by slot."""
         self._events: dict[int, Any] = {}
         """Of launches that have not ended."""
-        self._graphs: dict[tuple[int, int, int], Any] = {}
+        self._graphs: dict[tuple[int, QueueKey], Any] = {}
         self.fits: list[Fit] = []
         """Of the kernels of the problem that was prepared."""
         self._slot = self._zero_ns = self._ahead_ns = 0
@@ -145,14 +151,22 @@ class CupyGpu:
                     self._calls[op.identity, op.scale] = ready
             for row, own in enumerate(problem.streams):
                 for priority in {own.priority, *problem.scenario.stream_priorities}:
-                    self._queue(row, priority)
+                    self._queue((row, priority, None))
 
-    def _queue(self, row: int, priority: int) -> Queue:
-        found = self._queues.get((row, priority))
+    def _queue(self, key: QueueKey) -> Queue:
+        found = self._queues.get(key)
         if found is None:
-            stream = self._cp.cuda.Stream(non_blocking=True, priority=priority)
-            found = self._queues[row, priority] = Queue(stream, int(stream.ptr))
+            _, priority, sms = key
+            stream = self._stream(priority, sms)
+            found = self._queues[key] = Queue(stream, int(stream.ptr))
         return found
+
+    def _stream(self, priority: int, sms: tuple[int, int] | None) -> Any:
+        if sms is None:
+            return self._cp.cuda.Stream(non_blocking=True, priority=priority)
+        if self._partitions is None:
+            self._partitions = Partitions(self._number)
+        return self._cp.cuda.Stream.from_external(self._partitions.stream(*sms, priority))
 
     def _fit(self, stand: Stand, duration_us: float, gap_us: float) -> Fit:
         """The stand-in that takes so long; measured once."""
@@ -220,7 +234,8 @@ class CupyGpu:
 
     def submit(self, work: Work) -> None:
         """Hand work to its queue."""
-        queue = self._queue(work.stream, work.priority)
+        key = work.stream, work.priority, work.sms
+        queue = self._queue(key)
         slot = self._take_slot()
         try:
             for before in work.after:
@@ -230,7 +245,7 @@ class CupyGpu:
             if work.op.kind is OpKind.KERNEL:
                 self._stand_in(self._calls[work.op.identity, work.op.scale], queue.handle, slot)
             else:
-                self._marked(work, queue, self._reports_at + 16 * slot)
+                self._marked(work, key, self._reports_at + 16 * slot)
             event = self._pool.get(slot)
             if event is None:
                 event = self._pool[slot] = self._cp.cuda.Event(disable_timing=True)
@@ -249,13 +264,14 @@ class CupyGpu:
         """Launch a stand-in that reports."""
         self._launcher.stand_in(ready, stream, self._counts_at + 4 * slot, self._reports_at + 16 * slot)
 
-    def _marked(self, work: Work, queue: Queue, report: int) -> None:
+    def _marked(self, work: Work, key: QueueKey, report: int) -> None:
         """A graph or copy between two marks."""
+        queue = self._queues[key]
         words = self._mark.words
         words[0] = report
         self._launcher.launch(self._mark, queue.handle)
         if work.op.kind is OpKind.GRAPH:
-            self._graph(work, queue.stream).launch(queue.stream)
+            self._graph(work, key).launch(queue.stream)
         else:
             self._copy(work.op, queue.stream)
         words[0] = report + 8
@@ -275,14 +291,16 @@ class CupyGpu:
         }[op.kind]
         runtime.memcpyAsync(target, source, size, kind, stream.ptr)
 
-    def _graph(self, work: Work, stream: Any) -> Any:
-        """The CUDA graph of a launch, captured the first time: it keeps the priority of its stream."""
-        key = id(work.op), work.stream, work.priority
-        if key not in self._graphs:
-            self._graphs[key] = self._captured(work.op, stream, work.priority)
-        return self._graphs[key]
+    def _graph(self, work: Work, key: QueueKey) -> Any:
+        """The CUDA graph of a launch, captured the first time: it keeps the priority and the SMs of its stream."""
+        known = id(work.op), key
+        if known not in self._graphs:
+            self._graphs[known] = self._captured(work.op, key)
+        return self._graphs[known]
 
-    def _captured(self, op: HostOp, stream: Any, priority: int) -> Any:
+    def _captured(self, op: HostOp, key: QueueKey) -> Any:
+        stream = self._queues[key].stream
+        _, priority, sms = key
         branches = {0: stream}
         ends: list[Any] = []
         stream.begin_capture()
@@ -291,7 +309,7 @@ class CupyGpu:
         for node in op.nodes:
             own = branches.get(node.branch)
             if own is None:
-                own = branches[node.branch] = self._cp.cuda.Stream(non_blocking=True, priority=priority)
+                own = branches[node.branch] = self._stream(priority, sms)
                 own.wait_event(begin)
             for before in node.after:
                 own.wait_event(ends[before])
@@ -381,9 +399,11 @@ class CupyGpu:
         self._events.clear()
 
     def close(self) -> None:
-        """Give streams, graphs and memory back."""
+        """Give streams, graphs, partitions and memory back."""
         self._queues = {}
         self._graphs = {}
+        if self._partitions is not None:
+            self._partitions.close()
         self._pool = {}
         self._calls = {}
         self._launcher.close()

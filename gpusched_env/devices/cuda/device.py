@@ -29,6 +29,8 @@ from gpusched_env.scheduling.view import View
 
 TELL: Final = (types.int64, types.int64, types.Array(types.int64, 2, "C"), types.int64, types.int64)
 """Signature of :func:`tell`."""
+OFFERED: Final = ("launch", "partition", "reject")
+"""Commands that a real GPU takes."""
 NO_WAY_BACK = "a real GPU cannot go back: snapshots are for the simulated devices"
 
 
@@ -150,7 +152,8 @@ class RealDevice(CompiledDevice):
         for sent in take_sent(self.arena):
             self._slots[sent.launch] = sent.slot
             op = self.arena.operation(sent.op)
-            self._gpu.submit(Work(sent.launch, op, sent.stream, sent.priority, sent.after))
+            sms = (sent.first, sent.sms) if sent.sms < self.arena.problem.gpu.sms else None
+            self._gpu.submit(Work(sent.launch, op, sent.stream, sent.priority, sms, sent.after))
 
     def snapshot(self) -> Any:
         """Not possible."""
@@ -173,9 +176,9 @@ def check(problem: Problem) -> None:
             f"{scenario.name}: tenants with contexts of their own need processes of their own; this device has one"
         )
     for command in scenario.commands:
-        if command not in ("launch", "reject"):
+        if command not in OFFERED:
             raise InputError(
-                f"{scenario.name}: a real GPU takes no command {command!r} here; it offers launch and reject"
+                f"{scenario.name}: a real GPU takes no command {command!r} here; it offers {', '.join(OFFERED)}"
             )
     for program in problem.programs:
         for op in (op for job in program.variants for op in job):

@@ -20,8 +20,10 @@ class Work:
     stream: int
     """Row of the problem's streams."""
     priority: int
-    """Of the stream, CUDA's convention: 0 is the default, lower is more urgent. A stream at a priority is a queue: it
-    starts its work in the order of submission."""
+    """Of the stream, CUDA's convention: 0 is the default, lower is more urgent. A stream at a priority on some SMs is a
+    queue: it starts its work in the order of submission."""
+    sms: tuple[int, int] | None
+    """First and number of the SMs that its blocks may run on; ``None``: all."""
     after: tuple[int, ...]
     """Ids of earlier work, of other queues, that must have ended before it starts."""
 

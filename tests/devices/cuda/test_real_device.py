@@ -15,7 +15,7 @@ from gpusched_env.devices import make_device
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand, InputError
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.commands import WAIT, Command, Launch, Reject, Wait
+from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Reject, SetPartition, Wait
 from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind
@@ -70,6 +70,38 @@ def test_priorities_are_those_of_the_gpu_s_streams(tmp_path: Path) -> None:
     built = problem(tmp_path, urgent, {"ops": [K(12, 20.0)] * 3, "priority": 1}, stream_priorities=[0, -1])
     episode = same(built, lambda: urgent_first)
     assert kernel_ends(episode)[0] == (0, 0.0, 10.0)
+
+
+def halves() -> Decide:
+    """Each of two tenants on half of the SMs; the second launch of each is free of that."""
+    told: list[SetPartition] = [SetPartition(1, Partition(2, 2)), SetPartition(0, Partition(0, 2))]
+
+    def decide(view: View) -> Command:
+        rows = np.flatnonzero(view.pending.launchable)
+        if told:
+            return told.pop()
+        if not rows.size:
+            return WAIT
+        id_ = int(view.pending.id[rows[0]])
+        return Launch(id_, partition=Partition(0, 4)) if view.pending.job[rows[0]] == 1.0 else Launch(id_)
+
+    return decide
+
+
+def test_tenants_stay_on_their_sms(tmp_path: Path) -> None:
+    ops = [K(4, 10.0), K(2, 5.0), "sync"]
+    built = problem(tmp_path, {"ops": ops, "jobs": 2}, {"ops": [K(2, 7.0)] * 3}, commands=["launch", "partition"])
+    episode = same(built, halves)
+    assert kernel_ends(episode)[:3] == [(1, 0.0, 7.0), (1, 7.0, 14.0), (0, 0.0, 20.0)]
+
+
+def test_what_follows_on_other_sms_waits_for_what_is_before_it(tmp_path: Path) -> None:
+    gpu = ToyGpu()
+    built = problem(tmp_path, {"ops": [K(4, 10.0)], "jobs": 2}, {"ops": [K(2, 7.0)]}, commands=["launch", "partition"])
+    on(RealDevice(gpu), built, halves())
+    mine = [(work.sms, work.after) for work in gpu.submitted if work.stream == 0]
+    assert mine[0] == ((0, 2), ())
+    assert mine[1][0] is None
 
 
 def test_copies_go_by_themselves_to_their_streams(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ class Grid:
     waiting: int
     block_ps: int
     serial: int
-    ends: list[int] = field(default_factory=list)
+    ends: list[tuple[int, int]] = field(default_factory=list)
+    """When each of its blocks ends, and its SM."""
     node: int = -1
 
 
@@ -52,7 +53,7 @@ class ToyGpu:
 
     def start(self) -> None:
         self._now = self._serial = 0
-        self._queues: dict[tuple[int, int], deque[Work]] = {}
+        self._queues: dict[tuple[int, int, tuple[int, int] | None], deque[Work]] = {}
         self._grids: list[Grid] = []
         self._graphs: dict[int, Graph] = {}
         self._copies: dict[int, int] = {}
@@ -68,7 +69,7 @@ class ToyGpu:
 
     def submit(self, work: Work) -> None:
         self.submitted.append(work)
-        self._queues.setdefault((work.stream, work.priority), deque()).append(work)
+        self._queues.setdefault((work.stream, work.priority, work.sms), deque()).append(work)
         self._settle()
 
     def poll(self) -> list[Report]:
@@ -78,7 +79,7 @@ class ToyGpu:
 
     def pause(self, until_ps: int) -> None:
         self._settle()
-        ends = [*(end for grid in self._grids for end in grid.ends), *self._copies.values()]
+        ends = [*(end for grid in self._grids for end, _ in grid.ends), *self._copies.values()]
         self._now = min([until_ps, *ends])
         assert self._now < NEVER, "the device waits for ever"
 
@@ -100,7 +101,7 @@ class ToyGpu:
         over = False
         for grid in sorted(self._grids, key=lambda grid: grid.work.launch):
             before = len(grid.ends)
-            grid.ends = [end for end in grid.ends if end > self._now]
+            grid.ends = [block for block in grid.ends if block[0] > self._now]
             over |= len(grid.ends) < before
             if not grid.ends and not grid.waiting:
                 self._grids.remove(grid)
@@ -185,14 +186,18 @@ class ToyGpu:
     def _dispatch(self) -> bool:
         """Hand out blocks to the first kernel in line, as far as SMs are free."""
         handed = False
-        free = SMS - sum(len(grid.ends) for grid in self._grids)
+        free = set(range(SMS)) - {sm for grid in self._grids for _, sm in grid.ends}
+        closed: set[int] = set()
         for grid in sorted(self._grids, key=lambda grid: (grid.work.priority, grid.serial)):
-            while grid.waiting and free:
+            first, sms = grid.work.sms or (0, SMS)
+            own = set(range(first, first + sms))
+            while grid.waiting and free & own - closed:
                 self._start(grid.work.launch)
                 grid.waiting -= 1
-                grid.ends.append(self._now + grid.block_ps)
-                free -= 1
+                sm = min(free & own - closed)
+                grid.ends.append((self._now + grid.block_ps, sm))
+                free.remove(sm)
                 handed = True
             if grid.waiting:
-                break
+                closed |= own
         return handed
