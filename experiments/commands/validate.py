@@ -8,12 +8,24 @@ from typing import Annotated
 import typer
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.options import CHECK, Docs, Gpu, Json, Schedulers, Seeds, Settings, Workers, command_line
+from gpusched_env.experiments.lib.options import (
+    CHECK,
+    MAINTAIN,
+    Docs,
+    Gpu,
+    Json,
+    Schedulers,
+    Seeds,
+    Settings,
+    Workers,
+    command_line,
+)
 
 
 def register(app: typer.Typer) -> None:
     """Add the command of this file to ``app``."""
     app.command("validate", rich_help_panel=CHECK)(validate)
+    app.command("live-page", rich_help_panel=MAINTAIN)(live_page)
 
 
 def validate(
@@ -111,3 +123,15 @@ def _recordings(
     typer.echo(f"Written to {out / 'validation.html'}")
     typer.echo(validation.summary_line())
     raise typer.Exit(0 if validation.holds else 1)
+
+
+def live_page(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of validate --live --json.")],
+    docs: Annotated[Path, typer.Option(metavar="PATH", help="Write the Markdown page there.")],
+) -> None:
+    """Write a page of schedulers on a real GPU beside what was predicted, from result files."""
+    from gpusched_env.experiments.lib.files import write_file
+    from gpusched_env.experiments.live import page
+    from gpusched_env.experiments.live.result import read_live
+
+    write_file(docs, page.markdown([read_live(file) for file in files]), "--docs")

@@ -22,7 +22,7 @@ def summary(lives: Sequence[Live]) -> Table:
         for scenario in live.tenants:
             turnaround = live.errors(scenario, lambda figures: figures.turnaround_us)
             makespan = live.errors(scenario, lambda figures: (figures.makespan_us,))
-            fits = live.fits[scenario]
+            fits = live.fits.get(scenario)
             rows.append(
                 [
                     _name(live, scenario),
@@ -34,7 +34,7 @@ def summary(lives: Sequence[Live]) -> Table:
                     _quantile(turnaround, 0.5),
                     _quantile(turnaround, 0.9),
                     _quantile(makespan, 0.5),
-                    f"{SHARE.format(fits.median)} / {SHARE.format(fits.p90)}",
+                    NONE if fits is None else f"{SHARE.format(fits.median)} / {SHARE.format(fits.p90)}",
                 ]
             )
     heads = [
@@ -61,16 +61,20 @@ def _table(live: Live, scenario: str) -> Table:
                 named[scheduler],
                 f"{np.mean([e.decision_us for e in episodes]):.0f}",
                 _pair(episodes, lambda figures: figures.cost, "{:.4g}"),
-                *(
-                    _pair(episodes, lambda figures, row=row: figures.slowdown[row], "{:.3g}")
-                    for row in range(len(tenants))
-                ),
+                *(_pair(episodes, _slowdown_of(row), "{:.3g}") for row in range(len(tenants))),
                 _pair(episodes, lambda figures: _sum(figures.throughput_per_s), "{:.4g}"),
                 _pair(episodes, lambda figures: figures.makespan_us / 1e3, "{:.4g}"),
                 _quantile(_errors(episodes), 0.5),
             ]
         )
-    heads = ["scheduler", "us a decision", "cost", *(f"slowdown of {name}" for name in tenants), "jobs/s", "makespan ms"]
+    heads = [
+        "scheduler",
+        "us a decision",
+        "cost",
+        *(f"slowdown of {name}" for name in tenants),
+        "jobs/s",
+        "makespan ms",
+    ]
     left = [f"{name}: {why}" for name, why in live.left_out.get(scenario, {}).items()]
     note = "Measured / predicted." + (f" Left out: {'; '.join(left)}." if left else "")
     return Table(_name(live, scenario), [*heads, "error of turnaround"], rows, note=note)
@@ -78,6 +82,10 @@ def _table(live: Live, scenario: str) -> Table:
 
 def _name(live: Live, scenario: str) -> str:
     return ", ".join([scenario, *live.settings])
+
+
+def _slowdown_of(tenant: int) -> Callable[[Figures], float | None]:
+    return lambda figures: figures.slowdown[tenant]
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

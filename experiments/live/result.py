@@ -120,8 +120,9 @@ class Live(msgspec.Struct, kw_only=True):
         real, simulated = [], []
         for episodes in self.of(scenario).values():
             pairs = [(figure(episode.real), figure(episode.simulated)) for episode in episodes]
-            if all(value is not None for pair in pairs for value in pair):
-                means = np.mean(pairs, axis=0)
+            known = [(measured, predicted) for measured, predicted in pairs if None not in (measured, predicted)]
+            if len(known) == len(pairs):
+                means = np.array(known, np.float64).mean(0)
                 real.append(means[0])
                 simulated.append(means[1])
         return float(kendalltau(real, simulated).statistic) if len(real) > 1 else float("nan")
@@ -138,5 +139,7 @@ def read_live(path: Path) -> Live:
     Raises:
         InputError: it cannot be read, or is none.
     """
-    found: Any = read_struct(path, Live, SCHEMA, "no comparison with a GPU", "gpusched validate --live --json writes one")
+    found: Any = read_struct(
+        path, Live, SCHEMA, "no comparison with a GPU", "gpusched validate --live --json writes one"
+    )
     return Live(**{name: getattr(found, name) for name in Live.__struct_fields__})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import gc
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from gpusched_env.scheduling.metrics import Metrics
 from gpusched_env.scheduling.scheduler import is_clairvoyant
 from gpusched_env.scheduling.session import problem_for
 from gpusched_env.versions import versions
+
 
 @dataclass(frozen=True)
 class _Real:
@@ -72,7 +75,8 @@ def run_live(
 ) -> Live:
     """Run every scheduler on the GPU and in simulation.
 
-    Simulated decisions take as long as the scheduler's took on the GPU, on average.
+    Simulated decisions take as long as those of the same episode on the GPU took on average: how fast a host is, which
+    differs from one minute to the next where others share it, is measured and not predicted.
 
     Args:
         scenarios: names, or files; they offer nothing but launches and rejections, on the GPU at hand.
@@ -103,9 +107,11 @@ def run_live(
                 if on_progress is not None:
                     on_progress(len(live.episodes) + finished, (number + share) / len(loaded))
 
-            _compare(live, scenario, schedulers, device, behind, spec, workers, told)
-            if path is not None:
-                write_file(path, encode_live(live), "--json")
+            try:
+                _compare(live, scenario, schedulers, device, behind, spec, workers, told)
+            finally:
+                if path is not None:
+                    write_file(path, encode_live(live), "--json")
     return live
 
 
@@ -119,7 +125,10 @@ def _compare(
     workers: int | None,
     on_progress: Progress,
 ) -> None:
-    """One scenario: all that is real first, so that nothing else keeps the machine busy meanwhile."""
+    """One scenario: all that is real first, so that nothing else keeps the machine busy meanwhile.
+
+    Where the GPU fails, what it did before is compared all the same.
+    """
     commands = tuple(name for name in scenario.commands if name in OFFERED)
     scenario = msgspec.structs.replace(scenario, commands=commands, gpu=spec.name)
     problem = build_problem(scenario, gpu=spec)
@@ -137,24 +146,28 @@ def _compare(
         except InputError as error:
             refused[scheduler] = str(error)
     real: list[_Real] = []
-    total = len(names) * len(live.seeds)
-    for seed in live.seeds:
-        for scheduler in [one for one in names if one not in refused]:
-            try:
-                real.append(_on_gpu(scheduler, problem, seed, device))
-            except GpuError:
-                raise
-            except GpuschedError as error:
-                refused[scheduler] = f"failed: {error}"
-            on_progress(len(real), 0.7 * len(real) / total)
+    failure: GpuError | None = None
+    todo = [(scheduler, seed) for seed in live.seeds for scheduler in names]
+    for scheduler, seed in todo:
+        if scheduler in refused:
+            continue
+        try:
+            real.append(_on_gpu(scheduler, problem, seed, device))
+        except GpuError as error:
+            failure = error
+            refused[scheduler] = f"the GPU failed: {error}"
+            break
+        except GpuschedError as error:
+            refused[scheduler] = f"failed: {error}"
+        on_progress(len(real), 0.7 * len(real) / len(todo))
+    if failure is None:
+        live.fits[name] = _fits(problem, behind)
     real = [episode for episode in real if episode.scheduler not in refused]
-    live.fits[name] = _fits(problem, behind)
-    tasks = [_simulation(scheduler, problem, real) for scheduler in names if scheduler not in refused]
-    todo = [task for same in tasks for task in same]
+    tasks = [_simulation(problem, episode) for episode in real]
     found = {}
-    for index, run in run_tasks(run_task, todo, workers):
-        found[todo[index].name, todo[index].seed] = figures_of(run.metrics)
-        on_progress(len(real), 0.7 + 0.3 * len(found) / len(todo))
+    for index, run in run_tasks(run_task, tasks, workers):
+        found[tasks[index].name, tasks[index].seed] = figures_of(run.metrics)
+        on_progress(len(real), 0.7 + 0.3 * len(found) / len(tasks))
     live.episodes += [
         LiveEpisode(
             scenario=name,
@@ -168,10 +181,24 @@ def _compare(
         )
         for episode in real
     ]
+    if failure is not None:
+        raise failure
+
+
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """Without pauses of Python's, which can be as long as a hundred decisions."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _on_gpu(scheduler: str, problem: Problem, seed: int, device: RealDevice) -> _Real:
-    episode = play(scheduler, problem, seed, device=lambda: device)
+    with _no_collections():
+        episode = play(scheduler, problem, seed, device=lambda: device)
     decisions_us = np.array(device.decisions_us)
     return _Real(
         scheduler=scheduler,
@@ -183,12 +210,10 @@ def _on_gpu(scheduler: str, problem: Problem, seed: int, device: RealDevice) -> 
     )
 
 
-def _simulation(scheduler: str, problem: Problem, real: Sequence[_Real]) -> list[EpisodeTask]:
-    """Its episodes in simulation, with decisions that take as long as on the GPU."""
-    mine = [episode for episode in real if episode.scheduler == scheduler]
-    decision_us = sum(e.decision_us * e.decisions for e in mine) / max(1, sum(e.decisions for e in mine))
-    slower = Shared(problem.with_interception(decision_us))
-    return [EpisodeTask(scheduler, scheduler, slower, "compiled", episode.seed) for episode in mine]
+def _simulation(problem: Problem, real: _Real) -> EpisodeTask:
+    """An episode in simulation: each decision takes as long as on the GPU on average, partitions are made before."""
+    same = Shared(problem.with_masked_launches().with_interception(real.decision_us))
+    return EpisodeTask(real.scheduler, real.scheduler, same, "compiled", real.seed)
 
 
 def _fits(problem: Problem, behind: CupyGpu) -> Fits:

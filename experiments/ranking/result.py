@@ -126,7 +126,7 @@ class Ranking(msgspec.Struct, kw_only=True):
         return self.cheapest(scenario)
 
     def cheapest(self, scenario: str) -> str:
-        """The hand-written scheduler of lowest mean cost here, of those that were not told the truth if there is one."""
+        """The hand-written scheduler of lowest mean cost here; not one that was told the truth, if there are others."""
         costs = self.costs(scenario, self.devices[0])
         hand_written = [name for name in costs if not is_learned(name) and name not in self.clairvoyant]
         return min(hand_written or costs, key=lambda name: float(costs[name].mean()))

@@ -51,9 +51,7 @@ def test_with_a_gpu_that_takes_no_time_of_its_own_all_takes_so_many_times_as_lon
 
 
 def test_traffic_and_copies_grow_with_the_time_and_shapes_stay() -> None:
-    one, eight = (
-        build_problem(load_scenario("InferenceBesideTraining", stretch=factor)) for factor in (1.0, 8.0)
-    )
+    one, eight = (build_problem(load_scenario("InferenceBesideTraining", stretch=factor)) for factor in (1.0, 8.0))
     for short, long in zip(one.kernels, eight.kernels, strict=True):
         assert long.duration_us == pytest.approx(8.0 * short.duration_us)
         assert long.block["dram_bytes"] == pytest.approx(8.0 * short.block["dram_bytes"])

@@ -41,7 +41,10 @@ def take_sent(arena: Arena) -> list[Sent]:
         return []
     rows = np.empty((count, 8), np.int64)
     empty_outbox(arena.address, rows)
-    return [Sent(*row[:7], _after(arena, row[0]) if row[7] else ()) for row in rows.tolist()]
+    return [
+        Sent(slot, launch, op, stream, priority, first, sms, _after(arena, slot) if waits else ())
+        for slot, launch, op, stream, priority, first, sms, waits in rows.tolist()
+    ]
 
 
 def _after(arena: Arena, slot: int) -> tuple[int, ...]:

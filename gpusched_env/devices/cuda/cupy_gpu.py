@@ -92,6 +92,8 @@ class CupyGpu:
         self._number = number
         self._partitions: Partitions | None = None
         self._queues: dict[QueueKey, Queue] = {}
+        self._busy: dict[int, Queue] = {}
+        """Those with work, by handle of the stream."""
         self._pool: dict[int, Any] = {}
         """Events, by slot."""
         self._events: dict[int, Any] = {}
@@ -138,17 +140,18 @@ class CupyGpu:
             size = max([1, *bytes_])
             self._host, self._host_at = self._shared(-(-size // 8))
             self._here, self._there = (self._cp.zeros(size, np.uint8) for _ in range(2))
-            self._queues = {}
             self._graphs = {}
             gap_us = problem.gpu.timing.stream_gap_us
             self.fits = [
                 self._fit(stand_for(profile, problem.gpu), profile.duration_us, gap_us) for profile in problem.kernels
             ]
             self._calls = {}
-            for op in (op for p in problem.programs for job in p.variants for host in job for op in (host, *host.nodes)):
-                if op.kind is OpKind.KERNEL and (op.identity, op.scale) not in self._calls:
-                    ready = self._launcher.ready(self.fits[op.identity].stand.scaled(op.scale))
-                    self._calls[op.identity, op.scale] = ready
+            for op in (op for program in problem.programs for job in program.variants for op in job):
+                both: tuple[HostOp | NodeOp, ...] = (op, *op.nodes)
+                for one in both:
+                    if one.kind is OpKind.KERNEL and (one.identity, one.scale) not in self._calls:
+                        ready = self._launcher.ready(self.fits[one.identity].stand.scaled(one.scale))
+                        self._calls[one.identity, one.scale] = ready
             for row, own in enumerate(problem.streams):
                 for priority in {own.priority, *problem.scenario.stream_priorities}:
                     self._queue((row, priority, None))
@@ -254,6 +257,7 @@ class CupyGpu:
             raise GpuError(f"the GPU did not take launch {work.launch}: {error}") from error
         self._events[work.launch] = event
         queue.work.append((work.launch, 2 * slot))
+        self._busy[queue.handle] = queue
 
     def _take_slot(self) -> int:
         slot = self._slot = (self._slot + 1) % SLOTS
@@ -330,7 +334,7 @@ class CupyGpu:
         """What has happened since the last call, in order of time."""
         found: list[Report] = []
         seen = self._seen
-        for queue in self._queues.values():
+        for queue in list(self._busy.values()):
             while queue.work:
                 launch, at = queue.work[0]
                 started = seen[at]
@@ -346,16 +350,13 @@ class CupyGpu:
                 queue.work.popleft()
                 queue.started = False
                 del self._events[launch]
+            if not queue.work:
+                del self._busy[queue.handle]
         return sorted(found)
 
     def _news(self) -> bool:
         """Whether there is something to poll."""
-        for queue in self._queues.values():
-            if queue.work:
-                at = queue.work[0][1]
-                if self._seen[at + queue.started]:
-                    return True
-        return False
+        return any(self._seen[queue.work[0][1] + queue.started] for queue in self._busy.values())
 
     def pause(self, until_ps: int) -> None:
         """Return at a time, or when there is something to poll."""
@@ -368,7 +369,7 @@ class CupyGpu:
 
     def _check(self, quiet_s: float) -> None:
         """Whether the GPU still works."""
-        busy = [queue for queue in self._queues.values() if queue.work]
+        busy = list(self._busy.values())
         for queue in busy:
             self._idle(queue)
         if busy and quiet_s > HANG_S:
@@ -397,10 +398,12 @@ class CupyGpu:
             queue.work.clear()
             queue.started = False
         self._events.clear()
+        self._busy.clear()
 
     def close(self) -> None:
         """Give streams, graphs, partitions and memory back."""
         self._queues = {}
+        self._busy = {}
         self._graphs = {}
         if self._partitions is not None:
             self._partitions.close()

@@ -104,7 +104,16 @@ class Launcher:
         if stand.shared_bytes > self._room.get(function, SHARED_BY_DEFAULT):
             self._driver.funcSetAttribute(function, MAX_DYNAMIC_SHARED, stand.shared_bytes)
             self._room[function] = stand.shared_bytes
-        words = [self._buffer.data.ptr, LINES, self._sink.data.ptr, 0, 0, 0, stand.turns | stand.loads << 32, stand.extra]
+        words = [
+            self._buffer.data.ptr,
+            LINES,
+            self._sink.data.ptr,
+            0,
+            0,
+            0,
+            stand.turns | stand.loads << 32,
+            stand.extra,
+        ]
         return call(function, stand.blocks, stand.threads, stand.shared_bytes, words, one=True)
 
     def stand_in(self, ready: Call, stream: int, ended: int, report: int) -> None:

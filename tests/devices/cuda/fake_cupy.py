@@ -140,7 +140,9 @@ def _launch(handle: int, blocks: int, y: int, z: int, threads: int, *rest: int) 
     elif function.name == "mark":
         on.run(0, (ctypes.c_uint64.from_address(first).value, False))
     else:
-        given = [ctypes.c_uint64.from_address(ctypes.c_uint64.from_address(places + 8 * n).value).value for n in range(3)]
+        given = [
+            ctypes.c_uint64.from_address(ctypes.c_uint64.from_address(places + 8 * n).value).value for n in range(3)
+        ]
         on.run(GATE_NS if given[2] == 1 else 0)
         threading.Thread(target=_answer, args=given, daemon=True).start()
 

@@ -11,8 +11,16 @@ from gpusched_env.devices.cuda.partitions import groups_of
 
 @pytest.mark.parametrize(
     ("first", "sms", "place"),
-    [(0, 132, (0, 16)), (0, 66, (0, 8)), (66, 66, (8, 16)), (0, 33, (0, 4)), (99, 33, (12, 16)), (0, 1, (0, 1)), (131, 1, (15, 16))],
-)  # fmt: skip
+    [
+        (0, 132, (0, 16)),
+        (0, 66, (0, 8)),
+        (66, 66, (8, 16)),
+        (0, 33, (0, 4)),
+        (99, 33, (12, 16)),
+        (0, 1, (0, 1)),
+        (131, 1, (15, 16)),
+    ],
+)
 def test_a_partition_has_the_groups_that_come_nearest(first: int, sms: int, place: tuple[int, int]) -> None:
     assert groups_of(first, sms, 132, 16) == place
 
