@@ -59,8 +59,7 @@ class LiveEpisode(msgspec.Struct, frozen=True):
     """Commands and waits on the GPU."""
     decision_us: float
     """Mean real time of the host for each."""
-    thinking_us: float
-    """Median of that from the view to the end of handing over."""
+    decision_p99_us: float
     real: Figures
     simulated: Figures
 

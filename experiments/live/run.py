@@ -6,6 +6,7 @@ import contextlib
 import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from gpusched_env.experiments.lib.names import expanded, new_scheduler
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
 from gpusched_env.experiments.live.result import Fits, Live, LiveEpisode, encode_live, figures_of
+from gpusched_env.experiments.live.timed import TimedDecisions
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.specs import GpuSpec, gpu_names, load_gpu
 from gpusched_env.scenarios.problem import Problem, build_problem
@@ -37,9 +39,7 @@ class _Real:
     scheduler: str
     seed: int
     metrics: Metrics
-    decisions: int
-    decision_us: float
-    thinking_us: float
+    decisions_us: tuple[float, ...]
 
 
 def spec_of(product: str, gpu: str | None) -> GpuSpec:
@@ -75,7 +75,7 @@ def run_live(
 ) -> Live:
     """Run every scheduler on the GPU and in simulation.
 
-    Simulated decisions take as long as those of the same episode on the GPU took on average: how fast a host is, which
+    Simulated decisions take as long as those of the same episode on the GPU, one by one: how fast a host is, which
     differs from one minute to the next where others share it, is measured and not predicted.
 
     Args:
@@ -130,7 +130,7 @@ def _compare(
     Where the GPU fails, what it did before is compared all the same.
     """
     commands = tuple(name for name in scenario.commands if name in OFFERED)
-    scenario = msgspec.structs.replace(scenario, commands=commands, gpu=spec.name)
+    scenario = msgspec.structs.replace(scenario, commands=commands, gpu=spec.name, decision_us=0.0)
     problem = build_problem(scenario, gpu=spec)
     name = scenario.name
     live.tenants[name] = [tenant.name for tenant in scenario.tenants]
@@ -173,9 +173,9 @@ def _compare(
             scenario=name,
             scheduler=episode.scheduler,
             seed=episode.seed,
-            decisions=episode.decisions,
-            decision_us=episode.decision_us,
-            thinking_us=episode.thinking_us,
+            decisions=len(episode.decisions_us),
+            decision_us=float(np.mean(episode.decisions_us)),
+            decision_p99_us=float(np.quantile(episode.decisions_us, 0.99)),
             real=figures_of(episode.metrics),
             simulated=found[episode.scheduler, episode.seed],
         )
@@ -199,21 +199,13 @@ def _no_collections() -> Iterator[None]:
 def _on_gpu(scheduler: str, problem: Problem, seed: int, device: RealDevice) -> _Real:
     with _no_collections():
         episode = play(scheduler, problem, seed, device=lambda: device)
-    decisions_us = np.array(device.decisions_us)
-    return _Real(
-        scheduler=scheduler,
-        seed=seed,
-        metrics=episode.metrics,
-        decisions=len(decisions_us),
-        decision_us=device.decision_us,
-        thinking_us=float(np.median(decisions_us)) if len(decisions_us) else 0.0,
-    )
+    return _Real(scheduler, seed, episode.metrics, tuple(device.decisions_us))
 
 
 def _simulation(problem: Problem, real: _Real) -> EpisodeTask:
-    """An episode in simulation: each decision takes as long as on the GPU on average, partitions are made before."""
-    same = Shared(problem.with_masked_launches().with_interception(real.decision_us))
-    return EpisodeTask(real.scheduler, real.scheduler, same, "compiled", real.seed)
+    """An episode in simulation: each decision takes as long as it took; what partitions take is part of that."""
+    device = partial(TimedDecisions, real.decisions_us)
+    return EpisodeTask(real.scheduler, real.scheduler, Shared(problem.with_masked_launches()), device, real.seed)
 
 
 def _fits(problem: Problem, behind: CupyGpu) -> Fits:

@@ -147,8 +147,8 @@ def is_behind_another_queue(w, launch):
 
 @cached(_nrt=False, nogil=True)
 def empty_outbox(address, out):
-    """Fill the table of launches for a GPU outside, in order: slot, id, operation, stream, priority, first SM, how many,
-    and 1 if it may have to wait for launches of other queues."""
+    """Fill the table of launches for a GPU outside, in order: slot, id, operation, stream, priority, first SM and how
+    many, and 1 if it may have to wait for launches of other queues."""
     w = env_at(address, 0)
     for place in range(w.sent):
         slot = outbox(w, place).value

@@ -46,9 +46,11 @@ class RealDevice(CompiledDevice):
         self._gpu = gpu
         self._slots: dict[int, int] = {}
         """Slots of the launches that are on the GPU, by id."""
-        self._asked_ps = self._paused_ps = 0
+        self._free_ps = 0
+        """When the host was last done with a decision, or had waited."""
         self.decisions_us = array("d")
-        """Real time of every decision since the reset: from the view to the end of the command."""
+        """Real time of every decision since the reset: hearing from the GPU, the view, deciding and handing over. It is
+        what ``decision_us`` of a scenario stands for."""
 
     def __enter__(self) -> Self:
         return self
@@ -60,13 +62,6 @@ class RealDevice(CompiledDevice):
         """Give the GPU back; nothing is left on it."""
         self._gpu.stop()
         self._gpu.close()
-
-    @property
-    def decision_us(self) -> float:
-        """Mean real time that a decision takes the host since the reset, with hearing from the GPU, making the view and
-        handing over: all of the time in which it does not wait. It is what ``decision_us`` of a scenario stands for."""
-        busy_ps = self._gpu.now_ps() if not self.arena.env["over"] else self._ended_ps
-        return to_us(busy_ps - self._paused_ps) / max(1, len(self.decisions_us))
 
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch (``None``: it ended before one).
@@ -85,7 +80,7 @@ class RealDevice(CompiledDevice):
         self._gpu.prepare(problem)
         self._slots.clear()
         self.decisions_us = array("d")
-        self._paused_ps = self._ended_ps = 0
+        self._free_ps = 0
         self._next_epoch()
         self.arena.reset(problem.in_real_time(), seed, record)
         self.arena.env["external"] = 1
@@ -108,7 +103,9 @@ class RealDevice(CompiledDevice):
         """
         super().apply(command)
         self._send()
-        self.decisions_us.append(to_us(self._gpu.now_ps() - self._asked_ps))
+        now_ps = self._gpu.now_ps()
+        self.decisions_us.append(to_us(now_ps - self._free_ps))
+        self._free_ps = now_ps
 
     def advance(self) -> View | None:
         """The view for the next decision, or ``None`` at the end of the episode."""
@@ -117,19 +114,16 @@ class RealDevice(CompiledDevice):
             self._send()
             if reason == layout.DECIDE:
                 self._view = None
-                self._asked_ps = self._gpu.now_ps()
                 return self._look()
             if reason == layout.OVER:
-                self._ended_ps = self._gpu.now_ps()
                 self._gpu.stop()
                 return None
             due_ps = int(self.arena.env["due_ps"])
             if due_ps == NEVER and not self._slots:
                 self._gpu.stop()
                 raise self.deadlock()
-            before_ps = self._gpu.now_ps()
             self._gpu.pause(min(due_ps, self._horizon_ps))
-            self._paused_ps += self._gpu.now_ps() - before_ps
+            self._free_ps = self._gpu.now_ps()
 
     def _hear(self, reports: list[Report]) -> int:
         """Let happen what is reported, and what is due up to now; returns why the event loop stopped."""

@@ -1,0 +1,120 @@
+"""Schedulers on a GPU beside what was predicted: on a stand-in for the GPU, whose times are nobody's."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gpusched_env.devices.compiled.device import CompiledDevice
+from gpusched_env.errors import GpuError, InputError
+from gpusched_env.experiments.lib.names import new_scheduler
+from gpusched_env.experiments.live import page
+from gpusched_env.experiments.live.result import Figures, Live, LiveEpisode, encode_live, read_live
+from gpusched_env.experiments.live.run import run_live, spec_of
+from gpusched_env.experiments.live.timed import TimedDecisions
+from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scheduling.session import Episode, run_episode
+from tests.devices.cuda import fake_cupy
+
+SETTINGS = ["stretch=5", "tenants.batch.jobs=1", "horizon_us=60e6"]
+"""An hour's share of patience for a busy machine: the horizon is in real time, too."""
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy.fake_cupy())
+    monkeypatch.setattr(fake_cupy.Stream, "fault", None)
+    monkeypatch.setattr(fake_cupy.Stream, "hangs", False)
+    return
+
+
+def test_every_scheduler_runs_on_the_gpu_and_in_simulation(gpu: None, tmp_path: Path) -> None:
+    path = tmp_path / "live.json"
+    names = ["pass-through", "wspt", "tally", "sjf-clairvoyant"]
+    live = run_live(["Toy"], names, 2, path, settings=SETTINGS, workers=1, command="gpusched validate --live Toy")
+    assert (live.product, live.gpu) == ("NVIDIA H100 80GB HBM3", "h100-sxm")
+    assert [(e.scheduler, e.seed) for e in live.episodes] == [
+        (name, seed) for seed in (0, 1) for name in ("pass-through", "wspt")
+    ]
+    for episode in live.episodes:
+        assert episode.real.done
+        assert episode.simulated.done
+        assert episode.decisions > 0
+        assert episode.decision_p99_us >= 0.5 * episode.decision_us > 0.0
+    assert "takes no command 'preempt' here" in live.left_out["Toy"]["tally"]
+    assert "before they are known" in live.left_out["Toy"]["sjf-clairvoyant"]
+    assert live.fits["Toy"].kernels == len(build_problem(load_scenario("Toy")).kernels)
+    assert read_live(path) == live
+    written = page.markdown([live])
+    assert "gpusched validate --live Toy" in written
+    assert "| wspt | " in written
+
+
+def test_what_was_measured_before_the_gpu_failed_is_kept(
+    gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(name: str, scenario: object) -> object:
+        if name == "fifo":
+            monkeypatch.setattr(fake_cupy.Stream, "fault", "unspecified launch failure")
+        return new_scheduler(name)
+
+    path = tmp_path / "live.json"
+    monkeypatch.setattr("gpusched_env.experiments.lib.play.new_scheduler", failing)
+    with pytest.raises(GpuError, match="unspecified launch failure"):
+        run_live(["Toy"], ["wspt", "fifo", "sjf"], 1, path, settings=SETTINGS, workers=1)
+    kept = read_live(path)
+    assert [episode.scheduler for episode in kept.episodes] == ["wspt"]
+    assert "unspecified launch failure" in kept.left_out["Toy"]["fifo"]
+
+
+def test_a_gpu_is_known_by_its_product() -> None:
+    assert spec_of("NVIDIA H200", None).name == "h200-sxm"
+    assert spec_of("NVIDIA GH9000", "h100-sxm").name == "h100-sxm"
+    with pytest.raises(InputError, match="say which with --gpu"):
+        spec_of("NVIDIA GH9000", None)
+
+
+def played(device: CompiledDevice, decision_us: float = 0.0) -> Episode:
+    problem = build_problem(load_scenario("Toy", decision_us=decision_us))
+    return run_episode(new_scheduler("wspt"), problem, device, 1, record="kernels")
+
+
+def test_decisions_that_all_take_as_long_are_those_of_a_scenario() -> None:
+    constant, timed = played(CompiledDevice(), 7.5), played(TimedDecisions([7.5]))
+    assert timed.timeline.kernels.array.tolist() == constant.timeline.kernels.array.tolist()
+    assert timed.end_us == constant.end_us
+
+
+def test_each_decision_takes_its_own_time() -> None:
+    """Toy's first kernels are launched at time 0, one decision after the other."""
+    started = played(TimedDecisions([3.0, 10.0, 1.0])).timeline.decisions.dict()["time_us"][:3]
+    assert started.tolist() == [0.0, 3.0, 13.0]
+
+
+def figures(cost: float, turnaround: float | None) -> Figures:
+    return Figures(
+        turnaround_us=(turnaround, 10.0), slowdown=(turnaround, 1.0), throughput_per_s=(1.0, 1.0), urgent_p99=None,
+        best_effort=None, makespan_us=1.0, cost=cost, done=True,
+    )  # fmt: skip
+
+
+def test_errors_and_order() -> None:
+    episode = LiveEpisode("S", "a", 0, 5, 10.0, 20.0, figures(1.0, 100.0), figures(1.5, 110.0))
+    other = replace_of(episode, "b", figures(2.0, 50.0), figures(1.4, None))
+    third = replace_of(episode, "c", figures(3.0, 50.0), figures(2.0, 40.0))
+    live = Live(command="", versions={}, product="", gpu="", seeds=[0], episodes=[episode, other, third])
+    assert live.errors("S", lambda f: f.turnaround_us).tolist() == pytest.approx([0.1, 0.0, 0.0, 0.2, 0.0])
+    # Of three pairs, one is in the wrong order.
+    assert live.tau("S", lambda f: f.cost) == pytest.approx(1 / 3)
+    # Where a scheduler's figure is not defined, it is left out.
+    assert live.tau("S", lambda f: f.turnaround_us[0]) == pytest.approx(1.0)
+    assert encode_live(live).count(b'"scheduler"') == 3
+
+
+def replace_of(episode: LiveEpisode, scheduler: str, real: Figures, simulated: Figures) -> LiveEpisode:
+    return msgspec.structs.replace(episode, scheduler=scheduler, real=real, simulated=simulated)
