@@ -127,7 +127,7 @@ def _compare(
 ) -> None:
     """One scenario: all that is real first, so that nothing else keeps the machine busy meanwhile.
 
-    Where the GPU fails, what it did before is compared all the same.
+    Where the GPU fails, or at an interrupt, what it did before is compared all the same.
     """
     commands = tuple(name for name in scenario.commands if name in OFFERED)
     scenario = msgspec.structs.replace(scenario, commands=commands, gpu=spec.name, decision_us=0.0)
@@ -146,7 +146,7 @@ def _compare(
         except InputError as error:
             refused[scheduler] = str(error)
     real: list[_Real] = []
-    failure: GpuError | None = None
+    failure: BaseException | None = None
     todo = [(scheduler, seed) for seed in live.seeds for scheduler in names]
     for scheduler, seed in todo:
         if scheduler in refused:
@@ -159,6 +159,9 @@ def _compare(
             break
         except GpuschedError as error:
             refused[scheduler] = f"failed: {error}"
+        except KeyboardInterrupt as error:
+            failure = error
+            break
         on_progress(len(real), 0.7 * len(real) / len(todo))
     if failure is None:
         live.fits[name] = _fits(problem, behind)
