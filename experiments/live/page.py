@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from gpusched_env.display.table import NONE, Table
+from gpusched_env.display.words import counted
 from gpusched_env.experiments.lib.labels import labels
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.live.result import Figures, Live, LiveEpisode
@@ -25,11 +26,11 @@ def summary(lives: Sequence[Live]) -> Table:
             fits = live.fits.get(scenario)
             rows.append(
                 [
-                    _name(live, scenario),
+                    scenario,
                     live.gpu,
                     str(len(live.of(scenario))),
                     _shown(live.tau(scenario, lambda figures: figures.cost), TAU),
-                    _shown(live.tau(scenario, lambda figures: figures.slowdown[0]), TAU),
+                    _in_order(live, scenario),
                     _shown(live.tau(scenario, lambda figures: figures.makespan_us), TAU),
                     _quantile(turnaround, 0.5),
                     _quantile(turnaround, 0.9),
@@ -38,10 +39,15 @@ def summary(lives: Sequence[Live]) -> Table:
                 ]
             )
     heads = [
-        "scenario", "GPU", "schedulers", "tau of costs", "tau of slowdowns of the first tenant", "tau of makespans",
+        "scenario", "GPU", "schedulers", "tau of costs", "pairs in order", "tau of makespans",
         "error of turnaround, median", "p90", "error of makespan, median", "error of kernels alone, median / p90",
     ]  # fmt: skip
     return Table("Predicted and measured", heads, rows)
+
+
+def _in_order(live: Live, scenario: str) -> str:
+    right, pairs = live.in_order(scenario, lambda figures: figures.cost)
+    return f"{right} of {pairs}" if pairs else NONE
 
 
 def tables(live: Live) -> list[Table]:
@@ -75,13 +81,17 @@ def _table(live: Live, scenario: str) -> Table:
         "jobs/s",
         "makespan ms",
     ]
-    left = [f"{name}: {why}" for name, why in live.left_out.get(scenario, {}).items()]
-    note = "Measured / predicted." + (f" Left out: {'; '.join(left)}." if left else "")
-    return Table(_name(live, scenario), [*heads, "error of turnaround"], rows, note=note)
+    settings = f" With {', '.join(live.settings)}." if live.settings else ""
+    note = f"Measured / predicted, {counted(len(live.seeds), 'seed')}.{settings}{_left_out(live, scenario)}"
+    return Table(scenario, [*heads, "error of turnaround"], rows, note=note)
 
 
-def _name(live: Live, scenario: str) -> str:
-    return ", ".join([scenario, *live.settings])
+def _left_out(live: Live, scenario: str) -> str:
+    """Who was, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for scheduler, why in live.left_out.get(scenario, {}).items():
+        reasons.setdefault(why.removeprefix(f"{scenario}: "), []).append(scheduler)
+    return "".join(f" Left out ({', '.join(names)}): {why}." for why, names in reasons.items())
 
 
 def _slowdown_of(tenant: int) -> Callable[[Figures], float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from gpusched_env.experiments.lib.files import encode_rows, read_struct
 from gpusched_env.scheduling.metrics import Metrics
 
 SCHEMA = "gpusched-live/1"
+APART = 0.02
+"""Relative difference of two schedulers that is no chance of one measurement."""
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -115,16 +118,29 @@ class Live(msgspec.Struct, kw_only=True):
 
     def tau(self, scenario: str, figure: Callable[[Figures], float | None]) -> float:
         """Kendall's tau-b between measured and predicted order of the schedulers, by the mean of a figure; NaN with
-        fewer than two of them."""
-        real, simulated = [], []
+        fewer than three of them."""
+        means = self._means(scenario, figure)
+        return float(kendalltau(*means.T).statistic) if len(means) > 2 else float("nan")
+
+    def in_order(self, scenario: str, figure: Callable[[Figures], float | None]) -> tuple[int, int]:
+        """Of the pairs of schedulers whose measured means differ by more than :data:`APART`, how many are predicted in
+        the measured order, and how many there are."""
+        pairs = [
+            (one, other)
+            for one, other in itertools.combinations(self._means(scenario, figure).tolist(), 2)
+            if abs(one[0] - other[0]) > APART * min(one[0], other[0])
+        ]
+        return sum((one[0] < other[0]) == (one[1] < other[1]) for one, other in pairs), len(pairs)
+
+    def _means(self, scenario: str, figure: Callable[[Figures], float | None]) -> NDArray[np.float64]:
+        """Measured and predicted mean of each scheduler whose episodes all define the figure: ``(schedulers, 2)``."""
+        found = []
         for episodes in self.of(scenario).values():
             pairs = [(figure(episode.real), figure(episode.simulated)) for episode in episodes]
             known = [(measured, predicted) for measured, predicted in pairs if None not in (measured, predicted)]
             if len(known) == len(pairs):
-                means = np.array(known, np.float64).mean(0)
-                real.append(means[0])
-                simulated.append(means[1])
-        return float(kendalltau(real, simulated).statistic) if len(real) > 1 else float("nan")
+                found.append(np.array(known, np.float64).mean(0))
+        return np.array(found).reshape(-1, 2)
 
 
 def encode_live(live: Live) -> bytes:
