@@ -21,8 +21,8 @@ def record(
         str | None,
         typer.Option(
             metavar="A,B,...",
-            help="Of kernels, waves, launch, pairs, mixes, sequences (synthetic kernels) and model_pairs (networks of "
-            "PyTorch). Default: all.",
+            help="Of kernels, waves, launch, pairs, mixes, sequences (synthetic kernels), model_pairs and traces "
+            "(networks of PyTorch). Default: all.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the kernels and scenarios that are drawn.")] = 0,
@@ -32,7 +32,7 @@ def record(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A subset, in about a minute.")] = False,
     networks: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Networks of model_pairs. Default: all.")
+        str | None, typer.Option(metavar="A,B,...", help="Networks of model_pairs and traces. Default: all.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder.")] = False,
 ) -> None:
@@ -54,16 +54,16 @@ def record(
         networks=() if networks is None else _names(networks),
         resume=resume,
     )
-    done: dict[str, int] = {}
+    done: dict[Path, int] = {}
     with progress_bar(None, "row", "") as tell:
 
-        def told(name: str, rows: int) -> None:
-            done[name] = rows
+        def told(path: Path, count: int) -> None:
+            done[path] = count
             tell(sum(done.values()), 0.0)
 
         run(plan, told)
-    for name, rows in done.items():
-        typer.echo(f"{folder / name}.jsonl: {rows} rows")
+    for path, count in done.items():
+        typer.echo(f"{path}: {count}")
 
 
 def _names(given: str) -> tuple[str, ...]:

@@ -2,5 +2,6 @@
 
 ``library.py`` and ``scenarios.py`` draw what is recorded, ``sets.py`` has a function for each file, ``run.py`` writes
 them. ``gpu.py`` runs synthetic kernels (``work.cu``) through CuPy, ``blocks.py`` makes figures of what their blocks
-reported. ``networks.py`` builds PyTorch models, ``graphs.py`` replays them as CUDA graphs, alone and in pairs.
+reported. ``networks.py`` builds PyTorch models, ``torch_gpu.py`` captures and traces them, ``graphs.py`` replays them
+alone and in pairs.
 """

@@ -169,10 +169,11 @@ class CupyGpu:
         firsts = np.cumsum([0, *(launch.spec.grid for launch in launches)]).tolist()
         delays = {launch.stream: launch.delay_us for launch in reversed(launches) if launch.delay_us is not None}
         self._room(firsts[-1])
+        # Made before the timer runs: the driver may want the GPU idle for it.
+        streams = [self._stream(launch.stream, launch.priority) for launch in launches]
 
         def fill() -> None:
-            for launch, first in zip(launches, firsts, strict=False):
-                stream = self._stream(launch.stream, launch.priority)
+            for launch, stream, first in zip(launches, streams, firsts, strict=False):
                 if launch.delay_us is not None:
                     self._await_flag(stream, launch.stream)
                 self._launch(launch.spec, stream, first)
@@ -184,9 +185,9 @@ class CupyGpu:
         """From the end of a kernel to the start of one on another stream that waits for it, by an event."""
         self._room(2 * spec.grid)
         first, second = self._stream(0, 0), self._stream(1, 0)
+        event = self._cp.cuda.Event(disable_timing=True)
 
         def fill() -> None:
-            event = self._cp.cuda.Event(disable_timing=True)
             self._await_flag(first, 0)
             self._launch(spec, first, 0)
             event.record(first)

@@ -28,8 +28,9 @@ SHARED_SHARE: Final = 0.5
 LONG_US: Final = (10.0, 2000.0)
 SHORT_US: Final = (4.0, 80.0)
 """Durations alone that are aimed at, from and to."""
-PILOT: Final = 8
-"""Iterations of the launch that an iteration's time is read off."""
+PILOTS: Final = (8, 40)
+"""Iterations of two launches that an iteration's time is read off."""
+LEAST_ITERATION_US: Final = 1e-3
 MOST_ITERS: Final = 100_000
 
 Count = Annotated[int, Meta(ge=1)]
@@ -103,12 +104,15 @@ def draw(
         grid=int(rng.choice(grids)),
         block=int(rng.choice(BLOCKS)),
         smem=int(rng.choice(shared)) if shared and rng.random() < SHARED_SHARE else 0,
-        iters=PILOT,
+        iters=PILOTS[0],
         fma=fma,
         load=load,
     )
     wanted_us = float(np.exp(rng.uniform(*np.log(duration_us))))
-    iters = round(PILOT * wanted_us / measure(pilot))
+    fewer, more = PILOTS
+    short_us, long_us = (measure(msgspec.structs.replace(pilot, iters=iters)) for iters in PILOTS)
+    each_us = max((long_us - short_us) / (more - fewer), LEAST_ITERATION_US)
+    iters = fewer + round((wanted_us - short_us) / each_us)
     return msgspec.structs.replace(pilot, iters=min(max(1, iters), MOST_ITERS))
 
 

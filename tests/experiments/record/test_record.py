@@ -24,9 +24,9 @@ from tests.experiments.record.fake_gpu import FLAG_NS, FakeGpu, block_ns
 SYNTHETIC = known_sets()
 
 
-def recorded(folder: Path, gpu: FakeGpu | None = None, **plan: Any) -> list[tuple[str, int]]:
+def recorded(folder: Path, gpu: FakeGpu | None = None, **plan: Any) -> list[tuple[Path, int]]:
     """Records a little on the fake; what was told."""
-    told: list[tuple[str, int]] = []
+    told: list[tuple[Path, int]] = []
     made = gpu or FakeGpu()
     given = {"sets": SYNTHETIC, "quick": True, **plan}
     record(Plan(folder=folder, **given), lambda *of: told.append(of), gpu=lambda: made)
@@ -91,13 +91,14 @@ def test_kernels_take_as_long_as_was_drawn() -> None:
     drawn = [draw(f"k{n:02d}", 1, 132, 232_448, (50.0, 500.0), lambda spec: block_ns(spec) / 1e3) for n in range(60)]
     assert [spec.kind for spec in drawn[:3]] == list(KINDS)
     took = np.array([block_ns(spec) / 1e3 for spec in drawn])
-    assert 40.0 < took.min() < 80.0
-    assert 300.0 < took.max() < 550.0
+    # To the nearest iteration.
+    assert 49.0 < took.min() < 70.0
+    assert 400.0 < took.max() < 501.0
     assert {spec.smem > 0 for spec in drawn} == {True, False}
 
 
 def test_a_gpu_with_less_shared_memory_gets_kernels_that_fit() -> None:
-    drawn = [draw(f"k{n:02d}", 1, 40, 65_536, (50.0, 500.0), lambda spec: 100.0) for n in range(60)]
+    drawn = [draw(f"k{n:02d}", 1, 40, 65_536, (50.0, 500.0), lambda spec: block_ns(spec) / 1e3) for n in range(60)]
     assert {spec.smem for spec in drawn} == {0, 32768}
     assert 40 in {spec.grid for spec in drawn}
 
@@ -149,7 +150,7 @@ def test_figures_of_a_launch_by_hand() -> None:
 
 def test_an_interrupted_recording_is_valid_and_goes_on(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        recorded(tmp_path, FakeGpu(fail_after=540))
+        recorded(tmp_path, FakeGpu(fail_after=680))
     assert read_recordings(tmp_path).sets.keys() <= {"pairs", "mixes"}
     # What a process leaves that is killed while it writes.
     names = [name for name in SYNTHETIC if (tmp_path / f"{name}.jsonl").exists()]
