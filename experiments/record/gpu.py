@@ -26,7 +26,7 @@ QUEUES: Final = "CUDA_DEVICE_MAX_CONNECTIONS"
 """Streams beyond as many of the GPU's queues share one, where a stream that waits holds up another; 8 by default."""
 MOST_QUEUES: Final = "32"
 STREAMS: Final = 16
-"""Flags; a recording has at most eight streams."""
+"""Flags, as many as ``Release`` in ``work.cu`` has; a recording has at most eight streams."""
 SEED, BLOCKS = 3, 4
 """Words of ``Work`` in ``work.cu`` that differ from launch to launch."""
 BLOCK_WORDS: Final = 3
@@ -120,9 +120,9 @@ class CupyGpu:
             self._sink = cupy.zeros(1, np.float32)
             self._flags = cupy.zeros(STREAMS, np.uint32)
             self._blocks = cupy.zeros((0, BLOCK_WORDS), np.uint64)
-            # The release, the time of it, delays and which flag each raises: in memory of the host.
-            self._pinned = cupy.cuda.alloc_pinned_memory(8 * (2 + 2 * STREAMS))
-            self._words = np.frombuffer(self._pinned, np.uint64, 2 + 2 * STREAMS)
+            # The release, and the time of it: in memory of the host.
+            self._pinned = cupy.cuda.alloc_pinned_memory(8 * 2)
+            self._words = np.frombuffer(self._pinned, np.uint64, 2)
             self._words[:] = 0
             self._clock = cupy.cuda.Stream(non_blocking=True)
             # No stream here waits for CuPy's own, which fills the buffers.
@@ -157,15 +157,19 @@ class CupyGpu:
             while time.perf_counter() - begun < WARM_UP_S:
                 self._launch(spec, self._stream(0, 0), 0)
                 self._stream(0, 0).synchronize()
-            self._driver(self._timer_call(0), self._clock.ptr)
+            self._driver(self._timer_call({}), self._clock.ptr)
             self._clock.synchronize()
 
     def run(self, launches: Sequence[Launch]) -> list[Blocks]:
         """All streams together, once; what each launch's blocks reported.
 
         Raises:
+            InputError: too many streams.
             GpuError: a kernel has failed, or does not end.
         """
+        most = max(launch.stream for launch in launches)
+        if most >= STREAMS:
+            raise InputError(f"stream {most}: a recording has at most {STREAMS} streams, from 0")
         firsts = np.cumsum([0, *(launch.spec.grid for launch in launches)]).tolist()
         delays = {launch.stream: launch.delay_us for launch in reversed(launches) if launch.delay_us is not None}
         self._room(firsts[-1])
@@ -234,12 +238,9 @@ class CupyGpu:
     def _released(self, fill: Callable[[], None], delays_us: dict[int, float]) -> int:
         """Fill streams behind their flags, release them, and wait for all; the time of the release, ns."""
         self._turn += 1
-        order = sorted(delays_us, key=lambda stream: (delays_us[stream], stream))
         self._words[1] = 0
-        self._words[2 : 2 + len(order)] = [round(1e3 * delays_us[stream]) for stream in order]
-        self._words[2 + STREAMS : 2 + STREAMS + len(order)] = order
         with self._told():
-            self._driver(self._timer_call(len(order)), self._clock.ptr)
+            self._driver(self._timer_call(delays_us), self._clock.ptr)
             try:
                 fill()
             finally:
@@ -248,11 +249,14 @@ class CupyGpu:
             self._finish()
         return int(self._words[1])
 
-    def _timer_call(self, count: int) -> Call:
-        """The kernel that raises the flags of the first ``count`` delays."""
+    def _timer_call(self, delays_us: dict[int, float]) -> Call:
+        """The kernel that raises the flags of streams at their delays."""
         at, flags = int(self._pinned.ptr), int(self._flags.data.ptr)
-        delays, order = at + 16, at + 16 + 8 * STREAMS
-        return call(self._timer, 1, 1, 0, [at, self._turn, at + 8, delays, order, flags, count])
+        order = sorted(delays_us, key=lambda stream: (delays_us[stream], stream))
+        unused = [0] * (STREAMS - len(order))
+        delays_ns = [round(1e3 * delays_us[stream]) for stream in order]
+        given = [at, self._turn, at + 8, flags, len(order), *delays_ns, *unused, *order, *unused]
+        return call(self._timer, 1, 1, 0, given, one=True)
 
     def _finish(self) -> None:
         """Wait until nothing is left on the GPU."""

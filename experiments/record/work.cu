@@ -62,22 +62,28 @@ extern "C" __global__ void work(const Work given) {
     }
 }
 
-// Waits for the host's release, tells when that was, and raises the flag of each stream at its delay.
-//
-// go: the host writes `turn` there. delays_ns: `count` of them, ascending; flags[order[i]] becomes `turn` at the i-th.
-extern "C" __global__ void timer(
-    volatile u64 *go, u64 turn, volatile u64 *released_ns, const u64 *delays_ns, const u64 *order, volatile u32 *flags,
-    u64 count) {
-    while (*go < turn) {
+// What the timer is told. It is a parameter as a whole, so that nothing has to be fetched while flags are raised.
+struct Release {
+    volatile u64 *go; // in memory of the host, which writes `turn` there
+    u64 turn;
+    volatile u64 *released_ns; // in memory of the host: when the timer saw it
+    volatile u32 *flags;
+    u64 count;
+    u64 delays_ns[16], order[16]; // flag order[i] becomes `turn` at delays_ns[i]; `count` of them, ascending
+};
+
+// Raises the flag of each stream at its delay after the host's release.
+extern "C" __global__ void timer(const __grid_constant__ Release given) {
+    const u32 turn = given.turn;
+    while (*given.go < given.turn) {
     }
     const u64 zero = now_ns();
-    for (u64 i = 0; i < count; i++) {
-        const u64 due = zero + delays_ns[i];
-        const u64 which = order[i];
+    for (u64 i = 0; i < given.count; i++) {
+        const u64 due = zero + given.delays_ns[i];
         while (now_ns() < due) {
         }
-        flags[which] = (u32)turn;
+        given.flags[given.order[i]] = turn;
         __threadfence_system();
     }
-    *released_ns = zero;
+    *given.released_ns = zero;
 }

@@ -74,12 +74,11 @@ class Stream:
         elif kind == "record":
             what.at_ns = self.free_ns
         elif kind == "timer":
-            go, turn, released, delays, order, flags, count = what
+            go, turn, released, flags, count, *more = what
             if word(go).value < turn:
                 return False
             for place in range(count):
-                flag = flags + 4 * word(order + 8 * place).value
-                self.gpu.raised[flag, turn] = ZERO_NS + word(delays + 8 * place).value
+                self.gpu.raised[flags + 4 * more[16 + place], turn] = ZERO_NS + more[place]
             word(released).value = ZERO_NS
         else:
             blocks, grid, iters = what
@@ -138,11 +137,11 @@ class FakeCupy:
     def launch(self, handle: int, grid: int, y: int, z: int, threads: int, *rest: int) -> None:
         _, _, _, stream, places, extra = rest
         assert (y, z, extra) == (1, 1, 0)
-        if KnownFunction.known[handle].name == "timer":
-            given = [word(word(places + 8 * n).value).value for n in range(7)]
-            self.streams[stream].work.append(("timer", given))
+        timer = KnownFunction.known[handle].name == "timer"
+        words = [word(word(places).value + 8 * n).value for n in range(37 if timer else 7)]
+        if timer:
+            self.streams[stream].work.append(("timer", words))
             return
-        words = [word(word(places).value + 8 * n).value for n in range(7)]
         self.streams[stream].work.append(("work", (words[4], grid, words[5] & 0xFFFFFFFF)))
 
     def advance(self) -> None:

@@ -78,6 +78,14 @@ def test_streams_start_at_their_delays(cupy: FakeCupy) -> None:
     assert {stream.priority for stream in cupy.streams.values()} == {0, -5}
 
 
+def test_there_are_so_many_streams(cupy: FakeCupy) -> None:
+    made = CupyGpu()
+    found = made.run([Launch(SHORT, stream=stream, delay_us=40.0 - stream) for stream in range(16)])
+    assert [int(blocks[0, 0]) for blocks in found] == [43_900 - 1000 * stream for stream in range(16)]
+    with pytest.raises(InputError, match="stream 16: a recording has at most 16 streams"):
+        made.run([Launch(SHORT, stream=16, delay_us=1.0)])
+
+
 def test_costs_of_launches(cupy: FakeCupy) -> None:
     made = CupyGpu()
     assert made.event_gap_ns(SHORT) == 3600.0
