@@ -16,7 +16,7 @@ from gpusched_env.experiments.record.networks import NETWORKS, chosen
 from gpusched_env.experiments.record.rows import SUFFIX, Rows
 from gpusched_env.experiments.record.sets import KERNELS, QUICK, Sizes, Synthetic, known_sets
 from gpusched_env.experiments.record.torch_gpu import TorchGpu
-from gpusched_env.experiments.validate.recordings import KERNEL_SETS
+from gpusched_env.experiments.validate.recordings import KERNEL_SETS, find_all
 
 TRACES: Final = "traces"
 TRACE_SUFFIX: Final = ".kineto.json.gz"
@@ -74,6 +74,9 @@ def record(
         InputError: something that is needed is missing, or a file is in the way.
         GpuError: the GPU or its driver has failed; what was recorded stays.
     """
+    if plan.like is not None:
+        # All that is to be recorded again must be there before anything is.
+        find_all(plan.like, KERNELS, *(name for name in KERNEL_SETS if name in plan.sets))
     names: list[str] = []
     if any(name in plan.sets for name in NETWORK_SETS):
         names = chosen(plan.networks or (QUICK_NETWORKS if plan.quick else NETWORKS))

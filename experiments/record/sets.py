@@ -22,7 +22,6 @@ from gpusched_env.experiments.validate.recordings import (
     KERNEL_SETS,
     RecordedLaunch,
     RecordedScenario,
-    find,
     find_all,
     read_rows,
 )
@@ -144,9 +143,7 @@ class Synthetic:
         """Ids and launches; of another recording only those whose kernels are in the library."""
         count = self._sizes.scenarios[what]
         if self._like is not None:
-            path = find(self._like, what)
-            if path is None:
-                raise InputError(f"{self._like}: has no {what}.jsonl (or .jsonl.gz) to record again; leave {what} out")
+            (path,) = find_all(self._like, what)
             rows = read_rows(path, RecordedScenario)
             kept = [row for row in rows if all(launch.kernel in solo_us for launch in row.launches)]
             return [(row.id, row.launches) for row in kept[:count]]

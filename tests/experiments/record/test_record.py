@@ -189,7 +189,8 @@ def test_what_cannot_be_recorded_is_told(tmp_path: Path, plan: dict[str, Any], m
 def test_scenarios_again_need_their_files(folder: Path, tmp_path: Path) -> None:
     kernels = [msgspec.json.encode(row) for row in lines(folder, "kernels")]
     (tmp_path / "kernels.jsonl").write_bytes(b"\n".join(kernels))
-    with pytest.raises(InputError, match=r"has no pairs\.jsonl \(or \.jsonl\.gz\) to record again"):
+    with pytest.raises(InputError, match=r"has no pairs\.jsonl \(or \.jsonl\.gz\)"):
         recorded(tmp_path / "new", like=tmp_path, sets=("kernels", "pairs"))
+    assert not (tmp_path / "new").exists()
     with pytest.raises(InputError, match="bytes of shared memory a block; this GPU has at most 1000"):
         recorded(tmp_path / "small", FakeGpu(most_shared=1000), like=tmp_path)
