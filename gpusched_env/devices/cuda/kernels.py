@@ -28,6 +28,22 @@ def cubin(values: int, chains: int, arch: str = "sm_90") -> bytes:
         arch: ``sm_90`` for Hopper.
 
     Raises:
+        InputError, GpuError: as :func:`compiled`.
+    """
+    return compiled(__package__, SOURCE, arch, VALUES=values, CHAINS=chains)
+
+
+@functools.cache
+def compiled(package: str, file: str, arch: str, **macros: int) -> bytes:
+    """Machine code of a CUDA source file.
+
+    Args:
+        package: in whose folder it lies.
+        file: its name.
+        arch: ``sm_90`` for Hopper.
+        macros: that are set when it is compiled.
+
+    Raises:
         InputError: the extra ``gpu`` is not installed.
         GpuError: it does not compile.
     """
@@ -35,12 +51,12 @@ def cubin(values: int, chains: int, arch: str = "sm_90") -> bytes:
         from cuda.core import Program, ProgramOptions
     except ImportError:
         raise InputError("a real GPU needs cuda-core and CuPy: install the extra, gpusched-env[gpu]") from None
-    source = resources.files(__package__).joinpath(SOURCE).read_text()
-    macros = [("VALUES", str(values)), ("CHAINS", str(chains))]
+    source = resources.files(package).joinpath(file).read_text()
+    options = ProgramOptions(arch=arch, define_macro=[(name, str(value)) for name, value in macros.items()] or None)
     try:
-        code = Program(source, "c++", ProgramOptions(arch=arch, define_macro=macros)).compile("cubin").code
+        code = Program(source, "c++", options).compile("cubin").code
     except Exception as error:
-        raise GpuError(f"{SOURCE} does not compile for {arch}: {error}") from error
+        raise GpuError(f"{file} does not compile for {arch}: {error}") from error
     return bytes(code)
 
 

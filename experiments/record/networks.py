@@ -1,0 +1,213 @@
+"""The PyTorch networks of recordings: random weights, inference in half precision or a training step in bfloat16.
+
+They have the names of the shipped workloads, which are the same networks in eager PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+from gpusched_env.errors import InputError, did_you_mean
+
+Step = Callable[[], Any]
+"""One iteration, on whatever stream is current; it may be captured as a CUDA graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """How to build one."""
+
+    packages: tuple[str, ...]
+    """That it needs besides torch."""
+    build: Callable[[], Step]
+    """Makes it on the GPU."""
+
+
+def _torch() -> Any:
+    return import_module("torch")
+
+
+def _inference(model: Any, *inputs: Any, **named: Any) -> Step:
+    """Half precision; inputs of whole numbers stay so."""
+    torch = _torch()
+    model = model.eval().cuda().half()
+
+    def step() -> Any:
+        with torch.inference_mode():
+            return model(*inputs, **named)
+
+    return step
+
+
+def _images(batch: int, pixels: int) -> Any:
+    torch = _torch()
+    return torch.randn(batch, 3, pixels, pixels, device="cuda", dtype=torch.half)
+
+
+def _vision(name: str, batch: int) -> Network:
+    """A classification network of torchvision."""
+
+    def build() -> Step:
+        return _inference(getattr(import_module("torchvision").models, name)(weights=None), _images(batch, 224))
+
+    return Network(("torchvision",), build)
+
+
+def _nasnet(batch: int) -> Network:
+    def build() -> Step:
+        return _inference(import_module("timm").create_model("nasnetalarge", pretrained=False), _images(batch, 331))
+
+    return Network(("timm",), build)
+
+
+def _tokens(vocabulary: int, batch: int, length: int) -> Any:
+    return _torch().randint(0, vocabulary, (batch, length), device="cuda")
+
+
+def _bert(batch: int, length: int) -> Network:
+    """BERT-base, all of whose tokens attend to each other."""
+
+    def build() -> Step:
+        torch, transformers = _torch(), import_module("transformers")
+        config = transformers.BertConfig()
+        bert = transformers.BertModel(config)
+
+        class Unmasked(torch.nn.Module):  # type: ignore[misc, name-defined]
+            """Without the library's look from the host at whether anything is masked, which no graph can capture."""
+
+            def __init__(self) -> None:
+                super().__init__()
+                self.bert = bert
+
+            def forward(self, tokens: Any) -> Any:
+                return self.bert.pooler(self.bert.encoder(self.bert.embeddings(tokens))[0])
+
+        return _inference(Unmasked(), _tokens(config.vocab_size, batch, length))
+
+    return Network(("transformers",), build)
+
+
+def _gpt2_prefill(batch: int, length: int) -> Network:
+    """GPT-2 (124 million weights), which reads a prompt."""
+
+    def build() -> Step:
+        transformers = import_module("transformers")
+        config = transformers.GPT2Config()
+        model = transformers.GPT2LMHeadModel(config)
+        return _inference(model, input_ids=_tokens(config.vocab_size, batch, length))
+
+    return Network(("transformers",), build)
+
+
+def _lstm(batch: int, steps: int) -> Network:
+    """A layer of 1024 units as cells, whose kernels are many and small, and one of 1000 classes."""
+
+    def build() -> Step:
+        torch = _torch()
+        size = 1024
+
+        class Cells(torch.nn.Module):  # type: ignore[misc, name-defined]
+            def __init__(self) -> None:
+                super().__init__()
+                self.cell = torch.nn.LSTMCell(size, size)
+                self.classes = torch.nn.Linear(size, 1000)
+
+            def forward(self, given: Any) -> Any:
+                hidden = torch.zeros(batch, size, device=given.device, dtype=given.dtype)
+                state = hidden, torch.zeros_like(hidden)
+                for step in given:
+                    state = self.cell(step, state)
+                return self.classes(state[0])
+
+        return _inference(Cells(), torch.randn(steps, batch, size, device="cuda", dtype=torch.half))
+
+    return Network((), build)
+
+
+def _resnet50_training(batch: int) -> Network:
+    """A step of stochastic gradient descent, with bfloat16 autocast."""
+
+    def build() -> Step:
+        torch = _torch()
+        model = import_module("torchvision").models.resnet50(weights=None).train().cuda()
+        descent = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+        images = torch.randn(batch, 3, 224, 224, device="cuda")
+        labels = torch.randint(0, 1000, (batch,), device="cuda")
+
+        def step() -> None:
+            descent.zero_grad()
+            # Casts of weights that were kept from before a capture would be no part of it.
+            with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
+                loss = torch.nn.functional.cross_entropy(model(images), labels)
+            loss.backward()
+            descent.step()
+
+        return step
+
+    return Network(("torchvision",), build)
+
+
+NETWORKS: Final = {
+    "resnet50_infer_b1": _vision("resnet50", 1),
+    "mobilenetv3_infer_b1": _vision("mobilenet_v3_large", 1),
+    "bert_infer_b1_s128": _bert(1, 128),
+    "alexnet_infer_b1": _vision("alexnet", 1),
+    "vit_b16_infer_b8": _vision("vit_b_16", 8),
+    "lstm_infer_b16_t50": _lstm(16, 50),
+    "resnet50_infer_b32": _vision("resnet50", 32),
+    "vgg16_infer_b8": _vision("vgg16", 8),
+    "bert_infer_b8_s128": _bert(8, 128),
+    "gpt2_prefill_b1_s512": _gpt2_prefill(1, 512),
+    "nasnetalarge_infer_b1": _nasnet(1),
+    "resnet50_train_b32": _resnet50_training(32),
+}
+FOREGROUND: Final = ("resnet50_infer_b1", "bert_infer_b1_s128", "alexnet_infer_b1")
+BACKGROUND: Final = (
+    "resnet50_infer_b32",
+    "vgg16_infer_b8",
+    "bert_infer_b8_s128",
+    "gpt2_prefill_b1_s512",
+    "nasnetalarge_infer_b1",
+    "resnet50_train_b32",
+)
+MODES: Final = ("streams", "priority")
+
+
+def chosen(names: Iterable[str]) -> list[str]:
+    """Networks by name, each of whose packages is installed.
+
+    Raises:
+        InputError: an unknown name, or a package is missing.
+    """
+    found = list(names)
+    for name in found:
+        if name not in NETWORKS:
+            raise InputError(f"no network {name!r}; {did_you_mean(name, NETWORKS)}")
+    needed: dict[str, list[str]] = {}
+    for name in found:
+        for package in ("torch", *NETWORKS[name].packages):
+            needed.setdefault(package, []).append(name)
+    for package, users in needed.items():
+        try:
+            import_module(package)
+        except ImportError as error:
+            raise InputError(
+                f"{', '.join(users)} need{'s' if len(users) == 1 else ''} {package}, which cannot be imported "
+                f"({error}): install it, or choose other networks with --networks"
+            ) from None
+    return found
+
+
+def pairs(names: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Mode, foreground and background of all pairs that the networks make up."""
+    there = set(names)
+    return [
+        (mode, front, behind)
+        for front in FOREGROUND
+        for behind in BACKGROUND
+        for mode in MODES
+        if {front, behind} <= there
+    ]

@@ -1,0 +1,211 @@
+"""The files of synthetic kernels, row by row: kernels alone, sweeps of their grids, what runs together, launch costs.
+
+Every function yields the rows that are still missing, given those that are there.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.record import blocks, scenarios
+from gpusched_env.experiments.record.gpu import Gpu, Launch
+from gpusched_env.experiments.record.library import LONG_US, SHORT_US, Named, Spec, draw, sweep
+from gpusched_env.experiments.validate.recordings import (
+    KERNEL_SETS,
+    RecordedLaunch,
+    RecordedScenario,
+    find_all,
+    read_rows,
+)
+
+KERNELS, WAVES, LAUNCH = "kernels", "waves", "launch"
+LONG, SHORT = "k", "s"
+"""What ids of the library's kernels begin with; pairs and mixes are of long ones, sequences of short ones."""
+SOLO_DELAY_US: Final = 10.0
+"""Of a kernel alone: the kernel that raises its flag is gone when it starts."""
+ROW_NAMES: Final = {"pairs": "pair", "mixes": "mix", "sequences": "seq"}
+GAPS: Final = (1, 2, 8, 64, 512)
+"""Launches in a row, of the gap between two."""
+TINY: Final = Spec(kind="compute", grid=1, block=32, smem=0, iters=1, fma=16, load=0)
+SYNCHRONISED, EVENTS = 200, 50
+"""Repetitions of launch costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is recorded."""
+
+    repetitions: int = 8
+    """Counted ones; one before them is not."""
+    long: int = 64
+    short: int = 64
+    """Kernels of the library."""
+    scenarios: Mapping[str, int] = field(default_factory=lambda: {"pairs": 150, "mixes": 200, "sequences": 100})
+    every_wave: int = 1
+    """One of so many grids of the sweep."""
+
+
+QUICK: Final = Sizes(
+    repetitions=3, long=15, short=15, scenarios={"pairs": 20, "mixes": 15, "sequences": 5}, every_wave=8
+)
+
+
+class Synthetic:
+    """Records synthetic kernels on one GPU."""
+
+    def __init__(self, gpu: Gpu, seed: int, sizes: Sizes, like: Path | None = None) -> None:
+        """
+        Args:
+            gpu: that is recorded.
+            seed: of the draws.
+            sizes: how much.
+            like: folder of another recording, whose kernels and scenarios are recorded again; ``None``: drawn ones.
+
+        Raises:
+            InputError: there is no recording in ``like``.
+        """
+        self.gpu = gpu
+        self._seed = seed
+        self._sizes = sizes
+        self._like = like
+        self._given: list[Named] = read_rows(find_all(like, KERNELS)[0], Named) if like else []
+        for kernel in self._given:
+            if kernel.smem > gpu.most_shared:
+                raise InputError(
+                    f"{like}: kernel {kernel.id} has {kernel.smem} bytes of shared memory a block; "
+                    f"this GPU has at most {gpu.most_shared}"
+                )
+
+    # ---- kernels alone -----------------------------------------------------------------------------------------------
+
+    def kernels(self, there: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        """The library: every kernel alone."""
+        known = {row["id"] for row in there}
+        for name, make in self._library().items():
+            if name not in known:
+                spec = make()
+                yield {**spec.work(self.gpu.regs), "id": name, "solo": blocks.solo(self._alone(spec))}
+
+    def _library(self) -> dict[str, Callable[[], Spec]]:
+        """What makes the kernel of an id."""
+        if self._given:
+            return {kernel.id: functools.partial(_plain, kernel) for kernel in self._given}
+        counts = {LONG: (self._sizes.long, LONG_US), SHORT: (self._sizes.short, SHORT_US)}
+        return {
+            name: functools.partial(self._drawn, name, range_us)
+            for letter, (count, range_us) in counts.items()
+            for name in (f"{letter}{number:02d}" for number in range(count))
+        }
+
+    def _drawn(self, name: str, range_us: tuple[float, float]) -> Spec:
+        def duration_us(spec: Spec) -> float:
+            return blocks.solo(self._alone(spec))["duration_us"]
+
+        return draw(name, self._seed, self.gpu.sms, self.gpu.most_shared, range_us, duration_us)
+
+    def waves(self, there: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Kernels alone while their grids grow."""
+        specs = sweep(self.gpu.sms, self.gpu.most_shared)[:: self._sizes.every_wave]
+        for spec in specs[len(there) :]:
+            yield {"spec": spec.work(self.gpu.regs), **blocks.medians(self._alone(spec))}
+
+    def _alone(self, spec: Spec) -> list[blocks.Figures]:
+        return [one for (one,) in self._repeated([Launch(spec, delay_us=SOLO_DELAY_US)])]
+
+    # ---- what runs together ------------------------------------------------------------------------------------------
+
+    def together(
+        self, what: str, there: Sequence[Mapping[str, Any]], library: Sequence[Mapping[str, Any]]
+    ) -> Iterator[dict[str, Any]]:
+        """Pairs, mixes or sequences.
+
+        Args:
+            what: one of ``KERNEL_SETS``.
+            there: rows of them that are recorded.
+            library: rows of :meth:`kernels`.
+        """
+        specs = {row["id"]: msgspec.convert(row, Spec) for row in library}
+        solo_us = {row["id"]: float(row["solo"]["duration_us"]) for row in library}
+        for name, launches in self._scenarios(what, solo_us)[len(there) :]:
+            found = self._repeated([Launch(specs[o.kernel], o.stream, o.priority, o.delay_us) for o in launches])
+            rows = [msgspec.structs.asdict(launch) for launch in launches]
+            yield {"id": name, "launches": rows, **blocks.measured(found)}
+
+    def _scenarios(self, what: str, solo_us: Mapping[str, float]) -> list[tuple[str, Sequence[RecordedLaunch]]]:
+        """Ids and launches; of another recording only those whose kernels are in the library."""
+        count = self._sizes.scenarios[what]
+        if self._like is not None:
+            (path,) = find_all(self._like, what)
+            rows = read_rows(path, RecordedScenario)
+            kept = [row for row in rows if all(launch.kernel in solo_us for launch in row.launches)]
+            return [(row.id, row.launches) for row in kept[:count]]
+        long, short = ([name for name in solo_us if name[0] == letter] for letter in (LONG, SHORT))
+        made: dict[str, Callable[[int], list[RecordedLaunch]]] = {
+            "pairs": lambda n: scenarios.pair(n, self._seed, {name: solo_us[name] for name in long}),
+            "mixes": lambda n: scenarios.mix(n, self._seed, long),
+            "sequences": lambda n: scenarios.sequence(n, self._seed, short),
+        }
+        return [(f"{ROW_NAMES[what]}{number:03d}", made[what](number)) for number in range(count)]
+
+    def _repeated(self, launches: Sequence[Launch]) -> list[list[blocks.Figures]]:
+        """Figures of every launch in every repetition; one before them is not counted."""
+        runs = (self.gpu.run(launches) for _ in range(1 + self._sizes.repetitions))
+        return [[blocks.figures(launch) for launch in run] for run in runs][1:]
+
+    # ---- launches ----------------------------------------------------------------------------------------------------
+
+    def launch(self, there: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        """What launches cost: host time, gap between two kernels of a stream, an event between two streams."""
+        steps: list[Callable[[], dict[str, Any]]] = [
+            *(functools.partial(self._back_to_back, count) for count in GAPS),
+            self._synchronised,
+            self._event,
+        ]
+        for step in steps[len(there) :]:
+            yield step()
+
+    def _back_to_back(self, count: int) -> dict[str, Any]:
+        host_us, gap_ns = self.gpu.host_us(TINY, count), self._gap_ns(count)
+        return {
+            "what": "same_stream_back_to_back",
+            "n": count,
+            "host_us_per_launch_cupy": host_us,
+            "device_gap_ns": gap_ns,
+        }
+
+    def _synchronised(self) -> dict[str, Any]:
+        took = [self.gpu.synchronised_us(TINY) for _ in range(SYNCHRONISED)]
+        median_us, p99_us = np.percentile(took, (50, 99)).tolist()
+        return {"what": "launch_plus_sync_host_us", "median": median_us, "p99": p99_us}
+
+    def _event(self) -> dict[str, Any]:
+        gaps = [self.gpu.event_gap_ns(TINY) for _ in range(EVENTS)]
+        return {"what": "cross_stream_event_dependency_ns", "median": float(np.median(gaps))}
+
+    def _gap_ns(self, count: int) -> float:
+        """Median time between the end of a kernel and the start of the next in its stream, of ``count`` such times."""
+        first = Launch(TINY, delay_us=SOLO_DELAY_US)
+        gaps: list[float] = []
+        for _ in range(self._sizes.repetitions):
+            run = self.gpu.run([first, *[Launch(TINY)] * count])
+            ends, starts = ([int(one[0, column]) for one in run] for column in (1, 0))
+            gaps += [start - end for end, start in zip(ends, starts[1:], strict=False)]
+        return float(np.median(gaps))
+
+
+def _plain(kernel: Named) -> Spec:
+    """The kernel without its id."""
+    return Spec(**{name: getattr(kernel, name) for name in Spec.__struct_fields__})
+
+
+def known_sets() -> tuple[str, ...]:
+    """Names of the files of synthetic kernels, in the order in which they are recorded."""
+    return (KERNELS, WAVES, LAUNCH, *KERNEL_SETS)

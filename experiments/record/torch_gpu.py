@@ -1,0 +1,181 @@
+"""Networks on the GPU at hand through PyTorch: captured as CUDA graphs, each on its own stream, and traced eagerly."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from gpusched_env.errors import GpuError, InputError
+from gpusched_env.experiments.record.gpu import more_queues
+from gpusched_env.experiments.record.graphs import REPLAYS, Span
+from gpusched_env.experiments.record.networks import NETWORKS, Step
+from gpusched_env.versions import versions
+
+WARM_UP: Final = 3
+"""Iterations before a capture, in which libraries choose their kernels, and replays after it, the first of which moves
+the graph to the GPU."""
+EAGER_WARM_UP: Final = 10
+TIMED: Final = 20
+"""Iterations without the profiler, from whose median the importer takes the host's speed."""
+PROFILED: Final = 3
+
+
+class TorchReplay:
+    """Between two events."""
+
+    def __init__(self, zero: Any, start: Any, end: Any) -> None:
+        self._zero, self._start, self._end = zero, start, end
+
+    def begun(self) -> bool:
+        """Whether it has started."""
+        return bool(self._start.query())
+
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return bool(self._end.query())
+
+    def span(self) -> Span:
+        """When it ran; its duration is that between its own events, since events tell times in single precision."""
+        start_ms = float(self._zero.elapsed_time(self._start))
+        return Span(start_ms, start_ms + float(self._start.elapsed_time(self._end)))
+
+
+class TorchGraph:
+    """A network captured as a CUDA graph on a stream of its own, whose priority its kernels keep."""
+
+    def __init__(self, gpu: TorchGpu, step: Step, priority: int) -> None:
+        """
+        Args:
+            gpu: has the event that times count from.
+            step: one iteration.
+            priority: of the stream, CUDA's convention.
+        """
+        self._gpu, self._cuda = gpu, gpu.torch.cuda
+        self._stream = self._cuda.Stream(priority=priority)
+        self._graph = self._cuda.CUDAGraph()
+        self._cuda.synchronize()
+        with self._cuda.stream(self._stream):
+            for _ in range(WARM_UP):
+                step()
+        self._cuda.synchronize()
+        with self._cuda.graph(self._graph, stream=self._stream):
+            # Its memory is the graph's as long as somebody has it.
+            self._result = step()
+        with self._cuda.stream(self._stream):
+            for _ in range(WARM_UP):
+                self._graph.replay()
+        self._cuda.synchronize()
+
+    def replay(self) -> TorchReplay:
+        """Queue one behind those before it."""
+        start, end = (self._cuda.Event(enable_timing=True) for _ in range(2))
+        with self._cuda.stream(self._stream):
+            start.record()
+            self._graph.replay()
+            end.record()
+        return TorchReplay(self._gpu.zero, start, end)
+
+
+class TorchGpu:
+    """Networks on the GPU at hand, each built and captured when it is first asked for."""
+
+    def __init__(self) -> None:
+        """
+        Raises:
+            InputError: PyTorch is not installed, or sees no GPU.
+        """
+        more_queues()
+        try:
+            self.torch = import_module("torch")
+        except ImportError:
+            raise InputError("recording networks needs PyTorch: pip install torch") from None
+        cuda = self.torch.cuda
+        if not cuda.is_available():
+            raise InputError(
+                "PyTorch sees no GPU: there is none in this machine, or this build of PyTorch is for CPUs only"
+            )
+        self.torch.manual_seed(0)
+        self._steps: dict[str, Step] = {}
+        self._graphs: dict[tuple[str, int], TorchGraph] = {}
+        self.restart()
+        properties = cuda.get_device_properties(0)
+        self.head: dict[str, Any] = {
+            "gpu": str(properties.name),
+            "sms": int(properties.multi_processor_count),
+            "torch": versions()["torch"],
+            "cuda": str(self.torch.version.cuda),
+            "replays": REPLAYS,
+        }
+        """Of the file of pairs."""
+
+    def restart(self) -> None:
+        """Times of replays count from now on."""
+        self.zero = self.torch.cuda.Event(enable_timing=True)
+        self.zero.record()
+        self.zero.synchronize()
+
+    def _step(self, name: str) -> Step:
+        """One eager iteration of a network."""
+        if name not in self._steps:
+            self._steps[name] = NETWORKS[name].build()
+        return self._steps[name]
+
+    def graph(self, name: str, priority: int = 0) -> TorchGraph:
+        """A network on a stream of a priority.
+
+        Raises:
+            GpuError: it cannot be built or captured.
+        """
+        key = name, priority
+        if key not in self._graphs:
+            try:
+                self._graphs[key] = TorchGraph(self, self._step(name), priority)
+            except RuntimeError as error:
+                raise GpuError(
+                    f"{name} does not become a CUDA graph: {error}; choose others with --networks"
+                ) from error
+        return self._graphs[key]
+
+    def trace(self, name: str, path: Path) -> None:
+        """Write the PyTorch profiler's trace of an eager network, with the times of iterations without the profiler.
+
+        Args:
+            name: of the network.
+            path: a file that ends in ``.json.gz``, for ``gpusched import-trace``.
+
+        Raises:
+            GpuError: it cannot be built or run.
+        """
+        from torch.profiler import ProfilerActivity, profile, schedule
+
+        # The profiler goes by the end of the name.
+        partial = path.with_name(f"partial-{path.name}")
+        try:
+            step = self._step(name)
+            for _ in range(EAGER_WARM_UP):
+                step()
+            unprofiled_us = [self._iteration_us(step) for _ in range(TIMED)]
+            with profile(
+                activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+                schedule=schedule(wait=0, warmup=2, active=PROFILED, repeat=1),
+                on_trace_ready=lambda made: made.export_chrome_trace(str(partial)),
+            ) as running:
+                running.add_metadata_json("gpusched_iteration_us", json.dumps(unprofiled_us))
+                for _ in range(2 + PROFILED):
+                    self._iteration_us(step)
+                    running.step()
+        except RuntimeError as error:
+            raise GpuError(f"{name} cannot be traced: {error}; choose others with --networks") from error
+        os.replace(partial, path)
+
+    def _iteration_us(self, step: Step) -> float:
+        """Time of the host for an iteration, until the GPU is done with it."""
+        self.torch.cuda.synchronize()
+        begun = time.perf_counter()
+        step()
+        self.torch.cuda.synchronize()
+        return (time.perf_counter() - begun) * 1e6
