@@ -30,7 +30,7 @@ def record(
         Path | None,
         typer.Option(metavar="DIR", help="Record the kernels and scenarios of this recording again."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A subset, in about a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A subset.")] = False,
     networks: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="Networks of model_pairs and traces. Default: all.")
     ] = None,
