@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +21,9 @@ from gpusched_env.experiments.lib.options import (
     Workers,
     command_line,
 )
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.live.result import Live
 
 
 def register(app: typer.Typer) -> None:
@@ -76,7 +80,6 @@ def _live(
 ) -> None:
     """Schedulers on the GPU of this machine."""
     from gpusched_env.baselines.spec import split_specs
-    from gpusched_env.experiments.lib.files import write_file
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.experiments.live import page
     from gpusched_env.experiments.live.run import run_live
@@ -96,7 +99,19 @@ def _live(
     for table in (*page.tables(found), page.summary([found])):
         output_console().print(table)
     if docs is not None:
-        write_file(docs, page.markdown([found]), "--docs")
+        _write_page([found], docs)
+
+
+def _write_page(lives: Sequence[Live], docs: Path) -> None:
+    """The page, and its picture beside it."""
+    from gpusched_env.experiments.lib.files import writing
+    from gpusched_env.experiments.live import page
+    from gpusched_env.experiments.live.figure import live_svg
+
+    picture = docs.with_suffix(".svg")
+    with writing(("--docs", docs), ("picture", picture)) as write:
+        write("picture", live_svg(lives))
+        write("--docs", page.markdown(lives, picture.name))
 
 
 def _recordings(
@@ -129,9 +144,7 @@ def live_page(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of validate --live --json.")],
     docs: Annotated[Path, typer.Option(metavar="PATH", help="Write the Markdown page there.")],
 ) -> None:
-    """Write a page of schedulers on a real GPU beside what was predicted, from result files."""
-    from gpusched_env.experiments.lib.files import write_file
-    from gpusched_env.experiments.live import page
+    """Write a page of schedulers on a real GPU beside what was predicted, and its picture, from result files."""
     from gpusched_env.experiments.live.result import read_live
 
-    write_file(docs, page.markdown([read_live(file) for file in files]), "--docs")
+    _write_page([read_live(file) for file in files], docs)

@@ -11,7 +11,7 @@ from gpusched_env.display.table import NONE, Table
 from gpusched_env.display.words import counted
 from gpusched_env.experiments.lib.labels import labels
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.live.result import Figures, Live, LiveEpisode
+from gpusched_env.experiments.live.result import Figures, Live, LiveEpisode, slowdown_of
 
 SHARE, TAU = "{:.1%}", "{:.2f}"
 
@@ -67,7 +67,7 @@ def _table(live: Live, scenario: str) -> Table:
                 named[scheduler],
                 f"{np.mean([e.decision_us for e in episodes]):.0f}",
                 _pair(episodes, lambda figures: figures.cost, "{:.4g}"),
-                *(_pair(episodes, _slowdown_of(row), "{:.3g}") for row in range(len(tenants))),
+                *(_pair(episodes, slowdown_of(row), "{:.3g}") for row in range(len(tenants))),
                 _pair(episodes, lambda figures: _sum(figures.throughput_per_s), "{:.4g}"),
                 _pair(episodes, lambda figures: figures.makespan_us / 1e3, "{:.4g}"),
                 _quantile(_errors(episodes), 0.5),
@@ -92,10 +92,6 @@ def _left_out(live: Live, scenario: str) -> str:
     for scheduler, why in live.left_out.get(scenario, {}).items():
         reasons.setdefault(why.removeprefix(f"{scenario}: "), []).append(scheduler)
     return "".join(f" Left out ({', '.join(names)}): {why}." for why, names in reasons.items())
-
-
-def _slowdown_of(tenant: int) -> Callable[[Figures], float | None]:
-    return lambda figures: figures.slowdown[tenant]
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -127,10 +123,16 @@ def _quantile(errors: np.ndarray, share: float) -> str:
     return SHARE.format(np.quantile(errors, share)) if len(errors) else NONE
 
 
-def markdown(lives: Sequence[Live]) -> str:
-    """The page of several result files."""
+def markdown(lives: Sequence[Live], picture: str) -> str:
+    """The page of several result files.
+
+    Args:
+        lives: at least one.
+        picture: file of :func:`~gpusched_env.experiments.live.figure.live_svg`, relative to the page.
+    """
     return page(
         "live.md.j2",
+        picture=picture,
         summary=summary(lives),
         parts=[table for live in lives for table in tables(live)],
         commands=[shlex.join(shlex.split(live.command)) for live in lives],

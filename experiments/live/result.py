@@ -48,6 +48,11 @@ def figures_of(metrics: Metrics) -> Figures:
     )
 
 
+def slowdown_of(tenant: int) -> Callable[[Figures], float | None]:
+    """The figure of a tenant, a row of the scenario's."""
+    return lambda figures: figures.slowdown[tenant]
+
+
 def _given(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
@@ -119,7 +124,7 @@ class Live(msgspec.Struct, kw_only=True):
     def tau(self, scenario: str, figure: Callable[[Figures], float | None]) -> float:
         """Kendall's tau-b between measured and predicted order of the schedulers, by the mean of a figure; NaN with
         fewer than three of them."""
-        means = self._means(scenario, figure)
+        means = self.means(scenario, figure)
         return float(kendalltau(*means.T).statistic) if len(means) > 2 else float("nan")
 
     def in_order(self, scenario: str, figure: Callable[[Figures], float | None]) -> tuple[int, int]:
@@ -127,12 +132,12 @@ class Live(msgspec.Struct, kw_only=True):
         the measured order, and how many there are."""
         pairs = [
             (one, other)
-            for one, other in itertools.combinations(self._means(scenario, figure).tolist(), 2)
+            for one, other in itertools.combinations(self.means(scenario, figure).tolist(), 2)
             if abs(one[0] - other[0]) > APART * min(one[0], other[0])
         ]
         return sum((one[0] < other[0]) == (one[1] < other[1]) for one, other in pairs), len(pairs)
 
-    def _means(self, scenario: str, figure: Callable[[Figures], float | None]) -> NDArray[np.float64]:
+    def means(self, scenario: str, figure: Callable[[Figures], float | None]) -> NDArray[np.float64]:
         """Measured and predicted mean of each scheduler whose episodes all define the figure: ``(schedulers, 2)``."""
         found = []
         for episodes in self.of(scenario).values():

@@ -14,6 +14,7 @@ from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.live import page
+from gpusched_env.experiments.live.figure import live_svg
 from gpusched_env.experiments.live.result import Figures, Live, LiveEpisode, encode_live, read_live
 from gpusched_env.experiments.live.run import run_live, spec_of
 from gpusched_env.experiments.live.timed import TimedDecisions
@@ -51,7 +52,9 @@ def test_every_scheduler_runs_on_the_gpu_and_in_simulation(gpu: None, tmp_path: 
     assert "before they are known" in live.left_out["Toy"]["sjf-clairvoyant"]
     assert live.fits["Toy"].kernels == len(build_problem(load_scenario("Toy")).kernels)
     assert read_live(path) == live
-    written = page.markdown([live])
+    written = page.markdown([live], "picture.svg")
+    assert "](picture.svg)" in written
+    assert live_svg([live]).count(b'<g id="axes_') == 1
     assert "gpusched validate --live Toy" in written
     assert "| wspt | " in written
 
