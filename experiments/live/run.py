@@ -14,13 +14,14 @@ import numpy as np
 
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import OFFERED, RealDevice, check
+from gpusched_env.devices.cuda.fitting import launched
 from gpusched_env.errors import GpuError, GpuschedError, InputError
 from gpusched_env.experiments.lib.episodes import EpisodeTask, checked_seeds, run_task
 from gpusched_env.experiments.lib.files import write_file
 from gpusched_env.experiments.lib.names import expanded, new_scheduler
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
-from gpusched_env.experiments.live.result import Fits, Live, LiveEpisode, encode_live, figures_of
+from gpusched_env.experiments.live.result import Figures, Fits, Live, LiveEpisode, encode_live, figures_of
 from gpusched_env.experiments.live.timed import TimedDecisions
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.specs import GpuSpec, gpu_names, load_gpu
@@ -165,12 +166,16 @@ def _compare(
         on_progress(len(real), 0.7 * len(real) / len(todo))
     if failure is None:
         live.fits[name] = _fits(problem, behind)
-    real = [episode for episode in real if episode.scheduler not in refused]
-    tasks = [_simulation(problem, episode) for episode in real]
+    tasks = [_simulation(problem, episode) for episode in real if episode.scheduler not in refused]
     found = {}
-    for index, run in run_tasks(run_task, tasks, workers):
-        found[tasks[index].name, tasks[index].seed] = figures_of(run.metrics)
-        on_progress(len(real), 0.7 + 0.3 * len(found) / len(tasks))
+    for done, (index, outcome) in enumerate(run_tasks(_simulated, tasks, workers), start=1):
+        task = tasks[index]
+        if isinstance(outcome, str):
+            refused[task.name] = f"failed in simulation: {outcome}"
+        else:
+            found[task.name, task.seed] = outcome
+        on_progress(len(real), 0.7 + 0.3 * done / len(tasks))
+    real = [episode for episode in real if episode.scheduler not in refused]
     live.episodes += [
         LiveEpisode(
             scenario=name,
@@ -211,13 +216,27 @@ def _simulation(problem: Problem, real: _Real) -> EpisodeTask:
     return EpisodeTask(real.scheduler, real.scheduler, Shared(problem.with_masked_launches()), device, real.seed)
 
 
+def _simulated(task: EpisodeTask) -> Figures | str:
+    """The figures of an episode, or why there are none."""
+    try:
+        return figures_of(run_task(task).metrics)
+    except GpuschedError as error:
+        return str(error)
+
+
 def _fits(problem: Problem, behind: CupyGpu) -> Fits:
     behind.prepare(problem)
-    pairs = zip(problem.kernels, behind.fits, strict=True)
-    errors = np.array([abs(fit.took_us / profile.duration_us - 1.0) for profile, fit in pairs])
+    ratios = np.array(
+        [fit.took_us / kernel.duration_us for kernel, fit in zip(problem.kernels, behind.fits, strict=True)]
+    )
+    errors = abs(ratios - 1.0)
+    weights_us = np.zeros(len(ratios))
+    for identity, scale in launched(program.variants[0] for program in problem.programs):
+        weights_us[identity] += problem.kernels[identity].duration_us * scale
     return Fits(
         kernels=len(errors),
         median=float(np.median(errors)),
         p90=float(np.quantile(errors, 0.9)),
         within=float(np.mean(errors <= 0.05)),
+        time=float(np.average(ratios, weights=weights_us)),
     )

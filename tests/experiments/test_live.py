@@ -10,8 +10,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.errors import GpuError, InputError
+from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.live import page
 from gpusched_env.experiments.live.figure import live_svg
@@ -20,7 +22,9 @@ from gpusched_env.experiments.live.run import run_live, spec_of
 from gpusched_env.experiments.live.timed import TimedDecisions
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.session import Episode, run_episode
+from gpusched_env.scheduling.view import View
 from tests.devices.cuda import fake_cupy
 
 SETTINGS = ["stretch=5", "tenants.batch.jobs=1", "horizon_us=60e6"]
@@ -51,6 +55,7 @@ def test_every_scheduler_runs_on_the_gpu_and_in_simulation(gpu: None, tmp_path: 
     assert "takes no command 'preempt' here" in live.left_out["Toy"]["tally"]
     assert "before they are known" in live.left_out["Toy"]["sjf-clairvoyant"]
     assert live.fits["Toy"].kernels == len(build_problem(load_scenario("Toy")).kernels)
+    assert live.fits["Toy"].time == pytest.approx(1.0, abs=0.05)
     assert read_live(path) == live
     written = page.markdown([live], "picture.svg")
     assert "](picture.svg)" in written
@@ -74,6 +79,34 @@ def test_what_was_measured_before_the_gpu_failed_is_kept(
     kept = read_live(path)
     assert [episode.scheduler for episode in kept.episodes] == ["wspt"]
     assert "unspecified launch failure" in kept.left_out["Toy"]["fifo"]
+
+
+class Careless(PassThrough):
+    """Fails in the middle of an episode."""
+
+    def decide(self, view: View) -> Command:
+        if view.time_us > 0.0:
+            raise ZeroDivisionError("of a careless scheduler")
+        return super().decide(view)
+
+
+def test_a_scheduler_that_fails_in_an_episode_is_left_out_and_the_others_go_on(gpu: None) -> None:
+    names = ["tests/experiments/test_live.py:Careless", "wspt"]
+    live = run_live(["Toy"], names, 1, settings=SETTINGS, workers=1)
+    assert [episode.scheduler for episode in live.episodes] == ["wspt"]
+    assert "ZeroDivisionError: of a careless scheduler" in live.left_out["Toy"][names[0]]
+
+
+def test_without_cupy_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.setattr(sys, "argv", ["gpusched", "validate", "--live", "Toy", "--json", str(tmp_path / "live.json")])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert "a real GPU needs CuPy: install the extra, gpusched-env[gpu]" in capsys.readouterr().err
+    assert not (tmp_path / "live.json").exists()
 
 
 def test_a_gpu_is_known_by_its_product() -> None:

@@ -129,9 +129,14 @@ def report(address, function, reports, first, now_ps):
             end_reported(w, reports[row, 1])
         else:
             start_reported(w, reports[row, 1])
+    # The scheduler sees what there is now, not what there was when it could first have been asked.
     w.real_ps = now_ps
-    w.hushed = 0
-    return len(reports), call(function, address, 1)
+    w.hushed = 1
+    reason = call(function, address, 1)
+    if reason == IDLE:
+        w.hushed = 0
+        reason = call(function, address, 1)
+    return len(reports), reason
 
 
 @inlined

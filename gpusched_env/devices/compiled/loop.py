@@ -74,7 +74,7 @@ def run(w):
                     limit_ps = min(limit_ps, w.busy_until_ps)
                 elif w.hushed == 0 and has_choice(w):
                     return DECIDE
-                elif w.once_ps == w.now_ps:
+                elif w.hushed == 0 and w.once_ps == w.now_ps:
                     # Nothing is legal only because of the instant: to be asked again something must happen first.
                     w.awake = 0
             if w.external == 1 and min(upcoming_ps, limit_ps) > w.real_ps:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.cuda.fitting import Fit, Stand, fitted, stand_for
+from gpusched_env.devices.cuda.fitting import Fit, Stand, fitted, launched, stand_for
 from gpusched_env.devices.cuda.gpu import Report, Work
 from gpusched_env.devices.cuda.launching import Call, Launcher, call
 from gpusched_env.devices.cuda.partitions import Partitions
@@ -146,12 +146,9 @@ class CupyGpu:
                 self._fit(stand_for(profile, problem.gpu), profile.duration_us, gap_us) for profile in problem.kernels
             ]
             self._calls = {}
-            for op in (op for program in problem.programs for job in program.variants for op in job):
-                both: tuple[HostOp | NodeOp, ...] = (op, *op.nodes)
-                for one in both:
-                    if one.kind is OpKind.KERNEL and (one.identity, one.scale) not in self._calls:
-                        ready = self._launcher.ready(self.fits[one.identity].stand.scaled(one.scale))
-                        self._calls[one.identity, one.scale] = ready
+            for identity, scale in launched(job for program in problem.programs for job in program.variants):
+                if (identity, scale) not in self._calls:
+                    self._calls[identity, scale] = self._launcher.ready(self.fits[identity].stand.scaled(scale))
             for row, own in enumerate(problem.streams):
                 for priority in {own.priority, *problem.scenario.stream_priorities}:
                     self._queue((row, priority, None))

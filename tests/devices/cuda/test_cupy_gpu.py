@@ -15,8 +15,9 @@ from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.devices.cuda.fitting import NEAR
 from gpusched_env.errors import GpuError, InputError
-from gpusched_env.scheduling.commands import Launch
+from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.session import run_episode
+from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind
 from tests.devices.cuda import fake_cupy
 from tests.devices.problems import Copy, K, Script, problem
@@ -66,6 +67,22 @@ def test_an_episode_runs_in_real_time(gpu: CupyGpu, tmp_path: Path) -> None:
         started, ended = (kernels[name][kernels["tenant"] == tenant][mine] for name in ("started_us", "ended_us"))
         assert (started[1:] >= ended[:-1] - 1e-3).all()
     assert len(device.decisions_us) >= 10
+
+
+def test_a_view_is_of_the_present(gpu: CupyGpu, tmp_path: Path) -> None:
+    """Not of the time when the scheduler could first have been asked."""
+    seen: list[float] = []
+
+    def decide(view: View) -> Command:
+        seen.append(view.time_us)
+        return Launch(int(view.pending.id[0])) if len(view.pending) else WAIT
+
+    built = problem(tmp_path, {"ops": [K(2, 300.0)] * 3}, {"ops": [K(1, 300.0)] * 3}, horizon_us=LATE_US)
+    device = RealDevice(gpu)
+    run_episode(Script(decide), built, device, 0)
+    taken = np.cumsum(np.array(device.decisions_us))
+    assert (np.diff(seen) > 0.0).all()
+    assert seen[-1] > taken[-2] * 0.99
 
 
 def test_a_graph_is_captured_once(gpu: CupyGpu) -> None:
