@@ -33,6 +33,10 @@ LOOK_S: Final = 1e-3
 """How often the driver is asked for errors while nothing happens."""
 SUCCESS, NOT_READY = 0, 600
 """``cudaSuccess`` and ``cudaErrorNotReady``."""
+MOST_BLOCKS: Final = 1 << 22
+"""Of one episode that are recorded; they take 100 MB of the GPU's memory."""
+BLOCK_BYTES: Final = 24
+"""Of a record: start and end in the GPU's time, and SM."""
 ANSWERS: Final = 64
 """How often the clocks are compared at a start; the quickest answer counts."""
 MEASURED: Final = 7
@@ -101,7 +105,11 @@ class CupyGpu:
         self._graphs: dict[tuple[int, QueueKey], Any] = {}
         self.fits: list[Fit] = []
         """Of the kernels of the problem that was prepared."""
-        self._slot = self._zero_ns = self._ahead_ns = 0
+        self._blocks: Any = None
+        """Records of blocks; none: there are none."""
+        self._recorded: list[tuple[int, int]] = []
+        """Launches whose blocks are recorded, one behind the other, and how many each has."""
+        self._slot = self._block = self._zero_ns = self._ahead_ns = 0
 
     @contextlib.contextmanager
     def _told(self, what: str) -> Iterator[None]:
@@ -124,7 +132,7 @@ class CupyGpu:
 
     # ---- getting ready -----------------------------------------------------------------------------------------------
 
-    def prepare(self, problem: Problem) -> None:
+    def prepare(self, problem: Problem, *, blocks: bool = False) -> None:
         """Make kernels, buffers and streams for a problem; stand-ins are measured the first time.
 
         Raises:
@@ -141,6 +149,7 @@ class CupyGpu:
             self._host, self._host_at = self._shared(-(-size // 8))
             self._here, self._there = (self._cp.zeros(size, np.uint8) for _ in range(2))
             self._graphs = {}
+            self._blocks = self._cp.zeros((MOST_BLOCKS, 3), np.uint64) if blocks else None
             gap_us = problem.gpu.timing.stream_gap_us
             self.fits = [
                 self._fit(stand_for(profile, problem.gpu), profile.duration_us, gap_us) for profile in problem.kernels
@@ -202,6 +211,8 @@ class CupyGpu:
         """Time 0; the clocks of host and GPU are compared."""
         with self._told("cannot start"):
             self._ahead_ns = self._compare_clocks()
+        self._recorded = []
+        self._block = 0
         self._zero_ns = time.perf_counter_ns()
 
     def _compare_clocks(self) -> int:
@@ -243,7 +254,8 @@ class CupyGpu:
                 if (event := self._events.get(before)) is not None:
                     queue.stream.wait_event(event)
             if work.op.kind is OpKind.KERNEL:
-                self._stand_in(self._calls[work.op.identity, work.op.scale], queue.handle, slot)
+                ready = self._calls[work.op.identity, work.op.scale]
+                self._stand_in(ready, queue.handle, slot, self._record(work.launch, ready.blocks))
             else:
                 self._marked(work, key, self._reports_at + 16 * slot)
             event = self._pool.get(slot)
@@ -261,9 +273,20 @@ class CupyGpu:
         self._seen[2 * slot] = self._seen[2 * slot + 1] = 0
         return slot
 
-    def _stand_in(self, ready: Call, stream: int, slot: int) -> None:
+    def _stand_in(self, ready: Call, stream: int, slot: int, blocks: int = 0) -> None:
         """Launch a stand-in that reports."""
-        self._launcher.stand_in(ready, stream, self._counts_at + 4 * slot, self._reports_at + 16 * slot)
+        self._launcher.stand_in(ready, stream, self._counts_at + 4 * slot, self._reports_at + 16 * slot, blocks)
+
+    def _record(self, launch: int, blocks: int) -> int:
+        """Address of a place for the blocks of a launch; 0: they are not recorded."""
+        if self._blocks is None:
+            return 0
+        first = self._block
+        if first + blocks > MOST_BLOCKS:
+            raise InputError(f"the episode has more than {MOST_BLOCKS:,} blocks; record='kernels' records none")
+        self._recorded.append((launch, blocks))
+        self._block += blocks
+        return int(self._blocks.data.ptr) + BLOCK_BYTES * first
 
     def _marked(self, work: Work, key: QueueKey, report: int) -> None:
         """A graph or copy between two marks."""
@@ -381,17 +404,35 @@ class CupyGpu:
                 self._cp.cuda.runtime.check_status(status)
         return status == SUCCESS
 
+    def blocks(self) -> NDArray[np.int64]:
+        """Blocks of kernels that have ended, shape ``(blocks, 4)``: SM, launch, start and end in picoseconds."""
+        if not self._recorded:
+            return np.empty((0, 4), np.int64)
+        launches = np.repeat(*np.array(self._recorded).T)
+        ended = ~np.isin(launches, list(self._events))
+        self._wait()
+        with self._told("did not give the record of blocks"):
+            found = self._cp.asnumpy(self._blocks[: self._block]).astype(np.int64)
+        times_ps = np.maximum(found[:, :2] - self._ahead_ns - self._zero_ns, 0) * 1000
+        rows = np.column_stack([found[:, 2], launches, times_ps])[ended]
+        return rows[np.argsort(rows[:, 3], kind="stable")]
+
+    def _wait(self) -> None:
+        """Until nothing is left on the GPU."""
+        begun = time.perf_counter()
+        for queue in self._queues.values():
+            while not self._idle(queue):
+                if time.perf_counter() - begun > HANG_S:
+                    raise GpuError(f"work on the GPU has not ended for {HANG_S:g} s: this process must end")
+
     def stop(self) -> None:
         """Wait until nothing is left on the GPU, and forget what was.
 
         Raises:
             GpuError: something on it does not end.
         """
-        begun = time.perf_counter()
+        self._wait()
         for queue in self._queues.values():
-            while not self._idle(queue):
-                if time.perf_counter() - begun > HANG_S:
-                    raise GpuError(f"work on the GPU has not ended for {HANG_S:g} s: this process must end")
             queue.work.clear()
             queue.started = False
         self._events.clear()

@@ -37,8 +37,9 @@ NO_WAY_BACK = "a real GPU cannot go back: snapshots are for the simulated device
 class RealDevice(CompiledDevice):
     """One real GPU with its tenants (see :class:`gpusched_env.scheduling.device.Device`).
 
-    Its timeline has jobs, kernels, copies and decisions, no blocks. Costs have jobs and makespan; nothing counts busy
-    SMs, traffic and energy. Used in a ``with`` statement it gives the GPU back at the end.
+    Its timeline has jobs, kernels, copies and decisions, and at the end the blocks of kernels that are not in graphs.
+    Costs have jobs and makespan; nothing counts busy SMs, traffic and energy. Used in a ``with`` statement it gives the
+    GPU back at the end.
     """
 
     def __init__(self, gpu: Gpu) -> None:
@@ -46,6 +47,7 @@ class RealDevice(CompiledDevice):
         self._gpu = gpu
         self._slots: dict[int, int] = {}
         """Slots of the launches that are on the GPU, by id."""
+        self._blocks = False
         self._free_ps = 0
         """When the host was last done with a decision, or had waited."""
         self.decisions_us = array("d")
@@ -67,17 +69,16 @@ class RealDevice(CompiledDevice):
         """Start an episode and run to the first decision epoch (``None``: it ended before one).
 
         Raises:
-            InputError: snapshots or blocks are asked for; the problem has what a real GPU does not do.
+            InputError: snapshots are asked for; the problem has what a real GPU does not do.
             GpuError: the GPU or its driver has failed.
         """
         if snapshots:
             raise InputError(NO_WAY_BACK)
-        if record == "blocks":
-            raise InputError("a real GPU records jobs and kernels, no blocks: record='kernels'")
         check(problem)
         self._horizon_ps = to_ps(problem.scenario.horizon_us)
         self._gpu.stop()
-        self._gpu.prepare(problem)
+        self._blocks = record == "blocks"
+        self._gpu.prepare(problem, blocks=self._blocks)
         self._slots.clear()
         self.decisions_us = array("d")
         self._free_ps = 0
@@ -110,26 +111,36 @@ class RealDevice(CompiledDevice):
     def advance(self) -> View | None:
         """The view for the next decision, or ``None`` at the end of the episode."""
         while True:
-            reason = self._hear(self._gpu.poll())
+            # In this order: what is reported later has happened later.
+            now_ps = self._gpu.now_ps()
+            reason = self._hear(self._gpu.poll(), now_ps)
             self._send()
             if reason == layout.DECIDE:
                 self._view = None
                 return self._look()
             if reason == layout.OVER:
-                self._gpu.stop()
+                self._end()
                 return None
             due_ps = int(self.arena.env["due_ps"])
             if due_ps == NEVER and not self._slots:
-                self._gpu.stop()
+                self._end()
                 raise self.deadlock()
             self._gpu.pause(min(due_ps, self._horizon_ps))
             self._free_ps = self._gpu.now_ps()
 
-    def _hear(self, reports: list[Report]) -> int:
+    def _end(self) -> None:
+        """Nothing more is asked of the GPU."""
+        if self._blocks:
+            rows = self._gpu.blocks()
+            ones = np.ones((len(rows), 1), np.int64)
+            self.arena.timeline.blocks.extend(np.hstack([rows[:, :2], ones, rows[:, 2:]]), np.empty((len(rows), 0)))
+        self._gpu.stop()
+
+    def _hear(self, reports: list[Report], now_ps: int) -> int:
         """Let happen what is reported, and what is due up to now; returns why the event loop stopped."""
         rows = np.array([(r.at_ps, self._slot_of(r), r.ended) for r in reports], np.int64).reshape(-1, 3)
         # Two clocks are compared: a report may be a little ahead.
-        now_ps = max(self._gpu.now_ps(), reports[-1].at_ps if reports else 0)
+        now_ps = max(now_ps, reports[-1].at_ps if reports else 0)
         row = 0
         while True:
             row, reason = tell(self.arena.address, self._drive_at, rows, row, now_ps)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 
@@ -40,8 +43,12 @@ class Report(NamedTuple):
 class Gpu(Protocol):
     """A GPU that carries work out: ``prepare``, ``start``, then the others until ``stop``; ``close`` at the end."""
 
-    def prepare(self, problem: Problem) -> None:
+    def prepare(self, problem: Problem, *, blocks: bool = False) -> None:
         """Make kernels, buffers and streams for a problem; takes seconds the first time.
+
+        Args:
+            problem: whose work comes next.
+            blocks: record where and when every block of a kernel runs.
 
         Raises:
             InputError: the GPU cannot do what the problem needs.
@@ -69,6 +76,10 @@ class Gpu(Protocol):
 
     def pause(self, until_ps: int) -> None:
         """Return when it is ``until_ps``, or earlier when there may be something to poll."""
+
+    def blocks(self) -> NDArray[np.int64]:
+        """Blocks that were recorded since :meth:`start`, in the order of their ends: of kernels that have ended, not of
+        those in graphs. Shape ``(blocks, 4)``: SM, launch, start and end in picoseconds."""
 
     def stop(self) -> None:
         """End the episode: nothing is left on the GPU when this returns."""

@@ -16,7 +16,7 @@ from gpusched_env.devices.cuda.kernels import cubin, values_for
 
 LINES: Final = 1 << 26
 """Of 16 bytes, of the buffer that kernels load from: a gigabyte, so that no cache holds what a launch reads."""
-SEED, ENDED, REPORT = 3, 4, 5
+SEED, ENDED, REPORT, BLOCKS = 3, 4, 5, 8
 """Words of ``Arguments`` in ``synthetic.cu`` that differ from launch to launch."""
 SHARED_BY_DEFAULT: Final = 48 * 1024
 MAX_DYNAMIC_SHARED: Final = 8
@@ -113,10 +113,11 @@ class Launcher:
             0,
             stand.turns | stand.loads << 32,
             stand.extra,
+            0,
         ]
         return call(function, stand.blocks, stand.threads, stand.shared_bytes, words, one=True)
 
-    def stand_in(self, ready: Call, stream: int, ended: int, report: int) -> None:
+    def stand_in(self, ready: Call, stream: int, ended: int, report: int, blocks: int = 0) -> None:
         """Launch a stand-in.
 
         Args:
@@ -124,10 +125,11 @@ class Launcher:
             stream: handle.
             ended: address of a counter on the GPU, 0 now.
             report: address of its report in memory of the host; 0: it reports nothing.
+            blocks: address of the record of its blocks on the GPU; 0: they are not recorded.
         """
         self._seed += 1
         words = ready.words
-        words[SEED], words[ENDED], words[REPORT] = self._seed, ended, report
+        words[SEED], words[ENDED], words[REPORT], words[BLOCKS] = self._seed, ended, report, blocks
         self.launch(ready, stream)
 
     def launch(self, ready: Call, stream: int) -> None:

@@ -15,6 +15,12 @@ struct Report {
     volatile u64 started_ns, ended_ns;
 };
 
+// Of one block: when it started and ended, and on which SM.
+struct Block {
+    u64 started_ns, ended_ns;
+    u64 sm;
+};
+
 // What a launch is told.
 struct Arguments {
     const float4 *buffer;
@@ -24,6 +30,7 @@ struct Arguments {
     u32 *ended;     // blocks of this launch; zero before and after it
     Report *report; // none: nothing is reported
     u32 turns, loads, extra, unused;
+    Block *blocks;  // of this launch; none: they are not recorded
 };
 
 // A thread computes for `turns` turns and loads 16 bytes `loads` times, the first `extra` threads of a block once more.
@@ -34,6 +41,13 @@ extern "C" __global__ void synthetic(const Arguments given) {
     const u32 last = given.lines - 1;
     // Blocks start in order.
     if (given.report && blockIdx.x == 0 && threadIdx.x == 0) given.report->started_ns = now_ns();
+
+    if (given.blocks && threadIdx.x == 0) {
+        u32 sm;
+        asm volatile("mov.u32 %0, %smid;" : "=r"(sm));
+        given.blocks[blockIdx.x].sm = sm;
+        given.blocks[blockIdx.x].started_ns = now_ns();
+    }
 
     // Values that live through the loop: they are the kernel's registers.
     float values[VALUES];
@@ -65,6 +79,7 @@ extern "C" __global__ void synthetic(const Arguments given) {
 
     if (given.report == 0) return;
     __syncthreads();
+    if (given.blocks && threadIdx.x == 0) given.blocks[blockIdx.x].ended_ns = now_ns();
     // The counter is 0 again after the last block.
     if (threadIdx.x == 0 && atomicInc(given.ended, blocks - 1) == blocks - 1) given.report->ended_ns = now_ns();
 }

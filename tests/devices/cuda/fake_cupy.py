@@ -16,6 +16,7 @@ AHEAD_NS = 7_000_000_000
 FIXED_NS, TURN_NS = 2_000, 100
 GATE_NS = 5_000_000
 """How long what is behind the gate waits: until the host has launched all of it."""
+SMS = 132
 BUSY, FAULT = 600, 700
 """States of streams besides 0: all is done."""
 
@@ -133,9 +134,14 @@ def _launch(handle: int, blocks: int, y: int, z: int, threads: int, *rest: int) 
     function, on = Function.known[handle], Stream.known[stream]
     first = ctypes.c_uint64.from_address(places).value
     if function.name == "synthetic":
-        words = np.ctypeslib.as_array((ctypes.c_uint64 * 8).from_address(first))
+        words = np.ctypeslib.as_array((ctypes.c_uint64 * 9).from_address(first))
         assert shared <= function.room
         turns, report = int(words[6]) & 0xFFFFFFFF, int(words[5])
+        if words[8]:
+            began = max(gpu_ns(), on.free_ns)
+            for block in range(blocks):
+                for field, value in enumerate((began, began + FIXED_NS + TURN_NS * turns, block % SMS)):
+                    write(int(words[8]) + 24 * block + 8 * field, value)
         on.run(FIXED_NS + TURN_NS * turns, (report, False), (report + 8 if report else 0, True))
     elif function.name == "mark":
         on.run(0, (ctypes.c_uint64.from_address(first).value, False))
@@ -175,11 +181,18 @@ def alloc_pinned_memory(size: int) -> Any:
 
 
 class Array:
-    """Libraries ask for the class of arrays."""
+    """Zeros at an address."""
+
+    def __init__(self, host: Any) -> None:
+        self.host = host
+        self.data = SimpleNamespace(ptr=host.ctypes.data)
+
+    def __getitem__(self, rows: slice) -> Array:
+        return Array(self.host[rows])
 
 
 def zeros(shape: Any, dtype: Any) -> Any:
-    return SimpleNamespace(data=SimpleNamespace(ptr=4096), shape=shape, dtype=np.dtype(dtype))
+    return Array(np.zeros(shape, dtype))
 
 
 def _stream_query(stream: int) -> int:
@@ -212,5 +225,10 @@ def fake_cupy() -> Any:
     )  # fmt: skip
     pool = SimpleNamespace(free_all_blocks=lambda: None)
     return SimpleNamespace(
-        cuda=cuda, ndarray=Array, zeros=zeros, is_available=lambda: True, get_default_memory_pool=lambda: pool
+        cuda=cuda,
+        ndarray=Array,
+        zeros=zeros,
+        asnumpy=lambda array: array.host.copy(),
+        is_available=lambda: True,
+        get_default_memory_pool=lambda: pool,
     )

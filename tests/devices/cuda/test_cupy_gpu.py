@@ -69,6 +69,26 @@ def test_an_episode_runs_in_real_time(gpu: CupyGpu, tmp_path: Path) -> None:
     assert len(device.decisions_us) >= 10
 
 
+def test_blocks_are_recorded_on_the_gpu(gpu: CupyGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cupy_gpu, "MOST_BLOCKS", 40)
+    # Times before the start are cut off; two threads of one interpreter find the clock to milliseconds only.
+    monkeypatch.setattr(gpu, "_compare_clocks", lambda: fake_cupy.AHEAD_NS)
+    built = problem(tmp_path, {"ops": [K(4, 400.0), K(7, 200.0)], "jobs": 2}, horizon_us=LATE_US)
+    episode = run_episode(Script(None), built, RealDevice(gpu), 0, record="blocks")
+    blocks, kernels = episode.timeline.blocks.dict(), episode.timeline.kernels.dict()
+    assert len(blocks["sm"]) == 2 * (4 + 7)
+    before_us = 0.0
+    for id_, identity in zip(kernels["id"].tolist(), kernels["identity"].tolist(), strict=True):
+        mine = blocks["kernel"] == id_
+        (started_us,), (ended_us,) = set(blocks["started_us"][mine]), set(blocks["ended_us"][mine])
+        assert ended_us - started_us == pytest.approx([400.0, 200.0][int(identity)], rel=NEAR)
+        assert started_us >= before_us
+        before_us = ended_us
+        assert sorted(blocks["sm"][mine]) == list(range(mine.sum()))
+    with pytest.raises(InputError, match="more than 40 blocks; record='kernels' records none"):
+        run_episode(Script(None), problem(tmp_path, {"ops": [K(41, 400.0)]}), RealDevice(gpu), 0, record="blocks")
+
+
 def test_a_view_is_of_the_present(gpu: CupyGpu, tmp_path: Path) -> None:
     """Not of the time when the scheduler could first have been asked."""
     seen: list[float] = []

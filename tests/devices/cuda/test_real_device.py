@@ -180,13 +180,36 @@ def test_time_that_passes_while_a_scheduler_thinks_passes_for_everybody(tmp_path
     assert device.decisions_us.tolist()[:2] == [8.0, 5.0]
 
 
+def test_blocks_are_in_the_timeline(tmp_path: Path) -> None:
+    built = problem(tmp_path, {"ops": [K(5, 10.0), K(2, 3.0)]}, {"ops": [K(3, 4.0)], "jobs": 2}, horizon_us=24.0)
+    real = run_episode(Script(None), built, RealDevice(ToyGpu()), 0, record="blocks")
+    simulated = run_episode(Script(None), built.in_real_time(), make_device("compiled"), 0, record="blocks")
+    found = []
+    for episode in (real, simulated):
+        blocks = episode.timeline.blocks.dict()
+        rows = np.column_stack([blocks["kernel"], blocks["started_us"], blocks["ended_us"]])
+        # What has not ended at the horizon has no end yet.
+        ended = np.isin(blocks["kernel"], episode.timeline.kernels.dict()["id"])
+        found.append(
+            sorted(
+                map(
+                    tuple,
+                    np.repeat(rows, blocks["blocks"].astype(int), 0)[
+                        ended.repeat(blocks["blocks"].astype(int))
+                    ].tolist(),
+                )
+            )
+        )
+    assert found[0] == found[1]
+    assert len(found[0]) >= 8
+    assert set(real.timeline.blocks.dict()["sm"]) <= set(range(4))
+
+
 def test_what_a_real_gpu_does_not_do_is_named(tmp_path: Path) -> None:
     device = RealDevice(ToyGpu())
     built = problem(tmp_path, {"ops": [K(4, 1.0)]})
     with pytest.raises(InputError, match="cannot go back"):
         device.reset(built, 0, snapshots=True)
-    with pytest.raises(InputError, match="no blocks: record='kernels'"):
-        device.reset(built, 0, record="blocks")
     with pytest.raises(InputError, match="no command 'preempt' here"):
         device.reset(built.with_commands(("preempt",)), 0)
     with pytest.raises(InputError, match="contexts of their own"):

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpusched_env.devices.cuda.gpu import Report, Work
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.scenarios.problem import Problem
@@ -48,8 +51,9 @@ class ToyGpu:
         self.submitted: list[Work] = []
         """In all episodes."""
 
-    def prepare(self, problem: Problem) -> None:
+    def prepare(self, problem: Problem, *, blocks: bool = False) -> None:
         self._problem = problem
+        self._recording = blocks
 
     def start(self) -> None:
         self._now = self._serial = 0
@@ -63,6 +67,7 @@ class ToyGpu:
         self._ended: set[int] = set()
         self._started: set[int] = set()
         self._reports: list[Report] = []
+        self._blocks: list[tuple[int, int, int, int]] = []
 
     def now_ps(self) -> int:
         return self._now
@@ -82,6 +87,10 @@ class ToyGpu:
         ends = [*(end for grid in self._grids for end, _ in grid.ends), *self._copies.values()]
         self._now = min([until_ps, *ends])
         assert self._now < NEVER, "the device waits for ever"
+
+    def blocks(self) -> NDArray[np.int64]:
+        ended = [row for row in self._blocks if row[1] in self._ended]
+        return np.array(sorted(ended, key=lambda row: row[3]), np.int64).reshape(-1, 4)
 
     def stop(self) -> None:
         self._queues = {}
@@ -196,6 +205,8 @@ class ToyGpu:
                 grid.waiting -= 1
                 sm = min(free & own - closed)
                 grid.ends.append((self._now + grid.block_ps, sm))
+                if self._recording and grid.node < 0:
+                    self._blocks.append((sm, grid.work.launch, self._now, self._now + grid.block_ps))
                 free.remove(sm)
                 handed = True
             if grid.waiting:
