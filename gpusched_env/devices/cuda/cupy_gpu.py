@@ -16,13 +16,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.devices.cuda.block_record import BlockRecord
+from gpusched_env.devices.cuda.clock import Clock
+from gpusched_env.devices.cuda.copying import Copies
 from gpusched_env.devices.cuda.fitting import Fit, Stand, fitted, launched, stand_for
 from gpusched_env.devices.cuda.gpu import Report, Work
 from gpusched_env.devices.cuda.launching import Call, Launcher, call
 from gpusched_env.devices.cuda.partitions import Partitions
+from gpusched_env.devices.cuda.shared import shared_numbers
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.program import HostOp, NodeOp
+from gpusched_env.scenarios.program import HostOp
 from gpusched_env.workload.workload import OpKind
 
 SLOTS: Final = 1 << 14
@@ -33,12 +37,6 @@ LOOK_S: Final = 1e-3
 """How often the driver is asked for errors while nothing happens."""
 SUCCESS, NOT_READY = 0, 600
 """``cudaSuccess`` and ``cudaErrorNotReady``."""
-MOST_BLOCKS: Final = 1 << 22
-"""Of one episode that are recorded; they take 100 MB of the GPU's memory."""
-BLOCK_BYTES: Final = 24
-"""Of a record: start and end in the GPU's time, and SM."""
-ANSWERS: Final = 64
-"""How often the clocks are compared at a start; the quickest answer counts."""
 MEASURED: Final = 7
 """Times between the ends of launches of which the median is a stand-in's."""
 
@@ -82,14 +80,13 @@ class CupyGpu:
         self._faults = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError
         with self._told("cannot be used"):
             cupy.cuda.Device(number).use()
-            self._reports, self._reports_at = self._shared(SLOTS * 2)
+            self._reports, self._reports_at = shared_numbers(cupy, SLOTS * 2)
             self._seen = self._reports.data
             self._counts = cupy.zeros(SLOTS, np.uint32)
             self._counts_at = int(self._counts.data.ptr)
             self._launcher = Launcher(cupy, f"sm_{cupy.cuda.Device(number).compute_capability}")
             self._mark = call(self._launcher.mark, 1, 1, 0, [0])
-            self._words, self._words_at = self._shared(2)
-            self._flags = self._words.view(np.uint32)
+            self._clock = Clock(cupy, self._launcher)
         self._calls: dict[tuple[int, float], Call] = {}
         """By kernel of the problem and scale."""
         self._fits: dict[tuple[Stand, float, float], Fit] = {}
@@ -105,11 +102,8 @@ class CupyGpu:
         self._graphs: dict[tuple[int, QueueKey], Any] = {}
         self.fits: list[Fit] = []
         """Of the kernels of the problem that was prepared."""
-        self._blocks: Any = None
-        """Records of blocks; none: there are none."""
-        self._recorded: list[tuple[int, int]] = []
-        """Launches whose blocks are recorded, one behind the other, and how many each has."""
-        self._slot = self._block = self._zero_ns = self._ahead_ns = 0
+        self._blocks: BlockRecord | None = None
+        self._slot = 0
 
     @contextlib.contextmanager
     def _told(self, what: str) -> Iterator[None]:
@@ -122,13 +116,6 @@ class CupyGpu:
             ) from error
         except self._cp.cuda.memory.OutOfMemoryError as error:
             raise GpuError(f"the GPU {what}: {error}") from error
-
-    def _shared(self, numbers: int) -> tuple[NDArray[np.uint64], int]:
-        """Zeros in memory of the host that kernels reach, and their address."""
-        memory = self._cp.cuda.alloc_pinned_memory(8 * numbers)
-        array = np.frombuffer(memory, np.uint64, numbers)
-        array[:] = 0
-        return array, int(memory.ptr)
 
     # ---- getting ready -----------------------------------------------------------------------------------------------
 
@@ -145,11 +132,9 @@ class CupyGpu:
                 for job in p.variants
                 for op in (*job, *(n for o in job for n in o.nodes))
             ]
-            size = max([1, *bytes_])
-            self._host, self._host_at = self._shared(-(-size // 8))
-            self._here, self._there = (self._cp.zeros(size, np.uint8) for _ in range(2))
+            self._copies = Copies(self._cp, max(bytes_, default=0))
             self._graphs = {}
-            self._blocks = self._cp.zeros((MOST_BLOCKS, 3), np.uint64) if blocks else None
+            self._blocks = BlockRecord(self._cp) if blocks else None
             gap_us = problem.gpu.timing.stream_gap_us
             self.fits = [
                 self._fit(stand_for(profile, problem.gpu), profile.duration_us, gap_us) for profile in problem.kernels
@@ -188,60 +173,29 @@ class CupyGpu:
         """Median time between the ends of launches of a stand-in that follow each other in a stream, alone, us: its
         duration and the gap between two kernels."""
         ready = self._launcher.ready(stand)
-        stream = self._cp.cuda.Stream(non_blocking=True)
-        # They wait behind a kernel until all are in the stream, so that the host's time is not measured.
-        self._flags[0] = self._words[1] = 0
-        self._launcher.launch(self._gate(1), stream.ptr)
+        # They wait until all are in the stream, so that the host's time is not measured.
+        stream = self._clock.hold()
         ends = []
         for _ in range(MEASURED + 1):
             slot = self._take_slot()
             self._stand_in(ready, stream.ptr, slot)
             ends.append(2 * slot + 1)
-        self._flags[0] = 1
+        self._clock.release()
         stream.synchronize()
         return float(np.median(np.diff([self._seen[end] for end in ends]))) / 1e3
-
-    def _gate(self, times: int) -> Call:
-        """The kernel that answers with its time when the flag is raised, so many times."""
-        return call(self._launcher.answer, 1, 1, 0, [self._words_at, self._words_at + 8, times])
 
     # ---- an episode --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Time 0; the clocks of host and GPU are compared."""
         with self._told("cannot start"):
-            self._ahead_ns = self._compare_clocks()
-        self._recorded = []
-        self._block = 0
-        self._zero_ns = time.perf_counter_ns()
-
-    def _compare_clocks(self) -> int:
-        """How far the GPU's clock is ahead of the host's, ns: in the middle of the quickest question and answer."""
-        words, flags = self._words, self._flags
-        flags[0] = 0
-        stream = self._cp.cuda.Stream(non_blocking=True)
-        self._launcher.launch(self._gate(ANSWERS), stream.ptr)
-        best, ahead = 1 << 62, 0
-        for number in range(1, ANSWERS + 1):
-            words[1] = 0
-            asked = time.perf_counter_ns()
-            flags[0] = number
-            while not words[1]:
-                if time.perf_counter_ns() - asked > HANG_S * 1e9:
-                    raise GpuError(f"the GPU does not see memory of the host: no answer within {HANG_S:g} s")
-            answered = time.perf_counter_ns()
-            if answered - asked < best:
-                best, ahead = answered - asked, int(words[1]) - (asked + answered) // 2
-        stream.synchronize()
-        return ahead
+            self._clock.start()
+        if self._blocks is not None:
+            self._blocks.clear()
 
     def now_ps(self) -> int:
         """Time since the start, picoseconds."""
-        return (time.perf_counter_ns() - self._zero_ns) * 1000
-
-    def _ps(self, gpu_ns: int) -> int:
-        """A time of the GPU's."""
-        return max(0, gpu_ns - self._ahead_ns - self._zero_ns) * 1000
+        return self._clock.now_ps()
 
     def submit(self, work: Work) -> None:
         """Hand work to its queue."""
@@ -255,7 +209,8 @@ class CupyGpu:
                     queue.stream.wait_event(event)
             if work.op.kind is OpKind.KERNEL:
                 ready = self._calls[work.op.identity, work.op.scale]
-                self._stand_in(ready, queue.handle, slot, self._record(work.launch, ready.blocks))
+                blocks = 0 if self._blocks is None else self._blocks.place(work.launch, ready.blocks)
+                self._stand_in(ready, queue.handle, slot, blocks)
             else:
                 self._marked(work, key, self._reports_at + 16 * slot)
             event = self._pool.get(slot)
@@ -277,17 +232,6 @@ class CupyGpu:
         """Launch a stand-in that reports."""
         self._launcher.stand_in(ready, stream, self._counts_at + 4 * slot, self._reports_at + 16 * slot, blocks)
 
-    def _record(self, launch: int, blocks: int) -> int:
-        """Address of a place for the blocks of a launch; 0: they are not recorded."""
-        if self._blocks is None:
-            return 0
-        first = self._block
-        if first + blocks > MOST_BLOCKS:
-            raise InputError(f"the episode has more than {MOST_BLOCKS:,} blocks; record='kernels' records none")
-        self._recorded.append((launch, blocks))
-        self._block += blocks
-        return int(self._blocks.data.ptr) + BLOCK_BYTES * first
-
     def _marked(self, work: Work, key: QueueKey, report: int) -> None:
         """A graph or copy between two marks."""
         queue = self._queues[key]
@@ -297,23 +241,9 @@ class CupyGpu:
         if work.op.kind is OpKind.GRAPH:
             self._graph(work, key).launch(queue.stream)
         else:
-            self._copy(work.op, queue.stream)
+            self._copies.start(work.op, queue.stream)
         words[0] = report + 8
         self._launcher.launch(self._mark, queue.handle)
-
-    def _copy(self, op: HostOp | NodeOp, stream: Any) -> None:
-        """A copy or memset of the same size, in memory of nobody."""
-        runtime, size = self._cp.cuda.runtime, max(1, op.bytes)
-        here, there = self._here.data.ptr, self._there.data.ptr
-        if op.kind is OpKind.MEMSET:
-            runtime.memsetAsync(here, 0, size, stream.ptr)
-            return
-        target, source, kind = {
-            OpKind.COPY_TO_DEVICE: (here, self._host_at, runtime.memcpyHostToDevice),
-            OpKind.COPY_TO_HOST: (self._host_at, here, runtime.memcpyDeviceToHost),
-            OpKind.COPY_ON_DEVICE: (there, here, runtime.memcpyDeviceToDevice),
-        }[op.kind]
-        runtime.memcpyAsync(target, source, size, kind, stream.ptr)
 
     def _graph(self, work: Work, key: QueueKey) -> Any:
         """The CUDA graph of a launch, captured the first time: it keeps the priority and the SMs of its stream."""
@@ -340,7 +270,7 @@ class CupyGpu:
             if node.kind is OpKind.KERNEL:
                 self._launcher.stand_in(self._calls[node.identity, node.scale], own.ptr, 0, 0)
             else:
-                self._copy(node, own)
+                self._copies.start(node, own)
             end = self._cp.cuda.Event(disable_timing=True)
             end.record(own)
             ends.append(end)
@@ -362,11 +292,11 @@ class CupyGpu:
                     break
                 if not queue.started:
                     queue.started = True
-                    found.append(Report(self._ps(started), launch, False))
+                    found.append(Report(self._clock.ps(started), launch, False))
                 ended = seen[at + 1]
                 if not ended:
                     break
-                found.append(Report(self._ps(max(started, ended)), launch, True))
+                found.append(Report(self._clock.ps(max(started, ended)), launch, True))
                 queue.work.popleft()
                 queue.started = False
                 del self._events[launch]
@@ -406,16 +336,11 @@ class CupyGpu:
 
     def blocks(self) -> NDArray[np.int64]:
         """Blocks of kernels that have ended, shape ``(blocks, 4)``: SM, launch, start and end in picoseconds."""
-        if not self._recorded:
+        if self._blocks is None:
             return np.empty((0, 4), np.int64)
-        launches = np.repeat(*np.array(self._recorded).T)
-        ended = ~np.isin(launches, list(self._events))
         self._wait()
         with self._told("did not give the record of blocks"):
-            found = self._cp.asnumpy(self._blocks[: self._block]).astype(np.int64)
-        times_ps = np.maximum(found[:, :2] - self._ahead_ns - self._zero_ns, 0) * 1000
-        rows = np.column_stack([found[:, 2], launches, times_ps])[ended]
-        return rows[np.argsort(rows[:, 3], kind="stable")]
+            return self._blocks.rows(self._clock, self._events)
 
     def _wait(self) -> None:
         """Until nothing is left on the GPU."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpusched_env.devices.cuda import cupy_gpu
+from gpusched_env.devices.cuda import block_record, cupy_gpu
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.devices.cuda.fitting import NEAR
@@ -48,7 +48,7 @@ def test_stand_ins_take_as_long_as_the_recorded_kernels(gpu: CupyGpu, tmp_path: 
 
 def test_the_gpu_s_clock_is_found(gpu: CupyGpu) -> None:
     # Within what two threads of one interpreter keep each other waiting.
-    assert gpu._compare_clocks() == pytest.approx(fake_cupy.AHEAD_NS, abs=20e6)
+    assert gpu._clock.compare() == pytest.approx(fake_cupy.AHEAD_NS, abs=20e6)
 
 
 def test_an_episode_runs_in_real_time(gpu: CupyGpu, tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_an_episode_runs_in_real_time(gpu: CupyGpu, tmp_path: Path) -> None:
 
 
 def test_blocks_are_recorded_on_the_gpu(gpu: CupyGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cupy_gpu, "MOST_BLOCKS", 40)
+    monkeypatch.setattr(block_record, "MOST_BLOCKS", 40)
     # Times before the start are cut off; two threads of one interpreter find the clock to milliseconds only.
-    monkeypatch.setattr(gpu, "_compare_clocks", lambda: fake_cupy.AHEAD_NS)
+    monkeypatch.setattr(gpu._clock, "compare", lambda: fake_cupy.AHEAD_NS)
     built = problem(tmp_path, {"ops": [K(4, 400.0), K(7, 200.0)], "jobs": 2}, horizon_us=LATE_US)
     episode = run_episode(Script(None), built, RealDevice(gpu), 0, record="blocks")
     blocks, kernels = episode.timeline.blocks.dict(), episode.timeline.kernels.dict()
