@@ -37,7 +37,8 @@ def validate(
         list[str],
         typer.Argument(
             metavar="DIR|SCENARIO...",
-            help="Folder with kernels.jsonl and pairs, mixes, sequences or model_pairs; with --live, scenarios.",
+            help="Folder with kernels.jsonl and pairs, mixes or sequences, or with model_pairs.jsonl; "
+            "with --live, scenarios.",
         ),
     ],
     gpu: Gpu = None,
@@ -123,8 +124,9 @@ def _recordings(
     from gpusched_env.experiments.validate import page
     from gpusched_env.experiments.validate.recordings import read_recordings
     from gpusched_env.experiments.validate.run import ValidationRun
+    from gpusched_env.hardware.specs import load_gpu
 
-    recordings = read_recordings(folder)
+    recordings = read_recordings(folder, load_gpu(gpu))
     for reason in recordings.skipped:
         typer.secho(f"skipped: {reason}", err=True)
     run = ValidationRun(recordings, gpu, ablation=ablation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import msgspec
@@ -11,7 +11,9 @@ import numpy as np
 
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, measurements, situation, tenant, turnarounds_us
+from gpusched_env.experiments.lib.workers import Shared
 from gpusched_env.scenarios.problem import load_workload
+from gpusched_env.workload.workload import Workload
 
 SCHEDULERS = {"streams": "pass-through", "priority": "priority-streams"}
 """Which scheduler is a recorded mode of sharing."""
@@ -31,16 +33,19 @@ class Graphs:
     gpu: str = RECORDED_ON
     horizon_us: float | None = None
     """How long to simulate; by default :data:`HORIZON_US` or more."""
+    own: Shared[Mapping[str, Workload]] | None = field(default=None, repr=False)
+    """Workloads that come before the shipped ones."""
 
     def run(self, device: str) -> list[float]:
         """Median turnaround of each (us)."""
         horizon_us = self.horizon_us
+        own = {} if self.own is None else self.own.value
         if horizon_us is None:
-            longest_us = max(max(load_workload(name).iteration_us) for name in self.networks)
+            longest_us = max(max((own.get(name) or load_workload(name)).iteration_us) for name in self.networks)
             horizon_us = max(HORIZON_US, ITERATIONS * longest_us)
         numbered = enumerate(self.networks)
         tenants = [tenant(name, launch="graph", priority=i, name=f"{name} ({i})") for i, name in numbered]
-        problem = situation(tenants, self.gpu, horizon_us, stream_priorities=[0, -5])
+        problem = situation(tenants, self.gpu, horizon_us, own, stream_priorities=[0, -5])
         episode = play(SCHEDULERS[self.mode], problem, seed=0, device=device)
         return [float(np.median(took)) for took in turnarounds_us(episode, skip=1)]
 
@@ -69,7 +74,7 @@ class GraphPair(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field
         return fg_us / fg_alone_us, bg_us / bg_alone_us
 
     def cells(self, **where: Any) -> tuple[Graphs, Graphs, Graphs]:
-        """Both together, the foreground alone, the background alone; ``where``: GPU and horizon of :class:`Graphs`."""
+        """Both together, the foreground alone, the background alone; ``where``: further fields of :class:`Graphs`."""
         return Graphs((self.fg, self.bg), self.mode, **where), Graphs((self.fg,), **where), Graphs((self.bg,), **where)
 
 

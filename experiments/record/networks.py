@@ -1,6 +1,7 @@
 """The PyTorch networks of recordings: random weights, inference in half precision or a training step in bfloat16.
 
-They have the names of the shipped workloads, which are the same networks in eager PyTorch.
+The first twelve have the names of the shipped workloads, which are the same networks in eager PyTorch; of the others
+none was looked at when the simulator was made.
 """
 
 from __future__ import annotations
@@ -163,8 +164,23 @@ NETWORKS: Final = {
     "gpt2_prefill_b1_s512": _gpt2_prefill(1, 512),
     "nasnetalarge_infer_b1": _nasnet(1),
     "resnet50_train_b32": _resnet50_training(32),
+    "resnet18_infer_b1": _vision("resnet18", 1),
+    "densenet121_infer_b1": _vision("densenet121", 1),
+    "swin_t_infer_b1": _vision("swin_t", 1),
+    "densenet201_infer_b8": _vision("densenet201", 8),
+    "convnext_tiny_infer_b8": _vision("convnext_tiny", 8),
+    "efficientnet_v2_s_infer_b16": _vision("efficientnet_v2_s", 16),
 }
-FOREGROUND: Final = ("resnet50_infer_b1", "bert_infer_b1_s128", "alexnet_infer_b1")
+FOREGROUND: Final = (
+    "resnet50_infer_b1",
+    "bert_infer_b1_s128",
+    "alexnet_infer_b1",
+    "mobilenetv3_infer_b1",
+    "lstm_infer_b16_t50",
+    "resnet18_infer_b1",
+    "densenet121_infer_b1",
+    "swin_t_infer_b1",
+)
 BACKGROUND: Final = (
     "resnet50_infer_b32",
     "vgg16_infer_b8",
@@ -172,6 +188,10 @@ BACKGROUND: Final = (
     "gpt2_prefill_b1_s512",
     "nasnetalarge_infer_b1",
     "resnet50_train_b32",
+    "vit_b16_infer_b8",
+    "densenet201_infer_b8",
+    "convnext_tiny_infer_b8",
+    "efficientnet_v2_s_infer_b16",
 )
 MODES: Final = ("streams", "priority")
 

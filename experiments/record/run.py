@@ -16,10 +16,8 @@ from gpusched_env.experiments.record.networks import NETWORKS, chosen
 from gpusched_env.experiments.record.rows import SUFFIX, Rows
 from gpusched_env.experiments.record.sets import KERNELS, QUICK, Sizes, Synthetic, known_sets
 from gpusched_env.experiments.record.torch_gpu import TorchGpu
-from gpusched_env.experiments.validate.recordings import KERNEL_SETS, find_all
+from gpusched_env.experiments.validate.recordings import KERNEL_SETS, TRACE_SUFFIX, TRACES, find_all
 
-TRACES: Final = "traces"
-TRACE_SUFFIX: Final = ".kineto.json.gz"
 NETWORK_SETS: Final = (MODEL_PAIRS, TRACES)
 SETS: Final = (*known_sets(), *NETWORK_SETS)
 QUICK_NETWORKS: Final = ("resnet50_infer_b1", "resnet50_infer_b32", "vgg16_infer_b8")

@@ -1,13 +1,15 @@
 """Recordings of kernels on a real GPU: files, rows, and what of them a prediction may see.
 
-A folder holds ``kernels.jsonl`` and any of ``pairs``, ``mixes``, ``sequences`` and ``model_pairs`` (each
-``.jsonl`` or ``.jsonl.gz``; see ``data/README.md`` for how such recordings are made). A first line
-without an ``id``, ``what`` or ``spec`` is a header and skipped.
+A folder holds any of ``pairs``, ``mixes`` and ``sequences``, with the ``kernels`` that they are of, and ``model_pairs``
+(each ``.jsonl`` or ``.jsonl.gz``; see ``data/README.md`` for how such recordings are made). Networks are the traced
+ones of its folder ``traces``, which ``gpusched record`` writes; of those that it lacks, the shipped workloads. A first
+line without an ``id``, ``what`` or ``spec`` is a header and skipped.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -17,10 +19,15 @@ from msgspec import Meta
 from gpusched_env.data import recorded_names
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.graph_pairs import SCHEDULERS, GraphPair, Positive
+from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.reading import decoded, read_bytes, unzipped
+from gpusched_env.workload.importers import import_trace
+from gpusched_env.workload.workload import Workload
 
 KERNEL_SETS = ("pairs", "mixes", "sequences")
 MODEL_PAIRS = "model_pairs"
+TRACES = "traces"
+TRACE_SUFFIX = ".kineto.json.gz"
 ROW_KEYS = {"id", "what", "spec"}
 """What begins a row: a first line without any of these is a header."""
 
@@ -117,34 +124,56 @@ class Recordings:
     """Those that can be simulated; ``None`` if the folder has no file of them."""
     skipped: list[str]
     """Why other pairs of networks are left out, one text a pair."""
+    workloads: dict[str, Workload] = field(default_factory=dict)
+    """Networks of pairs that the folder has traces of, by name."""
 
 
 Row = TypeVar("Row")
 
 
-def read_recordings(folder: Path) -> Recordings:
+def read_recordings(folder: Path, gpu: GpuSpec | None = None) -> Recordings:
     """All recordings of ``folder``.
 
+    Args:
+        folder: where they are.
+        gpu: of the traces; ``None``: as they say.
+
     Raises:
-        InputError: no folder, no kernels, no recordings, or an invalid row (with file, line and field).
+        InputError: no folder, no kernels beside what is of kernels, no recordings, or an invalid row (with file, line
+            and field).
     """
-    kernels = read_kernels(folder)
-    sets = {name: rows for name in KERNEL_SETS if (rows := read_scenarios(folder, name, kernels)) is not None}
     path = find(folder, MODEL_PAIRS)
+    of_kernels = path is None or any(find(folder, name) for name in KERNEL_SETS)
+    kernels = read_kernels(folder) if of_kernels else {}
+    sets = {name: rows for name in KERNEL_SETS if (rows := read_scenarios(folder, name, kernels)) is not None}
     if path is None and not sets:
         raise InputError(f"{folder}: has none of {', '.join((*KERNEL_SETS, MODEL_PAIRS))} (.jsonl or .jsonl.gz)")
     if path is None:
         return Recordings(folder, kernels, sets, None, [])
     found: list[ModelSolo | GraphPair] = read_rows(path, ModelSolo | GraphPair)  # type: ignore[arg-type]
-    pairs = [(row, _reason_to_skip(row)) for row in found if isinstance(row, GraphPair)]
-    usable = [pair for pair, reason in pairs if not reason]
-    return Recordings(folder, kernels, sets, usable, [reason for _, reason in pairs if reason])
+    paired = [row for row in found if isinstance(row, GraphPair)]
+    workloads = traced(folder, {name for pair in paired for name in (pair.fg, pair.bg)}, gpu)
+    reasons = [_reason_to_skip(pair, workloads) for pair in paired]
+    usable = [pair for pair, reason in zip(paired, reasons, strict=True) if not reason]
+    return Recordings(folder, kernels, sets, usable, [reason for reason in reasons if reason], workloads)
 
 
-def _reason_to_skip(pair: GraphPair) -> str:
-    unknown = [name for name in (pair.fg, pair.bg) if name not in recorded_names()]
+def traced(folder: Path, names: Collection[str], gpu: GpuSpec | None) -> dict[str, Workload]:
+    """The networks among ``names`` that ``folder`` has traces of; ``gpu``: of the traces, else as they say.
+
+    Raises:
+        InputError: a trace is invalid, or its GPU is not known.
+    """
+    paths = {name: folder / TRACES / f"{name}{TRACE_SUFFIX}" for name in sorted(names)}
+    return {name: import_trace(path, gpu) for name, path in paths.items() if path.is_file()}
+
+
+def _reason_to_skip(pair: GraphPair, workloads: Collection[str]) -> str:
+    unknown = [name for name in (pair.fg, pair.bg) if name not in workloads and name not in recorded_names()]
     if unknown:
-        return f"{pair.fg} and {pair.bg}: no shipped workload {unknown[0]!r}"
+        return (
+            f"{pair.fg} and {pair.bg}: no shipped workload {unknown[0]!r}, and no {TRACES}/{unknown[0]}{TRACE_SUFFIX}"
+        )
     if pair.mode not in SCHEDULERS:
         return f"{pair.fg} and {pair.bg}: unknown mode {pair.mode!r}; known are {', '.join(SCHEDULERS)}"
     return ""

@@ -28,7 +28,7 @@ class ValidationRun:
         """
         self.recordings = recordings
         self.gpu = load_gpu(gpu)
-        self._pairs_on = {"gpu": gpu}
+        self._pairs_on = {"gpu": gpu, "own": Shared(recordings.workloads)}
         complete = Replay(recordings.kernels, self.gpu)
         self._predictions: dict[str, dict[str, list[Predict]]] = {}
         """By what is off and set."""
