@@ -54,6 +54,10 @@ class Launch:
     """CUDA's convention: 0 is the default, lower is more urgent."""
     delay_us: float | None = None
     """After the release, when the stream may start; ``None``: right behind the launch before it."""
+    graph: bool = False
+    """Whether it is a node of a CUDA graph, a chain: so many launches of a stream as follow each other there."""
+    copy: bool = False
+    """Whether its machine code is a second copy, elsewhere in memory: another kernel to caches of instructions."""
 
 
 class Gpu(Protocol):
@@ -112,10 +116,13 @@ class CupyGpu:
             self.most_shared = int(device.attributes["MaxSharedMemoryPerBlockOptin"])
             code = compiled(__package__, SOURCE, f"sm_{device.compute_capability}")
             self.regs = registers_of(code, "work")
-            self._module = cupy.cuda.Module()
-            self._module.load(code)
-            self._work, self._timer = (int(self._module.get_function(name).ptr) for name in ("work", "timer"))
-            cupy.cuda.driver.funcSetAttribute(self._work, MAX_DYNAMIC_SHARED, self.most_shared)
+            self._modules = [cupy.cuda.Module(), cupy.cuda.Module()]
+            for module in self._modules:
+                module.load(code)
+            self._work = [int(module.get_function("work").ptr) for module in self._modules]
+            self._timer = int(self._modules[0].get_function("timer").ptr)
+            for work in self._work:
+                cupy.cuda.driver.funcSetAttribute(work, MAX_DYNAMIC_SHARED, self.most_shared)
             self._buffer = cupy.zeros(LINES * 4, np.float32)
             self._sink = cupy.zeros(1, np.float32)
             self._flags = cupy.zeros(STREAMS, np.uint32)
@@ -136,7 +143,8 @@ class CupyGpu:
             "work_regs": self.regs,
         }
         self._streams: dict[tuple[int, int], Any] = {}
-        self._calls: dict[Spec, Call] = {}
+        self._calls: dict[tuple[Spec, bool], Call] = {}
+        """By kernel, and whether it is the second copy."""
         self._turn = self._seed = 0
         self._warm_up()
 
@@ -154,9 +162,12 @@ class CupyGpu:
         self._room(spec.grid)
         begun = time.perf_counter()
         with self._told():
+            for copy in (True, False):
+                self._launch(spec, self._stream(0, 0), 0, copy)
             while time.perf_counter() - begun < WARM_UP_S:
                 self._launch(spec, self._stream(0, 0), 0)
                 self._stream(0, 0).synchronize()
+            self._stream(0, 0).synchronize()
             self._driver(self._timer_call({}), self._clock.ptr)
             self._clock.synchronize()
 
@@ -175,15 +186,42 @@ class CupyGpu:
         self._room(firsts[-1])
         # Made before the timer runs: the driver may want the GPU idle for it.
         streams = [self._stream(launch.stream, launch.priority) for launch in launches]
+        graphs = self._captured(launches, streams, firsts)
 
         def fill() -> None:
-            for launch, stream, first in zip(launches, streams, firsts, strict=False):
+            for row, (launch, stream, first) in enumerate(zip(launches, streams, firsts, strict=False)):
                 if launch.delay_us is not None:
                     self._await_flag(stream, launch.stream)
-                self._launch(launch.spec, stream, first)
+                if row in graphs:
+                    graphs[row].launch(stream)
+                elif not launch.graph:
+                    self._launch(launch.spec, stream, first, launch.copy)
 
         zero = self._released(fill, delays)
         return self._reported(firsts, zero)
+
+    def _captured(self, launches: Sequence[Launch], streams: Sequence[Any], firsts: Sequence[int]) -> dict[int, Any]:
+        """CUDA graphs by the row of the first launch of each."""
+        chains: dict[int, list[int]] = {}
+        growing: dict[int, int] = {}
+        """By stream: the chain that goes on with its next launch."""
+        for row, launch in enumerate(launches):
+            if not launch.graph:
+                growing.pop(launch.stream, None)
+                continue
+            if launch.delay_us is not None or launch.stream not in growing:
+                growing[launch.stream] = row
+            chains.setdefault(growing[launch.stream], []).append(row)
+        made = {}
+        for head, rows in chains.items():
+            stream = streams[head]
+            stream.begin_capture()
+            for row in rows:
+                self._launch(launches[row].spec, stream, firsts[row], launches[row].copy)
+            made[head] = stream.end_capture()
+            made[head].upload(stream)
+            stream.synchronize()
+        return made
 
     def event_gap_ns(self, spec: Spec) -> float:
         """From the end of a kernel to the start of one on another stream that waits for it, by an event."""
@@ -277,12 +315,12 @@ class CupyGpu:
                 self._blocks = self._cp.zeros((blocks, BLOCK_WORDS), np.uint64)
                 self._cp.cuda.runtime.deviceSynchronize()
 
-    def _launch(self, spec: Spec, stream: Any, first: int) -> None:
+    def _launch(self, spec: Spec, stream: Any, first: int, copy: bool = False) -> None:
         """Launch a kernel whose blocks report from the ``first`` place on."""
-        ready = self._calls.get(spec)
+        ready = self._calls.get((spec, copy))
         if ready is None:
             given = [self._buffer.data.ptr, LINES, self._sink.data.ptr, 0, 0, spec.iters | spec.fma << 32, spec.load]
-            ready = self._calls[spec] = call(self._work, spec.grid, spec.block, spec.smem, given, one=True)
+            ready = self._calls[spec, copy] = call(self._work[copy], spec.grid, spec.block, spec.smem, given, one=True)
         self._seed += 1
         ready.words[SEED] = self._seed
         ready.words[BLOCKS] = int(self._blocks.data.ptr) + 8 * BLOCK_WORDS * first

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +36,11 @@ GAPS: Final = (1, 2, 8, 64, 512)
 """Launches in a row, of the gap between two."""
 TINY: Final = Spec(kind="compute", grid=1, block=32, smem=0, iters=1, fma=16, load=0)
 SYNCHRONISED, EVENTS = 200, 50
+LINK: Final = Spec(kind="compute", grid=64, block=128, smem=0, iters=40, fma=16, load=0)
+"""A kernel of a chain: of 2 us, as those of small networks."""
+LINKS: Final = 64
+FORMS: Final = ("stream", "graph")
+BESIDES: Final = ("nothing", "chain", "chain of other code")
 """Repetitions of launch costs."""
 
 
@@ -163,11 +168,13 @@ class Synthetic:
     # ---- launches ----------------------------------------------------------------------------------------------------
 
     def launch(self, there: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-        """What launches cost: host time, gap between two kernels of a stream, an event between two streams."""
+        """What launches cost: host time, gap between two kernels of a stream, an event between two streams, the gap
+        between the kernels of a stream or graph alone and beside another one."""
         steps: list[Callable[[], dict[str, Any]]] = [
             *(functools.partial(self._back_to_back, count) for count in GAPS),
             self._synchronised,
             self._event,
+            *(functools.partial(self._chain, form, beside) for form in FORMS for beside in BESIDES),
         ]
         for step in steps[len(there) :]:
             yield step()
@@ -192,13 +199,40 @@ class Synthetic:
 
     def _gap_ns(self, count: int) -> float:
         """Median time between the end of a kernel and the start of the next in its stream, of ``count`` such times."""
-        first = Launch(TINY, delay_us=SOLO_DELAY_US)
-        gaps: list[float] = []
+        return self._gaps([Launch(TINY, delay_us=SOLO_DELAY_US), *[Launch(TINY)] * count], count + 1)[0]
+
+    def _chain(self, form: str, beside: str) -> dict[str, Any]:
+        """A chain of kernels in a stream or a graph, with nothing or another such chain beside it."""
+        launches = _links(0, form == "graph", copy=False)
+        if beside != "nothing":
+            launches += _links(1, form == "graph", copy=beside == "chain of other code")
+        gap_ns, kernel_ns = self._gaps(launches, LINKS)
+        return {
+            "what": "chain",
+            "form": form,
+            "beside": beside,
+            "n": LINKS,
+            "kernel_us": kernel_ns / 1e3,
+            "device_gap_ns": gap_ns,
+        }
+
+    def _gaps(self, launches: Sequence[Launch], count: int) -> tuple[float, float]:
+        """Of the first ``count`` launches, which are a stream's: median time between the end of one and the start of
+        the next, and median duration, ns."""
+        gaps: list[int] = []
+        durations: list[int] = []
         for _ in range(self._sizes.repetitions):
-            run = self.gpu.run([first, *[Launch(TINY)] * count])
-            ends, starts = ([int(one[0, column]) for one in run] for column in (1, 0))
+            run = self.gpu.run(launches)[:count]
+            starts, ends = [int(one[:, 0].min()) for one in run], [int(one[:, 1].max()) for one in run]
             gaps += [start - end for end, start in zip(ends, starts[1:], strict=False)]
-        return float(np.median(gaps))
+            durations += [end - start for start, end in zip(starts, ends, strict=True)]
+        return float(np.median(gaps)), float(np.median(durations))
+
+
+def _links(stream: int, graph: bool, copy: bool) -> list[Launch]:
+    """A chain."""
+    links = [Launch(LINK, stream, graph=graph, copy=copy)] * LINKS
+    return [replace(links[0], delay_us=SOLO_DELAY_US), *links[1:]]
 
 
 def _plain(kernel: Named) -> Spec:

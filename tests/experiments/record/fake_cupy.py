@@ -13,7 +13,7 @@ from tests.devices.cuda.fake_cupy import CudaError, Module, OutOfMemory, alloc_p
 from tests.devices.cuda.fake_cupy import Function as KnownFunction
 
 ZERO_NS = 5_000_000_000
-FLAG_NS, GAP_NS, ITERATION_NS = 3_900, 2_000, 1_000
+FLAG_NS, GAP_NS, GRAPH_GAP_NS, ITERATION_NS = 3_900, 2_000, 1_500, 1_000
 BUSY = 600
 
 
@@ -50,8 +50,18 @@ class Stream:
     def __init__(self, gpu: FakeCupy, priority: int) -> None:
         self.gpu, self.priority, self.ptr = gpu, priority, len(gpu.streams) + 1
         self.work: list[tuple[str, Any]] = []
+        self.captured: list[tuple[str, Any]] | None = None
         self.free_ns = 0
         gpu.streams[self.ptr] = self
+
+    def begin_capture(self) -> None:
+        assert self.captured is None
+        self.captured = []
+
+    def end_capture(self) -> Graph:
+        assert self.captured is not None
+        captured, self.captured = self.captured, None
+        return Graph(self.gpu, captured)
 
     def wait_event(self, event: Event) -> None:
         self.work.append(("after", event))
@@ -81,13 +91,26 @@ class Stream:
                 self.gpu.raised[flags + 4 * more[16 + place], turn] = ZERO_NS + more[place]
             word(released).value = ZERO_NS
         else:
-            blocks, grid, iters = what
-            start = self.free_ns + GAP_NS
+            blocks, grid, iters, code, gap_ns = what
+            start = self.free_ns + gap_ns
             self.free_ns = start + ITERATION_NS * iters
+            self.gpu.codes.append(code)
             reports = np.ctypeslib.as_array((ctypes.c_uint64 * (3 * grid)).from_address(blocks)).reshape(grid, 3)
             reports[:, 0], reports[:, 1], reports[:, 2] = start, self.free_ns, np.arange(grid) % self.gpu.sms
         del self.work[0]
         return True
+
+
+class Graph:
+    def __init__(self, gpu: FakeCupy, work: list[tuple[str, Any]]) -> None:
+        self.gpu, self.work = gpu, work
+
+    def upload(self, stream: Stream) -> None:
+        assert stream.captured is None
+
+    def launch(self, stream: Stream) -> None:
+        self.gpu.graphs.append(len(self.work))
+        stream.work += self.work
 
 
 class FakeCupy:
@@ -102,6 +125,10 @@ class FakeCupy:
         self.streams: dict[int, Stream] = {}
         self.raised: dict[tuple[int, int], int] = {}
         """When flags were raised, by address and value."""
+        self.codes: list[int] = []
+        """Handles of the kernels that ran, in order."""
+        self.graphs: list[int] = []
+        """Of the graphs that were launched, how many kernels each has."""
         self.available = True
         self.hangs = False
         attributes = {"MultiProcessorCount": self.sms, "MaxSharedMemoryPerBlockOptin": 232_448}
@@ -142,7 +169,10 @@ class FakeCupy:
         if timer:
             self.streams[stream].work.append(("timer", words))
             return
-        self.streams[stream].work.append(("work", (words[4], grid, words[5] & 0xFFFFFFFF)))
+        to = self.streams[stream]
+        captured = to.captured is not None
+        gap_ns = GRAPH_GAP_NS if captured else GAP_NS
+        (to.captured if captured else to.work).append(("work", (words[4], grid, words[5] & 0xFFFFFFFF, handle, gap_ns)))
 
     def advance(self) -> None:
         """Carry out all that does not wait."""

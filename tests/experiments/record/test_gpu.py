@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,20 @@ def test_there_are_so_many_streams(cupy: FakeCupy) -> None:
     assert [int(blocks[0, 0]) for blocks in found] == [43_900 - 1000 * stream for stream in range(16)]
     with pytest.raises(InputError, match="stream 16: a recording has at most 16 streams"):
         made.run([Launch(SHORT, stream=16, delay_us=1.0)])
+
+
+def test_chains_in_streams_and_graphs(cupy: FakeCupy) -> None:
+    """A stream's launches become one graph as long as they follow each other and no flag is between them."""
+    made = CupyGpu()
+    link, other = Launch(SHORT, graph=True), Launch(SHORT, stream=1, copy=True)
+    begin = {"delay_us": 20.0}
+    launches = [replace(link, **begin), replace(other, **begin), link, other, Launch(SHORT), link]
+    cupy.codes.clear()
+    found = made.run(launches)
+    assert cupy.graphs == [2, 1]
+    assert [int(blocks[0, 0]) for blocks in found] == [23_400, 23_900, 34_900, 35_900, 46_900, 58_400]
+    assert [cupy.codes.count(code) for code in set(cupy.codes)].count(2) == 1  # the second copy's
+    assert len(set(cupy.codes)) == 2
 
 
 def test_costs_of_launches(cupy: FakeCupy) -> None:
