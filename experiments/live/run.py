@@ -24,7 +24,8 @@ from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
 from gpusched_env.experiments.live.result import Figures, Fits, Live, LiveEpisode, encode_live, figures_of
 from gpusched_env.experiments.live.timed import TimedDecisions
 from gpusched_env.experiments.settings import apply_settings
-from gpusched_env.hardware.specs import GpuSpec, gpu_names, load_gpu
+from gpusched_env.hardware.products import match_gpu
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scheduling.metrics import Metrics
@@ -41,25 +42,6 @@ class _Real:
     seed: int
     metrics: Metrics
     decisions_us: tuple[float, ...]
-
-
-def spec_of(product: str, gpu: str | None) -> GpuSpec:
-    """The specification of the GPU at hand.
-
-    Args:
-        product: its name, as the driver says.
-        gpu: the specification's name or file; ``None``: the one whose name begins like the product's.
-
-    Raises:
-        InputError: none is known.
-    """
-    if gpu is not None:
-        return load_gpu(gpu)
-    words = product.lower().split()
-    for name in gpu_names():
-        if name.split("-")[0] in words:
-            return load_gpu(name)
-    raise InputError(f"{product} is none of {', '.join(gpu_names())}; say which with --gpu")
 
 
 def run_live(
@@ -97,7 +79,7 @@ def run_live(
     seeds = checked_seeds(seeds)
     loaded = [apply_settings(load_scenario(name), settings) for name in scenarios]
     behind = CupyGpu()
-    spec = spec_of(behind.name, gpu)
+    spec = load_gpu(gpu) if gpu is not None else match_gpu(behind.name, "this machine")
     live = Live(
         command=command, versions=versions(), product=behind.name, gpu=spec.name, settings=list(settings), seeds=seeds
     )

@@ -12,13 +12,13 @@ import pytest
 
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.devices.compiled.device import CompiledDevice
-from gpusched_env.errors import GpuError, InputError
+from gpusched_env.errors import GpuError
 from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.live import page
 from gpusched_env.experiments.live.figure import live_svg
 from gpusched_env.experiments.live.result import Figures, Live, LiveEpisode, encode_live, read_live
-from gpusched_env.experiments.live.run import run_live, spec_of
+from gpusched_env.experiments.live.run import run_live
 from gpusched_env.experiments.live.timed import TimedDecisions
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
@@ -107,13 +107,6 @@ def test_without_cupy_the_command_says_what_to_install(
     assert stopped.value.code == 2
     assert "a real GPU needs CuPy: install the extra, gpusched-env[gpu]" in capsys.readouterr().err
     assert not (tmp_path / "live.json").exists()
-
-
-def test_a_gpu_is_known_by_its_product() -> None:
-    assert spec_of("NVIDIA H200", None).name == "h200-sxm"
-    assert spec_of("NVIDIA GH9000", "h100-sxm").name == "h100-sxm"
-    with pytest.raises(InputError, match="say which with --gpu"):
-        spec_of("NVIDIA GH9000", None)
 
 
 def played(device: CompiledDevice, decision_us: float = 0.0) -> Episode:

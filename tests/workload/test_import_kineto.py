@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gpusched_env.errors import InputError
+from gpusched_env.hardware.products import match_gpu
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers import import_trace
-from gpusched_env.workload.importers.trace import match_gpu
 from gpusched_env.workload.workload import GraphNode, Op, OpKind, decode_workload, encode_workload
 from tests.workload.kineto_traces import GEMM, Event, call, imported, kernel, mark, memcpy, write
 
@@ -301,6 +301,7 @@ def test_an_absent_file(tmp_path: Path, gpu: GpuSpec) -> None:
         ("NVIDIA H100 80GB HBM3", "h100-sxm"),
         ("NVIDIA A100-SXM4-80GB", "a100-sxm"),
         ("NVIDIA GeForce RTX 3090", "rtx-3090"),
+        ("NVIDIA H200", "h200-sxm"),
     ],
 )
 def test_the_specification_follows_from_the_device(device: str, spec: str) -> None:

@@ -38,7 +38,7 @@ def test_three_kernels_give_the_same_program_as_from_pytorch(tmp_path: Path, gpu
 def test_the_gpu_is_found_by_its_name(tmp_path: Path) -> None:
     assert import_trace(three_kernels(tmp_path / "net.sqlite").close()).gpu == "h100-sxm"
     other = three_kernels(tmp_path / "other.sqlite", device="NVIDIA GeForce RTX 2080 Ti").close()
-    with pytest.raises(InputError, match=r"other\.sqlite: recorded on 'NVIDIA GeForce RTX 2080 Ti'; say which"):
+    with pytest.raises(InputError, match=r"other\.sqlite: its GPU is 'NVIDIA GeForce RTX 2080 Ti'; say which"):
         import_trace(other)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpusched_env.errors import InputError
+from gpusched_env.hardware.products import match_gpu
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers.build import build_workload
 from gpusched_env.workload.importers.fields import Fields, load_json
@@ -25,7 +26,6 @@ from gpusched_env.workload.importers.recording import (
     Shape,
     ordering,
 )
-from gpusched_env.workload.importers.trace import match_gpu
 from gpusched_env.workload.workload import OpKind, Workload, encode_workload
 
 LARGEST_BYTES = 250_000

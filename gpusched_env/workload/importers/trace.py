@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.specs import GpuSpec, gpu_names, load_gpu
+from gpusched_env.hardware.products import match_gpu
+from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers.build import build_workload
 from gpusched_env.workload.importers.kineto import read_kineto
 from gpusched_env.workload.importers.nsys import is_sqlite, read_nsys
@@ -57,27 +57,3 @@ def import_trace(
     if iteration_us is not None:
         recording = dataclasses.replace(recording, unprofiled_us=(iteration_us,))
     return build_workload(recording, gpu if gpu is not None else match_gpu(recording.device, recording.origin))
-
-
-def match_gpu(device: str, origin: str) -> GpuSpec:
-    """The shipped specification of the GPU that a driver calls ``device``.
-
-    Every part of the specification's name must be a word of ``device``, except ``sxm``, which drivers leave
-    out: such a specification fits unless ``device`` says that it is another board (``PCIe``, ``NVL``).
-
-    Raises:
-        InputError: not exactly one fits; ``origin`` names the file.
-    """
-    words = set(re.findall(r"[a-z0-9]+", device.lower()))
-
-    def fits(name: str) -> bool:
-        parts = name.split("-")
-        return not ("sxm" in parts and words & {"pcie", "nvl"}) and words.issuperset(p for p in parts if p != "sxm")
-
-    fitting = [name for name in gpu_names() if fits(name)]
-    if len(fitting) != 1:
-        seen = f"recorded on {device!r}" if device else "the recording does not name its GPU"
-        raise InputError(
-            f"{origin}: {seen}; say which specification fits (gpu=, --gpu): {', '.join(gpu_names())}, or a .yaml file"
-        )
-    return load_gpu(fitting[0])
