@@ -25,7 +25,7 @@ from gpusched_env.experiments.fuzz.trees import (
 )
 from gpusched_env.experiments.fuzz.workloads import SHORTEST_BLOCK_US, fits, kernel_waves
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.arrivals import Bursts, Periodic, Poisson
+from gpusched_env.workload.arrivals import Bursts, Periodic, Poisson, Regimes
 from gpusched_env.workload.workload import Op, OpKind
 
 MOST_JOBS = 2000
@@ -163,6 +163,8 @@ def _is_bounded(case: Case) -> bool:
                 jobs = horizon_us * rate * 1e-6
             case Bursts(rate_per_s=rate, mean_size=size):
                 jobs = horizon_us * rate * 1e-6 * size
+            case Regimes(rate_per_s=rate, busy_rate_per_s=busy):
+                jobs = horizon_us * max(rate, busy) * 1e-6
             case _:
                 jobs = 0.0
         if min(jobs, tenant.jobs or jobs) > MOST_JOBS:

@@ -16,7 +16,7 @@ from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import Reward, Scenario, load_scenario, scenario_names
 from gpusched_env.scenarios.variants import variant_changes
 from gpusched_env.scenarios.workload_sets import SetName
-from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson
+from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
 from gpusched_env.workload.irregular.name import IrregularGraph
 from gpusched_env.workload.tenant import Tenant
 
@@ -128,7 +128,7 @@ def document() -> str:
     parts += ["", "## A file of your own", "", OWN_FILE]
     parts += ["## Fields of a file", "", *_fields("A scenario", Scenario), *_fields("A tenant", Tenant)]
     parts += ["**Arrivals**, by `kind`, each with `start_us`, the earliest first arrival (default 0):", ""]
-    parts += [f"- {_kind(process)}" for process in (ClosedLoop, Poisson, Periodic, Bursts, Backlog)]
+    parts += [f"- {_kind(process)}" for process in (ClosedLoop, Poisson, Periodic, Bursts, Regimes, Backlog)]
     parts += ["", *_fields("The reward: weights of the cost terms", Reward)]
     parts += _fields("The profiles that schedulers and agents are told", ProfileError)
     parts += ["## Generated workloads", "", *generated_section(), *_fields("Parameters", IrregularGraph)]

@@ -58,6 +58,20 @@ class Bursts(_Base, frozen=True, kw_only=True, tag="bursts", tag_field="kind"):
     mean_size: Annotated[float, Meta(ge=1)]
 
 
+class Regimes(_Base, frozen=True, kw_only=True, tag="regimes", tag_field="kind"):
+    """Poisson at a rate that switches: ``rate_per_s`` in calm times, ``busy_rate_per_s`` in busy ones.
+
+    Both last as long as chance has it, ``calm_us`` and ``busy_us`` on average; at ``start_us`` it is busy with their
+    share. A Markov-modulated Poisson process of two states (H. Heffes, D. M. Lucantoni, IEEE Journal on Selected Areas
+    in Communications 4(6), 1986).
+    """
+
+    rate_per_s: NonNegative
+    busy_rate_per_s: Positive
+    calm_us: Positive
+    busy_us: Positive
+
+
 class Backlog(_Base, frozen=True, kw_only=True, tag="backlog", tag_field="kind"):
     """All jobs are there at ``start_us`` (the tenant needs a finite number of jobs)."""
 
@@ -66,4 +80,4 @@ class Backlog(_Base, frozen=True, kw_only=True, tag="backlog", tag_field="kind")
         return True
 
 
-ArrivalProcess = ClosedLoop | Poisson | Periodic | Bursts | Backlog
+ArrivalProcess = ClosedLoop | Poisson | Periodic | Bursts | Regimes | Backlog

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from gpusched_env.compiling import procedure
 from gpusched_env.hardware.clock import NEVER, to_ps
-from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson
+from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
 from gpusched_env.workload.workload import OpKind
 
 RANDOM_STREAMS: Final = (1, 2)
@@ -45,13 +45,14 @@ POISSON: Final = 1
 PERIODIC: Final = 2
 BURSTS: Final = 3
 BACKLOG: Final = 4
+REGIMES: Final = 5
 
 
 def arrival_numbers(process: ArrivalProcess) -> dict[str, float]:
     """An arrival process as the numbers that :func:`program` has."""
     numbers = {
         "arrivals": 0.0, "start_us": process.start_us, "think_us": 0.0, "rate_per_s": 0.0, "period_us": 0.0,
-        "burst_go": 0.0,
+        "burst_go": 0.0, "busy_rate_per_s": 0.0, "calm_us": 0.0, "busy_us": 0.0,
     }  # fmt: skip
     match process:
         case ClosedLoop():
@@ -63,6 +64,9 @@ def arrival_numbers(process: ArrivalProcess) -> dict[str, float]:
         case Bursts():
             burst_go = 1.0 - 1.0 / process.mean_size
             return numbers | {"arrivals": BURSTS, "rate_per_s": process.rate_per_s, "burst_go": burst_go}
+        case Regimes():
+            both = {"rate_per_s": process.rate_per_s, "busy_rate_per_s": process.busy_rate_per_s}
+            return numbers | both | {"arrivals": REGIMES, "calm_us": process.calm_us, "busy_us": process.busy_us}
         case Backlog():
             return numbers | {"arrivals": BACKLOG}
 
@@ -208,10 +212,29 @@ def exponential_us(u, rate_per_s):
 
 
 @procedure
+def regimes_gap_us(w, tenant):
+    """To the next job where the rate switches: of whatever happens next, with the chance that it is the switch."""
+    p = program(w, tenant)
+    c = client(w, tenant)
+    gap_us = 0.0
+    while True:
+        rate_per_s = p.busy_rate_per_s if c.regime == 1 else p.rate_per_s
+        switches_per_s = 1e6 / p.busy_us if c.regime == 1 else 1e6 / p.calm_us
+        gap_us += exponential_us(uniform(w, tenant, 0), rate_per_s + switches_per_s)
+        if uniform(w, tenant, 0) * (rate_per_s + switches_per_s) < rate_per_s:
+            return gap_us
+        c.regime = 1 - c.regime
+
+
+@procedure
 def begin(w, tenant):
     """The first timer of a tenant."""
     p = program(w, tenant)
     first_ps = to_ps(p.start_us)
+    if p.arrivals == REGIMES:
+        c = client(w, tenant)
+        c.regime = 1 if uniform(w, tenant, 0) * (p.calm_us + p.busy_us) < p.busy_us else 0
+        first_ps += to_ps(regimes_gap_us(w, tenant))
     if p.arrivals == POISSON or p.arrivals == BURSTS:
         # Times are added as whole numbers: a late start does not round the gap.
         first_ps += to_ps(exponential_us(uniform(w, tenant, 0), p.rate_per_s))
@@ -228,6 +251,8 @@ def gap_us(w, tenant):
         return exponential_us(uniform(w, tenant, 0), p.rate_per_s)
     if p.arrivals == PERIODIC:
         return p.period_us
+    if p.arrivals == REGIMES:
+        return regimes_gap_us(w, tenant)
     # A burst goes on with probability 1 - 1/mean: a geometric size without a counter to keep.
     if p.arrivals == BURSTS and uniform(w, tenant, 0) >= p.burst_go:
         return exponential_us(uniform(w, tenant, 0), p.rate_per_s)

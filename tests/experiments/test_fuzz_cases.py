@@ -88,6 +88,7 @@ def test_cases_contain_everything(cases: list[Case]) -> None:
         "tiles", "blocks with spread", "wrong profiles", "look-ahead", "look-ahead above 4", "variants", "snapshot",
         "windows", "persistent threads",
         "detail jobs", "detail kernels", "detail blocks", "Backlog", "Bursts", "ClosedLoop", "Periodic", "Poisson",
+        "Regimes",
     }  # fmt: skip
     assert {name for name in expected if features[name] < CASES / 25} == set()
     assert {name for name in rare if features[name] < 3} == set()

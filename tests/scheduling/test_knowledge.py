@@ -23,7 +23,7 @@ from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.scheduling.view import LazyView, View
-from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson
+from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.tenant import Tenant
@@ -33,7 +33,7 @@ from tests.scheduling.reach import reachable
 SEED = 987_654_321
 TRUTH = (
     Problem, Scenario, ProfileError, HostOp, TenantProgram, Tenant, Workload, Variant, Op, Kernel, KernelProfile,
-    ClosedLoop, Poisson, Periodic, Bursts, Backlog, ReferenceDevice, CompiledDevice, Arena,
+    ClosedLoop, Poisson, Periodic, Bursts, Regimes, Backlog, ReferenceDevice, CompiledDevice, Arena,
 )  # fmt: skip
 WRONG = {"durations": 1.3, "gaps": 0.7, "scatter": 2.0, "forget": 0.2, "seed": 55_555_557}
 # The horizon on the reference device, which takes its time, is just long enough for four arrivals.

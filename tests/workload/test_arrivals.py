@@ -11,7 +11,7 @@ import pytest
 
 from gpusched_env.hardware.clock import to_us
 from gpusched_env.workload import host
-from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson
+from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
 
 
 class Draws:
@@ -33,6 +33,7 @@ class Waiting:
     def __init__(self, process: ArrivalProcess, rng: Any) -> None:
         self.programs = [SimpleNamespace(**host.arrival_numbers(process))]
         self.generators = [(rng, None)]
+        self.clients = [SimpleNamespace(regime=0)]
         self.first_ps = 0
 
     def set_timer(self, kind: int, number: int, at_ps: int) -> None:
@@ -58,6 +59,13 @@ def arrivals(process: ArrivalProcess, rng: Any, count: int) -> list[float]:
         (Poisson(rate_per_s=1000.0, start_us=7.0), (0.5, 0.0, 0.75), [7 + 693.147, 7 + 693.147, 7 + 3 * 693.147]),
         # Mean size 4: the burst goes on where a draw is below 3/4.
         (Bursts(rate_per_s=1000.0, mean_size=4.0), (0.5, 0.7499, 0.75, 0.5), [693.147, 693.147, 2 * 693.147]),
+        # Calm at first: 0.5 is not below the share of busy times. There, nothing but a switch, 1000 ln 2 later at 1/2.
+        # In busy times 3 jobs and 1 switch a millisecond: 250 ln 2 to whatever comes, a job where a draw is below 3/4.
+        (
+            Regimes(rate_per_s=0.0, busy_rate_per_s=3000.0, calm_us=1000.0, busy_us=1000.0),
+            (0.5, 0.5, 0.0, 0.5, 0.7499, 0.5, 0.75, 0.5, 0.0, 0.0, 0.0, 0.5, 0.1),
+            [866.434, 2 * 866.434, 2 * 866.434 + 173.287],
+        ),
         (ClosedLoop(think_us=2.0, start_us=1.0), (), [1.0, 8.0, 15.0]),
         (Periodic(period_us=10.0), (), [0.0, 10.0, 20.0]),
         (Backlog(start_us=3.0), (), [3.0, 3.0, 3.0]),
@@ -83,3 +91,16 @@ def test_bursts_come_at_their_rate_and_mean_size() -> None:
     starts = np.unique(times)
     assert len(times) / len(starts) == pytest.approx(3.0, rel=0.03)
     assert np.diff(starts).mean() == pytest.approx(10_000.0, rel=0.03)
+
+
+def test_regimes_come_at_their_rates_and_last_as_long() -> None:
+    """Mean rate, and the variance of counts over their mean in the long run (Heffes and Lucantoni 1986, section II)."""
+    process = Regimes(rate_per_s=100.0, busy_rate_per_s=900.0, calm_us=30_000.0, busy_us=10_000.0)
+    times = np.array(arrivals(process, np.random.default_rng(0), 120_000))
+    assert len(times) / times[-1] * 1e6 == pytest.approx(300.0, rel=0.03)
+    window_us = 500_000.0
+    counts = np.bincount((times // window_us).astype(int))[:-1]
+    calm, busy, leaves_calm, leaves_busy = 100.0, 900.0, 1e6 / 30_000.0, 1e6 / 10_000.0
+    both = leaves_calm + leaves_busy
+    spread = 2 * (busy - calm) ** 2 * leaves_calm * leaves_busy / (both**2 * (calm * leaves_busy + busy * leaves_calm))
+    assert counts.var() / counts.mean() == pytest.approx(1.0 + spread, rel=0.15)

@@ -77,7 +77,7 @@ VARIANT = _record((I8, "first_op device_ops marks first_thread_ops"))
 
 PROGRAM = _record(
     (I8, "priority arrivals jobs first_variant variants first_factor factors first_thread threads first_mark"),
-    (F8, "weight slo_us alone_us start_us think_us rate_per_s period_us burst_go"),
+    (F8, "weight slo_us alone_us start_us think_us rate_per_s period_us burst_go busy_rate_per_s calm_us busy_us"),
 )
 """A tenant. ``arrivals``: a code of :mod:`gpusched_env.workload.host`; ``jobs``: -1 without a limit; ``slo_us``:
 ``inf`` without one; then where its threads and marks begin among those of all tenants."""
@@ -132,7 +132,7 @@ CLIENT = _record(
     (I8, "arrived first taken completed rejected due_job host_job busy first_thread threads outstanding slo_misses"),
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
     (I8, "partition_first partition_sms cursor cursor_order at_work"),
-    (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps"),
+    (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps regime"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
 )
 """A tenant at run time.
@@ -140,8 +140,8 @@ CLIENT = _record(
 Jobs are numbered in order of arrival: ``first`` is the oldest that is not gone, ``taken`` the next for the host,
 ``arrived`` the next to arrive; ``host_job`` is in service (-1: none), ``busy`` of its threads have not done with it.
 ``outstanding``: operations of its hosts that have not finished; ``at_work``: threads that spend host time, where that
-slows other tenants'. ``pending_*``, ``running_*``: ends of the lists of its
-launches that wait for the scheduler (in order of id), and of launched ones (in order of launch);
+slows other tenants'; ``regime``: of arrivals whose rate switches, 1 in busy times. ``pending_*``, ``running_*``: ends
+of the lists of its launches that wait for the scheduler (in order of id), and of launched ones (in order of launch);
 ``cursor``: scratch, a place in the latter, and the order of launch there.
 ``partition_sms``: all of the GPU's without a partition."""
 

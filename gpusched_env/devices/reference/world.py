@@ -77,6 +77,8 @@ class Client:
     outstanding: int = 0
     last_end_ps: int = -NEVER
     rejected_ps: int = -NEVER
+    regime: int = 0
+    """Of arrivals whose rate switches: 1 in busy times."""
     jobs_us: float = 0.0
     jobs_since_ps: int = 0
     last_turnaround_us: float = 0.0
