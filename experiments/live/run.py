@@ -208,17 +208,16 @@ def _simulated(task: EpisodeTask) -> Figures | str:
 
 def _fits(problem: Problem, behind: CupyGpu) -> Fits:
     behind.prepare(problem)
-    ratios = np.array(
-        [fit.took_us / kernel.duration_us for kernel, fit in zip(problem.kernels, behind.fits, strict=True)]
-    )
-    errors = abs(ratios - 1.0)
-    weights_us = np.zeros(len(ratios))
-    for identity, scale in launched(program.variants[0] for program in problem.programs):
-        weights_us[identity] += problem.kernels[identity].duration_us * scale
+    ratios = {key: fit.took_us / problem.kernels[key[0]].duration_us for key, fit in behind.fits.items()}
+    errors = [abs(ratio - 1.0) for ratio in ratios.values()]
+    weights_us = dict.fromkeys(ratios, 0.0)
+    for program in problem.programs:
+        for identity, scale in launched([program.variants[0]]):
+            weights_us[identity, program.tenant.kernels] += problem.kernels[identity].duration_us * scale
     return Fits(
         kernels=len(errors),
         median=float(np.median(errors)),
         p90=float(np.quantile(errors, 0.9)),
-        within=float(np.mean(errors <= 0.05)),
-        time=float(np.average(ratios, weights=weights_us)),
+        within=float(np.mean(np.array(errors) <= 0.05)),
+        time=float(np.average(list(ratios.values()), weights=list(weights_us.values()))),
     )

@@ -37,3 +37,7 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ``iteration_us``)."""
     memory_bytes: Annotated[int, Meta(ge=0, le=2**53)] = 0
     """Device memory that the tenant holds throughout."""
+    kernels: Literal["synthetic", "library"] = "synthetic"
+    """On a real GPU, what stands for its recorded kernels, for as long as these took: ``synthetic`` ones of the same
+    shape, registers, shared memory and traffic, or a ``library``'s own, matrix products of cuBLAS and element-wise
+    operations of CuPy. Simulated devices run the recorded kernels whatever it says."""

@@ -32,7 +32,8 @@ SETTINGS = ["stretch=5", "tenants.batch.jobs=1", "horizon_us=60e6"]
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy.fake_cupy())
     monkeypatch.setattr(fake_cupy.Stream, "fault", None)
     monkeypatch.setattr(fake_cupy.Stream, "hangs", False)

@@ -1,7 +1,8 @@
 """A GPU driven through CuPy: streams with priorities, kernels that stand for recorded ones, copies, graphs.
 
 What has started and ended stands in memory of the host, where the kernels themselves write it with the GPU's time: to
-poll is to read there. A copy or a graph has a mark before and one behind it, kernels of one thread in its stream.
+poll is to read there. A copy, a graph or a library's kernel has a mark before and one behind it, kernels of one thread
+in its stream.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from numpy.typing import NDArray
 from gpusched_env.devices.cuda.block_record import BlockRecord
 from gpusched_env.devices.cuda.clock import Clock
 from gpusched_env.devices.cuda.copying import Copies
-from gpusched_env.devices.cuda.fitting import Fit, Stand, fitted, launched, stand_for
+from gpusched_env.devices.cuda.fit_cache import FitCache, cache_file
+from gpusched_env.devices.cuda.fitting import MEASURED, Fit, Stand, fitted, launched, stand_for
 from gpusched_env.devices.cuda.gpu import Report, Work
 from gpusched_env.devices.cuda.launching import Call, Launcher, call
+from gpusched_env.devices.cuda.library import Library
 from gpusched_env.devices.cuda.partitions import Partitions
 from gpusched_env.devices.cuda.shared import shared_numbers
 from gpusched_env.errors import GpuError, InputError
@@ -37,8 +40,6 @@ LOOK_S: Final = 1e-3
 """How often the driver is asked for errors while nothing happens."""
 SUCCESS, NOT_READY = 0, 600
 """``cudaSuccess`` and ``cudaErrorNotReady``."""
-MEASURED: Final = 7
-"""Times between the ends of launches of which the median is a stand-in's."""
 
 QueueKey = tuple[int, int, tuple[int, int] | None]
 """Row of a stream, its priority, and first and number of its SMs."""
@@ -60,10 +61,11 @@ class Queue:
 class CupyGpu:
     """See :class:`gpusched_env.devices.cuda.gpu.Gpu`."""
 
-    def __init__(self, number: int = 0) -> None:
+    def __init__(self, number: int = 0, *, cache: bool = True) -> None:
         """
         Args:
             number: of the GPU in this machine.
+            cache: keep fits on disk, and use those that are there.
 
         Raises:
             InputError: CuPy is not installed, there is no driver, or no such GPU.
@@ -89,7 +91,9 @@ class CupyGpu:
             self._clock = Clock(cupy, self._launcher)
         self._calls: dict[tuple[int, float], Call] = {}
         """By kernel of the problem and scale."""
-        self._fits: dict[tuple[Stand, float, float], Fit] = {}
+        self._fits = FitCache(cache_file(cupy, self.name) if cache else None)
+        self._library: Library | None = None
+        """From when a tenant asks for it."""
         self._number = number
         self._partitions: Partitions | None = None
         self._queues: dict[QueueKey, Queue] = {}
@@ -100,8 +104,8 @@ class CupyGpu:
         self._events: dict[int, Any] = {}
         """Of launches that have not ended."""
         self._graphs: dict[tuple[int, QueueKey], Any] = {}
-        self.fits: list[Fit] = []
-        """Of the kernels of the problem that was prepared."""
+        self.fits: dict[tuple[int, str], Fit[Any]] = {}
+        """Of the kernels of the problem that was prepared, by identity and by what the tenant has for its kernels."""
         self._blocks: BlockRecord | None = None
         self._slot = 0
 
@@ -136,13 +140,21 @@ class CupyGpu:
             self._graphs = {}
             self._blocks = BlockRecord(self._cp) if blocks else None
             gap_us = problem.gpu.timing.stream_gap_us
-            self.fits = [
-                self._fit(stand_for(profile, problem.gpu), profile.duration_us, gap_us) for profile in problem.kernels
-            ]
+            self.fits = {}
             self._calls = {}
-            for identity, scale in launched(job for program in problem.programs for job in program.variants):
+            synthetic = [program for program in problem.programs if program.tenant.kernels == "synthetic"]
+            for identity, scale in launched(job for program in synthetic for job in program.variants):
                 if (identity, scale) not in self._calls:
-                    self._calls[identity, scale] = self._launcher.ready(self.fits[identity].stand.scaled(scale))
+                    profile = problem.kernels[identity]
+                    fit = self._fit(stand_for(profile, problem.gpu), profile.duration_us, gap_us)
+                    self.fits[identity, "synthetic"] = fit
+                    self._calls[identity, scale] = self._launcher.ready(fit.stand.scaled(scale))
+            if self._library is None and len(synthetic) < len(problem.programs):
+                self._library = Library(self._cp, self._launcher, self._clock)
+            if self._library is not None:
+                found = self._library.prepare(problem, self._fits)
+                self.fits |= {(identity, "library"): fit for identity, fit in found.items()}
+            self._fits.write()
             for row, own in enumerate(problem.streams):
                 for priority in {own.priority, *problem.scenario.stream_priorities}:
                     self._queue((row, priority, None))
@@ -162,12 +174,14 @@ class CupyGpu:
             self._partitions = Partitions(self._number)
         return self._cp.cuda.Stream.from_external(self._partitions.stream(*sms, priority))
 
-    def _fit(self, stand: Stand, duration_us: float, gap_us: float) -> Fit:
+    def _fit(self, stand: Stand, duration_us: float, gap_us: float) -> Fit[Stand]:
         """The stand-in that takes so long; measured once."""
-        key = stand, duration_us, gap_us
-        if key not in self._fits:
-            self._fits[key] = fitted(stand, duration_us, lambda tried: self.period_us(tried) - gap_us)
-        return self._fits[key]
+        return self._fits.of(
+            stand,
+            duration_us,
+            gap_us,
+            lambda: fitted(stand, duration_us, lambda tried: self.period_us(tried) - gap_us),
+        )
 
     def period_us(self, stand: Stand) -> float:
         """Median time between the ends of launches of a stand-in that follow each other in a stream, alone, us: its
@@ -207,7 +221,7 @@ class CupyGpu:
                 # Without an event it has ended.
                 if (event := self._events.get(before)) is not None:
                     queue.stream.wait_event(event)
-            if work.op.kind is OpKind.KERNEL:
+            if work.op.kind is OpKind.KERNEL and self._library_of(work.op) is None:
                 ready = self._calls[work.op.identity, work.op.scale]
                 blocks = 0 if self._blocks is None else self._blocks.place(work.launch, ready.blocks)
                 self._stand_in(ready, queue.handle, slot, blocks)
@@ -223,6 +237,11 @@ class CupyGpu:
         queue.work.append((work.launch, 2 * slot))
         self._busy[queue.handle] = queue
 
+    def _library_of(self, op: HostOp) -> Library | None:
+        """Where the kernels of an operation's tenant are from, if from a library. The operation names a stream of its
+        tenant's, whichever it is launched into; identities of kernels are shared by tenants of one workload."""
+        return self._library if self._library is not None and op.stream in self._library.streams else None
+
     def _take_slot(self) -> int:
         slot = self._slot = (self._slot + 1) % SLOTS
         self._seen[2 * slot] = self._seen[2 * slot + 1] = 0
@@ -233,13 +252,15 @@ class CupyGpu:
         self._launcher.stand_in(ready, stream, self._counts_at + 4 * slot, self._reports_at + 16 * slot, blocks)
 
     def _marked(self, work: Work, key: QueueKey, report: int) -> None:
-        """A graph or copy between two marks."""
+        """A graph, copy or library's kernel between two marks."""
         queue = self._queues[key]
         words = self._mark.words
         words[0] = report
         self._launcher.launch(self._mark, queue.handle)
         if work.op.kind is OpKind.GRAPH:
             self._graph(work, key).launch(queue.stream)
+        elif (library := self._library_of(work.op)) is not None and work.op.kind is OpKind.KERNEL:
+            library.launch(work.op.identity, work.op.scale, queue.stream)
         else:
             self._copies.start(work.op, queue.stream)
         words[0] = report + 8
@@ -254,6 +275,7 @@ class CupyGpu:
 
     def _captured(self, op: HostOp, key: QueueKey) -> Any:
         stream = self._queues[key].stream
+        library = self._library_of(op)
         _, priority, sms = key
         branches = {0: stream}
         ends: list[Any] = []
@@ -267,7 +289,9 @@ class CupyGpu:
                 own.wait_event(begin)
             for before in node.after:
                 own.wait_event(ends[before])
-            if node.kind is OpKind.KERNEL:
+            if node.kind is OpKind.KERNEL and library is not None:
+                library.launch(node.identity, node.scale, own, marked=False)
+            elif node.kind is OpKind.KERNEL:
                 self._launcher.stand_in(self._calls[node.identity, node.scale], own.ptr, 0, 0)
             else:
                 self._copies.start(node, own)
@@ -372,5 +396,7 @@ class CupyGpu:
             self._partitions.close()
         self._pool = {}
         self._calls = {}
+        if self._library is not None:
+            self._library.close()
         self._launcher.close()
         self._cp.get_default_memory_pool().free_all_blocks()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from gpusched_env.devices.cuda.kernels import CHAINS
 from gpusched_env.hardware.specs import GpuSpec
@@ -22,6 +22,11 @@ MOST: Final = 1 << 30
 """Turns or loads."""
 TRIES: Final = 16
 """Most measurements for one kernel."""
+MEASURED: Final = 7
+"""Launches of which a stand-in's duration is measured."""
+
+S = TypeVar("S")
+"""What stands for a recorded kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +108,14 @@ def chains_for(issue: float, warps: float) -> int:
     return min(CHAINS, key=lambda chains: abs(chains - wanted))
 
 
-class Fit(NamedTuple):
+class Fit(NamedTuple, Generic[S]):
     """A stand-in and what was measured of it."""
 
-    stand: Stand
+    stand: S
     took_us: float
 
 
-def fitted(stand: Stand, duration_us: float, measure: Callable[[Stand], float]) -> Fit:
+def fitted(stand: Stand, duration_us: float, measure: Callable[[Stand], float]) -> Fit[Stand]:
     """A stand-in that takes as long as the recorded kernel, alone on the GPU.
 
     Its turns are found; where the loads alone take longer than the kernel did, it has one turn and fewer loads.
@@ -130,18 +135,18 @@ def fitted(stand: Stand, duration_us: float, measure: Callable[[Stand], float]) 
             return Fit(shortest, least_us)
         most = shortest.block_loads
         guess = round(most * duration_us / least_us)
-        return _solved(lambda n: with_loads(shortest, n), duration_us, measure, (0, 0.0), guess, (most, least_us))
-    return _solved(lambda turns: replace(stand, turns=turns), duration_us, measure, (1, least_us), stand.turns)
+        return solved(lambda n: with_loads(shortest, n), duration_us, measure, (0, 0.0), guess, (most, least_us))
+    return solved(lambda turns: replace(stand, turns=turns), duration_us, measure, (1, least_us), stand.turns)
 
 
-def _solved(
-    make: Callable[[int], Stand],
+def solved(
+    make: Callable[[int], S],
     wanted_us: float,
-    measure: Callable[[Stand], float],
+    measure: Callable[[S], float],
     low: tuple[int, float],
     guess: int,
     high: tuple[int, float] | None = None,
-) -> Fit:
+) -> Fit[S]:
     """The stand-in of a number whose duration is wanted; durations grow with it.
 
     Args:

@@ -13,7 +13,7 @@ import numpy as np
 
 AHEAD_NS = 7_000_000_000
 """Of the host's clock."""
-FIXED_NS, TURN_NS = 2_000, 100
+FIXED_NS, TURN_NS, MARK_NS = 2_000, 100, 500
 GATE_NS = 5_000_000
 """How long what is behind the gate waits: until the host has launched all of it."""
 SMS = 132
@@ -61,6 +61,18 @@ class Stream:
         self.free_ns = 0
         Stream.known[self.ptr] = self
 
+    current: ClassVar[list[Stream]] = []
+    """Of ``with``, the innermost last."""
+    captured: ClassVar[int] = 0
+    """Captures under way, in which nothing may be allocated."""
+
+    def __enter__(self) -> Stream:
+        Stream.current.append(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        assert Stream.current.pop() is self
+
     def wait_event(self, event: Event) -> None:
         self.free_ns = max(self.free_ns, event.at_ns)
 
@@ -81,9 +93,11 @@ class Stream:
                 PENDING.append((self.free_ns if ended else start, address))
 
     def begin_capture(self) -> None:
+        Stream.captured += 1
         self.before_ns, self.free_ns = self.free_ns, 0
 
     def end_capture(self) -> Graph:
+        Stream.captured -= 1
         graph = Graph(self.free_ns - gpu_ns())
         self.free_ns = self.before_ns
         return graph
@@ -116,6 +130,10 @@ class Graph:
         stream.run(self.took_ns)
 
 
+LAUNCHED: list[tuple[str, int]] = []
+"""Kernels and library calls: name, and handle of the stream."""
+
+
 class Function:
     """A kernel, which the driver finds by its handle."""
 
@@ -132,6 +150,7 @@ def _launch(handle: int, blocks: int, y: int, z: int, threads: int, *rest: int) 
     _, _, shared, stream, places, extra = rest
     assert (y, z, extra) == (1, 1, 0)
     function, on = Function.known[handle], Stream.known[stream]
+    LAUNCHED.append((function.name, stream))
     first = ctypes.c_uint64.from_address(places).value
     if function.name == "synthetic":
         words = np.ctypeslib.as_array((ctypes.c_uint64 * 9).from_address(first))
@@ -144,7 +163,7 @@ def _launch(handle: int, blocks: int, y: int, z: int, threads: int, *rest: int) 
                     write(int(words[8]) + 24 * block + 8 * field, value)
         on.run(FIXED_NS + TURN_NS * turns, (report, False), (report + 8 if report else 0, True))
     elif function.name == "mark":
-        on.run(0, (ctypes.c_uint64.from_address(first).value, False))
+        on.run(MARK_NS, (ctypes.c_uint64.from_address(first).value, False))
     else:
         given = [
             ctypes.c_uint64.from_address(ctypes.c_uint64.from_address(places + 8 * n).value).value for n in range(3)
@@ -187,12 +206,84 @@ class Array:
         self.host = host
         self.data = SimpleNamespace(ptr=host.ctypes.data)
 
+    @property
+    def size(self) -> int:
+        return int(self.host.size)
+
     def __getitem__(self, rows: slice) -> Array:
         return Array(self.host[rows])
 
+    def __setitem__(self, rows: Any, values: Array) -> None:
+        """Numbers that nobody looks at."""
+
+    def reshape(self, size: int) -> Array:
+        return Array(self.host.reshape(size))
+
 
 def zeros(shape: Any, dtype: Any) -> Any:
+    assert not Stream.captured
     return Array(np.zeros(shape, dtype))
+
+
+def as_strided(array: Array, shape: tuple[int, int], strides: tuple[int, int]) -> Array:
+    return Array(np.lib.stride_tricks.as_strided(array.host, shape, strides))
+
+
+ELEMENT_NS, PRODUCT_NS = 0.01, 1e-2
+"""Of an element of an element-wise operation, and of a multiply-add on one tile of a product."""
+
+
+def negative(given: Array, out: Array) -> None:
+    """The element-wise operation."""
+    assert given.host.shape == out.host.shape
+    stream = Stream.current[-1]
+    LAUNCHED.append(("elementwise", stream.ptr))
+    stream.run(FIXED_NS + round(ELEMENT_NS * out.size))
+
+
+class CublasLibrary:
+    """The functions of cuBLAS that are called, by their arguments in C."""
+
+    def __init__(self) -> None:
+        self.stream = 0
+        self.spaces: dict[int, set[int]] = {}
+        """Addresses of memory to work in, by stream."""
+        self.products: list[tuple[int, int, int]] = []
+        """``m``, ``n``, ``k``."""
+        for name in ("Create_v2", "Destroy_v2", "GetVersion_v2", "SetStream_v2", "SetWorkspace_v2", "GemmEx"):
+            # Bound methods take no attributes, functions do.
+            setattr(self, f"cublas{name}", lambda *given, name=name: getattr(self, f"_{name}")(*given))
+
+    def _Create_v2(self, handle: Any) -> int:
+        handle._obj.value = 77
+        return 0
+
+    def _Destroy_v2(self, handle: Any) -> int:
+        return 0
+
+    def _GetVersion_v2(self, handle: Any, version: Any) -> int:
+        version._obj.value = 130_100
+        return 0
+
+    def _SetStream_v2(self, handle: Any, stream: int) -> int:
+        self.stream, self.space = stream, 0
+        return 0
+
+    def _SetWorkspace_v2(self, handle: Any, address: int, size: int) -> int:
+        self.space = address
+        self.spaces.setdefault(self.stream, set()).add(address)
+        return 0
+
+    def _GemmEx(self, handle: Any, ta: int, tb: int, m: int, n: int, k: int, *rest: Any) -> int:
+        alpha, _, a, lda, _, b, ldb, beta, _, c, ldc, compute, algorithm = rest
+        assert handle.value == 77
+        assert self.space, "without memory of ours cuBLAS allocates some, also in a capture"
+        assert (ta, tb, a, lda, b, ldb, c, ldc) == (0, 0, 2, m, 2, k, 2, m)
+        assert (alpha._obj.value, beta._obj.value, compute, algorithm) == (1.0, 0.0, 68, -1)
+        self.products.append((m, n, k))
+        LAUNCHED.append(("product", self.stream))
+        Stream.known[self.stream].run(FIXED_NS + round(PRODUCT_NS * m * n * k / SMS))
+        return 0
 
 
 def _stream_query(stream: int) -> int:
@@ -216,6 +307,7 @@ def fake_cupy() -> Any:
         CUDARuntimeError=CudaError, streamQuery=_stream_query, check_status=_check_status,
         getDeviceProperties=lambda number: {"name": b"NVIDIA H100 80GB HBM3"}, memcpyAsync=_copied, memsetAsync=_copied,
         memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3,
+        driverGetVersion=lambda: 13000, runtimeGetVersion=lambda: 13000,
     )  # fmt: skip
     cuda = SimpleNamespace(
         runtime=runtime, Stream=Stream, Event=Event, Module=Module,
@@ -228,6 +320,10 @@ def fake_cupy() -> Any:
         cuda=cuda,
         ndarray=Array,
         zeros=zeros,
+        asarray=Array,
+        negative=negative,
+        lib=SimpleNamespace(stride_tricks=SimpleNamespace(as_strided=as_strided)),
+        __version__="14.2.0",
         asnumpy=lambda array: array.host.copy(),
         is_available=lambda: True,
         get_default_memory_pool=lambda: pool,

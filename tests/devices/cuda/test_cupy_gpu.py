@@ -32,7 +32,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[CupyGpu]:
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy.fake_cupy())
     monkeypatch.setattr(fake_cupy.Stream, "fault", None)
     monkeypatch.setattr(fake_cupy.Stream, "hangs", False)
-    made = CupyGpu()
+    made = CupyGpu(cache=False)
     yield made
     made.close()
 
@@ -41,7 +41,8 @@ def test_stand_ins_take_as_long_as_the_recorded_kernels(gpu: CupyGpu, tmp_path: 
     built = problem(tmp_path, {"ops": [K(4, 100.0), K(2, 1500.0), K(7, 20.0)]})
     gpu.prepare(built)
     gap_us = built.gpu.timing.stream_gap_us
-    for profile, (stand, _) in zip(built.kernels, gpu.fits, strict=True):
+    assert sorted(gpu.fits) == [(identity, "synthetic") for identity in range(3)]
+    for profile, (stand, _) in zip(built.kernels, gpu.fits.values(), strict=True):
         assert gpu.period_us(stand) - gap_us == pytest.approx(profile.duration_us, rel=NEAR)
         assert (stand.blocks, stand.threads) == (profile.kernel.blocks, profile.kernel.threads)
 
