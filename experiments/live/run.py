@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
-from gpusched_env.devices.cuda.device import OFFERED, RealDevice, check
+from gpusched_env.devices.cuda.device import RealDevice, check, offered
 from gpusched_env.devices.cuda.fitting import launched
 from gpusched_env.errors import GpuError, GpuschedError, InputError
 from gpusched_env.experiments.lib.episodes import EpisodeTask, checked_seeds, run_task
@@ -112,8 +112,7 @@ def _compare(
 
     Where the GPU fails, or at an interrupt, what it did before is compared all the same.
     """
-    commands = tuple(name for name in scenario.commands if name in OFFERED)
-    scenario = msgspec.structs.replace(scenario, commands=commands, gpu=spec.name, decision_us=0.0)
+    scenario = msgspec.structs.replace(scenario, commands=offered(scenario), gpu=spec.name, decision_us=0.0)
     problem = build_problem(scenario, gpu=spec)
     name = scenario.name
     live.tenants[name] = [tenant.name for tenant in scenario.tenants]

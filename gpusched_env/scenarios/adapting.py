@@ -54,6 +54,7 @@ def in_real_time(problem: Problem) -> Problem:
         event_latency_us=0.0,
         sync_latency_us=0.0,
         partition_change_us=0.0,
+        drain_ack_us=0.0,
     )
     window = problem.window and msgspec.structs.replace(problem.window, sync_us=0.0)
     changed = msgspec.structs.replace(problem.scenario, decision_us=0.0, window=window)

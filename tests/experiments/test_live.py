@@ -53,7 +53,7 @@ def test_every_scheduler_runs_on_the_gpu_and_in_simulation(gpu: None, tmp_path: 
         assert episode.simulated.done
         assert episode.decisions > 0
         assert episode.decision_p99_us >= 0.5 * episode.decision_us > 0.0
-    assert "takes no command 'preempt' here" in live.left_out["Toy"]["tally"]
+    assert "can only be drained" in live.left_out["Toy"]["tally"]
     assert "before they are known" in live.left_out["Toy"]["sjf-clairvoyant"]
     assert live.fits["Toy"].kernels == len(build_problem(load_scenario("Toy")).kernels)
     assert live.fits["Toy"].time == pytest.approx(1.0, abs=0.05)

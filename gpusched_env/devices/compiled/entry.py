@@ -7,12 +7,12 @@ import functools
 from numba import types
 
 from gpusched_env.compiling import cached, cached_callback, inlined
-from gpusched_env.devices.compiled.access import contexts, env_at, launches, outbox, problem
+from gpusched_env.devices.compiled.access import contexts, env_at, flight_of, launches, outbox, problem
 from gpusched_env.devices.compiled.commands import carry_out
 from gpusched_env.devices.compiled.context import bring_to_present
 from gpusched_env.devices.compiled.dispatch import hand_out
 from gpusched_env.devices.compiled.ends import end_all
-from gpusched_env.devices.compiled.external import end_reported, start_reported
+from gpusched_env.devices.compiled.external import end_reported, left_reported, start_reported
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import notice_compilation
 from gpusched_env.devices.compiled.layout import IDLE, NONE, OVER
@@ -107,7 +107,8 @@ def report(address, function, reports, first, now_ps):
     Calls ``drive`` of :func:`compile_units` at ``function``. The scheduler is asked when all is told.
 
     Args:
-        reports: rows of time, slot of a launch, and 0: it has started, or 1: it has ended; in order of time.
+        reports: rows of time, slot of a launch, 0: it has started, or 1: it has ended, and how many blocks it has
+            left where it was recalled; in order of time.
         first: row to begin with.
         now_ps: the real time.
 
@@ -125,7 +126,9 @@ def report(address, function, reports, first, now_ps):
             if reason != IDLE:
                 return row, reason
             w.now_ps = at_ps
-        if reports[row, 2] == 1:
+        if reports[row, 3] > 0:
+            left_reported(w, reports[row, 1], reports[row, 3])
+        elif reports[row, 2] == 1:
             end_reported(w, reports[row, 1])
         else:
             start_reported(w, reports[row, 1])
@@ -153,10 +156,12 @@ def is_behind_another_queue(w, launch):
 @cached(_nrt=False, nogil=True)
 def empty_outbox(address, out):
     """Fill the table of launches for a GPU outside, in order: slot, id, operation, stream, priority, first SM and how
-    many, and 1 if it may have to wait for launches of other queues."""
+    many, 1 if it may have to wait for launches of other queues, blocks that it has left (-1: all), and 1 if it is
+    recalled."""
     w = env_at(address, 0)
     for place in range(w.sent):
-        slot = outbox(w, place).value
+        entry = outbox(w, place).value
+        slot = entry if entry >= 0 else -1 - entry
         launch = launches(w, slot)
         out[place, 0] = slot
         out[place, 1] = launch.id
@@ -166,6 +171,8 @@ def empty_outbox(address, out):
         out[place, 5] = launch.partition_first
         out[place, 6] = launch.partition_sms
         out[place, 7] = 1 if launch.edges_in != NONE or is_behind_another_queue(w, launch) else 0
+        out[place, 8] = flight_of(w, launch).blocks
+        out[place, 9] = 1 if entry < 0 else 0
     w.sent = 0
 
 

@@ -2,20 +2,34 @@
 
 Hosts, streams, windows and the scheduler's side are those of the simulated device, and their time is the GPU's. With
 ``w.external`` a launch goes to the outbox when it is handed to its stream (:func:`.issuing.send`): the GPU, not this
-device, keeps it waiting for what is before it, and says when it has started and ended.
+device, keeps it waiting for what is before it, and says when it has started and ended. A preemption goes there, too,
+and takes effect when the GPU says that the kernel has left with blocks that it did not run.
 """
 
 from __future__ import annotations
 
-from gpusched_env.compiling import called
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import flight_of, launches
 from gpusched_env.devices.compiled.copies import direction
-from gpusched_env.devices.compiled.finishing import complete, ended, kernel_finished
+from gpusched_env.devices.compiled.finishing import complete, ended, kernel_finished, kernel_preempted
 from gpusched_env.devices.compiled.graphs import kernel_started
-from gpusched_env.devices.compiled.issuing import is_graph, is_scheduled
+from gpusched_env.devices.compiled.issuing import is_graph, is_scheduled, post
 from gpusched_env.devices.compiled.layout import READY
 from gpusched_env.devices.compiled.lists import note_start
 from gpusched_env.devices.compiled.record import log_copy
+
+
+@inlined
+def recall(w, slot):
+    """A kernel is to hand out no further blocks."""
+    post(w, -1 - slot)
+
+
+@called
+def left_reported(w, slot, blocks):
+    """A kernel that was recalled has left the GPU, at the present time, with so many blocks that have not run."""
+    flight_of(w, launches(w, slot)).blocks = blocks
+    kernel_preempted(w, slot, True)
 
 
 @called

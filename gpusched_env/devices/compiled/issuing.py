@@ -214,7 +214,13 @@ def hand_over(w, slot, at_ps):
 def send(w, slot):
     """A launch goes to a GPU outside, which keeps it waiting for what is before it."""
     take_flight(w, slot)
-    outbox(w, w.sent).value = slot
+    post(w, slot)
+
+
+@inlined
+def post(w, entry):
+    """Something goes into the outbox: a launch, or (negative) :func:`.external.recall`."""
+    outbox(w, w.sent).value = entry
     w.sent += 1
 
 
@@ -308,4 +314,7 @@ def come_back(w, slot, at_ps):
     launch.launched_ps = at_ps
     launch.ready_ps = ready_ps(w, launch, at_ps) + flight_of(w, launch).restore_ps
     tell_launched(w, slot)
-    arm_launch(w, slot, max(launch.ready_ps, w.now_ps), STREAMS)
+    if w.external == 1:
+        post(w, slot)
+    else:
+        arm_launch(w, slot, max(launch.ready_ps, w.now_ps), STREAMS)

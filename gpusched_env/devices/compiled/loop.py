@@ -11,10 +11,10 @@ from gpusched_env.devices.compiled.access import (
     clients,
     contexts,
     flight_at,
+    flights,
     heap,
     launches,
     problem,
-    resident,
     timers,
 )
 from gpusched_env.devices.compiled.ahead import go_on_coming, has_slots
@@ -129,11 +129,11 @@ def has_choice(w):
             if any_rejectable(w, tenant):
                 return True
     if problem(w).preempts == 1:
-        for number in range(problem(w).tenants if problem(w).sliced == 1 else 1):
-            x = contexts(w, number)
-            for place in range(x.grids):
-                if may_preempt(w, launches(w, resident(x, place).slot)):
-                    return True
+        slot = w.started_first
+        while slot != NONE:
+            if may_preempt(w, launches(w, slot)):
+                return True
+            slot = flights(w, slot).started_after
     return False
 
 

@@ -15,7 +15,7 @@ QUEUE = ["stream", "priority", "partition_first", "partition_sms"]
 
 
 class Sent(NamedTuple):
-    """A launch on its way."""
+    """A launch on its way, or one that is to come back."""
 
     slot: int
     launch: int
@@ -32,22 +32,41 @@ class Sent(NamedTuple):
     after: tuple[int, ...]
     """Ids of unfinished launches of other queues that it waits for, ascending. A queue is a stream at a priority on
     some SMs."""
+    blocks: int
+    """That a kernel has left to run; -1: all."""
+    recalled: bool
+    """Whether it was sent before, and is to hand out no further blocks."""
 
 
-def take_sent(arena: Arena) -> list[Sent]:
-    """Empty the outbox: launches in the order in which they were handed to their streams."""
+def take_sent(arena: Arena, *, every: bool = False) -> list[Sent]:
+    """Empty the outbox: launches in the order in which they were handed to their streams, and recalled.
+
+    Args:
+        every: :attr:`Sent.after` names launches of the own queue, too.
+    """
     count = int(arena.env["sent"])
     if count == 0:
         return []
-    rows = np.empty((count, 8), np.int64)
+    rows = np.empty((count, 10), np.int64)
     empty_outbox(arena.address, rows)
     return [
-        Sent(slot, launch, op, stream, priority, first, sms, _after(arena, slot) if waits else ())
-        for slot, launch, op, stream, priority, first, sms, waits in rows.tolist()
+        Sent(
+            slot,
+            launch,
+            op,
+            stream,
+            priority,
+            first,
+            sms,
+            _after(arena, slot, every) if waits or every else (),
+            blocks,
+            bool(recalled),
+        )
+        for slot, launch, op, stream, priority, first, sms, waits, blocks, recalled in rows.tolist()
     ]
 
 
-def _after(arena: Arena, slot: int) -> tuple[int, ...]:
+def _after(arena: Arena, slot: int, every: bool) -> tuple[int, ...]:
     launches, edges = arena.section("launches"), arena.section("edges")
     launch = launches[slot]
     before = {int(launch["previous"])} - {layout.NONE}
@@ -58,4 +77,4 @@ def _after(arena: Arena, slot: int) -> tuple[int, ...]:
             before.add(int(edge["source"]))
         number = int(edge["next_in"])
     queue = launch[QUEUE]
-    return tuple(sorted(int(launches["id"][other]) for other in before if launches[other][QUEUE] != queue))
+    return tuple(sorted(int(launches["id"][other]) for other in before if every or launches[other][QUEUE] != queue))

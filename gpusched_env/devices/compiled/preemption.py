@@ -6,6 +6,7 @@ from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import flight_of, grids, kernels, launches, problem, queue, timers
 from gpusched_env.devices.compiled.blocks import catch_up, evict, stop
 from gpusched_env.devices.compiled.context import context_of, end_grid, enqueue, leave_channel, remove_grid, settle
+from gpusched_env.devices.compiled.external import recall
 from gpusched_env.devices.compiled.finishing import kernel_preempted
 from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PREEMPTION, RETURNS, STREAMS
 from gpusched_env.devices.compiled.timing import arm_launch, arm_preemption, launch_s
@@ -24,6 +25,9 @@ def begin_preemption(w, slot):
     """A preemption of a kernel takes effect."""
     launch = launches(w, slot)
     flight = flight_of(w, launch)
+    if w.external == 1:
+        recall(w, slot)
+        return
     if flight.mode == DRAIN:
         arm_preemption(w, slot, w.now_ps + problem(w).drain_ack_ps, PREEMPTION)
         return

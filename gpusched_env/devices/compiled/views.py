@@ -25,7 +25,7 @@ from gpusched_env.devices.compiled.blocks import waiting_blocks
 from gpusched_env.devices.compiled.context import context_of
 from gpusched_env.devices.compiled.finishing import is_node
 from gpusched_env.devices.compiled.issuing import is_graph, is_launchable, is_windowed, stream_for
-from gpusched_env.devices.compiled.layout import EMPTIED, NONE, PENDING
+from gpusched_env.devices.compiled.layout import EMPTIED, NONE, PENDING, READY
 from gpusched_env.devices.compiled.slots import holds
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.scheduling.view import DependencyColumn, JobColumn, PendingColumn, RunningColumn, TenantColumn
@@ -42,12 +42,20 @@ def runs(w, launch):
 
 
 @inlined
+def has_blocks(w, launch):
+    """Whether a kernel that has started has not left the SMs; on a GPU outside: whether it has not ended."""
+    if w.external == 1:
+        return launch.state == READY and not is_graph(w, launch)
+    return flight_of(w, launch).grid != NONE
+
+
+@inlined
 def may_preempt(w, launch):
     """Whether a launched kernel may be preempted now."""
     flight = flight_of(w, launch)
     return (
         runs(w, launch)
-        and flight.grid != NONE
+        and has_blocks(w, launch)
         and flight.preempting == 0
         and flight.preempted_ps < w.now_ps
         and not is_node(w, launch)

@@ -49,7 +49,7 @@ class BlockRecord:
 
         Args:
             clock: of the episode.
-            unfinished: launches that are left out.
+            unfinished: launches that are left out; so are blocks that were recalled.
 
         Returns:
             shape ``(blocks, 4)``: SM, launch, start and end in picoseconds.
@@ -58,6 +58,6 @@ class BlockRecord:
             return np.empty((0, 4), np.int64)
         launches = np.repeat(*np.array(self._launches).T)
         found = self._cp.asnumpy(self._blocks[: self._taken]).astype(np.int64)
-        rows = np.column_stack([found[:, 2], launches, clock.ps(found[:, :2])])
-        rows = rows[~np.isin(launches, list(unfinished))]
+        ran = (found[:, 1] > 0) & ~np.isin(launches, list(unfinished))
+        rows: NDArray[np.int64] = np.column_stack([found[:, 2], launches, clock.ps(found[:, :2])])[ran]
         return rows[np.argsort(rows[:, 3], kind="stable")]

@@ -26,6 +26,7 @@ from gpusched_env.devices.cuda.gpu import Report, Work
 from gpusched_env.devices.cuda.launching import Call, Launcher, call
 from gpusched_env.devices.cuda.library import Library
 from gpusched_env.devices.cuda.partitions import Partitions
+from gpusched_env.devices.cuda.recalls import Recalls
 from gpusched_env.devices.cuda.shared import shared_numbers
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.scenarios.problem import Problem
@@ -40,6 +41,8 @@ LOOK_S: Final = 1e-3
 """How often the driver is asked for errors while nothing happens."""
 SUCCESS, NOT_READY = 0, 600
 """``cudaSuccess`` and ``cudaErrorNotReady``."""
+REPORT_BYTES: Final = 24
+"""``Report`` in ``synthetic.cu``: start and end in the GPU's time, and how many blocks ran."""
 
 QueueKey = tuple[int, int, tuple[int, int] | None]
 """Row of a stream, its priority, and first and number of its SMs."""
@@ -53,7 +56,7 @@ class Queue:
     handle: int
     """The driver's."""
     work: deque[tuple[int, int]] = field(default_factory=deque)
-    """Launch and slot of its report, in order of submission; those that have not ended."""
+    """Launch and first word of its report, in order of submission; those that have not ended."""
     started: bool = False
     """Whether the start of the first of them was reported."""
 
@@ -82,7 +85,7 @@ class CupyGpu:
         self._faults = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError
         with self._told("cannot be used"):
             cupy.cuda.Device(number).use()
-            self._reports, self._reports_at = shared_numbers(cupy, SLOTS * 2)
+            self._reports, self._reports_at = shared_numbers(cupy, SLOTS * REPORT_BYTES // 8)
             self._seen = self._reports.data
             self._counts = cupy.zeros(SLOTS, np.uint32)
             self._counts_at = int(self._counts.data.ptr)
@@ -107,6 +110,7 @@ class CupyGpu:
         self.fits: dict[tuple[int, str], Fit[Any]] = {}
         """Of the kernels of the problem that was prepared, by identity and by what the tenant has for its kernels."""
         self._blocks: BlockRecord | None = None
+        self._recalls: Recalls | None = None
         self._slot = 0
 
     @contextlib.contextmanager
@@ -139,6 +143,7 @@ class CupyGpu:
             self._copies = Copies(self._cp, max(bytes_, default=0))
             self._graphs = {}
             self._blocks = BlockRecord(self._cp) if blocks else None
+            self._recalls = Recalls(self._cp, SLOTS) if "preempt" in problem.scenario.commands else None
             gap_us = problem.gpu.timing.stream_gap_us
             self.fits = {}
             self._calls = {}
@@ -181,6 +186,7 @@ class CupyGpu:
             duration_us,
             gap_us,
             lambda: fitted(stand, duration_us, lambda tried: self.period_us(tried) - gap_us),
+            recallable=self._recalls is not None,
         )
 
     def period_us(self, stand: Stand) -> float:
@@ -193,7 +199,7 @@ class CupyGpu:
         for _ in range(MEASURED + 1):
             slot = self._take_slot()
             self._stand_in(ready, stream.ptr, slot)
-            ends.append(2 * slot + 1)
+            ends.append(self._word(slot) + 1)
         self._clock.release()
         stream.synchronize()
         return float(np.median(np.diff([self._seen[end] for end in ends]))) / 1e3
@@ -206,6 +212,8 @@ class CupyGpu:
             self._clock.start()
         if self._blocks is not None:
             self._blocks.clear()
+        if self._recalls is not None:
+            self._recalls.clear()
 
     def now_ps(self) -> int:
         """Time since the start, picoseconds."""
@@ -223,10 +231,13 @@ class CupyGpu:
                     queue.stream.wait_event(event)
             if work.op.kind is OpKind.KERNEL and self._library_of(work.op) is None:
                 ready = self._calls[work.op.identity, work.op.scale]
-                blocks = 0 if self._blocks is None else self._blocks.place(work.launch, ready.blocks)
-                self._stand_in(ready, queue.handle, slot, blocks)
+                count = ready.blocks if work.blocks < 0 else work.blocks
+                blocks = 0 if self._blocks is None else self._blocks.place(work.launch, count)
+                seed = self._stand_in(ready, queue.handle, slot, blocks, count)
+                if self._recalls is not None:
+                    self._recalls.note(work.launch, slot, seed, count)
             else:
-                self._marked(work, key, self._reports_at + 16 * slot)
+                self._marked(work, key, self._reports_at + REPORT_BYTES * slot)
             event = self._pool.get(slot)
             if event is None:
                 event = self._pool[slot] = self._cp.cuda.Event(disable_timing=True)
@@ -234,7 +245,7 @@ class CupyGpu:
         except self._faults as error:
             raise GpuError(f"the GPU did not take launch {work.launch}: {error}") from error
         self._events[work.launch] = event
-        queue.work.append((work.launch, 2 * slot))
+        queue.work.append((work.launch, self._word(slot)))
         self._busy[queue.handle] = queue
 
     def _library_of(self, op: HostOp) -> Library | None:
@@ -244,12 +255,26 @@ class CupyGpu:
 
     def _take_slot(self) -> int:
         slot = self._slot = (self._slot + 1) % SLOTS
-        self._seen[2 * slot] = self._seen[2 * slot + 1] = 0
+        at = self._word(slot)
+        self._seen[at] = self._seen[at + 1] = self._seen[at + 2] = 0
         return slot
 
-    def _stand_in(self, ready: Call, stream: int, slot: int, blocks: int = 0) -> None:
-        """Launch a stand-in that reports."""
-        self._launcher.stand_in(ready, stream, self._counts_at + 4 * slot, self._reports_at + 16 * slot, blocks)
+    def _word(self, slot: int) -> int:
+        """Of a slot's report, the first."""
+        return slot * REPORT_BYTES // 8
+
+    def _stand_in(self, ready: Call, stream: int, slot: int, blocks: int = 0, only: int = -1) -> int:
+        """Launch a stand-in that reports; returns its seed."""
+        recall = 0 if self._recalls is None else self._recalls.address(slot)
+        report = self._reports_at + REPORT_BYTES * slot
+        ended = self._counts_at + 4 * slot
+        return self._launcher.stand_in(ready, stream, ended, report, blocks, recall=recall, only=only)
+
+    def recall(self, launches: list[int]) -> None:
+        """Let no further block of kernels begin."""
+        assert self._recalls is not None
+        with self._told("did not take a preemption"):
+            self._recalls.stop(launches)
 
     def _marked(self, work: Work, key: QueueKey, report: int) -> None:
         """A graph, copy or library's kernel between two marks."""
@@ -311,16 +336,20 @@ class CupyGpu:
         for queue in list(self._busy.values()):
             while queue.work:
                 launch, at = queue.work[0]
+                # In this order: who sees the end sees how many blocks ran.
+                ended = seen[at + 1]
+                left = self._recalls.left(launch, seen[at + 2]) if ended and self._recalls is not None else 0
                 started = seen[at]
-                if not started:
+                if not started and not left:
                     break
-                if not queue.started:
+                if started and not queue.started:
                     queue.started = True
                     found.append(Report(self._clock.ps(started), launch, False))
-                ended = seen[at + 1]
                 if not ended:
                     break
-                found.append(Report(self._clock.ps(max(started, ended)), launch, True))
+                if self._recalls is not None:
+                    self._recalls.forget(launch, left)
+                found.append(Report(self._clock.ps(max(started, ended)), launch, True, left))
                 queue.work.popleft()
                 queue.started = False
                 del self._events[launch]
@@ -330,7 +359,13 @@ class CupyGpu:
 
     def _news(self) -> bool:
         """Whether there is something to poll."""
-        return any(self._seen[queue.work[0][1] + queue.started] for queue in self._busy.values())
+        seen = self._seen
+        for queue in self._busy.values():
+            at = queue.work[0][1]
+            # What was recalled before it began ends without a start.
+            if seen[at + 1] or (seen[at] and not queue.started):
+                return True
+        return False
 
     def pause(self, until_ps: int) -> None:
         """Return at a time, or when there is something to poll."""
@@ -364,7 +399,8 @@ class CupyGpu:
             return np.empty((0, 4), np.int64)
         self._wait()
         with self._told("did not give the record of blocks"):
-            return self._blocks.rows(self._clock, self._events)
+            unfinished = set(self._events) if self._recalls is None else {*self._events, *self._recalls.unfinished}
+            return self._blocks.rows(self._clock, unfinished)
 
     def _wait(self) -> None:
         """Until nothing is left on the GPU."""
@@ -392,6 +428,7 @@ class CupyGpu:
         self._queues = {}
         self._busy = {}
         self._graphs = {}
+        self._recalls = None
         if self._partitions is not None:
             self._partitions.close()
         self._pool = {}

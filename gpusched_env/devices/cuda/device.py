@@ -2,8 +2,9 @@
 
 Tenants' hosts, streams and the scheduler's side are those of the compiled device, whose time is the real one: host
 threads take the time of their recordings, and are late only where this process is. What a scheduler launches goes to
-the GPU at once, which keeps it waiting for what is before it; starts and ends are what the GPU reports. Deciding takes
-the time that it takes (:attr:`RealDevice.decisions_us`), and so does handing over.
+the GPU at once, which keeps it waiting for what is before it (where preemption is offered not all of it goes at once:
+:mod:`~gpusched_env.devices.cuda.handing`); starts and ends are what the GPU reports. Deciding takes the time that it
+takes (:attr:`RealDevice.decisions_us`), and so does handing over.
 """
 
 from __future__ import annotations
@@ -20,17 +21,19 @@ from gpusched_env.devices.compiled.device import NO_COMMAND, CompiledDevice
 from gpusched_env.devices.compiled.entry import report as tell
 from gpusched_env.devices.compiled.outbox import take_sent
 from gpusched_env.devices.cuda.gpu import Gpu, Report, Work
-from gpusched_env.errors import GpuschedError, InputError
+from gpusched_env.devices.cuda.handing import Handing
+from gpusched_env.errors import GpuschedError, IllegalCommand, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.commands import Command
+from gpusched_env.scenarios.scenario import CommandName, Scenario
+from gpusched_env.scheduling.commands import Command, Preempt, Reject
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 
 TELL: Final = (types.int64, types.int64, types.Array(types.int64, 2, "C"), types.int64, types.int64)
 """Signature of :func:`tell`."""
-OFFERED: Final = ("launch", "partition", "reject")
-"""Commands that a real GPU takes."""
+DRAIN_ONLY: Final = ("drain",)
+"""``preemption`` of scenarios that offer ``preempt`` on a real GPU."""
 NO_WAY_BACK = "a real GPU cannot go back: snapshots are for the simulated devices"
 
 
@@ -45,8 +48,10 @@ class RealDevice(CompiledDevice):
     def __init__(self, gpu: Gpu) -> None:
         super().__init__()
         self._gpu = gpu
+        self._handing: Handing | None = None
+        """Where launches may be preempted."""
         self._slots: dict[int, int] = {}
-        """Slots of the launches that are on the GPU, by id."""
+        """Slots of the launches that were handed over, by id."""
         self._blocks = False
         self._free_ps = 0
         """When the host was last done with a decision, or had waited."""
@@ -79,6 +84,7 @@ class RealDevice(CompiledDevice):
         self._gpu.stop()
         self._blocks = record == "blocks"
         self._gpu.prepare(problem, blocks=self._blocks)
+        self._handing = Handing(self._gpu) if "preempt" in problem.scenario.commands else None
         self._slots.clear()
         self.decisions_us = array("d")
         self._free_ps = 0
@@ -102,7 +108,11 @@ class RealDevice(CompiledDevice):
             IllegalCommand: names the command and why it is not legal now.
             GpuError: the GPU or its driver has failed.
         """
+        if isinstance(command, Preempt) and command.mode != "drain":
+            raise IllegalCommand(f"{command}: a real GPU's blocks can only be drained")
         super().apply(command)
+        if isinstance(command, Reject) and self._handing is not None:
+            self._handing.keep(set(self.arena.section("launches")["id"].tolist()))
         self._send()
         now_ps = self._gpu.now_ps()
         self.decisions_us.append(to_us(now_ps - self._free_ps))
@@ -113,7 +123,7 @@ class RealDevice(CompiledDevice):
         while True:
             # In this order: what is reported later has happened later.
             now_ps = self._gpu.now_ps()
-            reason = self._hear(self._gpu.poll(), now_ps)
+            reason = self._hear((self._handing or self._gpu).poll(), now_ps)
             self._send()
             if reason == layout.DECIDE:
                 self._view = None
@@ -122,11 +132,15 @@ class RealDevice(CompiledDevice):
                 self._end()
                 return None
             due_ps = int(self.arena.env["due_ps"])
-            if due_ps == NEVER and not self._slots:
+            if due_ps == NEVER and not self._busy():
                 self._end()
                 raise self.deadlock()
             self._gpu.pause(min(due_ps, self._horizon_ps))
             self._free_ps = self._gpu.now_ps()
+
+    def _busy(self) -> bool:
+        """Whether anything is on the GPU."""
+        return bool(self._slots) if self._handing is None else self._handing.busy
 
     def _end(self) -> None:
         """Nothing more is asked of the GPU."""
@@ -138,7 +152,7 @@ class RealDevice(CompiledDevice):
 
     def _hear(self, reports: list[Report], now_ps: int) -> int:
         """Let happen what is reported, and what is due up to now; returns why the event loop stopped."""
-        rows = np.array([(r.at_ps, self._slot_of(r), r.ended) for r in reports], np.int64).reshape(-1, 3)
+        rows = np.array([(r.at_ps, self._slot_of(r), r.ended, r.left) for r in reports], np.int64).reshape(-1, 4)
         # Two clocks are compared: a report may be a little ahead.
         now_ps = max(now_ps, reports[-1].at_ps if reports else 0)
         row = 0
@@ -153,12 +167,16 @@ class RealDevice(CompiledDevice):
         return self._slots.pop(report.launch) if report.ended else self._slots[report.launch]
 
     def _send(self) -> None:
-        """Hand over what was launched since."""
-        for sent in take_sent(self.arena):
+        """Hand over what was launched since, and call back what was preempted."""
+        for sent in take_sent(self.arena, every=self._handing is not None):
+            if sent.recalled:
+                cast("Handing", self._handing).recall(sent.launch)
+                continue
             self._slots[sent.launch] = sent.slot
             op = self.arena.operation(sent.op)
             sms = (sent.first, sent.sms) if sent.sms < self.arena.problem.gpu.sms else None
-            self._gpu.submit(Work(sent.launch, op, sent.stream, sent.priority, sms, sent.after))
+            work = Work(sent.launch, op, sent.stream, sent.priority, sms, sent.after, sent.blocks)
+            (self._handing or self._gpu).submit(work)
 
     def snapshot(self) -> Any:
         """Not possible."""
@@ -167,6 +185,11 @@ class RealDevice(CompiledDevice):
     def restore(self, snapshot: Any) -> View | None:
         """Not possible."""
         raise GpuschedError(NO_WAY_BACK)
+
+
+def offered(scenario: Scenario) -> tuple[CommandName, ...]:
+    """The commands of a scenario that a real GPU takes."""
+    return tuple(name for name in scenario.commands if name != "preempt" or scenario.preemption == DRAIN_ONLY)
 
 
 def check(problem: Problem) -> None:
@@ -180,10 +203,16 @@ def check(problem: Problem) -> None:
         raise InputError(
             f"{scenario.name}: tenants with contexts of their own need processes of their own; this device has one"
         )
-    for command in scenario.commands:
-        if command not in OFFERED:
+    if "preempt" in scenario.commands and scenario.preemption != DRAIN_ONLY:
+        raise InputError(
+            f"{scenario.name}: a real GPU's blocks can only be drained; with the command 'preempt' the scenario needs "
+            f"preemption: [drain]"
+        )
+    for tenant in scenario.tenants:
+        if "preempt" in scenario.commands and tenant.kernels == "library":
             raise InputError(
-                f"{scenario.name}: a real GPU takes no command {command!r} here; it offers {', '.join(OFFERED)}"
+                f"{scenario.name}, tenant {tenant.name}: blocks of library kernels look for no preemption; "
+                "with the command 'preempt' its kernels must be synthetic"
             )
     for program in problem.programs:
         for op in (op for job in program.variants for op in job):

@@ -39,7 +39,7 @@ class Content(msgspec.Struct):
 
     format: str
     fits: dict[str, Kept]
-    """By first stand-in, wanted duration and gap."""
+    """By first stand-in, wanted duration, gap, and whether blocks look for a recall."""
 
 
 def cache_file(cupy: Any, product: str) -> Path | None:
@@ -79,7 +79,9 @@ class FitCache:
                     return content.fits
         return {}
 
-    def of(self, first: S, duration_us: float, gap_us: float, measure: Callable[[], Fit[S]]) -> Fit[S]:
+    def of(
+        self, first: S, duration_us: float, gap_us: float, measure: Callable[[], Fit[S]], *, recallable: bool = False
+    ) -> Fit[S]:
         """A fit that is known, or else is measured.
 
         Args:
@@ -87,8 +89,9 @@ class FitCache:
             duration_us: wanted.
             gap_us: between two kernels, which is no part of it.
             measure: makes the fit.
+            recallable: whether its blocks look for a recall, which takes them time.
         """
-        key = json.dumps([type(first).__name__, msgspec.to_builtins(first), duration_us, gap_us])
+        key = json.dumps([type(first).__name__, msgspec.to_builtins(first), duration_us, gap_us, recallable])
         with contextlib.suppress(KeyError, msgspec.ValidationError):
             kept = self._kept[key]
             return Fit(msgspec.convert(kept.stand, type(first)), kept.took_us)

@@ -29,6 +29,8 @@ class Work:
     """First and number of the SMs that its blocks may run on; ``None``: all."""
     after: tuple[int, ...]
     """Ids of earlier work, of other queues, that must have ended before it starts."""
+    blocks: int = -1
+    """Of a kernel, that it has left to run after it was recalled; -1: all."""
 
 
 class Report(NamedTuple):
@@ -38,6 +40,8 @@ class Report(NamedTuple):
     """When, by :meth:`Gpu.now_ps`."""
     launch: int
     ended: bool
+    left: int = 0
+    """Blocks of a kernel that was recalled that have not run: it has ended without them."""
 
 
 class Gpu(Protocol):
@@ -67,8 +71,22 @@ class Gpu(Protocol):
             GpuError: the GPU or its driver has failed.
         """
 
+    def recall(self, launches: list[int]) -> None:
+        """Let no further block of kernels begin; blocks that run finish. The problem offers ``preempt``.
+
+        A kernel ends then, as what waits for it finds; how many blocks have not run is in its report. None of them
+        begins a block because another one has ended early.
+
+        Args:
+            launches: ids in the order in which they were submitted; all that waits for the first of them is among them.
+
+        Raises:
+            GpuError: the GPU or its driver has failed.
+        """
+
     def poll(self) -> list[Report]:
-        """What has happened since the last call, in order of time; the start of some work before its end.
+        """What has happened since the last call, in order of time; the start of some work before its end. Of kernels
+        that were recalled before any of their blocks began only the end.
 
         Raises:
             GpuError: a kernel has failed.

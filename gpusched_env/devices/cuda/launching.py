@@ -16,7 +16,7 @@ from gpusched_env.devices.cuda.kernels import cubin, values_for
 
 LINES: Final = 1 << 26
 """Of 16 bytes, of the buffer that kernels load from: a gigabyte, so that no cache holds what a launch reads."""
-SEED, ENDED, REPORT, BLOCKS = 3, 4, 5, 8
+SEED, ENDED, REPORT, BLOCKS, RECALL = 3, 4, 5, 8, 9
 """Words of ``Arguments`` in ``synthetic.cu`` that differ from launch to launch."""
 SHARED_BY_DEFAULT: Final = 48 * 1024
 MAX_DYNAMIC_SHARED: Final = 8
@@ -114,11 +114,14 @@ class Launcher:
             stand.turns | stand.loads << 32,
             stand.extra,
             0,
+            0,
         ]
         return call(function, stand.blocks, stand.threads, stand.shared_bytes, words, one=True)
 
-    def stand_in(self, ready: Call, stream: int, ended: int, report: int, blocks: int = 0) -> None:
-        """Launch a stand-in.
+    def stand_in(
+        self, ready: Call, stream: int, ended: int, report: int, blocks: int = 0, *, recall: int = 0, only: int = -1
+    ) -> int:
+        """Launch a stand-in; returns its seed, which no other launch has.
 
         Args:
             ready: of :meth:`ready`.
@@ -126,16 +129,30 @@ class Launcher:
             ended: address of a counter on the GPU, 0 now.
             report: address of its report in memory of the host; 0: it reports nothing.
             blocks: address of the record of its blocks on the GPU; 0: they are not recorded.
+            recall: address of its ``Recall`` on the GPU; 0: it cannot be recalled.
+            only: so many blocks; -1: all.
         """
         self._seed += 1
         words = ready.words
         words[SEED], words[ENDED], words[REPORT], words[BLOCKS] = self._seed, ended, report, blocks
-        self.launch(ready, stream)
+        words[RECALL] = recall
+        self.launch(ready, stream, only)
+        return self._seed
 
-    def launch(self, ready: Call, stream: int) -> None:
-        """Launch a kernel with the words that it has."""
+    def launch(self, ready: Call, stream: int, only: int = -1) -> None:
+        """Launch a kernel with the words that it has, of ``only`` so many blocks (-1: all)."""
         self._driver.launchKernel(
-            ready.function, ready.blocks, 1, 1, ready.threads, 1, 1, ready.shared_bytes, stream, ready.at, 0
+            ready.function,
+            ready.blocks if only < 0 else only,
+            1,
+            1,
+            ready.threads,
+            1,
+            1,
+            ready.shared_bytes,
+            stream,
+            ready.at,
+            0,
         )
 
     def close(self) -> None:

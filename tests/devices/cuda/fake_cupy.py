@@ -7,7 +7,7 @@ import ctypes
 import threading
 import time
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -105,14 +105,16 @@ class Stream:
 
 PENDING: list[tuple[int, int]] = []
 """What is to be written: when, and where."""
+WRITING = threading.Lock()
 
 
 def _writer() -> None:
     while True:
-        for due in sorted(PENDING):
-            if due[0] <= gpu_ns():
-                write(due[1], due[0])
-                PENDING.remove(due)
+        with WRITING:
+            for due in sorted(PENDING):
+                if due[0] <= gpu_ns():
+                    write(due[1], due[0])
+                    PENDING.remove(due)
         time.sleep(5e-5)
 
 
@@ -146,6 +148,45 @@ class Function:
         Function.known[self.ptr] = self
 
 
+class Recallable(NamedTuple):
+    """A launch that can be recalled."""
+
+    seed: int
+    stream: Stream
+    report: int
+    blocks_at: int
+    blocks: int
+    start_ns: int
+    end_ns: int
+
+
+RECALLABLE: dict[int, Recallable] = {}
+"""By address of the record; the last launch that had it."""
+STOPPED: list[int] = []
+"""Addresses of records of launches that were recalled, in the order in which they were told."""
+
+
+def write_value(stream: int, at: int, value: int, flags: int) -> tuple[int]:
+    """``cuStreamWriteValue32``: blocks are handed out evenly over a launch, those that have begun end at once."""
+    assert (stream in Stream.known, flags) == (True, 0)
+    ctypes.c_uint32.from_address(at).value = value
+    STOPPED.append(at - 8)
+    found, now = RECALLABLE[at - 8], gpu_ns()
+    if found.seed != value or now >= found.end_ns:
+        return (0,)
+    ran = 0
+    if now >= found.start_ns:
+        ran = found.blocks * (now - found.start_ns) // (found.end_ns - found.start_ns) + 1
+    with WRITING:
+        PENDING[:] = [due for due in PENDING if due[1] != found.report + 8 and (ran or due[1] != found.report)]
+        write(found.report + 16, ran)
+        PENDING.append((now, found.report + 8))
+    for block in range(ran if found.blocks_at else found.blocks, found.blocks):
+        write(found.blocks_at + 24 * block + 8, 0)
+    found.stream.free_ns = now
+    return (0,)
+
+
 def _launch(handle: int, blocks: int, y: int, z: int, threads: int, *rest: int) -> None:
     _, _, shared, stream, places, extra = rest
     assert (y, z, extra) == (1, 1, 0)
@@ -153,7 +194,7 @@ def _launch(handle: int, blocks: int, y: int, z: int, threads: int, *rest: int) 
     LAUNCHED.append((function.name, stream))
     first = ctypes.c_uint64.from_address(places).value
     if function.name == "synthetic":
-        words = np.ctypeslib.as_array((ctypes.c_uint64 * 9).from_address(first))
+        words = np.ctypeslib.as_array((ctypes.c_uint64 * 10).from_address(first))
         assert shared <= function.room
         turns, report = int(words[6]) & 0xFFFFFFFF, int(words[5])
         if words[8]:
@@ -161,7 +202,14 @@ def _launch(handle: int, blocks: int, y: int, z: int, threads: int, *rest: int) 
             for block in range(blocks):
                 for field, value in enumerate((began, began + FIXED_NS + TURN_NS * turns, block % SMS)):
                     write(int(words[8]) + 24 * block + 8 * field, value)
-        on.run(FIXED_NS + TURN_NS * turns, (report, False), (report + 8 if report else 0, True))
+        start, took = max(gpu_ns(), on.free_ns), FIXED_NS + TURN_NS * turns
+        on.run(took, (report, False), (report + 8 if report else 0, True))
+        if words[9]:
+            seed, at, end = int(words[3]), int(words[9]), start + took
+            assert ctypes.c_uint64.from_address(at).value == 0
+            assert ctypes.c_uint32.from_address(at + 8).value != seed
+            write(report + 16, blocks)
+            RECALLABLE[at] = Recallable(seed, on, report, int(words[8]), blocks, start, end)
     elif function.name == "mark":
         on.run(MARK_NS, (ctypes.c_uint64.from_address(first).value, False))
     else:

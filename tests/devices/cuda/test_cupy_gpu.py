@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +24,6 @@ from tests.devices.programs import GRAPH, SYNC, Kernels, build
 
 LATE_US = 300e6
 """A horizon in real time that no busy machine reaches."""
-
-
-@pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[CupyGpu]:
-    monkeypatch.setitem(sys.modules, "cupy", fake_cupy.fake_cupy())
-    monkeypatch.setattr(fake_cupy.Stream, "fault", None)
-    monkeypatch.setattr(fake_cupy.Stream, "hangs", False)
-    made = CupyGpu(cache=False)
-    yield made
-    made.close()
 
 
 def test_stand_ins_take_as_long_as_the_recorded_kernels(gpu: CupyGpu, tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_what_a_real_gpu_does_not_do_is_named(tmp_path: Path) -> None:
     built = problem(tmp_path, {"ops": [K(4, 1.0)]})
     with pytest.raises(InputError, match="cannot go back"):
         device.reset(built, 0, snapshots=True)
-    with pytest.raises(InputError, match="no command 'preempt' here"):
+    with pytest.raises(InputError, match="blocks can only be drained"):
         device.reset(built.with_commands(("preempt",)), 0)
     with pytest.raises(InputError, match="contexts of their own"):
         device.reset(built.with_contexts("per-tenant"), 0)

@@ -1,7 +1,8 @@
 """A GPU that plays the part of a real one: the teaching GPU's four SMs of one block each, in a time of its own.
 
 What it shares with the simulated devices is the rule alone: blocks go to the most urgent kernel, then to the one that
-was ready first, which keeps what is behind it waiting until all its blocks are handed out.
+was ready first, which keeps what is behind it waiting until all its blocks are handed out. A kernel that is recalled
+before it has begun ends when it is its turn.
 """
 
 from __future__ import annotations
@@ -65,6 +66,9 @@ class ToyGpu:
         self._at_engine: set[int] = set()
         self._known: set[int] = set()
         self._ended: set[int] = set()
+        self._recalled: set[int] = set()
+        self._whole: set[int] = set()
+        """Ended with all their blocks."""
         self._started: set[int] = set()
         self._reports: list[Report] = []
         self._blocks: list[tuple[int, int, int, int]] = []
@@ -74,7 +78,14 @@ class ToyGpu:
 
     def submit(self, work: Work) -> None:
         self.submitted.append(work)
+        for seen in (self._known, self._ended, self._started):
+            seen.discard(work.launch)
         self._queues.setdefault((work.stream, work.priority, work.sms), deque()).append(work)
+        self._settle()
+
+    def recall(self, launches: list[int]) -> None:
+        assert self._ended.isdisjoint(launches)
+        self._recalled |= set(launches)
         self._settle()
 
     def poll(self) -> list[Report]:
@@ -89,7 +100,7 @@ class ToyGpu:
         assert self._now < NEVER, "the device waits for ever"
 
     def blocks(self) -> NDArray[np.int64]:
-        ended = [row for row in self._blocks if row[1] in self._ended]
+        ended = [row for row in self._blocks if row[1] in self._whole]
         return np.array(sorted(ended, key=lambda row: row[3]), np.int64).reshape(-1, 4)
 
     def stop(self) -> None:
@@ -112,7 +123,8 @@ class ToyGpu:
             before = len(grid.ends)
             grid.ends = [block for block in grid.ends if block[0] > self._now]
             over |= len(grid.ends) < before
-            if not grid.ends and not grid.waiting:
+            if not grid.ends and (not grid.waiting or grid.work.launch in self._recalled):
+                over = True
                 self._grids.remove(grid)
                 self._grid_ended(grid)
         for launch, end in sorted(self._copies.items()):
@@ -127,16 +139,19 @@ class ToyGpu:
 
     def _grid_ended(self, grid: Grid) -> None:
         if grid.node < 0:
-            self._finish(grid.work.launch)
+            self._finish(grid.work.launch, grid.waiting)
             return
         graph = self._graphs[grid.work.launch]
         del graph.left[grid.node]
         if not graph.left:
             self._finish(grid.work.launch)
 
-    def _finish(self, launch: int) -> None:
+    def _finish(self, launch: int, left: int = 0) -> None:
         self._ended.add(launch)
-        self._reports.append(Report(self._now, launch, True))
+        self._recalled.discard(launch)
+        if not left:
+            self._whole.add(launch)
+        self._reports.append(Report(self._now, launch, True, left))
         for queue in self._queues.values():
             if queue and queue[0].launch == launch:
                 queue.popleft()
@@ -178,7 +193,8 @@ class ToyGpu:
     def _add(self, work: Work, identity: int, scale: float, node: int = -1) -> None:
         profile = self._problem.kernels[identity]
         block_ps = to_ps(float(profile.block["latency_us"][0]) * scale)
-        self._grids.append(Grid(work, profile.kernel.blocks, block_ps, self._serial, node=node))
+        blocks = profile.kernel.blocks if work.blocks < 0 else work.blocks
+        self._grids.append(Grid(work, blocks, block_ps, self._serial, node=node))
         self._serial += 1
         # What is ready first at one instant gets blocks first.
         self._dispatch()
@@ -197,7 +213,8 @@ class ToyGpu:
         handed = False
         free = set(range(SMS)) - {sm for grid in self._grids for _, sm in grid.ends}
         closed: set[int] = set()
-        for grid in sorted(self._grids, key=lambda grid: (grid.work.priority, grid.serial)):
+        waiting = [grid for grid in self._grids if grid.work.launch not in self._recalled]
+        for grid in sorted(waiting, key=lambda grid: (grid.work.priority, grid.serial)):
             first, sms = grid.work.sms or (0, SMS)
             own = set(range(first, first + sms))
             while grid.waiting and free & own - closed:
