@@ -30,6 +30,7 @@ DISTRIBUTION_OF = {
     "PIL": "pillow",
     "cuda": "cuda-core",
     "cupy": "cupy-cuda13x",
+    "nvmath": "nvmath-python",
     "sb3_contrib": "sb3-contrib",
     "stable_baselines3": "stable-baselines3",
     "yaml": "PyYAML",

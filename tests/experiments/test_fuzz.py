@@ -36,12 +36,12 @@ from tests.experiments import broken_devices as broken
 
 BROKEN = Path(broken.__file__)
 FAULTS: list[tuple[type[Device], int, str]] = [
-    (broken.Misordered, 22, "view"),
-    (broken.Asleep, 16, "time"),
+    (broken.Misordered, 31, "view"),
+    (broken.Asleep, 189, "time"),
     (broken.LateCopies, 7, "view"),
     (broken.Hasty, 3, "time"),
     (broken.Careless, 4, "error IllegalCommand"),
-    (broken.Resentful, 15, "time"),
+    (broken.Resentful, 12, "time"),
     (broken.Leaky, 113, "view"),
     (broken.Forgetful, 62, "time"),
     (broken.Wasteful, 7, "costs"),
@@ -49,7 +49,7 @@ FAULTS: list[tuple[type[Device], int, str]] = [
     (broken.Mixed, 113, "timeline"),
 ]
 """A device, a short episode of seed 0 that shows its fault, and the kind of difference that it shows first."""
-FULL = (12, 16, 19, 29, 30, 31, 33, 41, 64, 84, 87, 91, 105, 113, 408)
+FULL = (12, 16, 19, 29, 30, 31, 33, 41, 64, 84, 87, 91, 105, 113, 189, 259, 408)
 """Short episodes of seed 0 in which, together, everything happens."""
 LONG = (1, 14, 22, 23, 25, 26, 27, 28, 38, 42, 43, 44, 46, 50)
 """Those of the first 60 of seed 0 that take longest."""

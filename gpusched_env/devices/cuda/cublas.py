@@ -1,12 +1,12 @@
 """Matrix products of cuBLAS in a stream of one's choice, also in one whose work is captured for a graph.
 
-CuPy's own calls refuse the latter, so cuBLAS is called directly. A stream gets memory for cuBLAS to work in beforehand,
-a piece of its own: nothing is allocated in a capture, and products that run side by side do not share any.
+CuPy's own calls refuse the latter, so cuBLAS is called through NVIDIA's bindings. A stream gets memory for cuBLAS to
+work in beforehand, a piece of its own: nothing is allocated in a capture, and products that run side by side do not
+share any.
 """
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any, Final
 
 import numpy as np
@@ -19,62 +19,43 @@ WORKSPACE: Final = 16 * 1024
 """Bytes for each stream: as few as cuBLAS takes, so that a product is one kernel, not several parts and their sum."""
 HALF: Final = 2
 """``CUDA_R_16F``."""
-COMPUTE_SINGLE: Final = 68
-"""``CUBLAS_COMPUTE_32F``."""
-PLAIN, DEFAULT_ALGORITHM = 0, -1
-"""``CUBLAS_OP_N`` and ``CUBLAS_GEMM_DEFAULT``."""
-ARGUMENTS: Final[dict[str, str]] = {
-    "cublasCreate_v2": "p",
-    "cublasDestroy_v2": "p",
-    "cublasGetVersion_v2": "pp",
-    "cublasSetStream_v2": "pp",
-    "cublasSetWorkspace_v2": "ppz",
-    "cublasGemmEx": "piiiiippiipiippiiii",
-}
-"""Of the functions that are called: ``p`` a pointer, ``i`` an int, ``z`` a size."""
-TYPES: Final = {"p": ctypes.c_void_p, "i": ctypes.c_int, "z": ctypes.c_size_t}
 
 
-def library() -> Any:
-    """cuBLAS as the system's loader knows it: the one that CuPy has loaded, if it has.
+def bindings() -> Any:
+    """The module of cuBLAS's functions.
 
     Raises:
-        InputError: there is none.
+        InputError: it is not installed.
     """
     try:
-        from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+        from nvmath.bindings import cublas
     except ImportError:
-        raise InputError("a real GPU needs cuda-core and CuPy: install the extra, gpusched-env[gpu]") from None
-    try:
-        return ctypes.CDLL(str(load_nvidia_dynamic_lib("cublas").abs_path))
-    except (DynamicLibNotFoundError, OSError) as error:
-        raise InputError(f"library kernels need cuBLAS: {error}") from error
+        raise InputError("library kernels need nvmath-python: install the extra, gpusched-env[gpu]") from None
+    return cublas
 
 
 class Cublas:
     """cuBLAS on the GPU in use."""
 
     def __init__(self, cupy: Any) -> None:
-        self._library = library()
-        for name, given in ARGUMENTS.items():
-            getattr(self._library, name).argtypes = [TYPES[one] for one in given]
-        self._handle = ctypes.c_void_p()
-        self._done("cublasCreate_v2", ctypes.byref(self._handle))
-        version = ctypes.c_int()
-        self._done("cublasGetVersion_v2", self._handle, ctypes.byref(version))
-        self.version = version.value
-        self._one, self._zero = ctypes.c_float(1.0), ctypes.c_float(0.0)
+        """
+        Raises:
+            InputError: its bindings are not installed.
+            GpuError: it cannot be loaded, or fails.
+        """
+        self._library = bindings()
+        self._plain = int(self._library.Operation.N)
+        self._single = int(self._library.ComputeType.COMPUTE_32F)
+        self._algorithm = int(self._library.GemmAlgo.DEFAULT)
+        try:
+            self._handle = self._library.create()
+        except Exception as error:  # of the loader, or of cuBLAS: nothing here would treat them differently
+            raise GpuError(f"cuBLAS cannot be used: {error}") from error
+        self.version = int(self._library.get_version(self._handle))
+        self._factors = np.array([1.0, 0.0], np.float32)
+        """Of the product, and of what was there."""
         self._room = cupy.zeros(STREAMS * WORKSPACE, np.uint8)
         self.forget_all()
-
-    def _done(self, name: str, *given: Any) -> None:
-        """Call a function.
-
-        Raises:
-            GpuError: it has failed.
-        """
-        if status := getattr(self._library, name)(*given):
-            raise GpuError(f"{name} of cuBLAS has failed with status {status}")
 
     def forget_all(self) -> None:
         """Take the memory of all streams back, in which nothing is left to do."""
@@ -103,17 +84,25 @@ class Cublas:
             given: address of both: they begin at the same one.
             taken: address of the result.
             stream: of CuPy.
+
+        Raises:
+            GpuError: cuBLAS has failed.
         """
-        # With another stream cuBLAS goes back to memory of its own.
-        self._done("cublasSetStream_v2", self._handle, stream.ptr)
-        self._done("cublasSetWorkspace_v2", self._handle, self._space(stream), WORKSPACE)
-        self._done(
-            "cublasGemmEx", self._handle, PLAIN, PLAIN, m, n, k, ctypes.byref(self._one), given, HALF, m, given, HALF,
-            k, ctypes.byref(self._zero), taken, HALF, m, COMPUTE_SINGLE, DEFAULT_ALGORITHM,
-        )  # fmt: skip
+        one = self._factors.ctypes.data
+        zero = one + self._factors.itemsize
+        try:
+            # With another stream cuBLAS goes back to memory of its own.
+            self._library.set_stream(self._handle, int(stream.ptr))
+            self._library.set_workspace(self._handle, self._space(stream), WORKSPACE)
+            self._library.gemm_ex(
+                self._handle, self._plain, self._plain, m, n, k, one, given, HALF, m, given, HALF, k, zero, taken, HALF,
+                m, self._single, self._algorithm,
+            )  # fmt: skip
+        except self._library.cuBLASError as error:
+            raise GpuError(f"a matrix product of cuBLAS has failed: {error}") from error
 
     def close(self) -> None:
         """Give handle and memory back."""
-        self._done("cublasDestroy_v2", self._handle)
+        self._library.destroy(self._handle)
         self.forget_all()
         del self._room

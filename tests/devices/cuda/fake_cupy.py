@@ -289,49 +289,50 @@ def negative(given: Array, out: Array) -> None:
     stream.run(FIXED_NS + round(ELEMENT_NS * out.size))
 
 
-class CublasLibrary:
-    """The functions of cuBLAS that are called, by their arguments in C."""
+class CublasError(Exception):
+    """cuBLAS has failed."""
+
+
+class Cublas:
+    """What is called of ``nvmath.bindings.cublas``."""
+
+    cuBLASError = CublasError
+    Operation, ComputeType = SimpleNamespace(N=0), SimpleNamespace(COMPUTE_32F=68)
+    GemmAlgo = SimpleNamespace(DEFAULT=-1)
 
     def __init__(self) -> None:
-        self.stream = 0
+        self.stream = self.space = 0
         self.spaces: dict[int, set[int]] = {}
         """Addresses of memory to work in, by stream."""
         self.products: list[tuple[int, int, int]] = []
         """``m``, ``n``, ``k``."""
-        for name in ("Create_v2", "Destroy_v2", "GetVersion_v2", "SetStream_v2", "SetWorkspace_v2", "GemmEx"):
-            # Bound methods take no attributes, functions do.
-            setattr(self, f"cublas{name}", lambda *given, name=name: getattr(self, f"_{name}")(*given))
 
-    def _Create_v2(self, handle: Any) -> int:
-        handle._obj.value = 77
-        return 0
+    def create(self) -> int:
+        return 77
 
-    def _Destroy_v2(self, handle: Any) -> int:
-        return 0
+    def destroy(self, handle: int) -> None:
+        assert handle == 77
 
-    def _GetVersion_v2(self, handle: Any, version: Any) -> int:
-        version._obj.value = 130_100
-        return 0
+    def get_version(self, handle: int) -> int:
+        return 130_100
 
-    def _SetStream_v2(self, handle: Any, stream: int) -> int:
+    def set_stream(self, handle: int, stream: int) -> None:
         self.stream, self.space = stream, 0
-        return 0
 
-    def _SetWorkspace_v2(self, handle: Any, address: int, size: int) -> int:
+    def set_workspace(self, handle: int, address: int, size: int) -> None:
         self.space = address
         self.spaces.setdefault(self.stream, set()).add(address)
-        return 0
 
-    def _GemmEx(self, handle: Any, ta: int, tb: int, m: int, n: int, k: int, *rest: Any) -> int:
+    def gemm_ex(self, handle: int, ta: int, tb: int, m: int, n: int, k: int, *rest: Any) -> None:
         alpha, _, a, lda, _, b, ldb, beta, _, c, ldc, compute, algorithm = rest
-        assert handle.value == 77
+        assert handle == 77
         assert self.space, "without memory of ours cuBLAS allocates some, also in a capture"
         assert (ta, tb, a, lda, b, ldb, c, ldc) == (0, 0, 2, m, 2, k, 2, m)
-        assert (alpha._obj.value, beta._obj.value, compute, algorithm) == (1.0, 0.0, 68, -1)
+        factors = [ctypes.c_float.from_address(one).value for one in (alpha, beta)]
+        assert (factors, compute, algorithm) == ([1.0, 0.0], 68, -1)
         self.products.append((m, n, k))
         LAUNCHED.append(("product", self.stream))
         Stream.known[self.stream].run(FIXED_NS + round(PRODUCT_NS * m * n * k / SMS))
-        return 0
 
 
 def _stream_query(stream: int) -> int:

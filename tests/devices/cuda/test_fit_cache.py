@@ -132,7 +132,7 @@ def test_a_second_run_measures_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     cupy = fake_cupy.fake_cupy()
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setattr(cublas, "library", fake_cupy.CublasLibrary)
+    monkeypatch.setattr(cublas, "bindings", fake_cupy.Cublas)
     ops = [K(4, 100.0), K(2, 300.0)]
     built = problem(tmp_path, {"ops": ops}, {"ops": ops, "kernels": "library"})
     measured: list[Any] = []

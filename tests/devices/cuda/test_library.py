@@ -35,14 +35,14 @@ EITHER = 2.2 * NEAR
 
 
 @pytest.fixture
-def blas(monkeypatch: pytest.MonkeyPatch) -> fake_cupy.CublasLibrary:
-    made = fake_cupy.CublasLibrary()
-    monkeypatch.setattr(cublas, "library", lambda: made)
+def blas(monkeypatch: pytest.MonkeyPatch) -> fake_cupy.Cublas:
+    made = fake_cupy.Cublas()
+    monkeypatch.setattr(cublas, "bindings", lambda: made)
     return made
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch, blas: fake_cupy.CublasLibrary) -> Iterator[CupyGpu]:
+def gpu(monkeypatch: pytest.MonkeyPatch, blas: fake_cupy.Cublas) -> Iterator[CupyGpu]:
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy.fake_cupy())
     monkeypatch.setattr(fake_cupy.Stream, "fault", None)
     monkeypatch.setattr(fake_cupy.Stream, "hangs", False)
@@ -163,7 +163,7 @@ def test_without_library_tenants_cublas_is_not_needed(gpu: CupyGpu, monkeypatch:
     def missing() -> Any:
         raise InputError("library kernels need cuBLAS")
 
-    monkeypatch.setattr(cublas, "library", missing)
+    monkeypatch.setattr(cublas, "bindings", missing)
     kernels = [kernel(400.0, "compute")]
     gpu.prepare(problem(kernels, launches(kernels), "synthetic"))
     with pytest.raises(InputError, match="need cuBLAS"):
@@ -171,7 +171,7 @@ def test_without_library_tenants_cublas_is_not_needed(gpu: CupyGpu, monkeypatch:
 
 
 def test_longer_occurrences_are_longer_kernels_and_each_is_measured_once(
-    gpu: CupyGpu, blas: fake_cupy.CublasLibrary, monkeypatch: pytest.MonkeyPatch
+    gpu: CupyGpu, blas: fake_cupy.Cublas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernels = [kernel(400.0, "compute")]
     # The last is so near the first that it is the same.
@@ -219,7 +219,7 @@ def test_marks_count_where_there_are_some(gpu: CupyGpu, operation: Literal["prod
     assert outside - inside == pytest.approx(2 * fake_cupy.MARK_NS / 1e3)
 
 
-def test_graphs_have_library_kernels_without_marks(gpu: CupyGpu, blas: fake_cupy.CublasLibrary) -> None:
+def test_graphs_have_library_kernels_without_marks(gpu: CupyGpu, blas: fake_cupy.Cublas) -> None:
     kernels = [kernel(400.0, "compute"), kernel(300.0, "memory"), kernel(600.0, "compute")]
     nodes = (
         GraphNode(KERNEL, 0, 400.0), GraphNode(KERNEL, 1, 300.0, after=(0,)), GraphNode(KERNEL, 2, 600.0, after=(0,)),
@@ -284,7 +284,7 @@ def test_wanted_durations_are_rounded_as_far_as_fits_are_off(us: float) -> None:
 
 
 def test_streams_do_not_share_what_cublas_works_in(
-    gpu: CupyGpu, blas: fake_cupy.CublasLibrary, monkeypatch: pytest.MonkeyPatch
+    gpu: CupyGpu, blas: fake_cupy.Cublas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cublas, "STREAMS", 2)
     made = cublas.Cublas(gpu._cp)
@@ -302,21 +302,22 @@ def test_streams_do_not_share_what_cublas_works_in(
 
 
 def test_failures_of_cublas_are_told(gpu: CupyGpu, blas: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: Any) -> None:
+        raise fake_cupy.CublasError("EXECUTION_FAILED (13)")
+
     made = cublas.Cublas(gpu._cp)
-    monkeypatch.setattr(blas, "cublasGemmEx", lambda *given: 13)
-    with pytest.raises(GpuError, match="cublasGemmEx of cuBLAS has failed with status 13"):
+    monkeypatch.setattr(blas, "gemm_ex", fails)
+    with pytest.raises(GpuError, match=r"a matrix product of cuBLAS has failed: EXECUTION_FAILED \(13\)"):
         made.product(128, 128, 64, 1, 2, fake_cupy.Stream())
+    monkeypatch.setattr(blas, "create", fails)
+    with pytest.raises(GpuError, match="cuBLAS cannot be used: EXECUTION_FAILED"):
+        cublas.Cublas(gpu._cp)
 
 
-def test_a_missing_cublas_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    import cuda.pathfinder
-
-    def missing(name: str) -> Any:
-        raise cuda.pathfinder.DynamicLibNotFoundError(f"no lib{name}")
-
-    monkeypatch.setattr(cuda.pathfinder, "load_nvidia_dynamic_lib", missing)
-    with pytest.raises(InputError, match="library kernels need cuBLAS: no libcublas"):
-        cublas.library()
+def test_missing_bindings_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nvmath.bindings", None)
+    with pytest.raises(InputError, match=r"library kernels need nvmath-python: install the extra, gpusched-env\[gpu\]"):
+        cublas.bindings()
 
 
 def test_tenants_are_synthetic_unless_they_say_otherwise() -> None:
