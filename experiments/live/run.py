@@ -113,7 +113,7 @@ def _compare(
     Where the GPU fails, or at an interrupt, what it did before is compared all the same.
     """
     scenario = msgspec.structs.replace(scenario, commands=offered(scenario), gpu=spec.name, decision_us=0.0)
-    problem = build_problem(scenario, gpu=spec)
+    problem = behind.as_launched(build_problem(scenario, gpu=spec))
     name = scenario.name
     live.tenants[name] = [tenant.name for tenant in scenario.tenants]
     refused = live.left_out.setdefault(name, {})

@@ -2,8 +2,8 @@
 
 A folder holds any of ``pairs``, ``mixes`` and ``sequences``, with the ``kernels`` that they are of, and ``model_pairs``
 (each ``.jsonl`` or ``.jsonl.gz``; see ``data/README.md`` for how such recordings are made). Networks are the traced
-ones of its folder ``traces``, which ``gpusched record`` writes; of those that it lacks, the shipped workloads. A first
-line without an ``id``, ``what`` or ``spec`` is a header and skipped.
+ones of its folder ``traces``, which ``gpusched record`` writes, as they are or imported; of those that it lacks, the
+shipped workloads. A first line without an ``id``, ``what`` or ``spec`` is a header and skipped.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from gpusched_env.experiments.lib.graph_pairs import SCHEDULERS, GraphPair, Posi
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.reading import decoded, read_bytes, unzipped
 from gpusched_env.workload.importers import import_trace
-from gpusched_env.workload.workload import Workload
+from gpusched_env.workload.workload import Workload, read_workload
 
 KERNEL_SETS = ("pairs", "mixes", "sequences")
 MODEL_PAIRS = "model_pairs"
 TRACES = "traces"
 TRACE_SUFFIX = ".kineto.json.gz"
+WORKLOAD_SUFFIX = ".workload.json.gz"
+"""Of a trace that was imported."""
 ROW_KEYS = {"id", "what", "spec"}
 """What begins a row: a first line without any of these is a header."""
 
@@ -159,13 +161,25 @@ def read_recordings(folder: Path, gpu: GpuSpec | None = None) -> Recordings:
 
 
 def traced(folder: Path, names: Collection[str], gpu: GpuSpec | None) -> dict[str, Workload]:
-    """The networks among ``names`` that ``folder`` has traces of; ``gpu``: of the traces, else as they say.
+    """The networks among ``names`` that ``folder`` has traces of, or what was imported from them.
+
+    Args:
+        folder: of the recordings.
+        names: of networks.
+        gpu: of traces that were not imported; ``None``: as they say.
+
 
     Raises:
         InputError: a trace is invalid, or its GPU is not known.
     """
-    paths = {name: folder / TRACES / f"{name}{TRACE_SUFFIX}" for name in sorted(names)}
-    return {name: import_trace(path, gpu) for name, path in paths.items() if path.is_file()}
+    found = {}
+    for name in sorted(names):
+        trace, imported = (folder / TRACES / f"{name}{suffix}" for suffix in (TRACE_SUFFIX, WORKLOAD_SUFFIX))
+        if trace.is_file():
+            found[name] = import_trace(trace, gpu)
+        elif imported.is_file():
+            found[name] = read_workload(imported)
+    return found
 
 
 def _reason_to_skip(pair: GraphPair, workloads: Collection[str]) -> str:

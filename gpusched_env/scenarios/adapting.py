@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from gpusched_env.scenarios.scenario import CommandName, Contexts
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scenarios.windowed import check_plain, windowed
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.profile import profile_kernel
 
 if TYPE_CHECKING:
     from gpusched_env.scenarios.problem import Problem
@@ -36,6 +39,28 @@ def offered(problem: Problem, contexts: Contexts, commands: tuple[CommandName, .
     """With other contexts and commands, and decisions that take ``decision_us``."""
     changed = msgspec.structs.replace(problem.scenario, contexts=contexts, commands=commands, decision_us=decision_us)
     return replace(problem, scenario=changed)
+
+
+def with_kernels(problem: Problem, kernels: Mapping[int, Kernel]) -> Problem:
+    """With other kernels in place of some, by identity; the problem's GPU is that of their recording.
+
+    Raises:
+        InputError: a kernel does not fit on an SM.
+    """
+    if not kernels:
+        return problem
+    if problem.plain is not None:
+        return with_kernels(problem.plain, kernels).with_window(problem.window)
+    gpu = problem.gpu
+    profiles = [
+        profile_kernel(kernels[identity], gpu, gpu) if identity in kernels else profile
+        for identity, profile in enumerate(problem.kernels)
+    ]
+    graphs = list(problem.graphs)
+    for op in (op for program in problem.programs for job in program.variants for op in job if op.nodes):
+        row = op.identity - len(profiles)
+        graphs[row] = graph_profile(graphs[row].name, op.nodes, profiles, gpu)
+    return replace(problem, kernels=tuple(profiles), graphs=tuple(graphs))
 
 
 def own_processes(problem: Problem) -> Problem:

@@ -30,6 +30,7 @@ from gpusched_env.experiments.validate.results import LIMITS, Validation
 from gpusched_env.experiments.validate.run import ValidationRun
 from gpusched_env.experiments.validate.scoring import concurrency, halves, launches, score, worst_launches
 from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.workload.workload import encode_workload
 from tests.workload.kineto_traces import call, mark
 from tests.workload.kineto_traces import kernel as traced_kernel
 from tests.workload.kineto_traces import write as traced_network
@@ -279,6 +280,11 @@ def test_networks_are_those_of_the_folder_s_traces(validate: Callable[..., Resul
     (pair,) = validation.as_dict()["model_pairs"]["each"]
     assert pair["fg"] == "mine"
     assert pair["foreground"]["predicted"] > 1.0
+
+    imported = recordings.workloads["mine"]
+    (folder / "traces" / "mine.workload.json.gz").write_bytes(encode_workload(imported))
+    (folder / "traces" / "mine.kineto.json.gz").unlink()
+    assert read_recordings(folder).workloads == {"mine": imported}
 
 
 def test_a_network_alone_is_simulated_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ from gpusched_env.devices.cuda.partitions import Partitions
 from gpusched_env.devices.cuda.recalls import Recalls
 from gpusched_env.devices.cuda.shared import shared_numbers
 from gpusched_env.errors import GpuError, InputError
+from gpusched_env.scenarios.adapting import with_kernels
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.workload.workload import OpKind
@@ -163,6 +164,26 @@ class CupyGpu:
             for row, own in enumerate(problem.streams):
                 for priority in {own.priority, *problem.scenario.stream_priorities}:
                     self._queue((row, priority, None))
+
+    def as_launched(self, problem: Problem) -> Problem:
+        """A problem whose library kernels have the blocks, registers and shared memory that the library chose.
+
+        Kernels that tenants share of whom only some have a library's stay as recorded.
+
+        Args:
+            problem: with the recorded kernels.
+
+        Raises:
+            GpuError: the GPU or its driver.
+        """
+        if all(program.tenant.kernels == "synthetic" for program in problem.programs):
+            return problem
+        self.prepare(problem)
+        assert self._library is not None
+        with self._told("does not tell the shapes of kernels"):
+            made = self._library.kernels(problem)
+        alone = {identity: kernel for identity, kernel in made.items() if (identity, "synthetic") not in self.fits}
+        return with_kernels(problem, alone)
 
     def _queue(self, key: QueueKey) -> Queue:
         found = self._queues.get(key)

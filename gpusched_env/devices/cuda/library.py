@@ -19,8 +19,10 @@ from gpusched_env.devices.cuda.cublas import Cublas
 from gpusched_env.devices.cuda.fit_cache import FitCache
 from gpusched_env.devices.cuda.fitting import MEASURED, NEAR, Fit, solved
 from gpusched_env.devices.cuda.launching import Launcher, call
+from gpusched_env.devices.cuda.shapes import Shape, shape_of
 from gpusched_env.devices.cuda.shared import shared_numbers
 from gpusched_env.scenarios.problem import Problem, TenantProgram
+from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.workload import OpKind
 
@@ -118,6 +120,11 @@ class Library:
         """Launches into a stream, of all problems."""
         self._launches: dict[tuple[int, float, bool], Callable[[Any], None]] = {}
         """Those of this problem: by kernel, scale, and whether outside a graph."""
+        self._stands: dict[int, LibraryStand] = {}
+        """Of this problem, by kernel."""
+        self._shapes: dict[LibraryStand, Shape] = {}
+        self._own: dict[Kernel, LibraryStand] = {}
+        """The shortest stand-ins of kernels that :meth:`kernels` made."""
         self.streams: frozenset[int] = frozenset()
         """Rows of the streams of tenants whose kernels are a library's."""
 
@@ -144,14 +151,47 @@ class Library:
                 if (identity, scale, marked) in self._launches:
                     continue
                 profile = problem.kernels[identity]
-                first = library_stand(profile, marked=marked, version=self._cublas.version)
+                first = self._first(profile, marked)
                 if identity not in found:
                     found[identity] = self._fit(first, profile.duration_us, gap_us, fits)
                 stand = self._fit(first, profile.duration_us * scale, gap_us, fits).stand
                 if stand not in self._made:
                     self._made[stand] = self._ready(stand)
                 self._launches[identity, scale, marked] = self._made[stand]
+        self._stands = {identity: fit.stand for identity, fit in found.items()}
         return found
+
+    def kernels(self, problem: Problem) -> dict[int, Kernel]:
+        """The kernels that were prepared for a problem as they are launched: of the recorded name and duration, with
+        the library's blocks, registers and shared memory.
+
+        Args:
+            problem: that which was prepared.
+
+        Raises:
+            GpuError: the driver does not tell their shapes.
+        """
+        found = {}
+        for identity, stand in self._stands.items():
+            if stand not in self._shapes:
+                self._shapes[stand] = shape_of(self._ready(stand), self._warming)
+                self._cublas.forget(self._warming)
+            shape, recorded = self._shapes[stand], problem.kernels[identity]
+            made = Kernel(
+                name=recorded.kernel.name, grid=shape.grid, block=shape.block, registers=shape.registers,
+                shared_bytes=shape.shared_bytes, duration_us=recorded.duration_us,
+                kind="compute" if stand.operation == "product" else "memory",
+            )  # fmt: skip
+            self._own[made] = replace(stand, size=1)
+            found[identity] = made
+        return found
+
+    def _first(self, profile: KernelProfile, marked: bool) -> LibraryStand:
+        """The shortest stand-in for a kernel; one that is a library's already stands for itself."""
+        own = self._own.get(profile.kernel)
+        if own is not None:
+            return replace(own, marked=marked)
+        return library_stand(profile, marked=marked, version=self._cublas.version)
 
     def launch(self, identity: int, scale: float, stream: Any, *, marked: bool = True) -> None:
         """Put what stands for an occurrence of a kernel into a stream, without marks.

@@ -10,6 +10,8 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import pytest
+from cuda.bindings import driver
 
 AHEAD_NS = 7_000_000_000
 """Of the host's clock."""
@@ -333,6 +335,56 @@ class Cublas:
         self.products.append((m, n, k))
         LAUNCHED.append(("product", self.stream))
         Stream.known[self.stream].run(FIXED_NS + round(PRODUCT_NS * m * n * k / SMS))
+
+
+class Kernels:
+    """What is called of ``cuda.bindings.driver`` to look at what was captured: nodes are names of :data:`LAUNCHED`."""
+
+    def __init__(self, **shapes: tuple[tuple[int, int, int], tuple[int, int, int], int, int, int]) -> None:
+        """``shapes``: grid, block, registers, static and dynamic shared memory by name; others are no kernels."""
+        self.shapes = shapes
+        self.begun = 0
+        self.graphs = 0
+        """That were not destroyed."""
+
+    def cuStreamBeginCapture(self, stream: int, mode: Any) -> tuple[int]:
+        self.begun = len(LAUNCHED)
+        return (0,)
+
+    def cuStreamEndCapture(self, stream: int) -> tuple[int, list[str]]:
+        self.graphs += 1
+        return 0, [name for name, _ in LAUNCHED[self.begun :]]
+
+    def cuGraphGetNodes(self, graph: list[str], count: int = 0) -> tuple[int, list[str], int]:
+        return 0, graph[:count], len(graph)
+
+    def cuGraphNodeGetType(self, node: str) -> tuple[int, Any]:
+        kinds = driver.CUgraphNodeType
+        return 0, kinds.CU_GRAPH_NODE_TYPE_KERNEL if node in self.shapes else kinds.CU_GRAPH_NODE_TYPE_MEMSET
+
+    def cuGraphKernelNodeGetParams(self, node: str) -> tuple[int, Any]:
+        grid, block, *_, dynamic = self.shapes[node]
+        sizes = zip(("gridDim", "blockDim"), (grid, block), strict=True)
+        named = {f"{size}{axis}": given for size, three in sizes for axis, given in zip("XYZ", three, strict=True)}
+        # A kernel of a library has no function before it is asked for one.
+        return 0, SimpleNamespace(**named, sharedMemBytes=dynamic, func=0, kern=node)
+
+    def cuKernelGetFunction(self, kern: str) -> tuple[int, str]:
+        return 0, kern
+
+    def cuFuncGetAttribute(self, which: Any, function: str) -> tuple[int, int]:
+        _, _, registers, static, _ = self.shapes[function]
+        return 0, {"CU_FUNC_ATTRIBUTE_NUM_REGS": registers, "CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES": static}[which.name]
+
+    def cuGraphDestroy(self, graph: list[str]) -> tuple[int]:
+        self.graphs -= 1
+        return (0,)
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> Kernels:
+        """In place of the driver's."""
+        for name in [name for name in dir(self) if name.startswith("cu")]:
+            monkeypatch.setattr(driver, name, getattr(self, name))
+        return self
 
 
 def _stream_query(stream: int) -> int:

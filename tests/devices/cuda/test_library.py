@@ -135,6 +135,38 @@ def test_marks_are_before_and_behind_in_the_same_stream(gpu: CupyGpu, monkeypatc
         assert (times[launch, True] - times[launch, False]) / 1e6 >= us * (1.0 - EITHER)
 
 
+PRODUCT = ((2, 3, 1), (128, 1, 1), 64, 1024, 2048)
+ELEMENTWISE = ((7, 1, 1), (64, 1, 1), 16, 0, 0)
+
+
+def test_a_problem_as_launched_has_the_library_s_kernels(gpu: CupyGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the recorded durations; preparing it gives the same launches."""
+    fake_cupy.Kernels(product=PRODUCT, elementwise=ELEMENTWISE).install(monkeypatch)
+    kernels = [kernel(400.0, "mixed"), kernel(300.0, "latency")]
+    nodes = tuple(GraphNode(KERNEL, identity, one.duration_us) for identity, one in enumerate(kernels))
+    built = problem(kernels, [Op(GRAPH, index=0, duration_us=700.0)], "library", graphs=(nodes,))
+    made = gpu.as_launched(built)
+    found = [one.kernel for one in made.kernels]
+    assert [(one.grid, one.block, one.registers, one.shared_bytes) for one in found] == [
+        ((2, 3, 1), (128, 1, 1), 64, 3072), ((7, 1, 1), (64, 1, 1), 16, 0),
+    ]  # fmt: skip
+    assert [one.kind for one in found] == ["compute", "memory"]
+    assert [one.duration_us for one in made.kernels] == pytest.approx([400.0, 300.0])
+    assert [graph.blocks for graph in (*built.graphs, *made.graphs)] == [8, 13]
+    fits = dict(gpu.fits)
+    gpu.prepare(made)
+    assert gpu.fits == fits
+    assert gpu.as_launched(made).kernels == made.kernels
+
+
+def test_a_problem_as_launched_keeps_what_is_synthetic(gpu: CupyGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_cupy.Kernels(product=PRODUCT).install(monkeypatch)
+    kernels = [kernel(400.0, "compute")]
+    for tenants in (("synthetic",), ("synthetic", "library")):
+        built = problem(kernels, launches(kernels), *tenants)
+        assert gpu.as_launched(built).kernels == built.kernels
+
+
 def test_tenants_of_one_workload_have_each_what_they_ask_for(gpu: CupyGpu) -> None:
     kernels = [kernel(400.0, "compute")]
     built = problem(kernels, launches(kernels), "synthetic", "library")
