@@ -104,15 +104,16 @@ def _live(
 
 
 def _write_page(lives: Sequence[Live], docs: Path) -> None:
-    """The page, and its picture beside it."""
+    """The page, and beside it its picture and the long tables."""
     from gpusched_env.experiments.lib.files import writing
     from gpusched_env.experiments.live import page
     from gpusched_env.experiments.live.figure import live_svg
 
-    picture = docs.with_suffix(".svg")
-    with writing(("--docs", docs), ("picture", picture)) as write:
+    picture, tables = docs.with_suffix(".svg"), docs.with_name(f"{docs.stem}-tables.md")
+    with writing(("--docs", docs), ("picture", picture), ("tables", tables)) as write:
         write("picture", live_svg(lives))
-        write("--docs", page.markdown(lives, picture.name))
+        write("tables", page.tables_markdown(lives, docs.name))
+        write("--docs", page.markdown(lives, picture.name, tables.name))
 
 
 def _recordings(
@@ -146,7 +147,7 @@ def live_page(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of validate --live --json.")],
     docs: Annotated[Path, typer.Option(metavar="PATH", help="Write the Markdown page there.")],
 ) -> None:
-    """Write a page of schedulers on a real GPU beside what was predicted, and its picture, from result files."""
+    """Write a page of schedulers on a real GPU beside what was predicted, with picture and tables, from results."""
     from gpusched_env.experiments.live.result import read_live
 
     _write_page([read_live(file) for file in files], docs)

@@ -11,6 +11,7 @@ from gpusched_env.experiments.lib.drawing import drawing, label_log
 from gpusched_env.experiments.live.result import Live, slowdown_of
 
 PANEL_IN = 3.4
+COLUMNS = 4
 NEAR = 0.1
 """Relative error up to which the band reaches."""
 
@@ -22,9 +23,11 @@ def live_svg(lives: Sequence[Live]) -> bytes:
         InputError: matplotlib is not installed.
     """
     panels = [(live, scenario) for live in lives for scenario in live.tenants]
-    with drawing((PANEL_IN * len(panels), PANEL_IN + 0.5)) as (figure, finished):
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    with drawing((PANEL_IN * columns, (PANEL_IN + 0.5) * rows)) as (figure, finished):
         for number, (live, scenario) in enumerate(panels):
-            axes = figure.add_subplot(1, len(panels), number + 1)
+            axes = figure.add_subplot(rows, columns, number + 1)
             everything: list[float] = []
             for row, tenant in enumerate(live.tenants[scenario]):
                 means = live.means(scenario, slowdown_of(row))
@@ -35,11 +38,12 @@ def live_svg(lives: Sequence[Live]) -> bytes:
             line = np.array([low, high])
             axes.fill_between(line, line * (1 - NEAR), line * (1 + NEAR), color="#ececec", linewidth=0, zorder=0)
             axes.plot(line, line, color="#9a9a9a", linewidth=0.8, zorder=1)
-            axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), title=scenario, aspect="equal")
+            axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), aspect="equal")
+            axes.set_title(live.title(scenario).replace(", ", "\n", 1), fontsize="medium")
             for axis in (axes.xaxis, axes.yaxis):
                 label_log(axis, low, high)
             axes.set_xlabel("measured slowdown")
-            if number == 0:
+            if number % columns == 0:
                 axes.set_ylabel("predicted slowdown")
             axes.legend(frameon=False, loc="upper left")
         return finished()

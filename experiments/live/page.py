@@ -26,9 +26,10 @@ def summary(lives: Sequence[Live]) -> Table:
             fits = live.fits.get(scenario)
             rows.append(
                 [
-                    scenario,
+                    live.title(scenario),
                     live.gpu,
                     str(len(live.of(scenario))),
+                    str(len(live.seeds)),
                     _shown(live.tau(scenario, lambda figures: figures.cost), TAU),
                     _in_order(live, scenario),
                     _shown(live.tau(scenario, lambda figures: figures.makespan_us), TAU),
@@ -39,7 +40,7 @@ def summary(lives: Sequence[Live]) -> Table:
                 ]
             )
     heads = [
-        "scenario", "GPU", "schedulers", "tau of costs", "pairs in order", "tau of makespans",
+        "scenario", "GPU", "schedulers", "seeds", "tau of costs", "pairs in order", "tau of makespans",
         "error of turnaround, median", "p90", "error of makespan, median", "error of kernels alone, median / p90",
     ]  # fmt: skip
     return Table("Predicted and measured", heads, rows)
@@ -82,8 +83,9 @@ def _table(live: Live, scenario: str) -> Table:
         "makespan ms",
     ]
     settings = f" With {', '.join(live.settings)}." if live.settings else ""
-    note = f"Measured / predicted, {counted(len(live.seeds), 'seed')}.{settings}{_left_out(live, scenario)}"
-    return Table(scenario, [*heads, "error of turnaround"], rows, note=note)
+    seeds = counted(len(live.seeds), "seed")
+    note = f"{live.product}. Measured / predicted, {seeds}.{settings}{_left_out(live, scenario)}"
+    return Table(live.title(scenario), [*heads, "error of turnaround"], rows, note=note)
 
 
 def _left_out(live: Live, scenario: str) -> str:
@@ -123,18 +125,24 @@ def _quantile(errors: np.ndarray, share: float) -> str:
     return SHARE.format(np.quantile(errors, share)) if len(errors) else NONE
 
 
-def markdown(lives: Sequence[Live], picture: str) -> str:
+def markdown(lives: Sequence[Live], picture: str, tables: str) -> str:
     """The page of several result files.
 
     Args:
         lives: at least one.
         picture: file of :func:`~gpusched_env.experiments.live.figure.live_svg`, relative to the page.
+        tables: file of :func:`tables_markdown`, likewise.
     """
     return page(
         "live.md.j2",
         picture=picture,
+        tables=tables,
         summary=summary(lives),
-        parts=[table for live in lives for table in tables(live)],
         commands=[shlex.join(shlex.split(live.command)) for live in lives],
         products=sorted({live.product for live in lives}),
     )
+
+
+def tables_markdown(lives: Sequence[Live], lead: str) -> str:
+    """A table for every scenario; ``lead``: the file of :func:`markdown`, relative to the page."""
+    return page("live-tables.md.j2", lead=lead, parts=[table for live in lives for table in tables(live)])

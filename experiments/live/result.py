@@ -104,6 +104,12 @@ class Live(msgspec.Struct, kw_only=True):
     """By scenario: schedulers that ask for what a real GPU does not do here, or failed, and why."""
     episodes: list[LiveEpisode] = []
 
+    def title(self, scenario: str) -> str:
+        """A scenario with what was set for all of it, and whether a tenant's kernels were a library's."""
+        whole = [setting for setting in self.settings if "." not in setting.partition("=")[0]]
+        library = ["library kernels"] if any(setting.endswith(".kernels=library") for setting in self.settings) else []
+        return ", ".join([scenario, *whole, *library])
+
     def of(self, scenario: str) -> dict[str, list[LiveEpisode]]:
         """Episodes by scheduler."""
         found: dict[str, list[LiveEpisode]] = {}

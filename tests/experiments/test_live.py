@@ -58,11 +58,19 @@ def test_every_scheduler_runs_on_the_gpu_and_in_simulation(gpu: None, tmp_path: 
     assert live.fits["Toy"].kernels == len(build_problem(load_scenario("Toy")).kernels)
     assert live.fits["Toy"].time == pytest.approx(1.0, abs=0.05)
     assert read_live(path) == live
-    written = page.markdown([live], "picture.svg")
+    written = page.markdown([live], "picture.svg", "tables.md")
     assert "](picture.svg)" in written
-    assert live_svg([live]).count(b'<g id="axes_') == 1
+    assert "](tables.md)" in written
+    assert live_svg([live, live]).count(b'<g id="axes_') == 2
     assert "gpusched validate --live Toy" in written
-    assert "| wspt | " in written
+    assert "| wspt | " in page.tables_markdown([live], "page.md")
+
+
+def test_a_title_says_what_was_set_for_the_whole_scenario() -> None:
+    settings = ["stretch=5", "preemption=[drain]", "tenants.a.jobs=2", "tenants.a.kernels=library"]
+    live = Live(command="", versions={}, product="", gpu="", seeds=[0], settings=settings)
+    assert live.title("S") == "S, stretch=5, preemption=[drain], library kernels"
+    assert msgspec.structs.replace(live, settings=[]).title("S") == "S"
 
 
 def test_what_was_measured_before_the_gpu_failed_is_kept(
