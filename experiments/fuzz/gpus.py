@@ -73,4 +73,6 @@ def modified_timing(dice: Dice, name: str) -> GpuSpec:
 def _timing(dice: Dice) -> Timing:
     zero = dice.pick((0.0, 0.5, 1.0))
     values = {name: 0.0 if dice.chance(zero) else dice.number(low, high) for name, (low, high) in LATENCIES_US.items()}
-    return Timing(**values, slice_us=dice.number(5.0, 3000.0))
+    # Not drawn, so that episodes stay what they were before there was this latency.
+    beside_us = 0.5 * values["event_latency_us"]
+    return Timing(**values, slice_us=dice.number(5.0, 3000.0), graph_gap_beside_us=beside_us)

@@ -65,6 +65,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """From a kernel's last block to the first block of the next kernel already queued in its stream."""
     graph_gap_us: NonNegativeFloat
     """The same between two nodes of a CUDA graph."""
+    graph_gap_beside_us: NonNegativeFloat = 0.0
+    """Added to that where kernels that are not the graph's are resident when the node before has ended."""
     graph_launch_us: NonNegativeFloat
     """Host time of a graph launch call."""
     event_latency_us: NonNegativeFloat

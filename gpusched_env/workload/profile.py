@@ -43,8 +43,7 @@ CLASS_DEMAND: dict[KernelClass, Demand] = {
 as recorded. They were chosen on a recording before ``data/measurements/h100/model_pairs.jsonl``, and predict
 that one better. They lie above what Nsight Compute reports for five of the networks (compute 50 % of the SM's
 and 15 % of the DRAM's peak, memory 45 and 30, mixed 15 and 15, latency 4 and 5), because they also stand for
-what the sharing laws leave out: caches, loaded latencies, uneven blocks, and whatever holds up the next kernel
-of a graph while another one runs."""
+what the sharing laws leave out: caches, loaded latencies and uneven blocks."""
 
 
 WARP_RHO = 0.30

@@ -19,7 +19,7 @@ from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind
 from tests.devices.problems import Script, launch_first, new_device, run
-from tests.devices.programs import GRAPH, RECORD, SYNC, WAIT_EVENT, Kernels, build
+from tests.devices.programs import GRAPH, RECORD, SYNC, TIMING, WAIT_EVENT, Kernels, build
 
 pytestmark = pytest.mark.usefixtures("each_device")
 
@@ -64,6 +64,24 @@ def test_a_graph_with_two_branches_beside_a_kernel() -> None:
     assert log(episode) == us((2, 2, 12), (3, 12.5, 32.5), (4, 12.5, 42.5), (5, 43, 48), (1, 2, 102))
     assert episode.timeline.kernels.column("parent").tolist() == [0.0, 0.0, 0.0, 0.0, -1.0]
     assert episode.decisions == 2, "one for the graph"
+
+
+def test_nodes_come_later_beside_kernels_that_are_not_the_graph_s() -> None:
+    """While kernel 1 is resident; once it has left, and among the nodes of a graph, there is the graph gap alone."""
+    k = Kernels()
+    timing = TIMING | {"graph_gap_beside_us": 0.25}
+    nodes = (k.node(10.0), k.node(20.0, 0), k.node(30.0, 0), k.node(5.0, 1, 2), k.node(5.0, 3))
+    beside = k.op(40.0, stream=1)
+    built = build(k, [Op(GRAPH, index=0), beside, SYNC], graphs=[nodes], program_streams=2, timing=timing)
+    # The second and third node are 0.75 us behind the first; kernel 1 ends at 42.
+    assert log(run(built)) == us(
+        (2, 2, 12), (3, 12.75, 32.75), (1, 2, 42), (4, 12.75, 42.75), (5, 43.25, 48.25), (6, 48.75, 53.75)
+    )
+    # It ends with the first node: the order of launches says that it has left by then.
+    same = build(
+        k, [Op(GRAPH, index=0), k.op(10.0, stream=1), SYNC], graphs=[nodes[:2]], program_streams=2, timing=timing
+    )
+    assert log(run(same)) == us((1, 2, 12), (2, 2, 12), (3, 12.5, 32.5))
 
 
 class InsideGraphs(Script):

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
-from gpusched_env.devices.compiled.access import edges, flight_of, flights, launches, ops, problem, streams
+from gpusched_env.devices.compiled.access import (
+    contexts,
+    edges,
+    flight_of,
+    flights,
+    launches,
+    ops,
+    problem,
+    resident,
+    streams,
+)
 from gpusched_env.devices.compiled.ahead import vanish_ahead
 from gpusched_env.devices.compiled.issuing import (
     add_copy,
@@ -140,12 +150,25 @@ def move_up(w, source, slot):
         same = launch.stream == source.stream and launch.priority == source.priority
         if not same and not is_node(w, source):
             gap_ps = max(gap_ps, problem(w).event_latency_ps)
+        if problem(w).graph_gap_beside_ps > 0 and is_node(w, launch) and has_others_beside(w, launch):
+            gap_ps += problem(w).graph_gap_beside_ps
         launch.ready_ps = max(launch.ready_ps, w.now_ps + gap_ps)
         if launch.upstream == 0 and w.external == 0:
             be_due(w, slot)
     elif source.state != PENDING and not is_scheduled(launch) and is_windowed(w, launch) and launch.upstream == 0:
         # What waits for one that vanishes vanishes with it.
         add_copy(w, slot)
+
+
+@called
+def has_others_beside(w, node):
+    """Whether kernels that are not of a node's graph are resident."""
+    x = contexts(w, node.tenant if problem(w).sliced == 1 else 0)
+    for place in range(x.grids):
+        other = launches(w, resident(x, place).slot)
+        if other.parent != node.parent or other.parent_id != node.parent_id:
+            return True
+    return False
 
 
 @called

@@ -198,7 +198,7 @@ def _problem(problem: Problem) -> Record:
         row[name] = gpu_record(gpu)[0][name]
     for name in (
         "launch_latency", "event_latency", "sync_latency", "slice", "switch", "partition_change", "drain_ack", "reset",
-        "child_launch",
+        "child_launch", "graph_gap_beside",
     ):  # fmt: skip
         row[f"{name}_ps"] = to_ps(getattr(timing, f"{name}_us"))
     row["tenants"], row["streams"] = len(problem.programs), len(problem.streams)

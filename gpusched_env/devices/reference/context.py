@@ -147,6 +147,10 @@ class Context:
         launch.blocks, launch.saved, launch.saved_left = kept if keeps_progress else whole
         self._device.streams.preempted(launch, keeps_progress=keeps_progress)
 
+    def has_others_beside(self, node: Launch) -> bool:
+        """Whether kernels that are not of a node's graph are resident."""
+        return any(launch.parent is not node.parent for launch in self._resident.values())
+
     # ---- turns -------------------------------------------------------------------------------------------------------
 
     def activate(self) -> None:

@@ -38,6 +38,7 @@ class Streams:
         timing = device.problem.gpu.timing
         self._latency_ps = to_ps(timing.launch_latency_us)
         self._event_ps = to_ps(timing.event_latency_us)
+        self._beside_ps = to_ps(timing.graph_gap_beside_us)
         self._ids = 0
         self.unfinished: dict[int, Launch] = {}
         self.pending: dict[int, Launch] = {}
@@ -300,6 +301,9 @@ class Streams:
         if waiter.state is State.LAUNCHED:
             same = (waiter.stream, waiter.priority) == (launch.stream, launch.priority)
             gap_ps = waiter.gap_ps if same else max(waiter.gap_ps, self._event_ps)
+            in_graph = isinstance(waiter.op, NodeOp)
+            if self._beside_ps and in_graph and self._device.context_of(waiter).has_others_beside(waiter):
+                gap_ps += self._beside_ps
             waiter.ready_ps = max(waiter.ready_ps, self._clock.now + gap_ps)
             self._arm(waiter)
 
