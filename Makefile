@@ -22,7 +22,7 @@ DEMO_SCENARIO ?= InferenceBesideTraining
 DEMO_SEEDS ?= 5
 DEMO_OUT ?= results/demo
 
-.PHONY: help install install-dev demo test test-slow lint format bench results clean
+.PHONY: help install install-dev demo test test-slow test-gpu lint format bench results clean
 
 help:
 	@echo "make install    environment in $(VENV): everything needed to simulate and compare"
@@ -79,6 +79,10 @@ test: lint
 
 test-slow: install-dev
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
+
+test-gpu: install-dev
+	@$(PIP_INSTALL) --no-build-isolation -e '.[gpu]'
+	$(BIN)/python -m pytest tests/devices/cuda/test_contract.py
 
 bench: install-dev
 	$(BIN)/gpusched bench
