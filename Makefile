@@ -29,6 +29,7 @@ help:
 	@echo "make demo       install, then compare all schedulers on $(DEMO_SCENARIO) and write a report"
 	@echo "make test       lint, types, layering and the tests that take seconds"
 	@echo "make test-slow  the tests that take minutes"
+	@echo "make test-gpu   the contract of devices, on the GPU of this machine"
 	@echo "make lint       ruff, mypy and import-linter alone"
 	@echo "make format     let ruff format and fix what it can"
 	@echo "make bench      benchmarks, as ratios measured side by side"
