@@ -17,13 +17,14 @@ from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.errors import DeadlockError, IllegalCommand, InputError
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.commands import WAIT, Command, Launch, Preempt, Reject, Wait
+from gpusched_env.scheduling.commands import WAIT, Command, Launch, Reject
 from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind
 from tests.devices import windows
 from tests.devices.cuda import fake_cupy
 from tests.devices.cuda.test_cupy_gpu import LATE_US
+from tests.devices.cuda.test_recalls import OFFER, preempt_each
 from tests.devices.problems import Copy, K, Script, launch_first, problem
 from tests.devices.programs import GRAPH, RECORD, SYNC, WAIT_EVENT, Kernels, build
 
@@ -127,24 +128,10 @@ def test_what_is_behind_a_graph_waits_for_all_of_it(device: RealDevice) -> None:
 
 
 def test_a_kernel_that_is_preempted_runs_to_its_end(device: RealDevice, tmp_path: Path) -> None:
-    left = [1]
-
-    def decide(view: View) -> Command:
-        if (command := launch_first(view)) != WAIT:
-            return command
-        for row in np.flatnonzero(view.running.preemptible):
-            if view.running.id[row] == 0.0 and left[0]:
-                if view.time_us < view.running.started_us[row] + 3000.0:
-                    return Wait(float(view.running.started_us[row]) + 3000.0)
-                left[0] -= 1
-                return Preempt(0, "drain")
-        return WAIT
-
-    offer = {"commands": ["launch", "preempt"], "preemption": ["drain"], "horizon_us": LATE_US}
-    built = problem(tmp_path, {"ops": [K(4000, 300.0), K(8, 100.0)]}, **offer)
-    episode = run_episode(Script(decide), built, device, 0, record="kernels")
+    built = problem(tmp_path, {"ops": [K(4000, 300.0), K(8, 100.0)]}, **OFFER)
+    episode = run_episode(preempt_each(1), built, device, 0, record="kernels")
     assert outcome(episode)["kernels"] == [(0.0, 0.0, 0.0), (0.0, 0.0, 1.0)]
-    assert episode.timeline.kernels.dict()["preemptions"].tolist() == [1 - left[0], 0]
+    assert episode.timeline.kernels.dict()["preemptions"].tolist() == [1, 0]
     assert in_order(times(episode))
 
 

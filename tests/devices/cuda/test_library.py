@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -42,13 +41,9 @@ def blas(monkeypatch: pytest.MonkeyPatch) -> fake_cupy.Cublas:
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch, blas: fake_cupy.Cublas) -> Iterator[CupyGpu]:
-    monkeypatch.setitem(sys.modules, "cupy", fake_cupy.fake_cupy())
-    monkeypatch.setattr(fake_cupy.Stream, "fault", None)
-    monkeypatch.setattr(fake_cupy.Stream, "hangs", False)
-    made = CupyGpu(cache=False)
-    yield made
-    made.close()
+def gpu(blas: fake_cupy.Cublas, gpu: CupyGpu) -> CupyGpu:
+    """With cuBLAS."""
+    return gpu
 
 
 def kernel(us: float, kind: KernelClass) -> Kernel:
