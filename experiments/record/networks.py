@@ -170,6 +170,12 @@ NETWORKS: Final = {
     "densenet201_infer_b8": _vision("densenet201", 8),
     "convnext_tiny_infer_b8": _vision("convnext_tiny", 8),
     "efficientnet_v2_s_infer_b16": _vision("efficientnet_v2_s", 16),
+    "efficientnet_b0_infer_b1": _vision("efficientnet_b0", 1),
+    "squeezenet_infer_b1": _vision("squeezenet1_1", 1),
+    "regnet_y_infer_b1": _vision("regnet_y_1_6gf", 1),
+    "wide_resnet50_infer_b16": _vision("wide_resnet50_2", 16),
+    "resnext50_infer_b16": _vision("resnext50_32x4d", 16),
+    "maxvit_infer_b8": _vision("maxvit_t", 8),
 }
 FOREGROUND: Final = (
     "resnet50_infer_b1",
@@ -180,6 +186,9 @@ FOREGROUND: Final = (
     "resnet18_infer_b1",
     "densenet121_infer_b1",
     "swin_t_infer_b1",
+    "efficientnet_b0_infer_b1",
+    "squeezenet_infer_b1",
+    "regnet_y_infer_b1",
 )
 BACKGROUND: Final = (
     "resnet50_infer_b32",
@@ -192,6 +201,9 @@ BACKGROUND: Final = (
     "densenet201_infer_b8",
     "convnext_tiny_infer_b8",
     "efficientnet_v2_s_infer_b16",
+    "wide_resnet50_infer_b16",
+    "resnext50_infer_b16",
+    "maxvit_infer_b8",
 )
 MODES: Final = ("streams", "priority")
 

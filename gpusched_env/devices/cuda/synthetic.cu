@@ -104,10 +104,12 @@ extern "C" __global__ void synthetic(const Arguments given) {
     float all = sum.x;
 #pragma unroll
     for (int i = 0; i < VALUES; i++) all += values[i];
-    if (all == 12345.678f) *given.sink = all;
+    const bool odd = all == 12345.678f;
+    if (odd) *given.sink = all;
 
     if (given.report == 0) return;
-    __syncthreads();
+    // A barrier alone lets the first warp read the timer before the others are there; what it answers does not.
+    if (__syncthreads_or(odd)) *given.sink = all;
     if (given.blocks && threadIdx.x == 0) given.blocks[blockIdx.x].ended_ns = now_ns();
     if (given.recall && threadIdx.x == 0) leave(given, 1);
     if (given.recall) return;
