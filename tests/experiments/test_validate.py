@@ -400,3 +400,13 @@ def test_limits_are_those_of_the_documentation() -> None:
     assert results.LIMITS["mixes"] == {"median": 0.022, "p90": 0.11, "makespan_median": 0.025}
     assert results.LIMITS["sequences"] == {"median": 0.03, "p90": 0.09, "makespan_median": 0.025}
     assert results.LIMITS["model_pairs"] == {"median": 0.07, "p90": 0.15}
+
+
+@pytest.mark.slow
+def test_networks_that_nobody_had_seen_are_predicted_within_the_limits() -> None:
+    with resources.as_file(resources.files("gpusched_env.data") / "measurements/h100/unseen_networks") as recorded:
+        found = ValidationRun(read_recordings(recorded), "h100-sxm").run()
+    assert len(found.model_pairs) == 126
+    errors, limits = found.networks["slowdown_error"], results.LIMITS["model_pairs"]
+    assert errors["median"] <= limits["median"]
+    assert errors["p90"] <= limits["p90"]
