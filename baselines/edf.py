@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from gpusched_env.baselines.pending import TENANT
 from gpusched_env.baselines.ranges import Choice, Ranges
-from gpusched_env.baselines.ranked_streams import Classes, RankedStreams, Row
+from gpusched_env.baselines.ranked_streams import UNLIMITED, Classes, RankedStreams, Row
 from gpusched_env.errors import InputError
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, View
@@ -24,8 +24,10 @@ class EarliestDeadline(RankedStreams):
     reads: Reads = ("priorities", "objectives", "requests", "profiles", "completions")
     ranges: ClassVar[Ranges] = {**RankedStreams.ranges, "slack": Choice((1.5, 2.0, 3.0, 5.0, 10.0, math.inf))}
 
-    def __init__(self, classes: Classes = "priority", depth: int = 16, slack: float = math.inf) -> None:
-        """``classes``, ``depth``: see :class:`~gpusched_env.baselines.ranked_streams.RankedStreams`.
+    def __init__(
+        self, classes: Classes = "priority", depth: int = 16, others: int = UNLIMITED, slack: float = math.inf
+    ) -> None:
+        """``classes``, ``depth``, ``others``: see :class:`~gpusched_env.baselines.ranked_streams.RankedStreams`.
 
         ``slack``: the deadline of tenants without an objective, in multiples of their time alone (above 0); ``inf``:
         after all others.
@@ -33,7 +35,7 @@ class EarliestDeadline(RankedStreams):
         Raises:
             InputError: no such ``classes``, or a number is out of range.
         """
-        super().__init__(classes, depth)
+        super().__init__(classes, depth, others)
         if not slack > 0.0:
             raise InputError(f"slack is {slack}, must be above 0 (in multiples of a tenant's time alone)")
         self._slack = slack

@@ -2,14 +2,16 @@
 
 A rule of machine scheduling says which job goes first; a GPU takes an order as stream priorities, of which it has few
 (Amert et al., RTSS 2017, rules A1 and A2). Every kernel goes straight to its stream, as under
-:mod:`~gpusched_env.baselines.priority_streams`, but each class of tenants is ordered within, job by job.
+:mod:`~gpusched_env.baselines.priority_streams`, but each class of tenants is ordered within, job by job. Priorities
+take effect between blocks, and what was launched keeps its own: so the kernels of all jobs but the first can be held
+back.
 """
 
 from __future__ import annotations
 
 import abc
 from collections.abc import Iterable
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,8 @@ from gpusched_env.scheduling.view import TenantColumn, View
 T = TenantColumn
 Classes = Literal["priority", "two", "one"]
 Row = NDArray[np.float64]
+UNLIMITED: Final = 256
+"""Kernels in flight: more than streams hold at the usual depth."""
 Rank = tuple[int, float]
 """Class of a tenant and number of its job; lower goes first."""
 
@@ -55,19 +59,27 @@ def ranked_priorities(ranks: Iterable[Rank], levels: int) -> dict[Rank, int]:
 class RankedStreams(abc.ABC):
     """Every kernel goes straight to its stream, at a priority by the rank of its job among those in service."""
 
-    ranges: ClassVar[Ranges] = {"classes": Choice(get_args(Classes)), "depth": Range(1, 64, log=True)}
+    ranges: ClassVar[Ranges] = {
+        "classes": Choice(get_args(Classes)),
+        "depth": Range(1, 64, log=True),
+        "others": Range(1, UNLIMITED, log=True),
+    }
 
-    def __init__(self, classes: Classes = "priority", depth: int = 16) -> None:
+    def __init__(self, classes: Classes = "priority", depth: int = 16, others: int = UNLIMITED) -> None:
         """``classes``: what goes before the rule: ``priority``, the tenants' urgencies; ``two``, the most urgent
         tenants before all others; ``one``, nothing. ``depth``: kernels of a tenant launched and unfinished at most
-        (>= 1): what waits in a stream keeps the priority that it was launched with.
+        (>= 1): what waits in a stream keeps the priority that it was launched with. ``others``: kernels launched and
+        unfinished at most (>= 1) of all tenants together whose jobs do not rank first.
 
         Raises:
-            InputError: no such ``classes``, or ``depth`` is out of range.
+            InputError: no such ``classes``, or a number is out of range.
         """
-        if classes not in get_args(Classes) or depth < 1:
-            raise InputError(f"classes {classes!r}, depth {depth}; must be {', '.join(get_args(Classes))}; at least 1")
-        self._classes, self._depth = classes, depth
+        if classes not in get_args(Classes) or depth < 1 or others < 1:
+            raise InputError(
+                f"classes {classes!r}, depth {depth}, others {others}; must be {', '.join(get_args(Classes))}; "
+                "at least 1; at least 1"
+            )
+        self._classes, self._depth, self._others = classes, depth, others
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No job has a rank."""
@@ -90,6 +102,13 @@ class RankedStreams(abc.ABC):
         if not rows:
             return WAIT
         ranks = self._ranks(view)
+        if self._others < UNLIMITED:
+            first = min(ranks.values())
+            launched = sum(tenants[tenant, T.KERNELS_LAUNCHED] for tenant, rank in ranks.items() if rank != first)
+            if launched >= self._others:
+                rows = [row for row in rows if ranks[int(table[row, TENANT])] == first]
+                if not rows:
+                    return WAIT
         row = min(rows, key=lambda row: (ranks[int(table[row, TENANT])], float(table[row, ID])))
         priorities = ranked_priorities(ranks.values(), self._knowledge.gpu.priorities)
         return Launch(int(table[row, ID]), priorities[ranks[int(table[row, TENANT])]])
@@ -104,8 +123,12 @@ class RankedStreams(abc.ABC):
             if tenants[tenant, T.JOBS_WAITING] > 0:
                 left_us = float(tenants[tenant, T.LAUNCHED_LEFT_US])
                 left_us += float(kernel[JOB_LEFT]) if tenant in pending else 0.0
-                ranks[tenant] = self._class[tenant], self.number(view, kernel, left_us)
+                ranks[tenant] = self.rank(view, kernel, left_us)
         return ranks
+
+    def rank(self, view: View, kernel: Row, left_us: float) -> Rank:
+        """Class of a tenant and number of its job; arguments as for :meth:`number`."""
+        return self._class[int(kernel[TENANT])], self.number(view, kernel, left_us)
 
     @abc.abstractmethod
     def number(self, view: View, kernel: Row, left_us: float) -> float:

@@ -32,6 +32,7 @@ from gpusched_env.baselines.spec import options_of, parse_spec, with_options
 from gpusched_env.baselines.srpt import ShortestRemaining
 from gpusched_env.baselines.tally import Tally
 from gpusched_env.baselines.time_slicing import TimeSlicing
+from gpusched_env.baselines.triage import Triage
 from gpusched_env.baselines.wspt import WeightedShortest
 from gpusched_env.baselines.xsched import XSched
 from gpusched_env.errors import InputError, did_you_mean
@@ -51,6 +52,7 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "srpt": ShortestRemaining,
     "edf": EarliestDeadline,
     "llf": LeastLaxity,
+    "triage": Triage,
     "preemptive-priority": PreemptivePriority,
     "orion": Orion,
     "reef": Reef,

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpusched_env.baselines.pending import JOB, TENANT
 from gpusched_env.baselines.ranges import Choice, Ranges
-from gpusched_env.baselines.ranked_streams import Classes, RankedStreams, Row
+from gpusched_env.baselines.ranked_streams import UNLIMITED, Classes, RankedStreams, Row
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.reads import Reads
@@ -36,17 +36,22 @@ class WeightedShortest(RankedStreams):
     }
 
     def __init__(
-        self, classes: Classes = "priority", depth: int = 16, time: Time = "job", weight: Weight = "turnaround"
+        self,
+        classes: Classes = "priority",
+        depth: int = 16,
+        others: int = UNLIMITED,
+        time: Time = "job",
+        weight: Weight = "turnaround",
     ) -> None:
-        """``classes``, ``depth``: see :class:`~gpusched_env.baselines.ranked_streams.RankedStreams`.
+        """``classes``, ``depth``, ``others``: see :class:`~gpusched_env.baselines.ranked_streams.RankedStreams`.
 
         ``time``: of the whole ``job``, or ``remaining``. ``weight``: the tenant's weight is of a job's
         ``turnaround``; or of its ``slowdown``, that is, over the tenant's time alone.
 
         Raises:
-            InputError: no such choice, or ``depth`` is out of range.
+            InputError: no such choice, or a number is out of range.
         """
-        super().__init__(classes, depth)
+        super().__init__(classes, depth, others)
         if time not in get_args(Time) or weight not in get_args(Weight):
             raise InputError(f"wspt: time {time!r}, weight {weight!r}; job or remaining, turnaround or slowdown")
         self._time, self._weight = time, weight

@@ -17,6 +17,7 @@ from gpusched_env.envs.env import SEED_LIMIT
 from gpusched_env.envs.setup import lay_out
 from gpusched_env.envs.vector_arguments import SampleScenario
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.scenarios.load import faster
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import Scenario, override
 from gpusched_env.scenarios.variants import scenario_variants, variant_changes
@@ -36,10 +37,6 @@ ALONE = 10.0
 SHAPED = 4.0
 """A factor besides, on shaped rewards: only what is lost to interference is left of the cost."""
 
-RATES = ("rate_per_s",)
-"""Fields of arrivals that grow with the rate."""
-GAPS = ("think_us", "period_us")
-"""Fields that shrink with it."""
 PROFILE_SEEDS = 2**31
 
 
@@ -88,7 +85,7 @@ def reward_scale(problem: Problem) -> float:
         tenant, alone_us = program.tenant, program.alone_us
         jobs = tenant.jobs if tenant.jobs is not None else math.ceil(horizon_us / alone_us)
         cost += jobs * tenant.weight * (weights.turnaround * alone_us / 1e3 + weights.slowdown)
-        missed += jobs * tenant.weight * weights.slo_miss
+        missed += jobs * tenant.weight * (weights.slo_miss if tenant.slo_us is not None else weights.lost_progress)
         total_us += jobs * alone_us
     total_us = min(total_us, horizon_us)
     cost += weights.makespan * total_us / 1e3 + weights.energy * problem.gpu.power.idle_w * total_us * 1e-6
@@ -158,10 +155,8 @@ def _with_rates(
     found = {}
     for tenant in variant.tenants:
         factor = math.exp(rng.uniform(math.log(low), math.log(high)))
-        arrivals = msgspec.to_builtins(tenant.arrivals)
-        scaled = {name: arrivals[name] * factor for name in RATES if name in arrivals}
-        scaled |= {name: arrivals[name] / factor for name in GAPS if name in arrivals}
-        found[tenant.name] = {**changes.get(tenant.name, {}), "arrivals": {**arrivals, **scaled}}
+        arrivals = msgspec.to_builtins(faster(tenant.arrivals, factor))
+        found[tenant.name] = {**changes.get(tenant.name, {}), "arrivals": arrivals}
     return found
 
 

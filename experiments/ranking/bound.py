@@ -40,6 +40,8 @@ class AloneProblems:
             own = play(PassThrough(), problem, seed, device=device).costs
             costs.jobs_us[row] = own.jobs_us[row]
             costs.slo_misses[row] = own.slo_misses[row]
+            costs.completed[row] = own.completed[row]
+            costs.time_us = own.time_us
         return total_cost(self._problem, cost_terms(self._problem, costs))
 
 

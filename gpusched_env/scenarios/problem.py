@@ -22,6 +22,7 @@ from gpusched_env.scenarios.capture import Capture
 from gpusched_env.scenarios.graph_profile import GraphProfile, graph_profile
 from gpusched_env.scenarios.host_speed import at_host_speed, check_host_speed
 from gpusched_env.scenarios.knowledge import Knowledge, knowledge_of
+from gpusched_env.scenarios.load import loaded as with_load
 from gpusched_env.scenarios.profile_error import ProfileError, Profiles
 from gpusched_env.scenarios.program import Compiler, JobProgram, as_graph
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
@@ -273,7 +274,7 @@ def build_problem(
     """
     gpu = gpu or load_gpu(scenario.gpu)
     check_gpu(scenario, gpu)
-    slower, scenario = scenario.stretch, stretched(scenario)
+    slower, scenario = scenario.stretch, stretched(with_load(scenario))
     loaded = []
     carried: dict[str, CarriedOver] = {}
     for row, tenant in enumerate(scenario.tenants):

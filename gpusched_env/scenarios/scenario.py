@@ -49,6 +49,9 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Per joule."""
     makespan: Annotated[float, Meta(ge=0)] = 0.0
     """Per millisecond until the workload is done."""
+    lost_progress: Annotated[float, Meta(ge=0)] = 0.0
+    """Per job that a best-effort tenant (a closed loop without an objective) has completed less than it would have
+    alone in the same time (times the tenant's weight)."""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,6 +71,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     stretch: Annotated[float, Meta(ge=1, le=1000)] = 1.0
     """Slow motion: kernels with their traffic, copies, host times, arrivals, objectives and the horizon take so many
     times as long; latencies of the GPU and decisions do not (:mod:`gpusched_env.scenarios.stretch`)."""
+    load: Annotated[float, Meta(gt=0, le=100)] = 1.0
+    """Jobs arrive so many times as often: a factor on the rates of arrivals, under which periods and think times shrink
+    (:mod:`gpusched_env.scenarios.load`)."""
     commands: tuple[CommandName, ...] = ("launch",)
     """What an agent may do besides waiting."""
     stream_priorities: tuple[Annotated[int, Meta(le=0)], ...] = (0, -1)

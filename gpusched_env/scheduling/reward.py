@@ -34,7 +34,7 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.workload.arrivals import ClosedLoop
 
-COST_TERMS: Final = ("turnaround", "slowdown", "slo_miss", "energy", "makespan")
+COST_TERMS: Final = ("turnaround", "slowdown", "slo_miss", "energy", "makespan", "lost_progress")
 """Names of the terms, which are the fields of :class:`~gpusched_env.scenarios.scenario.Reward`."""
 
 Floats = NDArray[np.float64]
@@ -77,7 +77,8 @@ def cost_terms(problem: Problem, costs: Costs) -> dict[str, float]:
     Returns:
         by name of :data:`COST_TERMS`: ``turnaround`` in milliseconds times the tenant's weight;
         ``slowdown``, turnaround over the profiled turnaround alone, times the weight; ``slo_miss``,
-        jobs past their SLO times the weight; ``energy`` in joules; ``makespan`` in milliseconds.
+        jobs past their SLO times the weight; ``energy`` in joules; ``makespan`` in milliseconds;
+        ``lost_progress``, jobs that best-effort tenants are behind, times the weight.
     """
     terms = np.empty(len(COST_TERMS))
     per_tenant = (costs.jobs_us, costs.slo_misses, costs.arrived, costs.completed, costs.rejected)
@@ -142,6 +143,24 @@ def unsent_jobs(rate: Floats, arrived: float, end_us: float) -> float:
 
 
 @cached()
+def lost_jobs(rate: Floats, completed: float, end_us: float) -> float:
+    """By how many jobs a best-effort tenant, a closed loop without an objective, is behind itself alone on the GPU.
+
+    A job counts when it completes: until then its time so far is lost. Slightly below 0 where jobs vary and those that
+    came were shorter than the profiled one. 0 for all other tenants.
+
+    Args:
+        rate: the tenant's row of :func:`rates`.
+        completed: jobs that have completed.
+        end_us: the present time.
+    """
+    if rate[Rate.CLOSED_LOOP] == 0.0 or rate[Rate.HAS_SLO] > 0.0:
+        return 0.0
+    alone = max(0.0, end_us - rate[Rate.START_US]) / (rate[Rate.ALONE_US] + rate[Rate.THINK_US])
+    return (min(alone, rate[Rate.JOBS]) if rate[Rate.JOBS] >= 0.0 else alone) - completed
+
+
+@cached()
 def charge(
     sums: Floats,
     energy_j: float,
@@ -169,10 +188,12 @@ def charge(
     turnaround_us = 0.0
     slowdown = 0.0
     misses = 0.0
+    behind = 0.0
     for tenant in range(sums.shape[0]):
         rate = tenant_rates[tenant]
         jobs_us = sums[tenant, Sum.JOBS_US]
         missed = sums[tenant, Sum.SLO_MISSES]
+        behind += lost_jobs(rate, sums[tenant, Sum.COMPLETED], end_us) * rate[Rate.WEIGHT]
         if over:
             arrived = sums[tenant, Sum.ARRIVED]
             unsent = unsent_jobs(rate, arrived, end_us)
@@ -190,6 +211,7 @@ def charge(
     terms_out[2] = misses
     terms_out[3] = energy_j
     terms_out[4] = makespan_us / 1e3
+    terms_out[5] = behind
     return weighted_sum(terms_out, weights)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from gpusched_env.baselines.wspt import WeightedShortest
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.scheduler import Scheduler
-from tests.baselines.instances import spans, started
+from tests.baselines.instances import launches, spans, started
 from tests.devices.problems import K, problem
 
 
@@ -92,6 +93,16 @@ def test_a_weight_of_slowdown_is_over_the_time_alone(tmp_path: Path, weight: str
     assert order(f"wspt(weight={weight})", built) == expected
 
 
+def test_jobs_that_do_not_rank_first_are_held_to_a_few_kernels(tmp_path: Path) -> None:
+    """Kernels of one SM each, so that nobody waits for room; the first job is through at 30 us."""
+    short = [K(1, 10.0)] * 3
+    built = problem(tmp_path, {"ops": short, "slo_us": 100.0}, {"ops": short, "slo_us": 500.0}, gpu={"priorities": 6})
+    at_once, second = launches(make_scheduler("edf"), built, 1), launches(make_scheduler("edf(others=1)"), built, 1)
+    assert at_once[-1] < 5.0
+    assert [round(later - earlier, 1) for earlier, later in itertools.pairwise(second)] == [10.0, 10.0]
+    assert launches(make_scheduler("edf(others=1)"), built, 0)[-1] < 5.0
+
+
 def test_levels_keep_classes_apart_before_they_order_within() -> None:
     ranks = [(0, 1.0), (0, 2.0), (1, 1.0), (1, 2.0), (2, 1.0), (2, 2.0)]
     assert [ranked_priorities(ranks, 6)[rank] for rank in ranks] == [-5, -4, -3, -2, -1, 0]
@@ -104,8 +115,9 @@ def test_levels_keep_classes_apart_before_they_order_within() -> None:
 @pytest.mark.parametrize(
     ("make", "options", "message"),
     [
-        (ShortestRemaining, {"classes": "three"}, "classes 'three', depth 16; must be priority, two, one; at least 1"),
+        (ShortestRemaining, {"classes": "three"}, "classes 'three', depth 16, others 256; must be"),
         (WeightedShortest, {"depth": 0}, "depth 0"),
+        (LeastLaxity, {"others": 0}, "others 0"),
         (WeightedShortest, {"time": "whole"}, "time 'whole', weight 'turnaround'; job or remaining"),
         (LeastLaxity, {"slack": 0.0}, "slack is 0.0, must be above 0"),
     ],

@@ -29,6 +29,7 @@ OPTIONS = [
     "time-slicing(slice_us=500)",
     *(f"{name}(in_flight=4)" for name in ("fifo", "sjf", "sjf-clairvoyant")),
     *(f"{name}(classes=one)" for name in ("wspt", "srpt", "edf", "llf")),
+    "triage(worth=1.0)",
     "wspt(classes=one,time=remaining,weight=slowdown)",
     "preemptive-priority(keep_open_us=100)",
     "preemptive-priority(fine=false,reserved=0.25)",

@@ -25,6 +25,7 @@ def test_names() -> None:
         "srpt",
         "edf",
         "llf",
+        "triage",
         "preemptive-priority",
         "orion",
         "reef",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,20 @@ from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, override, scenario_names
 from gpusched_env.scheduling.session import run_episode
 
-TWO_PRIORITIES = ("k20m", "toy-4sm", "tx2")
-THREE_WANTED = ("MultiTenantBurst", "PriorityFill", "ThreeTenants")
-
 
 @pytest.mark.parametrize("gpu", gpu_names())
 @pytest.mark.parametrize("name", scenario_names())
 def test_every_scenario_runs_on_every_gpu(name: str, gpu: str) -> None:
     scenario = override(load_scenario(name), gpu=gpu, horizon_us=5000.0, variation=False)
-    if gpu in TWO_PRIORITIES and name in THREE_WANTED:
-        with pytest.raises(InputError, match=rf"{name}: stream_priorities has -2, {gpu} has -1 to 0; set .* \[0, -1\]"):
+    there = [-level for level in range(load_gpu(gpu).priorities)]
+    too_low = [priority for priority in scenario.stream_priorities if priority not in there]
+    if too_low:
+        message = (
+            rf"{name}: stream_priorities has {too_low[0]}, {gpu} has {there[-1]} to 0; set .* {re.escape(str(there))}"
+        )
+        with pytest.raises(InputError, match=message):
             build_problem(scenario)
-        scenario = override(scenario, stream_priorities=[0, -1])
+        scenario = override(scenario, stream_priorities=there)
     problem = build_problem(scenario)
     elsewhere = {program.workload.name for program in problem.programs if program.workload.gpu != gpu}
     assert {row.workload for row in problem.carried_over} == elsewhere

@@ -13,8 +13,10 @@ from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario, override, scenario_names
 from gpusched_env.scenarios.variants import scenario_variants, variant_changes
 from gpusched_env.scenarios.workload_sets import SetName
+from gpusched_env.workload.arrivals import ArrivalProcess, Bursts, Poisson, Regimes
 
 WITH_SETS = [name for name in scenario_names() if load_scenario(name).workload_sets is not None]
+SERVING = [name for name in WITH_SETS if name.startswith("Serving")]
 SETS: tuple[SetName, ...] = ("train", "held_out")
 
 
@@ -112,8 +114,33 @@ def test_shipped_variants_keep_what_shapes_an_environment(name: str) -> None:
             assert (variant.commands, variant.stream_priorities) == (base.commands, base.stream_priorities)
 
 
+def jobs_per_s(arrivals: ArrivalProcess) -> float:
+    """Mean rate of an open process; 0 of a closed loop."""
+    if isinstance(arrivals, Bursts):
+        return arrivals.rate_per_s * arrivals.mean_size
+    if isinstance(arrivals, Regimes):
+        jobs = arrivals.rate_per_s * arrivals.calm_us + arrivals.busy_rate_per_s * arrivals.busy_us
+        return jobs / (arrivals.calm_us + arrivals.busy_us)
+    return arrivals.rate_per_s if isinstance(arrivals, Poisson) else 0.0
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WITH_SETS)
+@pytest.mark.parametrize("name", SERVING)
+def test_shipped_services_offer_as_much_work_in_every_variant_and_can_be_in_time(name: str) -> None:
+    """Within a quarter; objectives are three to eight and a half times the time alone."""
+    loads = []
+    for which in SETS:
+        for variant in scenario_variants(load_scenario(name), which):
+            programs = build_problem(variant).programs
+            loads.append(sum(jobs_per_s(program.tenant.arrivals) * program.alone_us for program in programs) / 1e6)
+            for program in programs:
+                if program.tenant.slo_us is not None:
+                    assert 2.9 < program.tenant.slo_us / program.alone_us < 8.5, (variant.name, program.tenant.name)
+    assert all(load == pytest.approx(loads[0], rel=0.25) for load in loads)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in WITH_SETS if name not in SERVING])
 def test_shipped_variants_are_balanced_like_their_scenario(name: str) -> None:
     """Every tenant keeps its share of the cost and its objective's reach; work ends well before the horizon."""
     base = load_scenario(name)

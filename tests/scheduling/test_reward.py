@@ -16,6 +16,7 @@ from gpusched_env.scheduling.reward import (
     Sum,
     charge,
     cost_terms,
+    lost_jobs,
     rates,
     reward_weights,
     total_cost,
@@ -27,10 +28,10 @@ def test_terms_are_written_in_their_order_and_their_weighted_sum_is_returned() -
     sums, tenant_rates = np.zeros((2, len(Sum))), np.zeros((2, len(Rate)))
     sums[:, Sum.JOBS_US], sums[:, Sum.SLO_MISSES], sums[:, Sum.ARRIVED] = (600.0, 400.0), (5.0, 2.0), 9.0
     tenant_rates[:, Rate.WEIGHT], tenant_rates[:, Rate.ALONE_US] = (1.0, 3.0), (300.0, 200.0)
-    terms = np.full(5, np.nan)
-    total = charge(sums, 3.0, 1500.0, 1e4, False, tenant_rates, np.array([2.0, 1.0, 10.0, 0.5, 4.0]), terms)
+    terms = np.full(6, np.nan)
+    total = charge(sums, 3.0, 1500.0, 1e4, False, tenant_rates, np.array([2.0, 1.0, 10.0, 0.5, 4.0, 7.0]), terms)
     assert dict(zip(COST_TERMS, terms, strict=True)) == pytest.approx(
-        {"turnaround": 1.8, "slowdown": 8.0, "slo_miss": 11.0, "energy": 3.0, "makespan": 1.5}
+        {"turnaround": 1.8, "slowdown": 8.0, "slo_miss": 11.0, "energy": 3.0, "makespan": 1.5, "lost_progress": 0.0}
     )
     assert total == pytest.approx(2 * 1.8 + 8.0 + 10 * 11.0 + 0.5 * 3.0 + 4 * 1.5)
 
@@ -39,7 +40,7 @@ def test_terms_are_written_in_their_order_and_their_weighted_sum_is_returned() -
 @pytest.mark.parametrize("seed", range(3))
 def test_python_gets_the_same_bits_as_a_compiled_batch(seed: int, over: bool) -> None:
     rng = np.random.default_rng(seed)
-    reward = dict(zip(COST_TERMS, rng.random(5).tolist(), strict=True))
+    reward = dict(zip(COST_TERMS, rng.random(6).tolist(), strict=True))
     problem = build_problem(load_scenario("ThreeTenants", reward=reward))
     costs = Costs(3)
     costs.jobs_us[:] = rng.random(3) * 1e5
@@ -55,7 +56,7 @@ def test_python_gets_the_same_bits_as_a_compiled_batch(seed: int, over: bool) ->
     # As a batch has it: rows for more tenants than there are.
     padded = np.zeros((5, len(Rate)))
     padded[:3] = rates(problem)
-    terms = np.empty(5)
+    terms = np.empty(6)
     total = charge(
         sums[:3], costs.energy_j, costs.makespan_us, costs.time_us, over, padded, reward_weights(problem), terms
     )
@@ -86,6 +87,29 @@ def test_a_closed_loop_owes_what_it_would_have_sent_alone(
     assert unsent_jobs(rate, arrived, end_us) == 0.0, "an open process"
     rate[Rate.CLOSED_LOOP] = 1.0
     assert unsent_jobs(rate, arrived, end_us) == unsent
+
+
+@pytest.mark.parametrize(
+    ("completed", "jobs", "end_us", "lost"),
+    [
+        # 10 us of work and 5 of thinking from 100 us on.
+        (0.0, -1, 99.0, 0.0),
+        (0.0, -1, 115.0, 1.0),
+        (1.0, -1, 115.0, 0.0),
+        (1.0, -1, 137.5, 1.5),
+        (1.0, 2, 1e6, 1.0),
+    ],
+)
+def test_a_best_effort_tenant_loses_what_it_would_have_completed_alone(
+    completed: float, jobs: int, end_us: float, lost: float
+) -> None:
+    rate = np.zeros(len(Rate))
+    rate[[Rate.ALONE_US, Rate.THINK_US, Rate.START_US, Rate.JOBS]] = 10.0, 5.0, 100.0, jobs
+    assert lost_jobs(rate, completed, end_us) == 0.0, "an open process"
+    rate[Rate.CLOSED_LOOP] = 1.0
+    assert lost_jobs(rate, completed, end_us) == lost
+    rate[Rate.HAS_SLO] = 1.0
+    assert lost_jobs(rate, completed, end_us) == 0.0, "its objective is what counts"
 
 
 def test_what_is_left_is_charged_at_the_end_only() -> None:
