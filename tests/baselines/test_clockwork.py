@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 
 from gpusched_env.baselines.clockwork import Clockwork
-from gpusched_env.errors import InputError
+from gpusched_env.errors import GpuschedError, InputError
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.commands import Command, Reject
+from gpusched_env.scheduling.disturbed import Disturbed
+from gpusched_env.scheduling.reads import PARTS
 from gpusched_env.scheduling.scheduler import Scheduler
 from tests.baselines.instances import episode, spans, started
+from tests.baselines.test_reads import Noting
 from tests.devices.problems import K, problem
 
 OFFERED = ["launch", "reject"]
@@ -48,10 +52,10 @@ def test_the_request_that_has_to_start_first_goes_first(tmp_path: Path) -> None:
     assert rejected(Clockwork(), built) == []
 
 
-def too_many(folder: Path, **fields: Any) -> Problem:
+def too_many(folder: Path, *others: dict[str, Any], **fields: Any) -> Problem:
     """They have to start at 50, 60 and 150 us; the second one cannot after the first."""
     return problem(
-        folder, of(100.0, slo_us=150.0), of(50.0, 50.0, slo_us=160.0), of(50.0, slo_us=200.0), **fields
+        folder, of(100.0, slo_us=150.0), of(50.0, 50.0, slo_us=160.0), of(50.0, slo_us=200.0), *others, **fields
     )
 
 
@@ -112,6 +116,24 @@ def test_work_without_a_deadline_makes_way_between_kernels(tmp_path: Path) -> No
     background = of(10.0, 10.0, 10.0, 10.0, 10.0)
     built = problem(tmp_path, background, of(50.0, slo_us=200.0, arrivals=started(15.0)))
     assert [start for _, start, _, _ in spans(Clockwork(), built)] == [0.0, 10.0, 70.0, 80.0, 90.0, 20.0]
+
+
+def decisions(built: Problem, *hidden: str) -> list[tuple[float, Command]] | None:
+    """What is decided where parts are hidden; ``None``: it came to an illegal command."""
+    scheduler = Noting(Disturbed(Clockwork(), hidden))
+    try:
+        episode(scheduler, built)
+    except GpuschedError:
+        return None
+    return scheduler.decisions
+
+
+@pytest.mark.parametrize("word", PARTS)
+def test_it_reads_what_it_declares_also_where_it_rejects(tmp_path: Path, word: str) -> None:
+    background = of(10.0, 10.0, 10.0, 10.0, 10.0, 10.0, arrivals=started(300.0))
+    built = too_many(tmp_path, background, commands=OFFERED)
+    assert Reject(1, 0) in [command for _, command in decisions(built) or ()]
+    assert (decisions(built, word) != decisions(built)) == (word in Clockwork.reads)
 
 
 @pytest.mark.parametrize(

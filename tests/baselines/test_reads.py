@@ -106,7 +106,7 @@ USED = {
     "fifo": "completions",
     "sjf": "requests profiles completions",
     "wfq": "weights profiles completions",
-    "clockwork": "objectives requests profiles completions",
+    "clockwork": "requests",
     "orion": "priorities requests profiles demands shapes completions",
     "reef": "priorities requests profiles shapes completions progress",
     "tally": "priorities profiles shapes completions",
