@@ -1,23 +1,23 @@
 """Clockwork: one request at a time, the one that has to start first; what cannot make its deadline is not served.
 
 A. Gujarati, R. Karimi, S. Alzayat, W. Hao, A. Kaufmann, Y. Vigfusson, J. Mace, *Serving DNNs like Clockwork:
-Performance Predictability from the Bottom Up* (OSDI 2020), and its artefact, ``infer5_scheduler.h`` and ``.cpp`` below
-``src/clockwork/controller``, for one GPU whose models are loaded.
+Performance Predictability from the Bottom Up* (OSDI 2020), and its artefact, ``infer5_scheduler.h`` and ``.cpp`` in
+``src/clockwork/controller/infer5``, for one GPU whose models are loaded.
 
 ======================================== ================================= ===========================================
 As published                             Where                             Here
 ======================================== ================================= ===========================================
 A GPU runs one inference at a time       the paper                         ``concurrent``, 1. Its kernels go at once;
                                                                            no other request's do until it is complete
-Of all requests the one goes first that  ``StrategyImpl::priority``        As published; deadlines are by the tenants'
+Of all requests the one goes first that  ``Model::new_strategies``         As published; deadlines are by the tenants'
 has the earliest latest start: deadline                                    objectives. Only those are asked whose
 less predicted execution time                                              first kernel is there, as inputs are there
-A request that can no longer make it is  ``check_timeouts``                As published (``reject``) where the scenario
+A request that can no longer make it is  ``Model::try_dequeue``            As published (``reject``) where the scenario
 cancelled before it runs                                                   offers it; else such requests go after all
                                                                            that can make it, in the same order
 Execution time is a high percentile of   ``estimate_percentile``,          The tenant's profiled turnaround alone,
 the last ten measurements                ``estimate_window_size``          times ``margin``
-A deadline is met some time before it is ``buffer``                        Left out: ``margin`` has the same effect
+A deadline is met some time before it is ``buffer``                        Left out: ``margin`` has a like effect
 due
 The GPU is given work some time before   ``schedule_ahead``                Left out: streams run side by side, so that
 it is free                                                                 the next request would share the GPU
