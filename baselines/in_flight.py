@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from gpusched_env.baselines.ranges import Range
+from gpusched_env.baselines.ranges import Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
@@ -18,7 +18,7 @@ class FewInFlight:
     """
 
     reads: Reads = ("completions",)
-    ranges: ClassVar = {"in_flight": Range(1, 64, log=True)}
+    ranges: ClassVar[Ranges] = {"in_flight": Range(1, 64, log=True)}
 
     def __init__(self, in_flight: int = 1) -> None:
         """``in_flight``: kernels of all tenants that are launched and have not finished at most (>= 1).

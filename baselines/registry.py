@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpusched_env.baselines.acs import AcsHardware, AcsSoftware
+from gpusched_env.baselines.clockwork import Clockwork
 from gpusched_env.baselines.critical_path import CriticalPath
 from gpusched_env.baselines.cuda_graph import CudaGraph
 from gpusched_env.baselines.earliest_start import EarliestStart
@@ -33,6 +34,7 @@ from gpusched_env.baselines.srpt import ShortestRemaining
 from gpusched_env.baselines.tally import Tally
 from gpusched_env.baselines.time_slicing import TimeSlicing
 from gpusched_env.baselines.triage import Triage
+from gpusched_env.baselines.wfq import WeightedFairQueueing
 from gpusched_env.baselines.wspt import WeightedShortest
 from gpusched_env.baselines.xsched import XSched
 from gpusched_env.errors import InputError, did_you_mean
@@ -52,6 +54,8 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "srpt": ShortestRemaining,
     "edf": EarliestDeadline,
     "llf": LeastLaxity,
+    "wfq": WeightedFairQueueing,
+    "clockwork": Clockwork,
     "triage": Triage,
     "preemptive-priority": PreemptivePriority,
     "orion": Orion,

@@ -37,7 +37,7 @@ def test_the_two_shortest_jobs_go_beside_each_other(tmp_path: Path) -> None:
     assert [start for _, start, _, _ in spans(told, built)] == [0.0, 0.0, 60.0]
 
 
-@pytest.mark.parametrize("name", ["fifo", "sjf", "sjf-clairvoyant"])
+@pytest.mark.parametrize("name", ["fifo", "sjf", "sjf-clairvoyant", "wfq"])
 def test_no_kernel_in_flight_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="in_flight is 0, must be at least 1"):
         make_scheduler(name, in_flight=0)

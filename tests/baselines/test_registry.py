@@ -25,6 +25,8 @@ def test_names() -> None:
         "srpt",
         "edf",
         "llf",
+        "wfq",
+        "clockwork",
         "triage",
         "preemptive-priority",
         "orion",

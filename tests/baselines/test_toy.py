@@ -37,6 +37,8 @@ FIXED = {
     "xsched": 1.140,
     "lithos": 1.140,
     "fikit": 1.14,
+    "wfq": 1.440,
+    "clockwork": 1.140,
 }
 
 
