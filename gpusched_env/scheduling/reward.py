@@ -156,8 +156,8 @@ def lost_jobs(rate: Floats, completed: float, end_us: float) -> float:
     """
     if rate[Rate.CLOSED_LOOP] == 0.0 or rate[Rate.HAS_SLO] > 0.0:
         return 0.0
-    alone = max(0.0, end_us - rate[Rate.START_US]) / (rate[Rate.ALONE_US] + rate[Rate.THINK_US])
-    return (min(alone, rate[Rate.JOBS]) if rate[Rate.JOBS] >= 0.0 else alone) - completed
+    alone = max(0.0, float(end_us - rate[Rate.START_US])) / float(rate[Rate.ALONE_US] + rate[Rate.THINK_US])
+    return (min(alone, float(rate[Rate.JOBS])) if rate[Rate.JOBS] >= 0.0 else alone) - completed
 
 
 @cached()
