@@ -54,7 +54,7 @@ class Triage(RankedStreams):
         left: float = 0.5,
         worth: float = 0.0,
         margin: float = 1.0,
-        hopeless: Hopeless = "last",
+        hopeless: Hopeless = "rejected",
     ) -> None:
         """``depth``, ``others``: see :class:`~gpusched_env.baselines.ranked_streams.RankedStreams`.
 
