@@ -86,9 +86,7 @@ class Hindsight:
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Begin what was chosen."""
-        self._player: Scheduler = (
-            self._member(self.chosen) if isinstance(self.chosen, str) else JobList(self.chosen)
-        )
+        self._player: Scheduler = self._member(self.chosen) if isinstance(self.chosen, str) else JobList(self.chosen)
         self._player.reset(knowledge, rng)
 
     def decide(self, view: View) -> Command:

@@ -75,12 +75,15 @@ class JobList:
         mean = sum(tenant.weight for tenant in tenants) / len(tenants) or 1.0
         self._weights = [max(tenant.weight / mean, 1e-6) for tenant in tenants]
         self._alone_us = [tenant.alone_us for tenant in tenants]
+        self._horizon_us = math.nan
         self._most_urgent = 1 - knowledge.gpu.priorities
 
     def decide(self, view: View) -> Command:
         """Reject a job, or launch the first kernel that may be, or wait."""
         plan = self.plan
         pending, tenants = view.pending.array.tolist(), view.tenants.array
+        if math.isnan(self._horizon_us):
+            self._horizon_us = view.horizon_us
         left_us = tenants[:, T.LAUNCHED_LEFT_US].tolist()
         shown = -1
         for row in pending:
@@ -99,7 +102,7 @@ class JobList:
             return WAIT
         waiting, launched = tenants[:, T.JOBS_WAITING].tolist(), tenants[:, T.KERNELS_LAUNCHED].tolist()
         ranks = {
-            tenant: self._rank(view, tenant, head, left_us[tenant])
+            tenant: self._rank(view.time_us, tenant, head, left_us[tenant])
             for tenant, head in self.heads.items()
             if waiting[tenant] > 0
         }
@@ -118,7 +121,7 @@ class JobList:
         place = sum(other < rank for other in ranks.values())
         return Launch(int(best[ID]), min(0, self._most_urgent + max(1, place)))
 
-    def _rank(self, view: View, tenant: int, head: Head, left_us: float) -> tuple[bool, float]:
+    def _rank(self, time_us: float, tenant: int, head: Head, left_us: float) -> tuple[bool, float]:
         """Whether a job is given up, and its place in the order."""
         plan, job = self.plan, (tenant, head.job)
         deadline_us = head.deadline_us
@@ -128,7 +131,7 @@ class JobList:
         number = plan.slack * (deadline_us - left_us) + plan.left * left_us / self._weights[tenant]
         given_up = job in plan.given_up
         if plan.late and not given_up and head.deadline_us < math.inf and job not in plan.kept:
-            given_up = view.time_us + left_us > head.deadline_us or head.deadline_us >= view.horizon_us
+            given_up = time_us + left_us > head.deadline_us or head.deadline_us >= self._horizon_us
         return given_up, number + plan.shifts.get(job, 0.0)
 
     def _rejected(self, view: View, left_us: list[float]) -> Reject | None:
@@ -141,6 +144,6 @@ class JobList:
                 return Reject(*job)
             if self.plan.late and head is not None and head.job == number and job not in self.plan.kept:
                 late = view.time_us + left_us[tenant] > head.deadline_us
-                if late and head.deadline_us < view.horizon_us:
+                if late and head.deadline_us < self._horizon_us:
                     return Reject(*job)
         return None

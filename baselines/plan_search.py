@@ -37,6 +37,9 @@ CHANGES: tuple[dict[str, Any], ...] = (
 )
 """What is tried of the best rule, one after the other."""
 
+PAYS = 0.15
+"""How long after the jobs that it concerns a change should have paid, as a share of the episode."""
+
 
 class PlanSearch:
     """Improves plans of one episode."""
@@ -66,8 +69,9 @@ class PlanSearch:
             best = self._settled(best)
         while rehearsal.spent < until and best.jobs and best.cost > 0.0:
             plan, concerned = self._changed(best)
-            from_us = min(job.arrived_us for job in concerned)
-            best = _better(best, rehearsal.follow(plan, best.cost, best, from_us))
+            from_us, until_us = min(job.arrived_us for job in concerned), max(job.matters_us for job in concerned)
+            between_us = from_us, until_us + PAYS * rehearsal.length_us
+            best = _better(best, rehearsal.follow(plan, best.cost, best, between_us))
         return best
 
     def _settled(self, best: Rehearsed) -> Rehearsed:
@@ -131,8 +135,7 @@ def _better(one: Rehearsed, other: Rehearsed) -> Rehearsed:
 
 def _compete(job: Outcome, other: Outcome) -> bool:
     """Whether the other one was in the system while it mattered to the job."""
-    matters_us = min(job.deadline_us, job.ended_us) if job.missed else job.ended_us
-    return other.arrived_us < max(matters_us, job.deadline_us if job.missed else 0.0) and other.ended_us > job.arrived_us
+    return other.arrived_us < job.matters_us and other.ended_us > job.arrived_us
 
 
 def _giving_up(plan: Plan, job: JobId) -> Plan:

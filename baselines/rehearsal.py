@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from gpusched_env.scheduling.session import begin
 from gpusched_env.scheduling.view import View
 
 CHECKPOINTS = 40
-"""Snapshots of an episode."""
+"""Parts of an episode, with a snapshot at the beginning of each."""
 STEPS = 256
 """Decisions between two looks at the cost."""
 
@@ -24,7 +25,11 @@ STEPS = 256
 class Checkpoint(NamedTuple):
     """A state to go on from: right before a decision."""
 
+    number: int
+    """Of its part of the episode."""
     time_us: float
+    cost: float
+    """Until then."""
     device: Any
     heads: dict[int, Head]
     """Of the dispatcher."""
@@ -41,6 +46,11 @@ class Outcome(NamedTuple):
     """``inf`` without an objective."""
     missed: bool
     """Its objective, by the end of the episode."""
+
+    @property
+    def matters_us(self) -> float:
+        """Until when it matters what else is on the GPU."""
+        return self.deadline_us if self.missed else self.ended_us
 
 
 @dataclass
@@ -61,7 +71,7 @@ class Rehearsal:
         """``truth`` and ``seed``: what a clairvoyant scheduler sees."""
         self._truth, self._seed, self._device = truth, seed, device
         self.length_us = truth.scenario.horizon_us
-        """Of the longest episode so far that came to its end, before that the horizon."""
+        """Of the first episode that came to its end, before that the horizon: what others are measured by."""
         self.spent = 0.0
         """What was simulated, in episodes."""
         self._ended = False
@@ -70,22 +80,28 @@ class Rehearsal:
         """What an episode costs with a scheduler that needs no other problem; ``inf`` if that is above ``limit``."""
         begin(scheduler, self._truth, self._seed)
         view = self._device.reset(self._truth, self._seed, record="none")
-        return self._finish(scheduler, view, 0.0, limit, None)
+        return self._finish(scheduler, view, 0.0, limit, None, {})
 
     def follow(
-        self, plan: Plan, limit: float = math.inf, like: Rehearsed | None = None, until_us: float = 0.0
+        self,
+        plan: Plan,
+        limit: float = math.inf,
+        like: Rehearsed | None = None,
+        between_us: tuple[float, float] = (0.0, math.inf),
     ) -> Rehearsed:
-        """What comes of a plan; a cost of ``inf`` if it is above ``limit``.
+        """What comes of a plan; a cost of ``inf`` if it is above ``limit``, or looks as if it will be above that of
+        ``like``.
 
         Args:
             plan: the plan.
             limit: above it the rest is of no interest.
-            like: the outcome of a plan that decides the same before ``until_us``.
-            until_us: no decision before this time depends on what is different.
+            like: the outcome of a plan that decides the same before ``between_us``.
+            between_us: when the difference begins and when it should have paid: what has cost more by then than
+                ``like`` had at that time is broken off.
         """
         scheduler, found = JobList(plan), Rehearsed(plan, math.inf)
         begin(scheduler, self._truth, self._seed)
-        earlier = [point for point in like.checkpoints if point.time_us < until_us] if like is not None else []
+        earlier = [point for point in like.checkpoints if point.time_us < between_us[0]] if like is not None else []
         view: View | None
         if earlier:
             view = self._device.restore(earlier[-1].device)
@@ -94,21 +110,35 @@ class Rehearsal:
             found.checkpoints = earlier[:-1]
         else:
             view = self._device.reset(self._truth, self._seed, record="jobs")
-        found.cost = self._finish(scheduler, view, earlier[-1].time_us if earlier else 0.0, limit, found)
+        from_us = earlier[-1].time_us if earlier else 0.0
+        due = {} if like is None else {p.number: p.cost for p in like.checkpoints if p.time_us > between_us[1]}
+        found.cost = self._finish(scheduler, view, from_us, limit, found, due)
         if found.cost < math.inf:
             found.end_us, found.jobs = self._device.time_us, self._outcomes()
         return found
 
     def _finish(
-        self, scheduler: Scheduler, view: View | None, from_us: float, limit: float, kept: Rehearsed | None
+        self,
+        scheduler: Scheduler,
+        view: View | None,
+        from_us: float,
+        limit: float,
+        kept: Rehearsed | None,
+        due: Mapping[int, float],
     ) -> float:
-        """Go on to the end, or to where the cost is above ``limit``."""
+        """Go on to the end, or to where the cost is above ``limit``, or above what is ``due`` by a part's beginning."""
         device, steps, next_us = self._device, 0, from_us
         try:
             while view is not None:
                 if kept is not None and isinstance(scheduler, JobList) and view.time_us >= next_us:
-                    kept.checkpoints.append(Checkpoint(view.time_us, device.snapshot(), dict(scheduler.heads)))
-                    next_us = view.time_us + self.length_us / CHECKPOINTS
+                    part = int(view.time_us * CHECKPOINTS / self.length_us)
+                    next_us = (part + 1) * self.length_us / CHECKPOINTS
+                    cost = self._cost()
+                    if cost > due.get(part, math.inf):
+                        return math.inf
+                    kept.checkpoints.append(
+                        Checkpoint(part, view.time_us, cost, device.snapshot(), dict(scheduler.heads))
+                    )
                 device.apply(scheduler.decide(view))
                 view = device.advance()
                 steps += 1
@@ -119,7 +149,7 @@ class Rehearsal:
             return math.inf
         finally:
             self.spent += max((device.time_us - from_us) / self.length_us, 0.02)
-        if not self._ended or device.time_us > self.length_us:
+        if not self._ended:
             self.length_us, self._ended = device.time_us, True
         cost = self._cost()
         return cost if cost <= limit else math.inf

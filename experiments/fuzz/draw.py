@@ -220,7 +220,7 @@ def _rounded(dice: Dice, value: float) -> float:
 
 def _player(dice: Dice, kernel_us: float) -> Player:
     if dice.chance(0.25):
-        return Baseline(name=dice.pick_by_name(scheduler_names(windowed=False)))
+        return Baseline(name=dice.pick_by_name([name for name in scheduler_names(windowed=False) if name not in SLOW]))
     return RandomCommands(
         seed=dice.seed(),
         launch=dice.number(1.0, 10.0),
