@@ -80,6 +80,8 @@ class Hindsight:
             cost = rehearsal.cost_of(member, self.cost)
             if cost < self.cost:
                 self.chosen, self.cost = spec, cost
+        if self.cost <= 0.0:
+            return
         found = PlanSearch(truth, rehearsal, np.random.default_rng([seed, STREAM])).run(self._rounds)
         if found.cost < self.cost:
             self.chosen, self.cost = found.plan, found.cost
