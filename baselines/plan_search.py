@@ -37,6 +37,8 @@ CHANGES: tuple[dict[str, Any], ...] = (
 )
 """What is tried of the best rule, one after the other."""
 
+RETUNED = 0.08
+"""Share of the later changes that are to the rule, not to jobs: they need whole episodes."""
 PAYS = 0.15
 """How long after the jobs that it concerns a change should have paid, as a share of the episode."""
 
@@ -60,14 +62,17 @@ class PlanSearch:
         rehearsal, until = self._rehearsal, self._rehearsal.spent + episodes
         best = Rehearsed(RULES[0], math.inf)
         for rule in RULES:
-            if rehearsal.spent < until:
+            if rehearsal.spent < until and best.cost > 0.0:
                 best = _better(best, rehearsal.follow(rule, best.cost))
         for change in CHANGES:
-            if rehearsal.spent < until and (self._rejects or "reject" not in change):
+            if rehearsal.spent < until and best.cost > 0.0 and (self._rejects or "reject" not in change):
                 best = _better(best, rehearsal.follow(replace(best.plan, **change), best.cost))
-        if rehearsal.spent < until:
+        if rehearsal.spent < until and best.cost > 0.0:
             best = self._settled(best)
         while rehearsal.spent < until and best.jobs and best.cost > 0.0:
+            if self._rng.random() < RETUNED:
+                best = _better(best, rehearsal.follow(self._retuned(best.plan), best.cost))
+                continue
             plan, concerned = self._changed(best)
             from_us, until_us = min(job.arrived_us for job in concerned), max(job.matters_us for job in concerned)
             between_us = from_us, until_us + PAYS * rehearsal.length_us
@@ -78,6 +83,19 @@ class PlanSearch:
         """All that was missed is given up from the beginning, so that nothing is lost on it."""
         missed = frozenset(job.id for job in best.jobs if job.missed)
         return _better(best, self._rehearsal.follow(replace(best.plan, given_up=missed), best.cost)) if missed else best
+
+    def _retuned(self, plan: Plan) -> Plan:
+        """The same changes to jobs, another rule or other limits."""
+        rng = self._rng
+        match int(rng.integers(4)):
+            case 0:
+                return replace(plan, others=int(2.0 ** (5.0 * rng.random())))
+            case 1:
+                return replace(plan, first=int(2.0 ** (1.0 + 6.0 * rng.random())))
+            case 2:
+                return replace(plan, slack=float(rng.random()))
+            case _:
+                return replace(plan, left=float(rng.random()))
 
     # ---- changes to single jobs ------------------------------------------------------------------
 
