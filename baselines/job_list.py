@@ -60,6 +60,13 @@ class Head(NamedTuple):
     deadline_us: float
 
 
+def shares(knowledge: Knowledge) -> list[float]:
+    """Weights of tenants as multiples of their mean, above 0."""
+    weights = [tenant.weight for tenant in knowledge.tenants]
+    mean = sum(weights) / len(weights) or 1.0
+    return [max(weight / mean, 1e-6) for weight in weights]
+
+
 class JobList:
     """Stream priorities by the order of jobs in a plan; given-up jobs last, or rejected."""
 
@@ -71,10 +78,8 @@ class JobList:
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No job has arrived."""
         self.heads = {}
-        tenants = knowledge.tenants
-        mean = sum(tenant.weight for tenant in tenants) / len(tenants) or 1.0
-        self._weights = [max(tenant.weight / mean, 1e-6) for tenant in tenants]
-        self._alone_us = [tenant.alone_us for tenant in tenants]
+        self._weights = shares(knowledge)
+        self._alone_us = [tenant.alone_us for tenant in knowledge.tenants]
         self._horizon_us = math.nan
         self._most_urgent = 1 - knowledge.gpu.priorities
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpusched_env.baselines.job_list import JobId, Plan
+from gpusched_env.baselines.job_list import PATIENCE, JobId, Plan, shares
 from gpusched_env.baselines.rehearsal import Outcome, Rehearsal, Rehearsed
 from gpusched_env.scenarios.problem import Problem
 
@@ -25,7 +25,6 @@ RULES = (
 )
 """Between slack and deadline; more by what is left; by deadline; by slack; by what is left over weight."""
 CHANGES: tuple[dict[str, Any], ...] = (
-    {"reject": True},
     {"others": 2},
     {"others": 8},
     {"late": False},
@@ -51,7 +50,7 @@ class PlanSearch:
         self._rehearsal, self._rng = rehearsal, rng
         self._rejects = "reject" in truth.scenario.commands
         self._alone_us = [tenant.alone_us for tenant in truth.knowledge.tenants]
-        self._weights = [tenant.weight for tenant in truth.knowledge.tenants]
+        self._shares = shares(truth.knowledge)
 
     def run(self, episodes: float) -> Rehearsed:
         """The best plan found.
@@ -61,11 +60,11 @@ class PlanSearch:
         """
         rehearsal, until = self._rehearsal, self._rehearsal.spent + episodes
         best = Rehearsed(RULES[0], math.inf)
-        for rule in RULES:
+        for rule in self._rules():
             if rehearsal.spent < until and best.cost > 0.0:
                 best = _better(best, rehearsal.follow(rule, best.cost))
         for change in CHANGES:
-            if rehearsal.spent < until and best.cost > 0.0 and (self._rejects or "reject" not in change):
+            if rehearsal.spent < until and best.cost > 0.0:
                 best = _better(best, rehearsal.follow(replace(best.plan, **change), best.cost))
         if rehearsal.spent < until and best.cost > 0.0:
             best = self._settled(best)
@@ -78,6 +77,11 @@ class PlanSearch:
             between_us = from_us, until_us + PAYS * rehearsal.length_us
             best = _better(best, rehearsal.follow(plan, best.cost, best, between_us))
         return best
+
+    def _rules(self) -> list[Plan]:
+        """Each rule as it is, and before that so that it rejects what it gives up, where the scenario offers that."""
+        kinds = (True, False) if self._rejects else (False,)
+        return [replace(rule, reject=reject) for rule in RULES for reject in kinds]
 
     def _settled(self, best: Rehearsed) -> Rehearsed:
         """All that was missed is given up from the beginning, so that nothing is lost on it."""
@@ -110,19 +114,29 @@ class PlanSearch:
             if job.missed and job.id not in plan.given_up:
                 return _giving_up(plan, job.id), [job]
             return _moved(plan, job.id, -self._stretch_us(job)), [job]
-        if how < 0.4:
-            return _moved(plan, job.id, -self._stretch_us(job)), [job]
-        if how < 0.75 and served and math.isfinite(job.deadline_us):
+        if how < 0.45 and served:
             # One that takes long makes room for several.
             other = self._picked(served, [self._alone_us[other.id[0]] / self._weight(other) for other in served])
-            if how < 0.6:
+            if how < 0.3:
                 return _giving_up(plan, other.id), [other]
             return _moved(_giving_up(plan, other.id), job.id, 0.0), [job, other]
-        other = rivals[int(rng.integers(len(rivals)))]
-        if how < 0.9:
-            return _moved(plan, other.id, self._stretch_us(other)), [other]
-        later = _moved(plan, other.id, self._stretch_us(other))
-        return _moved(later, job.id, -self._stretch_us(job)), [job, other]
+        candidates = served or rivals
+        other = candidates[int(rng.integers(len(candidates)))]
+        ahead_us = self._number_us(plan, job) - self._number_us(plan, other)
+        if how < 0.65:
+            # Right before the other one.
+            return _moved(plan, job.id, -ahead_us - 1.0), [job]
+        if how < 0.85:
+            # The other one right behind it.
+            return _moved(_moved(plan, other.id, ahead_us + 1.0), job.id, 0.0), [job, other]
+        return _moved(plan, other.id, self._stretch_us(other)), [other]
+
+    def _number_us(self, plan: Plan, job: Outcome) -> float:
+        """Where a job is in the order before anything of it has run, about."""
+        left_us = self._alone_us[job.id[0]]
+        deadline_us = job.deadline_us if job.deadline_us < math.inf else job.arrived_us + PATIENCE * left_us
+        number_us = plan.slack * (deadline_us - left_us) + plan.left * left_us / self._shares[job.id[0]]
+        return number_us + plan.shifts.get(job.id, 0.0)
 
     def _troubled(self, best: Rehearsed) -> Outcome:
         """A job that was missed; where none was, or now and then, one that took long."""
@@ -139,7 +153,7 @@ class PlanSearch:
         return jobs[min(int(np.searchsorted(edges, self._rng.random() * edges[-1])), len(jobs) - 1)]
 
     def _weight(self, job: Outcome) -> float:
-        return max(self._weights[job.id[0]], 1e-6)
+        return self._shares[job.id[0]]
 
     def _stretch_us(self, job: Outcome) -> float:
         """How far a job is moved in the order: from a fraction of its time alone to some times it."""
