@@ -78,7 +78,7 @@ def test_filling_gaps_costs_less_than_leaving_them() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheduler", map(quick, scheduler_names(windowed=False)))
+@pytest.mark.parametrize("scheduler", [quick(name) for name in scheduler_names(windowed=False)])
 @pytest.mark.parametrize("scenario", KINDS)
 def test_every_baseline_finishes_before_the_horizon(scenario: str, scheduler: str) -> None:
     assert run(scenario, scheduler).done
