@@ -15,6 +15,7 @@ from gpusched_env.baselines.edf import EarliestDeadline
 from gpusched_env.baselines.exclusive import Exclusive
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.baselines.fikit import Fikit
+from gpusched_env.baselines.hindsight import Hindsight
 from gpusched_env.baselines.in_order import InOrder
 from gpusched_env.baselines.lithos import LithOS
 from gpusched_env.baselines.llf import LeastLaxity
@@ -50,6 +51,7 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "fifo": Fifo,
     "sjf": ShortestJobFirst,
     "sjf-clairvoyant": ShortestJobFirstClairvoyant,
+    "hindsight": Hindsight,
     "wspt": WeightedShortest,
     "srpt": ShortestRemaining,
     "edf": EarliestDeadline,

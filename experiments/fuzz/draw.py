@@ -35,6 +35,8 @@ ENVIRONMENTS = 0.2
 ONE_PROCESS = 0.25
 """Share of cases whose tenants are threads of one process."""
 MOST_COMMANDS = 3000
+SLOW = ("hindsight",)
+"""Schedulers that are not drawn: an episode of theirs is dozens of simulations."""
 USUAL_BLOCKS = 20_000
 """Blocks of most episodes: a device goes block by block."""
 MOST_WAVES = 10_000
@@ -220,7 +222,7 @@ def _rounded(dice: Dice, value: float) -> float:
 
 def _player(dice: Dice, kernel_us: float) -> Player:
     if dice.chance(0.25):
-        return Baseline(name=dice.pick_by_name(scheduler_names(windowed=False)))
+        return Baseline(name=dice.pick_by_name([name for name in scheduler_names(windowed=False) if name not in SLOW]))
     return RandomCommands(
         seed=dice.seed(),
         launch=dice.number(1.0, 10.0),

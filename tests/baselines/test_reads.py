@@ -23,6 +23,7 @@ from gpusched_env.scheduling.reads import PARTS, TRUTH, reads_of
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
 from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
+from tests.baselines.instances import quick
 
 OPTIONS = [
     "mps(urgent_share=50,client_priority=true)",
@@ -94,7 +95,7 @@ def test_every_scheduler_declares_what_it_reads(name: str) -> None:
     assert (TRUTH in declared) == is_clairvoyant(scheduler)
 
 
-@pytest.mark.parametrize("spec", [*scheduler_names(), *OPTIONS])
+@pytest.mark.parametrize("spec", [*map(quick, scheduler_names()), *OPTIONS])
 def test_nothing_that_is_not_declared_changes_a_decision(spec: str) -> None:
     declared = reads_of(make_scheduler(spec)) or ()
     assert decisions(spec, tuple(word for word in PARTS if word not in declared)) == decisions(spec)

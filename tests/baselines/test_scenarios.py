@@ -10,6 +10,7 @@ from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, override, scenario_names
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 from gpusched_env.scheduling.session import Episode, run_episode
+from tests.baselines.instances import quick
 
 RECORDED = sorted({*scenario_names()} - {"Toy"})
 KINDS = ["InferenceBesideTraining", "InferenceBesideTrainingPoisson", "ThreeTenants", "MultiTenantBurst"]
@@ -77,7 +78,7 @@ def test_filling_gaps_costs_less_than_leaving_them() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheduler", scheduler_names(windowed=False))
+@pytest.mark.parametrize("scheduler", [quick(name) for name in scheduler_names(windowed=False)])
 @pytest.mark.parametrize("scenario", KINDS)
 def test_every_baseline_finishes_before_the_horizon(scenario: str, scheduler: str) -> None:
     assert run(scenario, scheduler).done

@@ -25,6 +25,8 @@ FIXED = {
     "exclusive": 1.140,
     "sjf": 1.140,
     "sjf-clairvoyant": 1.140,
+    # Its plans say which job goes first, not which kernel waits.
+    "hindsight": 1.140,
     "time-slicing": 1.830,
     "fifo": 1.830,
     # 400 us and 210 us: batch_long stops 0.1 us after the wide kernel has come, which has two of its SMs at once and

@@ -14,6 +14,7 @@ from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, override
 from gpusched_env.scheduling.metrics import Metrics, episode_metrics
 from gpusched_env.scheduling.session import run_episode
+from tests.baselines.instances import quick
 
 SHORT = override(
     load_scenario("PriorityFill"),
@@ -41,7 +42,7 @@ def right_cost(scheduler: str) -> float:
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
-@pytest.mark.parametrize("scheduler", scheduler_names(windowed=False))
+@pytest.mark.parametrize("scheduler", [quick(name) for name in scheduler_names(windowed=False)])
 def test_all_work_gets_done_with_wrong_profiles(scheduler: str, wrong: dict[str, Any]) -> None:
     found = metrics(scheduler, **wrong)
     assert [tenant.completed for tenant in found.tenants] == [2, 3, 3]
