@@ -75,6 +75,9 @@ class Rehearsal:
         self.spent = 0.0
         """What was simulated, in episodes."""
         self._ended = False
+        reward, programs = truth.scenario.reward, truth.programs
+        self._refunds = reward.lost_progress * sum(program.tenant.weight for program in programs)
+        """What a cost may fall again: progress is charged as lost until a job of a best-effort tenant completes."""
 
     def cost_of(self, scheduler: Scheduler, limit: float = math.inf) -> float:
         """What an episode costs with a scheduler that needs no other problem; ``inf`` if that is above ``limit``."""
@@ -134,7 +137,7 @@ class Rehearsal:
                     part = int(view.time_us * CHECKPOINTS / self.length_us)
                     next_us = (part + 1) * self.length_us / CHECKPOINTS
                     cost = self._cost()
-                    if cost > due.get(part, math.inf):
+                    if cost > due.get(part, math.inf) + self._refunds:
                         return math.inf
                     kept.checkpoints.append(
                         Checkpoint(part, view.time_us, cost, device.snapshot(), dict(scheduler.heads))
@@ -142,8 +145,8 @@ class Rehearsal:
                 device.apply(scheduler.decide(view))
                 view = device.advance()
                 steps += 1
-                # What has been charged stays charged.
-                if steps % STEPS == 0 and self._cost() > limit:
+                # What has been charged stays charged, but for that.
+                if steps % STEPS == 0 and self._cost() > limit + self._refunds:
                     return math.inf
         except DeadlockError:
             return math.inf
