@@ -11,6 +11,7 @@ from gpusched_env.display.plots import COLOURS
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.drawing import drawing, label_log
 from gpusched_env.experiments.lib.pages import page
+from gpusched_env.experiments.ranking.load import goodput_svg, goodput_table, sweeps
 from gpusched_env.experiments.ranking.page import COST, DIFFERENCE, episodes_of, repeat, tables_page, workloads_of
 from gpusched_env.experiments.ranking.result import Ranking
 
@@ -22,6 +23,9 @@ Ratios = dict[str, dict[str, float]]
 def pages(rankings: Sequence[Ranking], docs: Path, title: str = "Rankings") -> dict[str, bytes]:
     """A page of several result files, its figure, and a page of all tables.
 
+    Where there are files of one scenario at several loads (``--set load=...``), it leads with a figure of what is
+    answered in time over the load.
+
     Args:
         rankings: what was read.
         docs: where the page will be; the others are beside it.
@@ -31,6 +35,11 @@ def pages(rankings: Sequence[Ranking], docs: Path, title: str = "Rankings") -> d
         contents by file name.
     """
     picture, tables = f"{docs.stem}.svg", f"{docs.stem}-tables.md"
+    found = sweeps(rankings)
+    swept = {id(ranking) for sweep in found.values() for ranking in sweep.values()}
+    loads = {f"{docs.stem}-{scenario}.svg": (scenario, sweep) for scenario, sweep in found.items()}
+    commands = [repeat(ranking) for ranking in rankings]
+    rankings = [ranking for ranking in rankings if id(ranking) not in swept]
     text = page(
         "ranking.md.j2",
         title=title,
@@ -38,10 +47,12 @@ def pages(rankings: Sequence[Ranking], docs: Path, title: str = "Rankings") -> d
         picture=picture,
         tables=tables,
         about={title: episodes_of(*one) for title, one in _columns(rankings).items()},
-        commands=[repeat(ranking) for ranking in rankings],
+        loads={name: goodput_table(*of) for name, of in loads.items()},
+        commands=commands,
     )
     return {
         docs.name: text.encode(),
+        **{name: goodput_svg(*of) for name, of in loads.items()},
         picture: lead_svg(rankings),
         tables: tables_page(rankings, f"{title}: all tables").encode(),
     }

@@ -120,6 +120,35 @@ def test_a_page_leads_with_one_table_and_one_figure() -> None:
     assert "| b | 50 [50, 50] | – | +25.0% [+25.0%, +25.0%] |" in tables, "two seeds make no rank"
 
 
+def test_a_page_of_several_loads_leads_with_what_is_answered_in_time() -> None:
+    def at(load: float, goodputs: dict[str, float]) -> Ranking:
+        ranking = made_of("One", {name: [1.0] * 2 for name in goodputs})
+        episodes = [
+            msgspec.structs.replace(e, goodput_per_s=goodputs[e.cell.scheduler] + 10 * e.cell.seed)
+            for e in ranking.episodes
+        ]
+        told = [name for name in goodputs if name == "told"]
+        return msgspec.structs.replace(ranking, episodes=episodes, settings=[f"load={load}"], clairvoyant=told)
+
+    at_loads = [at(1.5, {"a": 40.0, "told": 90.0}), at(0.5, {"a": 50.0, "told": 50.0}), at(1.0, {"a": 60.0})]
+    own = made_of("One", {"a": [10.0] * 6, "b": [12.0] * 6})
+    found = pages([own, *at_loads], Path("docs/serving.md"))
+    assert list(found) == ["serving.md", "serving-One.svg", "serving.svg", "serving-tables.md"]
+    text = found["serving.md"].decode()
+    lead = [line for line in text.splitlines() if line.startswith("|")]
+    assert lead[:4] == [
+        "| scheduler | load 0.5 | load 1 | load 1.5 |",
+        "| --- | ---: | ---: | ---: |",
+        "| told* | 55 | – | 95 |",
+        "| a | 55 | 65 | 45 |",
+    ]
+    assert lead[4] == "| scheduler | One, own workloads |", "loads are no columns of the costs"
+    assert text.index("serving-One.svg") < text.index("serving.svg")
+    assert all(f">{name}<" in found["serving-One.svg"].decode() for name in ("a", "told*"))
+    few = pages([own, *at_loads[:2]], Path("docs/serving.md"))
+    assert "serving-One.svg" not in few
+
+
 def test_a_file_of_another_version_is_not_continued(tmp_path: Path) -> None:
     path = tmp_path / "ranking.json"
     ranking = toy(path, 1)
