@@ -50,12 +50,12 @@ def goodput_svg(scenario: str, sweep: Sweep) -> bytes:
         axes = figure.add_subplot()
         lines = 0
         for name, of in _goodputs(scenario, sweep).items():
+            colour, line = COLOURS[lines % len(COLOURS)], "-" if lines < len(COLOURS) else ":"
             if name in told:
-                look = {"color": "black", "linestyle": "--"}
+                colour, line = "black", "--"
             else:
-                look = {"color": COLOURS[lines % len(COLOURS)], "linestyle": "-" if lines < len(COLOURS) else ":"}
                 lines += 1
-            axes.plot(list(of), list(of.values()), marker="o", markersize=4, label=name, **look)
+            axes.plot(list(of), list(of.values()), marker="o", markersize=4, label=name, color=colour, linestyle=line)
         axes.set_xlabel(f"load, as a multiple of {scenario}'s")
         axes.set_ylabel("requests answered in time a second")
         axes.set_ylim(bottom=0.0)
