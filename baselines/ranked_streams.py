@@ -16,12 +16,12 @@ from typing import ClassVar, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.baselines.pending import ID, JOB_LEFT, TENANT, launchable_rows
+from gpusched_env.baselines.pending import ID, JOB, JOB_LEFT, TENANT, launchable_rows
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
-from gpusched_env.scheduling.view import TenantColumn, View
+from gpusched_env.scheduling.view import JobColumn, TenantColumn, View
 
 T = TenantColumn
 Classes = Literal["priority", "two", "one"]
@@ -125,6 +125,24 @@ class RankedStreams(abc.ABC):
                 left_us += float(kernel[JOB_LEFT]) if tenant in pending else 0.0
                 ranks[tenant] = self.rank(view, kernel, left_us)
         return ranks
+
+    def left_us(self, view: View, job: Row) -> float:
+        """Profiled device time left of a job, a row of ``view.jobs``; all of it until a kernel of it has been seen."""
+        tenant = int(job[JobColumn.TENANT])
+        head = self._heads.get(tenant)
+        mine = view.pending.array[view.pending.array[:, TENANT] == tenant][:1]
+        if len(mine) and mine[0, JOB] == job[JobColumn.JOB]:
+            return float(view.tenants.array[tenant, T.LAUNCHED_LEFT_US] + mine[0, JOB_LEFT])
+        if head is not None and head[JOB] == job[JobColumn.JOB]:
+            return float(view.tenants.array[tenant, T.LAUNCHED_LEFT_US])
+        return self._knowledge.tenants[tenant].alone_us
+
+    def hopeless(self, view: View, job: Row, margin: float = 1.0) -> bool:
+        """Whether a job, a row of ``view.jobs``, cannot be in time even if it has the GPU from now on.
+
+        ``margin``: how much longer than alone it is expected to take.
+        """
+        return bool(job[JobColumn.DEADLINE_US] - view.time_us < margin * self.left_us(view, job))
 
     def rank(self, view: View, kernel: Row, left_us: float) -> Rank:
         """Class of a tenant and number of its job; arguments as for :meth:`number`."""

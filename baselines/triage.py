@@ -29,7 +29,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command, Reject
 from gpusched_env.scheduling.reads import Reads
-from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
+from gpusched_env.scheduling.view import JobColumn, PendingColumn, View
 
 Hopeless = Literal["served", "last", "rejected"]
 
@@ -86,21 +86,9 @@ class Triage(RankedStreams):
         """Reject the first job that cannot be in time, if it may be; else as the ranks say."""
         if self._rejects:
             for job in view.jobs.array:
-                if job[JobColumn.REJECTABLE] and self._late(view, job):
+                if job[JobColumn.REJECTABLE] and self.hopeless(view, job, self._margin):
                     return Reject(int(job[JobColumn.TENANT]), int(job[JobColumn.JOB]))
         return super().decide(view)
-
-    def _late(self, view: View, job: Row) -> bool:
-        """Whether a job cannot be in time even if it had the GPU from now on."""
-        tenant = int(job[JobColumn.TENANT])
-        left_us = self._knowledge.tenants[tenant].alone_us
-        if job[JobColumn.STARTED_US] <= view.time_us:
-            # Its kernels have been seen unless its host has just taken it up.
-            head = self._heads.get(tenant)
-            if head is None or head[PendingColumn.JOB] != job[JobColumn.JOB]:
-                return False
-            left_us = self._left_us(view, tenant)
-        return bool(job[JobColumn.DEADLINE_US] - view.time_us < self._margin * left_us)
 
     def rank(self, view: View, kernel: Row, left_us: float) -> Rank:
         """Class and number of a job."""
@@ -113,10 +101,3 @@ class Triage(RankedStreams):
     def number(self, view: View, kernel: Row, left_us: float) -> float:
         """The second part of :meth:`rank`."""
         return self.rank(view, kernel, left_us)[1]
-
-    def _left_us(self, view: View, tenant: int) -> float:
-        """Profiled device time left of the job that a tenant has in service, of which a kernel was seen."""
-        left_us = float(view.tenants.array[tenant, TenantColumn.LAUNCHED_LEFT_US])
-        pending = view.pending.array
-        mine = pending[pending[:, TENANT] == tenant]
-        return left_us + (float(mine[0, PendingColumn.JOB_LEFT_US]) if len(mine) else 0.0)

@@ -29,6 +29,7 @@ def test_names() -> None:
         "wfq",
         "clockwork",
         "triage",
+        "moore",
         "preemptive-priority",
         "orion",
         "reef",

@@ -32,7 +32,7 @@ FIXED = {
     # 400 us and 210 us: batch_long stops 0.1 us after the wide kernel has come, which has two of its SMs at once and
     # the others 0.262 us later, when they are saved. It may do what an agent may not.
     "preemptive-priority": 0.3999 + 3 * 0.210362144,
-    **dict.fromkeys(("wspt", "srpt", "edf", "llf", "triage"), 1.230),
+    **dict.fromkeys(("wspt", "srpt", "edf", "llf", "triage", "moore"), 1.230),
     "orion": 1.230,
     "reef": 1.040,
     "tally": 1.240,
