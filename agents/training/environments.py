@@ -85,7 +85,8 @@ def reward_scale(problem: Problem) -> float:
         tenant, alone_us = program.tenant, program.alone_us
         jobs = tenant.jobs if tenant.jobs is not None else math.ceil(horizon_us / alone_us)
         cost += jobs * tenant.weight * (weights.turnaround * alone_us / 1e3 + weights.slowdown)
-        missed += jobs * tenant.weight * (weights.slo_miss if tenant.slo_us is not None else weights.lost_progress)
+        is_best_effort = tenant.slo_us is None and weights.lost_progress > 0.0
+        missed += jobs * tenant.weight * (weights.lost_progress if is_best_effort else weights.slo_miss)
         total_us += jobs * alone_us
     total_us = min(total_us, horizon_us)
     cost += weights.makespan * total_us / 1e3 + weights.energy * problem.gpu.power.idle_w * total_us * 1e-6

@@ -44,7 +44,7 @@ def test_objectives_that_do_not_count_jobs(term: str, horizon_us: float) -> None
 
 def test_what_is_left_is_charged_by_hand() -> None:
     """`Toy` at 500 us: batch takes 300 us alone, urgent 210 us; the idle GPU draws 10 W, the busy one 60 W."""
-    reward = {"turnaround": 1.0, "slowdown": 1.0, "slo_miss": 1.0, "energy": 1.0, "makespan": 1.0}
+    reward = {"turnaround": 1.0, "slowdown": 1.0, "slo_miss": 1.0, "energy": 1.0, "makespan": 1.0, "lost_progress": 1.0}
     for device in ("compiled", "reference"):
         env = GpuSchedulingEnv("Toy", device=device, horizon_us=500.0, reward=reward)
         env.reset(seed=0)
@@ -59,5 +59,6 @@ def test_what_is_left_is_charged_by_hand() -> None:
                 "slo_miss": 3.0,
                 "energy": (500 * 10 + 510 * 60) * 1e-6,
                 "makespan": 0.500 + 0.510,
+                "lost_progress": 0.0,
             }
         )
