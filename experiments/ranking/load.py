@@ -36,7 +36,9 @@ def goodput_table(scenario: str, sweep: Sweep) -> Table:
     goodputs = _goodputs(scenario, sweep)
     heads = ["scheduler", *(f"load {load:g}" for load in sweep)]
     rows = [[name, *(f"{of[load]:.0f}" if load in of else NONE for load in sweep)] for name, of in goodputs.items()]
-    return Table(f"{scenario}: requests answered in time a second", heads, rows)
+    seeds = sorted({len(ranking.seeds) for ranking in sweep.values()})
+    means = f"Means over {' or '.join(map(str, seeds))} seeds. All requests count alike here, the cost weighs them."
+    return Table(f"{scenario}: requests answered in time a second", heads, rows, note=means)
 
 
 def goodput_svg(scenario: str, sweep: Sweep) -> bytes:
