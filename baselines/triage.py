@@ -7,7 +7,7 @@ value for the time that they take, and sheds those that are lost). Jobs stand in
 | class | jobs | order |
 |---|---|---|
 | first | those that can still meet their objective | ``laxity + left * (time left) - worth * ln(value)`` |
-| second | of tenants without an objective | as these, by age |
+| second | those of tenants without an objective | in order of arrival |
 | third | those that cannot | as the first |
 
 Laxity is the time to the deadline less ``margin`` times the profiled device time left, so that ``left = 0`` is least

@@ -22,10 +22,11 @@ Sweep = dict[float, Ranking]
 
 
 def sweeps(rankings: Sequence[Ranking]) -> dict[str, Sweep]:
-    """By scenario, those that differ in nothing but the load, where there are enough of them."""
+    """By scenario, those of its own workloads and GPU that change nothing but the load, where there are enough."""
     found: dict[str, Sweep] = {}
     for ranking in rankings:
-        if len(ranking.settings) == 1 and ranking.settings[0].startswith(LOAD) and ranking.gpu is None:
+        only_load = len(ranking.settings) == 1 and ranking.settings[0].startswith(LOAD)
+        if only_load and ranking.workloads == "own" and ranking.gpu is None:
             for scenario in ranking.variants:
                 found.setdefault(scenario, {})[float(ranking.settings[0].removeprefix(LOAD))] = ranking
     return {scenario: dict(sorted(of.items())) for scenario, of in found.items() if len(of) >= FEWEST}

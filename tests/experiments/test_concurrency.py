@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -326,13 +327,22 @@ def test_hosts_of_one_process_are_slowed_as_recorded() -> None:
     assert together.simulated == pytest.approx(together.recorded, rel=0.05)
 
 
+@pytest.fixture(scope="module")
+def sides() -> Sequence[Side]:
+    """Foreground and background of every recorded pair."""
+    return Paper.simulate(workers=2, cells=graph_cells(recorded_pairs())).sides
+
+
 @pytest.mark.slow
-def test_recorded_pairs_within_15_per_cent_and_those_that_are_not() -> None:
-    found = Paper.simulate(workers=2, cells=graph_cells(recorded_pairs())).sides
-    assert len(found) == 72
-    # 70 before nodes of graphs came later beside others, which makes unseen pairs better and two of these worse.
-    assert sum(s.holds for s in found) >= 68
-    assert all(s.cause for s in found if not s.holds)
+def test_recorded_pairs_that_are_not_within_15_per_cent_have_a_cause(sides: Sequence[Side]) -> None:
+    assert len(sides) == 72
+    assert all(s.cause for s in sides if not s.holds)
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(reason="68 since nodes of graphs come later beside others: unseen pairs are better, two here worse")
+def test_recorded_pairs_are_within_15_per_cent(sides: Sequence[Side]) -> None:
+    assert sum(s.holds for s in sides) >= 70
 
 
 def test_recorded_mechanisms_are_related_to_the_tasks_alone_before_them() -> None:

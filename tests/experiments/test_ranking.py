@@ -145,8 +145,10 @@ def test_a_page_of_several_loads_leads_with_what_is_answered_in_time() -> None:
     assert lead[4] == "| scheduler | One, own workloads |", "loads are no columns of the costs"
     assert text.index("serving-One.svg") < text.index("serving.svg")
     assert all(f">{name}<" in found["serving-One.svg"].decode() for name in ("a", "told*"))
-    few = pages([own, *at_loads[:2]], Path("docs/serving.md"))
-    assert "serving-One.svg" not in few
+    held_out = msgspec.structs.replace(at_loads[2], workloads="held_out")
+    for other in ([], [held_out]):
+        few = pages([own, *at_loads[:2], *other], Path("docs/serving.md"))
+        assert "serving-One.svg" not in few, "two loads of its own workloads make no line"
 
 
 def test_a_file_of_another_version_is_not_continued(tmp_path: Path) -> None:
