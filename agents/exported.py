@@ -52,7 +52,7 @@ class ExportedPolicy:
         fixed = isinstance(self.info.network, MlpSizes)
         if slots is None:
             slots = mine.slots if fixed else len(scenario.tenants)
-        theirs = ActionLayout.of(scenario, slots, mine.running_slots)
+        theirs = ActionLayout.of(scenario, slots, mine.running_slots, mine.interval_us)
         for field in _NAMES:
             if getattr(theirs, field) != getattr(mine, field):
                 raise InputError(

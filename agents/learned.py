@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpusched_env.agents.acting import Acting
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.shipped import shipped_policy
 from gpusched_env.devices.compiled.jit import notice_compilation
@@ -15,11 +16,13 @@ from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES, Scalar
 from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.observations import Shown
+from gpusched_env.envs.planning import SCRATCH
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge, Offer, StreamKnowledge
-from gpusched_env.scheduling.commands import Command, Wait
+from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.on_time import MOST_JOBS
 from gpusched_env.scheduling.reads import EVERYTHING, Reads
-from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
+from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, View
 
 
 class LearnedScheduler:
@@ -57,6 +60,8 @@ class LearnedScheduler:
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         self.prepare(knowledge)
         self._streams = knowledge.streams
+        assert self._workspace is not None, "prepared"
+        self._workspace.acting.reset()
 
     def decide(self, view: View) -> Command:
         if self._workspace is None:
@@ -74,6 +79,7 @@ class _Workspace:
         self.policy = policy
         self.layout = layout
         self._act_on_view = act_on_view
+        self.acting = Acting(layout, policy.info.wait_us)
         slots, pending_slots, running_slots = layout.slots, layout.pending_slots, layout.running_slots
         plan = plan_of(layout)
         self._scalars = np.zeros(len(Scalar))
@@ -82,10 +88,11 @@ class _Workspace:
             np.zeros((pending_slots, len(PendingColumn))), np.zeros((running_slots, len(RunningColumn)))
         )
         rows = {"pending": pending_slots, "running": running_slots, "tenants": slots}
+        self._plans = layout.interval_us > 0.0
+        self._no_jobs = np.zeros((0, len(JobColumn)))
+        self._showing = (self._shown.pending, self._shown.running, np.zeros(slots, np.bool_))
         self._arrays: tuple[Any, ...] = (
-            self._shown.pending,
-            self._shown.running,
-            np.zeros(slots, np.bool_),
+            np.empty(SCRATCH),
             *(np.zeros((rows[name], len(TABLES[name])), np.float32) for name in rows),
             np.zeros(len(TABLES["device"]), np.float32),
             np.zeros(layout.n, np.bool_),
@@ -94,12 +101,16 @@ class _Workspace:
         )
 
     def decide(self, view: View, streams: Sequence[StreamKnowledge]) -> Command:
+        standing = self.acting.standing(view)
+        if standing is not None:
+            return standing
+        return self.acting.command(self._action(view), view, streams, self._shown)
+
+    def _action(self, view: View) -> int:
         policy = self.policy
+        jobs = view.jobs.array[:MOST_JOBS] if self._plans else self._no_jobs
         self._scalars[:] = (view.time_us, view.horizon_us, view.sms, view.busy_sms, view.occupancy, view.dram)
-        action = self._act_on_view(
+        return int(self._act_on_view(
             policy.sizes, policy.weights, policy.info.masked, view.pending.array, view.running.array,
-            view.tenants.array, self._scalars, *self._choices, *self._arrays,
-        )  # fmt: skip
-        if action == 0:
-            return Wait(view.time_us + policy.info.wait_us)
-        return self.layout.decode(action, view, wait_us=policy.info.wait_us, streams=streams, shown=self._shown)
+            view.tenants.array, self._scalars, *self._choices, *self._showing, jobs, self._plans, *self._arrays,
+        ))  # fmt: skip

@@ -68,6 +68,8 @@ class TrainedModel:
     """Longest wait of action 0 in training; ``None``, as the scenario: not known."""
     seed: int | None
     timesteps: int
+    interval_us: float = 0.0
+    """How long its decisions stand; 0: each launch is one, or it is not known."""
 
     @property
     def rows(self) -> tuple[int, int]:
@@ -92,26 +94,27 @@ def model_in_memory(model: BaseAlgorithm) -> TrainedModel:
     names = [name for name, kind in ALGORITHMS.items() if type(model) is kind]
     if not names:
         raise InputError(f"a model of {type(model).__name__}: expected one of {', '.join(ALGORITHMS)}")
-    scenario, wait_us = _environment(model.get_env())
-    return TrainedModel(names[0], model.policy, scenario, wait_us, model.seed, model.num_timesteps)
+    scenario, wait_us, interval_us = _environment(model.get_env())
+    return TrainedModel(names[0], model.policy, scenario, wait_us, model.seed, model.num_timesteps, interval_us)
 
 
-def _environment(env: VecEnv | None) -> tuple[Scenario | None, float | None]:
-    """Scenario and ``wait_us`` of a model's environments."""
+def _environment(env: VecEnv | None) -> tuple[Scenario | None, float | None, float]:
+    """Scenario, ``wait_us`` and ``interval_us`` of a model's environments."""
     while isinstance(env, VecEnvWrapper):
         if isinstance(env, VecNormalize) and env.norm_obs:
             raise InputError(_SCALED)
         env = env.venv
     if env is None:
-        return None, None
+        return None, None, 0.0
     if not isinstance(env, Sb3VecEnv):
         for kind in (gymnasium.ObservationWrapper, gymnasium.ActionWrapper):
             if any(env.env_is_wrapped(kind)):
                 raise InputError(f"the model's environment has an {kind.__name__}, which a scheduler would not have")
     try:
-        return env.get_attr("scenario")[0], env.get_attr("wait_us")[0]
+        interval_us = env.get_attr("layout")[0].interval_us
+        return env.get_attr("scenario")[0], env.get_attr("wait_us")[0], interval_us
     except AttributeError:
-        return None, None
+        return None, None, 0.0
 
 
 def read_model(path: str | Path, *, trust: bool = False) -> TrainedModel:
@@ -154,8 +157,10 @@ def _of_training(path: Path, config: TrainingConfig) -> TrainedModel:
     if config.algo not in ALGORITHMS:
         raise InputError(f"{path}: a training with {config.algo} has no model of stable-baselines3")
     assert config.policy is not None, "a checked configuration"
-    layout = lay_out(config.scenario, slots=config.slots, running_slots=config.running_slots)
-    encoder = ObservationEncoder(layout.slots, layout.running_slots, layout.lookahead)
+    layout = lay_out(
+        config.scenario, slots=config.slots, running_slots=config.running_slots, interval_us=config.interval_us
+    )
+    encoder = ObservationEncoder.of(layout)
     given, arguments = policy_of(config.algo, config.policy, layout)
     kind: Any = ALGORITHMS[config.algo].policy_aliases[given] if isinstance(given, str) else given
     _, parameters, _ = load_from_zip_file(path, load_data=False, device="cpu")
@@ -163,7 +168,7 @@ def _of_training(path: Path, config: TrainingConfig) -> TrainedModel:
         timesteps = int(json.loads(archive.read("data"))["num_timesteps"])
     spaces = (encoder.space(), layout.space())
     policy = _built(kind, spaces, {**arguments, **config.policy_kwargs}, parameters)
-    return TrainedModel(config.algo, policy, config.scenario, config.wait_us, config.seed, timesteps)
+    return TrainedModel(config.algo, policy, config.scenario, config.wait_us, config.seed, timesteps, config.interval_us)
 
 
 def _unpickled(path: Path) -> TrainedModel:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpusched_env.agents.acting import Acting
 from gpusched_env.agents.model_file import read_model, torch_decider
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import ObservationEncoder
@@ -59,10 +60,11 @@ class ModelScheduler:
                 f"{self._path}: the model has {slots} tenant rows; "
                 f"scenario {scenario.name} has {len(scenario.tenants)} tenants"
             )
-        layout = ActionLayout.of(scenario, slots, running_slots)
-        encoder = ObservationEncoder(slots, running_slots, layout.lookahead)
+        interval_us = self._model.interval_us
+        layout = ActionLayout.of(scenario, slots, running_slots, interval_us)
+        encoder = ObservationEncoder.of(layout)
         trained = self._model.scenario
-        other = trained is not None and ActionLayout.of(trained, slots, running_slots) != layout
+        other = trained is not None and ActionLayout.of(trained, slots, running_slots, interval_us) != layout
         if other or layout.n != self._model.actions or encoder.space() != self._model.policy.observation_space:
             raise InputError(
                 f"{self._path}: scenario {scenario.name} offers other commands, stream priorities, streams or ways of "
@@ -70,6 +72,7 @@ class ModelScheduler:
                 "which the model was trained on"
             )
         self._layout, self._encoder = layout, encoder
+        self._acting = Acting(layout, self._wait_us)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """A new episode; a recurrent model forgets the last one."""
@@ -79,8 +82,11 @@ class ModelScheduler:
         self._first = True
 
     def decide(self, view: View) -> Command:
-        """The model's best action."""
+        """The model's best action, or what follows from the last."""
         assert self._layout is not None, "reset comes first"
+        standing = self._acting.standing(view)
+        if standing is not None:
+            return standing
         shown = self._layout.select(view)
         observation = {name: table[None] for name, table in self._encoder.encode(view, shown).items()}
         mask = self._layout.mask(view, shown)
@@ -89,4 +95,4 @@ class ModelScheduler:
         action = int(actions[0])
         # As in the environment, an illegal action is a wait.
         legal = action if mask[action] else 0
-        return self._layout.decode(legal, view, wait_us=self._wait_us, streams=self._streams, shown=shown)
+        return self._acting.command(legal, view, self._streams, shown)

@@ -23,6 +23,7 @@ def untrained_policy(
     kind: Literal["slots", "mlp", "rule", "release"] = "slots",
     *,
     slots: int | None = None,
+    interval_us: float = 0.0,
     seed: int = 0,
     **described: Any,
 ) -> ExportedPolicy:
@@ -30,9 +31,10 @@ def untrained_policy(
 
     Args:
         slots: tenant rows; default: as many as tenants.
+        interval_us: how long a decision stands; 0: every launch is one.
         described: fields of :class:`~gpusched_env.agents.policy_file.PolicyInfo` with other values.
     """
-    layout = ActionLayout.of(scenario, slots if slots is not None else len(scenario.tenants), RUNNING_SLOTS)
+    layout = ActionLayout.of(scenario, slots if slots is not None else len(scenario.tenants), RUNNING_SLOTS, interval_us)
     network: Sizes = SlotSizes.of(layout)
     last: str | None = "wait.bias"
     if kind in RULES:

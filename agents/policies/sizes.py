@@ -62,6 +62,8 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Partition sizes."""
     rejections: Count = 0
     """Jobs of a tenant that can be rejected."""
+    serves: Count = 0
+    """Ways of letting a tenant go first, where decisions stand for an interval; then nothing is launched by action."""
     width: Width = 48
     """Of a token."""
     heads: Width = 2
@@ -76,12 +78,13 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             modes=layout.choices("preempt"),
             quarters=layout.choices("partition"),
             rejections=layout.choices("reject"),
+            serves=layout.choices("serve"),
         )
 
     @property
     def launches(self) -> int:
-        """Actions that launch what stands in a pending slot."""
-        return self.priorities * (1 + self.streams)
+        """Actions that launch what stands in a pending slot, or let its tenant go first."""
+        return self.serves or self.priorities * (1 + self.streams)
 
     def as_dict(self) -> dict[str, Any]:
         return msgspec.structs.asdict(self)

@@ -163,6 +163,8 @@ class TrainingConfig(Values, frozen=True, kw_only=True):
     running_slots: Count = RUNNING_SLOTS
     wait_us: Positive = 100.0
     """Longest wait of action 0."""
+    interval_us: NonNegative = 0.0
+    """How long a decision stands while a dispatcher launches; 0: every launch is one."""
     shaping: bool = True
     """Whether rewards are shaped by progress (:mod:`gpusched_env.agents.shaping`)."""
     reward_scale: Positive | None = None

@@ -42,12 +42,16 @@ PROFILE_SEEDS = 2**31
 
 def training_layout(config: TrainingConfig) -> ActionLayout:
     """The actions of a training's environments."""
-    return lay_out(config.scenario, slots=config.slots, running_slots=config.running_slots)
+    return lay_out(config.scenario, **_spaces(config))
 
 
 def env_arguments(config: TrainingConfig) -> dict[str, Any]:
     """What every environment of a training is given, besides its scenario."""
-    return {"slots": config.slots, "running_slots": config.running_slots, "wait_us": config.wait_us}
+    return {**_spaces(config), "wait_us": config.wait_us}
+
+
+def _spaces(config: TrainingConfig) -> dict[str, Any]:
+    return {"slots": config.slots, "running_slots": config.running_slots, "interval_us": config.interval_us}
 
 
 def training_changes(config: TrainingConfig) -> list[dict[str, Any]]:

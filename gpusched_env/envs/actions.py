@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from gpusched_env.envs.numbering import CHOICES, FIRST, SLOTS, action_with, fill_mask, numbers_at, plan_of
 from gpusched_env.envs.observations import Shown, select
-from gpusched_env.envs.slices import Slice
+from gpusched_env.envs.slices import OTHERS, Slice
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.scenarios.knowledge import Offer, StreamKnowledge
 from gpusched_env.scenarios.scenario import PreemptionName
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import Command, Launch, Numbers, SetPartition, Wait, command_of, numbers_of
+from gpusched_env.scheduling.dispatch import NOBODY, Serve
 from gpusched_env.scheduling.legality import whole_or
 from gpusched_env.scheduling.view import PendingColumn, View
 
@@ -38,7 +39,8 @@ class ActionLayout:
 
     In this order: wait; launch what stands in a pending slot; preempt what stands in a running slot; confine a tenant
     to a share of the SMs; reject a job of a tenant. What there is to choose for each slot is declared in
-    :mod:`gpusched_env.envs.slices`; what a scenario does not offer has no actions. Pending slot
+    :mod:`gpusched_env.envs.slices`; what a scenario does not offer has no actions. Where a decision stands for an
+    interval: nobody goes first; a tenant does; reject a job of a tenant. Pending slot
     ``tenant * lookahead + k`` has the ``k``-th oldest pending launch of a tenant.
     """
 
@@ -56,18 +58,26 @@ class ActionLayout:
     """Streams of the scheduler's own."""
     rejects: bool = False
     """Whether jobs can be rejected."""
+    interval_us: float = 0.0
+    """How long a decision stands: a dispatcher launches meanwhile (:mod:`gpusched_env.scheduling.dispatch`), and the
+    actions are which tenant goes first, and rejections; 0: every launch is an action."""
 
     @classmethod
-    def of(cls, scenario: Offer, slots: int, running_slots: int) -> ActionLayout:
+    def of(cls, scenario: Offer, slots: int, running_slots: int, interval_us: float = 0.0) -> ActionLayout:
         """The actions that ``scenario`` offers.
 
         Raises:
-            InputError: the scenario does not offer launches.
+            InputError: the scenario does not offer launches, or has a window and decisions are to stand.
         """
         if "launch" not in scenario.commands:
             raise InputError(f"scenario {scenario.name}: commands {scenario.commands} lack 'launch'; nothing could run")
         if not scenario.stream_priorities:
             raise InputError(f"scenario {scenario.name}: stream_priorities is empty; give at least (0,)")
+        if interval_us > 0.0 and (scenario.shown_ahead > 1 or scenario.own_streams > 0):
+            raise InputError(
+                f"interval_us is {interval_us:g}, but scenario {scenario.name} has a look-ahead or streams of the "
+                "scheduler's own: a dispatcher launches the oldest of each tenant into its own stream; give 0"
+            )
         return cls(
             slots=slots,
             running_slots=running_slots,
@@ -77,6 +87,7 @@ class ActionLayout:
             lookahead=scenario.shown_ahead,
             streams=scenario.own_streams,
             rejects="reject" in scenario.commands,
+            interval_us=interval_us,
         )
 
     @property
@@ -137,10 +148,19 @@ class ActionLayout:
         name, slot, _ = self.split(action)
         if action == 0:
             return Wait(view.time_us + wait_us)
+        if name == Serve.NAME:
+            raise InputError(f"action {action} sets knobs, it is no command: serve() says which")
         meaning = numbers_at(*[*self._context(view, shown, streams), action])
         if meaning[1] < 0:
             raise IllegalCommand(f"action {action}: {self._slice(name).slots} slot {slot} has nothing to {name}")
         return command_of(Numbers(*meaning))
+
+    def serve(self, action: int) -> Serve | None:
+        """What an action says about an interval; ``None``: nothing, it is a command."""
+        name, slot, choice = self.split(action)
+        if self.interval_us == 0.0 or (action > 0 and name != Serve.NAME):
+            return None
+        return Serve(slot, OTHERS[choice]) if action > 0 else Serve(NOBODY, 0)
 
     def action_of(
         self, command: Command, view: View, *, streams: Streams = (), shown: Shown | None = None

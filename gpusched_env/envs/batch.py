@@ -18,7 +18,9 @@ from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.observations import NamedTables, Observation
 from gpusched_env.envs.stepping import scratch, step_range
 from gpusched_env.envs.team import Team
+from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.dispatch import Knob, levels_of
 from gpusched_env.scheduling.reward import COST_TERMS, Rate, rates, reward_weights
 from gpusched_env.scheduling.timeline import Detail
 
@@ -60,11 +62,17 @@ class EnvBatch:
         """Total cost of each episode so far."""
         self._layout = layout_
         self._own_streams = np.zeros(count, np.int64)
+        self._until_ps: NDArray[np.int64] = np.zeros(count, np.int64)
+        self._knobs: NDArray[np.int64] = np.zeros((count, len(Knob), slots), np.int64)
         self._rates = np.zeros((count, slots, len(Rate)))
         self._reward_weights = np.zeros((count, len(COST_TERMS)))
         self._arguments: tuple[Any, ...] = (
             compile_units()["drive"],
             wait_us,
+            to_ps(layout_.interval_us),
+            levels_of(layout_.stream_priorities),
+            self._knobs,
+            self._until_ps,
             self._addresses,
             self._actions,
             self._own_streams,
@@ -107,6 +115,7 @@ class EnvBatch:
     def _touch(self, e: int, problem: Problem, cost: float) -> None:
         self._addresses[e] = self.arena(e).address
         self._actions[e] = NO_ACTION
+        self._until_ps[e] = 0
         self.costs[e] = cost
         self._own_streams[e] = self._layout.own_streams_from(problem.streams)
         self._rates[e, : len(problem.programs)] = rates(problem)

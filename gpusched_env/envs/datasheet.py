@@ -94,7 +94,7 @@ def _column_rows(features: type[Feature]) -> list[str]:
 def datasheet(scenario: Scenario) -> str:
     """What is particular to one environment, as Markdown."""
     layout = _layout(scenario)
-    spaces = ObservationEncoder(layout.slots, layout.running_slots, layout.lookahead).space()
+    spaces = ObservationEncoder.of(layout).space()
     shapes = ", ".join(f"`{name}` {box.shape}" for name, box in spaces.items())
     lines = [f"## `{env_id(scenario.name)}`", "", f"{scenario.summary}.", ""]
     lines += [

@@ -12,8 +12,8 @@ from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.dispatch import Dispatcher, Serve, levels_of
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
@@ -118,15 +118,28 @@ class DeviceDriver:
     def step(self, action: int) -> None:
         point = self._point
         illegal = point.illegal
-        if point.mask[action]:
+        if not point.mask[action]:
+            action, illegal = 0, illegal + 1
+        serve = self._layout.serve(action)
+        if serve is not None:
+            view = self._pass_interval(serve)
+        else:
             command = self._layout.decode(
                 action, point.view, wait_us=self._wait_us, streams=point.problem.streams, shown=point.shown
             )
             self.device.apply(command)
-        else:
-            self.device.apply(Wait(point.view.time_us + self._wait_us))
-            illegal += 1
-        self._point = self._look(point.problem, self.device.advance(), illegal)
+            view = self.device.advance()
+        self._point = self._look(point.problem, view, illegal)
+
+    def _pass_interval(self, serve: Serve) -> View | None:
+        """Launch by the knobs of ``serve`` until the next decision; ``None``: the episode is over."""
+        view: View | None = self._point.view
+        dispatcher = Dispatcher(self._layout.interval_us)
+        dispatcher.set(view, serve.knobs(view, levels_of(self._layout.stream_priorities)))
+        while view is not None and not dispatcher.asks(view):
+            self.device.apply(dispatcher.command(view))
+            view = self.device.advance()
+        return view
 
     def observe(self) -> Observation:
         return self._encoder.encode(self._point.view, self._point.shown)

@@ -57,6 +57,15 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     agent does. `info["action_mask"]` (int8) and `action_masks()` (bool) tell which are legal; waiting always is. An
     illegal action counts as a wait.
 
+    ### Actions that stand for an interval
+    With `interval_us` above 0, launching is left to a dispatcher (`gpusched_env.scheduling.dispatch`) and the agent is
+    asked at the first decision epoch that is `interval_us` after the last decision: a few hundred times an episode
+    instead of ten thousand. Action 0: nobody goes first, everything is launched as it comes. Then:
+
+    - *Serve* tenant `s` first, with 0, 1, 4 or 16 kernels of each other tenant in flight. Its kernels have the most
+      urgent stream priority, the others follow by the deadlines of their oldest jobs.
+    - *Reject* as above; the agent is asked again at once.
+
     ### Observation
     `Dict` of float32 arrays of fixed shape within -1 to 1: tables `pending` (a row a pending slot), `running` and
     `tenants`, vector `device`. Empty slots are rows of zeros; a table's first column, `PRESENT`, tells them apart. The
@@ -100,6 +109,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     - `running_slots`: rows for launched kernels; further ones are not shown.
     - `wait_us`: longest wait of action 0. Without a limit, an agent that waits while nothing runs would
       sleep until the horizon.
+    - `interval_us`: how long a decision stands, see above; 0 (the default): every launch is one.
     - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`, for pictures `blocks`.
     - any field of the scenario with a new value (`gpu`, `tenants`, `horizon_us`, `decision_us`, `reward`, ...),
       as `gpusched_env.scenarios.scenario.override` takes them. `InputError` names what is not acceptable.
@@ -119,6 +129,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         slots: int | None = None,
         running_slots: int = RUNNING_SLOTS,
         wait_us: float = 100.0,
+        interval_us: float = 0.0,
         record: Detail | None = None,
         **overrides: Any,
     ) -> None:
@@ -127,8 +138,8 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
             raise InputError(f"render_mode is {render_mode!r}; {did_you_mean(render_mode, known)}")
         check_record(record)
         self.scenario = resolve_scenario(scenario, overrides)
-        self.layout = lay_out(self.scenario, slots=slots, running_slots=running_slots)
-        self.encoder = ObservationEncoder(self.layout.slots, running_slots, self.layout.lookahead)
+        self.layout = lay_out(self.scenario, slots=slots, running_slots=running_slots, interval_us=interval_us)
+        self.encoder = ObservationEncoder.of(self.layout)
         self.observation_space = self.encoder.space()
         self.action_space = self.layout.space()
         self.render_mode = render_mode

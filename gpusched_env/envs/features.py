@@ -147,7 +147,10 @@ class RunningFeature(Feature):
 
 
 class TenantFeature(Feature):
-    """Table ``tenants``: row = tenant."""
+    """Table ``tenants``: row = tenant.
+
+    From ``EARNS`` on, columns are 0 where every launch is a decision (:mod:`gpusched_env.envs.planning`).
+    """
 
     PRESENT = ("1 if the scenario has this tenant; otherwise the row is 0", FLAG, 0, 1, "tenants.priority")
     URGENCY = ("1 / (1 + priority)", "-", 0, 1, "tenants.priority")
@@ -187,6 +190,48 @@ class TenantFeature(Feature):
     PARTITION_FIRST = ("first SM of its partition, of all SMs", SHARE, 0, 1, "tenants.partition_first")
     PARTITION_SMS = ("SMs of its partition, of all SMs", SHARE, 0, 1, "tenants.partition_sms")
     REJECTABLE = ("1 if a job of it could be rejected now", FLAG, 0, 1, "tenants.newest_rejectable")
+    EARNS = (
+        "its weight over its time alone, over the mean of tenants with an SLO",
+        RATIO,
+        0,
+        1,
+        "tenants.weight, tenants.alone_us",
+    )
+    OLDEST_LEFT = (
+        "profiled device time left of its oldest job, launched kernels included",
+        LOG_US,
+        0,
+        1,
+        "tenants.launched_left_us, pending.job_left_us",
+    )
+    OLDEST_LAXITY = (
+        "(deadline of its oldest job - now - that time); 0 without an SLO or a job",
+        OF_SLO,
+        -1,
+        1,
+        "jobs.deadline_us",
+    )
+    OLDEST_SPARE = (
+        "the same, less the time left of kept jobs with earlier deadlines",
+        OF_SLO,
+        -1,
+        1,
+        "jobs.deadline_us",
+    )
+    OLDEST_KEPT = (
+        "1 if its oldest job is among those that can all be in time and are worth most, one after the other",
+        FLAG,
+        0,
+        1,
+        "jobs.deadline_us, tenants.weight",
+    )
+    OLDEST_KEPT_DEAR = (
+        "the same if a microsecond costs 1.2 times what it earns on average",
+        FLAG,
+        0,
+        1,
+        "jobs.deadline_us, tenants.weight",
+    )
 
 
 class DeviceFeature(Feature):

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached
 from gpusched_env.envs.encoding import Bools, Floats
-from gpusched_env.envs.slices import SLICES, SLOT_KINDS, Slice, legal, means
-from gpusched_env.scheduling.commands import CODES, WAITING
+from gpusched_env.envs.slices import SLICE_CODES, SLICES, SLOT_KINDS, Slice, legal, means
+from gpusched_env.scheduling.commands import WAITING
 
 if TYPE_CHECKING:
     from gpusched_env.envs.actions import ActionLayout
@@ -55,7 +55,7 @@ def plan_of(layout: ActionLayout) -> Plan:
         if choices:
             slices.append(each)
             rows.append(
-                (CODES[each.command], n, slots[each.slots], len(choices), len(pairs), SLOT_KINDS.index(each.slots))
+                (SLICE_CODES[each.command], n, slots[each.slots], len(choices), len(pairs), SLOT_KINDS.index(each.slots))
             )
             n += slots[each.slots] * len(choices)
             pairs += choices

@@ -13,11 +13,14 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table, of_columns
 from gpusched_env.envs.encoding import Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import TABLES, Feature
+from gpusched_env.envs.planning import SCRATCH, encode_plans
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scheduling.on_time import MOST_JOBS
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
+    from gpusched_env.envs.actions import ActionLayout
 
 
 Observation = dict[str, NDArray[np.float32]]
@@ -103,6 +106,13 @@ class ObservationEncoder:
     """Rows for launched kernels."""
     lookahead: int = 1
     """Rows for pending launches of each tenant."""
+    plans: bool = False
+    """Whether the columns of plans are filled: where decisions stand for an interval."""
+
+    @classmethod
+    def of(cls, layout: ActionLayout) -> ObservationEncoder:
+        """For the slots of a layout's actions."""
+        return cls(layout.slots, layout.running_slots, layout.lookahead, layout.interval_us > 0.0)
 
     def space(self) -> spaces.Dict:
         """The observation space, bounded column by column."""
@@ -121,7 +131,11 @@ class ObservationEncoder:
                 "device": np.empty(len(device), np.float32),
             }
         )
-        encode(shown.pending, shown.running, view.tenants.array, scalars(view), *observation.values())
+        now = scalars(view)
+        encode(shown.pending, shown.running, view.tenants.array, now, *observation.values())
+        if self.plans:
+            jobs = view.jobs.array[:MOST_JOBS]
+            encode_plans(jobs, view.tenants.array, shown.pending, now, np.empty(SCRATCH), observation["tenants"])
         return observation
 
 

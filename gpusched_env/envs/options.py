@@ -32,7 +32,7 @@ def episode_scenario(base: Scenario, options: dict[str, Any], layout: ActionLayo
             f"reset option scenario: {len(scenario.tenants)} tenants do not fit into {layout.slots} slots; "
             "make the environment with more slots"
         )
-    if ActionLayout.of(scenario, layout.slots, layout.running_slots) != layout:
+    if ActionLayout.of(scenario, layout.slots, layout.running_slots, layout.interval_us) != layout:
         raise InputError(
             "reset option scenario: commands, stream_priorities, streams, preemption and lookahead "
             "shape the action space; give them to gym.make instead"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -27,15 +28,16 @@ def resolve_scenario(scenario: str | Path | Scenario, overrides: Mapping[str, An
     return override(base, **overrides) if overrides else base
 
 
-def lay_out(scenario: Scenario, *, slots: Any, running_slots: Any) -> ActionLayout:
+def lay_out(scenario: Scenario, *, slots: Any, running_slots: Any, interval_us: Any = 0.0) -> ActionLayout:
     """The action space of an environment; its observations have the same rows.
 
     Args:
         slots: tenant rows; ``None``: as many as ``scenario`` has tenants.
         running_slots: rows for launched kernels.
+        interval_us: how long a decision stands; 0: every launch is one.
 
     Raises:
-        InputError: too few rows, or a scenario that offers no launches.
+        InputError: too few rows, no such interval, or a scenario that offers no launches.
     """
     tenants = len(scenario.tenants)
     for name, rows in (("slots", slots), ("running_slots", running_slots)):
@@ -43,7 +45,9 @@ def lay_out(scenario: Scenario, *, slots: Any, running_slots: Any) -> ActionLayo
             raise InputError(f"{name} is {rows!r}, must be an integer from 1 to {MOST_ROWS}")
     if slots is not None and slots < tenants:
         raise InputError(f"slots is {slots}, but scenario {scenario.name} has {tenants} tenants")
-    return ActionLayout.of(scenario, slots if slots is not None else tenants, running_slots)
+    if not (isinstance(interval_us, float | int | np.number) and 0 <= interval_us < math.inf):
+        raise InputError(f"interval_us is {interval_us!r}, must be a number of microseconds, or 0: every launch")
+    return ActionLayout.of(scenario, slots if slots is not None else tenants, running_slots, float(interval_us))
 
 
 def check_wait(wait_us: Any) -> float:

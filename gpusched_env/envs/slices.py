@@ -4,6 +4,9 @@ Action 0 waits. Behind it come the slices of the commands that a scenario offers
 slice has *slots*, which are rows of one of the shown tables, and for each slot the same *choices*: pairs of whole
 numbers ``a, b`` whose meaning is the command's own. Its actions are numbered slot by slot.
 
+Where decisions are for an interval, launching is not an action: there is :class:`~gpusched_env.scheduling.dispatch.Serve`
+instead, which no device knows, and action 0 is that nobody goes first.
+
 Of each command there are, in compiled code, the function that says whether an action is legal and the one that says
 which :class:`~gpusched_env.scheduling.commands.Numbers` it means; masks, Python's commands, those of the compiled
 device and the way back from a command to its action are all made of these two. Both take, in this order, the shown
@@ -21,6 +24,8 @@ from numba import njit
 
 from gpusched_env.envs.encoding import ID, NO_KERNEL
 from gpusched_env.scheduling.commands import (
+    CODES,
+    COMMANDS,
     LAUNCH,
     MODES,
     PREEMPT,
@@ -32,6 +37,7 @@ from gpusched_env.scheduling.commands import (
     Reject,
     SetPartition,
 )
+from gpusched_env.scheduling.dispatch import Serve
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 
 if TYPE_CHECKING:
@@ -50,6 +56,11 @@ SAVE: Final = MODES.index("save")
 RESET: Final = MODES.index("reset")
 WHOLE: Final = 0
 """``b`` of a preemption of the whole kernel."""
+OTHERS: Final = (0, 1, 4, 16)
+"""``a`` of letting a tenant go first: kernels in flight of each other one."""
+SERVE: Final = len(COMMANDS)
+"""The code of :class:`~gpusched_env.scheduling.dispatch.Serve`."""
+SLICE_CODES: Final = {**CODES, Serve: SERVE}
 OLDEST: Final = 0
 NEWEST: Final = 1
 """``a`` of a rejection."""
@@ -85,7 +96,26 @@ def _launch_means(pending, running, tenants, sms, own, slot, a, b):
 
 
 def _launch_choices(layout: ActionLayout) -> Choices:
+    if layout.interval_us > 0.0:
+        return []
     return [(a, b) for b in range(OWN_STREAM, layout.streams) for a in layout.stream_priorities]
+
+
+# ---- serve: slots are tenants; a: kernels in flight of each other one ------------------------------------------------
+
+
+@njit()
+def _serve_legal(pending, running, tenants, sms, own, slot, a, b):
+    return slot < tenants.shape[0] and tenants[slot, TenantColumn.JOBS_WAITING] > 0.0
+
+
+@njit()
+def _serve_means(pending, running, tenants, sms, own, slot, a, b):
+    return EMPTY if slot >= tenants.shape[0] else (slot, a, -1, 0, 0)
+
+
+def _serve_choices(layout: ActionLayout) -> Choices:
+    return [(a, 0) for a in OTHERS] if layout.interval_us > 0.0 else []
 
 
 # ---- preempt: slots are running launches; a: mode, b: quarters of the SMs that are saved, or the whole kernel --------
@@ -111,7 +141,7 @@ def _preempt_means(pending, running, tenants, sms, own, slot, a, b):
 
 def _preempt_choices(layout: ActionLayout) -> Choices:
     found: Choices = []
-    for mode in layout.modes:
+    for mode in layout.modes if layout.interval_us == 0.0 else ():
         found += [(SAVE, b) for b in (1, 2, 3)] if mode == "save-part" else [(MODES.index(mode), WHOLE)]
     return found
 
@@ -140,7 +170,7 @@ def _partition_means(pending, running, tenants, sms, own, slot, a, b):
 
 
 def _partition_choices(layout: ActionLayout) -> Choices:
-    return [(a, 0) for a in layout.quarters]
+    return [(a, 0) for a in layout.quarters] if layout.interval_us == 0.0 else []
 
 
 # ---- reject: slots are tenants; a: which of its jobs -----------------------------------------------------------------
@@ -174,7 +204,7 @@ def _reject_choices(layout: ActionLayout) -> Choices:
 class Slice:
     """One command's part of an action space."""
 
-    command: type[Command]
+    command: type[Command | Serve]
     slots: SlotKind
     """Whose rows its slots are: pending or running launches, or tenants."""
     choices: Callable[[ActionLayout], Choices]
@@ -188,6 +218,11 @@ class Slice:
 
 
 SLICES: Final = (
+    Slice(
+        Serve, "tenant", _serve_choices, "let {} go first",
+        lambda a, b: f"{a} kernels of each other tenant in flight",
+        lambda a, b: f"others_{a}",
+    ),
     Slice(
         Launch, "pending", _launch_choices, "launch {}",
         lambda a, b: f"stream priority {a}" + ("" if b == OWN_STREAM else f" in the scheduler's stream {b}"),
@@ -223,6 +258,8 @@ def legal(code, pending, running, tenants, sms, slot, a, b):
         return _partition_legal(pending, running, tenants, sms, 0, slot, a, b)
     if code == REJECT:
         return _reject_legal(pending, running, tenants, sms, 0, slot, a, b)
+    if code == SERVE:
+        return _serve_legal(pending, running, tenants, sms, 0, slot, a, b)
     return False
 
 
@@ -237,4 +274,6 @@ def means(code, pending, running, tenants, sms, own, slot, a, b):
         return _partition_means(pending, running, tenants, sms, own, slot, a, b)
     if code == REJECT:
         return _reject_means(pending, running, tenants, sms, own, slot, a, b)
+    if code == SERVE:
+        return _serve_means(pending, running, tenants, sms, own, slot, a, b)
     return EMPTY

@@ -13,19 +13,24 @@ import numpy as np
 from numba import njit
 
 from gpusched_env.compiling import cached
-from gpusched_env.devices.compiled.access import clients, env_at, problem
+from gpusched_env.devices.compiled.access import clients, env_at, launches, problem
 from gpusched_env.devices.compiled.intrinsics import call
-from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
+from gpusched_env.devices.compiled.issuing import is_launchable
+from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, NONE, OVER
 from gpusched_env.devices.compiled.memory import LINE, lines
-from gpusched_env.devices.compiled.views import fill_tenants, occupancy, show_pending, show_pending_at, show_running
+from gpusched_env.devices.compiled.views import fill_tenants, list_jobs, occupancy, show_pending, show_pending_at, show_running
 from gpusched_env.envs.encoding import Floats, encode
 from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import fill_mask, numbers_at, place_of
-from gpusched_env.envs.slices import SLOT_KINDS
+from gpusched_env.envs.planning import SCRATCH as PLANS
+from gpusched_env.envs.planning import encode_plans
+from gpusched_env.envs.slices import SERVE, SLOT_KINDS
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
-from gpusched_env.scheduling.commands import WAITING
+from gpusched_env.scheduling.commands import LAUNCH, WAITING
+from gpusched_env.scheduling.dispatch import NOBODY, Knob, is_next, set_knobs
+from gpusched_env.scheduling.on_time import MOST_JOBS
 from gpusched_env.scheduling.reward import COST_TERMS, Sum, charge
-from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
+from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 
 if TYPE_CHECKING:
     from gpusched_env.envs.actions import ActionLayout
@@ -42,6 +47,10 @@ def step_range(
     fresh,
     drive_at,
     wait_us,
+    interval_ps,
+    levels,
+    knobs,
+    until_ps,
     addresses,
     actions,
     own_streams,
@@ -56,6 +65,8 @@ def step_range(
     pending_shown,
     running_shown,
     tenants_shown,
+    jobs_shown,
+    plans,
     sums,
     scalars,
     terms,
@@ -73,6 +84,10 @@ def step_range(
         fresh: whether actions are to be carried out, in all environments of the range; otherwise only those go
             on that had to be served.
         drive_at: ``drive`` of :func:`~gpusched_env.devices.compiled.entry.compile_units`.
+        interval_ps: how long a decision stands while a dispatcher launches; 0: every launch is a decision.
+        levels: of :func:`~gpusched_env.scheduling.dispatch.set_knobs`.
+        knobs: int64 ``(n, len(Knob), slots)``: of the present interval.
+        until_ps: int64 ``(n,)``: end of the interval, or 0 between two.
         addresses: int64 ``(n,)``, of the environments.
         actions: int64 ``(n,)``, of the action space that ``slices`` and ``choices`` lay out; -1: none, just run
             (after a reset).
@@ -84,7 +99,7 @@ def step_range(
         costs: float64 ``(n,)``: total so far.
         times: float64 ``(n, 2)``: simulated time of the observation before, and of this one, in microseconds.
         masks: bool ``(n, actions)``: what is legal, read and then written.
-        pending_shown, running_shown, tenants_shown, sums, scalars, terms: :func:`scratch` of the calling thread.
+        pending_shown, running_shown, tenants_shown, jobs_shown, plans, sums, scalars, terms: :func:`scratch` of the calling thread.
         out_pending, out_running, out_tenants, out_device: the observations, float32.
 
     Returns:
@@ -113,20 +128,28 @@ def step_range(
                     show_running(w, running_shown)
                 elif kind == TENANT_SLOTS:
                     fill_tenants(w, tenant_rows)
-                act(
-                    w,
-                    numbers_at(
-                        slices, choices, pending_shown, running_shown, tenant_rows, sms, own_streams[e], action
-                    ),
-                    wait_us,
-                )  # fmt: skip
+                meaning = numbers_at(
+                    slices, choices, pending_shown, running_shown, tenant_rows, sms, own_streams[e], action
+                )
+                if interval_ps > 0 and meaning[0] in (SERVE, WAITING):
+                    fill_tenants(w, tenant_rows)
+                    now_us = w.now_ps / PS_PER_US
+                    set_knobs(tenant_rows, now_us, meaning[1], meaning[2], levels, knobs[e])
+                    until_ps[e] = w.now_ps + max(1, interval_ps)
+                    dispatch(w, knobs[e], until_ps[e])
+                else:
+                    act(w, meaning, wait_us)
         elif not to_serve(reasons[e]):
             continue
         reason = call(drive_at, addresses[e], 1)
+        while reason == DECIDE and w.now_ps < until_ps[e]:
+            dispatch(w, knobs[e], until_ps[e])
+            reason = call(drive_at, addresses[e], 1)
         reasons[e] = reason
         if to_serve(reason):
             unserved += 1
             continue
+        until_ps[e] = 0
         show_pending(w, lookahead, pending_shown)
         show_running(w, running_shown)
         fill_tenants(w, tenant_rows)
@@ -149,18 +172,21 @@ def step_range(
             pending_shown, running_shown, tenant_rows, scalars, out_pending[e],
             out_running[e], out_tenants[e], out_device[e],
         )  # fmt: skip
+        if interval_ps > 0:
+            rows = min(list_jobs(w, jobs_shown), MOST_JOBS)
+            encode_plans(jobs_shown[:rows], tenant_rows, pending_shown, scalars, plans, out_tenants[e])
     return unserved
 
 
 def scratch(layout: ActionLayout) -> tuple[Floats, ...]:
     """What a thread needs to step environments, one after the other: tables that are written before they are read.
 
-    Of what pending, running and tenant slots show, as in a View; sums of each tenant, scalars and cost terms. No two
+    Of what pending, running and tenant slots show, as in a View; its first jobs; plans; sums of each tenant, scalars and cost terms. No two
     of them lie in one cache line, nor in one of a pair that processors fetch together.
     """
     shapes = (
         (layout.pending_slots, len(PendingColumn)), (layout.running_slots, len(RunningColumn)),
-        (layout.slots, len(TenantColumn)), (layout.slots, len(Sum)), (len(Scalar),), (len(COST_TERMS),),
+        (layout.slots, len(TenantColumn)), (MOST_JOBS, len(JobColumn)), PLANS, (layout.slots, len(Sum)), (len(Scalar),), (len(COST_TERMS),),
     )  # fmt: skip
     return tuple(
         lines(8 * math.prod(shape) + 2 * LINE).view(np.float64)[: math.prod(shape)].reshape(shape) for shape in shapes
@@ -180,6 +206,30 @@ def act(w, meaning, wait_us):
     if w.command == WAITING:
         # At least a picosecond: waiting may not stop the clock.
         w.command_until_ps = w.now_ps + max(1, to_ps(wait_us))
+
+
+@njit(_nrt=False, no_cpython_wrapper=True)
+def dispatch(w, knobs, until_ps):
+    """Give an environment the next launch by the knobs, or the wait until the end of the interval.
+
+    As :class:`~gpusched_env.scheduling.dispatch.Dispatcher` does, without tables in between.
+    """
+    best = NOBODY
+    best_id = 0
+    for tenant in range(problem(w).tenants):
+        client = clients(w, tenant)
+        slot = client.pending_first
+        if slot == NONE or not is_launchable(w, launches(w, slot)):
+            continue
+        number = launches(w, slot).id
+        if is_next(number, client.kernels_launched, knobs, tenant, best_id, best):
+            best, best_id = tenant, number
+    w.command_stream, w.command_first, w.command_sms = -1, 0, 0
+    if best == NOBODY:
+        w.command, w.command_target, w.command_choice = WAITING, -1, 0
+        w.command_until_ps = until_ps
+    else:
+        w.command, w.command_target, w.command_choice = LAUNCH, best_id, knobs[Knob.PRIORITY, best]
 
 
 @njit(_nrt=False, no_cpython_wrapper=True)

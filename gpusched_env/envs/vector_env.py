@@ -79,13 +79,14 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
         slots: int | None = None,
         running_slots: int = RUNNING_SLOTS,
         wait_us: float = 100.0,
+        interval_us: float = 0.0,
         record: Detail | None = None,
         **overrides: Any,
     ) -> None:
         """Make the environments; ``reset`` begins their first episodes.
 
         Args:
-            scenario, slots, running_slots, wait_us, record, overrides: as for
+            scenario, slots, running_slots, wait_us, interval_us, record, overrides: as for
                 :class:`~gpusched_env.envs.env.GpuSchedulingEnv`. Without ``slots``, there are as many tenant rows
                 as the environment with most tenants needs.
             num_envs: number of environments.
@@ -125,9 +126,9 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
         self.scenario = resolve_scenario(scenario, overrides)
         self._scenarios = EpisodeScenarios(self.scenario, num_envs, scenarios, sample_scenario)
         most = max(self._scenarios.bases, key=lambda base: len(base.tenants))
-        self.layout = lay_out(most, slots=slots, running_slots=running_slots)
+        self.layout = lay_out(most, slots=slots, running_slots=running_slots, interval_us=interval_us)
         self._scenarios.check(self.layout)
-        encoder = ObservationEncoder(self.layout.slots, running_slots, self.layout.lookahead)
+        encoder = ObservationEncoder.of(self.layout)
         self.single_observation_space, self.single_action_space = encoder.space(), self.layout.space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)

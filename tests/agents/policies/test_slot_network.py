@@ -27,7 +27,7 @@ EVERYTHING: dict[str, Any] = {
 def observations(layout: ActionLayout, count: int, seed: int) -> Observation:
     """Random values within the space, consistent where rows refer to each other; the last tenant slot is empty."""
     rng = np.random.default_rng(seed)
-    space = ObservationEncoder(layout.slots, layout.running_slots, layout.lookahead).space()
+    space = ObservationEncoder.of(layout).space()
     tables = {
         name: rng.uniform(box.low, box.high, (count, *box.shape)).astype(np.float32)  # type: ignore[attr-defined]
         for name, box in space.items()
@@ -55,7 +55,7 @@ def torch_numbers(policy: ExportedPolicy, layout: ActionLayout, tables: Observat
         weights[name] = torch.tensor(policy.weights[at : at + size].reshape(shape[::-1]).T.copy())
         at += size
     actor.load_state_dict(weights)
-    space = ObservationEncoder(layout.slots, layout.running_slots, layout.lookahead).space()
+    space = ObservationEncoder.of(layout).space()
     with torch.no_grad():
         return actor(TablesExtractor(space)({name: torch.tensor(table) for name, table in tables.items()})).numpy()
 

@@ -1,0 +1,40 @@
+"""From the actions of a policy to the commands of a scheduler, at both grains: every launch, or for an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.observations import Shown
+from gpusched_env.scenarios.knowledge import StreamKnowledge
+from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.dispatch import Dispatcher, levels_of
+from gpusched_env.scheduling.view import View
+
+
+class Acting:
+    """What stands between a policy's action and the next."""
+
+    def __init__(self, layout: ActionLayout, wait_us: float) -> None:
+        """``wait_us``: longest wait of action 0, where every launch is an action."""
+        self._layout, self._wait_us = layout, wait_us
+        self._levels = levels_of(layout.stream_priorities)
+        self.reset()
+
+    def reset(self) -> None:
+        """A new episode."""
+        self._dispatcher = Dispatcher(self._layout.interval_us)
+
+    def standing(self, view: View) -> Command | None:
+        """The next command by the decision that stands; ``None``: the policy is to be asked."""
+        if self._layout.interval_us == 0.0 or self._dispatcher.asks(view):
+            return None
+        return self._dispatcher.command(view)
+
+    def command(self, action: int, view: View, streams: Sequence[StreamKnowledge], shown: Shown) -> Command:
+        """The command that a legal action stands for, or the first one by it; arguments as for ``ActionLayout``."""
+        serve = self._layout.serve(action)
+        if serve is None:
+            return self._layout.decode(action, view, wait_us=self._wait_us, streams=streams, shown=shown)
+        self._dispatcher.set(view, serve.knobs(view, self._levels))
+        return self._dispatcher.command(view)
