@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.baselines.pending import LAUNCHABLE
+from gpusched_env.baselines.pending import launchable_rows
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scheduling.commands import Command, Preempt, PreemptionMode, Wait
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
-R = RunningColumn
+P, R = PendingColumn, RunningColumn
 SETTLED_US = 0.1
 """A kernel is looked at this much after it may have started, when everything of that instant has happened."""
 POLL_US = 20.0
 """A kernel that could have started and has not waits for room on an SM; it is looked at this often."""
 
 
-def evict(view: View, rows: Iterable[int], mode: PreemptionMode, gpu: GpuSpec) -> Command | None:
+def evict(view: View, rows: Sequence[int], mode: PreemptionMode, gpu: GpuSpec) -> Command | None:
     """The next command that takes kernels off the GPU; ``None`` once none of them runs or is about to.
 
     A launched kernel can only be preempted once it has started. For one that is next in its stream the command is
@@ -33,14 +33,10 @@ def evict(view: View, rows: Iterable[int], mode: PreemptionMode, gpu: GpuSpec) -
         mode: how; kernels that are not idempotent are drained instead of reset.
         gpu: says how soon a launched kernel starts.
     """
+    if not rows:
+        return None
     pending = view.pending.array
-    held = {
-        int(stream)
-        for stream, launchable, preempted in zip(
-            pending[:, PendingColumn.STREAM], pending[:, LAUNCHABLE], pending[:, PendingColumn.PREEMPTED], strict=True
-        )
-        if launchable and preempted
-    }
+    held = {int(pending[row, P.STREAM]) for row in launchable_rows(view) if pending[row, P.PREEMPTED]}
     """Streams in which nothing starts."""
     looks_again_us = math.inf
     for row in rows:

@@ -31,23 +31,24 @@ the device's ``partition_change_us``); and the blocks outside an atom, which the
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpusched_env.baselines.evict import SETTLED_US
-from gpusched_env.baselines.pending import launchable_rows
+from gpusched_env.baselines.pending import ID, TENANT, launchable_kernels
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, SetPartition, Wait
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 P, R, T = PendingColumn, RunningColumn, TenantColumn
-Row = NDArray[np.float64]
+Row = list[float]
 Quota = Literal["urgent", "all"]
 SMS_PER_TPC = 2
 
@@ -84,8 +85,7 @@ class LithOS:
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Share out the TPCs; all are idle."""
-        self._knowledge = knowledge
-        sms = knowledge.gpu.sms
+        self._sms = sms = knowledge.gpu.sms
         self._unit = SMS_PER_TPC if sms % SMS_PER_TPC == 0 else 1
         self._tpcs = sms // self._unit
         highest = min(tenant.priority for tenant in knowledge.tenants)
@@ -98,50 +98,59 @@ class LithOS:
         self._set_up = [
             SetPartition(i, self._partition(own)) for i, own in self._own.items() if 0 < len(own) < self._tpcs
         ]
-        self._held: dict[int, range] = {}
-        """By launch in flight: its TPCs, from the first one on, round the end."""
+        self._last_us = [self._last_us_of(kernel) for kernel in knowledge.kernels]
+        """By identity: how long after its start a kernel is drained (us)."""
+        self._all = self._set_of(range(self._tpcs))
+        self._sets = {owner: self._set_of(own) for owner, own in self._own.items()}
+        """By tenant with a quota: the set of its TPCs."""
+        self._held: dict[float, int] = {}
+        """By launch in flight: the set of its TPCs."""
+        self._launches = b""
+        """Ids of the launches in flight when it last looked."""
+        self._busy: dict[float, int] = {}
+        """By tenant with launches in flight: the set of the TPCs that these hold."""
 
     def decide(self, view: View) -> Command:
         """End atoms; then launch the first kernel for which there are TPCs."""
         if self._set_up:
             return self._set_up.pop()
-        running = set(view.running.array[:, R.ID].astype(int).tolist())
-        self._held = {launch: tpcs for launch, tpcs in self._held.items() if launch in running}
+        self._look(view)
         end = self._end_of_atom(view)
         if isinstance(end, Preempt):
             return end
-        looks_us = end.until_us
-        table = view.pending.array
-        for row in sorted(launchable_rows(view), key=lambda row: (table[row, P.PRIORITY], table[row, P.ID])):
-            kernel = table[row]
-            launch, tenant = int(kernel[P.ID]), int(kernel[P.TENANT])
-            early_us = float(view.tenants.array[tenant, T.LAUNCHED_LEFT_US]) - self._outstanding_us
+        kernels = launchable_kernels(view)
+        if not kernels:
+            return end
+        left_us = view.tenants.array[:, T.LAUNCHED_LEFT_US].tolist()
+        least_early_us = math.inf
+        for kernel in kernels:
+            tenant = int(kernel[TENANT])
+            early_us = left_us[tenant] - self._outstanding_us
             # What was launched behind an atom waits for the next one.
             if early_us > 0.0 and not kernel[P.PREEMPTED]:
-                looks_us = min(looks_us, view.time_us + max(early_us, SETTLED_US))
+                least_early_us = min(least_early_us, early_us)
                 continue
             tpcs = self._tpcs_for(view, kernel)
             if not tpcs:
                 continue
-            own = self._own.get(tenant, range(0))
-            if tpcs == own:
-                self._held[launch] = tpcs[: self._wanted(kernel)]
+            launch = int(kernel[ID])
+            if tpcs == self._own.get(tenant):
+                self._held[launch] = self._set_of(tpcs[: self._wanted(kernel)])
                 return Launch(launch, self._urgent_level)
-            self._held[launch] = tpcs
+            self._held[launch] = self._set_of(tpcs)
             return Launch(launch, 0, self._partition(tpcs))
-        return Wait(looks_us)
+        return Wait(min(end.until_us, view.time_us + max(least_early_us, SETTLED_US)))
 
     def _end_of_atom(self, view: View) -> Preempt | Wait:
         """The drain that ends an atom now, or when to look again."""
         looks_us = math.inf
-        for kernel in view.running.array:
-            running = kernel[R.STARTED] and not kernel[R.PREEMPTING]
-            if not running or kernel[R.NODES] > 1 or not kernel[R.BLOCKS_WAITING] or math.isnan(kernel[R.PROFILED_US]):
+        running = view.running.array
+        divisible = running[:, R.STARTED] * running[:, R.BLOCKS_WAITING]
+        for row in divisible.nonzero()[0].tolist():
+            kernel = running[row].tolist()
+            if kernel[R.PREEMPTING]:
                 continue
-            profile = self._knowledge.kernels[int(kernel[R.IDENTITY])]
-            rounds = math.ceil(profile.blocks / (self._knowledge.gpu.sms * profile.blocks_per_sm))
-            last_us = max(0.0, self._atom_us - profile.duration_us / rounds)
-            ends_us = float(kernel[R.STARTED_US]) + last_us + SETTLED_US
+            ends_us = kernel[R.STARTED_US] + self._last_us[int(kernel[R.IDENTITY])] + SETTLED_US
             if ends_us <= view.time_us and kernel[R.PREEMPTIBLE]:
                 return Preempt(int(kernel[R.ID]), "drain")
             looks_us = min(looks_us, max(ends_us, view.time_us + SETTLED_US))
@@ -149,14 +158,13 @@ class LithOS:
 
     def _tpcs_for(self, view: View, kernel: Row) -> range:
         """TPCs for a pending kernel: its tenant's and idle neighbours as it needs them, or only idle ones, or none."""
-        tenant, wanted = int(kernel[P.TENANT]), self._wanted(kernel)
+        tenant, wanted = int(kernel[TENANT]), self._wanted(kernel)
         own = self._own.get(tenant, range(0))
         if wanted <= len(own):
             return own
         free = self._free(view, tenant)
         if not own:
-            run = longest_run(free)
-            return run[-wanted:]
+            return remembered_run(free)[-wanted:]
         first, end = own.start, own.stop
         while end - first < wanted and free[end % self._tpcs]:
             end += 1
@@ -164,35 +172,61 @@ class LithOS:
             first -= 1
         return own if end - first == len(own) else range(first, end)
 
-    def _free(self, view: View, tenant: int) -> list[bool]:
-        """By TPC: whether no other tenant's kernel has it, and its owner no kernel that waits for it."""
-        free = [True] * self._tpcs
-        for kernel in view.running.array:
-            if kernel[R.TENANT] != tenant:
-                for tpc in self._held.get(int(kernel[R.ID]), range(0)):
-                    free[tpc % self._tpcs] = False
-        for owner, own in self._own.items():
-            if owner != tenant and view.tenants.array[owner, T.KERNELS_PENDING] > 0:
-                free[own.start : own.stop] = [False] * len(own)
-        return free
+    def _free(self, view: View, tenant: int) -> bytes:
+        """By TPC: whether (1) no other tenant's kernel has it, and its owner no kernel that waits for it."""
+        taken = 0
+        for holder, tpcs in self._busy.items():
+            if holder != tenant:
+                taken |= tpcs
+        pending = view.tenants.array[:, T.KERNELS_PENDING].tolist()
+        for owner, tpcs in self._sets.items():
+            if owner != tenant and pending[owner] > 0:
+                taken |= tpcs
+        return (self._all ^ taken).to_bytes(self._tpcs, "little")
+
+    def _look(self, view: View) -> None:
+        """Find out which TPCs each tenant's kernels in flight hold, unless the same ones are in flight as before."""
+        ids = view.running.array[:, R.ID]
+        # There may be hundreds, and most of the time a scheduler is asked the same ones: bytes are compared at once.
+        launches = ids.tobytes()
+        if launches == self._launches:
+            return
+        self._launches = launches
+        self._held = {launch: self._held.get(launch, 0) for launch in ids.tolist()}
+        self._busy = {}
+        for tpcs, tenant in zip(self._held.values(), view.running.array[:, R.TENANT].tolist(), strict=True):
+            self._busy[tenant] = self._busy.get(tenant, 0) | tpcs
+
+    def _set_of(self, tpcs: range) -> int:
+        """A set of TPCs as a number, so that a union of sets is one operation: its byte of that place is 1 for each."""
+        members = bytearray(self._tpcs)
+        for tpc in tpcs:
+            members[tpc % self._tpcs] = 1
+        return int.from_bytes(members, "little")
+
+    def _last_us_of(self, kernel: KernelKnowledge) -> float:
+        """How long after its start a kernel is drained: an atom, less a round of its blocks; ``inf``: it never is."""
+        if kernel.nodes > 1 or math.isnan(kernel.duration_us):
+            return math.inf
+        rounds = math.ceil(kernel.blocks / (self._sms * kernel.blocks_per_sm))
+        return max(0.0, self._atom_us - kernel.duration_us / rounds)
 
     def _wanted(self, kernel: Row) -> int:
         """TPCs that a pending kernel would use on an empty GPU."""
-        return min(self._tpcs, math.ceil(float(kernel[P.SMS]) / self._unit))
+        return min(self._tpcs, math.ceil(kernel[P.SMS] / self._unit))
 
     def _partition(self, tpcs: range) -> Partition:
         return Partition(tpcs.start % self._tpcs * self._unit, len(tpcs) * self._unit)
 
 
-def longest_run(free: list[bool]) -> range:
-    """The longest run of free places in a ring, the first one of equal length; it may go round the end."""
-    best = range(0)
-    first: int | None = None
-    for place in range(2 * len(free) + 1):
-        if place < 2 * len(free) and free[place % len(free)]:
-            first = place if first is None else first
-        elif first is not None:
-            run = range(first, min(place, first + len(free)))
-            best = run if len(run) > len(best) else best
-            first = None
-    return best
+def longest_run(free: Sequence[int]) -> range:
+    """The longest run of free places (1) in a ring, the first one of equal length; it may go round the end."""
+    ring = bytes(free) * 2
+    # Of sequences of ones alone the longest is the greatest.
+    run = max(ring.split(b"\0"))
+    first = ring.index(run)
+    return range(first, first + min(len(run), len(free)))
+
+
+remembered_run = functools.lru_cache(maxsize=256)(longest_run)
+""":func:`longest_run` of what seldom changes between two looks."""

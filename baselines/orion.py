@@ -38,7 +38,7 @@ import numpy as np
 
 from gpusched_env.baselines.ranges import Choice, Range
 from gpusched_env.baselines.sm_search import SmSearch
-from gpusched_env.baselines.two_classes import TwoClasses
+from gpusched_env.baselines.two_classes import Row, TwoClasses
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command
@@ -125,37 +125,30 @@ class Orion:
 
     def decide(self, view: View) -> Command:
         """Urgent kernels first; then the first best-effort kernel that the policy lets go."""
-        table = view.pending.array
         if self._search is not None:
             self._sms = self._search.threshold(view) + 1
-        row = self._classes.urgent_row(view)
-        if row is not None:
-            self._urgent_bound = bound_by(table[row, P.PROFILED_ISSUE], table[row, P.PROFILED_DRAM], self._bound)
-            return self._classes.launch(view, row)
+        urgent, best_effort = self._classes.launchable(view)
+        if urgent:
+            kernel = urgent[0]
+            self._urgent_bound = bound_by(kernel[P.PROFILED_ISSUE], kernel[P.PROFILED_DRAM], self._bound)
+            return self._classes.launch(kernel)
         if self._in_flight_us > self._limit_us:
             if self._classes.running(view, urgent=False):
                 return WAIT
             self._in_flight_us = 0.0
         in_service = self._classes.in_service(view)
-        for row in self._best_effort_rows(view):
-            if not in_service or self._complements(view, row):
-                self._last = int(table[row, P.TENANT])
-                self._in_flight_us += float(table[row, P.PROFILED_US])
-                return self._classes.launch(view, row)
+        if self._turns != "priority":
+            tenants = len(self._classes.urgent)
+            best_effort.sort(key=lambda kernel: ((kernel[P.TENANT] - self._last - 1) % tenants, kernel[P.ID]))
+        for kernel in best_effort:
+            if not in_service or self._complements(kernel):
+                self._last = int(kernel[P.TENANT])
+                self._in_flight_us += kernel[P.PROFILED_US]
+                return self._classes.launch(kernel)
         return WAIT
 
-    def _best_effort_rows(self, view: View) -> list[int]:
-        """Rows of the launchable kernels of best-effort tenants, those first whose turn it is."""
-        rows = self._classes.best_effort_rows(view)
-        if self._turns == "priority":
-            return rows
-        tenants = len(view.tenants)
-        table = view.pending.array
-        return sorted(rows, key=lambda row: ((table[row, P.TENANT] - self._last - 1) % tenants, table[row, P.ID]))
-
-    def _complements(self, view: View, row: int) -> bool:
+    def _complements(self, kernel: Row) -> bool:
         """Whether a best-effort kernel is small enough and wants another resource than the last urgent one."""
-        kernel = view.pending.array[row]
         if math.ceil(kernel[P.BLOCKS] / kernel[P.BLOCKS_PER_SM]) >= self._sms:
             return False
         own = bound_by(kernel[P.PROFILED_ISSUE], kernel[P.PROFILED_DRAM], self._bound)

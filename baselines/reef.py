@@ -37,7 +37,7 @@ import numpy as np
 from gpusched_env.baselines.evict import SETTLED_US, evict
 from gpusched_env.baselines.pending import ID
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
-from gpusched_env.baselines.two_classes import TwoClasses
+from gpusched_env.baselines.two_classes import Row, TwoClasses
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt, Wait
@@ -80,29 +80,30 @@ class Reef:
 
     def decide(self, view: View) -> Command:
         """Kill what is in the way of a request, then launch it, then pad; without one, feed best-effort queues."""
-        row = self._classes.urgent_row(view)
-        if row is None and not self._classes.in_service(view):
-            return self._feed(view)
+        urgent, best_effort = self._classes.launchable(view)
+        if not urgent and not self._classes.in_service(view):
+            return self._feed(view, best_effort)
         kill = self._kill(view) if self._reset else None
         if isinstance(kill, Preempt):
             return kill
-        if row is not None:
-            return self._classes.launch(view, row)
-        pad = self._pad(view) if self._padding else None
+        if urgent:
+            return self._classes.launch(urgent[0])
+        pad = self._pad(view, best_effort) if self._padding else None
         return pad or kill or WAIT
 
-    def _feed(self, view: View) -> Command:
+    def _feed(self, view: View, best_effort: list[Row]) -> Command:
+        """The next best-effort kernel in time for its queue, or when to look again."""
         looks_us = math.inf
-        for row in self._classes.best_effort_rows(view):
+        for kernel in best_effort:
             # What was launched behind a killed kernel waits for it: it always comes back.
-            if view.pending.array[row, P.PREEMPTED]:
-                return self._classes.launch(view, row)
-            tenant = view.tenants.array[int(view.pending.array[row, P.TENANT])]
+            if kernel[P.PREEMPTED]:
+                return self._classes.launch(kernel)
+            tenant = view.tenants.array[int(kernel[P.TENANT])].tolist()
             if tenant[T.KERNELS_LAUNCHED] >= self._depth:
                 continue
-            early_us = float(tenant[T.LAUNCHED_LEFT_US]) - self._knowledge.gpu.timing.launch_latency_us
+            early_us = tenant[T.LAUNCHED_LEFT_US] - self._knowledge.gpu.timing.launch_latency_us
             if not self._recall or not tenant[T.KERNELS_LAUNCHED] or early_us <= 0.0:
-                return self._classes.launch(view, row)
+                return self._classes.launch(kernel)
             looks_us = min(looks_us, view.time_us + max(early_us, SETTLED_US))
         return Wait(looks_us) if looks_us < math.inf else WAIT
 
@@ -111,19 +112,18 @@ class Reef:
         rows = [row for row in best_effort if int(view.running.array[row, R.ID]) not in self._padded]
         return evict(view, rows, "reset", self._knowledge.gpu)
 
-    def _pad(self, view: View) -> Command | None:
+    def _pad(self, view: View, best_effort: list[Row]) -> Command | None:
         """A best-effort kernel for the room that the real-time kernel now running leaves, one at a time."""
         urgent = self._classes.running(view, urgent=True)
-        if not urgent or self._padded.intersection(view.running.id.astype(int).tolist()):
+        if not urgent or not self._padded.isdisjoint(view.running.array[:, R.ID].tolist()):
             return None
-        real_time = view.running.array[urgent[0]]
-        left_us = float(real_time[R.PROFILED_US] - real_time[R.ELAPSED_US])
+        real_time = view.running.array[urgent[0]].tolist()
+        left_us = real_time[R.PROFILED_US] - real_time[R.ELAPSED_US]
         profile = self._knowledge.kernels[int(real_time[R.IDENTITY])]
         sms = self._knowledge.gpu.sms
         left = sms - profile.sms
         free = 1.0 - profile.blocks / (sms * profile.blocks_per_sm)
-        for row in self._classes.best_effort_rows(view):
-            kernel = view.pending.array[row]
+        for kernel in best_effort:
             slots = kernel[P.BLOCKS_PER_SM]
             queued = view.tenants.array[int(kernel[P.TENANT]), T.KERNELS_LAUNCHED]
             if queued or slots * kernel[P.THREADS] < profile.blocks_per_sm * profile.threads:
@@ -136,6 +136,6 @@ class Reef:
                 partition, waves = Partition(profile.sms, left), math.ceil(kernel[P.BLOCKS] / (left * slots))
             if kernel[P.PROFILED_US] * waves / alone <= left_us:
                 self._padded.add(int(kernel[ID]))
-                launch = self._classes.launch(view, row)
+                launch = self._classes.launch(kernel)
                 return Launch(launch.launch, launch.priority, partition)
         return None

@@ -44,7 +44,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from gpusched_env.baselines.evict import SETTLED_US, evict
-from gpusched_env.baselines.pending import launchable_rows
+from gpusched_env.baselines.pending import launchable_kernels
 from gpusched_env.baselines.ranges import Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge
@@ -111,10 +111,11 @@ class Tally:
         """Choose the form of every kernel; nothing is in flight."""
         self._gpu = knowledge.gpu
         self._highest = min(tenant.priority for tenant in knowledge.tenants)
+        self._urgent = [row for row, tenant in enumerate(knowledge.tenants) if tenant.priority == self._highest]
         self._forms = [self._form_of(kernel) for kernel in knowledge.kernels]
         """By identity."""
         self._form: dict[int, Form] = {}
-        """By launch id."""
+        """By launch id, of the less urgent tenants only."""
         self._owed_us: dict[int, float] = {}
         """By launch id: how much longer a kernel has to wait because it will run slower than the device runs it."""
         self._waits: tuple[int, float] | None = None
@@ -126,32 +127,40 @@ class Tally:
             launch, since_us = self._waits
             self._owed_us[launch] -= view.time_us - since_us
             self._waits = None
-        table, running = view.pending.array, view.running.array
-        rows = launchable_rows(view)
-        row = min(rows, key=lambda row: (table[row, P.PRIORITY], table[row, P.ID]), default=None)
-        goes_us = math.inf if row is None else self._goes_us(view, row)
-        in_front = float(running[:, R.PRIORITY].min(initial=math.inf))
-        if row is not None and (goes_us <= view.time_us or self._waits is not None):
-            in_front = min(in_front, float(table[row, P.PRIORITY]))
-        giving_way = (i for i, kernel in enumerate(running) if self._gives_way(kernel, in_front))
+        running = view.running.array
+        priorities = running[:, R.PRIORITY]
+        in_front = float(priorities.min(initial=math.inf))
+        kernel = next(iter(launchable_kernels(view)), None)
+        goes_us = math.inf if kernel is None else self._goes_us(view, kernel, in_front)
+        if kernel is not None and (goes_us <= view.time_us or self._waits is not None):
+            in_front = min(in_front, kernel[P.PRIORITY])
+        # Urgent kernels never give way, and there may be hundreds: NumPy is the quicker one to find others among them.
+        others = (priorities > self._highest).nonzero()[0].tolist()
+        giving_way = [row for row in others if self._gives_way(running[row].tolist(), in_front)]
         stop = evict(view, giving_way, "drain", self._gpu)
         if isinstance(stop, Preempt):
             return stop
-        if row is not None and goes_us <= view.time_us:
-            return Launch(int(table[row, P.ID]))
+        if kernel is not None and goes_us <= view.time_us:
+            return Launch(int(kernel[P.ID]))
         return Wait(min(goes_us, stop.until_us if isinstance(stop, Wait) else math.inf))
 
-    def _goes_us(self, view: View, row: int) -> float:
-        """When a pending kernel may be launched: now, later, or, ``inf``, at some event."""
-        kernel, running = view.pending.array[row], view.running.array
+    def _goes_us(self, view: View, kernel: list[float], in_front: float) -> float:
+        """When a pending kernel may be launched: now, later, or, ``inf``, at some event.
+
+        Args:
+            view: the present.
+            kernel: a row of ``view.pending``.
+            in_front: priority of the most urgent kernel of ``view.running``; ``inf`` without one.
+        """
         if kernel[P.PRIORITY] == self._highest:
             return view.time_us
-        if (running[:, R.PRIORITY] < kernel[P.PRIORITY]).any():
+        if in_front < kernel[P.PRIORITY]:
             return math.inf
-        tenants = view.tenants.array
-        ended_us = float(tenants[tenants[:, T.PRIORITY] == self._highest, T.LAST_END_US].max())
+        ends_us = view.tenants.array[:, T.LAST_END_US].tolist()
+        ended_us = max(ends_us[tenant] for tenant in self._urgent)
         if ended_us > 0.0 and view.time_us < ended_us + self._idle_us:
-            return ended_us + self._idle_us
+            return float(ended_us + self._idle_us)
+        running = view.running.array
         in_flight = running[running[:, R.PRIORITY] == kernel[P.PRIORITY]]
         if kernel[P.PREEMPTED]:
             # What was launched behind it waits for it.
@@ -163,18 +172,18 @@ class Tally:
             idle = view.time_us - ended_us >= self._original_after_us
             form: Form = "original" if idle else self._forms[identity]
             self._form[launch] = form
-            self._owed_us[launch] = self._overhead * float(kernel[P.PROFILED_US]) if form == "staying" else 0.0
+            self._owed_us[launch] = self._overhead * kernel[P.PROFILED_US] if form == "staying" else 0.0
         if self._owed_us[launch] <= SETTLED_US:
             return view.time_us
         self._waits = launch, view.time_us
         return view.time_us + self._owed_us[launch]
 
-    def _gives_way(self, kernel: np.ndarray[tuple[int, ...], np.dtype[np.float64]], in_front: float) -> bool:
+    def _gives_way(self, kernel: list[float], in_front: float) -> bool:
         """Whether a running kernel stops at its next block boundary: for a more urgent one, or after each slice."""
         form = self._form.get(int(kernel[R.ID]))
         if form == "sliced":
             return bool(kernel[R.BLOCKS_WAITING] or not kernel[R.STARTED])
-        return form == "staying" and bool(kernel[R.PRIORITY] > in_front)
+        return form == "staying" and kernel[R.PRIORITY] > in_front
 
     def _form_of(self, kernel: KernelKnowledge) -> Form:
         """The first form that is fast enough and gives way in time, in steps of a tenth of the speed."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
+from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_kernels
 from gpusched_env.baselines.priority_streams import stream_priorities
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Launch
-from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
+from gpusched_env.scheduling.view import RunningColumn, TenantColumn, View
 
-PRIORITY = int(PendingColumn.PRIORITY)
-RUNNING_TENANT = int(RunningColumn.TENANT)
+Row = list[float]
+RUNNING_PRIORITY = int(RunningColumn.PRIORITY)
 JOBS_WAITING = int(TenantColumn.JOBS_WAITING)
 JOBS_DONE = int(TenantColumn.JOBS_DONE)
 
@@ -23,42 +23,42 @@ class TwoClasses:
 
     def __init__(self, knowledge: Knowledge) -> None:
         urgencies = [tenant.priority for tenant in knowledge.tenants]
-        self.urgent = [urgency == min(urgencies) for urgency in urgencies]
+        self._highest = min(urgencies)
+        self.urgent = [urgency == self._highest for urgency in urgencies]
         """By tenant."""
         self.priorities = stream_priorities(urgencies, knowledge.gpu.priorities)
         """Stream priority of each tenant."""
         self._begun = [-1] * len(urgencies)
         """By tenant: the last job of which a kernel was launched."""
 
-    def urgent_row(self, view: View) -> int | None:
-        """Row of the oldest launchable kernel of an urgent tenant; ``None`` without one."""
-        table = view.pending.array
-        rows = (row for row in launchable_rows(view) if self.urgent[int(table[row, TENANT])])
-        return min(rows, key=lambda row: float(table[row, ID]), default=None)
-
-    def best_effort_rows(self, view: View) -> list[int]:
-        """Rows of the launchable kernels of best-effort tenants, by priority, then age."""
-        table = view.pending.array
-        rows = [row for row in launchable_rows(view) if not self.urgent[int(table[row, TENANT])]]
-        return sorted(rows, key=lambda row: (float(table[row, PRIORITY]), float(table[row, ID])))
+    def launchable(self, view: View) -> tuple[list[Row], list[Row]]:
+        """Rows of ``view.pending`` that may be launched now: of urgent tenants by age, of best-effort ones by priority,
+        then age."""
+        urgent: list[Row] = []
+        best_effort: list[Row] = []
+        for kernel in launchable_kernels(view):
+            (urgent if self.urgent[int(kernel[TENANT])] else best_effort).append(kernel)
+        return urgent, best_effort
 
     def running(self, view: View, *, urgent: bool) -> list[int]:
         """Rows of ``view.running`` of one class, in order of launch."""
-        tenants = view.running.array[:, RUNNING_TENANT].tolist()
-        return [row for row, tenant in enumerate(tenants) if self.urgent[int(tenant)] is urgent]
+        # Urgent tenants may have hundreds of kernels in flight, of which NumPy is the quicker one to find few others.
+        is_urgent = view.running.array[:, RUNNING_PRIORITY] == self._highest
+        rows: list[int] = (is_urgent if urgent else ~is_urgent).nonzero()[0].tolist()
+        return rows
 
-    def launch(self, view: View, row: int) -> Launch:
+    def launch(self, kernel: Row) -> Launch:
         """The command that launches a pending kernel at its tenant's stream priority."""
-        kernel = view.pending.array[row]
         tenant = int(kernel[TENANT])
         self._begun[tenant] = int(kernel[JOB])
         return Launch(int(kernel[ID]), self.priorities[tenant])
 
     def in_service(self, view: View) -> bool:
         """Whether a request of an urgent tenant has begun and is not complete."""
-        rows = view.tenants.array.tolist()
+        tenants = view.tenants.array
+        columns = tenants[:, JOBS_WAITING].tolist(), tenants[:, JOBS_DONE].tolist()
         # Jobs of a tenant are numbered from 0 and complete in order.
         return any(
-            urgent and row[JOBS_WAITING] > 0 and begun >= row[JOBS_DONE]
-            for urgent, row, begun in zip(self.urgent, rows, self._begun, strict=True)
+            urgent and waiting > 0 and begun >= done
+            for urgent, begun, waiting, done in zip(self.urgent, self._begun, *columns, strict=True)
         )
