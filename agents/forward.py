@@ -9,7 +9,7 @@ from gpusched_env.compiling import cached
 from gpusched_env.envs.encoding import Bools, Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import fill_mask
-from gpusched_env.envs.planning import encode_plans
+from gpusched_env.envs.planning import encode_plan
 
 
 @njit()
@@ -63,9 +63,8 @@ def act_batch(
 @cached(
     int64(
         int64[::1], _vector, boolean, _table, _table, _table, float64[::1], int64, int64[:, ::1], int64[:, ::1],
-        float64[:, ::1], float64[:, ::1], boolean[::1], _table, boolean,
-        float64[:, ::1], _matrix, _matrix, _matrix, _vector, boolean[::1], _vector,
-        _vector,
+        float64[:, ::1], float64[:, ::1], boolean[::1], float64[:, ::1], _matrix, _matrix, _matrix,
+        _vector, boolean[::1], _vector, _vector,
     )
 )  # fmt: skip
 def act_on_view(
@@ -82,9 +81,7 @@ def act_on_view(
     shown_pending: Floats,
     shown_running: Floats,
     seen: Bools,
-    jobs: Floats,
-    plans: bool,
-    plans_scratch: Floats,
+    plan: Floats,
     pending: Singles,
     running: Singles,
     tenants: Singles,
@@ -93,12 +90,13 @@ def act_on_view(
     scratch: Singles,
     numbers: Singles,
 ) -> int:
-    """Decide on a View: show, encode, mask and act; arrays after ``choices`` are written, but for ``jobs``."""
+    """Decide on a View: show, encode, mask and act; arrays after ``choices`` are written, but ``plan``: empty
+    where every launch is a decision, else of :mod:`gpusched_env.scheduling.plans`."""
     gather_pending(view_pending, lookahead, shown_pending)
     gather_running(view_running, seen, shown_running)
     encode(shown_pending, shown_running, view_tenants, scalars, pending, running, tenants, device)
-    if plans:
-        encode_plans(jobs, view_tenants, shown_pending, scalars, plans_scratch, tenants)
+    if plan.size > 0:
+        encode_plan(plan, view_tenants, scalars[Scalar.TIME_US], tenants)
     sms = int(scalars[Scalar.SMS])
     fill_mask(slices, choices, shown_pending, shown_running, view_tenants, sms, mask)
     numbers_of(sizes, weights, pending, running, tenants, device, scratch, mask, not masked, numbers)

@@ -16,13 +16,12 @@ from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES, Scalar
 from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.observations import Shown
-from gpusched_env.envs.planning import SCRATCH
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge, Offer, StreamKnowledge
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.on_time import MOST_JOBS
+from gpusched_env.scheduling.plans import plan_view
 from gpusched_env.scheduling.reads import EVERYTHING, Reads
-from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, View
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
 
 class LearnedScheduler:
@@ -88,11 +87,9 @@ class _Workspace:
             np.zeros((pending_slots, len(PendingColumn))), np.zeros((running_slots, len(RunningColumn)))
         )
         rows = {"pending": pending_slots, "running": running_slots, "tenants": slots}
-        self._plans = layout.interval_us > 0.0
-        self._no_jobs = np.zeros((0, len(JobColumn)))
+        self._no_plan = np.zeros((0, 0))
         self._showing = (self._shown.pending, self._shown.running, np.zeros(slots, np.bool_))
         self._arrays: tuple[Any, ...] = (
-            np.empty(SCRATCH),
             *(np.zeros((rows[name], len(TABLES[name])), np.float32) for name in rows),
             np.zeros(len(TABLES["device"]), np.float32),
             np.zeros(layout.n, np.bool_),
@@ -108,9 +105,9 @@ class _Workspace:
 
     def _action(self, view: View) -> int:
         policy = self.policy
-        jobs = view.jobs.array[:MOST_JOBS] if self._plans else self._no_jobs
+        plan = plan_view(view) if self.layout.interval_us > 0.0 else self._no_plan
         self._scalars[:] = (view.time_us, view.horizon_us, view.sms, view.busy_sms, view.occupancy, view.dram)
         return int(self._act_on_view(
             policy.sizes, policy.weights, policy.info.masked, view.pending.array, view.running.array,
-            view.tenants.array, self._scalars, *self._choices, *self._showing, jobs, self._plans, *self._arrays,
+            view.tenants.array, self._scalars, *self._choices, *self._showing, plan, *self._arrays,
         ))  # fmt: skip

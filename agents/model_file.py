@@ -168,7 +168,9 @@ def _of_training(path: Path, config: TrainingConfig) -> TrainedModel:
         timesteps = int(json.loads(archive.read("data"))["num_timesteps"])
     spaces = (encoder.space(), layout.space())
     policy = _built(kind, spaces, {**arguments, **config.policy_kwargs}, parameters)
-    return TrainedModel(config.algo, policy, config.scenario, config.wait_us, config.seed, timesteps, config.interval_us)
+    return TrainedModel(
+        config.algo, policy, config.scenario, config.wait_us, config.seed, timesteps, config.interval_us
+    )
 
 
 def _unpickled(path: Path) -> TrainedModel:

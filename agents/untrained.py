@@ -34,7 +34,9 @@ def untrained_policy(
         interval_us: how long a decision stands; 0: every launch is one.
         described: fields of :class:`~gpusched_env.agents.policy_file.PolicyInfo` with other values.
     """
-    layout = ActionLayout.of(scenario, slots if slots is not None else len(scenario.tenants), RUNNING_SLOTS, interval_us)
+    layout = ActionLayout.of(
+        scenario, slots if slots is not None else len(scenario.tenants), RUNNING_SLOTS, interval_us
+    )
     network: Sizes = SlotSizes.of(layout)
     last: str | None = "wait.bias"
     if kind in RULES:

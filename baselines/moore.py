@@ -8,9 +8,9 @@ system:
 ======================================== ===============================================================================
 As published                             Here
 ======================================== ===============================================================================
-Jobs are all there at the beginning      Those that are there now. Of what is to come nothing is known; that it will need
-                                         the GPU too, ``price`` says: a job that is worth less than the time that it
-                                         takes is not kept
+Jobs are all there at the beginning      Those that are there now. Of what is to come nothing is known; that it will
+                                         need the GPU too, ``price`` says: a job that is worth less than the time that
+                                         it takes is not kept
 Processing times                         Profiled device time left, times ``scale``: streams share the GPU, so that it
                                          does more than one job's work at a time. No job is kept that would be late
                                          alone on the GPU
@@ -99,7 +99,9 @@ class Moore(RankedStreams):
             left_us = np.array([self.left_us(view, job) for job in jobs])
             deadline_us = jobs[:, JobColumn.DEADLINE_US] - view.time_us
             value = np.array([self._knowledge.tenants[tenant].weight for tenant, _ in there])
-            plan = worth_most(deadline_us, self._scale * left_us, left_us, value - self._price_a_us * left_us, self._scratch)
+            plan = worth_most(
+                deadline_us, self._scale * left_us, left_us, value - self._price_a_us * left_us, self._scratch
+            )
             self._kept = {number for k, number in enumerate(there) if plan >> k & 1}
         if self._rejects:
             last = {tenant: number for tenant, number in there if (tenant, number) in self._kept}

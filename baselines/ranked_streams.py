@@ -113,6 +113,11 @@ class RankedStreams(abc.ABC):
         priorities = ranked_priorities(ranks.values(), self._knowledge.gpu.priorities)
         return Launch(int(table[row, ID]), priorities[ranks[int(table[row, TENANT])]])
 
+    def first(self, view: View) -> int | None:
+        """Row of the tenant whose job ranks first, after :meth:`decide` of the same view; ``None``: no job is there."""
+        ranks = self._ranks(view)
+        return min(ranks, key=lambda tenant: (ranks[tenant], tenant), default=None)
+
     def _ranks(self, view: View) -> dict[int, Rank]:
         """By tenant with a job in service."""
         table, tenants = view.pending.array, view.tenants.array

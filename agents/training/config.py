@@ -154,6 +154,9 @@ class TrainingConfig(Values, frozen=True, kw_only=True):
     """Hyper-parameters of the algorithm (:data:`SETTINGS`)."""
     policy_kwargs: dict[str, Any] = {}
     """Arguments of the policy in place of those that its name stands for, such as ``net_arch``."""
+    also: tuple[str, ...] = ()
+    """Other scenarios, with the same actions, that are trained on besides: one policy for all of them. Each brings its
+    training variants; ``slots`` must be enough for the one with most tenants."""
     variants: bool = True
     """Draw one of the scenario's training variants for each episode, where it has them."""
     randomise: Randomise = Randomise()

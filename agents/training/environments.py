@@ -17,9 +17,10 @@ from gpusched_env.envs.env import SEED_LIMIT
 from gpusched_env.envs.setup import lay_out
 from gpusched_env.envs.vector_arguments import SampleScenario
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.errors import InputError
 from gpusched_env.scenarios.load import faster
 from gpusched_env.scenarios.problem import Problem, build_problem
-from gpusched_env.scenarios.scenario import Scenario, override
+from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
 from gpusched_env.scenarios.variants import scenario_variants, variant_changes
 
 TRAINING_SEED = 10_000_000
@@ -55,17 +56,33 @@ def _spaces(config: TrainingConfig) -> dict[str, Any]:
 
 
 def training_changes(config: TrainingConfig) -> list[dict[str, Any]]:
-    """What makes each variant of the scenario that is trained on; one without changes where there are none."""
-    if not config.variants or config.scenario.workload_sets is None:
-        return [{}]
-    return variant_changes(config.scenario, "train")
+    """What makes each variant of the scenario that is trained on, and of those that are trained on besides; one without
+    changes where there are none."""
+    own = [{}] if not _has_variants(config, config.scenario) else variant_changes(config.scenario, "train")
+    return [*own, *(_as_change(other) for other in _others(config))]
 
 
 def training_scenarios(config: TrainingConfig) -> list[Scenario]:
-    """The variants of the scenario that are trained on, each as a scenario of its own."""
-    if not config.variants or config.scenario.workload_sets is None:
-        return [config.scenario]
-    return scenario_variants(config.scenario, "train")
+    """The variants of the scenarios that are trained on, each as a scenario of its own."""
+    return [*_variants(config, config.scenario), *_others(config)]
+
+
+def _others(config: TrainingConfig) -> list[Scenario]:
+    return [variant for name in config.also for variant in _variants(config, load_scenario(name))]
+
+
+def _variants(config: TrainingConfig, scenario: Scenario) -> list[Scenario]:
+    return scenario_variants(scenario, "train") if _has_variants(config, scenario) else [scenario]
+
+
+def _has_variants(config: TrainingConfig, scenario: Scenario) -> bool:
+    return config.variants and scenario.workload_sets is not None
+
+
+def _as_change(scenario: Scenario) -> dict[str, Any]:
+    """What makes it out of any other scenario."""
+    fields = msgspec.to_builtins(scenario)
+    return {name: value for name, value in fields.items() if name not in ("name", "summary", "workload_sets")}
 
 
 def scale_of(config: TrainingConfig) -> float:
@@ -129,11 +146,13 @@ def sampler(scenario: Scenario, changes: Sequence[Mapping[str, Any]], randomise:
         randomise: what else is drawn.
 
     Raises:
-        InputError: a variant does not run on one of the GPUs.
+        InputError: a variant does not run on one of the GPUs, or has tenants of its own whose rates are to be drawn.
     """
     if len(changes) == 1 and not changes[0] and randomise == Randomise():
         return None
     variants = [override(scenario, **change) for change in changes]
+    if randomise.rates is not None and any(isinstance(change.get("tenants"), list) for change in changes):
+        raise InputError("rates cannot be randomised where other scenarios are trained on besides (also)")
     for gpu in randomise.gpus:
         for variant in variants:
             build_problem(override(variant, gpu=gpu))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -28,14 +28,18 @@ from gpusched_env.agents.training.environments import (
 from gpusched_env.envs.actions import ActionLayout, spelt_out
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.observations import Observation
+from gpusched_env.envs.slices import OTHERS
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.stream import Stream
-from gpusched_env.scheduling.commands import Command, Launch
+from gpusched_env.scheduling.commands import Command, Launch, Reject
+from gpusched_env.scheduling.dispatch import Serve
 from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.session import begin
 from gpusched_env.scheduling.view import View
 
+FILLING: Final = OTHERS[1]
+"""Launches in flight of the tenants that do not go first: few, so that these do not wait, but not none."""
 Policy = ActorCriticPolicy | MaskableActorCriticPolicy
 
 
@@ -120,6 +124,14 @@ def _masks(policy: Policy, lesson: Lesson, rows: Any) -> dict[str, Any]:
     return {"action_masks": lesson.masks[rows]} if isinstance(policy, MaskableActorCriticPolicy) else {}
 
 
+@runtime_checkable
+class HasFirst(Protocol):
+    """A scheduler that can be imitated where decisions stand for an interval."""
+
+    def first(self, view: View) -> int | None:
+        """Row of the tenant that goes first now; ``None``: none has a job."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """Decisions of a teacher, in order; first axis: decision."""
@@ -155,9 +167,15 @@ def record(
         decisions: how many to keep at most, as many of each episode, drawn at random.
 
     Raises:
-        InputError: the scheduler needs tenants in contexts of their own, which the scenario does not have.
+        InputError: the scheduler needs tenants in contexts of their own, which the scenario does not have, or cannot
+            say which tenant goes first where decisions stand for an interval.
     """
     scheduler = teacher()
+    if config.interval_us > 0.0 and not isinstance(scheduler, HasFirst):
+        raise InputError(
+            "where decisions stand for an interval (interval_us), only schedulers can be imitated that rank jobs: "
+            "edf, llf, moore, srpt, triage, wspt"
+        )
     parts = []
     for scenario, seed in episodes:
         contexts = getattr(scheduler, "contexts", None)
@@ -196,8 +214,11 @@ def _episode(config: TrainingConfig, scheduler: Scheduler, scenario: Scenario, s
     over = False
     while not over:
         view = env.view
-        command = _on_offer(scheduler.decide(view), view, streams, env.layout)
-        action = env.layout.action_of(command, view, streams=streams)
+        command = scheduler.decide(view)
+        if env.layout.interval_us > 0.0 and not isinstance(command, Reject):
+            action = _serving(scheduler, view, env.layout)
+        else:
+            action = env.layout.action_of(_on_offer(command, view, streams, env.layout), view, streams=streams)
         if action is not None:
             kept.append(len(rewards))
             observations.append(observation)
@@ -216,6 +237,13 @@ def _episode(config: TrainingConfig, scheduler: Scheduler, scenario: Scenario, s
         costs=(cost,),
         skipped=len(rewards) - len(kept),
     )
+
+
+def _serving(scheduler: Scheduler, view: View, layout: ActionLayout) -> int | None:
+    """The action that lets the tenant go first which a scheduler would; the others' kernels fill what is left."""
+    assert isinstance(scheduler, HasFirst), "checked before"
+    first = scheduler.first(view)
+    return None if first is None else layout.serving(Serve(first, FILLING))
 
 
 def _on_offer(command: Command, view: View, streams: Sequence[Stream], layout: ActionLayout) -> Command:

@@ -162,6 +162,14 @@ class ActionLayout:
             return None
         return Serve(slot, OTHERS[choice]) if action > 0 else Serve(NOBODY, 0)
 
+    def serving(self, serve: Serve) -> int | None:
+        """The inverse of :meth:`serve`; ``None``: so many launches in flight of the others are not on offer."""
+        if serve.tenant == NOBODY:
+            return 0
+        if serve.others not in OTHERS:
+            return None
+        return self.first(Serve.NAME) + serve.tenant * len(OTHERS) + OTHERS.index(serve.others)
+
     def action_of(
         self, command: Command, view: View, *, streams: Streams = (), shown: Shown | None = None
     ) -> int | None:

@@ -21,6 +21,7 @@ from gpusched_env.envs.team import Team
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.dispatch import Knob, levels_of
+from gpusched_env.scheduling.plans import Plan
 from gpusched_env.scheduling.reward import COST_TERMS, Rate, rates, reward_weights
 from gpusched_env.scheduling.timeline import Detail
 
@@ -71,6 +72,7 @@ class EnvBatch:
             wait_us,
             to_ps(layout_.interval_us),
             levels_of(layout_.stream_priorities),
+            np.zeros((count, slots, len(Plan))),
             self._knobs,
             self._until_ps,
             self._addresses,

@@ -133,9 +133,10 @@ class DeviceDriver:
 
     def _pass_interval(self, serve: Serve) -> View | None:
         """Launch by the knobs of ``serve`` until the next decision; ``None``: the episode is over."""
-        view: View | None = self._point.view
+        now = self._point.view
         dispatcher = Dispatcher(self._layout.interval_us)
-        dispatcher.set(view, serve.knobs(view, levels_of(self._layout.stream_priorities)))
+        dispatcher.set(now, serve.knobs(now, levels_of(self._layout.stream_priorities)))
+        view: View | None = now
         while view is not None and not dispatcher.asks(view):
             self.device.apply(dispatcher.command(view))
             view = self.device.advance()

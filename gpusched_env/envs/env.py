@@ -62,8 +62,8 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     asked at the first decision epoch that is `interval_us` after the last decision: a few hundred times an episode
     instead of ten thousand. Action 0: nobody goes first, everything is launched as it comes. Then:
 
-    - *Serve* tenant `s` first, with 0, 1, 4 or 16 kernels of each other tenant in flight. Its kernels have the most
-      urgent stream priority, the others follow by the deadlines of their oldest jobs.
+    - *Serve* tenant `s` first, with 0, 2 or 16 launches of all others together in flight. Its kernels have the most
+      urgent stream priority, the others follow in the order of the plan (`gpusched_env.scheduling.plans`).
     - *Reject* as above; the agent is asked again at once.
 
     ### Observation

@@ -55,7 +55,14 @@ def plan_of(layout: ActionLayout) -> Plan:
         if choices:
             slices.append(each)
             rows.append(
-                (SLICE_CODES[each.command], n, slots[each.slots], len(choices), len(pairs), SLOT_KINDS.index(each.slots))
+                (
+                    SLICE_CODES[each.command],
+                    n,
+                    slots[each.slots],
+                    len(choices),
+                    len(pairs),
+                    SLOT_KINDS.index(each.slots),
+                )
             )
             n += slots[each.slots] * len(choices)
             pairs += choices

@@ -13,9 +13,9 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table, of_columns
 from gpusched_env.envs.encoding import Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import TABLES, Feature
-from gpusched_env.envs.planning import SCRATCH, encode_plans
+from gpusched_env.envs.planning import encode_plan
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.scheduling.on_time import MOST_JOBS
+from gpusched_env.scheduling.plans import plan_view
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
 if TYPE_CHECKING:
@@ -134,8 +134,7 @@ class ObservationEncoder:
         now = scalars(view)
         encode(shown.pending, shown.running, view.tenants.array, now, *observation.values())
         if self.plans:
-            jobs = view.jobs.array[:MOST_JOBS]
-            encode_plans(jobs, view.tenants.array, shown.pending, now, np.empty(SCRATCH), observation["tenants"])
+            encode_plan(plan_view(view), view.tenants.array, view.time_us, observation["tenants"])
         return observation
 
 

@@ -4,8 +4,8 @@ Action 0 waits. Behind it come the slices of the commands that a scenario offers
 slice has *slots*, which are rows of one of the shown tables, and for each slot the same *choices*: pairs of whole
 numbers ``a, b`` whose meaning is the command's own. Its actions are numbered slot by slot.
 
-Where decisions are for an interval, launching is not an action: there is :class:`~gpusched_env.scheduling.dispatch.Serve`
-instead, which no device knows, and action 0 is that nobody goes first.
+Where decisions stand for an interval, launching is no action: there is
+:class:`~gpusched_env.scheduling.dispatch.Serve` instead, which no device knows, and action 0 is that nobody goes first.
 
 Of each command there are, in compiled code, the function that says whether an action is legal and the one that says
 which :class:`~gpusched_env.scheduling.commands.Numbers` it means; masks, Python's commands, those of the compiled
@@ -56,11 +56,11 @@ SAVE: Final = MODES.index("save")
 RESET: Final = MODES.index("reset")
 WHOLE: Final = 0
 """``b`` of a preemption of the whole kernel."""
-OTHERS: Final = (0, 1, 4, 16)
-"""``a`` of letting a tenant go first: kernels in flight of each other one."""
+OTHERS: Final = (0, 2, 16)
+"""``a`` of letting a tenant go first: launches in flight of all others together."""
 SERVE: Final = len(COMMANDS)
 """The code of :class:`~gpusched_env.scheduling.dispatch.Serve`."""
-SLICE_CODES: Final = {**CODES, Serve: SERVE}
+SLICE_CODES: Final[dict[type[Command | Serve], int]] = {**CODES, Serve: SERVE}
 OLDEST: Final = 0
 NEWEST: Final = 1
 """``a`` of a rejection."""
@@ -101,7 +101,7 @@ def _launch_choices(layout: ActionLayout) -> Choices:
     return [(a, b) for b in range(OWN_STREAM, layout.streams) for a in layout.stream_priorities]
 
 
-# ---- serve: slots are tenants; a: kernels in flight of each other one ------------------------------------------------
+# ---- serve: slots are tenants; a: launches in flight of all others --------------------------------------------------
 
 
 @njit()
@@ -220,7 +220,7 @@ class Slice:
 SLICES: Final = (
     Slice(
         Serve, "tenant", _serve_choices, "let {} go first",
-        lambda a, b: f"{a} kernels of each other tenant in flight",
+        lambda a, b: f"{a} launches of all others in flight",
         lambda a, b: f"others_{a}",
     ),
     Slice(

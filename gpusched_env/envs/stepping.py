@@ -18,17 +18,24 @@ from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.issuing import is_launchable
 from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, NONE, OVER
 from gpusched_env.devices.compiled.memory import LINE, lines
-from gpusched_env.devices.compiled.views import fill_tenants, list_jobs, occupancy, show_pending, show_pending_at, show_running
+from gpusched_env.devices.compiled.views import (
+    fill_tenants,
+    list_jobs,
+    occupancy,
+    show_pending,
+    show_pending_at,
+    show_running,
+)
 from gpusched_env.envs.encoding import Floats, encode
 from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import fill_mask, numbers_at, place_of
-from gpusched_env.envs.planning import SCRATCH as PLANS
-from gpusched_env.envs.planning import encode_plans
+from gpusched_env.envs.planning import encode_plan
 from gpusched_env.envs.slices import SERVE, SLOT_KINDS
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
 from gpusched_env.scheduling.commands import LAUNCH, WAITING
-from gpusched_env.scheduling.dispatch import NOBODY, Knob, is_next, set_knobs
+from gpusched_env.scheduling.dispatch import NOBODY, UNLIMITED, Knob, is_next, set_knobs
 from gpusched_env.scheduling.on_time import MOST_JOBS
+from gpusched_env.scheduling.plans import SCRATCH, plan_oldest
 from gpusched_env.scheduling.reward import COST_TERMS, Sum, charge
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 
@@ -49,6 +56,7 @@ def step_range(
     wait_us,
     interval_ps,
     levels,
+    plans,
     knobs,
     until_ps,
     addresses,
@@ -66,7 +74,7 @@ def step_range(
     running_shown,
     tenants_shown,
     jobs_shown,
-    plans,
+    plan_scratch,
     sums,
     scalars,
     terms,
@@ -86,6 +94,7 @@ def step_range(
         drive_at: ``drive`` of :func:`~gpusched_env.devices.compiled.entry.compile_units`.
         interval_ps: how long a decision stands while a dispatcher launches; 0: every launch is a decision.
         levels: of :func:`~gpusched_env.scheduling.dispatch.set_knobs`.
+        plans: float64 ``(n, slots, len(Plan))``: the plan of the observation before.
         knobs: int64 ``(n, len(Knob), slots)``: of the present interval.
         until_ps: int64 ``(n,)``: end of the interval, or 0 between two.
         addresses: int64 ``(n,)``, of the environments.
@@ -99,7 +108,8 @@ def step_range(
         costs: float64 ``(n,)``: total so far.
         times: float64 ``(n, 2)``: simulated time of the observation before, and of this one, in microseconds.
         masks: bool ``(n, actions)``: what is legal, read and then written.
-        pending_shown, running_shown, tenants_shown, jobs_shown, plans, sums, scalars, terms: :func:`scratch` of the calling thread.
+        pending_shown, running_shown, tenants_shown, jobs_shown, plan_scratch, sums, scalars, terms: :func:`scratch` of
+            the calling thread.
         out_pending, out_running, out_tenants, out_device: the observations, float32.
 
     Returns:
@@ -132,9 +142,7 @@ def step_range(
                     slices, choices, pending_shown, running_shown, tenant_rows, sms, own_streams[e], action
                 )
                 if interval_ps > 0 and meaning[0] in (SERVE, WAITING):
-                    fill_tenants(w, tenant_rows)
-                    now_us = w.now_ps / PS_PER_US
-                    set_knobs(tenant_rows, now_us, meaning[1], meaning[2], levels, knobs[e])
+                    set_knobs(plans[e], tenants, meaning[1], meaning[2], levels, knobs[e])
                     until_ps[e] = w.now_ps + max(1, interval_ps)
                     dispatch(w, knobs[e], until_ps[e])
                 else:
@@ -174,19 +182,21 @@ def step_range(
         )  # fmt: skip
         if interval_ps > 0:
             rows = min(list_jobs(w, jobs_shown), MOST_JOBS)
-            encode_plans(jobs_shown[:rows], tenant_rows, pending_shown, scalars, plans, out_tenants[e])
+            plan_oldest(jobs_shown[:rows], tenant_rows, pending_shown, times[e, 1], plan_scratch, plans[e])
+            encode_plan(plans[e], tenant_rows, times[e, 1], out_tenants[e])
     return unserved
 
 
 def scratch(layout: ActionLayout) -> tuple[Floats, ...]:
     """What a thread needs to step environments, one after the other: tables that are written before they are read.
 
-    Of what pending, running and tenant slots show, as in a View; its first jobs; plans; sums of each tenant, scalars and cost terms. No two
-    of them lie in one cache line, nor in one of a pair that processors fetch together.
+    Of what pending, running and tenant slots show, as in a View; its first jobs; plans; sums of each tenant, scalars and cost
+    terms. No two of them lie in one cache line, nor in one of a pair that processors fetch together.
     """
     shapes = (
         (layout.pending_slots, len(PendingColumn)), (layout.running_slots, len(RunningColumn)),
-        (layout.slots, len(TenantColumn)), (MOST_JOBS, len(JobColumn)), PLANS, (layout.slots, len(Sum)), (len(Scalar),), (len(COST_TERMS),),
+        (layout.slots, len(TenantColumn)), (MOST_JOBS, len(JobColumn)), SCRATCH, (layout.slots, len(Sum)),
+        (len(Scalar),), (len(COST_TERMS),),
     )  # fmt: skip
     return tuple(
         lines(8 * math.prod(shape) + 2 * LINE).view(np.float64)[: math.prod(shape)].reshape(shape) for shape in shapes
@@ -214,6 +224,9 @@ def dispatch(w, knobs, until_ps):
 
     As :class:`~gpusched_env.scheduling.dispatch.Dispatcher` does, without tables in between.
     """
+    together = 0
+    for tenant in range(problem(w).tenants):
+        together += clients(w, tenant).kernels_launched if knobs[Knob.TOGETHER, tenant] < UNLIMITED else 0
     best = NOBODY
     best_id = 0
     for tenant in range(problem(w).tenants):
@@ -222,7 +235,7 @@ def dispatch(w, knobs, until_ps):
         if slot == NONE or not is_launchable(w, launches(w, slot)):
             continue
         number = launches(w, slot).id
-        if is_next(number, client.kernels_launched, knobs, tenant, best_id, best):
+        if is_next(number, client.kernels_launched, together, knobs, tenant, best_id, best):
             best, best_id = tenant, number
     w.command_stream, w.command_first, w.command_sms = -1, 0, 0
     if best == NOBODY:

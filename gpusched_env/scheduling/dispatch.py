@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, law
 from gpusched_env.scheduling.commands import Command, Launch, Wait
+from gpusched_env.scheduling.plans import Plan, plan_view
 from gpusched_env.scheduling.view import PendingColumn, TenantColumn, View
 
 Knobs = NDArray[np.int64]
@@ -31,9 +32,9 @@ Floats = NDArray[np.float64]
 NOBODY: Final = -1
 """In place of a tenant's row."""
 UNLIMITED: Final = 2**31
-"""Launches in flight of every tenant while nobody goes first."""
+"""Launches in flight: no limit."""
 DEPTH: Final = 16
-"""Launches in flight of the tenant that goes first. What waits in a stream keeps the priority that it was launched
+"""Launches in flight of a tenant, where one goes first. What waits in a stream keeps the priority that it was launched
 with, and more would not start earlier."""
 HALF_PS: Final = 5e-7
 """In microseconds. Times are whole picoseconds, sums of them in floating point are not."""
@@ -43,8 +44,10 @@ class Knob(enum.IntEnum):
     """Rows of :data:`Knobs`."""
 
     IN_FLIGHT = 0
-    """Launches (kernels or graphs) of the tenant handed to the GPU and unfinished at most; 0: it is not served."""
-    PRIORITY = 1
+    """Launches (kernels or graphs) of the tenant handed to the GPU and unfinished at most."""
+    TOGETHER = 1
+    """The same of all tenants together for which this is not :data:`UNLIMITED`; 0: it is not served."""
+    PRIORITY = 2
     """Stream priority of what it launches, 0 or below, lower is more urgent."""
 
 
@@ -52,9 +55,9 @@ class Knob(enum.IntEnum):
 class Serve:
     """Let one tenant go first until the next decision.
 
-    Its kernels have the most urgent stream priority, and :data:`DEPTH` of them may be in flight. Of the others, those
-    follow by deadline whose oldest job can still meet its objective, and the rest behind them; each has a priority of
-    its own as far as there are levels.
+    Its kernels have the most urgent stream priority. The others follow in the order of their oldest jobs in the plan
+    (:mod:`gpusched_env.scheduling.plans`): those that are kept even if time is dear, other kept ones, those without an
+    objective, the rest; each time by deadline, and each with a priority of its own as far as there are levels.
     """
 
     NAME: ClassVar = "serve"
@@ -62,13 +65,12 @@ class Serve:
     tenant: int
     """Row of ``view.tenants``; :data:`NOBODY`: everything is launched as it comes, at the least urgent priority."""
     others: int
-    """Launches in flight of each other tenant (>= 0)."""
+    """Launches in flight of all other tenants together (>= 0)."""
 
     def knobs(self, view: View, levels: NDArray[np.int64]) -> Knobs:
         """What it stands for in ``view``; ``levels``: of :func:`levels_of`."""
-        tenants = view.tenants.array
-        knobs = np.zeros((len(Knob), len(tenants)), np.int64)
-        set_knobs(tenants, view.time_us, self.tenant, self.others, levels, knobs)
+        knobs = np.zeros((len(Knob), len(view.tenants)), np.int64)
+        set_knobs(plan_view(view), len(view.tenants), self.tenant, self.others, levels, knobs)
         return knobs
 
 
@@ -77,52 +79,50 @@ def levels_of(stream_priorities: tuple[int, ...]) -> NDArray[np.int64]:
     return np.array(sorted(stream_priorities), np.int64)
 
 
-@cached()
-def set_knobs(
-    tenants: Floats, time_us: float, first: int, others: int, levels: NDArray[np.int64], knobs: Knobs
-) -> None:
+@cached(_nrt=False)
+def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArray[np.int64], knobs: Knobs) -> None:
     """Write what :class:`Serve` stands for.
 
     Args:
-        tenants: a View's table of tenants.
-        time_us: the present.
+        plan: of :func:`~gpusched_env.scheduling.plans.plan_oldest`.
+        tenants: their number.
         first, others: fields of :class:`Serve`.
         levels: of :func:`levels_of`.
         knobs: written, of all tenants.
     """
     last = levels.size - 1
-    for tenant in range(tenants.shape[0]):
-        if first == NOBODY:
-            knobs[Knob.IN_FLIGHT, tenant], knobs[Knob.PRIORITY, tenant] = UNLIMITED, levels[last]
-        elif tenant == first:
-            knobs[Knob.IN_FLIGHT, tenant], knobs[Knob.PRIORITY, tenant] = DEPTH, levels[0]
-        else:
-            due = due_us(tenants, tenant, time_us)
+    for tenant in range(tenants):
+        knobs[Knob.IN_FLIGHT, tenant] = DEPTH if first != NOBODY else UNLIMITED
+        knobs[Knob.TOGETHER, tenant] = others if first not in (NOBODY, tenant) else UNLIMITED
+        before = 0
+        if first not in (NOBODY, tenant):
             before = 1
-            for other in range(tenants.shape[0]):
-                theirs = due_us(tenants, other, time_us)
-                if other not in (first, tenant) and (theirs < due or (theirs == due and other < tenant)):
+            for other in range(tenants):
+                if other not in (first, tenant) and goes_before(plan, other, tenant):
                     before += 1
-            knobs[Knob.IN_FLIGHT, tenant], knobs[Knob.PRIORITY, tenant] = others, levels[min(before, last)]
+        knobs[Knob.PRIORITY, tenant] = levels[min(before, last)] if first != NOBODY else levels[last]
 
 
 @njit()
-def due_us(tenants: Floats, tenant: int, time_us: float) -> float:
-    """What tenants that do not go first are ordered by: the deadline of the oldest job, if it can be in time.
+def goes_before(plan: Floats, tenant: int, other: int) -> bool:
+    """Whether a tenant comes before another one, of those that do not go first."""
+    mine, theirs = class_of(plan, tenant), class_of(plan, other)
+    if mine != theirs:
+        return mine < theirs
+    due_us, their_due_us = plan[tenant, Plan.DEADLINE_US], plan[other, Plan.DEADLINE_US]
+    return bool(due_us < their_due_us or (due_us == their_due_us and tenant < other))
 
-    One whose launched kernels alone will make it late comes behind all that are in time; without a deadline, last.
-    """
-    due = tenants[tenant, TenantColumn.OLDEST_ARRIVED_US] + tenants[tenant, TenantColumn.SLO_US]
-    late = due - time_us < tenants[tenant, TenantColumn.LAUNCHED_LEFT_US]
-    return due + LATE_US if late else due
 
-
-LATE_US: Final = 1e12
-"""Beyond all deadlines."""
+@njit()
+def class_of(plan: Floats, tenant: int) -> int:
+    """0 to 3 in the order of :class:`Serve`."""
+    if plan[tenant, Plan.KEPT] > 0.0:
+        return 0 if plan[tenant, Plan.KEPT_DEAR] > 0.0 else 1
+    return 2 if plan[tenant, Plan.DEADLINE_US] == math.inf else 3
 
 
 @law
-def is_next(head: int, launched: int, knobs: Knobs, tenant: int, best_head: int, best: int) -> bool:
+def is_next(head: int, launched: int, together: int, knobs: Knobs, tenant: int, best_head: int, best: int) -> bool:
     """Whether a tenant's oldest launch goes before the best one of other tenants.
 
     Of those that may be launched, that of the most urgent tenant goes first, then the one that was issued first.
@@ -130,14 +130,15 @@ def is_next(head: int, launched: int, knobs: Knobs, tenant: int, best_head: int,
     Args:
         head: id of its oldest pending launch, which can be launched now.
         launched: launches of it that are handed to the GPU and unfinished.
+        together: those of all tenants with a limit together.
         knobs: of all tenants.
         tenant: its row.
         best_head, best: id and tenant of the best one so far; tenant :data:`NOBODY`: there is none.
     """
-    if launched >= knobs[0, tenant]:
+    if launched >= knobs[0, tenant] or (knobs[1, tenant] < UNLIMITED and together >= knobs[1, tenant]):
         return False
-    if best == NOBODY or knobs[1, tenant] != knobs[1, best]:
-        return bool(best == NOBODY or knobs[1, tenant] < knobs[1, best])
+    if best == NOBODY or knobs[2, tenant] != knobs[2, best]:
+        return bool(best == NOBODY or knobs[2, tenant] < knobs[2, best])
     return head < best_head
 
 
@@ -162,13 +163,15 @@ class Dispatcher:
     def command(self, view: View) -> Command:
         """The next launch, or the wait until there is one or knobs are to be set."""
         launched = view.tenants.array[:, TenantColumn.KERNELS_LAUNCHED].tolist()
+        limits = self._knobs[Knob.TOGETHER].tolist()
+        together = sum(count for count, limit in zip(launched, limits, strict=True) if limit < UNLIMITED)
         best, best_head, last = NOBODY, 0, NOBODY
         # Tenant after tenant, the oldest first.
         for row in view.pending.array:
             tenant, head = int(row[PendingColumn.TENANT]), int(row[PendingColumn.ID])
             oldest, last = tenant != last, tenant
             if oldest and row[PendingColumn.LAUNCHABLE] and is_next(
-                head, launched[tenant], self._knobs, tenant, best_head, best
+                head, launched[tenant], together, self._knobs, tenant, best_head, best
             ):  # fmt: skip
                 best, best_head = tenant, head
         if best == NOBODY:

@@ -1,0 +1,117 @@
+"""The oldest job of each tenant in the plan of all jobs, as a host can work it out in microseconds.
+
+Which jobs can be in time together (:mod:`gpusched_env.scheduling.on_time`) is no function of one job, and hard to
+learn. A scheduler could do no better than such a plan if nothing came any more and the GPU did one job at a time at
+the profiled speed.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import Final
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gpusched_env.compiling import cached
+from gpusched_env.scheduling import on_time
+from gpusched_env.scheduling.on_time import MOST_JOBS, worth_most
+from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
+
+Floats = NDArray[np.float64]
+
+DEAR: Final = 1.2
+"""The price of a microsecond in the second plan, in multiples of what it earns on average."""
+SCRATCH: Final = (on_time.SCRATCH[0] + 4, on_time.SCRATCH[1])
+"""Shape of what :func:`plan_oldest` works in: behind that of a plan, figures of jobs."""
+
+
+class Plan(enum.IntEnum):
+    """Columns of what is found: a row a tenant, about its oldest job."""
+
+    EARNS = 0
+    """Weight over time alone, over the mean of all tenants with an objective."""
+    PRESENT = enum.auto()
+    """1 if it has a job; otherwise the other columns are 0."""
+    DEADLINE_US = enum.auto()
+    """``inf`` without an objective."""
+    LEFT_US = enum.auto()
+    """Profiled device time left, launched kernels included."""
+    AHEAD_US = enum.auto()
+    """The same of all kept jobs with earlier deadlines."""
+    KEPT = enum.auto()
+    """1 if it is among the jobs that can all be in time, one after the other, and are worth most."""
+    KEPT_DEAR = enum.auto()
+    """The same where each microsecond costs :data:`DEAR` times what it earns on average."""
+
+
+def plan_view(view: View) -> Floats:
+    """The plan of a view, shape ``(tenants, len(Plan))``."""
+    tenants, pending = view.tenants.array, view.pending.array
+    oldest = np.full((len(tenants), len(PendingColumn)), -1.0)
+    # Tenant after tenant, the oldest first.
+    for row in range(len(pending) - 1, -1, -1):
+        oldest[int(pending[row, PendingColumn.TENANT])] = pending[row]
+    found = np.zeros((len(tenants), len(Plan)))
+    plan_oldest(view.jobs.array, tenants, oldest, view.time_us, np.empty(SCRATCH), found)
+    return found
+
+
+@njit()
+def job_left_us(job: Floats, tenants: Floats, oldest: Floats) -> float:
+    """Profiled device time left of a job, a row of the table of jobs; all of it until the host has taken it up."""
+    tenant = int(job[JobColumn.TENANT])
+    if job[JobColumn.STARTED_US] == math.inf:
+        return float(tenants[tenant, TenantColumn.ALONE_US])
+    left_us = tenants[tenant, TenantColumn.LAUNCHED_LEFT_US]
+    # A job that was taken up and of which nothing is pending is launched as a whole.
+    if oldest[tenant, PendingColumn.ID] >= 0.0 and oldest[tenant, PendingColumn.JOB] == job[JobColumn.JOB]:
+        left_us += oldest[tenant, PendingColumn.JOB_LEFT_US]
+    return float(left_us)
+
+
+@cached(_nrt=False)
+def plan_oldest(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, scratch: Floats, out: Floats) -> None:
+    """Write the plan of all jobs.
+
+    Args:
+        jobs, tenants: a View's tables; of the jobs the first :data:`~gpusched_env.scheduling.on_time.MOST_JOBS` count.
+        oldest: by tenant its oldest pending launch, a row of a View's table; ``ID`` -1: none.
+        time_us: the present.
+        scratch: of shape :data:`SCRATCH`, written.
+        out: written, shape ``(tenants or more, len(Plan))``.
+    """
+    out[:] = 0.0
+    count = tenants.shape[0]
+    mean = 0.0
+    with_slo = 0
+    for tenant in range(count):
+        if tenants[tenant, TenantColumn.SLO_US] < math.inf:
+            mean += tenants[tenant, TenantColumn.WEIGHT] / tenants[tenant, TenantColumn.ALONE_US]
+            with_slo += 1
+    mean = mean / with_slo if mean > 0.0 else 1.0
+    for tenant in range(count):
+        out[tenant, Plan.EARNS] = tenants[tenant, TenantColumn.WEIGHT] / tenants[tenant, TenantColumn.ALONE_US] / mean
+    rows = min(jobs.shape[0], MOST_JOBS)
+    due_us, left_us, value, dear_value = scratch[-4, :rows], scratch[-3, :rows], scratch[-2, :rows], scratch[-1, :rows]
+    for k in range(rows):
+        due_us[k] = jobs[k, JobColumn.DEADLINE_US] - time_us
+        left_us[k] = job_left_us(jobs[k], tenants, oldest)
+        value[k] = tenants[int(jobs[k, JobColumn.TENANT]), TenantColumn.WEIGHT] if due_us[k] < math.inf else 0.0
+        dear_value[k] = value[k] - DEAR * mean * left_us[k]
+    plan = worth_most(due_us, left_us, left_us, value, scratch)
+    dear = worth_most(due_us, left_us, left_us, dear_value, scratch)
+    for k in range(rows):
+        tenant = int(jobs[k, JobColumn.TENANT])
+        if out[tenant, Plan.PRESENT] > 0.0:
+            continue
+        out[tenant, Plan.PRESENT] = 1.0
+        out[tenant, Plan.DEADLINE_US] = jobs[k, JobColumn.DEADLINE_US]
+        out[tenant, Plan.LEFT_US] = left_us[k]
+        out[tenant, Plan.KEPT] = 1.0 if plan >> k & 1 else 0.0
+        out[tenant, Plan.KEPT_DEAR] = 1.0 if dear >> k & 1 else 0.0
+        for other in range(rows):
+            if plan >> other & 1 and (due_us[other] < due_us[k] or (due_us[other] == due_us[k] and other < k)):
+                out[tenant, Plan.AHEAD_US] += left_us[other]
