@@ -24,7 +24,6 @@ from numba import njit
 
 from gpusched_env.envs.encoding import ID, NO_KERNEL
 from gpusched_env.scheduling.commands import (
-    CODES,
     COMMANDS,
     LAUNCH,
     MODES,
@@ -60,7 +59,7 @@ OTHERS: Final = (0, 2, 16)
 """``a`` of letting a tenant go first: launches in flight of all others together."""
 SERVE: Final = len(COMMANDS)
 """The code of :class:`~gpusched_env.scheduling.dispatch.Serve`."""
-SLICE_CODES: Final[dict[type[Command | Serve], int]] = {**CODES, Serve: SERVE}
+SLICE_CODES: Final[dict[type[Command | Serve], int]] = dict(zip((*COMMANDS, Serve), range(SERVE + 1), strict=True))
 OLDEST: Final = 0
 NEWEST: Final = 1
 """``a`` of a rejection."""
