@@ -68,7 +68,22 @@ def training_scenarios(config: TrainingConfig) -> list[Scenario]:
 
 
 def _others(config: TrainingConfig) -> list[Scenario]:
-    return [variant for name in config.also for variant in _variants(config, load_scenario(name))]
+    """Variants of the scenarios that are trained on besides.
+
+    Raises:
+        InputError: there is no such scenario, or its agents have other actions.
+    """
+    found: list[Scenario] = []
+    for name in config.also:
+        scenario = load_scenario(name)
+        for field in ("commands", "stream_priorities", "streams", "preemption"):
+            mine, theirs = getattr(config.scenario, field), getattr(scenario, field)
+            if mine != theirs:
+                raise InputError(
+                    f"also: {field} of {name} is {theirs}, of {config.name} {mine}; one policy needs the same actions"
+                )
+        found += _variants(config, scenario)
+    return found
 
 
 def _variants(config: TrainingConfig, scenario: Scenario) -> list[Scenario]:

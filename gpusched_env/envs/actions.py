@@ -32,6 +32,9 @@ Tenants in even rows count their SMs from rank 0, tenants in odd rows from the o
 tenants can be kept apart.
 """
 
+LEAST_INTERVAL_US = 1.0
+"""Of decisions that stand for an interval: below, every launch may as well be one."""
+
 
 @dataclass(frozen=True, slots=True)
 class ActionLayout:
@@ -67,12 +70,14 @@ class ActionLayout:
         """The actions that ``scenario`` offers.
 
         Raises:
-            InputError: the scenario does not offer launches, or has a window and decisions are to stand.
+            InputError: the scenario does not offer launches; no such interval, or it does not go with the scenario.
         """
         if "launch" not in scenario.commands:
             raise InputError(f"scenario {scenario.name}: commands {scenario.commands} lack 'launch'; nothing could run")
         if not scenario.stream_priorities:
             raise InputError(f"scenario {scenario.name}: stream_priorities is empty; give at least (0,)")
+        if 0.0 < interval_us < LEAST_INTERVAL_US:
+            raise InputError(f"interval_us is {interval_us:g}, must be 0 or at least {LEAST_INTERVAL_US:g} us")
         if interval_us > 0.0 and (scenario.shown_ahead > 1 or scenario.own_streams > 0):
             raise InputError(
                 f"interval_us is {interval_us:g}, but scenario {scenario.name} has a look-ahead or streams of the "

@@ -64,7 +64,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
 
     - *Serve* tenant `s` first, with 0, 2 or 16 launches of all others together in flight. Its kernels have the most
       urgent stream priority, the others follow in the order of the plan (`gpusched_env.scheduling.plans`).
-    - *Reject* as above; the agent is asked again at once.
+    - *Reject* as above; the agent is asked again at once, if there is something left to choose.
 
     ### Observation
     `Dict` of float32 arrays of fixed shape within -1 to 1: tables `pending` (a row a pending slot), `running` and

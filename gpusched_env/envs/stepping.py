@@ -190,8 +190,8 @@ def step_range(
 def scratch(layout: ActionLayout) -> tuple[Floats, ...]:
     """What a thread needs to step environments, one after the other: tables that are written before they are read.
 
-    Of what pending, running and tenant slots show, as in a View; its first jobs; plans; sums of each tenant, scalars and
-    cost terms. No two of them lie in one cache line, nor in one of a pair that processors fetch together.
+    Of what pending, running and tenant slots show, as in a View; its first jobs; plans; sums of each tenant, scalars
+    and cost terms. No two of them lie in one cache line, nor in one of a pair that processors fetch together.
     """
     shapes = (
         (layout.pending_slots, len(PendingColumn)), (layout.running_slots, len(RunningColumn)),

@@ -57,7 +57,8 @@ class Serve:
 
     Its kernels have the most urgent stream priority. The others follow in the order of their oldest jobs in the plan
     (:mod:`gpusched_env.scheduling.plans`): those that are kept even if time is dear, other kept ones, those without an
-    objective, the rest; each time by deadline, and each with a priority of its own as far as there are levels.
+    objective (or a job, yet), the rest; each time by deadline, and each with a priority of its own as far as there are
+    levels.
     """
 
     NAME: ClassVar = "serve"

@@ -34,9 +34,9 @@ class Plan(enum.IntEnum):
     EARNS = 0
     """Weight over time alone, over the mean of all tenants with an objective."""
     PRESENT = enum.auto()
-    """1 if it has a job; otherwise the other columns are 0."""
+    """1 if it has a job; otherwise the other columns are 0, but for the deadline."""
     DEADLINE_US = enum.auto()
-    """``inf`` without an objective."""
+    """``inf`` without an objective or a job."""
     LEFT_US = enum.auto()
     """Profiled device time left, launched kernels included."""
     AHEAD_US = enum.auto()
@@ -93,6 +93,7 @@ def plan_oldest(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, s
             with_slo += 1
     mean = mean / with_slo if mean > 0.0 else 1.0
     for tenant in range(count):
+        out[tenant, Plan.DEADLINE_US] = math.inf
         out[tenant, Plan.EARNS] = tenants[tenant, TenantColumn.WEIGHT] / tenants[tenant, TenantColumn.ALONE_US] / mean
     rows = min(jobs.shape[0], MOST_JOBS)
     due_us, left_us, value, dear_value = scratch[-4, :rows], scratch[-3, :rows], scratch[-2, :rows], scratch[-1, :rows]

@@ -1,56 +1,17 @@
-"""Moore and Lawler's rule: the dynamic programme against all subsets, and instances worked out by hand."""
+"""Moore and Lawler's rule on streams: instances worked out by hand."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gpusched_env.baselines.moore import Moore, Work, worth_most
+from gpusched_env.baselines.moore import Moore
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.errors import InputError
 from tests.baselines.instances import episode, spans
 from tests.devices.problems import K, problem
-
-
-def work(number: int, takes_us: float, deadline_us: float, value: float = 1.0) -> Work:
-    return Work((number, 0), deadline_us, takes_us, takes_us, value)
-
-
-def test_a_long_job_makes_room_for_three_unless_it_is_worth_more() -> None:
-    """10 by 12, 6 by 14, 5 by 18, 4 by 19: by deadline, the first would leave time for none before the third."""
-    jobs = [(10.0, 12.0), (6.0, 14.0), (5.0, 18.0), (4.0, 19.0)]
-    assert worth_most([work(i, *job) for i, job in enumerate(jobs)]) == {(1, 0), (2, 0), (3, 0)}
-    dear = [work(i, *job, value=5.0 if i == 0 else 1.0) for i, job in enumerate(jobs)]
-    assert worth_most(dear) == {(0, 0), (2, 0), (3, 0)}
-    assert worth_most([]) == set()
-
-
-def best_value(works: Sequence[Work]) -> float:
-    """Of all subsets, each in order of deadlines."""
-    best = 0.0
-    for size in range(len(works) + 1):
-        for subset in itertools.combinations(sorted(works, key=lambda each: each.deadline_us), size):
-            ends = itertools.accumulate(each.machine_us for each in subset)
-            if all(end <= each.deadline_us for end, each in zip(ends, subset, strict=True)):
-                best = max(best, sum(each.value for each in subset))
-    return best
-
-
-whole = st.integers(1, 20).map(float)
-
-
-@given(st.lists(st.tuples(whole, st.integers(1, 60).map(float), whole), max_size=7))
-def test_no_subset_is_worth_more(jobs: list[tuple[float, float, float]]) -> None:
-    works = [work(i, *job) for i, job in enumerate(jobs)]
-    kept = worth_most(works)
-    assert sum(each.value for each in works if each.id in kept) == best_value(works)
-
 
 TWO_SHORT: list[dict[str, Any]] = [
     {"ops": [K(4, 60.0)], "slo_us": 65.0},
@@ -76,6 +37,21 @@ def test_who_goes_first_is_planned(tmp_path: Path, options: str, weight: float, 
     assert [tenant for tenant, *_ in ran] == expected
 
 
+@pytest.mark.parametrize(
+    ("price", "expected"), [(0.0, [0, 1, 2]), (0.5, [0, 1, 2]), (0.7, [1, 2, 0]), (1.3, [0, 1, 2])]
+)
+def test_a_job_that_is_worth_less_than_its_time_goes_last(tmp_path: Path, price: float, expected: list[int]) -> None:
+    """All three could be in time. They are worth 1/60, 1/30 and 1/30 a us, 1/36 on average.
+
+    The first one's 60 us cost more than its 1 at a price above 0.6, the others' 30 us at one above 1.2:
+    then none is kept, and they go by deadline.
+    """
+    jobs = [{"ops": [K(4, us)], "slo_us": slo_us} for us, slo_us in ((60.0, 200.0), (30.0, 300.0), (30.0, 400.0))]
+    built = problem(tmp_path, *jobs, gpu={"priorities": 6})
+    ran = sorted(spans(make_scheduler(f"moore(price={price})"), built), key=lambda row: row[1])
+    assert [tenant for tenant, *_ in ran] == expected
+
+
 def test_what_is_lost_is_rejected_where_that_is_on_offer(tmp_path: Path) -> None:
     """The job that is not kept could still be in time at 0, but not when the first other one has ended."""
     built = problem(tmp_path, *TWO_SHORT, commands=["launch", "reject"])
@@ -89,7 +65,10 @@ def test_what_is_lost_is_rejected_where_that_is_on_offer(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"scale": 0.0}, "scale 0.0, reject True; must be above 0 and finite"),
+        ({"scale": 0.0}, "scale 0.0, price 0.0, reject True; must be above 0, at least 0"),
+        ({"scale": float("inf")}, "scale inf"),
+        ({"price": -1.0}, "price -1.0"),
+        ({"price": float("nan")}, "price nan"),
         ({"reject": 1}, "reject 1"),
         ({"others": 0}, "others 0"),
     ],

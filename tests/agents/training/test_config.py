@@ -8,11 +8,17 @@ from typing import Any
 import pytest
 
 from gpusched_env.agents.training.config import Imitation, config_of
-from gpusched_env.agents.training.environments import reward_scale, training_changes, training_env, validation_env
+from gpusched_env.agents.training.environments import (
+    reward_scale,
+    training_changes,
+    training_env,
+    training_scenarios,
+    validation_env,
+)
 from gpusched_env.agents.training.folder import policy_file, read_config, write_config
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import build_problem
-from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scenarios.scenario import load_scenario, override
 
 TOY = load_scenario("Toy")
 
@@ -74,6 +80,23 @@ def test_environments_have_the_training_variants() -> None:
     drawn = {env.env.episode(e).problem.programs[0].tenant.workload for e in range(30)}
     models = ("resnet50_infer_b1", "mobilenetv3_infer_b1", "resnet101_fp32_infer_b1", "vgg16_fp32_infer_b1")
     assert drawn == set(models)
+
+
+def test_other_scenarios_bring_their_variants() -> None:
+    """One policy for both, with a row for each tenant of the one that has most."""
+    poisson, burst = load_scenario("ServingPoisson"), load_scenario("ServingBurst")
+    assert poisson.workload_sets is not None
+    assert burst.workload_sets is not None
+    config = config_of({"scenario": poisson, "also": ["ServingBurst"], "slots": 12, "validation_seeds": 2})
+    own, others = len(poisson.workload_sets.train), len(burst.workload_sets.train)
+    changes = training_changes(config)
+    assert len(changes) == own + others
+    variants = [override(poisson, **change) for change in changes]
+    assert [len(variant.tenants) for variant in variants] == [6] * own + [8] * others
+    drawn = [(variant.tenants, variant.horizon_us, variant.reward) for variant in variants]
+    assert drawn == [(each.tenants, each.horizon_us, each.reward) for each in training_scenarios(config)]
+    assert validation_env(config).num_envs == 2 * (own + others)
+    assert len(training_changes(config_of({"scenario": poisson, "also": ["ServingBurst"], "variants": False}))) == 2
 
 
 def test_the_policy_of_a_folder_is_its_best(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import Imitation, config_of
-from gpusched_env.agents.training.imitation import Lesson, discounted, record
+from gpusched_env.agents.training.environments import training_layout
+from gpusched_env.agents.training.imitation import FILLING, Lesson, discounted, record
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.errors import InputError
@@ -101,3 +102,27 @@ def test_what_cannot_be_imitated_is_said_before_anything_is_written(tmp_path: Pa
     with pytest.raises(InputError, match="dqn cannot begin with an imitation"):
         train(config, tmp_path / "out", teacher=lambda: make_scheduler("sjf"))
     assert not (tmp_path / "out").exists()
+
+
+def test_for_an_interval_only_schedulers_that_rank_can_be_imitated() -> None:
+    scenario = load_scenario("ServingPoisson", load=3.0, horizon_us=8000.0)
+    config = config_of({"scenario": scenario, "interval_us": 100.0})
+    with pytest.raises(
+        InputError, match=r"interval_us.*only schedulers can be imitated that rank jobs: edf, llf, moore"
+    ):
+        record(config, lambda: make_scheduler("fikit"), [(scenario, 3)], 1000)
+    for name in ("edf", "llf", "moore", "srpt", "triage", "wspt"):
+        recorded = record(config, lambda name=name: make_scheduler(name), [(scenario, 3)], 1000)  # type: ignore[misc]
+        assert 0 < len(recorded.actions) <= 2 * 8000.0 / 100.0
+        assert recorded.masks[np.arange(len(recorded.actions)), recorded.actions].all(), name
+
+
+def test_for_an_interval_the_most_urgent_goes_first_and_others_fill() -> None:
+    """Without rejections each action of edf lets a tenant go first, the one whose oldest job has the least time."""
+    scenario = load_scenario("ServingPoisson", load=3.0, horizon_us=8000.0, commands=["launch"])
+    config = config_of({"scenario": scenario, "interval_us": 100.0})
+    recorded = record(config, lambda: make_scheduler("edf"), [(scenario, 3)], 1000)
+    layout = training_layout(config)
+    serves = [layout.serve(int(action)) for action in recorded.actions]
+    assert {serve.others for serve in serves if serve is not None} == {FILLING}
+    assert len({serve.tenant for serve in serves if serve is not None}) > 1

@@ -1,0 +1,238 @@
+"""Knobs that stand for an interval, and the dispatcher that launches by them: solved by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gpusched_env.scheduling.commands import Launch, Wait
+from gpusched_env.scheduling.dispatch import (
+    DEPTH,
+    NOBODY,
+    UNLIMITED,
+    Dispatcher,
+    Knob,
+    Knobs,
+    Serve,
+    is_next,
+    levels_of,
+    set_knobs,
+)
+from gpusched_env.scheduling.plans import DEAR, Plan, plan_view
+from gpusched_env.scheduling.view import View
+from tests.envs.conftest import Row, build_view
+
+SIX_LEVELS = (0, -3, -5, -1, -4, -2)
+
+
+def planned(deadline_us: float, kept: bool = False, dear: bool = False) -> list[float]:
+    """A tenant's row of a plan."""
+    row = [0.0] * len(Plan)
+    row[Plan.PRESENT], row[Plan.DEADLINE_US] = 1.0, deadline_us
+    row[Plan.KEPT], row[Plan.KEPT_DEAR] = float(kept), float(dear)
+    return row
+
+
+PLAN = np.array(
+    [
+        planned(50.0),
+        planned(300.0, kept=True),
+        planned(400.0, kept=True, dear=True),
+        planned(math.inf),
+        planned(200.0, kept=True, dear=True),
+        planned(900.0),
+        planned(350.0, kept=True),
+    ]
+)
+"""Behind tenant 5: 4 and 2, kept dear; 1 and 6, kept; 3, without an objective; 0."""
+
+
+def knobs_of(plan: np.ndarray, first: int, others: int, priorities: tuple[int, ...]) -> Knobs:
+    knobs = np.full((len(Knob), len(plan)), 77, np.int64)
+    set_knobs(plan, len(plan), first, others, levels_of(priorities), knobs)
+    return knobs
+
+
+@pytest.mark.parametrize(
+    ("priorities", "expected"),
+    [
+        (tuple(range(-6, 1)), [0, -3, -4, -1, -5, -6, -2]),
+        (SIX_LEVELS, [0, -2, -3, 0, -4, -5, -1]),
+        ((0, -1, -2), [0, 0, 0, 0, -1, -2, 0]),
+        ((0,), [0] * 7),
+    ],
+)
+def test_the_others_follow_by_class_and_deadline_until_levels_run_out(
+    priorities: tuple[int, ...], expected: list[int]
+) -> None:
+    knobs = knobs_of(PLAN, 5, 2, priorities)
+    assert knobs[Knob.PRIORITY].tolist() == expected
+    assert knobs[Knob.IN_FLIGHT].tolist() == [DEPTH] * 7
+    assert knobs[Knob.TOGETHER].tolist() == [2, 2, 2, 2, 2, UNLIMITED, 2]
+
+
+def test_who_goes_first_leaves_its_place_in_the_order() -> None:
+    knobs = knobs_of(PLAN, 4, 0, tuple(range(-6, 1)))
+    # Tenants 0 and 5 are both lost: by deadline.
+    assert knobs[Knob.PRIORITY].tolist() == [-1, -4, -5, -2, -6, 0, -3]
+    assert knobs[Knob.TOGETHER].tolist() == [0, 0, 0, 0, UNLIMITED, 0, 0]
+
+
+def test_equal_ones_follow_by_row() -> None:
+    same = np.array([planned(100.0, kept=True)] * 4)
+    assert knobs_of(same, 2, 1, (0, -1, -2, -3))[Knob.PRIORITY].tolist() == [-2, -1, -3, 0]
+
+
+def test_nobody_first_means_no_limits_at_the_least_urgent_level() -> None:
+    knobs = knobs_of(PLAN, NOBODY, 0, SIX_LEVELS)
+    assert knobs[Knob.PRIORITY].tolist() == [0] * 7
+    assert (knobs[[Knob.IN_FLIGHT, Knob.TOGETHER]] == UNLIMITED).all()
+    assert (knobs_of(PLAN, NOBODY, 0, (-1, -2))[Knob.PRIORITY] == -1).all()
+
+
+def four_tenants() -> View:
+    """At 500 us; by deadline 3 (100 us by 650 us), 0 (100 us by 700 us) and 1 (300 us by 750 us, which is too late).
+
+    They earn 4/100, 1/100 and 1/300 a us, 0.0178 on average. At DEAR times that, 100 us cost 2.13: more than the 1 that
+    tenant 0 is worth, less than the 4 of tenant 3.
+    """
+    tenants: list[Row] = [
+        {"slo_us": 1000, "alone_us": 100},
+        {"slo_us": 1000, "alone_us": 300},
+        {"alone_us": 50},
+        {"slo_us": 1000, "alone_us": 100, "weight": 4},
+    ]
+    jobs: list[Row] = [
+        {"tenant": 0, "job": 7, "deadline_us": 700},
+        {"tenant": 1, "job": 0, "deadline_us": 750},
+        {"tenant": 2, "job": 3},
+        {"tenant": 3, "job": 1, "deadline_us": 650},
+    ]
+    return build_view(tenants=tenants, jobs=jobs)
+
+
+def test_a_view_is_planned_by_hand() -> None:
+    plan = plan_view(four_tenants())
+    mean = (4 / 100 + 1 / 100 + 1 / 300) / 3
+    assert 1.0 < DEAR * mean * 100 < 4.0, "as the instance says"
+    np.testing.assert_allclose(plan[:, Plan.EARNS] * mean, [1 / 100, 1 / 300, 1 / 50, 4 / 100])
+    assert plan[:, Plan.PRESENT].tolist() == [1, 1, 1, 1]
+    assert plan[:, Plan.DEADLINE_US].tolist() == [700, 750, math.inf, 650]
+    assert plan[:, Plan.LEFT_US].tolist() == [100, 300, 50, 100]
+    assert plan[:, Plan.KEPT].tolist() == [1, 0, 0, 1]
+    assert plan[:, Plan.KEPT_DEAR].tolist() == [0, 0, 0, 1]
+    assert plan[:, Plan.AHEAD_US].tolist() == [100, 200, 200, 0]
+
+
+def test_of_a_job_that_was_taken_up_only_what_is_left_counts() -> None:
+    """30 us of tenant 0 are launched, of which 10 have run, and 40 us pending; tenant 1 has only launched ones."""
+    view = build_view(
+        pending=[{"tenant": 0, "job": 2, "id": 5, "job_left_us": 40}, {"tenant": 0, "job": 2, "id": 6}],
+        running=[
+            {"tenant": 0, "started": 1, "elapsed_us": 10, "profiled_us": 30},
+            {"tenant": 1, "started": 0, "profiled_us": 25},
+        ],
+        tenants=[{"slo_us": 1000}, {"slo_us": 1000}, {}],
+        jobs=[
+            {"tenant": 0, "job": 2, "deadline_us": 900, "started_us": 100},
+            {"tenant": 0, "job": 3, "deadline_us": 950},
+            {"tenant": 1, "job": 0, "deadline_us": 800, "started_us": 100},
+        ],
+    )
+    plan = plan_view(view)
+    assert plan[:, Plan.LEFT_US].tolist() == [60, 25, 0]
+    assert plan[:, Plan.DEADLINE_US].tolist() == [900, 800, math.inf], "of the oldest job of each"
+    assert plan[:, Plan.PRESENT].tolist() == [1, 1, 0]
+
+
+def test_serving_means_the_order_of_the_plan() -> None:
+    view = four_tenants()
+    knobs = Serve(2, 16).knobs(view, levels_of((-1, 0, -3, -2)))
+    assert knobs.tolist() == [[DEPTH] * 4, [16, 16, UNLIMITED, 16], [-1, 0, -3, -2]]
+    # Without an objective, before the one that is late anyhow.
+    assert Serve(3, 0).knobs(view, levels_of((-1, 0, -3, -2)))[Knob.PRIORITY].tolist() == [-2, 0, -1, -3]
+    assert Serve(NOBODY, 0).knobs(view, levels_of((0, -1))).tolist() == [[UNLIMITED] * 4, [UNLIMITED] * 4, [0] * 4]
+
+
+KNOBS: Knobs = np.array([[2, 9, 9, 9], [UNLIMITED, 3, 3, UNLIMITED], [-2, -1, -1, -2]], np.int64)
+"""Tenants 0 and 3 are most urgent; 1 and 2 have three launches together."""
+
+
+@pytest.mark.parametrize(
+    ("tenant", "head", "launched", "together", "best", "best_head", "expected"),
+    [
+        (0, 5, 1, 3, NOBODY, 0, True),
+        (0, 5, 2, 0, NOBODY, 0, False),
+        (1, 5, 0, 2, NOBODY, 0, True),
+        (1, 5, 0, 3, NOBODY, 0, False),
+        (1, 5, 9, 0, NOBODY, 0, False),
+        (0, 5, 0, 0, 1, 4, True),
+        (1, 4, 0, 0, 0, 5, False),
+        (2, 4, 0, 0, 1, 5, True),
+        (2, 6, 0, 0, 1, 5, False),
+        (3, 4, 0, 3, 0, 5, True),
+    ],
+    ids=[
+        "below its limit, whatever others have in flight",
+        "at its limit",
+        "below the limit together",
+        "at the limit together",
+        "at its own limit, below that together",
+        "more urgent, later",
+        "less urgent, earlier",
+        "as urgent, earlier",
+        "as urgent, later",
+        "as urgent, earlier, not limited together",
+    ],
+)  # fmt: skip
+def test_who_is_next(
+    tenant: int, head: int, launched: int, together: int, best: int, best_head: int, expected: bool
+) -> None:
+    assert is_next(head, launched, together, KNOBS, tenant, best_head, best) is expected
+
+
+def waiting(
+    launchable: tuple[int, int, int, int] = (1, 1, 1, 1), launched: tuple[int, ...] = (), time_us: float = 500.0
+) -> View:
+    """Each tenant with two pending launches, 10 and 14, 11 and 15, 12 and 16, 13 and 17; ``launched``: rows."""
+    pending: list[Row] = []
+    for tenant in range(4):
+        pending += [
+            {"tenant": tenant, "id": 10 + tenant, "launchable": launchable[tenant]},
+            {"tenant": tenant, "id": 14 + tenant, "launchable": 1},
+        ]
+    return build_view(pending, [{"tenant": tenant} for tenant in launched], [{}] * 4, time_us=time_us)
+
+
+@pytest.mark.parametrize(
+    ("launchable", "launched", "expected"),
+    [
+        ((1, 1, 1, 1), (), Launch(10, -2)),
+        ((1, 1, 1, 1), (0, 0), Launch(13, -2)),
+        # The younger launches of a tenant whose oldest has to wait are not looked at.
+        ((0, 1, 1, 0), (1, 2), Launch(11, -1)),
+        ((0, 0, 1, 0), (1, 2), Launch(12, -1)),
+        ((0, 1, 1, 0), (1, 2, 2), Wait(600.0)),
+        ((0, 1, 1, 0), (0, 3, 3, 3, 1, 2), Launch(11, -1)),
+        ((0, 0, 0, 0), (), Wait(600.0)),
+    ],
+)
+def test_it_launches_what_is_next_or_waits_for_the_end_of_the_interval(
+    launchable: tuple[int, int, int, int], launched: tuple[int, ...], expected: Launch | Wait
+) -> None:
+    dispatcher = Dispatcher(100.0)
+    view = waiting(launchable, launched)
+    dispatcher.set(view, KNOBS)
+    assert dispatcher.command(view) == expected
+
+
+def test_it_asks_at_first_and_when_the_interval_is_over() -> None:
+    dispatcher = Dispatcher(100.0)
+    assert dispatcher.asks(waiting(time_us=0.0))
+    dispatcher.set(waiting(time_us=500.0), KNOBS)
+    asked = [dispatcher.asks(waiting(time_us=time_us)) for time_us in (500.0, 599.999999, 600.0 - 1e-10, 600.0, 777.0)]
+    assert asked == [False, False, True, True, True], "a picosecond too early, and floating point"
+    dispatcher.set(waiting(time_us=777.0), KNOBS)
+    assert dispatcher.command(waiting((0, 0, 0, 0), time_us=800.0)) == Wait(877.0)
