@@ -203,6 +203,13 @@ def test_tenant_row(make_view: ViewMaker) -> None:
             "PARTITION_FIRST": 0.5,
             "PARTITION_SMS": 0.5,
             "REJECTABLE": 1.0,
+            # Of plans, which are made where decisions stand for an interval.
+            "EARNS": 0.0,
+            "OLDEST_LEFT": 0.0,
+            "OLDEST_LAXITY": 0.0,
+            "OLDEST_SPARE": 0.0,
+            "OLDEST_KEPT": 0.0,
+            "OLDEST_KEPT_DEAR": 0.0,
         },
         rel=1e-6,
     )
