@@ -157,7 +157,8 @@ def read_members(path: Path) -> Weights:
             return {name: archive[name] for name in archive.files}
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        # RuntimeError: flipped bits say that a member is encrypted, or compressed in a way that zipfile does not know.
         raise InputError(f"{path}: no exported policy ({error}); {_HOW}") from error
 
 

@@ -39,7 +39,7 @@ def load_comparison(folder: Path | str) -> Comparison:
     read = {name: decode_workload(data, name) for name, data in workloads.items()}
     try:
         runs = _runs(folder, found)
-    except (ValueError, LookupError, OSError, BadZipFile) as error:
+    except (ValueError, LookupError, OSError, RuntimeError, BadZipFile) as error:
         raise InputError(f"{folder}: damaged or incomplete ({error}); {how}") from error
     about = found.provenance
     return Comparison(
