@@ -105,20 +105,20 @@ def _copy_row(source: Floats, row: int, target: Floats, to: int) -> None:
 
 
 @njit()
-def _log_us(us: float) -> float:
+def log_us(us: float) -> float:
     """0 for NaN: a kernel that was never measured. (``log1p`` is slower, for digits that float32 drops.)"""
     return min(1.0, math.log(1.0 + us) / LOG_SCALE) if us > 0.0 else 0.0
 
 
 @njit()
-def _saturate(x: float, half: float) -> float:
+def saturate(x: float, half: float) -> float:
     if x <= 0.0:
         return 0.0
     return x / (x + half) if x < math.inf else 1.0
 
 
 @njit()
-def _clip(x: float) -> float:
+def clip(x: float) -> float:
     return min(1.0, max(-1.0, x))
 
 
@@ -146,20 +146,20 @@ def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots
         out[slot, PendingFeature.PRESENT] = 1.0
         out[slot, PendingFeature.LAUNCHABLE] = shown[slot, PendingColumn.LAUNCHABLE]
         out[slot, PendingFeature.URGENCY] = 1.0 / (1.0 + priority)
-        out[slot, PendingFeature.PROFILED] = _log_us(shown[slot, PendingColumn.PROFILED_US])
-        out[slot, PendingFeature.GAP] = _log_us(shown[slot, PendingColumn.PROFILED_GAP_US])
-        out[slot, PendingFeature.WAVES] = _saturate(shown[slot, PendingColumn.BLOCKS], per_sm * sms)
-        out[slot, PendingFeature.SMS] = _clip(shown[slot, PendingColumn.SMS] / sms)
+        out[slot, PendingFeature.PROFILED] = log_us(shown[slot, PendingColumn.PROFILED_US])
+        out[slot, PendingFeature.GAP] = log_us(shown[slot, PendingColumn.PROFILED_GAP_US])
+        out[slot, PendingFeature.WAVES] = saturate(shown[slot, PendingColumn.BLOCKS], per_sm * sms)
+        out[slot, PendingFeature.SMS] = clip(shown[slot, PendingColumn.SMS] / sms)
         out[slot, PendingFeature.BLOCK_SHARE] = 1.0 / per_sm
-        out[slot, PendingFeature.THREADS] = _clip(shown[slot, PendingColumn.THREADS] / 1024.0)
-        out[slot, PendingFeature.ISSUE] = _clip(shown[slot, PendingColumn.PROFILED_ISSUE])
-        out[slot, PendingFeature.DRAM] = _clip(shown[slot, PendingColumn.PROFILED_DRAM])
-        out[slot, PendingFeature.WAITED] = _log_us(shown[slot, PendingColumn.WAITED_US])
-        out[slot, PendingFeature.JOB_AGE] = _log_us(age_us)
-        out[slot, PendingFeature.JOB_SLOWDOWN] = _saturate(
+        out[slot, PendingFeature.THREADS] = clip(shown[slot, PendingColumn.THREADS] / 1024.0)
+        out[slot, PendingFeature.ISSUE] = clip(shown[slot, PendingColumn.PROFILED_ISSUE])
+        out[slot, PendingFeature.DRAM] = clip(shown[slot, PendingColumn.PROFILED_DRAM])
+        out[slot, PendingFeature.WAITED] = log_us(shown[slot, PendingColumn.WAITED_US])
+        out[slot, PendingFeature.JOB_AGE] = log_us(age_us)
+        out[slot, PendingFeature.JOB_SLOWDOWN] = saturate(
             max(age_us, 0.0) + left_us, tenants[tenant, TenantColumn.ALONE_US]
         )
-        out[slot, PendingFeature.JOB_LEFT] = _log_us(left_us)
+        out[slot, PendingFeature.JOB_LEFT] = log_us(left_us)
         out[slot, PendingFeature.SLACK] = _slack(
             shown[slot, PendingColumn.DEADLINE_US] - now - left_us, tenants[tenant, TenantColumn.SLO_US]
         )
@@ -167,17 +167,17 @@ def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots
         out[slot, PendingFeature.MORE_URGENT_LAUNCHED] = 1.0 if launched < priority else 0.0
         out[slot, PendingFeature.MORE_URGENT_ACTIVE] = 1.0 if active < priority else 0.0
         out[slot, PendingFeature.TENANT] = (tenant + 1.0) / tenant_slots
-        out[slot, PendingFeature.UPSTREAM] = _saturate(shown[slot, PendingColumn.UPSTREAM], COUNT_HALF)
+        out[slot, PendingFeature.UPSTREAM] = saturate(shown[slot, PendingColumn.UPSTREAM], COUNT_HALF)
         out[slot, PendingFeature.GRAPH] = 1.0 if shown[slot, PendingColumn.NODES] > 1.0 else 0.0
         out[slot, PendingFeature.CHILD] = 1.0 if shown[slot, PendingColumn.PARENT] >= 0.0 else 0.0
-        out[slot, PendingFeature.QUEUED] = _log_us(shown[slot, PendingColumn.QUEUED_US])
-        out[slot, PendingFeature.BETWEEN] = _log_us(shown[slot, PendingColumn.BETWEEN_US])
-        out[slot, PendingFeature.DEPENDENTS] = _saturate(shown[slot, PendingColumn.DEPENDENTS], COUNT_HALF)
+        out[slot, PendingFeature.QUEUED] = log_us(shown[slot, PendingColumn.QUEUED_US])
+        out[slot, PendingFeature.BETWEEN] = log_us(shown[slot, PendingColumn.BETWEEN_US])
+        out[slot, PendingFeature.DEPENDENTS] = saturate(shown[slot, PendingColumn.DEPENDENTS], COUNT_HALF)
 
 
 @njit()
 def _slack(left_us: float, slo_us: float) -> float:
-    return _clip(left_us / slo_us) if slo_us < math.inf else 1.0
+    return clip(left_us / slo_us) if slo_us < math.inf else 1.0
 
 
 @njit()
@@ -194,18 +194,18 @@ def encode_running(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots
         out[slot, RunningFeature.PRESENT] = 1.0
         out[slot, RunningFeature.TENANT] = (tenant + 1.0) / tenant_slots
         out[slot, RunningFeature.URGENCY] = 1.0 / (1.0 + shown[slot, RunningColumn.PRIORITY])
-        out[slot, RunningFeature.STREAM_URGENCY] = _saturate(-shown[slot, RunningColumn.STREAM_PRIORITY], 1.0)
+        out[slot, RunningFeature.STREAM_URGENCY] = saturate(-shown[slot, RunningColumn.STREAM_PRIORITY], 1.0)
         out[slot, RunningFeature.STARTED] = shown[slot, RunningColumn.STARTED]
         out[slot, RunningFeature.PREEMPTING] = shown[slot, RunningColumn.PREEMPTING]
         out[slot, RunningFeature.IDEMPOTENT] = shown[slot, RunningColumn.IDEMPOTENT]
-        out[slot, RunningFeature.PROFILED] = _log_us(profiled_us)
-        out[slot, RunningFeature.ELAPSED] = _log_us(elapsed_us)
-        out[slot, RunningFeature.LEFT] = _log_us(profiled_us - elapsed_us)
-        out[slot, RunningFeature.OVERDUE] = _saturate(elapsed_us, profiled_us) if profiled_us > 0.0 else 0.0
-        out[slot, RunningFeature.WAITING] = _clip(shown[slot, RunningColumn.BLOCKS_WAITING] / blocks)
-        out[slot, RunningFeature.RESIDENT] = _clip(shown[slot, RunningColumn.BLOCKS_RESIDENT] / blocks)
-        out[slot, RunningFeature.ISSUE] = _clip(shown[slot, RunningColumn.PROFILED_ISSUE])
-        out[slot, RunningFeature.DRAM] = _clip(shown[slot, RunningColumn.PROFILED_DRAM])
+        out[slot, RunningFeature.PROFILED] = log_us(profiled_us)
+        out[slot, RunningFeature.ELAPSED] = log_us(elapsed_us)
+        out[slot, RunningFeature.LEFT] = log_us(profiled_us - elapsed_us)
+        out[slot, RunningFeature.OVERDUE] = saturate(elapsed_us, profiled_us) if profiled_us > 0.0 else 0.0
+        out[slot, RunningFeature.WAITING] = clip(shown[slot, RunningColumn.BLOCKS_WAITING] / blocks)
+        out[slot, RunningFeature.RESIDENT] = clip(shown[slot, RunningColumn.BLOCKS_RESIDENT] / blocks)
+        out[slot, RunningFeature.ISSUE] = clip(shown[slot, RunningColumn.PROFILED_ISSUE])
+        out[slot, RunningFeature.DRAM] = clip(shown[slot, RunningColumn.PROFILED_DRAM])
         out[slot, RunningFeature.SLACK] = _slack(
             shown[slot, RunningColumn.DEADLINE_US] - scalars[Scalar.TIME_US], tenants[tenant, TenantColumn.SLO_US]
         )
@@ -226,24 +226,24 @@ def encode_tenants(tenants: Floats, scalars: Floats, out: Features) -> None:
         age_us = max(now - arrived_us, 0.0)
         out[tenant, TenantFeature.PRESENT] = 1.0
         out[tenant, TenantFeature.URGENCY] = 1.0 / (1.0 + tenants[tenant, TenantColumn.PRIORITY])
-        out[tenant, TenantFeature.WEIGHT] = _saturate(tenants[tenant, TenantColumn.WEIGHT], 1.0)
+        out[tenant, TenantFeature.WEIGHT] = saturate(tenants[tenant, TenantColumn.WEIGHT], 1.0)
         out[tenant, TenantFeature.HAS_SLO] = 1.0 if slo_us < math.inf else 0.0
-        out[tenant, TenantFeature.SLO] = _log_us(slo_us) if slo_us < math.inf else 0.0
-        out[tenant, TenantFeature.ALONE] = _log_us(alone_us)
-        out[tenant, TenantFeature.JOBS] = _saturate(jobs, COUNT_HALF)
-        out[tenant, TenantFeature.PENDING] = _saturate(tenants[tenant, TenantColumn.KERNELS_PENDING], COUNT_HALF)
-        out[tenant, TenantFeature.LAUNCHED] = _saturate(tenants[tenant, TenantColumn.KERNELS_LAUNCHED], COUNT_HALF)
-        out[tenant, TenantFeature.LAUNCHED_LEFT] = _log_us(tenants[tenant, TenantColumn.LAUNCHED_LEFT_US])
+        out[tenant, TenantFeature.SLO] = log_us(slo_us) if slo_us < math.inf else 0.0
+        out[tenant, TenantFeature.ALONE] = log_us(alone_us)
+        out[tenant, TenantFeature.JOBS] = saturate(jobs, COUNT_HALF)
+        out[tenant, TenantFeature.PENDING] = saturate(tenants[tenant, TenantColumn.KERNELS_PENDING], COUNT_HALF)
+        out[tenant, TenantFeature.LAUNCHED] = saturate(tenants[tenant, TenantColumn.KERNELS_LAUNCHED], COUNT_HALF)
+        out[tenant, TenantFeature.LAUNCHED_LEFT] = log_us(tenants[tenant, TenantColumn.LAUNCHED_LEFT_US])
         out[tenant, TenantFeature.STARTED] = 1.0 if tenants[tenant, TenantColumn.RUNNING_LEFT_US] < math.inf else 0.0
         out[tenant, TenantFeature.HOST_BUSY] = 1.0 if jobs > 0.0 and kernels == 0.0 else 0.0
-        out[tenant, TenantFeature.OLDEST_AGE] = _log_us(age_us)
-        out[tenant, TenantFeature.OLDEST_SLOWDOWN] = _saturate(age_us, alone_us)
+        out[tenant, TenantFeature.OLDEST_AGE] = log_us(age_us)
+        out[tenant, TenantFeature.OLDEST_SLOWDOWN] = saturate(age_us, alone_us)
         waits = arrived_us < math.inf
         out[tenant, TenantFeature.OLDEST_SLACK] = _slack(slo_us - age_us, slo_us) if waits else 1.0
-        out[tenant, TenantFeature.LAST_SLOWDOWN] = _saturate(tenants[tenant, TenantColumn.LAST_TURNAROUND_US], alone_us)
-        out[tenant, TenantFeature.MEAN_SLOWDOWN] = _saturate(tenants[tenant, TenantColumn.MEAN_TURNAROUND_US], alone_us)
-        out[tenant, TenantFeature.PARTITION_FIRST] = _clip(tenants[tenant, TenantColumn.PARTITION_FIRST] / sms)
-        out[tenant, TenantFeature.PARTITION_SMS] = _clip(tenants[tenant, TenantColumn.PARTITION_SMS] / sms)
+        out[tenant, TenantFeature.LAST_SLOWDOWN] = saturate(tenants[tenant, TenantColumn.LAST_TURNAROUND_US], alone_us)
+        out[tenant, TenantFeature.MEAN_SLOWDOWN] = saturate(tenants[tenant, TenantColumn.MEAN_TURNAROUND_US], alone_us)
+        out[tenant, TenantFeature.PARTITION_FIRST] = clip(tenants[tenant, TenantColumn.PARTITION_FIRST] / sms)
+        out[tenant, TenantFeature.PARTITION_SMS] = clip(tenants[tenant, TenantColumn.PARTITION_SMS] / sms)
         out[tenant, TenantFeature.REJECTABLE] = 1.0 if tenants[tenant, TenantColumn.NEWEST_REJECTABLE] >= 0.0 else 0.0
 
 
@@ -263,16 +263,16 @@ def encode_device(pending_shown: Floats, tenants: Floats, scalars: Floats, runni
         if left_us < math.inf:
             soonest = min(soonest, left_us)
             longest = max(longest, left_us)
-    out[DeviceFeature.TIME] = _clip(scalars[Scalar.TIME_US] / scalars[Scalar.HORIZON_US])
-    out[DeviceFeature.SMS] = _clip(math.log2(scalars[Scalar.SMS]) / 8.0)
-    out[DeviceFeature.BUSY_SMS] = _clip(scalars[Scalar.BUSY_SMS] / scalars[Scalar.SMS])
-    out[DeviceFeature.OCCUPANCY] = _clip(scalars[Scalar.OCCUPANCY])
-    out[DeviceFeature.DRAM] = _clip(scalars[Scalar.DRAM])
-    out[DeviceFeature.LAUNCHABLE] = _clip(launchable / pending_shown.shape[0])
-    out[DeviceFeature.LAUNCHED] = _saturate(launched, COUNT_HALF)
-    out[DeviceFeature.HIDDEN] = _saturate(max(0.0, launched - running_slots), COUNT_HALF)
-    out[DeviceFeature.SOONEST_LEFT] = _log_us(soonest) if soonest < math.inf else 0.0
-    out[DeviceFeature.LONGEST_LEFT] = _log_us(longest)
+    out[DeviceFeature.TIME] = clip(scalars[Scalar.TIME_US] / scalars[Scalar.HORIZON_US])
+    out[DeviceFeature.SMS] = clip(math.log2(scalars[Scalar.SMS]) / 8.0)
+    out[DeviceFeature.BUSY_SMS] = clip(scalars[Scalar.BUSY_SMS] / scalars[Scalar.SMS])
+    out[DeviceFeature.OCCUPANCY] = clip(scalars[Scalar.OCCUPANCY])
+    out[DeviceFeature.DRAM] = clip(scalars[Scalar.DRAM])
+    out[DeviceFeature.LAUNCHABLE] = clip(launchable / pending_shown.shape[0])
+    out[DeviceFeature.LAUNCHED] = saturate(launched, COUNT_HALF)
+    out[DeviceFeature.HIDDEN] = saturate(max(0.0, launched - running_slots), COUNT_HALF)
+    out[DeviceFeature.SOONEST_LEFT] = log_us(soonest) if soonest < math.inf else 0.0
+    out[DeviceFeature.LONGEST_LEFT] = log_us(longest)
 
 
 @cached()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gpusched_env.compiling import cached
-from gpusched_env.envs.encoding import Features, Floats, _clip, _log_us, _saturate
+from gpusched_env.envs.encoding import Features, Floats, clip, log_us, saturate
 from gpusched_env.envs.features import TenantFeature
 from gpusched_env.scheduling.plans import Plan
 from gpusched_env.scheduling.view import TenantColumn
@@ -23,12 +23,12 @@ def encode_plan(plan: Floats, tenants: Floats, time_us: float, out: Features) ->
     """
     for tenant in range(tenants.shape[0]):
         row = plan[tenant]
-        out[tenant, TenantFeature.EARNS] = _saturate(row[Plan.EARNS], 1.0)
-        out[tenant, TenantFeature.OLDEST_LEFT] = _log_us(row[Plan.LEFT_US])
+        out[tenant, TenantFeature.EARNS] = saturate(row[Plan.EARNS], 1.0)
+        out[tenant, TenantFeature.OLDEST_LEFT] = log_us(row[Plan.LEFT_US])
         out[tenant, TenantFeature.OLDEST_KEPT] = row[Plan.KEPT]
         out[tenant, TenantFeature.OLDEST_KEPT_DEAR] = row[Plan.KEPT_DEAR]
         if row[Plan.PRESENT] > 0.0 and row[Plan.DEADLINE_US] < math.inf:
             laxity_us = row[Plan.DEADLINE_US] - time_us - row[Plan.LEFT_US]
             slo_us = tenants[tenant, TenantColumn.SLO_US]
-            out[tenant, TenantFeature.OLDEST_LAXITY] = _clip(laxity_us / slo_us)
-            out[tenant, TenantFeature.OLDEST_SPARE] = _clip((laxity_us - row[Plan.AHEAD_US]) / slo_us)
+            out[tenant, TenantFeature.OLDEST_LAXITY] = clip(laxity_us / slo_us)
+            out[tenant, TenantFeature.OLDEST_SPARE] = clip((laxity_us - row[Plan.AHEAD_US]) / slo_us)

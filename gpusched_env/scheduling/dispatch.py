@@ -136,10 +136,11 @@ def is_next(head: int, launched: int, together: int, knobs: Knobs, tenant: int, 
         tenant: its row.
         best_head, best: id and tenant of the best one so far; tenant :data:`NOBODY`: there is none.
     """
-    if launched >= knobs[0, tenant] or (knobs[1, tenant] < UNLIMITED and together >= knobs[1, tenant]):
+    limit = knobs[Knob.TOGETHER, tenant]
+    if launched >= knobs[Knob.IN_FLIGHT, tenant] or (limit < UNLIMITED and together >= limit):
         return False
-    if best == NOBODY or knobs[2, tenant] != knobs[2, best]:
-        return bool(best == NOBODY or knobs[2, tenant] < knobs[2, best])
+    if best == NOBODY or knobs[Knob.PRIORITY, tenant] != knobs[Knob.PRIORITY, best]:
+        return bool(best == NOBODY or knobs[Knob.PRIORITY, tenant] < knobs[Knob.PRIORITY, best])
     return head < best_head
 
 
