@@ -22,7 +22,7 @@ from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
 from gpusched_env.scheduling.session import problem_for
 from gpusched_env.scheduling.view import View
 
-PORTFOLIO = "pass-through+priority-streams+sjf+srpt+wspt+edf+llf+clockwork+triage"
+PORTFOLIO = "pass-through+priority-streams+sjf+srpt+wspt+edf+llf+clockwork+triage+moore+moore(price=1.2)"
 STREAM = 0x415D
 """Keeps the random numbers of the search apart from those of the workload."""
 
