@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.devices import make_device
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, override, scenario_names
+from gpusched_env.scenarios.variants import scenario_variants
+from gpusched_env.scenarios.workload_sets import SetName
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 from gpusched_env.scheduling.session import Episode, run_episode
+from gpusched_env.workload.arrivals import Poisson
 from tests.baselines.instances import quick
 
 RECORDED = sorted({*scenario_names()} - {"Toy"})
@@ -37,7 +42,7 @@ def test_scenarios_build_and_every_tenant_is_finite_or_billed_until_the_horizon(
     problem = build_problem(load_scenario(name))
     assert problem.scenario.name == name
     for program in problem.programs:
-        if name.startswith("Serving"):
+        if name.startswith(("Serving", "MultiTenantSaturated")):
             assert program.tenant.jobs is None
             assert program.tenant.slo_us is not None or problem.scenario.reward.lost_progress > 0.0
             continue
@@ -62,6 +67,31 @@ def test_the_burst_has_eight_tenants_in_three_classes_that_count_about_the_same(
     assert [t.priority for t in tenants] == [0, 0, 1, 1, 1, 2, 2, 2]
     assert all(t.arrivals.__struct_config__.tag == "bursts" for t in tenants)
     assert all(29.0 < t.weight * (t.jobs or 0) < 31.0 for t in tenants)
+
+
+@pytest.mark.parametrize("which", get_args(SetName))
+def test_best_effort_work_on_the_saturated_gpu_is_worth_a_tenth_of_the_requests(which: SetName) -> None:
+    """Of every variant, half from each tenant; the service is asked for 40 % of what it could serve."""
+    for variant in scenario_variants(load_scenario("MultiTenantSaturated"), which):
+        service, *others = build_problem(variant).programs
+        assert isinstance(service.tenant.arrivals, Poisson)
+        rate_per_us = service.tenant.arrivals.rate_per_s * 1e-6
+        assert rate_per_us * service.alone_us == pytest.approx(0.4, rel=0.01)
+        requests = variant.horizon_us * rate_per_us * service.tenant.weight
+        steps = [variant.horizon_us / program.alone_us * program.tenant.weight for program in others]
+        assert steps == pytest.approx([0.05 * requests] * 2, rel=0.03)
+
+
+def test_systems_for_two_classes_protect_the_service_where_pass_through_does_not() -> None:
+    """What Orion, REEF and Tally publish, on a GPU that others fill: the tail stays near that alone, and some progress
+    is made."""
+    short = {"horizon_us": 60_000.0}
+    unprotected = run("MultiTenantSaturated", "pass-through", **short).metrics
+    for name in ("orion", "reef", "tally"):
+        metrics = run("MultiTenantSaturated", name, **short).metrics
+        assert metrics.cost < 0.5 * unprotected.cost
+        assert metrics.tenants[0].slo_attainment > 0.9
+        assert metrics.best_effort > 0.1
 
 
 def test_interference_costs_and_priorities_help() -> None:

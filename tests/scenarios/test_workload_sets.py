@@ -16,7 +16,8 @@ from gpusched_env.scenarios.workload_sets import SetName
 from gpusched_env.workload.arrivals import ArrivalProcess, Bursts, Poisson, Regimes
 
 WITH_SETS = [name for name in scenario_names() if load_scenario(name).workload_sets is not None]
-SERVING = [name for name in WITH_SETS if name.startswith("Serving")]
+OPEN_ENDED = [name for name in WITH_SETS if name.startswith(("Serving", "MultiTenantSaturated"))]
+"""Their tenants have work until the horizon."""
 SETS: tuple[SetName, ...] = ("train", "held_out")
 
 
@@ -125,7 +126,7 @@ def jobs_per_s(arrivals: ArrivalProcess) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SERVING)
+@pytest.mark.parametrize("name", OPEN_ENDED)
 def test_shipped_services_offer_as_much_work_in_every_variant_and_can_be_in_time(name: str) -> None:
     """Within a quarter; objectives are three to eight and a half times the time alone."""
     loads = []
@@ -140,7 +141,7 @@ def test_shipped_services_offer_as_much_work_in_every_variant_and_can_be_in_time
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in WITH_SETS if name not in SERVING])
+@pytest.mark.parametrize("name", [name for name in WITH_SETS if name not in OPEN_ENDED])
 def test_shipped_variants_are_balanced_like_their_scenario(name: str) -> None:
     """Every tenant keeps its share of the cost and its objective's reach; work ends well before the horizon."""
     base = load_scenario(name)
