@@ -22,7 +22,10 @@ from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
 from gpusched_env.scheduling.session import problem_for
 from gpusched_env.scheduling.view import View
 
-PORTFOLIO = "pass-through+priority-streams+sjf+srpt+wspt+edf+llf+clockwork+triage+moore+moore(price=1.2)"
+PORTFOLIO = (
+    "pass-through+priority-streams+sjf+srpt+wspt+edf+llf+clockwork+triage+moore+moore(price=1.2)"
+    "+orion+fikit+xsched+reef+tally+lithos+preemptive-priority"
+)
 STREAM = 0x415D
 """Keeps the random numbers of the search apart from those of the workload."""
 
@@ -33,6 +36,10 @@ class Hindsight:
     # Whatever those of the portfolio read.
     reads: Reads = (*EVERYTHING, TRUTH)
     clairvoyant = True
+    commands = ("preempt", "partition")
+    """Beside the scenario's own: what co-location systems bring with them, as some of the portfolio do."""
+    masks = True
+    """Partitions cost no time, as in LithOS."""
 
     def __init__(self, rounds: float = 60, portfolio: str = PORTFOLIO) -> None:
         """``rounds``: episodes that the search may simulate, besides one with each of the portfolio (>= 0); those that
@@ -61,7 +68,7 @@ class Hindsight:
 
         Raises:
             InputError: a scheduler of the portfolio plays another problem than this one: with processes that take
-                turns, opened graphs, or commands that the scenario does not offer.
+                turns, opened graphs, masked launches, or launches through a process of its own.
         """
         # They bring in Numba, which a list of schedulers does not need.
         from gpusched_env.baselines.plan_search import PlanSearch

@@ -1,4 +1,4 @@
-"""``gpusched rank`` and ``gpusched rank-page``."""
+"""``gpusched rank``, ``gpusched rank-page`` and ``gpusched headroom-page``."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
     app.command("rank", rich_help_panel=USE)(rank)
     app.command("rank-page", rich_help_panel=MAINTAIN)(rank_page)
+    app.command("headroom-page", rich_help_panel=MAINTAIN)(headroom_page)
 
 
 def rank(
@@ -89,4 +90,17 @@ def rank_page(
     from gpusched_env.experiments.ranking.result import read_ranking
 
     for name, content in pages([read_ranking(file) for file in files], docs, title).items():
+        write_file(docs.parent / name, content, "--docs")
+
+
+def headroom_page(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files with a clairvoyant scheduler.")],
+    docs: Annotated[Path, typer.Option(metavar="PATH", help="Write the Markdown page there.")],
+) -> None:
+    """Write a page of what scenarios leave to be gained, and beside it its figure."""
+    from gpusched_env.experiments.lib.files import write_file
+    from gpusched_env.experiments.ranking.headroom import pages
+    from gpusched_env.experiments.ranking.result import read_ranking
+
+    for name, content in pages([read_ranking(file) for file in files], docs).items():
         write_file(docs.parent / name, content, "--docs")

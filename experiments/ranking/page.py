@@ -66,12 +66,12 @@ def workloads_of(ranking: Ranking) -> str:
     return ", ".join([SETS[ranking.workloads], *([ranking.gpu] if ranking.gpu else []), *ranking.settings])
 
 
-def bound_standing(ranking: Ranking, scenario: str) -> Standing | None:
-    """The cost with every tenant alone beside the best hand-written scheduler's; ``None`` if it was not run."""
+def bound_standing(ranking: Ranking, scenario: str, best: str | None = None) -> Standing | None:
+    """The cost with every tenant alone beside that of ``best`` (default: the reference); ``None`` if it was not run."""
     alone = ranking.alone(scenario)
     if alone is None:
         return None
-    best = ranking.reference(scenario)
+    best = ranking.reference(scenario) if best is None else best
     costs = ranking.costs(scenario, ranking.devices[0])
     return next(s for s in standings({ALONE: alone, best: costs[best]}, best) if s.scheduler == ALONE)
 
