@@ -31,6 +31,7 @@ import statistics
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.baselines.pending import JOB, TENANT
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
@@ -44,6 +45,11 @@ from gpusched_env.scheduling.view import JobColumn, PendingColumn, View
 
 JobId = tuple[int, int]
 """Row of the tenant, number of the job."""
+
+
+def job_id(job: Row) -> JobId:
+    """Of a row of ``view.jobs``."""
+    return int(job[JobColumn.TENANT]), int(job[JobColumn.JOB])
 
 
 class Moore(RankedStreams):
@@ -93,16 +99,10 @@ class Moore(RankedStreams):
         """Plan if other jobs are there; reject what is in the way; launch as the ranks say."""
         jobs = view.jobs.array
         jobs = jobs[jobs[:, JobColumn.DEADLINE_US] < math.inf]
-        there = [(int(job[JobColumn.TENANT]), int(job[JobColumn.JOB])) for job in jobs]
+        there = [job_id(job) for job in jobs]
         if there != self._there:
             self._there = there
-            left_us = np.array([self.left_us(view, job) for job in jobs])
-            deadline_us = jobs[:, JobColumn.DEADLINE_US] - view.time_us
-            value = np.array([self._knowledge.tenants[tenant].weight for tenant, _ in there])
-            plan = worth_most(
-                deadline_us, self._scale * left_us, left_us, value - self._price_a_us * left_us, self._scratch
-            )
-            self._kept = {number for k, number in enumerate(there) if plan >> k & 1}
+            self._kept = self.kept(view, jobs)
         if self._rejects:
             last = {tenant: number for tenant, number in there if (tenant, number) in self._kept}
             for number, job in zip(there, jobs, strict=True):
@@ -110,6 +110,16 @@ class Moore(RankedStreams):
                 if job[JobColumn.REJECTABLE] and (in_the_way or self.hopeless(view, job)):
                     return Reject(*number)
         return super().decide(view)
+
+    def kept(self, view: View, jobs: NDArray[np.float64]) -> set[JobId]:
+        """The jobs of the plan; ``jobs``: rows of ``view.jobs`` with a deadline."""
+        left_us = np.array([self.left_us(view, job) for job in jobs])
+        deadline_us = jobs[:, JobColumn.DEADLINE_US] - view.time_us
+        value = np.array([self._knowledge.tenants[int(tenant)].weight for tenant in jobs[:, JobColumn.TENANT]])
+        plan = worth_most(
+            deadline_us, self._scale * left_us, left_us, value - self._price_a_us * left_us, self._scratch
+        )
+        return {job_id(job) for k, job in enumerate(jobs) if plan >> k & 1}
 
     def rank(self, view: View, kernel: Row, left_us: float) -> Rank:
         """Jobs that are kept, those without a deadline, and the others, each in order of deadline or arrival."""

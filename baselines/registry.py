@@ -19,6 +19,7 @@ from gpusched_env.baselines.hindsight import Hindsight
 from gpusched_env.baselines.in_order import InOrder
 from gpusched_env.baselines.lithos import LithOS
 from gpusched_env.baselines.llf import LeastLaxity
+from gpusched_env.baselines.model_predictive import ModelPredictive
 from gpusched_env.baselines.moore import Moore
 from gpusched_env.baselines.mps import Mps
 from gpusched_env.baselines.orion import Orion
@@ -61,6 +62,7 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "clockwork": Clockwork,
     "triage": Triage,
     "moore": Moore,
+    "plan": ModelPredictive,
     "preemptive-priority": PreemptivePriority,
     "orion": Orion,
     "reef": Reef,

@@ -30,6 +30,7 @@ def test_names() -> None:
         "clockwork",
         "triage",
         "moore",
+        "plan",
         "preemptive-priority",
         "orion",
         "reef",

@@ -41,6 +41,8 @@ FIXED = {
     "fikit": 1.14,
     "wfq": 1.440,
     "clockwork": 1.140,
+    # Neither tenant has an objective: whoever earns more goes first, by itself.
+    "plan": 1.140,
 }
 
 

@@ -1,0 +1,250 @@
+"""A fluid model of the GPU: whole jobs that go on at speeds, for schedulers that try thousands of futures.
+
+The device itself is too slow to be asked thousands of times for each decision, and knows too much. Here the GPU is a
+machine that works on jobs as on fluids:
+
+* A job that is alone in service goes on at the profiled speed. With others there, the one that goes first has the
+  speed ``first``; the next ones share ``others``, each :data:`SHARE` of what those before it leave. Together they do
+  more than one job's work at a time, as kernels of several jobs fill the GPU. Which kernels they are makes no
+  difference.
+* A tenant's jobs are served one at a time, in order of arrival. A tenant without an objective always has a job.
+* Jobs with a deadline are chosen anew that are to be in time (:func:`keep`) whenever one has come or gone; the others
+  are last. Jobs that cannot be in time any more are given up, and those that are not kept and stand before one of
+  their tenant that is.
+
+One job may be forced: it goes first whatever its deadline, until it is done.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.compiling import called
+
+Floats = NDArray[np.float64]
+
+SHARE: Final = 0.75
+"""Of the speed that is left to jobs which do not go first: what the next one takes."""
+NOBODY: Final = -1
+ROUNDING_US: Final = 1e-6
+"""Times are sums of quotients."""
+
+
+class Tenant(enum.IntEnum):
+    """Columns of the table of tenants."""
+
+    ALONE_US = 0
+    """Profiled turnaround of a job alone."""
+    SLO_US = enum.auto()
+    """``inf`` without an objective."""
+    WEIGHT = enum.auto()
+    JOBS_A_US = enum.auto()
+    """Mean rate of arrivals; 0 without an objective."""
+
+
+class Job(enum.IntEnum):
+    """Columns of the table of jobs, which are in order of deadlines; those behind :attr:`LEFT_US` are worked in."""
+
+    TENANT = 0
+    DUE_US = enum.auto()
+    """From now on; ``inf`` without an objective."""
+    LEFT_US = enum.auto()
+    """Profiled device time left."""
+    KEPT = enum.auto()
+    SPEED = enum.auto()
+
+
+class Model(NamedTuple):
+    """Figures of the model."""
+
+    horizon_us: float
+    """How far futures go."""
+    price: float
+    """A job that is worth less than this for each microsecond of its time is not kept (weight a microsecond)."""
+    scale: float
+    """What a job takes of the machine in the plan of those kept, in multiples of its time."""
+    first: float
+    """Speed of the job that goes first while others are in service, 0 to 1."""
+    others: float
+    """Speed of all others together, 0 or more."""
+
+
+@called
+def give_up(
+    work: Floats, there: int, forced: int, now_us: float, tenants: Floats, model: Model
+) -> tuple[int, int, float]:
+    """Remove jobs that cannot be in time, plan, and remove those in the way of kept ones.
+
+    Returns:
+        jobs that are there, which of them goes first, weights of those removed.
+    """
+    lost = 0.0
+    for job in range(there - 1, -1, -1):
+        if work[job, Job.LEFT_US] > work[job, Job.DUE_US] - now_us + ROUNDING_US:
+            lost += tenants[int(work[job, Job.TENANT]), Tenant.WEIGHT]
+            forced, there = removed(work, there, job, forced), there - 1
+    keep(work, there, forced, now_us, tenants, model.price, model.scale)
+    for job in range(there - 1, -1, -1):
+        if is_late(work, job) and stands_in_the_way(work, there, job):
+            lost += tenants[int(work[job, Job.TENANT]), Tenant.WEIGHT]
+            forced, there = removed(work, there, job, forced), there - 1
+    return there, forced, lost
+
+
+@called
+def keep(work: Floats, there: int, forced: int, now_us: float, tenants: Floats, price: float, scale: float) -> None:
+    """Choose the jobs that are to be in time, those that earn most: quickly, not always the best.
+
+    Jobs are taken in order of deadlines; whenever one would be late, the one that earns least for its time is left
+    out (as by Moore for jobs of equal weight, where that is the longest). Job ``forced`` is kept, before all others.
+    """
+    done_us = scale * work[forced, Job.LEFT_US] if forced != NOBODY else 0.0
+    for job in range(there):
+        work[job, Job.KEPT] = 0.0
+        if job == forced or work[job, Job.DUE_US] == math.inf or worth(work, job, tenants, price) <= 0.0:
+            continue
+        work[job, Job.KEPT] = 1.0
+        done_us += scale * work[job, Job.LEFT_US]
+        while done_us > work[job, Job.DUE_US] - now_us + ROUNDING_US:
+            worst, least = NOBODY, math.inf
+            for other in range(job + 1):
+                if work[other, Job.KEPT] > 0.0:
+                    earns = worth(work, other, tenants, price) / max(work[other, Job.LEFT_US], ROUNDING_US)
+                    if earns < least:
+                        worst, least = other, earns
+            if worst == NOBODY:
+                break
+            work[worst, Job.KEPT] = 0.0
+            done_us -= scale * work[worst, Job.LEFT_US]
+    if forced != NOBODY:
+        work[forced, Job.KEPT] = 1.0
+
+
+@called
+def worth(work: Floats, job: int, tenants: Floats, price: float) -> float:
+    """Weight of a job less the price of its time."""
+    return float(tenants[int(work[job, Job.TENANT]), Tenant.WEIGHT] - price * work[job, Job.LEFT_US])
+
+
+@called
+def set_speeds(work: Floats, there: int, forced: int, alone: bool, model: Model) -> None:
+    """The oldest job of each tenant is served: the forced one, kept ones, those without a deadline, the rest."""
+    first, left = NOBODY, model.others
+    for job in range(there):
+        work[job, Job.SPEED] = 0.0
+    for class_ in range(4):
+        for job in range(there):
+            if class_of(work, job, forced) != class_ or not is_oldest(work, job):
+                continue
+            if first == NOBODY:
+                first = job
+                work[job, Job.SPEED] = 1.0
+                if alone and forced != NOBODY:
+                    return
+            else:
+                work[first, Job.SPEED] = model.first
+                work[job, Job.SPEED] = SHARE * left
+                left -= SHARE * left
+
+
+@called
+def class_of(work: Floats, job: int, forced: int) -> int:
+    """0 to 3 in the order of :func:`set_speeds`."""
+    if job == forced:
+        return 0
+    if work[job, Job.KEPT] > 0.0:
+        return 1
+    return 2 if work[job, Job.DUE_US] == math.inf else 3
+
+
+@called
+def go_on(
+    work: Floats, there: int, forced: int, now_us: float, step_us: float, tenants: Floats
+) -> tuple[int, int, float]:
+    """Let ``step_us`` pass until ``now_us``; jobs that are done go, best-effort ones begin anew.
+
+    Returns:
+        jobs that are there, which of them goes first, what was lost, less what best-effort jobs earned.
+    """
+    lost = 0.0
+    for job in range(there - 1, -1, -1):
+        done_us = step_us * work[job, Job.SPEED]
+        work[job, Job.LEFT_US] -= done_us
+        tenant = int(work[job, Job.TENANT])
+        best_effort = work[job, Job.DUE_US] == math.inf
+        if best_effort:
+            lost -= tenants[tenant, Tenant.WEIGHT] * done_us / tenants[tenant, Tenant.ALONE_US]
+        if work[job, Job.LEFT_US] > ROUNDING_US:
+            continue
+        if best_effort:
+            work[job, Job.LEFT_US] = tenants[tenant, Tenant.ALONE_US]
+            forced = NOBODY if forced == job else forced
+            continue
+        if now_us > work[job, Job.DUE_US] + ROUNDING_US:
+            lost += tenants[tenant, Tenant.WEIGHT]
+        forced, there = removed(work, there, job, forced), there - 1
+    return there, forced, lost
+
+
+@called
+def arrive(work: Floats, there: int, forced: int, now_us: float, tenant: int, tenants: Floats) -> int:
+    """Put in a new job by its deadline; the row of the job that goes first from now on."""
+    due_us = now_us + tenants[tenant, Tenant.SLO_US]
+    place = there
+    while place > 0 and work[place - 1, Job.DUE_US] > due_us:
+        for column in range(Job.KEPT):
+            work[place, column] = work[place - 1, column]
+        place -= 1
+    work[place, Job.TENANT], work[place, Job.DUE_US] = tenant, due_us
+    work[place, Job.LEFT_US] = tenants[tenant, Tenant.ALONE_US]
+    return forced + 1 if forced >= place else forced
+
+
+@called
+def drawn_tenant(draw: float, tenants: Floats, mean_gap_us: float) -> int:
+    """Whose job it is: each tenant's with the share of its rate."""
+    tenant, shares = 0, tenants[0, Tenant.JOBS_A_US] * mean_gap_us
+    while draw >= shares and tenant < tenants.shape[0] - 1:
+        tenant += 1
+        shares += tenants[tenant, Tenant.JOBS_A_US] * mean_gap_us
+    return tenant
+
+
+@called
+def removed(work: Floats, there: int, job: int, forced: int) -> int:
+    """Take a job out; the row of the job that goes first from now on."""
+    for later in range(job + 1, there):
+        for column in range(work.shape[1]):
+            work[later - 1, column] = work[later, column]
+    if forced == job:
+        return NOBODY
+    return forced - 1 if forced > job else forced
+
+
+@called
+def is_late(work: Floats, job: int) -> bool:
+    """Whether a job has a deadline and is not kept."""
+    return bool(work[job, Job.KEPT] == 0.0 and work[job, Job.DUE_US] < math.inf)
+
+
+@called
+def is_oldest(jobs: Floats, job: int) -> bool:
+    """Whether no job of its tenant is before it."""
+    before = 0
+    for other in range(job):
+        before += jobs[other, Job.TENANT] == jobs[job, Job.TENANT]
+    return bool(before == 0)
+
+
+@called
+def stands_in_the_way(work: Floats, there: int, job: int) -> bool:
+    """Whether a later job of its tenant is kept."""
+    for later in range(job + 1, there):
+        if work[later, Job.TENANT] == work[job, Job.TENANT] and work[later, Job.KEPT] > 0.0:
+            return True
+    return False
