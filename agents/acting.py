@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Shown
-from gpusched_env.scenarios.knowledge import StreamKnowledge
+from gpusched_env.scenarios.knowledge import Knowledge, StreamKnowledge
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.dispatch import Dispatcher, levels_of
+from gpusched_env.scheduling.dispatch import Dispatcher
 from gpusched_env.scheduling.view import View
 
 
@@ -18,12 +18,11 @@ class Acting:
     def __init__(self, layout: ActionLayout, wait_us: float) -> None:
         """``wait_us``: longest wait of action 0, where every launch is an action."""
         self._layout, self._wait_us = layout, wait_us
-        self._levels = levels_of(layout.stream_priorities)
-        self.reset()
 
-    def reset(self) -> None:
+    def reset(self, knowledge: Knowledge) -> None:
         """A new episode."""
-        self._dispatcher = Dispatcher(self._layout.interval_us)
+        layout = self._layout
+        self._dispatcher = Dispatcher(layout.interval_us, knowledge.stream_priorities, rejects=layout.rejects)
 
     def standing(self, view: View) -> Command | None:
         """The next command by the decision that stands; ``None``: the policy is to be asked."""
@@ -36,5 +35,5 @@ class Acting:
         serve = self._layout.serve(action)
         if serve is None:
             return self._layout.decode(action, view, wait_us=self._wait_us, streams=streams, shown=shown)
-        self._dispatcher.set(view, serve.knobs(view, self._levels))
+        self._dispatcher.set(view, serve)
         return self._dispatcher.command(view)

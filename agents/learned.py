@@ -60,7 +60,7 @@ class LearnedScheduler:
         self.prepare(knowledge)
         self._streams = knowledge.streams
         assert self._workspace is not None, "prepared"
-        self._workspace.acting.reset()
+        self._workspace.acting.reset(knowledge)
 
     def decide(self, view: View) -> Command:
         if self._workspace is None:

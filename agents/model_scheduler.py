@@ -72,11 +72,13 @@ class ModelScheduler:
                 "which the model was trained on"
             )
         self._layout, self._encoder = layout, encoder
-        self._acting = Acting(layout, self._wait_us)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """A new episode; a recurrent model forgets the last one."""
         self.prepare(knowledge)
+        assert self._layout is not None, "prepared"
+        self._acting = Acting(self._layout, self._wait_us)
+        self._acting.reset(knowledge)
         self._streams = knowledge.streams
         self._state: Any = None
         self._first = True

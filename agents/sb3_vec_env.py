@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from gpusched_env.agents.shaping import ProgressShaping
+from gpusched_env.agents.shaping import Shaping
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
 
@@ -33,9 +33,7 @@ class Sb3VecEnv(VecEnv):
     environments or, in a list, for each.
     """
 
-    def __init__(
-        self, env: GpuSchedulingVectorEnv, reward_scale: float = 1.0, shaping: ProgressShaping | None = None
-    ) -> None:
+    def __init__(self, env: GpuSchedulingVectorEnv, reward_scale: float = 1.0, shaping: Shaping | None = None) -> None:
         """Wrap ``env``.
 
         Raises:

@@ -86,6 +86,47 @@ class ProgressShaping:
         return -to_come
 
 
+class PlanShaping:
+    """The same where decisions stand for an interval, and the cost is that of missed objectives.
+
+    A job is lost long before it is late: when the GPU has done something else for so long that not all jobs can be in
+    time any more. The potential is minus the weight of the jobs that the plan of all jobs does not keep
+    (:mod:`gpusched_env.scheduling.plans`), and its growth is discounted as rewards are, so that the best policy is the
+    same for a learner that discounts.
+    """
+
+    def __init__(self, reward: Reward, gamma: float) -> None:
+        """``reward``: the scenario's, of which ``slo_miss`` counts; ``gamma``: discount of one decision."""
+        self._slo_miss, self._gamma = reward.slo_miss, gamma
+        self._potential: Floats = np.zeros(0)
+
+    def begin(self, observations: Observation) -> None:
+        """As :meth:`ProgressShaping.begin`."""
+        self._potential = self._of(observations)
+
+    def step(self, observations: Observation, dones: NDArray[np.bool_]) -> Floats:
+        """As :meth:`ProgressShaping.step`."""
+        before = self._potential
+        self._potential = self._of(observations)
+        growth: Floats = np.where(dones, 0.0, self._gamma * self._potential) - before
+        return growth
+
+    def save_state(self) -> tuple[Floats, ...]:
+        """As :meth:`ProgressShaping.save_state`."""
+        return (self._potential.copy(),)
+
+    def restore_state(self, state: tuple[Floats, ...]) -> None:
+        """As :meth:`ProgressShaping.restore_state`."""
+        self._potential = state[0].copy()
+
+    def _of(self, observations: Observation) -> Floats:
+        lost: Floats = COUNT_HALF * _ratio(observations["tenants"][..., T.LOST]).sum(axis=1)
+        return -self._slo_miss * lost
+
+
+Shaping = ProgressShaping | PlanShaping
+
+
 def _us(encoded: NDArray[np.float32]) -> Floats:
     """Microseconds of a column in ``log us``."""
     times: Floats = np.expm1(encoded.astype(np.float64) * LOG_SCALE)

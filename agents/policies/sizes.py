@@ -52,8 +52,8 @@ class MlpSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="slots", tag_field="kind"):
     """The slot network (:mod:`gpusched_env.agents.policies.slot_network`)."""
 
-    priorities: Width
-    """Stream priorities that a launch chooses from."""
+    priorities: Count
+    """Stream priorities that a launch chooses from; 0 where decisions stand for an interval."""
     streams: Count = 0
     """Streams of the scheduler's own that it chooses from, besides its program's."""
     modes: Count = 0
@@ -124,7 +124,7 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class RuleSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rule", tag_field="kind"):
     """The rule (:mod:`gpusched_env.agents.policies.rule`)."""
 
-    priorities: Width
+    priorities: Count
     streams: Count = 0
     modes: Count = 0
     quarters: Count = 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
-from gpusched_env.agents.shaping import ProgressShaping
+from gpusched_env.agents.shaping import PlanShaping, ProgressShaping, Shaping
 from gpusched_env.agents.training.config import Randomise, TrainingConfig
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.env import SEED_LIMIT
@@ -74,16 +75,23 @@ def _others(config: TrainingConfig) -> list[Scenario]:
         InputError: there is no such scenario, or its agents have other actions.
     """
     found: list[Scenario] = []
+    mine = _actions(config, config.scenario)
     for name in config.also:
         scenario = load_scenario(name)
-        for field in ("commands", "stream_priorities", "streams", "preemption"):
-            mine, theirs = getattr(config.scenario, field), getattr(scenario, field)
-            if mine != theirs:
+        theirs = _actions(config, scenario)
+        for field in mine:
+            if mine[field] != theirs[field]:
                 raise InputError(
-                    f"also: {field} of {name} is {theirs}, of {config.name} {mine}; one policy needs the same actions"
+                    f"also: {field} of {name} is {theirs[field]}, of {config.name} {mine[field]}; one policy needs the "
+                    "same actions"
                 )
         found += _variants(config, scenario)
     return found
+
+
+def _actions(config: TrainingConfig, scenario: Scenario) -> dict[str, Any]:
+    """What decides the actions of a policy for ``scenario``, by field."""
+    return asdict(ActionLayout.of(scenario, config.slots or 1, config.running_slots, config.interval_us))
 
 
 def _variants(config: TrainingConfig, scenario: Scenario) -> list[Scenario]:
@@ -129,9 +137,12 @@ def reward_scale(problem: Problem) -> float:
     return ALONE / (cost or missed or 1.0)
 
 
-def shaping_of(config: TrainingConfig) -> ProgressShaping | None:
+def shaping_of(config: TrainingConfig) -> Shaping | None:
     """What is added to rewards."""
-    return ProgressShaping(config.scenario.reward) if config.shaping else None
+    if not config.shaping:
+        return None
+    reward = config.scenario.reward
+    return PlanShaping(reward, config.settings["gamma"]) if config.interval_us > 0.0 else ProgressShaping(reward)
 
 
 def training_env(config: TrainingConfig) -> Sb3VecEnv:

@@ -16,13 +16,13 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from torch.nn.functional import mse_loss
 from torch.nn.utils import clip_grad_norm_
 
-from gpusched_env.agents.shaping import ProgressShaping
 from gpusched_env.agents.training.config import Imitation, TrainingConfig
 from gpusched_env.agents.training.environments import (
     SEEDS_EACH,
     TRAINING_SEED,
     env_arguments,
     scale_of,
+    shaping_of,
     training_scenarios,
 )
 from gpusched_env.envs.actions import ActionLayout, spelt_out
@@ -207,8 +207,9 @@ def _episode(config: TrainingConfig, scheduler: Scheduler, scenario: Scenario, s
     kept: list[int] = []
     cost = 0.0
     observation, _ = env.reset(seed=seed)
-    progress = ProgressShaping(env.scenario.reward)
-    progress.begin(_batch_of_one(observation))
+    shaping = shaping_of(config)
+    if shaping is not None:
+        shaping.begin(_batch_of_one(observation))
     streams = env.problem.streams
     begin(scheduler, env.problem, seed)
     over = False
@@ -226,9 +227,10 @@ def _episode(config: TrainingConfig, scheduler: Scheduler, scenario: Scenario, s
             actions.append(action)
         observation, reward, terminated, truncated, _ = env.step(action or 0)
         over = terminated or truncated
-        growth = progress.step(_batch_of_one(observation), np.array([over]))
         cost -= reward
-        rewards.append(reward + float(growth[0]) if config.shaping else reward)
+        if shaping is not None:
+            reward += float(shaping.step(_batch_of_one(observation), np.array([over]))[0])
+        rewards.append(reward)
     return Lesson(
         observations={name: np.stack([o[name] for o in observations]) for name in observations[0]},
         masks=np.stack(masks),

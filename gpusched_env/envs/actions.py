@@ -18,7 +18,7 @@ from gpusched_env.scenarios.knowledge import Offer, StreamKnowledge
 from gpusched_env.scenarios.scenario import PreemptionName
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import Command, Launch, Numbers, SetPartition, Wait, command_of, numbers_of
-from gpusched_env.scheduling.dispatch import NOBODY, Serve
+from gpusched_env.scheduling.dispatch import BY_PLAN, Serve
 from gpusched_env.scheduling.legality import whole_or
 from gpusched_env.scheduling.view import PendingColumn, View
 
@@ -43,7 +43,7 @@ class ActionLayout:
     In this order: wait; launch what stands in a pending slot; preempt what stands in a running slot; confine a tenant
     to a share of the SMs; reject a job of a tenant. What there is to choose for each slot is declared in
     :mod:`gpusched_env.envs.slices`; what a scenario does not offer has no actions. Where a decision stands for an
-    interval: nobody goes first; a tenant does; reject a job of a tenant. Pending slot
+    interval: go by the plan; let a tenant go first; reject a job of a tenant. Pending slot
     ``tenant * lookahead + k`` has the ``k``-th oldest pending launch of a tenant.
     """
 
@@ -51,6 +51,7 @@ class ActionLayout:
     """Tenant rows."""
     running_slots: int
     stream_priorities: tuple[int, ...]
+    """Empty where decisions stand for an interval, as are :attr:`modes` and :attr:`quarters`."""
     modes: tuple[PreemptionName, ...] = ()
     """Ways of preempting; empty without preemption."""
     quarters: tuple[int, ...] = ()
@@ -83,12 +84,13 @@ class ActionLayout:
                 f"interval_us is {interval_us:g}, but scenario {scenario.name} has a look-ahead or streams of the "
                 "scheduler's own: a dispatcher launches the oldest of each tenant into its own stream; give 0"
             )
+        launches = interval_us == 0.0
         return cls(
             slots=slots,
             running_slots=running_slots,
-            stream_priorities=scenario.stream_priorities,
-            modes=scenario.preemption if "preempt" in scenario.commands else (),
-            quarters=QUARTERS if "partition" in scenario.commands else (),
+            stream_priorities=scenario.stream_priorities if launches else (),
+            modes=scenario.preemption if launches and "preempt" in scenario.commands else (),
+            quarters=QUARTERS if launches and "partition" in scenario.commands else (),
             lookahead=scenario.shown_ahead,
             streams=scenario.own_streams,
             rejects="reject" in scenario.commands,
@@ -165,11 +167,11 @@ class ActionLayout:
         name, slot, choice = self.split(action)
         if self.interval_us == 0.0 or (action > 0 and name != Serve.NAME):
             return None
-        return Serve(slot, OTHERS[choice]) if action > 0 else Serve(NOBODY, 0)
+        return Serve(slot, OTHERS[choice]) if action > 0 else BY_PLAN
 
     def serving(self, serve: Serve) -> int | None:
         """The inverse of :meth:`serve`; ``None``: so many launches in flight of the others are not on offer."""
-        if serve.tenant == NOBODY:
+        if serve == BY_PLAN:
             return 0
         if serve.others not in OTHERS:
             return None

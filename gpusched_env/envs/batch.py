@@ -64,16 +64,18 @@ class EnvBatch:
         self._layout = layout_
         self._own_streams = np.zeros(count, np.int64)
         self._until_ps: NDArray[np.int64] = np.zeros(count, np.int64)
-        self._knobs: NDArray[np.int64] = np.zeros((count, len(Knob), slots), np.int64)
+        self._levels = np.zeros((count, slots), np.int64)
         self._rates = np.zeros((count, slots, len(Rate)))
         self._reward_weights = np.zeros((count, len(COST_TERMS)))
         self._arguments: tuple[Any, ...] = (
             compile_units()["drive"],
             wait_us,
             to_ps(layout_.interval_us),
-            levels_of(layout_.stream_priorities),
+            self._levels,
+            layout_.rejects,
             np.zeros((count, slots, len(Plan))),
-            self._knobs,
+            np.zeros((count, len(Knob), slots), np.int64),
+            np.zeros((count, 3), np.int64),
             self._until_ps,
             self._addresses,
             self._actions,
@@ -122,6 +124,7 @@ class EnvBatch:
         self._own_streams[e] = self._layout.own_streams_from(problem.streams)
         self._rates[e, : len(problem.programs)] = rates(problem)
         self._reward_weights[e] = reward_weights(problem)
+        self._levels[e] = levels_of(problem.scenario.stream_priorities, self._layout.slots)
         self.reasons[e] = layout.FLUSH
         self.times_us[e] = 0.0
 

@@ -13,7 +13,7 @@ from gpusched_env.envs.observations import Observation, ObservationEncoder, Show
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.dispatch import Dispatcher, Serve, levels_of
+from gpusched_env.scheduling.dispatch import Dispatcher, Serve
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
@@ -132,10 +132,11 @@ class DeviceDriver:
         self._point = self._look(point.problem, view, illegal)
 
     def _pass_interval(self, serve: Serve) -> View | None:
-        """Launch by the knobs of ``serve`` until the next decision; ``None``: the episode is over."""
-        now = self._point.view
-        dispatcher = Dispatcher(self._layout.interval_us)
-        dispatcher.set(now, serve.knobs(now, levels_of(self._layout.stream_priorities)))
+        """Let ``serve`` stand until the next decision; ``None``: the episode is over."""
+        now, layout = self._point.view, self._layout
+        priorities = self._point.problem.scenario.stream_priorities
+        dispatcher = Dispatcher(layout.interval_us, priorities, rejects=layout.rejects)
+        dispatcher.set(now, serve)
         view: View | None = now
         while view is not None and not dispatcher.asks(view):
             self.device.apply(dispatcher.command(view))

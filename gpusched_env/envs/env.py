@@ -60,11 +60,14 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     ### Actions that stand for an interval
     With `interval_us` above 0, launching is left to a dispatcher (`gpusched_env.scheduling.dispatch`) and the agent is
     asked at the first decision epoch that is `interval_us` after the last decision: a few hundred times an episode
-    instead of ten thousand. Action 0: nobody goes first, everything is launched as it comes. Then:
+    instead of ten thousand. Action 0: who goes first is up to the plan of all jobs (`gpusched_env.scheduling.plans`),
+    as under the scheduler `moore(price=1.2)`. Then:
 
     - *Serve* tenant `s` first, with 0, 2 or 16 launches of all others together in flight. Its kernels have the most
-      urgent stream priority, the others follow in the order of the plan (`gpusched_env.scheduling.plans`).
-    - *Reject* as above; the agent is asked again at once, if there is something left to choose.
+      urgent stream priority, the others follow in the order of the plan, which is made anew when a job comes or goes.
+    - *Reject* as above; the agent is asked again at once, if there is something left to choose. Where the scenario
+      offers rejections, the dispatcher rejects jobs that the plan gives up, but not those of a tenant that the agent
+      lets go first.
 
     ### Observation
     `Dict` of float32 arrays of fixed shape within -1 to 1: tables `pending` (a row a pending slot), `running` and

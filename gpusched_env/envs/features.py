@@ -232,6 +232,8 @@ class TenantFeature(Feature):
         1,
         "jobs.deadline_us, tenants.weight",
     )
+    LOST = ("weight of all its jobs that are not kept, over 4", RATIO, 0, 1, "jobs, tenants.weight")
+    KEPT_LEFT = ("profiled device time left of all its jobs that are kept", LOG_US, 0, 1, "jobs")
 
 
 class DeviceFeature(Feature):

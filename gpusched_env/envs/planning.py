@@ -1,11 +1,11 @@
-"""What an observation adds where decisions stand for an interval: each tenant's oldest job in the plan of all jobs."""
+"""What an observation adds where decisions stand for an interval: each tenant's jobs in the plan of all jobs."""
 
 from __future__ import annotations
 
 import math
 
 from gpusched_env.compiling import cached
-from gpusched_env.envs.encoding import Features, Floats, clip, log_us, saturate
+from gpusched_env.envs.encoding import COUNT_HALF, Features, Floats, clip, log_us, saturate
 from gpusched_env.envs.features import TenantFeature
 from gpusched_env.scheduling.plans import Plan
 from gpusched_env.scheduling.view import TenantColumn
@@ -27,6 +27,8 @@ def encode_plan(plan: Floats, tenants: Floats, time_us: float, out: Features) ->
         out[tenant, TenantFeature.OLDEST_LEFT] = log_us(row[Plan.LEFT_US])
         out[tenant, TenantFeature.OLDEST_KEPT] = row[Plan.KEPT]
         out[tenant, TenantFeature.OLDEST_KEPT_DEAR] = row[Plan.KEPT_DEAR]
+        out[tenant, TenantFeature.LOST] = saturate(row[Plan.LOST], COUNT_HALF)
+        out[tenant, TenantFeature.KEPT_LEFT] = log_us(row[Plan.KEPT_US])
         if row[Plan.PRESENT] > 0.0 and row[Plan.DEADLINE_US] < math.inf:
             laxity_us = row[Plan.DEADLINE_US] - time_us - row[Plan.LEFT_US]
             slo_us = tenants[tenant, TenantColumn.SLO_US]

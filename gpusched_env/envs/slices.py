@@ -5,7 +5,7 @@ slice has *slots*, which are rows of one of the shown tables, and for each slot 
 numbers ``a, b`` whose meaning is the command's own. Its actions are numbered slot by slot.
 
 Where decisions stand for an interval, launching is no action: there is
-:class:`~gpusched_env.scheduling.dispatch.Serve` instead, which no device knows, and action 0 is that nobody goes first.
+:class:`~gpusched_env.scheduling.dispatch.Serve` instead, which no device knows, and action 0 goes by the plan.
 
 Of each command there are, in compiled code, the function that says whether an action is legal and the one that says
 which :class:`~gpusched_env.scheduling.commands.Numbers` it means; masks, Python's commands, those of the compiled
@@ -95,8 +95,6 @@ def _launch_means(pending, running, tenants, sms, own, slot, a, b):
 
 
 def _launch_choices(layout: ActionLayout) -> Choices:
-    if layout.interval_us > 0.0:
-        return []
     return [(a, b) for b in range(OWN_STREAM, layout.streams) for a in layout.stream_priorities]
 
 
@@ -140,7 +138,7 @@ def _preempt_means(pending, running, tenants, sms, own, slot, a, b):
 
 def _preempt_choices(layout: ActionLayout) -> Choices:
     found: Choices = []
-    for mode in layout.modes if layout.interval_us == 0.0 else ():
+    for mode in layout.modes:
         found += [(SAVE, b) for b in (1, 2, 3)] if mode == "save-part" else [(MODES.index(mode), WHOLE)]
     return found
 
@@ -169,7 +167,7 @@ def _partition_means(pending, running, tenants, sms, own, slot, a, b):
 
 
 def _partition_choices(layout: ActionLayout) -> Choices:
-    return [(a, 0) for a in layout.quarters] if layout.interval_us == 0.0 else []
+    return [(a, 0) for a in layout.quarters]
 
 
 # ---- reject: slots are tenants; a: which of its jobs -----------------------------------------------------------------

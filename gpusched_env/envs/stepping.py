@@ -32,10 +32,10 @@ from gpusched_env.envs.numbering import fill_mask, numbers_at, place_of
 from gpusched_env.envs.planning import encode_plan
 from gpusched_env.envs.slices import SERVE, SLOT_KINDS
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
-from gpusched_env.scheduling.commands import LAUNCH, WAITING
-from gpusched_env.scheduling.dispatch import NOBODY, UNLIMITED, Knob, is_next, set_knobs
+from gpusched_env.scheduling.commands import LAUNCH, REJECT, WAITING
+from gpusched_env.scheduling.dispatch import BY_PLAN, UNLIMITED, Knob, is_next, set_knobs, to_reject
 from gpusched_env.scheduling.on_time import MOST_JOBS
-from gpusched_env.scheduling.plans import SCRATCH, plan_oldest
+from gpusched_env.scheduling.plans import NOBODY, SCRATCH, Plan, plan_oldest
 from gpusched_env.scheduling.reward import COST_TERMS, Sum, charge
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 PENDING_SLOTS: Final = SLOT_KINDS.index("pending")
 RUNNING_SLOTS: Final = SLOT_KINDS.index("running")
 TENANT_SLOTS: Final = SLOT_KINDS.index("tenant")
+OTHERS_BY_PLAN: Final = BY_PLAN.others
+NO_KNOBS: Final = -1
+"""In place of how many jobs had come or gone when knobs were set."""
 
 
 @cached(_nrt=False, nogil=True)
@@ -56,8 +59,10 @@ def step_range(
     wait_us,
     interval_ps,
     levels,
+    rejects,
     plans,
     knobs,
+    standing,
     until_ps,
     addresses,
     actions,
@@ -93,9 +98,12 @@ def step_range(
             on that had to be served.
         drive_at: ``drive`` of :func:`~gpusched_env.devices.compiled.entry.compile_units`.
         interval_ps: how long a decision stands while a dispatcher launches; 0: every launch is a decision.
-        levels: of :func:`~gpusched_env.scheduling.dispatch.set_knobs`.
-        plans: float64 ``(n, slots, len(Plan))``: the plan of the observation before.
+        levels: int64 ``(n, slots)``, each of :func:`~gpusched_env.scheduling.dispatch.levels_of`.
+        rejects: whether the dispatcher may reject jobs.
+        plans: float64 ``(n, slots, len(Plan))``: the latest.
         knobs: int64 ``(n, len(Knob), slots)``: of the present interval.
+        standing: int64 ``(n, 3)``: the decision of the present interval, who goes first and launches in flight of the
+            others, and how many jobs had come or gone when its knobs were set.
         until_ps: int64 ``(n,)``: end of the interval, or 0 between two.
         addresses: int64 ``(n,)``, of the environments.
         actions: int64 ``(n,)``, of the action space that ``slices`` and ``choices`` lay out; -1: none, just run
@@ -142,16 +150,25 @@ def step_range(
                     slices, choices, pending_shown, running_shown, tenant_rows, sms, own_streams[e], action
                 )
                 if interval_ps > 0 and meaning[0] in (SERVE, WAITING):
-                    set_knobs(plans[e], tenants, meaning[1], meaning[2], levels, knobs[e])
+                    by_plan = meaning[0] == WAITING
+                    standing[e, 0] = NOBODY if by_plan else meaning[1]
+                    standing[e, 1] = OTHERS_BY_PLAN if by_plan else meaning[2]
+                    standing[e, 2] = NO_KNOBS
                     until_ps[e] = w.now_ps + max(1, interval_ps)
-                    dispatch(w, knobs[e], until_ps[e])
+                    dispatch(
+                        w, standing[e], plans[e], knobs[e], until_ps[e], levels[e], rejects, lookahead, pending_shown,
+                        tenant_rows, jobs_shown, plan_scratch,
+                    )  # fmt: skip
                 else:
                     act(w, meaning, wait_us)
         elif not to_serve(reasons[e]):
             continue
         reason = call(drive_at, addresses[e], 1)
         while reason == DECIDE and w.now_ps < until_ps[e]:
-            dispatch(w, knobs[e], until_ps[e])
+            dispatch(
+                w, standing[e], plans[e], knobs[e], until_ps[e], levels[e], rejects, lookahead, pending_shown,
+                tenant_rows, jobs_shown, plan_scratch,
+            )  # fmt: skip
             reason = call(drive_at, addresses[e], 1)
         reasons[e] = reason
         if to_serve(reason):
@@ -219,11 +236,30 @@ def act(w, meaning, wait_us):
 
 
 @njit(_nrt=False, no_cpython_wrapper=True)
-def dispatch(w, knobs, until_ps):
-    """Give an environment the next launch by the knobs, or the wait until the end of the interval.
+def dispatch(
+    w, standing, plan, knobs, until_ps, levels, rejects, lookahead, pending_shown, tenant_rows, jobs_shown, scratch
+):
+    """Give an environment the next command by the decision that stands, or the wait until the end of the interval.
 
-    As :class:`~gpusched_env.scheduling.dispatch.Dispatcher` does, without tables in between.
+    As :class:`~gpusched_env.scheduling.dispatch.Dispatcher` does; tables are filled for a new plan only.
     """
+    come_or_gone = 0
+    for tenant in range(problem(w).tenants):
+        client = clients(w, tenant)
+        come_or_gone += client.arrived + client.completed + client.rejected
+    if standing[2] != come_or_gone:
+        show_pending(w, lookahead, pending_shown)
+        fill_tenants(w, tenant_rows)
+        rows = min(list_jobs(w, jobs_shown), MOST_JOBS)
+        plan_oldest(jobs_shown[:rows], tenant_rows, pending_shown, w.now_ps / PS_PER_US, scratch, plan)
+        set_knobs(plan, problem(w).tenants, standing[0], standing[1], levels, knobs)
+        standing[2] = come_or_gone
+    w.command_stream, w.command_first, w.command_sms = -1, 0, 0
+    if rejects:
+        tenant = to_reject(plan, problem(w).tenants, standing[0])
+        if tenant != NOBODY:
+            w.command, w.command_target, w.command_choice = REJECT, tenant, int(plan[tenant, Plan.GIVEN_UP])
+            return
     together = 0
     for tenant in range(problem(w).tenants):
         together += clients(w, tenant).kernels_launched if knobs[Knob.TOGETHER, tenant] < UNLIMITED else 0
@@ -237,7 +273,6 @@ def dispatch(w, knobs, until_ps):
         number = launches(w, slot).id
         if is_next(number, client.kernels_launched, together, knobs, tenant, best_id, best):
             best, best_id = tenant, number
-    w.command_stream, w.command_first, w.command_sms = -1, 0, 0
     if best == NOBODY:
         w.command, w.command_target, w.command_choice = WAITING, -1, 0
         w.command_until_ps = until_ps

@@ -2,8 +2,9 @@
 
 A scheduler that is asked for every launch is asked some ten thousand times a tenth of a second. A real system would
 let a network decide every hundred microseconds or so, and leave the launches between to a few lines of compiled code.
-The knobs are those that a host has (:class:`Knob`). :func:`is_next` is the dispatcher's whole rule, the same for
-schedulers on any device (:class:`Dispatcher`) and in compiled environments (:mod:`gpusched_env.envs.stepping`).
+The knobs are those that a host has (:class:`Knob`). :func:`to_reject` and :func:`is_next` are the dispatcher's rules,
+the same for schedulers on any device (:class:`Dispatcher`) and in compiled environments
+(:mod:`gpusched_env.envs.stepping`).
 
 :class:`Serve` says with one word what all knobs are to be; action spaces are made of it
 (:mod:`gpusched_env.envs.slices`).
@@ -21,16 +22,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, law
-from gpusched_env.scheduling.commands import Command, Launch, Wait
-from gpusched_env.scheduling.plans import Plan, plan_view
-from gpusched_env.scheduling.view import PendingColumn, TenantColumn, View
+from gpusched_env.scheduling.commands import Command, Launch, Reject, Wait
+from gpusched_env.scheduling.plans import NOBODY, NOTHING, Plan, plan_view
+from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
 
 Knobs = NDArray[np.int64]
 """Shape ``(len(Knob), tenants or more)``."""
 Floats = NDArray[np.float64]
 
-NOBODY: Final = -1
-"""In place of a tenant's row."""
 UNLIMITED: Final = 2**31
 """Launches in flight: no limit."""
 DEPTH: Final = 16
@@ -53,31 +52,34 @@ class Knob(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """Let one tenant go first until the next decision.
+    """Let one tenant go first until the next decision, or as long as it has a job.
 
     Its kernels have the most urgent stream priority. The others follow in the order of their oldest jobs in the plan
     (:mod:`gpusched_env.scheduling.plans`): those that are kept even if time is dear, other kept ones, those without an
     objective (or a job, yet), the rest; each time by deadline, and each with a priority of its own as far as there are
-    levels.
+    levels. Whenever a job has come or gone, the plan is made anew, and where the scenario offers it, jobs that the plan
+    gives up are rejected; those of the tenant that was said to go first are not.
     """
 
     NAME: ClassVar = "serve"
 
     tenant: int
-    """Row of ``view.tenants``; :data:`NOBODY`: everything is launched as it comes, at the least urgent priority."""
+    """Row of ``view.tenants``; :data:`NOBODY`: who goes first is the plan's to say, as it is when its jobs are done."""
     others: int
     """Launches in flight of all other tenants together (>= 0)."""
 
-    def knobs(self, view: View, levels: NDArray[np.int64]) -> Knobs:
-        """What it stands for in ``view``; ``levels``: of :func:`levels_of`."""
-        knobs = np.zeros((len(Knob), len(view.tenants)), np.int64)
-        set_knobs(plan_view(view), len(view.tenants), self.tenant, self.others, levels, knobs)
-        return knobs
+
+BY_PLAN: Final = Serve(NOBODY, 16)
+"""What no decision says otherwise: as the scheduler ``moore(price=1.2)`` does."""
 
 
-def levels_of(stream_priorities: tuple[int, ...]) -> NDArray[np.int64]:
-    """The stream priorities that a scenario offers, the most urgent first."""
-    return np.array(sorted(stream_priorities), np.int64)
+def levels_of(stream_priorities: tuple[int, ...], tenants: int) -> NDArray[np.int64]:
+    """By place in the order the priority among those that a scenario offers, shape ``(tenants,)``.
+
+    The last places share the least urgent one.
+    """
+    ordered = sorted(stream_priorities)
+    return np.array([ordered[min(place, len(ordered) - 1)] for place in range(tenants)], np.int64)
 
 
 @cached(_nrt=False)
@@ -91,17 +93,37 @@ def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArr
         levels: of :func:`levels_of`.
         knobs: written, of all tenants.
     """
-    last = levels.size - 1
+    if first == NOBODY or plan[first, Plan.PRESENT] == 0.0:
+        first = foremost(plan, tenants)
     for tenant in range(tenants):
-        knobs[Knob.IN_FLIGHT, tenant] = DEPTH if first != NOBODY else UNLIMITED
-        knobs[Knob.TOGETHER, tenant] = others if first not in (NOBODY, tenant) else UNLIMITED
         before = 0
-        if first not in (NOBODY, tenant):
-            before = 1
+        if tenant != first:
+            before = 0 if first == NOBODY else 1
             for other in range(tenants):
                 if other not in (first, tenant) and goes_before(plan, other, tenant):
                     before += 1
-        knobs[Knob.PRIORITY, tenant] = levels[min(before, last)] if first != NOBODY else levels[last]
+        knobs[Knob.IN_FLIGHT, tenant] = DEPTH
+        knobs[Knob.TOGETHER, tenant] = others if tenant != first else UNLIMITED
+        knobs[Knob.PRIORITY, tenant] = levels[before]
+
+
+@njit()
+def foremost(plan: Floats, tenants: int) -> int:
+    """Of the tenants with a job the one that comes before all others; :data:`NOBODY`: none has one."""
+    found = NOBODY
+    for tenant in range(tenants):
+        if plan[tenant, Plan.PRESENT] > 0.0 and (found == NOBODY or goes_before(plan, tenant, found)):
+            found = tenant
+    return found
+
+
+@cached(_nrt=False)
+def to_reject(plan: Floats, tenants: int, served: int) -> int:
+    """The first tenant of which the plan gives a job up, but for ``served``; :data:`NOBODY`: none is given up."""
+    for tenant in range(tenants):
+        if tenant != served and plan[tenant, Plan.GIVEN_UP] != NOTHING:
+            return tenant
+    return NOBODY
 
 
 @njit()
@@ -147,25 +169,34 @@ def is_next(head: int, launched: int, together: int, knobs: Knobs, tenant: int, 
 class Dispatcher:
     """Launches by knobs, for a scheduler on any device."""
 
-    def __init__(self, interval_us: float) -> None:
-        """``interval_us``: how long knobs stand (> 0), until the first decision epoch after that."""
-        self._interval_us = interval_us
+    def __init__(self, interval_us: float, stream_priorities: tuple[int, ...], *, rejects: bool) -> None:
+        """``interval_us``: how long a decision stands (> 0), until the first decision epoch after that.
+
+        ``stream_priorities``, ``rejects``: what the scenario offers.
+        """
+        self._interval_us, self._priorities, self._rejects = interval_us, stream_priorities, rejects
         self._until_us = -math.inf
-        self._knobs: Knobs = np.zeros((len(Knob), 0), np.int64)
+        self._jobs: NDArray[np.float64] | None = None
+        """Tenants and numbers of the jobs that the plan was made of; ``None``: there is no plan."""
 
     def asks(self, view: View) -> bool:
-        """Whether it is time to set the knobs."""
+        """Whether it is time for a decision."""
         return bool(view.time_us >= self._until_us - HALF_PS)
 
-    def set(self, view: View, knobs: Knobs) -> None:
-        """Let ``knobs`` stand from now on."""
-        self._knobs = knobs
+    def set(self, view: View, serve: Serve) -> None:
+        """Let ``serve`` stand from now on."""
+        self._serve, self._jobs = serve, None
         self._until_us = view.time_us + self._interval_us
 
     def command(self, view: View) -> Command:
-        """The next launch, or the wait until there is one or knobs are to be set."""
+        """The next rejection or launch, or the wait until there is one or a decision is due."""
+        knobs = self._knobs_now(view)
+        if self._rejects:
+            tenant = to_reject(self._plan, len(view.tenants), self._serve.tenant)
+            if tenant != NOBODY:
+                return Reject(tenant, int(self._plan[tenant, Plan.GIVEN_UP]))
         launched = view.tenants.array[:, TenantColumn.KERNELS_LAUNCHED].tolist()
-        limits = self._knobs[Knob.TOGETHER].tolist()
+        limits = knobs[Knob.TOGETHER].tolist()
         together = sum(count for count, limit in zip(launched, limits, strict=True) if limit < UNLIMITED)
         best, best_head, last = NOBODY, 0, NOBODY
         # Tenant after tenant, the oldest first.
@@ -173,9 +204,21 @@ class Dispatcher:
             tenant, head = int(row[PendingColumn.TENANT]), int(row[PendingColumn.ID])
             oldest, last = tenant != last, tenant
             if oldest and row[PendingColumn.LAUNCHABLE] and is_next(
-                head, launched[tenant], together, self._knobs, tenant, best_head, best
+                head, launched[tenant], together, knobs, tenant, best_head, best
             ):  # fmt: skip
                 best, best_head = tenant, head
         if best == NOBODY:
             return Wait(self._until_us)
-        return Launch(best_head, int(self._knobs[Knob.PRIORITY, best]))
+        return Launch(best_head, int(knobs[Knob.PRIORITY, best]))
+
+    def _knobs_now(self, view: View) -> Knobs:
+        """What the decision stands for with the jobs that are there."""
+        jobs = view.jobs.array[:, [JobColumn.TENANT, JobColumn.JOB]]
+        if self._jobs is None or not np.array_equal(jobs, self._jobs):
+            self._jobs, self._plan = jobs, plan_view(view)
+            tenants, serve = len(view.tenants), self._serve
+            self._knobs: Knobs = np.zeros((len(Knob), tenants), np.int64)
+            set_knobs(
+                self._plan, tenants, serve.tenant, serve.others, levels_of(self._priorities, tenants), self._knobs
+            )
+        return self._knobs

@@ -1,4 +1,4 @@
-"""The oldest job of each tenant in the plan of all jobs, as a host can work it out in microseconds.
+"""What the plan of all jobs says of each tenant's, as a host can work it out in microseconds.
 
 Which jobs can be in time together (:mod:`gpusched_env.scheduling.on_time`) is no function of one job, and hard to
 learn. A scheduler could do no better than such a plan if nothing came any more and the GPU did one job at a time at
@@ -24,12 +24,16 @@ Floats = NDArray[np.float64]
 
 DEAR: Final = 1.2
 """The price of a microsecond in the second plan, in multiples of what it earns on average."""
+NOBODY: Final = -1
+"""In place of a tenant's row."""
+NOTHING: Final = -1.0
+"""In place of a job's number."""
 SCRATCH: Final = (on_time.SCRATCH[0] + 4, on_time.SCRATCH[1])
 """Shape of what :func:`plan_oldest` works in: behind that of a plan, figures of jobs."""
 
 
 class Plan(enum.IntEnum):
-    """Columns of what is found: a row a tenant, about its oldest job."""
+    """Columns of what is found: a row a tenant, about its oldest job unless it says otherwise."""
 
     EARNS = 0
     """Weight over time alone, over the mean of all tenants with an objective."""
@@ -45,6 +49,13 @@ class Plan(enum.IntEnum):
     """1 if it is among the jobs that can all be in time, one after the other, and are worth most."""
     KEPT_DEAR = enum.auto()
     """The same where each microsecond costs :data:`DEAR` times what it earns on average."""
+    GIVEN_UP = enum.auto()
+    """Number of its first job that may be rejected and that would be late even alone, or that is not kept where time is
+    dear and stands before one that is; :data:`NOTHING`: there is none."""
+    LOST = enum.auto()
+    """Weight of all its jobs with an objective that are not kept."""
+    KEPT_US = enum.auto()
+    """Profiled device time left of all its jobs that are kept."""
 
 
 def plan_view(view: View) -> Floats:
@@ -94,6 +105,7 @@ def plan_oldest(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, s
     mean = mean / with_slo if mean > 0.0 else 1.0
     for tenant in range(count):
         out[tenant, Plan.DEADLINE_US] = math.inf
+        out[tenant, Plan.GIVEN_UP] = NOTHING
         out[tenant, Plan.EARNS] = tenants[tenant, TenantColumn.WEIGHT] / tenants[tenant, TenantColumn.ALONE_US] / mean
     rows = min(jobs.shape[0], MOST_JOBS)
     due_us, left_us, value, dear_value = scratch[-4, :rows], scratch[-3, :rows], scratch[-2, :rows], scratch[-1, :rows]
@@ -104,6 +116,18 @@ def plan_oldest(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, s
         dear_value[k] = value[k] - DEAR * mean * left_us[k]
     plan = worth_most(due_us, left_us, left_us, value, scratch)
     dear = worth_most(due_us, left_us, left_us, dear_value, scratch)
+    # The last job of a tenant that is kept, its jobs being one after the other, comes first here.
+    last_kept = NOBODY
+    for k in range(rows - 1, -1, -1):
+        tenant = int(jobs[k, JobColumn.TENANT])
+        if plan >> k & 1:
+            out[tenant, Plan.KEPT_US] += left_us[k]
+        else:
+            out[tenant, Plan.LOST] += value[k]
+        if dear >> k & 1:
+            last_kept = tenant
+        elif jobs[k, JobColumn.REJECTABLE] > 0.0 and (last_kept == tenant or left_us[k] > due_us[k]):
+            out[tenant, Plan.GIVEN_UP] = jobs[k, JobColumn.JOB]
     for k in range(rows):
         tenant = int(jobs[k, JobColumn.TENANT])
         if out[tenant, Plan.PRESENT] > 0.0:

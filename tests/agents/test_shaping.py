@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
-from gpusched_env.agents.shaping import ProgressShaping
+from gpusched_env.agents.shaping import PlanShaping, ProgressShaping
+from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.scenarios.scenario import Reward
 
@@ -78,3 +79,24 @@ def test_its_state_can_be_restored() -> None:
     first = [env.step(np.zeros(2, np.int64))[1].tolist() for _ in range(20)]
     env.restore_state(state)
     assert [env.step(np.zeros(2, np.int64))[1].tolist() for _ in range(20)] == first
+
+
+@pytest.mark.parametrize("action", [0, 1], ids=["by plan", "the first tenant first"])
+def test_what_the_plan_loses_counts_at_once_and_once(action: int) -> None:
+    """Discounted, all that shaping adds comes to minus the potential at the beginning, whatever is done."""
+    env = GpuSchedulingEnv("ServingPoisson", interval_us=100.0, horizon_us=20000.0, load=2.0)
+    gamma = 0.99
+    shaping = PlanShaping(env.scenario.reward, gamma)
+    observation, _ = env.reset(seed=3)
+    batch = {name: table[None] for name, table in observation.items()}
+    shaping.begin(batch)
+    (potential,) = shaping.save_state()
+    extra, discount, over, at_once = 0.0, 1.0, False, 0
+    while not over:
+        observation, reward, terminated, truncated, _ = env.step(action if env.action_masks()[action] else 0)
+        over = terminated or truncated
+        grown = float(shaping.step({name: table[None] for name, table in observation.items()}, np.array([over]))[0])
+        at_once += grown < -0.5 and reward == 0.0
+        extra, discount = extra + discount * grown, discount * gamma
+    assert extra == pytest.approx(-float(potential[0]), abs=1e-3)
+    assert at_once >= 5, "jobs that are lost long before they are late"

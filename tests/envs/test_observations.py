@@ -210,6 +210,8 @@ def test_tenant_row(make_view: ViewMaker) -> None:
             "OLDEST_SPARE": 0.0,
             "OLDEST_KEPT": 0.0,
             "OLDEST_KEPT_DEAR": 0.0,
+            "LOST": 0.0,
+            "KEPT_LEFT": 0.0,
         },
         rel=1e-6,
     )

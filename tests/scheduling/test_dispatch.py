@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from gpusched_env.scheduling.commands import Launch, Wait
+from gpusched_env.scheduling.commands import Launch, Reject, Wait
 from gpusched_env.scheduling.dispatch import (
+    BY_PLAN,
     DEPTH,
-    NOBODY,
     UNLIMITED,
     Dispatcher,
     Knob,
@@ -19,8 +19,9 @@ from gpusched_env.scheduling.dispatch import (
     is_next,
     levels_of,
     set_knobs,
+    to_reject,
 )
-from gpusched_env.scheduling.plans import DEAR, Plan, plan_view
+from gpusched_env.scheduling.plans import DEAR, NOBODY, NOTHING, Plan, plan_view
 from gpusched_env.scheduling.view import View
 from tests.envs.conftest import Row, build_view
 
@@ -31,7 +32,7 @@ def planned(deadline_us: float, kept: bool = False, dear: bool = False) -> list[
     """A tenant's row of a plan."""
     row = [0.0] * len(Plan)
     row[Plan.PRESENT], row[Plan.DEADLINE_US] = 1.0, deadline_us
-    row[Plan.KEPT], row[Plan.KEPT_DEAR] = float(kept), float(dear)
+    row[Plan.KEPT], row[Plan.KEPT_DEAR], row[Plan.GIVEN_UP] = float(kept), float(dear), NOTHING
     return row
 
 
@@ -51,7 +52,7 @@ PLAN = np.array(
 
 def knobs_of(plan: np.ndarray, first: int, others: int, priorities: tuple[int, ...]) -> Knobs:
     knobs = np.full((len(Knob), len(plan)), 77, np.int64)
-    set_knobs(plan, len(plan), first, others, levels_of(priorities), knobs)
+    set_knobs(plan, len(plan), first, others, levels_of(priorities, len(plan)), knobs)
     return knobs
 
 
@@ -85,11 +86,47 @@ def test_equal_ones_follow_by_row() -> None:
     assert knobs_of(same, 2, 1, (0, -1, -2, -3))[Knob.PRIORITY].tolist() == [-2, -1, -3, 0]
 
 
-def test_nobody_first_means_no_limits_at_the_least_urgent_level() -> None:
-    knobs = knobs_of(PLAN, NOBODY, 0, SIX_LEVELS)
-    assert knobs[Knob.PRIORITY].tolist() == [0] * 7
-    assert (knobs[[Knob.IN_FLIGHT, Knob.TOGETHER]] == UNLIMITED).all()
-    assert (knobs_of(PLAN, NOBODY, 0, (-1, -2))[Knob.PRIORITY] == -1).all()
+def test_by_plan_the_first_in_its_order_goes_first() -> None:
+    assert knobs_of(PLAN, NOBODY, 2, SIX_LEVELS).tolist() == knobs_of(PLAN, 4, 2, SIX_LEVELS).tolist()
+
+
+def test_who_has_no_job_leaves_it_to_the_plan() -> None:
+    """Tenant 4 would go first, but is done; then 2 is kept, and has the earliest deadline."""
+    plan = PLAN.copy()
+    plan[4, Plan.PRESENT], plan[4, Plan.DEADLINE_US] = 0.0, math.inf
+    plan[4, [Plan.KEPT, Plan.KEPT_DEAR]] = 0.0
+    assert knobs_of(plan, 4, 2, SIX_LEVELS).tolist() == knobs_of(plan, 2, 2, SIX_LEVELS).tolist()
+
+
+def test_where_there_is_no_job_nobody_goes_first() -> None:
+    idle = np.array([planned(math.inf)] * 3)
+    idle[:, Plan.PRESENT] = 0.0
+    knobs = knobs_of(idle, NOBODY, 2, (0, -1, -2))
+    assert knobs[Knob.TOGETHER].tolist() == [2, 2, 2]
+    assert knobs[Knob.PRIORITY].tolist() == [-2, -1, 0]
+
+
+def test_levels_are_shared_by_the_last_places() -> None:
+    assert levels_of((0, -2, -1), 5).tolist() == [-2, -1, 0, 0, 0]
+    assert levels_of((0, -2, -1), 2).tolist() == [-2, -1]
+
+
+TENANTS: list[Row] = [
+    {"slo_us": 1000, "alone_us": 100},
+    {"slo_us": 1000, "alone_us": 300},
+    {"alone_us": 50},
+    {"slo_us": 1000, "alone_us": 100, "weight": 4},
+]
+JOBS: list[Row] = [
+    {"tenant": 0, "job": 7, "deadline_us": 700},
+    {"tenant": 1, "job": 0, "deadline_us": 750},
+    {"tenant": 2, "job": 3},
+    {"tenant": 3, "job": 1, "deadline_us": 650},
+]
+
+
+def dispatcher_of(rejects: bool = False) -> Dispatcher:
+    return Dispatcher(100.0, (0, -1, -2, -3), rejects=rejects)
 
 
 def four_tenants() -> View:
@@ -98,19 +135,7 @@ def four_tenants() -> View:
     They earn 4/100, 1/100 and 1/300 a us, 0.0178 on average. At DEAR times that, 100 us cost 2.13: more than the 1 that
     tenant 0 is worth, less than the 4 of tenant 3.
     """
-    tenants: list[Row] = [
-        {"slo_us": 1000, "alone_us": 100},
-        {"slo_us": 1000, "alone_us": 300},
-        {"alone_us": 50},
-        {"slo_us": 1000, "alone_us": 100, "weight": 4},
-    ]
-    jobs: list[Row] = [
-        {"tenant": 0, "job": 7, "deadline_us": 700},
-        {"tenant": 1, "job": 0, "deadline_us": 750},
-        {"tenant": 2, "job": 3},
-        {"tenant": 3, "job": 1, "deadline_us": 650},
-    ]
-    return build_view(tenants=tenants, jobs=jobs)
+    return build_view(tenants=TENANTS, jobs=JOBS)
 
 
 def test_a_view_is_planned_by_hand() -> None:
@@ -147,13 +172,40 @@ def test_of_a_job_that_was_taken_up_only_what_is_left_counts() -> None:
     assert plan[:, Plan.PRESENT].tolist() == [1, 1, 0]
 
 
-def test_serving_means_the_order_of_the_plan() -> None:
-    view = four_tenants()
-    knobs = Serve(2, 16).knobs(view, levels_of((-1, 0, -3, -2)))
-    assert knobs.tolist() == [[DEPTH] * 4, [16, 16, UNLIMITED, 16], [-1, 0, -3, -2]]
-    # Without an objective, before the one that is late anyhow.
-    assert Serve(3, 0).knobs(view, levels_of((-1, 0, -3, -2)))[Knob.PRIORITY].tolist() == [-2, 0, -1, -3]
-    assert Serve(NOBODY, 0).knobs(view, levels_of((0, -1))).tolist() == [[UNLIMITED] * 4, [UNLIMITED] * 4, [0] * 4]
+def test_what_is_given_up_by_hand() -> None:
+    """At 500 us. Tenant 0: its first job is too late alone. Tenant 1: the first is not worth its time, the second is.
+
+    Tenant 2: the same, but the job that is in the way may not be rejected now. Tenant 3: nothing of it is kept.
+    """
+    tenants: list[Row] = [{"slo_us": 1000, "alone_us": 100}] * 2 + [{"slo_us": 1000, "alone_us": 10}] * 2
+    jobs: list[Row] = [
+        {"tenant": 0, "job": 4, "deadline_us": 550, "rejectable": 1},
+        {"tenant": 0, "job": 5, "deadline_us": 590, "rejectable": 1},
+        {"tenant": 1, "job": 2, "deadline_us": 900, "rejectable": 1},
+        {"tenant": 2, "job": 0, "deadline_us": 505, "rejectable": 0},
+        {"tenant": 2, "job": 1, "deadline_us": 900, "rejectable": 1},
+        {"tenant": 3, "job": 7, "deadline_us": 900, "rejectable": 1},
+    ]
+    plan = plan_view(build_view(tenants=tenants, jobs=jobs))
+    assert plan[:, Plan.GIVEN_UP].tolist() == [4, NOTHING, NOTHING, NOTHING]
+    assert plan[:, Plan.LOST].tolist() == [2, 0, 1, 0]
+    assert plan[:, Plan.KEPT_US].tolist() == [0, 100, 10, 10]
+    assert to_reject(plan, 4, NOBODY) == 0
+    assert to_reject(plan, 4, 0) == NOBODY, "not of the tenant that goes first"
+
+
+def test_a_job_before_one_that_is_kept_is_in_its_way() -> None:
+    """Both are worth 1. After the first, which takes 900 us, the second would be done 50 us too late."""
+    view = build_view(
+        pending=[{"tenant": 0, "job": 2, "id": 5, "job_left_us": 900}],
+        tenants=[{"slo_us": 1000, "alone_us": 100}, {"slo_us": 1000, "alone_us": 1000}],
+        jobs=[
+            {"tenant": 0, "job": 2, "deadline_us": 1400, "started_us": 100, "rejectable": 1},
+            {"tenant": 0, "job": 3, "deadline_us": 1450, "rejectable": 1},
+        ],
+    )
+    plan = plan_view(view)
+    assert plan[0, [Plan.KEPT, Plan.KEPT_DEAR, Plan.GIVEN_UP, Plan.LOST]].tolist() == [0, 0, 2, 1]
 
 
 KNOBS: Knobs = np.array([[2, 9, 9, 9], [UNLIMITED, 3, 3, UNLIMITED], [-2, -1, -1, -2]], np.int64)
@@ -196,43 +248,78 @@ def test_who_is_next(
 def waiting(
     launchable: tuple[int, int, int, int] = (1, 1, 1, 1), launched: tuple[int, ...] = (), time_us: float = 500.0
 ) -> View:
-    """Each tenant with two pending launches, 10 and 14, 11 and 15, 12 and 16, 13 and 17; ``launched``: rows."""
+    """Each tenant with a job and two pending launches, 10 and 14, 11 and 15 and so on; ``launched``: rows."""
     pending: list[Row] = []
     for tenant in range(4):
         pending += [
             {"tenant": tenant, "id": 10 + tenant, "launchable": launchable[tenant]},
             {"tenant": tenant, "id": 14 + tenant, "launchable": 1},
         ]
-    return build_view(pending, [{"tenant": tenant} for tenant in launched], [{}] * 4, time_us=time_us)
+    jobs: list[Row] = [{"tenant": tenant, "job": 0} for tenant in range(4)]
+    return build_view(pending, [{"tenant": tenant} for tenant in launched], [{}] * 4, jobs=jobs, time_us=time_us)
 
 
 @pytest.mark.parametrize(
     ("launchable", "launched", "expected"),
     [
-        ((1, 1, 1, 1), (), Launch(10, -2)),
-        ((1, 1, 1, 1), (0, 0), Launch(13, -2)),
+        ((1, 1, 1, 1), (), Launch(10, -3)),
         # The younger launches of a tenant whose oldest has to wait are not looked at.
-        ((0, 1, 1, 0), (1, 2), Launch(11, -1)),
-        ((0, 0, 1, 0), (1, 2), Launch(12, -1)),
-        ((0, 1, 1, 0), (1, 2, 2), Wait(600.0)),
-        ((0, 1, 1, 0), (0, 3, 3, 3, 1, 2), Launch(11, -1)),
+        ((0, 1, 1, 1), (1, 3), Launch(11, -2)),
+        ((0, 0, 1, 1), (1,), Launch(12, -1)),
+        ((0, 1, 1, 1), (1, 2, 3), Wait(600.0)),
+        ((1, 1, 1, 1), (1, 2, 3, 0, 0), Launch(10, -3)),
         ((0, 0, 0, 0), (), Wait(600.0)),
     ],
 )
 def test_it_launches_what_is_next_or_waits_for_the_end_of_the_interval(
     launchable: tuple[int, int, int, int], launched: tuple[int, ...], expected: Launch | Wait
 ) -> None:
-    dispatcher = Dispatcher(100.0)
+    """Tenant 0 goes first, the others have three launches in flight together."""
+    dispatcher = dispatcher_of()
     view = waiting(launchable, launched)
-    dispatcher.set(view, KNOBS)
+    dispatcher.set(view, Serve(0, 3))
     assert dispatcher.command(view) == expected
 
 
 def test_it_asks_at_first_and_when_the_interval_is_over() -> None:
-    dispatcher = Dispatcher(100.0)
+    dispatcher = dispatcher_of()
     assert dispatcher.asks(waiting(time_us=0.0))
-    dispatcher.set(waiting(time_us=500.0), KNOBS)
+    dispatcher.set(waiting(time_us=500.0), BY_PLAN)
     asked = [dispatcher.asks(waiting(time_us=time_us)) for time_us in (500.0, 599.999999, 600.0 - 1e-10, 600.0, 777.0)]
     assert asked == [False, False, True, True, True], "a picosecond too early, and floating point"
-    dispatcher.set(waiting(time_us=777.0), KNOBS)
+    dispatcher.set(waiting(time_us=777.0), BY_PLAN)
     assert dispatcher.command(waiting((0, 0, 0, 0), time_us=800.0)) == Wait(877.0)
+
+
+def four_tenants_launching(jobs: list[Row]) -> View:
+    pending: list[Row] = [{"tenant": tenant, "id": 10 + tenant, "launchable": 1} for tenant in range(4)]
+    return build_view(pending=pending, tenants=TENANTS, jobs=jobs)
+
+
+def test_when_a_job_comes_the_plan_is_made_anew_and_only_then() -> None:
+    dispatcher = dispatcher_of()
+    later = [job for job in JOBS if job["tenant"] != 3]
+    dispatcher.set(four_tenants_launching(later), BY_PLAN)
+    assert dispatcher.command(four_tenants_launching(later)) == Launch(10, -3)
+    # Tenant 0 is not kept any more with another deadline, but no job has come or gone.
+    late = [{**job, "deadline_us": 501} for job in later]
+    assert dispatcher.command(four_tenants_launching(late)) == Launch(10, -3)
+    assert dispatcher.command(four_tenants_launching(JOBS)) == Launch(13, -3)
+
+
+@pytest.mark.parametrize(
+    ("serve", "rejects", "expected"),
+    [
+        (BY_PLAN, True, Reject(1, 0)),
+        (BY_PLAN, False, Launch(13, -3)),
+        (Serve(1, 0), True, Launch(11, -3)),
+        (Serve(0, 0), True, Reject(1, 0)),
+    ],
+    ids=["by plan", "not on offer", "not of who goes first", "of the others"],
+)
+def test_it_rejects_what_the_plan_gives_up(serve: Serve, rejects: bool, expected: Launch | Reject) -> None:
+    """Tenant 1 would be late even alone."""
+    dispatcher = dispatcher_of(rejects)
+    view = four_tenants_launching([{**job, "rejectable": 1} for job in JOBS])
+    dispatcher.set(view, serve)
+    assert dispatcher.command(view) == expected
