@@ -43,6 +43,11 @@ class Headroom:
     episodes: str
 
     @property
+    def is_plan(self) -> bool:
+        """Whether it is a schedule that was found and could be played, not a reference of another kind."""
+        return self.told.startswith("hindsight")
+
+    @property
     def is_bound(self) -> bool:
         """Whether nobody who was not told the truth costs less on average."""
         others = [0.0] if self.agent is None else [0.0, self.agent.mean]
@@ -132,12 +137,12 @@ def table(found: Sequence[Headroom]) -> Table:
 
 
 def svg(found: Sequence[Headroom]) -> bytes:
-    """The table as a picture: a bar a scenario, with its interval; a line where everybody alone would be.
+    """Plans of the table as a picture: a bar a scenario, with its interval; a line where everybody alone would be.
 
     Raises:
         InputError: matplotlib is not installed.
     """
-    bounds = [one for one in found if one.is_bound][::-1]
+    bounds = [one for one in found if one.is_plan and one.is_bound][::-1]
     rows = range(len(bounds))
     with drawing((WIDTH_IN, FRAME_IN + ROW_IN * len(bounds))) as (figure, finished):
         axes = figure.add_subplot()

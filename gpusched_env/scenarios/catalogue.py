@@ -25,7 +25,8 @@ SETS: tuple[SetName, ...] = ("train", "held_out")
 INTRODUCTION = """\
 A scenario is a scheduling problem: a GPU, tenants with workloads and arrivals, what a scheduler may do, and what
 it is charged for. The shipped ones are YAML files in `gpusched_env/scenarios`; [one of your own](#a-file-of-your-own)
-goes wherever a name does. What an environment of each looks like, row by row: [environments](environments.md).
+goes wherever a name does. What an environment of each looks like, row by row: [environments](environments.md). How much
+each leaves to be gained: [headroom](headroom.md).
 """
 
 OWN_FILE = """\
