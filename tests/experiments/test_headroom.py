@@ -64,6 +64,14 @@ def test_the_page_has_a_row_a_scenario_the_largest_headroom_first() -> None:
     assert ">Two<" not in figure, "a bar would say that there is no headroom"
 
 
+def test_only_plans_are_drawn() -> None:
+    """A reference of another kind may do what no scheduler can."""
+    free = msgspec.structs.replace(made_of("Five", {"a": [10.0] * 6, "free": [5.0] * 6}), clairvoyant=["free"])
+    text, figure = (content.decode() for content in pages([FOUND, free], Path("docs/headroom.md")).values())
+    assert "| Five | a | 10 | free | -50.0%" in text
+    assert ">Five<" not in figure
+
+
 def test_somebody_has_to_be_told_the_truth() -> None:
     with pytest.raises(InputError, match="Four: none of a, b was told the truth; rank hindsight with them"):
         headroom(made_of("Four", {"a": [1.0], "b": [2.0]}), "Four")
