@@ -19,7 +19,7 @@ from gpusched_env.envs.observations import Shown
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge, Offer, StreamKnowledge
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.plans import plan_view
+from gpusched_env.scheduling.lookahead import plan_ahead
 from gpusched_env.scheduling.reads import EVERYTHING, Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
@@ -105,7 +105,7 @@ class _Workspace:
 
     def _action(self, view: View) -> int:
         policy = self.policy
-        plan = plan_view(view) if self.layout.interval_us > 0.0 else self._no_plan
+        plan = plan_ahead(view) if self.layout.interval_us > 0.0 else self._no_plan
         self._scalars[:] = (view.time_us, view.horizon_us, view.sms, view.busy_sms, view.occupancy, view.dram)
         return int(self._act_on_view(
             policy.sizes, policy.weights, policy.info.masked, view.pending.array, view.running.array,

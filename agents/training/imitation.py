@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -28,18 +28,16 @@ from gpusched_env.agents.training.environments import (
 from gpusched_env.envs.actions import ActionLayout, spelt_out
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.observations import Observation
-from gpusched_env.envs.slices import OTHERS
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import Command, Launch, Reject
-from gpusched_env.scheduling.dispatch import Serve
+from gpusched_env.scheduling.dispatch import BY_PLAN, Serve, foremost
+from gpusched_env.scheduling.plans import plan_view
 from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.session import begin
 from gpusched_env.scheduling.view import View
 
-FILLING: Final = OTHERS[1]
-"""Launches in flight of the tenants that do not go first: few, so that these do not wait, but not none."""
 Policy = ActorCriticPolicy | MaskableActorCriticPolicy
 
 
@@ -174,7 +172,7 @@ def record(
     if config.interval_us > 0.0 and not isinstance(scheduler, HasFirst):
         raise InputError(
             "where decisions stand for an interval (interval_us), only schedulers can be imitated that rank jobs: "
-            "edf, llf, moore, srpt, triage, wspt"
+            "edf, llf, moore, plan, srpt, triage, wspt"
         )
     parts = []
     for scenario, seed in episodes:
@@ -242,10 +240,13 @@ def _episode(config: TrainingConfig, scheduler: Scheduler, scenario: Scenario, s
 
 
 def _serving(scheduler: Scheduler, view: View, layout: ActionLayout) -> int | None:
-    """The action that lets the tenant go first which a scheduler would; the others' kernels fill what is left."""
+    """The action that lets the tenant go first which a scheduler would: going by the plan, where that does."""
     assert isinstance(scheduler, HasFirst), "checked before"
     first = scheduler.first(view)
-    return None if first is None else layout.serving(Serve(first, FILLING))
+    if first is None:
+        return None
+    by_plan = first == foremost(plan_view(view), len(view.tenants))
+    return layout.serving(BY_PLAN if by_plan else Serve(first, BY_PLAN.others))
 
 
 def _on_offer(command: Command, view: View, streams: Sequence[Stream], layout: ActionLayout) -> Command:

@@ -234,6 +234,20 @@ class TenantFeature(Feature):
     )
     LOST = ("weight of all its jobs that are not kept, over 4", RATIO, 0, 1, "jobs, tenants.weight")
     KEPT_LEFT = ("profiled device time left of all its jobs that are kept", LOG_US, 0, 1, "jobs")
+    AHEAD = (
+        "what is lost more in sampled futures if it goes first than if the plan says who; 1: it cannot be in time",
+        "of the mean weight",
+        -1,
+        1,
+        "jobs, tenants.jobs_a_us",
+    )
+    AHEAD_ALONE = (
+        "the same if no other job is served until its oldest is done",
+        "of the mean weight",
+        -1,
+        1,
+        "jobs, tenants.jobs_a_us",
+    )
 
 
 class DeviceFeature(Feature):

@@ -15,7 +15,7 @@ from gpusched_env.envs.encoding import Floats, encode, gather_pending, gather_ru
 from gpusched_env.envs.features import TABLES, Feature
 from gpusched_env.envs.planning import encode_plan
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.scheduling.plans import plan_view
+from gpusched_env.scheduling.lookahead import plan_ahead
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class ObservationEncoder:
         now = scalars(view)
         encode(shown.pending, shown.running, view.tenants.array, now, *observation.values())
         if self.plans:
-            encode_plan(plan_view(view), view.tenants.array, view.time_us, observation["tenants"])
+            encode_plan(plan_ahead(view), view.tenants.array, view.time_us, observation["tenants"])
         return observation
 
 

@@ -16,7 +16,8 @@ def encode_plan(plan: Floats, tenants: Floats, time_us: float, out: Features) ->
     """Write the columns from ``EARNS`` on of the table of tenants.
 
     Args:
-        plan: of :func:`~gpusched_env.scheduling.plans.plan_oldest`.
+        plan: of :func:`~gpusched_env.scheduling.plans.plan_oldest` and then of
+            :func:`~gpusched_env.scheduling.lookahead.look_ahead`.
         tenants: a View's table.
         time_us: the present.
         out: shape ``(slots, len(TenantFeature))``.
@@ -29,6 +30,8 @@ def encode_plan(plan: Floats, tenants: Floats, time_us: float, out: Features) ->
         out[tenant, TenantFeature.OLDEST_KEPT_DEAR] = row[Plan.KEPT_DEAR]
         out[tenant, TenantFeature.LOST] = saturate(row[Plan.LOST], COUNT_HALF)
         out[tenant, TenantFeature.KEPT_LEFT] = log_us(row[Plan.KEPT_US])
+        out[tenant, TenantFeature.AHEAD] = clip(row[Plan.AHEAD])
+        out[tenant, TenantFeature.AHEAD_ALONE] = clip(row[Plan.AHEAD_ALONE])
         if row[Plan.PRESENT] > 0.0 and row[Plan.DEADLINE_US] < math.inf:
             laxity_us = row[Plan.DEADLINE_US] - time_us - row[Plan.LEFT_US]
             slo_us = tenants[tenant, TenantColumn.SLO_US]

@@ -34,6 +34,8 @@ from gpusched_env.envs.slices import SERVE, SLOT_KINDS
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
 from gpusched_env.scheduling.commands import LAUNCH, REJECT, WAITING
 from gpusched_env.scheduling.dispatch import BY_PLAN, UNLIMITED, Knob, is_next, set_knobs, to_reject
+from gpusched_env.scheduling.lookahead import SCRATCH as FUTURE_SCRATCH
+from gpusched_env.scheduling.lookahead import look_ahead
 from gpusched_env.scheduling.on_time import MOST_JOBS
 from gpusched_env.scheduling.plans import NOBODY, SCRATCH, Plan, plan_oldest
 from gpusched_env.scheduling.reward import COST_TERMS, Sum, charge
@@ -80,6 +82,7 @@ def step_range(
     tenants_shown,
     jobs_shown,
     plan_scratch,
+    future_scratch,
     sums,
     scalars,
     terms,
@@ -116,8 +119,8 @@ def step_range(
         costs: float64 ``(n,)``: total so far.
         times: float64 ``(n, 2)``: simulated time of the observation before, and of this one, in microseconds.
         masks: bool ``(n, actions)``: what is legal, read and then written.
-        pending_shown, running_shown, tenants_shown, jobs_shown, plan_scratch, sums, scalars, terms: :func:`scratch` of
-            the calling thread.
+        pending_shown, running_shown, tenants_shown, jobs_shown, plan_scratch, future_scratch, sums, scalars, terms:
+            :func:`scratch` of the calling thread.
         out_pending, out_running, out_tenants, out_device: the observations, float32.
 
     Returns:
@@ -200,6 +203,7 @@ def step_range(
         if interval_ps > 0:
             rows = min(list_jobs(w, jobs_shown), MOST_JOBS)
             plan_oldest(jobs_shown[:rows], tenant_rows, pending_shown, times[e, 1], plan_scratch, plans[e])
+            look_ahead(jobs_shown[:rows], tenant_rows, pending_shown, times[e, 1], future_scratch, plans[e])
             encode_plan(plans[e], tenant_rows, times[e, 1], out_tenants[e])
     return unserved
 
@@ -207,13 +211,13 @@ def step_range(
 def scratch(layout: ActionLayout) -> tuple[Floats, ...]:
     """What a thread needs to step environments, one after the other: tables that are written before they are read.
 
-    Of what pending, running and tenant slots show, as in a View; its first jobs; plans; sums of each tenant, scalars
-    and cost terms. No two of them lie in one cache line, nor in one of a pair that processors fetch together.
+    Of what pending, running and tenant slots show, as in a View; its first jobs; plans; futures; sums of each tenant,
+    scalars and cost terms. No two of them lie in one cache line, nor in one of a pair that processors fetch together.
     """
     shapes = (
         (layout.pending_slots, len(PendingColumn)), (layout.running_slots, len(RunningColumn)),
-        (layout.slots, len(TenantColumn)), (MOST_JOBS, len(JobColumn)), SCRATCH, (layout.slots, len(Sum)),
-        (len(Scalar),), (len(COST_TERMS),),
+        (layout.slots, len(TenantColumn)), (MOST_JOBS, len(JobColumn)), SCRATCH,
+        FUTURE_SCRATCH, (layout.slots, len(Sum)), (len(Scalar),), (len(COST_TERMS),),
     )  # fmt: skip
     return tuple(
         lines(8 * math.prod(shape) + 2 * LINE).view(np.float64)[: math.prod(shape)].reshape(shape) for shape in shapes

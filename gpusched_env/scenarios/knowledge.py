@@ -7,6 +7,7 @@ A scheduler that is to have those asks for them by name (:class:`gpusched_env.sc
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -99,6 +100,11 @@ class TenantKnowledge:
     """Service objective for the turnaround of a job; ``inf`` without one."""
     alone_us: float
     """Profiled turnaround of one job alone on the GPU."""
+    device_us: float
+    """Profiled durations of the kernels of a job, summed, as they are told: :attr:`alone_us` without the gaps between
+    them; 0 if none was ever measured."""
+    jobs_a_us: float
+    """Mean rate of arrivals, jobs a microsecond; 0 where jobs wait for each other or are all there at once."""
     kernels: tuple[int, ...]
     """Identities that it may launch, ascending: rows of ``Knowledge.kernels``."""
 
@@ -163,7 +169,7 @@ def knowledge_of(problem: Problem) -> Knowledge:
     return Knowledge(
         name=scenario.name,
         gpu=problem.gpu,
-        tenants=tuple(_tenant(program) for program in problem.programs),
+        tenants=tuple(_tenant(program, told.duration_us) for program in problem.programs),
         kernels=tuple(_known(profile, duration_us, gap_us) for profile, duration_us, gap_us in profiles),
         streams=tuple(StreamKnowledge(stream.tenant, stream.priority) for stream in problem.streams),
         commands=scenario.commands,
@@ -178,16 +184,18 @@ def knowledge_of(problem: Problem) -> Knowledge:
     )
 
 
-def _tenant(program: TenantProgram) -> TenantKnowledge:
+def _tenant(program: TenantProgram, durations: NDArray[np.float64]) -> TenantKnowledge:
     tenant = program.tenant
-    launched = {op.identity for ops in program.variants for op in ops if op.identity >= 0}
+    launched = [[op.identity for op in ops if op.identity >= 0] for ops in program.variants]
     return TenantKnowledge(
         name=tenant.name,
         priority=tenant.priority,
         weight=tenant.weight,
         slo_us=math.inf if tenant.slo_us is None else tenant.slo_us,
         alone_us=program.alone_us,
-        kernels=tuple(sorted(launched)),
+        device_us=statistics.fmean(float(np.nansum(durations[ops])) for ops in launched),
+        jobs_a_us=tenant.arrivals.jobs_a_us,
+        kernels=tuple(sorted({identity for ops in launched for identity in ops})),
     )
 
 

@@ -56,31 +56,57 @@ class Plan(enum.IntEnum):
     """Weight of all its jobs with an objective that are not kept."""
     KEPT_US = enum.auto()
     """Profiled device time left of all its jobs that are kept."""
+    AHEAD = enum.auto()
+    """What is lost more in sampled futures if it goes first than if who is first in the plan does, in multiples of the
+    mean weight; ``inf``: it cannot be in time. Of :func:`gpusched_env.scheduling.lookahead.look_ahead`, 0 without."""
+    AHEAD_ALONE = enum.auto()
+    """The same if no other job is served until it is done."""
 
 
 def plan_view(view: View) -> Floats:
     """The plan of a view, shape ``(tenants, len(Plan))``."""
-    tenants, pending = view.tenants.array, view.pending.array
-    oldest = np.full((len(tenants), len(PendingColumn)), -1.0)
+    found = np.zeros((len(view.tenants), len(Plan)))
+    plan_oldest(view.jobs.array, view.tenants.array, oldest_of(view), view.time_us, np.empty(SCRATCH), found)
+    return found
+
+
+def oldest_of(view: View) -> Floats:
+    """By tenant its oldest pending launch, as :func:`plan_oldest` takes them."""
+    pending = view.pending.array
+    oldest = np.full((len(view.tenants), len(PendingColumn)), -1.0)
     # Tenant after tenant, the oldest first.
     for row in range(len(pending) - 1, -1, -1):
         oldest[int(pending[row, PendingColumn.TENANT])] = pending[row]
-    found = np.zeros((len(tenants), len(Plan)))
-    plan_oldest(view.jobs.array, tenants, oldest, view.time_us, np.empty(SCRATCH), found)
-    return found
+    return oldest
+
+
+@njit()
+def mean_earned(tenants: Floats) -> float:
+    """What a microsecond earns on average over the tenants with an objective: weight over time alone; or 1."""
+    earned = 0.0
+    with_slo = 0
+    for tenant in range(tenants.shape[0]):
+        if tenants[tenant, TenantColumn.SLO_US] < math.inf:
+            earned += tenants[tenant, TenantColumn.WEIGHT] / tenants[tenant, TenantColumn.ALONE_US]
+            with_slo += 1
+    return earned / with_slo if earned > 0.0 else 1.0
 
 
 @njit()
 def job_left_us(job: Floats, tenants: Floats, oldest: Floats) -> float:
-    """Profiled device time left of a job, a row of the table of jobs; all of it until the host has taken it up."""
+    """Profiled time left of a job alone, a row of the table of jobs; all of it until the host has taken it up.
+
+    As much of its turnaround alone as is left of the durations of its kernels: the gaps between them are in proportion.
+    """
     tenant = int(job[JobColumn.TENANT])
-    if job[JobColumn.STARTED_US] == math.inf:
-        return float(tenants[tenant, TenantColumn.ALONE_US])
+    alone_us, device_us = tenants[tenant, TenantColumn.ALONE_US], tenants[tenant, TenantColumn.DEVICE_US]
+    if job[JobColumn.STARTED_US] == math.inf or device_us <= 0.0:
+        return float(alone_us)
     left_us = tenants[tenant, TenantColumn.LAUNCHED_LEFT_US]
     # A job that was taken up and of which nothing is pending is launched as a whole.
     if oldest[tenant, PendingColumn.ID] >= 0.0 and oldest[tenant, PendingColumn.JOB] == job[JobColumn.JOB]:
         left_us += oldest[tenant, PendingColumn.JOB_LEFT_US]
-    return float(left_us)
+    return float(min(alone_us, left_us * alone_us / device_us))
 
 
 @cached(_nrt=False)
@@ -96,13 +122,7 @@ def plan_oldest(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, s
     """
     out[:] = 0.0
     count = tenants.shape[0]
-    mean = 0.0
-    with_slo = 0
-    for tenant in range(count):
-        if tenants[tenant, TenantColumn.SLO_US] < math.inf:
-            mean += tenants[tenant, TenantColumn.WEIGHT] / tenants[tenant, TenantColumn.ALONE_US]
-            with_slo += 1
-    mean = mean / with_slo if mean > 0.0 else 1.0
+    mean = mean_earned(tenants)
     for tenant in range(count):
         out[tenant, Plan.DEADLINE_US] = math.inf
         out[tenant, Plan.GIVEN_UP] = NOTHING

@@ -59,11 +59,12 @@ PARTS: Final[dict[str, Part]] = {
         "profiled durations of kernels, gaps and requests",
         (
             P.PROFILED_US, P.PROFILED_GAP_US, P.JOB_LEFT_US, P.QUEUED_US, P.BETWEEN_US, R.PROFILED_US, T.ALONE_US,
-            T.LAUNCHED_LEFT_US, T.RUNNING_LEFT_US,
+            T.DEVICE_US, T.LAUNCHED_LEFT_US, T.RUNNING_LEFT_US,
         ),
-        of_tenants=("alone_us",),
+        of_tenants=("alone_us", "device_us"),
         of_kernels=("duration_us", "gap_us"),
     ),
+    "rates": Part("mean rates of arrivals", (T.JOBS_A_US,), of_tenants=("jobs_a_us",)),
     "demands": Part(
         "profiled shares of issue slots and DRAM bandwidth",
         (P.PROFILED_ISSUE, P.PROFILED_DRAM, R.PROFILED_ISSUE, R.PROFILED_DRAM),

@@ -155,6 +155,12 @@ class TenantColumn(enum.IntEnum):
     """``inf`` without one."""
     ALONE_US = enum.auto()
     """Profiled turnaround of one job alone on the GPU."""
+    DEVICE_US = enum.auto()
+    """Profiled durations of the kernels of a job, summed: :attr:`ALONE_US` without the gaps between them; 0 if none was
+    ever measured."""
+    JOBS_A_US = enum.auto()
+    """Mean rate of its arrivals, as who runs the service has measured it, jobs a microsecond; 0 where jobs wait for
+    each other or are all there at once."""
     JOBS_WAITING = enum.auto()
     """Jobs that arrived and have not completed (the one in service included)."""
     JOBS_DONE = enum.auto()

@@ -28,6 +28,11 @@ class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Whether the process only makes sense for a finite number of jobs."""
         return False
 
+    @property
+    def jobs_a_us(self) -> float:
+        """Mean rate; 0 where it is not the process that says how often."""
+        return 0.0
+
 
 class ClosedLoop(_Base, frozen=True, kw_only=True, tag="closed-loop", tag_field="kind"):
     """The next job arrives ``think_us`` after the previous one completed."""
@@ -44,11 +49,19 @@ class Poisson(_Base, frozen=True, kw_only=True, tag="poisson", tag_field="kind")
 
     rate_per_s: Positive
 
+    @property
+    def jobs_a_us(self) -> float:
+        return self.rate_per_s / 1e6
+
 
 class Periodic(_Base, frozen=True, kw_only=True, tag="periodic", tag_field="kind"):
     """One job every ``period_us``."""
 
     period_us: Positive
+
+    @property
+    def jobs_a_us(self) -> float:
+        return 1.0 / self.period_us
 
 
 class Bursts(_Base, frozen=True, kw_only=True, tag="bursts", tag_field="kind"):
@@ -56,6 +69,10 @@ class Bursts(_Base, frozen=True, kw_only=True, tag="bursts", tag_field="kind"):
 
     rate_per_s: Positive
     mean_size: Annotated[float, Meta(ge=1)]
+
+    @property
+    def jobs_a_us(self) -> float:
+        return self.rate_per_s * self.mean_size / 1e6
 
 
 class Regimes(_Base, frozen=True, kw_only=True, tag="regimes", tag_field="kind"):
@@ -70,6 +87,11 @@ class Regimes(_Base, frozen=True, kw_only=True, tag="regimes", tag_field="kind")
     busy_rate_per_s: Positive
     calm_us: Positive
     busy_us: Positive
+
+    @property
+    def jobs_a_us(self) -> float:
+        jobs = self.rate_per_s * self.calm_us + self.busy_rate_per_s * self.busy_us
+        return jobs / (self.calm_us + self.busy_us) / 1e6
 
 
 class Backlog(_Base, frozen=True, kw_only=True, tag="backlog", tag_field="kind"):

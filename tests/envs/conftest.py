@@ -71,7 +71,7 @@ def build_view(
             TenantColumn,
             TENANT,
             [
-                {**_launched(mine), **_rejectable(i, jobs), **row}
+                {"device_us": row.get("alone_us", TENANT["alone_us"]), **_launched(mine), **_rejectable(i, jobs), **row}
                 for i, (mine, row) in enumerate(zip(launched, tenants, strict=True))
             ],
         ),

@@ -22,7 +22,7 @@ from gpusched_env.scheduling.dispatch import (
     to_reject,
 )
 from gpusched_env.scheduling.plans import DEAR, NOBODY, NOTHING, Plan, plan_view
-from gpusched_env.scheduling.view import View
+from gpusched_env.scheduling.view import TenantColumn, View
 from tests.envs.conftest import Row, build_view
 
 SIX_LEVELS = (0, -3, -5, -1, -4, -2)
@@ -168,6 +168,9 @@ def test_of_a_job_that_was_taken_up_only_what_is_left_counts() -> None:
     )
     plan = plan_view(view)
     assert plan[:, Plan.LEFT_US].tolist() == [60, 25, 0]
+    # Where kernels make up half of the time alone, gaps make up the other half of what is left, too.
+    view.tenants.array[0, TenantColumn.DEVICE_US] = 500.0
+    assert plan_view(view)[:, Plan.LEFT_US].tolist() == [120, 25, 0]
     assert plan[:, Plan.DEADLINE_US].tolist() == [900, 800, math.inf], "of the oldest job of each"
     assert plan[:, Plan.PRESENT].tolist() == [1, 1, 0]
 

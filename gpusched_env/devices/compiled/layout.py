@@ -77,7 +77,11 @@ VARIANT = _record((I8, "first_op device_ops marks first_thread_ops"))
 
 PROGRAM = _record(
     (I8, "priority arrivals jobs first_variant variants first_factor factors first_thread threads first_mark"),
-    (F8, "weight slo_us alone_us start_us think_us rate_per_s period_us burst_go busy_rate_per_s calm_us busy_us"),
+    (
+        F8,
+        "weight slo_us alone_us device_us jobs_a_us "
+        "start_us think_us rate_per_s period_us burst_go busy_rate_per_s calm_us busy_us",
+    ),
 )
 """A tenant. ``arrivals``: a code of :mod:`gpusched_env.workload.host`; ``jobs``: -1 without a limit; ``slo_us``:
 ``inf`` without one; then where its threads and marks begin among those of all tenants."""

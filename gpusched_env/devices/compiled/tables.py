@@ -27,7 +27,7 @@ from gpusched_env.hardware.placement import sm_order
 from gpusched_env.hardware.power import board_power_w
 from gpusched_env.hardware.records import BLOCK_DTYPE, GPU_DTYPE, gpu_record
 from gpusched_env.hardware.timing import state_bytes
-from gpusched_env.scenarios.knowledge import KernelKnowledge
+from gpusched_env.scenarios.knowledge import KernelKnowledge, TenantKnowledge
 from gpusched_env.scenarios.problem import Problem, TenantProgram
 from gpusched_env.scenarios.program import HostOp, JobProgram, NodeOp
 from gpusched_env.workload.host import arrival_numbers
@@ -94,7 +94,7 @@ class _Tabulation:
         factors: list[float] = []
         threads = marks = 0
         for row, program in enumerate(problem.programs):
-            _fill_program(programs[row], program)
+            _fill_program(programs[row], program, problem.knowledge.tenants[row])
             record = programs[row]
             record["first_variant"], record["first_factor"] = len(self._variants), len(factors)
             record["first_thread"], record["first_mark"] = threads, marks
@@ -251,13 +251,13 @@ def _fill_profile(row: np.void, known: KernelKnowledge) -> None:
     row["gap_us"] = known.gap_us
 
 
-def _fill_program(row: np.void, program: TenantProgram) -> None:
+def _fill_program(row: np.void, program: TenantProgram, known: TenantKnowledge) -> None:
     tenant = program.tenant
     row["priority"] = tenant.priority
     row["jobs"] = -1 if tenant.jobs is None else tenant.jobs
     row["variants"], row["factors"] = len(program.variants), len(program.host_spread)
     row["weight"] = tenant.weight
     row["slo_us"] = math.inf if tenant.slo_us is None else tenant.slo_us
-    row["alone_us"] = program.alone_us
+    row["alone_us"], row["device_us"], row["jobs_a_us"] = program.alone_us, known.device_us, known.jobs_a_us
     for name, value in arrival_numbers(tenant.arrivals).items():
         row[name] = value

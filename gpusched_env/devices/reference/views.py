@@ -151,12 +151,14 @@ def _tenants(device: ReferenceDevice) -> list[Row]:
 def _tenant(device: ReferenceDevice, tenant: int) -> Row:
     """The columns up to ``LAST_END_US``."""
     program, client = device.problem.programs[tenant], device.world.clients[tenant]
-    jobs = device.world.in_system(tenant)
+    jobs, known = device.world.in_system(tenant), device.problem.knowledge.tenants[tenant]
     return (
         program.tenant.priority,
         program.tenant.weight,
         math.inf if program.tenant.slo_us is None else program.tenant.slo_us,
         program.alone_us,
+        known.device_us,
+        known.jobs_a_us,
         len(jobs),
         client.completed,
         sum(launch.tenant == tenant for launch in device.streams.pending.values()),

@@ -10,12 +10,13 @@ import pytest
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import Imitation, config_of
 from gpusched_env.agents.training.environments import training_layout
-from gpusched_env.agents.training.imitation import FILLING, Lesson, discounted, record
+from gpusched_env.agents.training.imitation import Lesson, discounted, record
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
+from gpusched_env.scheduling.dispatch import BY_PLAN
 from gpusched_env.scheduling.metrics import episode_metrics
 from gpusched_env.scheduling.session import run_episode
 
@@ -117,12 +118,13 @@ def test_for_an_interval_only_schedulers_that_rank_can_be_imitated() -> None:
         assert recorded.masks[np.arange(len(recorded.actions)), recorded.actions].all(), name
 
 
-def test_for_an_interval_the_most_urgent_goes_first_and_others_fill() -> None:
+def test_for_an_interval_the_most_urgent_goes_first_unless_the_plan_says_so_anyhow() -> None:
     """Without rejections each action of edf lets a tenant go first, the one whose oldest job has the least time."""
     scenario = load_scenario("ServingPoisson", load=3.0, horizon_us=8000.0, commands=["launch"])
     config = config_of({"scenario": scenario, "interval_us": 100.0})
     recorded = record(config, lambda: make_scheduler("edf"), [(scenario, 3)], 1000)
     layout = training_layout(config)
     serves = [layout.serve(int(action)) for action in recorded.actions]
-    assert {serve.others for serve in serves if serve is not None} == {FILLING}
-    assert len({serve.tenant for serve in serves if serve is not None}) > 1
+    assert {serve.others for serve in serves if serve is not None} == {BY_PLAN.others}
+    assert BY_PLAN in serves
+    assert len({serve.tenant for serve in serves if serve is not None}) > 2

@@ -1,0 +1,120 @@
+"""Whom it would pay to let go first: each tenant's oldest job tried in sampled futures of a fluid model of the GPU.
+
+The plan of the jobs that are there (:mod:`gpusched_env.scheduling.plans`) knows nothing of those that will come. Here
+they come at the mean rates of their tenants, in some of a fixed set of futures: which ones, the jobs that are there
+say, so that a state looks the same everywhere, and other futures are tried when a job comes or goes. What is modelled
+and what is not: :mod:`gpusched_env.scheduling.fluid`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from gpusched_env.compiling import cached
+from gpusched_env.scheduling.dispatch import foremost
+from gpusched_env.scheduling.fluid import Floats, Job, Model, Tenant
+from gpusched_env.scheduling.futures import MOST, mean_losses
+from gpusched_env.scheduling.plans import DEAR, Plan, job_left_us, mean_earned, oldest_of, plan_view
+from gpusched_env.scheduling.view import JobColumn, TenantColumn, View
+
+FUTURES: Final = 32
+"""That a state is tried in, of the :data:`DRAWN` that there are."""
+DRAWN: Final = 256
+ARRIVALS: Final = 64
+"""Of a future; then nothing comes any more."""
+HORIZON_US: Final = 15000.0
+"""How far futures go: as long as most jobs may take."""
+SCALE: Final = 0.8
+FIRST: Final = 0.65
+BESIDE: Final = 0.8
+"""Of :class:`~gpusched_env.scheduling.fluid.Model`, as measured for ``plan``."""
+SCRATCH: Final = (3 + len(Job) + len(Tenant) + 1, MOST)
+"""Shape of what :func:`look_ahead` works in."""
+TABLE: Final = 3 * MOST
+WORK: Final = TABLE + len(Job) * MOST
+TENANTS: Final = WORK + len(Tenant) * MOST
+"""Where in it the tables begin that come after those of jobs."""
+MODEL_JOB: Final = len(Job)
+MODEL_TENANT: Final = len(Tenant)
+
+_RNG = np.random.default_rng(20241)
+GAPS: Final = _RNG.standard_exponential((DRAWN, ARRIVALS))
+DRAWS: Final = _RNG.random((DRAWN, ARRIVALS))
+
+
+def plan_ahead(view: View) -> Floats:
+    """The plan of a view with all columns, shape ``(tenants, len(Plan))``."""
+    found = plan_view(view)
+    look_ahead(view.jobs.array, view.tenants.array, oldest_of(view), view.time_us, np.empty(SCRATCH), found)
+    return found
+
+
+@cached(_nrt=False)
+def look_ahead(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, scratch: Floats, plan: Floats) -> None:
+    """Write the columns from ``AHEAD`` on.
+
+    Args:
+        jobs, tenants, oldest, time_us: as for :func:`~gpusched_env.scheduling.plans.plan_oldest`; of the jobs the first
+            :data:`~gpusched_env.scheduling.futures.MOST` count, of as many tenants.
+        scratch: of shape :data:`SCRATCH`, written.
+        plan: of :func:`~gpusched_env.scheduling.plans.plan_oldest`; written.
+    """
+    count, rows = min(tenants.shape[0], MOST), min(jobs.shape[0], MOST)
+    flat = scratch.reshape(scratch.size)
+    table, work = flat[:TABLE].reshape((MOST, 3)), flat[TABLE:WORK].reshape((MOST, MODEL_JOB))
+    known, found = flat[WORK:TENANTS].reshape((MOST, MODEL_TENANT)), flat[TENANTS : TENANTS + MOST]
+    first = foremost(plan, count)
+    present = 0.0
+    weight = 0.0
+    for tenant in range(count):
+        plan[tenant, Plan.AHEAD], plan[tenant, Plan.AHEAD_ALONE] = 0.0, 0.0
+        present += plan[tenant, Plan.PRESENT]
+        weight += tenants[tenant, TenantColumn.WEIGHT] / count
+        known[tenant, Tenant.ALONE_US] = tenants[tenant, TenantColumn.ALONE_US]
+        known[tenant, Tenant.SLO_US] = tenants[tenant, TenantColumn.SLO_US]
+        known[tenant, Tenant.WEIGHT] = tenants[tenant, TenantColumn.WEIGHT]
+        slo = tenants[tenant, TenantColumn.SLO_US] < math.inf
+        known[tenant, Tenant.JOBS_A_US] = tenants[tenant, TenantColumn.JOBS_A_US] if slo else 0.0
+    if present < 2.0 or weight == 0.0:
+        return
+    drawn = 0
+    for k in range(rows):
+        drawn += int((jobs[k, JobColumn.JOB] + 1.0) * (7.0 + 31.0 * jobs[k, JobColumn.TENANT]))
+        due_us = jobs[k, JobColumn.DEADLINE_US] - time_us
+        place = k
+        while place > 0 and table[place - 1, Job.DUE_US] > due_us:
+            for column in range(3):
+                table[place, column] = table[place - 1, column]
+            place -= 1
+        table[place, Job.TENANT], table[place, Job.DUE_US] = jobs[k, JobColumn.TENANT], due_us
+        table[place, Job.LEFT_US] = job_left_us(jobs[k], tenants, oldest)
+    model = Model(HORIZON_US, DEAR * mean_earned(tenants), SCALE, FIRST, BESIDE)
+    drawn %= DRAWN - FUTURES
+    gaps, draws = GAPS[drawn : drawn + FUTURES], DRAWS[drawn : drawn + FUTURES]
+    base = math.inf
+    for alone in (False, True):
+        mean_losses(table[:rows], known[:count], model, alone, gaps, draws, work, found)
+        if not alone:
+            base = _base(table[:rows], found, first)
+            if base == math.inf:
+                return
+        column = Plan.AHEAD_ALONE if alone else Plan.AHEAD
+        # From the last on, so that of each tenant the oldest remains.
+        for k in range(rows - 1, -1, -1):
+            plan[int(table[k, Job.TENANT]), column] = (found[k] - base) / weight
+
+
+@njit()
+def _base(table: Floats, found: Floats, first: int) -> float:
+    """What is lost if the oldest job of tenant ``first`` goes first, or if it would be late the best of the others."""
+    least = math.inf
+    for k in range(table.shape[0]):
+        least = min(least, found[k])
+    for k in range(table.shape[0]):
+        if int(table[k, Job.TENANT]) == first:
+            return float(found[k] if found[k] < math.inf else least)
+    return least
