@@ -212,6 +212,8 @@ def test_tenant_row(make_view: ViewMaker) -> None:
             "OLDEST_KEPT_DEAR": 0.0,
             "LOST": 0.0,
             "KEPT_LEFT": 0.0,
+            "AHEAD": 0.0,
+            "AHEAD_ALONE": 0.0,
         },
         rel=1e-6,
     )

@@ -198,17 +198,22 @@ def test_what_is_given_up_by_hand() -> None:
 
 
 def test_a_job_before_one_that_is_kept_is_in_its_way() -> None:
-    """Both are worth 1. After the first, which takes 900 us, the second would be done 50 us too late."""
+    """At 500 us each takes 100 us; that of tenant 1, by 600 us, is worth 1.5 and leaves no time for one by 650."""
     view = build_view(
-        pending=[{"tenant": 0, "job": 2, "id": 5, "job_left_us": 900}],
-        tenants=[{"slo_us": 1000, "alone_us": 100}, {"slo_us": 1000, "alone_us": 1000}],
+        tenants=[
+            {"slo_us": 1000, "alone_us": 100},
+            {"slo_us": 1000, "alone_us": 100, "weight": 1.5},
+            *[{"slo_us": 1e6, "alone_us": 1e5}] * 2,
+        ],
         jobs=[
-            {"tenant": 0, "job": 2, "deadline_us": 1400, "started_us": 100, "rejectable": 1},
-            {"tenant": 0, "job": 3, "deadline_us": 1450, "rejectable": 1},
+            {"tenant": 0, "job": 2, "deadline_us": 650},
+            {"tenant": 0, "job": 3, "deadline_us": 800},
+            {"tenant": 1, "job": 0, "deadline_us": 600},
         ],
     )
     plan = plan_view(view)
     assert plan[0, [Plan.KEPT, Plan.KEPT_DEAR, Plan.GIVEN_UP, Plan.LOST]].tolist() == [0, 0, 2, 1]
+    assert plan[1, [Plan.KEPT, Plan.KEPT_DEAR, Plan.GIVEN_UP, Plan.LOST]].tolist() == [1, 1, NOTHING, 0]
 
 
 KNOBS: Knobs = np.array([[2, 9, 9, 9], [UNLIMITED, 3, 3, UNLIMITED], [-2, -1, -1, -2]], np.int64)
