@@ -17,7 +17,7 @@ SHORT: Row = {"tenant": 1, "job": 0, "deadline_us": 700}
 
 
 def seen(jobs: list[Row], jobs_a_us: float) -> np.ndarray:
-    """At 500 us: 60 us by 620 and 20 us by 700 us; a third tenant has jobs of 40 us by 50 us, of which none is there."""
+    """At 500 us: 60 us by 620 and 20 us by 700 us; a third tenant has none yet of its jobs of 40 us by 50 us."""
     tenants: list[Row] = [
         {"slo_us": 120, "alone_us": 60},
         {"slo_us": 200, "alone_us": 20},
