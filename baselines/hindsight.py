@@ -23,7 +23,7 @@ from gpusched_env.scheduling.session import problem_for
 from gpusched_env.scheduling.view import View
 
 PORTFOLIO = (
-    "pass-through+priority-streams+sjf+srpt+wspt+edf+llf+clockwork+triage+moore+moore(price=1.2)"
+    "pass-through+priority-streams+sjf+srpt+wspt+edf+llf+clockwork+triage+moore+moore(price=1.2)+plan"
     "+orion+fikit+xsched+reef+tally+lithos+preemptive-priority"
 )
 STREAM = 0x415D

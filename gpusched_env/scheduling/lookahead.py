@@ -59,11 +59,15 @@ def look_ahead(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, sc
 
     Args:
         jobs, tenants, oldest, time_us: as for :func:`~gpusched_env.scheduling.plans.plan_oldest`; of the jobs the first
-            :data:`~gpusched_env.scheduling.futures.MOST` count, of as many tenants.
+            :data:`~gpusched_env.scheduling.futures.MOST` count. Of more tenants than that nothing is seen.
         scratch: of shape :data:`SCRATCH`, written.
         plan: of :func:`~gpusched_env.scheduling.plans.plan_oldest`; written.
     """
-    count, rows = min(tenants.shape[0], MOST), min(jobs.shape[0], MOST)
+    count, rows = tenants.shape[0], min(jobs.shape[0], MOST)
+    for tenant in range(count):
+        plan[tenant, Plan.AHEAD], plan[tenant, Plan.AHEAD_ALONE] = 0.0, 0.0
+    if count > MOST:
+        return
     flat = scratch.reshape(scratch.size)
     table, work = flat[:TABLE].reshape((MOST, 3)), flat[TABLE:WORK].reshape((MOST, MODEL_JOB))
     known, found = flat[WORK:TENANTS].reshape((MOST, MODEL_TENANT)), flat[TENANTS : TENANTS + MOST]
@@ -71,7 +75,6 @@ def look_ahead(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, sc
     present = 0.0
     weight = 0.0
     for tenant in range(count):
-        plan[tenant, Plan.AHEAD], plan[tenant, Plan.AHEAD_ALONE] = 0.0, 0.0
         present += plan[tenant, Plan.PRESENT]
         weight += tenants[tenant, TenantColumn.WEIGHT] / count
         known[tenant, Tenant.ALONE_US] = tenants[tenant, TenantColumn.ALONE_US]

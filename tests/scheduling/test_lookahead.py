@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from gpusched_env.scheduling.futures import MOST
 from gpusched_env.scheduling.lookahead import plan_ahead
 from gpusched_env.scheduling.plans import Plan
 from tests.envs.conftest import Row, build_view
@@ -68,3 +69,11 @@ def test_of_several_jobs_of_a_tenant_the_oldest_is_tried() -> None:
     """The first job of tenant 1 is late; its second is not, but cannot go first."""
     second = {"tenant": 1, "job": 1, "deadline_us": 900}
     assert math.isinf(seen([LONG, {**SHORT, "deadline_us": 510}, second], 0.002)[1, 0])
+
+
+@pytest.mark.parametrize(("tenants", "seen_any"), [(MOST, True), (MOST + 1, False)])
+def test_of_too_many_tenants_nothing_is_seen(tenants: int, seen_any: bool) -> None:
+    """Each has 50 us to do by 100 us from now on: most are lost, and going first saves one."""
+    each: list[Row] = [{"slo_us": 1e6, "alone_us": 50, "weight": 1 + tenant % 2} for tenant in range(tenants)]
+    jobs: list[Row] = [{"tenant": tenant, "job": 0, "deadline_us": 600} for tenant in range(tenants)]
+    assert plan_ahead(build_view(tenants=each, jobs=jobs))[:, AHEAD].any() == seen_any
