@@ -40,6 +40,7 @@ from gpusched_env.scheduling import fluid
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.fluid import Model
 from gpusched_env.scheduling.futures import MOST, mean_losses
+from gpusched_env.scheduling.lookahead import BESIDE, FIRST, HORIZON_US, SCALE
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import JobColumn, View
 
@@ -72,10 +73,10 @@ class ModelPredictive(Moore):
         price: float = 1.2,
         reject: bool = True,
         samples: int = 32,
-        horizon_us: float = 15000.0,
-        scale: float = 0.8,
-        first: float = 0.65,
-        beside: float = 0.8,
+        horizon_us: float = HORIZON_US,
+        scale: float = SCALE,
+        first: float = FIRST,
+        beside: float = BESIDE,
         margin: float = 0.1,
         prior_us: float = 20000.0,
     ) -> None:
