@@ -40,7 +40,7 @@ from gpusched_env.scheduling import fluid
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.fluid import Model
 from gpusched_env.scheduling.futures import MOST, mean_losses
-from gpusched_env.scheduling.lookahead import BESIDE, FIRST, HORIZON_US, SCALE
+from gpusched_env.scheduling.lookahead import BESIDE, FIRST, SCALE
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import JobColumn, View
 
@@ -73,7 +73,7 @@ class ModelPredictive(Moore):
         price: float = 1.2,
         reject: bool = True,
         samples: int = 32,
-        horizon_us: float = HORIZON_US,
+        horizon_us: float = 15000.0,
         scale: float = SCALE,
         first: float = FIRST,
         beside: float = BESIDE,

@@ -55,6 +55,8 @@ class Job(enum.IntEnum):
     """From now on; ``inf`` without an objective."""
     LEFT_US = enum.auto()
     """Profiled device time left."""
+    EARNS = enum.auto()
+    """Weight over the time left."""
     KEPT = enum.auto()
     SPEED = enum.auto()
 
@@ -75,6 +77,13 @@ class Model(NamedTuple):
 
 
 @called
+def put(work: Floats, job: int, tenant: int, due_us: float, left_us: float, tenants: Floats) -> None:
+    """Write a job's row."""
+    work[job, Job.TENANT], work[job, Job.DUE_US], work[job, Job.LEFT_US] = tenant, due_us, left_us
+    work[job, Job.EARNS] = tenants[tenant, Tenant.WEIGHT] / max(left_us, ROUNDING_US)
+
+
+@called
 def give_up(
     work: Floats, there: int, forced: int, now_us: float, tenants: Floats, model: Model
 ) -> tuple[int, int, float]:
@@ -88,16 +97,20 @@ def give_up(
         if work[job, Job.LEFT_US] > work[job, Job.DUE_US] - now_us + ROUNDING_US:
             lost += tenants[int(work[job, Job.TENANT]), Tenant.WEIGHT]
             forced, there = removed(work, there, job, forced), there - 1
-    keep(work, there, forced, now_us, tenants, model.price, model.scale)
+    keep(work, there, forced, now_us, model.price, model.scale)
+    kept_later = 0
     for job in range(there - 1, -1, -1):
-        if is_late(work, job) and stands_in_the_way(work, there, job):
-            lost += tenants[int(work[job, Job.TENANT]), Tenant.WEIGHT]
+        tenant = int(work[job, Job.TENANT])
+        if work[job, Job.KEPT] > 0.0:
+            kept_later |= 1 << tenant
+        elif kept_later >> tenant & 1 and work[job, Job.DUE_US] < math.inf:
+            lost += tenants[tenant, Tenant.WEIGHT]
             forced, there = removed(work, there, job, forced), there - 1
     return there, forced, lost
 
 
 @called
-def keep(work: Floats, there: int, forced: int, now_us: float, tenants: Floats, price: float, scale: float) -> None:
+def keep(work: Floats, there: int, forced: int, now_us: float, price: float, scale: float) -> None:
     """Choose the jobs that are to be in time, those that earn most: quickly, not always the best.
 
     Jobs are taken in order of deadlines; whenever one would be late, the one that earns least for its time is left
@@ -105,18 +118,16 @@ def keep(work: Floats, there: int, forced: int, now_us: float, tenants: Floats, 
     """
     done_us = scale * work[forced, Job.LEFT_US] if forced != NOBODY else 0.0
     for job in range(there):
-        work[job, Job.KEPT] = 0.0
-        if job == forced or work[job, Job.DUE_US] == math.inf or worth(work, job, tenants, price) <= 0.0:
+        if job == forced or work[job, Job.DUE_US] == math.inf or work[job, Job.EARNS] <= price:
+            work[job, Job.KEPT] = 0.0
             continue
         work[job, Job.KEPT] = 1.0
         done_us += scale * work[job, Job.LEFT_US]
         while done_us > work[job, Job.DUE_US] - now_us + ROUNDING_US:
             worst, least = NOBODY, math.inf
             for other in range(job + 1):
-                if work[other, Job.KEPT] > 0.0:
-                    earns = worth(work, other, tenants, price) / max(work[other, Job.LEFT_US], ROUNDING_US)
-                    if earns < least:
-                        worst, least = other, earns
+                if work[other, Job.KEPT] > 0.0 and work[other, Job.EARNS] < least:
+                    worst, least = other, work[other, Job.EARNS]
             if worst == NOBODY:
                 break
             work[worst, Job.KEPT] = 0.0
@@ -126,26 +137,28 @@ def keep(work: Floats, there: int, forced: int, now_us: float, tenants: Floats, 
 
 
 @called
-def worth(work: Floats, job: int, tenants: Floats, price: float) -> float:
-    """Weight of a job less the price of its time."""
-    return float(tenants[int(work[job, Job.TENANT]), Tenant.WEIGHT] - price * work[job, Job.LEFT_US])
-
-
-@called
 def set_speeds(work: Floats, there: int, forced: int, alone: bool, model: Model) -> None:
     """The oldest job of each tenant is served: the forced one, kept ones, those without a deadline, the rest."""
-    first, left = NOBODY, model.others
+    seen, first, left = 0, forced, model.others
     for job in range(there):
-        work[job, Job.SPEED] = 0.0
-    for class_ in range(4):
+        tenant = int(work[job, Job.TENANT])
+        # Until it has a speed: minus its class.
+        work[job, Job.SPEED] = 0.0 if seen >> tenant & 1 else -class_of(work, job)
+        seen |= 1 << tenant
+    if forced != NOBODY:
+        if alone:
+            for job in range(there):
+                work[job, Job.SPEED] = 0.0
+        work[forced, Job.SPEED] = 1.0
+        if alone:
+            return
+    for class_ in range(1, 4):
         for job in range(there):
-            if class_of(work, job, forced) != class_ or not is_oldest(work, job):
+            if work[job, Job.SPEED] != -class_:
                 continue
             if first == NOBODY:
                 first = job
                 work[job, Job.SPEED] = 1.0
-                if alone and forced != NOBODY:
-                    return
             else:
                 work[first, Job.SPEED] = model.first
                 work[job, Job.SPEED] = SHARE * left
@@ -153,13 +166,11 @@ def set_speeds(work: Floats, there: int, forced: int, alone: bool, model: Model)
 
 
 @called
-def class_of(work: Floats, job: int, forced: int) -> int:
-    """0 to 3 in the order of :func:`set_speeds`."""
-    if job == forced:
-        return 0
+def class_of(work: Floats, job: int) -> float:
+    """1 to 3 in the order of :func:`set_speeds`, which puts the forced one before all."""
     if work[job, Job.KEPT] > 0.0:
-        return 1
-    return 2 if work[job, Job.DUE_US] == math.inf else 3
+        return 1.0
+    return 2.0 if work[job, Job.DUE_US] == math.inf else 3.0
 
 
 @called
@@ -173,21 +184,24 @@ def go_on(
     """
     lost = 0.0
     for job in range(there - 1, -1, -1):
+        if work[job, Job.SPEED] == 0.0:
+            continue
         done_us = step_us * work[job, Job.SPEED]
-        work[job, Job.LEFT_US] -= done_us
+        left_us = work[job, Job.LEFT_US] - done_us
         tenant = int(work[job, Job.TENANT])
-        best_effort = work[job, Job.DUE_US] == math.inf
+        due_us = work[job, Job.DUE_US]
+        best_effort = due_us == math.inf
         if best_effort:
             lost -= tenants[tenant, Tenant.WEIGHT] * done_us / tenants[tenant, Tenant.ALONE_US]
-        if work[job, Job.LEFT_US] > ROUNDING_US:
-            continue
-        if best_effort:
-            work[job, Job.LEFT_US] = tenants[tenant, Tenant.ALONE_US]
+        if left_us > ROUNDING_US:
+            put(work, job, tenant, due_us, left_us, tenants)
+        elif best_effort:
+            put(work, job, tenant, due_us, tenants[tenant, Tenant.ALONE_US], tenants)
             forced = NOBODY if forced == job else forced
-            continue
-        if now_us > work[job, Job.DUE_US] + ROUNDING_US:
-            lost += tenants[tenant, Tenant.WEIGHT]
-        forced, there = removed(work, there, job, forced), there - 1
+        else:
+            if now_us > due_us + ROUNDING_US:
+                lost += tenants[tenant, Tenant.WEIGHT]
+            forced, there = removed(work, there, job, forced), there - 1
     return there, forced, lost
 
 
@@ -200,8 +214,7 @@ def arrive(work: Floats, there: int, forced: int, now_us: float, tenant: int, te
         for column in range(Job.KEPT):
             work[place, column] = work[place - 1, column]
         place -= 1
-    work[place, Job.TENANT], work[place, Job.DUE_US] = tenant, due_us
-    work[place, Job.LEFT_US] = tenants[tenant, Tenant.ALONE_US]
+    put(work, place, tenant, due_us, tenants[tenant, Tenant.ALONE_US], tenants)
     return forced + 1 if forced >= place else forced
 
 
@@ -239,12 +252,3 @@ def is_oldest(jobs: Floats, job: int) -> bool:
     for other in range(job):
         before += jobs[other, Job.TENANT] == jobs[job, Job.TENANT]
     return bool(before == 0)
-
-
-@called
-def stands_in_the_way(work: Floats, there: int, job: int) -> bool:
-    """Whether a later job of its tenant is kept."""
-    for later in range(job + 1, there):
-        if work[later, Job.TENANT] == work[job, Job.TENANT] and work[later, Job.KEPT] > 0.0:
-            return True
-    return False

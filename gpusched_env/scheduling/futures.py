@@ -24,6 +24,7 @@ from gpusched_env.scheduling.fluid import (
     is_late,
     is_oldest,
     keep,
+    put,
     set_speeds,
 )
 
@@ -77,8 +78,7 @@ def loss(
     """What is lost in one future if job ``forced`` goes first until it is done; the rest as :func:`mean_losses`."""
     there = jobs.shape[0]
     for job in range(there):
-        for column in range(Job.KEPT):
-            work[job, column] = jobs[job, column]
+        put(work, job, int(jobs[job, Job.TENANT]), jobs[job, Job.DUE_US], jobs[job, Job.LEFT_US], tenants)
     now_us, lost, arrivals = 0.0, 0.0, 0
     next_us = gaps[0] * mean_gap_us
     while True:
@@ -100,7 +100,7 @@ def loss(
                 forced, there = arrive(work, there, forced, now_us, tenant, tenants), there + 1
             arrivals += 1
             next_us = next_us + gaps[arrivals] * mean_gap_us if arrivals < gaps.size else math.inf
-    keep(work, there, NOBODY, now_us, tenants, 0.0, model.scale)
+    keep(work, there, NOBODY, now_us, 0.0, model.scale)
     for job in range(there):
         if is_late(work, job):
             lost += tenants[int(work[job, Job.TENANT]), Tenant.WEIGHT]

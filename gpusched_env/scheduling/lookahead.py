@@ -21,13 +21,13 @@ from gpusched_env.scheduling.futures import MOST, mean_losses
 from gpusched_env.scheduling.plans import DEAR, Plan, job_left_us, mean_earned, oldest_of, plan_view
 from gpusched_env.scheduling.view import JobColumn, TenantColumn, View
 
-FUTURES: Final = 32
+FUTURES: Final = 16
 """That a state is tried in, of the :data:`DRAWN` that there are."""
 DRAWN: Final = 256
 ARRIVALS: Final = 64
 """Of a future; then nothing comes any more."""
-HORIZON_US: Final = 15000.0
-"""How far futures go: as long as most jobs may take."""
+HORIZON_US: Final = 10000.0
+"""How far futures go. With 15 ms and 32 futures choices were no better (56 episodes of each serving scenario)."""
 SCALE: Final = 0.8
 FIRST: Final = 0.65
 BESIDE: Final = 0.8
