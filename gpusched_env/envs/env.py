@@ -63,7 +63,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     instead of ten thousand. Action 0: who goes first is up to the plan of all jobs (`gpusched_env.scheduling.plans`),
     as under the scheduler `moore(price=1.2)`. Then:
 
-    - *Serve* tenant `s` first, with 0, 2 or 16 launches of all others together in flight. Its kernels have the most
+    - *Serve* tenant `s` first, with 0, 4 or 16 launches of all others together in flight. Its kernels have the most
       urgent stream priority, the others follow in the order of the plan, which is made anew when a job comes or goes.
     - *Reject* as above; the agent is asked again at once, if there is something left to choose. Where the scenario
       offers rejections, the dispatcher rejects jobs that the plan gives up, but not those of a tenant that the agent

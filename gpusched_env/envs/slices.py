@@ -55,7 +55,7 @@ SAVE: Final = MODES.index("save")
 RESET: Final = MODES.index("reset")
 WHOLE: Final = 0
 """``b`` of a preemption of the whole kernel."""
-OTHERS: Final = (0, 2, 16)
+OTHERS: Final = (0, 4, 16)
 """``a`` of letting a tenant go first: launches in flight of all others together."""
 SERVE: Final = len(COMMANDS)
 """The code of :class:`~gpusched_env.scheduling.dispatch.Serve`."""

@@ -69,8 +69,8 @@ class Serve:
     """Launches in flight of all other tenants together (>= 0)."""
 
 
-BY_PLAN: Final = Serve(NOBODY, 16)
-"""What no decision says otherwise: as the scheduler ``moore(price=1.2)`` does."""
+BY_PLAN: Final = Serve(NOBODY, 4)
+"""What no decision says otherwise: about as the scheduler ``moore(price=1.2,others=4)`` does."""
 
 
 def levels_of(stream_priorities: tuple[int, ...], tenants: int) -> NDArray[np.int64]:
