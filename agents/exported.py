@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.agents.network import MLP, RELEASE, RULE, SLOTS, scratch_size
-from gpusched_env.agents.policies.sizes import MlpSizes, ReleaseSizes, RuleSizes, Sizes
+from gpusched_env.agents.network import MLP, RELEASE, RULE, SERVE, SLOTS, scratch_size
+from gpusched_env.agents.policies.sizes import MlpSizes, ReleaseSizes, RuleSizes, ServeSizes, Sizes
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, read_policy
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
@@ -141,6 +141,8 @@ def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
         found = [RULE, launches, network.modes, network.quarters, *layout.stream_priorities]
     elif isinstance(network, ReleaseSizes):
         found = [RELEASE, layout.choices("launch")]
+    elif isinstance(network, ServeSizes):
+        found = [SERVE, layout.choices("serve")]
     else:
         found = [SLOTS, network.launches, network.modes, network.quarters, network.rejections]
         found += [network.width, network.heads]

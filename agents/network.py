@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from gpusched_env.agents.policies.serve import ServeTerm
 from gpusched_env.agents.policies.sizes import (
     COMMON_FEATURES,
     DEVICE_FEATURES,
@@ -25,6 +26,7 @@ from gpusched_env.agents.policies.sizes import (
 from gpusched_env.agents.release import release_numbers
 from gpusched_env.agents.rows import owner
 from gpusched_env.agents.rule import rule_numbers
+from gpusched_env.agents.serve import serve_numbers
 from gpusched_env.envs.encoding import COUNT_HALF, Bools
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, TenantFeature
 
@@ -35,10 +37,11 @@ MLP = 0
 SLOTS = 1
 RULE = 2
 RELEASE = 3
+SERVE = 4
 """Kinds of networks, in entry 0 of ``sizes``. The other entries: of :data:`MLP` whether ReLU takes the place of tanh,
 the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` launches (actions of a
 pending slot), modes, quarters, rejections, width and heads; of :data:`RULE` the first three of these, and the stream
-priorities; of :data:`RELEASE` the first."""
+priorities; of :data:`RELEASE` the first; of :data:`SERVE` actions of a tenant."""
 FIRST_WIDTH = 6
 """Entry of ``sizes`` with the first width of an :data:`MLP`."""
 RULE_PRIORITIES = 4
@@ -296,6 +299,8 @@ def numbers_of(
         )  # fmt: skip
     elif sizes[0] == RELEASE:
         release_numbers(sizes[1], weights, pending, tenants.shape[0], out)
+    elif sizes[0] == SERVE:
+        serve_numbers(sizes[1], weights, tenants, scratch, out)
     else:
         _slots(sizes, weights, pending, running, tenants, device, scratch, mask, everything, out)
 
@@ -306,5 +311,7 @@ def scratch_size(sizes: Ints, slots: int) -> int:
         return int(sizes[FIRST_WIDTH:-1].sum())
     if sizes[0] in (RULE, RELEASE):
         return 0
+    if sizes[0] == SERVE:
+        return len(ServeTerm)
     width, heads = int(sizes[5]), int(sizes[6])
     return slots * (SLOT_FEATURES + width + heads) + COMMON_FEATURES + (heads + 3) * width

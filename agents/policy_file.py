@@ -18,7 +18,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from gpusched_env.agents.files import replacing
-from gpusched_env.agents.policies.sizes import ReleaseSizes, RuleSizes, Shapes, Sizes
+from gpusched_env.agents.policies.sizes import ReleaseSizes, RuleSizes, ServeSizes, Shapes, Sizes
 from gpusched_env.display.words import counted
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
@@ -63,7 +63,7 @@ class PolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def kind(network: Sizes) -> str:
-    """The name of a network's kind: ``mlp``, ``slots``, ``rule`` or ``release``."""
+    """The name of a network's kind: ``mlp``, ``slots``, ``rule``, ``release`` or ``serve``."""
     return str(network.__struct_config__.tag)
 
 
@@ -169,7 +169,7 @@ def check_columns(info: PolicyInfo, where: str) -> None:
         InputError: names the first table and column that differ, or that the rule reads and did not have.
     """
     columns, now = info.columns, current_columns()
-    if isinstance(info.network, RuleSizes | ReleaseSizes):
+    if isinstance(info.network, RuleSizes | ReleaseSizes | ServeSizes):
         for table, names in info.network.reads.items():
             missing = [name for name in names if name not in columns.get(table, ())]
             if missing:

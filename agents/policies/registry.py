@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpusched_env.agents.policies.sizes import ReleaseSizes, RuleSizes, SlotSizes
+from gpusched_env.agents.policies.sizes import ReleaseSizes, RuleSizes, ServeSizes, SlotSizes
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.errors import InputError, did_you_mean
 
@@ -21,11 +21,17 @@ MLP = {
 """Names that the algorithms have for a policy on all columns, flattened."""
 SLOTS = {"maskable-ppo": "MaskableSlotPolicy", "ppo": "SlotPolicy", "a2c": "SlotPolicy", "dqn": "SlotDqnPolicy"}
 """Classes of :mod:`gpusched_env.agents.policies.slots`."""
-SEARCH = ("cma-es",)
-"""Algorithms for rules; none of stable-baselines3."""
-RULES: dict[str, type[RuleSizes] | type[ReleaseSizes]] = {"rule": RuleSizes, "release": ReleaseSizes}
-"""Rules by name: for tenants that share a GPU (:mod:`gpusched_env.agents.policies.rule`), and for launches that pass a
-window (:mod:`gpusched_env.agents.policies.release`)."""
+SEARCH = "cma-es"
+ROLLOUTS = "rollouts"
+"""Algorithms for rules; not of stable-baselines3."""
+RULES: dict[str, type[RuleSizes] | type[ReleaseSizes] | type[ServeSizes]] = {
+    "rule": RuleSizes,
+    "release": ReleaseSizes,
+    "serve": ServeSizes,
+}
+"""Rules by name: for tenants that share a GPU (:mod:`gpusched_env.agents.policies.rule`), for launches that pass a
+window (:mod:`gpusched_env.agents.policies.release`), and for decisions that stand for an interval
+(:mod:`gpusched_env.agents.policies.serve`)."""
 
 WIDTHS = (64, 64)
 """Hidden layers of ``mlp``."""
@@ -33,7 +39,7 @@ WIDTHS = (64, 64)
 
 def algorithms() -> list[str]:
     """Algorithms that policies are offered for."""
-    return [*MLP, *SEARCH]
+    return [*MLP, SEARCH, ROLLOUTS]
 
 
 def policy_names(algo: str) -> list[str]:
@@ -42,8 +48,10 @@ def policy_names(algo: str) -> list[str]:
     Raises:
         InputError: no such algorithm.
     """
-    if algo in SEARCH:
+    if algo == SEARCH:
         return list(RULES)
+    if algo == ROLLOUTS:
+        return ["serve"]
     if algo not in MLP:
         raise InputError(f"unknown algorithm {algo!r}; {did_you_mean(algo, algorithms())}")
     return ["mlp", "slots"] if algo in SLOTS else ["mlp"]

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.agents.policies import release, rule
+from gpusched_env.agents.policies import release, rule, serve
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES, DeviceFeature, PendingFeature, RunningFeature, TenantFeature
+from gpusched_env.errors import InputError
 
 Count = Annotated[int, Meta(ge=0)]
 Width = Annotated[int, Meta(ge=1)]
@@ -132,7 +133,12 @@ class RuleSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @classmethod
     def of(cls, layout: ActionLayout) -> RuleSizes:
-        """The sizes that fit a layout's actions."""
+        """The sizes that fit a layout's actions.
+
+        Raises:
+            InputError: decisions stand for an interval.
+        """
+        _check_launches(layout, "rule")
         return cls(
             priorities=len(layout.stream_priorities),
             streams=layout.streams,
@@ -157,7 +163,12 @@ class ReleaseSizes(
 
     @classmethod
     def of(cls, layout: ActionLayout) -> ReleaseSizes:
-        """The sizes that fit a layout's actions; there is nothing to fit."""
+        """The sizes that fit a layout's actions; there is nothing to fit.
+
+        Raises:
+            InputError: decisions stand for an interval.
+        """
+        _check_launches(layout, "release")
         return cls()
 
     @property
@@ -170,7 +181,36 @@ class ReleaseSizes(
         return dict(release.SHAPES)
 
 
-Sizes = MlpSizes | SlotSizes | RuleSizes | ReleaseSizes
+class ServeSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="serve", tag_field="kind"):
+    """The serve rule (:mod:`gpusched_env.agents.policies.serve`)."""
+
+    @classmethod
+    def of(cls, layout: ActionLayout) -> ServeSizes:
+        """The sizes that fit a layout's actions; there is nothing to fit.
+
+        Raises:
+            InputError: every launch is a decision.
+        """
+        if layout.interval_us == 0.0:
+            raise InputError("policy serve decides for an interval: give interval_us (such as 250)")
+        return cls()
+
+    @property
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns of an observation that it reads, by table."""
+        return serve.READS
+
+    def shapes(self, layout: ActionLayout) -> Shapes:
+        """The same for every layout."""
+        return dict(serve.SHAPES)
+
+
+Sizes = MlpSizes | SlotSizes | RuleSizes | ReleaseSizes | ServeSizes
+
+
+def _check_launches(layout: ActionLayout, policy: str) -> None:
+    if layout.interval_us > 0.0:
+        raise InputError(f"policy {policy} decides about launches, not for an interval: give interval_us 0, or serve")
 
 
 def input_width(layout: ActionLayout) -> int:

@@ -1,0 +1,93 @@
+"""The serve rule (:mod:`gpusched_env.agents.policies.serve`) in compiled code: one number an action.
+
+Going by the plan has 0, letting a tenant go first its value, everything else one below all that is chosen.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gpusched_env.agents.policies.serve import MARGINS, ServeTerm, Way
+from gpusched_env.compiling import cached
+from gpusched_env.envs.features import TenantFeature
+from gpusched_env.envs.slices import OTHERS
+from gpusched_env.scheduling.dispatch import BY_PLAN
+
+Singles = NDArray[np.float32]
+
+VALUE_SHAPE = (len(ServeTerm), len(Way))
+"""Of the weights ``value``, transposed."""
+BESIDE = OTHERS.index(BY_PLAN.others)
+ALONE = OTHERS.index(0)
+"""Of a tenant's actions the one for each way."""
+NEVER = -1e9
+MARGIN_BESIDE, MARGIN_ALONE = MARGINS
+
+
+@njit()
+def may_serve(tenants: Singles, tenant: int) -> bool:
+    """Whether a tenant has a job."""
+    return bool(tenants[tenant, TenantFeature.PRESENT] > 0.5 and tenants[tenant, TenantFeature.JOBS] > 0.0)
+
+
+@cached(_nrt=False)
+def serve_terms(tenants: Singles, tenant: int, way: int, terms: Singles) -> None:
+    """Write the terms of letting a tenant go first.
+
+    Args:
+        tenants: of the observation.
+        tenant: its row; it has a job.
+        way: a :class:`~gpusched_env.agents.policies.serve.Way`.
+        terms: written, shape ``(len(ServeTerm),)``.
+    """
+    row = tenants[tenant]
+    rivals = 0.0
+    spare = 1.0
+    for other in range(tenants.shape[0]):
+        if other != tenant and may_serve(tenants, other):
+            rivals += 1.0
+            if tenants[other, TenantFeature.OLDEST_KEPT] > 0.5:
+                spare = min(spare, tenants[other, TenantFeature.OLDEST_SPARE])
+    terms[ServeTerm.ONE] = 1.0
+    terms[ServeTerm.AHEAD] = row[TenantFeature.AHEAD_ALONE if way == Way.ALONE.value else TenantFeature.AHEAD]
+    terms[ServeTerm.EARNS] = 2.0 * row[TenantFeature.EARNS] - 1.0
+    terms[ServeTerm.LEFT] = 4.0 * row[TenantFeature.OLDEST_LEFT] - 2.0
+    terms[ServeTerm.LAXITY] = row[TenantFeature.OLDEST_LAXITY]
+    terms[ServeTerm.SPARE] = row[TenantFeature.OLDEST_SPARE]
+    terms[ServeTerm.KEPT] = row[TenantFeature.OLDEST_KEPT]
+    terms[ServeTerm.KEPT_DEAR] = row[TenantFeature.OLDEST_KEPT_DEAR]
+    terms[ServeTerm.LOST] = 2.0 * row[TenantFeature.LOST]
+    terms[ServeTerm.GOING] = 2.0 * row[TenantFeature.LAUNCHED]
+    terms[ServeTerm.BEST_EFFORT] = 1.0 - row[TenantFeature.HAS_SLO]
+    terms[ServeTerm.RIVALS] = 2.0 * rivals / (rivals + 4.0)
+    terms[ServeTerm.RIVALS_SPARE] = spare
+
+
+@njit()
+def serve_numbers(serves: int, weights: Singles, tenants: Singles, terms: Singles, out: Singles) -> None:
+    """Write one number an action.
+
+    Args:
+        serves: actions of a tenant; without them nothing is chosen.
+        weights: ``value``, transposed.
+        tenants: of the observation.
+        terms: written.
+        out: written.
+    """
+    value = weights.reshape(VALUE_SHAPE)
+    out[:] = NEVER
+    out[0] = 0.0
+    if serves <= max(BESIDE, ALONE):
+        return
+    for tenant in range(tenants.shape[0]):
+        if not may_serve(tenants, tenant):
+            continue
+        for way in range(VALUE_SHAPE[1]):
+            serve_terms(tenants, tenant, way, terms)
+            alone = way == Way.ALONE.value
+            worth = -terms[ServeTerm.AHEAD] - (MARGIN_ALONE if alone else MARGIN_BESIDE)
+            for term in range(VALUE_SHAPE[0]):
+                worth += value[term, way] * terms[term]
+            out[1 + tenant * serves + (ALONE if alone else BESIDE)] = worth
