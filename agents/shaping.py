@@ -120,11 +120,16 @@ class PlanShaping:
         self._potential = state[0].copy()
 
     def _of(self, observations: Observation) -> Floats:
-        lost: Floats = COUNT_HALF * _ratio(observations["tenants"][..., T.LOST]).sum(axis=1)
-        return -self._slo_miss * lost
+        return -self._slo_miss * lost_in_plan(observations)
 
 
 Shaping = ProgressShaping | PlanShaping
+
+
+def lost_in_plan(observations: Observation) -> Floats:
+    """Weight of the jobs that the plan does not keep, shape ``(n,)``, from observations for an interval."""
+    lost: Floats = COUNT_HALF * _ratio(observations["tenants"][..., T.LOST]).sum(axis=1)
+    return lost
 
 
 def _us(encoded: NDArray[np.float32]) -> Floats:

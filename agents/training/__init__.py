@@ -1,7 +1,8 @@
 """Training: :func:`train` fills a folder, from the first step to the last, or from its last checkpoint on.
 
-``config`` says what a training is, ``environments`` where it learns, ``imitation`` how it can begin, ``learning`` and
-``evolution`` are the two ways to go on, ``validation`` judges the policy meanwhile, and ``folder`` is what is left.
+``config`` says what a training is, ``environments`` where it learns, ``imitation`` how it can begin, ``learning``,
+``evolution`` and ``rollouts`` are the ways to go on, ``validation`` judges the policy meanwhile, and ``folder`` is what
+is left.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpusched_env.agents.files import remove_partial
-from gpusched_env.agents.policies.registry import SEARCH
+from gpusched_env.agents.policies.registry import ROLLOUTS, RULES, SEARCH
 from gpusched_env.agents.training.config import LaunchTraining, Training, TrainingConfig
 from gpusched_env.agents.training.folder import (
     CHECKPOINTS,
@@ -96,6 +97,7 @@ def train(
     from gpusched_env.agents.training.evolution import evolve
     from gpusched_env.agents.training.launches import LaunchJudge, evolve_launches
     from gpusched_env.agents.training.learning import learn
+    from gpusched_env.agents.training.rollouts import roll_out
     from gpusched_env.agents.training.validation import Course, EpisodeJudge
 
     config = check_training(config, out, resume=resume)
@@ -135,8 +137,10 @@ def train(
     try:
         if isinstance(config, LaunchTraining):
             timesteps = evolve_launches(course, config, learner)
-        elif config.algo in SEARCH:
+        elif config.algo == SEARCH:
             timesteps = evolve(course, config, learner)
+        elif config.algo == ROLLOUTS:
+            timesteps = roll_out(course, config, learner)
         else:
             timesteps = learn(course, config, teacher, learner)
         trained = Trained(course.curve, timesteps, course.train_s, course.stopped)
@@ -160,7 +164,7 @@ def check_training(config: Training, out: Path, *, resume: bool) -> Training:
     Raises:
         InputError: as :func:`train`.
     """
-    from gpusched_env.agents.training.environments import training_env
+    from gpusched_env.agents.training.environments import training_env, training_layout
 
     config = config.checked()
     if config.imitation is not None and config.algo not in IMITATES:
@@ -180,6 +184,8 @@ def check_training(config: Training, out: Path, *, resume: bool) -> Training:
         raise InputError(f"{out} has {CHECKPOINTS} but no {CONFIG}; name another folder")
     if isinstance(config, TrainingConfig):
         training_env(config).close()
+        if config.policy in RULES:
+            RULES[config.policy].of(training_layout(config))
     return config
 
 

@@ -47,6 +47,27 @@ class EvolutionSettings(Values, frozen=True, kw_only=True):
     """Which weights of ``rule`` are searched, the others stay 0; ``None``: all."""
 
 
+class RolloutSettings(Values, frozen=True, kw_only=True):
+    """Rollouts (:mod:`gpusched_env.agents.training.rollouts`)."""
+
+    episodes: Count = 2
+    """Of each training variant in a round."""
+    states: Annotated[float, Meta(gt=0, le=1)] = 0.08
+    """Share of the decisions between several tenants in which actions are tried."""
+    tries: Count = 4
+    """Actions that are tried in such a state, beside going by the plan."""
+    hold: Count = 2
+    """Decisions that a tried action stands for, as long as its tenant has a job."""
+    horizon_us: Positive = 10000.0
+    """Simulated time after which costs are compared, with what the plan of all jobs loses then."""
+    explore: Share = 0.05
+    """Of the decisions in the episodes that are drawn at random."""
+    penalty: Positive = 200.0
+    """On the squares of fitted weights: so many pairs have to speak against 0."""
+    margin: NonNegative = 0.02
+    """What departing from the plan has to gain by the fit, in multiples of the mean weight."""
+
+
 class Settings(Values, frozen=True, kw_only=True):
     """What all algorithms of stable-baselines3 have."""
 
@@ -101,13 +122,14 @@ class DqnSettings(Settings, frozen=True, kw_only=True):
     exploration_final_eps: Share = 0.02
 
 
-SETTINGS: dict[str, type[Settings] | type[EvolutionSettings]] = {
+SETTINGS: dict[str, type[Settings] | type[EvolutionSettings] | type[RolloutSettings]] = {
     "maskable-ppo": PpoSettings,
     "ppo": PpoSettings,
     "recurrent-ppo": PpoSettings,
     "a2c": A2cSettings,
     "dqn": DqnSettings,
     "cma-es": EvolutionSettings,
+    "rollouts": RolloutSettings,
 }
 """By algorithm."""
 

@@ -142,7 +142,9 @@ def shaping_of(config: TrainingConfig) -> Shaping | None:
     if not config.shaping:
         return None
     reward = config.scenario.reward
-    return PlanShaping(reward, config.settings["gamma"]) if config.interval_us > 0.0 else ProgressShaping(reward)
+    # Algorithms for rules do not discount.
+    gamma = config.settings.get("gamma", 1.0)
+    return PlanShaping(reward, gamma) if config.interval_us > 0.0 else ProgressShaping(reward)
 
 
 def training_env(config: TrainingConfig) -> Sb3VecEnv:

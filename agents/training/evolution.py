@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.model_file import Decide
 from gpusched_env.agents.player import Player
-from gpusched_env.agents.policies.registry import RULES
 from gpusched_env.agents.policies.sizes import Shapes
-from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns, write_policy
+from gpusched_env.agents.policy_file import Weights
 from gpusched_env.agents.training.config import Randomise, TrainingConfig
 from gpusched_env.agents.training.environments import (
     DRAWN_SEEDS,
@@ -33,14 +32,12 @@ from gpusched_env.agents.training.environments import (
     TRAINING_SEED,
     sampler,
     training_changes,
-    training_layout,
 )
-from gpusched_env.agents.training.folder import EXPORTED
-from gpusched_env.agents.training.validation import Course, policy_decider
+from gpusched_env.agents.training.rules import RuleTraining
+from gpusched_env.agents.training.validation import Course
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import override
-from gpusched_env.versions import versions
 
 
 def evolve(course: Course, config: TrainingConfig, state: dict[str, Any] | None) -> int:
@@ -164,40 +161,20 @@ class RuleEvolution(Evolution):
 
     def __init__(self, course: Course, config: TrainingConfig, state: dict[str, Any] | None) -> None:
         self._config = config
-        self._layout = training_layout(config)
-        self._network = RULES[config.policy or ""].of(self._layout)
-        super().__init__(course, self._network.shapes(self._layout), config.settings["search"], state)
+        self._rule = RuleTraining(course, config)
+        super().__init__(course, self._rule.shapes, config.settings["search"], state)
 
     def decider(self) -> Decide:
-        return policy_decider(self._policy())
+        return self._rule.decider(self._mean, self.timesteps)
 
     def keep(self) -> None:
-        write_policy(self._course.out / EXPORTED, self._info(), self._mean)
+        self._rule.keep(self._mean, self.timesteps)
 
     def _population(self) -> Candidates:
-        return Population(self._config, self._policy())
+        return Population(self._config, self._rule.policy(self._mean, self.timesteps))
 
     def _candidate(self, weights: Weights) -> NDArray[np.float32]:
-        return ExportedPolicy(self._info(), weights).weights
-
-    def _policy(self) -> ExportedPolicy:
-        return ExportedPolicy(self._info(), self._mean)
-
-    def _info(self) -> PolicyInfo:
-        config = self._config
-        return PolicyInfo(
-            network=self._network,
-            columns=current_columns(),
-            actions=self._layout,
-            wait_us=config.wait_us,
-            masked=True,
-            algorithm=config.algo,
-            scenario=config.scenario.name,
-            command=self._course.command,
-            seed=config.seed,
-            timesteps=self.timesteps,
-            versions=versions(),
-        )
+        return self._rule.policy(weights, self.timesteps).weights
 
 
 class Population:

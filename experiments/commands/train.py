@@ -19,10 +19,12 @@ class Options:
     algo: Annotated[
         str | None,
         typer.Option(
-            help="maskable-ppo, ppo, recurrent-ppo, a2c, dqn or cma-es. Default: the scenario's, or the first."
+            help="maskable-ppo, ppo, recurrent-ppo, a2c, dqn, cma-es, rollouts. Default: the scenario's, or the first."
         ),
     ] = None
-    policy: Annotated[str | None, typer.Option(help="mlp (usual), slots; rule or release for cma-es.")] = None
+    policy: Annotated[
+        str | None, typer.Option(help="mlp (usual), slots; rule, release or serve for cma-es; serve for rollouts.")
+    ] = None
     timesteps: Annotated[
         int | None,
         typer.Option(min=1, help="Decisions, of all environments together. Default: the scenario's, or 1,000,000."),

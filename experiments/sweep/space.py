@@ -56,6 +56,11 @@ SPACES: dict[str, dict[str, Suggest]] = {
         "episodes": _one_of("episodes", 1, 2, 4),
         "sigma": _log("sigma", 0.1, 1.0),
     },
+    "rollouts": {
+        "hold": _one_of("hold", 1, 2, 4),
+        "horizon_us": _log("horizon_us", 5_000.0, 20_000.0),
+        "penalty": _log("penalty", 30.0, 1_000.0),
+    },
 }
 """By algorithm: hyper-parameters, and how an Optuna trial draws them."""
 

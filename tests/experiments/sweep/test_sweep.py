@@ -35,7 +35,7 @@ def toy(**values: Any) -> TrainingConfig:
     )
 
 
-@pytest.mark.parametrize("algo", [algo for algo in SETTINGS if algo != "cma-es"])
+@pytest.mark.parametrize("algo", [algo for algo in SETTINGS if algo not in ("cma-es", "rollouts")])
 def test_what_is_tried_is_valid_and_leaves_fixed_settings_alone(algo: str) -> None:
     config = config_of({"scenario": load_scenario("Toy"), "algo": algo, "learning_rate": 0.5})
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
@@ -52,6 +52,14 @@ def test_what_is_tried_of_a_search_is_valid() -> None:
     tried = [suggested(config, frozenset({"sigma"}), study.ask()).settings for _ in range(20)]
     assert {settings["sigma"] for settings in tried} == {0.7}
     assert {settings["episodes"] for settings in tried} == {1, 2, 4}
+
+
+def test_what_is_tried_of_rollouts_is_valid() -> None:
+    config = config_of({"scenario": load_scenario("ServingPoisson"), "algo": "rollouts", "interval_us": 250, "hold": 3})
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    tried = [suggested(config, frozenset({"hold"}), study.ask()).settings for _ in range(20)]
+    assert {settings["hold"] for settings in tried} == {3}
+    assert len({settings["penalty"] for settings in tried}) == 20
 
 
 def test_a_sweep_goes_on_where_it_was_cut_short(tmp_path: Path) -> None:

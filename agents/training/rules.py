@@ -1,0 +1,56 @@
+"""A rule under training: its weights as a policy."""
+
+from __future__ import annotations
+
+from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.model_file import Decide
+from gpusched_env.agents.policies.registry import RULES
+from gpusched_env.agents.policies.sizes import Shapes
+from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns, write_policy
+from gpusched_env.agents.training.config import TrainingConfig
+from gpusched_env.agents.training.environments import training_layout
+from gpusched_env.agents.training.folder import EXPORTED
+from gpusched_env.agents.training.validation import Course, policy_decider
+from gpusched_env.versions import versions
+
+
+class RuleTraining:
+    """What trainings of rules have in common, however they find the weights."""
+
+    def __init__(self, course: Course, config: TrainingConfig) -> None:
+        self._course, self._config = course, config
+        self._layout = training_layout(config)
+        self._network = RULES[config.policy or ""].of(self._layout)
+
+    @property
+    def shapes(self) -> Shapes:
+        """Of the weights, by name."""
+        return self._network.shapes(self._layout)
+
+    def policy(self, weights: Weights, timesteps: int) -> ExportedPolicy:
+        """The rule with some weights; ``timesteps``: decisions that it was trained for."""
+        return ExportedPolicy(self._info(timesteps), weights)
+
+    def decider(self, weights: Weights, timesteps: int) -> Decide:
+        """The same, as the judge takes it."""
+        return policy_decider(self.policy(weights, timesteps))
+
+    def keep(self, weights: Weights, timesteps: int) -> None:
+        """Save it."""
+        write_policy(self._course.out / EXPORTED, self._info(timesteps), weights)
+
+    def _info(self, timesteps: int) -> PolicyInfo:
+        config = self._config
+        return PolicyInfo(
+            network=self._network,
+            columns=current_columns(),
+            actions=self._layout,
+            wait_us=config.wait_us,
+            masked=True,
+            algorithm=config.algo,
+            scenario=config.scenario.name,
+            command=self._course.command,
+            seed=config.seed,
+            timesteps=timesteps,
+            versions=versions(),
+        )
