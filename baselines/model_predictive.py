@@ -126,7 +126,10 @@ class ModelPredictive(Moore):
         self._goes_first: JobId | None = None
 
     def decide(self, view: View) -> Command:
-        """Look ahead if other jobs are there; then as the base rule, with the chosen job before all others."""
+        """Look ahead if other jobs are there; then as the base rule, with the chosen job before all others.
+
+        Of more tenants than the model holds (:data:`~gpusched_env.scheduling.futures.MOST`) nothing is seen.
+        """
         for kernel in view.pending.array:
             tenant = int(kernel[TENANT])
             self._device_us[tenant] = max(self._device_us[tenant], kernel[JOB_LEFT])
@@ -137,7 +140,7 @@ class ModelPredictive(Moore):
             for tenant, number in present:
                 self._arrived[tenant] = max(self._arrived[tenant], number + 1)
             self._goes_first, self._others = None, self._limit
-            if len({tenant for tenant, _ in present}) > 1:
+            if len({tenant for tenant, _ in present}) > 1 and len(view.tenants) <= MOST:
                 self._look_ahead(view)
         return super().decide(view)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -197,6 +197,22 @@ def sampler(scenario: Scenario, changes: Sequence[Mapping[str, Any]], randomise:
         return fields
 
     return sample
+
+
+def problem_source(config: TrainingConfig, each: int) -> Callable[[np.random.Generator], list[Problem]]:
+    """What draws the problems of the episodes that are played together.
+
+    Args:
+        each: episodes of each training variant, in a row; where anything is randomised as many in all, drawn anew.
+    """
+    scenario, changes = config.scenario, training_changes(config)
+    if config.randomise == Randomise():
+        fixed = [build_problem(override(scenario, **change)) for change in changes]
+        return lambda rng: [problem for problem in fixed for _ in range(each)]
+    sample = sampler(scenario, changes, config.randomise)
+    assert sample is not None, "something is drawn"
+    count = each * len(changes)
+    return lambda rng: [build_problem(override(scenario, **(sample(k, rng) or {}))) for k in range(count)]
 
 
 def _with_rates(

@@ -25,19 +25,18 @@ from gpusched_env.agents.model_file import Decide
 from gpusched_env.agents.player import Player
 from gpusched_env.agents.policies.sizes import Shapes
 from gpusched_env.agents.policy_file import Weights
-from gpusched_env.agents.training.config import Randomise, TrainingConfig
+from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import (
     DRAWN_SEEDS,
     SEEDS_EACH,
     TRAINING_SEED,
-    sampler,
+    problem_source,
     training_changes,
 )
 from gpusched_env.agents.training.rules import RuleTraining
 from gpusched_env.agents.training.validation import Course
 from gpusched_env.envs.batch import EnvBatch
-from gpusched_env.scenarios.problem import Problem, build_problem
-from gpusched_env.scenarios.scenario import override
+from gpusched_env.scenarios.problem import Problem
 
 
 def evolve(course: Course, config: TrainingConfig, state: dict[str, Any] | None) -> int:
@@ -125,7 +124,7 @@ class Evolution(ABC):
         points = [optimiser.ask() for _ in range(optimiser.population_size)]
         candidates = [self._candidate(self._weights(point)) for point in points]
         costs, decisions = population.costs(candidates, optimiser.generation)
-        relative = self._mean_of(costs / np.median(costs, axis=0))
+        relative = self._mean_of(relative_to_median(costs))
         optimiser.tell(list(zip(points, relative.tolist(), strict=True)))
         self.timesteps += decisions
         figures = {
@@ -156,6 +155,17 @@ class Evolution(ABC):
         return self._weights(self._optimiser.mean)
 
 
+def relative_to_median(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Costs of candidates over the median of each episode, shape ``(candidates, episodes)``.
+
+    An episode that costs most candidates nothing counts as one with the mean of the other medians.
+    """
+    medians = np.median(costs, axis=0)
+    usual = medians[medians > 0.0].mean() if (medians > 0.0).any() else 1.0
+    found: NDArray[np.float64] = costs / np.where(medians > 0.0, medians, usual)
+    return found
+
+
 class RuleEvolution(Evolution):
     """Of a rule for the tenants or the window of a scenario."""
 
@@ -184,11 +194,9 @@ class Population:
         """``policy``: of the kind of the candidates."""
         self._config = config
         self._changes = training_changes(config)
-        self._sample = None
-        if config.randomise != Randomise():
-            self._sample = sampler(config.scenario, self._changes, config.randomise)
-        self._episodes = len(self._changes) * int(config.settings["episodes"])
-        self._fixed = [build_problem(override(config.scenario, **change)) for change in self._changes]
+        each = int(config.settings["episodes"])
+        self._problems = problem_source(config, each)
+        self._episodes = len(self._changes) * each
         self._stages: queue.SimpleQueue[_Stage] = queue.SimpleQueue()
         for _ in range(config.threads):
             self._stages.put(_Stage(config, policy, self._episodes))
@@ -227,14 +235,6 @@ class Population:
     def close(self) -> None:
         """End the threads."""
         self._pool.shutdown()
-
-    def _problems(self, rng: np.random.Generator) -> list[Problem]:
-        """Of each variant as many in a row as it has episodes."""
-        if self._sample is None:
-            each = self._episodes // len(self._fixed)
-            return [problem for problem in self._fixed for _ in range(each)]
-        drawn = (self._sample(number, rng) for number in range(self._episodes))
-        return [build_problem(override(self._config.scenario, **(fields or {}))) for fields in drawn]
 
 
 class _Stage:

@@ -15,7 +15,6 @@ noise around the mean that is fitted.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,12 +27,12 @@ from gpusched_env.agents.policies.serve import MARGINS, ServeTerm, Way
 from gpusched_env.agents.policy_file import Weights
 from gpusched_env.agents.serve import ALONE, BESIDE, serve_terms
 from gpusched_env.agents.shaping import lost_in_plan
-from gpusched_env.agents.training.config import Randomise, TrainingConfig
+from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import (
     DRAWN_SEEDS,
     SEEDS_EACH,
     TRAINING_SEED,
-    sampler,
+    problem_source,
     training_changes,
 )
 from gpusched_env.agents.training.rules import RuleTraining
@@ -41,8 +40,7 @@ from gpusched_env.agents.training.validation import Course
 from gpusched_env.devices.compiled.arena import Saved
 from gpusched_env.devices.compiled.layout import DECIDE
 from gpusched_env.envs.batch import EnvBatch
-from gpusched_env.scenarios.problem import Problem, build_problem
-from gpusched_env.scenarios.scenario import override
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.dispatch import Serve
 
 Floats = NDArray[np.float64]
@@ -125,12 +123,10 @@ class Rollouts:
         self.timesteps, self._round, self._fit = 0, 0, Fit()
         if state is not None:
             self.timesteps, self._round, self._fit = state["timesteps"], state["round"], state["fit"]
-        self._changes = training_changes(config)
-        self._sample = None
-        if config.randomise != Randomise():
-            self._sample = sampler(config.scenario, self._changes, config.randomise)
+        each = int(config.settings["episodes"])
+        self._problems = problem_source(config, each)
         layout = self._rule.policy(self._weights(), 0).info.actions
-        count = len(self._changes) * int(config.settings["episodes"])
+        count = each * len(training_changes(config))
         self._batch = EnvBatch(count, layout, wait_us=config.wait_us, threads=config.threads)
         self._tried = EnvBatch(TRIED_AT_A_TIME, layout, wait_us=config.wait_us, threads=config.threads)
         self._first, self._serves = layout.first(Serve.NAME), layout.choices(Serve.NAME)
@@ -195,16 +191,6 @@ class Rollouts:
         self.timesteps += decisions
         self._round += 1
         self._learn(questions, departed / decisions)
-
-    def _problems(self, rng: np.random.Generator) -> list[Problem]:
-        """Of each environment; every variant as often as any other."""
-        scenario, each = self._config.scenario, int(self._settings["episodes"])
-        changes: list[Mapping[str, Any]]
-        if self._sample is None:
-            changes = [change for change in self._changes for _ in range(each)]
-        else:
-            changes = [self._sample(number, rng) or {} for number in range(each * len(self._changes))]
-        return [build_problem(override(scenario, **change)) for change in changes]
 
     def _ways(self, e: int) -> dict[int, tuple[int, Floats]]:
         """By action that lets a tenant go first: the way, and its terms; none where only one tenant has a job."""

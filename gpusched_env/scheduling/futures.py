@@ -40,7 +40,7 @@ def mean_losses(
 
     Args:
         jobs: shape ``(jobs, 3)`` or wider, columns :class:`Job`, at most :data:`MOST`, in order of deadlines.
-        tenants: shape ``(tenants, len(Tenant))``.
+        tenants: shape ``(tenants, len(Tenant))``, at most :data:`MOST`.
         model: figures of the model.
         alone: whether no other job is served until it is done.
         gaps: shape ``(futures, arrivals)``, times between arrivals in multiples of their mean; the same futures for

@@ -14,7 +14,7 @@ from gpusched_env.agents.policies.rule import SHAPES
 from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
-from gpusched_env.agents.training.evolution import Population
+from gpusched_env.agents.training.evolution import Population, relative_to_median
 from gpusched_env.agents.training.folder import Checkpoints
 from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
@@ -85,6 +85,14 @@ def test_what_is_not_searched_stays_zero(tmp_path: Path) -> None:
     share = weights[first : first + int(np.prod(SHAPES["share"]))]
     assert not share.any()
     assert weights[:first].any()
+
+
+def test_episodes_count_alike_and_one_that_costs_nothing_is_no_division_by_zero() -> None:
+    """Medians of 10, 2 and 0; the last counts as one of 6."""
+    costs = np.array([[10.0, 1.0, 0.0], [20.0, 2.0, 0.0], [5.0, 3.0, 3.0]])
+    expected = [[1.0, 0.5, 0.0], [2.0, 1.0, 0.0], [0.5, 1.5, 0.5]]
+    assert relative_to_median(costs).tolist() == expected
+    assert relative_to_median(np.zeros((4, 2))).tolist() == np.zeros((4, 2)).tolist()
 
 
 def test_randomised_episodes_are_drawn_anew_each_generation() -> None:
