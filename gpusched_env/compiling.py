@@ -28,6 +28,8 @@ from typing import Any, Final, TypeVar
 from numba import cfunc, config, njit
 from numba.extending import register_jitable
 
+from gpusched_env.linking import PartCompiler, WholeCompiler
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 CHECK_INDICES: Final = os.environ.get("GPUSCHED_CHECK_INDICES", "") not in ("", "0")
@@ -37,7 +39,9 @@ if CHECK_INDICES:
 BUILD: Final = "checked-" if CHECK_INDICES else ""
 """Before the names of such functions."""
 
-_INNER: Final[dict[str, Any]] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_INNER: Final[dict[str, Any]] = {
+    "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler,
+}  # fmt: skip
 inlined: Final = njit(forceinline=True, **_INNER)
 called: Final = njit(**_INNER)
 
@@ -53,7 +57,7 @@ def law(function: F) -> F:
     Both compute the same, bit by bit, as long as Python raises no ``OverflowError``. It gets numbers, sequences of
     numbers (or arrays) and named tuples of numbers, and gives numbers or named tuples.
     """
-    register_jitable(_nrt=False, forceinline=True)(function)
+    register_jitable(forceinline=True, **_INNER)(function)
     return function
 
 
@@ -63,7 +67,7 @@ def procedure(function: F) -> F:
     For what both kinds of devices do step by step (:mod:`gpusched_env.workload.host`); the compiler decides whether it
     becomes part of its callers.
     """
-    register_jitable(_nrt=False)(function)
+    register_jitable(**_INNER)(function)
     return function
 
 
@@ -74,12 +78,12 @@ def cached(signature: Any = None, **options: Any) -> Callable[[F], F]:
         signature: the only one to compile, at once; none: those that are called.
         options: of ``njit``, without ``cache``.
     """
-    return functools.partial(_compiled, njit, signature, options)
+    return functools.partial(_compiled, njit, signature, {"pipeline_class": WholeCompiler, **options})
 
 
 def cached_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function, at once, with Numba's ``cfunc`` and keep the result on disk, with its ``address``."""
-    return functools.partial(_compiled, cfunc, signature, {})
+    return functools.partial(_compiled, cfunc, signature, {"pipeline_class": WholeCompiler})
 
 
 def _compiled(compiler: Any, signature: Any, options: dict[str, Any], function: Any) -> Any:
