@@ -5,7 +5,7 @@
   small ones, which become part of their callers, and those that are left to the compiler's judgement. They allocate
   nothing, so Numba's reference counting is off (three times as fast).
 * :func:`cached` and :func:`cached_callback` are for compiled functions that Python calls. Functions that only other
-  compiled functions call end up in these: they need no cache of their own (plain ``numba.njit``).
+  compiled functions call end up in these: they need no cache of their own (:func:`part`).
 
 Numba by itself looks at the file that a function is in. Here the name of a cache file holds a hash of the contents of
 all sources that can end up in the function, so that an edit to any of them is seen by the next process.
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from numba import cfunc, config, njit
+from numba.core.caching import FunctionCache
 from numba.extending import register_jitable
 
 from gpusched_env.linking import PartCompiler, WholeCompiler
@@ -44,6 +45,17 @@ _INNER: Final[dict[str, Any]] = {
 }  # fmt: skip
 inlined: Final = njit(forceinline=True, **_INNER)
 called: Final = njit(**_INNER)
+
+
+def part(**options: Any) -> Callable[[F], F]:
+    """Mark a function that only compiled functions call and that works on arrays: :data:`called`, with Numba's
+    reference counting unless ``options``, of ``njit``, say otherwise."""
+    return functools.partial(_part, {**_INNER, "_nrt": True, **options})
+
+
+def _part(options: dict[str, Any], function: Any) -> Any:
+    return njit(**options)(function)
+
 
 ROOT = Path(__file__).parent
 LAYERS = ("hardware", "workload", "data", "scenarios", "scheduling", "devices", "envs", "agents")
@@ -97,8 +109,7 @@ def _compiled(compiler: Any, signature: Any, options: dict[str, Any], function: 
 
 
 def _keep(compiler: Callable[[Any], Any], function: Any) -> Any:
-    own = f"{BUILD}{function.__qualname__}"
-    name, key = f"{function.__module__.split('.')[-1]}.{own}", sources_key(function.__module__)
+    own, name, key = _names(function)
     # Numba makes the names of its files of this one.
     function.__qualname__ = f"{own}-{key}"
     compiled = compiler(function)
@@ -106,6 +117,22 @@ def _keep(compiler: Callable[[Any], Any], function: Any) -> Any:
     if kept is not None:  # None: Numba is told to compile nothing (NUMBA_DISABLE_JIT).
         _remove_outdated(Path(kept.cache_path), name, key)
     return compiled
+
+
+def is_kept(function: Any) -> bool:
+    """Whether a function to be compiled was kept on disk before, as its sources are now, or none can be kept."""
+    _, name, key = _names(function)
+    try:
+        folder = Path(FunctionCache(function).cache_path)
+    except RuntimeError:  # As in _compiled.
+        return True
+    return any(folder.glob(f"{name}-{key}-*.nbi"))
+
+
+def _names(function: Any) -> tuple[str, str, str]:
+    """Of a function, of its files in the cache, and the key of its sources that both are given."""
+    own = f"{BUILD}{function.__qualname__}"
+    return own, f"{function.__module__.split('.')[-1]}.{own}", sources_key(function.__module__)
 
 
 def _remove_outdated(folder: Path, name: str, key: str) -> None:

@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from numba import _dynfunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, DefaultPassBuilder, Flags
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
 
-class Part(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types.
+class Part(JITCodeLibrary):
     """The code of one function that others call, without that of what it calls itself."""
 
     _with_callees: Any = None
@@ -43,7 +42,7 @@ class Part(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types.
         return self._with_callees
 
 
-class Whole(JITCodeLibrary):  # type: ignore[misc]
+class Whole(JITCodeLibrary):
     """The code of a function that Python calls and of all that it calls."""
 
     def finalize(self) -> None:
@@ -85,22 +84,23 @@ def _everything(libraries: Iterable[Any]) -> list[Any]:
     return [*reversed(ended)]
 
 
-class _Flags(Flags):  # type: ignore[misc]
+class _Flags(Flags):
     """A function's own flags."""
 
-    def copy(self) -> Flags:
+    def copy(self) -> Any:
         """What the functions that it calls see of them, and inherit: the same from each caller.
 
         Numba compiles a law once for each set of flags that it finds at its callers.
         """
-        shown = Flags()
+        shown: Any = Flags()
         shown.nrt = self.nrt
         shown.error_model = self.error_model
+        shown.fastmath = self.fastmath
         shown.boundscheck = self.boundscheck
         return shown
 
 
-class _OwnLibrary(Compiler):  # type: ignore[misc]
+class _OwnLibrary(Compiler):
     """Numba's compiler with another class of libraries."""
 
     library: Any
@@ -120,18 +120,19 @@ class WholeCompiler(_OwnLibrary):
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class PartLowering(NativeLowering):  # type: ignore[misc]
+class PartLowering(NativeLowering):
     """Lowering without machine code."""
 
     _name = "part_lowering"
 
     def run_pass(self, state: Any) -> bool:
-        """To LLVM's intermediate code, which callers find by a function object that nobody can call."""
+        """To LLVM's intermediate code, which compiled callers find."""
         state.flags.no_compile = True
         super().run_pass(state)
         lowered = state["cr"]
         fndesc = lowered.fndesc
-        key = _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname, "", 0, lowered.env, (state.library,))
+        # Numba finds the code by an object that is a function of C. This one raises an error that says what is wrong.
+        key = f"{{{fndesc.qualname} is for compiled functions only}}".format
         state.targetctx.insert_user_function(key, fndesc, [state.library])
         state.reload_init.extend(state.library._reload_init)
         state["cr"] = lowered._replace(cfunc=key)
