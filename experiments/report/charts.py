@@ -109,7 +109,7 @@ class ComparisonPlots(Kinds):
         """Kernels of the recorded seed, a row a tenant.
 
         Args:
-            schedulers: by default all whose kernels were recorded.
+            schedulers: by default all whose kernels were recorded, one of those that came to the same.
             window_us: start and end; by default a stretch in which tenants meet, up to the end of the last job where
                 they have few kernels.
 
@@ -117,15 +117,17 @@ class ComparisonPlots(Kinds):
             InputError: kernels were not recorded.
         """
         c = self._comparison
-        names = list(schedulers) if schedulers is not None else c.by_cost
+        names = list(self._groups.values()) if schedulers is None else list(schedulers)
         runs = [run for run in map(c.recorded, names) if run is not None]
         if not runs:
             raise InputError(NOT_RECORDED)
         start_us, end_us = window_us or c.window_us or interesting_window(runs)
+        rows_of = {name: label for label, name in self._groups.items()}
+        labels = {name: rows_of[name] if schedulers is None else c.label(name) for name in names}
         bars: list[Bars] = []
         for run in runs:
             assert run.timeline is not None
-            panel = c.label(run.scheduler) if len(runs) > 1 else ""
+            panel = labels[run.scheduler] if len(runs) > 1 else ""
             bars += kernel_bars(c.problem, run.timeline, panel)
         rows = "scheduler: tenant" if len(runs) > 1 else "tenant"
         return timeline(f"{self._scenario}, seed {runs[0].seed}: kernels", bars, (start_us / 1e3, end_us / 1e3), rows)

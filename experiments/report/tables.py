@@ -54,6 +54,10 @@ class Layout:
     """In a line of a row's names."""
 
 
+_NOTEBOOK = (
+    ".gpusched td { text-align: right; } .gpusched small { display: block; white-space: nowrap; } "
+    '.gpusched th[scope="row"] { text-align: left; font-weight: normal; }'
+)
 PAGE = Layout(bounds=frozenset(["cost", _DIFFERENCE]))
 
 
@@ -91,7 +95,8 @@ def comparison_tables(comparison: Comparison, *, coloured: bool = True) -> Group
 def html_tables(comparison: Comparison) -> str:
     """For a notebook."""
     shown = "".join(table._repr_html_() for table in tables(comparison, PAGE))
-    return f"{shown}<p>Best of a column is bold. {escape(notes(comparison))}</p>"
+    below = f"<p>Best of a column is bold. {escape(notes(comparison))}</p>"
+    return f'<style>{_NOTEBOOK}</style><div class="gpusched">{shown}</div>{below}'
 
 
 def notes(comparison: Comparison) -> str:
@@ -134,7 +139,7 @@ def _not_counted(comparison: Comparison, row: int) -> str:
     left = sum(run.metrics.tenants[row].unfinished for run in comparison.runs)
     if rejected + left == 0:
         return "none was rejected or left"
-    return f"{rejected:,} rejected and {left:,} left are not counted"
+    return f"{rejected:,} rejected and {left:,} left (all schedulers, all seeds) are not counted"
 
 
 def _whole(comparison: Comparison, layout: Layout) -> Table:

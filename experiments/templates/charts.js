@@ -27,7 +27,7 @@
   function paint() {
     const chosen = new Set(under === null ? kept : [...kept, under]);
     for (const { element, looks } of drawn) {
-      const opacity = looks.map(([name]) => (!chosen.size || chosen.has(name) ? 1 : 0.12));
+      const opacity = looks.map(([name]) => (!chosen.size || chosen.has(name) ? 1 : 0.18));
       const visible = looks.map(([name, before]) => (chosen.has(name) ? true : before));
       Plotly.restyle(element, { opacity, visible });
     }

@@ -116,7 +116,7 @@ def curves(title: str, panels: Sequence[Panel], axis: str, share: str, limit: st
     """Distribution functions: a panel beside the other, x in the unit that ``axis`` names, y a share."""
     beside = min(BESIDE, len(panels))
     above = -(-len(panels) // beside)
-    legend = {"orientation": "h", "y": -56 / (290 * above), "yanchor": "top"}
+    legend = {"orientation": "h", "y": -70 / (290 * above), "yanchor": "top"}
     chart = _chart(title, 90 + 290 * above, grid=(above, beside), columns=[p.title for p in panels], legend=legend)
     for number, panel in enumerate(panels):
         place = {"row": number // beside + 1, "col": number % beside + 1}
