@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from gpusched_env.display import palette
 from gpusched_env.envs.text import kernel_name, time_text
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.timeline import Timeline
@@ -38,16 +39,7 @@ AREA: Colour = (206, 212, 221)
 PANEL: Colour = (247, 248, 250)
 WHITE: Colour = (255, 255, 255)
 DRAM: Colour = (190, 60, 60)
-TENANTS: tuple[Colour, ...] = (
-    (47, 111, 208),
-    (238, 134, 52),
-    (61, 153, 112),
-    (160, 90, 190),
-    (200, 70, 110),
-    (90, 150, 170),
-    (150, 120, 60),
-    (110, 110, 120),
-)
+TENANTS: tuple[Colour, ...] = tuple(map(palette.rgb, palette.TENANTS))
 
 
 def window_us(problem: Problem) -> float:
@@ -247,7 +239,7 @@ class _Picture:
 
 
 def _colour(row: int) -> Colour:
-    return TENANTS[row % len(TENANTS)]
+    return palette.rgb(palette.tenant(row).colour)
 
 
 def _mix(a: Colour, b: Colour, share: float) -> Colour:
