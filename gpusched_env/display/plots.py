@@ -252,9 +252,12 @@ def _chart(title: str, height: int, *, rows: Sequence[str] = (), columns: Sequen
     """An empty one with panels of these titles beside or above each other, or one; ``height`` without the title."""
     try:
         from plotly.subplots import make_subplots
+
+        from gpusched_env.display.still import Chart
     except ImportError as error:
         raise InputError("charts need plotly: pip install 'gpusched-env[experiments]'") from error
     chart = make_subplots(
+        figure=Chart(),
         rows=max(1, len(rows)),
         cols=max(1, len(columns)),
         subplot_titles=[*rows, *columns],
