@@ -140,10 +140,11 @@ class _Picture:
                 bad = number and column in ("rejected", "late")
                 colour = LATE if bad else INK if number else FAINT
                 pen.text((x, top + 4), f"{number}", fill=colour, font=self.middle, anchor="ra")
-            if self.row >= 44:
-                self._squares(row, top + 28, counts.running, counts.waiting)
+            if self.row >= 38:
+                below = top + min(28, self.row - 16)
+                self._squares(row, below, counts.running, counts.waiting)
                 held = counted(scene.held(row, self.now_us), "kernel")
-                pen.text((COLUMNS[-1], top + 27), f"{held} held back", fill=FAINT, font=self.small, anchor="ra")
+                pen.text((COLUMNS[-1], below - 1), f"{held} held back", fill=FAINT, font=self.small, anchor="ra")
         if self.explained:
             for line, words in enumerate(LEGEND):
                 y = self.lanes_top - 18 - 18 * (len(LEGEND) - line)

@@ -72,8 +72,8 @@ def png(figure: Figure) -> bytes:
         panels[shape["xref"]].axvline(shape["x0"], color="#888", linestyle=":", linewidth=1)
     for note in layout.get("annotations", ()):
         if note.get("xref") == note.get("yref") == "paper":
-            place = (left + note["x"] * width, bottom + note["y"] * height + 0.01)
-            canvas.text(*place, note["text"], ha="center", va="bottom", fontsize=9)
+            across, up = left + note["x"] * width, bottom + note["y"] * height + 0.01
+            canvas.text(across, up, note["text"], ha="center", va="bottom", fontsize=9)
     lines, labels = _legend(panels)
     if len(labels) > 1 and layout.get("showlegend") is not False:
         columns = min(4, len(labels))
