@@ -42,10 +42,11 @@ class LoadPlots:
 
         try:
             from plotly.colors import qualitative
-            from plotly.graph_objects import Figure
+
+            from gpusched_env.display.still import Chart
         except ImportError as error:
             raise InputError("charts need plotly: pip install 'gpusched-env[experiments]'") from error
-        chart, values = Figure(), self._curve.values
+        chart, values = Chart(), self._curve.values
         for number, name in enumerate(ordered(self._curve)):
             line = self._curve.line(name, figure, tenant)
             colour = qualitative.D3[number % len(qualitative.D3)]

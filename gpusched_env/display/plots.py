@@ -255,10 +255,13 @@ def _chart(
     """
     try:
         from plotly.subplots import make_subplots
+
+        from gpusched_env.display.still import Chart
     except ImportError as error:
         raise InputError("charts need plotly: pip install 'gpusched-env[experiments]'") from error
     above, beside = grid or (max(1, len(rows)), max(1, len(columns)))
     chart = make_subplots(
+        figure=Chart(),
         rows=above,
         cols=beside,
         subplot_titles=[*rows, *columns],
