@@ -92,6 +92,11 @@ def comparison_tables(comparison: Comparison, *, coloured: bool = True) -> Group
     return Group(*parts, Text(f"\n{best}{notes(comparison)}", style="dim"))
 
 
+def whole_gpu_table(comparison: Comparison) -> Any:
+    """For the terminal: the table of the whole GPU alone, without notes."""
+    return _Fitted([lambda layout=layout: tables(comparison, layout)[0] for layout in _PRINTED])  # type: ignore[misc]
+
+
 def html_tables(comparison: Comparison) -> str:
     """For a notebook."""
     shown = "".join(table._repr_html_() for table in tables(comparison, PAGE))
