@@ -214,26 +214,6 @@ def areas(title: str, rows: dict[str, dict[str, Series]], end_ms: float, share: 
     return chart.update_xaxes(range=[0, end_ms]).update_xaxes(title="time, ms", row=len(rows))
 
 
-class Kinds:
-    """What ``result.plot`` is: ``plot.cdf()`` or ``plot("cdf")``; its methods are the kinds of charts."""
-
-    _usual = "cost"
-    """The kind that ``plot()`` draws."""
-
-    def __call__(self, kind: str = "", **options: Any) -> Figure:
-        """The chart of one ``kind``, or the usual one.
-
-        Raises:
-            InputError: there is no such kind.
-        """
-        kind = kind or self._usual
-        kinds = [name for name in dir(self) if not name.startswith("_")]
-        if kind not in kinds:
-            raise InputError(f"no chart {kind!r}; there are {', '.join(kinds)}")
-        make: Callable[..., Figure] = getattr(self, kind)
-        return make(**options)
-
-
 def without_title(chart: Figure) -> Figure:
     """The chart as it stands on a page, under a heading."""
     height = chart.layout.height - _TITLE_PX
@@ -255,10 +235,13 @@ def _chart(
     """
     try:
         from plotly.subplots import make_subplots
+
+        from gpusched_env.display.still import Chart
     except ImportError as error:
         raise InputError("charts need plotly: pip install 'gpusched-env[experiments]'") from error
     above, beside = grid or (max(1, len(rows)), max(1, len(columns)))
     chart = make_subplots(
+        figure=Chart(),
         rows=above,
         cols=beside,
         subplot_titles=[*rows, *columns],

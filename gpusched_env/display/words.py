@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 def counted(number: int, noun: str) -> str:
     """``1 seed``, ``2 seeds``, ``1,000 seeds``."""
@@ -26,3 +28,10 @@ def duration(seconds: float) -> str:
         return f"{rest} s"
     hours, minutes_left = divmod(minutes, 60)
     return f"{minutes} min {rest} s" if hours == 0 else f"{hours} h {minutes_left} min"
+
+
+def time_text(us: float) -> str:
+    """A simulated time with a fitting unit: ``12.3 µs``, ``1.234 ms``."""
+    if us == math.inf:
+        return "no limit"
+    return f"{us / 1e3:.3f} ms" if us >= 1e3 else f"{us:.1f} µs"

@@ -19,6 +19,9 @@ from gpusched_env.scenarios.scenario import Scenario, load_scenario, scenario_na
 from gpusched_env.scheduling.reward import COST_TERMS
 from gpusched_env.workload.tenant import Tenant
 
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+"""Of a checkout; ``python -m gpusched_env.experiments.pictures`` makes them."""
+
 UNITS = """\
 | unit | meaning |
 |---|---|
@@ -81,8 +84,15 @@ def document() -> str:
 
 def launch_datasheet() -> str:
     """The environment of dynamic parallelism, as Markdown."""
-    lines = [f"## `{DYNAMIC_PARALLELISM}`", "", inspect.getdoc(DynamicParallelismEnv) or "", "", LOG_UNIT]
+    lines = [f"## `{DYNAMIC_PARALLELISM}`", "", *film("DynamicParallelism")]
+    lines += [inspect.getdoc(DynamicParallelismEnv) or "", "", LOG_UNIT]
     return "\n".join([*lines, *_column_rows(LaunchFeature), ""])
+
+
+def film(name: str) -> list[str]:
+    """The environment's film, if there is one."""
+    there = (PICTURES / f"{name}.gif").exists()
+    return [f"![{name} under a scheduler: jobs, SMs, and what ran when](pictures/{name}.gif)", ""] if there else []
 
 
 def _column_rows(features: type[Feature]) -> list[str]:
@@ -96,7 +106,7 @@ def datasheet(scenario: Scenario) -> str:
     layout = _layout(scenario)
     spaces = ObservationEncoder.of(layout).space()
     shapes = ", ".join(f"`{name}` {box.shape}" for name, box in spaces.items())
-    lines = [f"## `{env_id(scenario.name)}`", "", f"{scenario.summary}.", ""]
+    lines = [f"## `{env_id(scenario.name)}`", "", f"{scenario.summary}.", "", *film(scenario.name)]
     lines += [
         "| slot | tenant | workload | arrivals | jobs | priority | weight | SLO |",
         "|---|---|---|---|---|---|---|---|",

@@ -25,7 +25,7 @@ from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.session import Episode
+from gpusched_env.scheduling.session import Episode, last_view
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 
@@ -113,7 +113,8 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     - `wait_us`: longest wait of action 0. Without a limit, an agent that waits while nothing runs would
       sleep until the horizon.
     - `interval_us`: how long a decision stands, see above; 0 (the default): every launch is one.
-    - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`, for pictures `blocks`.
+    - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`, for text `kernels`, for
+      pictures and films (`env.unwrapped.episode().animate("x.gif")`) `blocks`.
     - any field of the scenario with a new value (`gpu`, `tenants`, `horizon_us`, `decision_us`, `reward`, ...),
       as `gpusched_env.scenarios.scenario.override` takes them. `InputError` names what is not acceptable.
 
@@ -158,9 +159,9 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
             behind = make_device(device) if isinstance(device, str) else device
             check_device(behind)
             self._driver = DeviceDriver(behind, self.encoder, self.layout, wait_us)
-        drawn = render_mode in ("human", "rgb_array")
+        seen: Detail = "jobs" if render_mode is None else "kernels" if render_mode == "ansi" else "blocks"
         self._renderer = Renderer(render_mode) if render_mode is not None else None
-        self._record: Detail = record if record is not None else ("blocks" if drawn else "jobs")
+        self._record: Detail = record if record is not None else seen
         self._run: Run | None = None
         self._began = 0.0
 
@@ -248,6 +249,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
             done=bool(self.device.done),
             decisions=run.commands,
             wall_s=time.perf_counter() - self._began,
+            last=last_view(self.device),
         )
 
     @property
@@ -283,15 +285,15 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     def render(self) -> Any:
         """The present state in the way of ``render_mode``.
 
-        ``ansi``: text, as a string. ``rgb_array``: the recent timeline of streams and SMs, uint8 of shape
-        ``(height, width, 3)``. ``human``: the same picture in a window, drawn anew after every step;
-        without Matplotlib or a display the text is printed instead.
+        ``ansi``: text, as a string. ``rgb_array``: who waits, what is on the SMs, and how it came there, uint8 of
+        shape ``(height, width, 3)``; after the last step the last moment of work. ``human``: the same picture in a
+        window, drawn anew after every step; without Matplotlib or a display the text is printed instead.
         """
         if self._renderer is None:
             gymnasium.logger.warn("render() needs a render_mode: gym.make(..., render_mode='rgb_array')")
             return None
         run = self._current()
-        return self._renderer.draw(run.problem, self._driver.view, self.device.timeline)
+        return self._renderer.draw(run.problem, self.device.timeline, self._driver.view, over=run.over)
 
     def close(self) -> None:
         """Close the window, if there is one; may be called again."""

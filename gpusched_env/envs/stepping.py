@@ -10,9 +10,8 @@ import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numba import njit
 
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import cached, called, part
 from gpusched_env.devices.compiled.access import clients, env_at, launches, problem
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.issuing import is_launchable
@@ -224,13 +223,13 @@ def scratch(layout: ActionLayout) -> tuple[Floats, ...]:
     )
 
 
-@njit(_nrt=False, forceinline=True, no_cpython_wrapper=True)
+@part(_nrt=False, forceinline=True)
 def to_serve(reason):
     """Whether an environment stopped because its memory is too small."""
     return reason in (FLUSH, GROW_JOBS, GROW_LAUNCHES)
 
 
-@njit(_nrt=False, no_cpython_wrapper=True)
+@called
 def act(w, meaning, wait_us):
     """Give an environment a command in numbers, as :func:`~gpusched_env.envs.numbering.numbers_at` has them."""
     w.command, w.command_target, w.command_choice, w.command_stream, w.command_first, w.command_sms = meaning
@@ -239,7 +238,7 @@ def act(w, meaning, wait_us):
         w.command_until_ps = w.now_ps + max(1, to_ps(wait_us))
 
 
-@njit(_nrt=False, no_cpython_wrapper=True)
+@called
 def dispatch(
     w, standing, plan, knobs, until_ps, levels, rejects, lookahead, pending_shown, tenant_rows, jobs_shown, scratch
 ):
@@ -284,7 +283,7 @@ def dispatch(
         w.command, w.command_target, w.command_choice = LAUNCH, best_id, knobs[Knob.PRIORITY, best]
 
 
-@njit(_nrt=False, no_cpython_wrapper=True)
+@called
 def cost(w, sums, tenant_rates, reward_weights, terms, over):
     """The total cost of an environment so far; ``over``: at the end of its episode."""
     for tenant in range(sums.shape[0]):

@@ -38,7 +38,7 @@ from gpusched_env.envs.vector_infos import Rows, add_seeds, batched_infos, last_
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import Scenario
-from gpusched_env.scheduling.session import Episode
+from gpusched_env.scheduling.session import Episode, last_view
 from gpusched_env.scheduling.timeline import Detail
 
 NONE: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -295,6 +295,7 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
             done=device.done,
             decisions=int(self._decisions[number]),
             wall_s=time.perf_counter() - float(self._began[number]),
+            last=last_view(device),
         )
 
     def save_state(self) -> VectorState:

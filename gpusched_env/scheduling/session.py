@@ -6,6 +6,7 @@ import math
 import time
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
     from gpusched_env.scheduling.charts import EpisodePlots
     from gpusched_env.scheduling.metrics import Metrics
+    from gpusched_env.scheduling.view import View
 
 NOTE = f"Turnaround of completed jobs. {FEW} before a p99: of fewer than 100 jobs, hardly more than the longest."
 SCHEDULER_STREAM = 0x5C4ED
@@ -51,6 +53,8 @@ class Episode:
     decisions: int
     """Commands other than ``Wait``."""
     wall_s: float
+    last: View | None = None
+    """The state at the end, where pictures are drawn of it (detail ``kernels`` and ``blocks``)."""
 
     @cached_property
     def metrics(self) -> Metrics:
@@ -65,6 +69,35 @@ class Episode:
         from gpusched_env.scheduling.charts import EpisodePlots
 
         return EpisodePlots(self)
+
+    def animate(
+        self,
+        path: str | Path,
+        *,
+        window_us: tuple[float, float] | None = None,
+        frames: int = 100,
+        frames_per_s: float = 10.0,
+        title: str = "",
+    ) -> Path:
+        """Write the episode as a film: who waits, what runs on which SM, who is done, rejected, late.
+
+        Args:
+            path: an animated ``.gif``; or ``.mp4``, which needs moviepy (the extra ``video``).
+            window_us: start and end of what is shown; by default all from the start to the last kernel's end.
+            frames: pictures, at equal distances of simulated time.
+            frames_per_s: pictures a second of the film.
+            title: above the pictures; by default the scenario's name.
+
+        Returns:
+            where it was written.
+
+        Raises:
+            InputError: kernels were not recorded (blocks fill the SMs: ``record="blocks"``), nothing ran in the window,
+                or the path ends otherwise.
+        """
+        from gpusched_env.scheduling.films import animate
+
+        return animate(self, Path(path), window_us, frames, frames_per_s, title)
 
     def to_frame(self, of: str = "tenants") -> DataFrame:
         """A pandas frame; units are in the columns' names, undefined figures are NaN.
@@ -203,4 +236,10 @@ def run_episode(
         done=device.done,
         decisions=decisions,
         wall_s=time.perf_counter() - began,
+        last=last_view(device),
     )
+
+
+def last_view(device: Device) -> View | None:
+    """What :attr:`Episode.last` is: nothing where no kernels are recorded, since it takes time."""
+    return device.view() if device.timeline.detail in ("kernels", "blocks") else None
