@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, overload
 
 from gpusched_env.agents.training.folder import policy_file
 from gpusched_env.baselines.registry import honest_names
@@ -29,6 +29,9 @@ from gpusched_env.experiments.lib.names import (
     sees_truth,
 )
 from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
+from gpusched_env.experiments.load_curve.capacity import SHARE
+from gpusched_env.experiments.load_curve.curve import LoadCurve
+from gpusched_env.experiments.load_curve.run import compare_over
 from gpusched_env.experiments.report.window import interesting_window, same_start
 from gpusched_env.reading import read_bytes
 from gpusched_env.scenarios.problem import build_problem
@@ -39,11 +42,40 @@ from gpusched_env.workload.workload import is_workload_path
 Record = Literal["jobs", "kernels", "blocks"]
 
 
+Schedulers = str | Sequence[SchedulerSource] | Mapping[str, SchedulerSource] | None
+Sweep = Mapping[str, Sequence[float]]
+
+
+@overload
 def compare(
     scenario: Scenario | str | Path,
-    schedulers: str | Sequence[SchedulerSource] | Mapping[str, SchedulerSource] | None = None,
+    schedulers: Schedulers = None,
     seeds: int | Sequence[int] = 5,
     *,
+    sweep: None = None,
+    **options: Any,
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    scenario: Scenario | str | Path,
+    schedulers: Schedulers = None,
+    seeds: int | Sequence[int] = 5,
+    *,
+    sweep: Sweep,
+    share: float = SHARE,
+    **options: Any,
+) -> LoadCurve: ...
+
+
+def compare(
+    scenario: Scenario | str | Path,
+    schedulers: Schedulers = None,
+    seeds: int | Sequence[int] = 5,
+    *,
+    sweep: Sweep | None = None,
+    share: float = SHARE,
     device: DeviceSource = "compiled",
     record: Record = "jobs",
     window_us: tuple[float, float] | None = None,
@@ -51,7 +83,7 @@ def compare(
     on_progress: Progress | None = None,
     command: str = "",
     **fields: Any,
-) -> Comparison:
+) -> Comparison | LoadCurve:
     """Run every scheduler on every seed and gather the figures.
 
     An interrupt (Ctrl-C) stops the run and keeps the finished episodes; ``interrupted`` is then true.
@@ -62,6 +94,9 @@ def compare(
             mapping from labels to these. Differences are taken against the first. By default all registered ones
             that know no more than a scheduler can, and the agent that is shipped for the scenario.
         seeds: how many, counted from 0, or which.
+        sweep: a field of the scenario and its values, ``{"load": [0.6, 0.8, 1.0]}``: the comparison is repeated at
+            each, and the result is a :class:`~gpusched_env.experiments.load_curve.curve.LoadCurve`.
+        share: of a sweep: what share of a tenant's jobs must be within its objective for it to be kept.
         device: a device's name, or a factory.
         record: what to keep of the first seed besides its jobs: nothing more, ``kernels``, or kernels and
             the ``blocks`` on every SM within ``window_us``.
@@ -77,6 +112,10 @@ def compare(
         GpuschedError: a scheduler of one's own failed; names scheduler, seed and line.
     """
     scenario = load_scenario(scenario, **fields)
+    if sweep is not None:
+        options = {"device": device, "record": record, "window_us": window_us, "workers": workers, "command": command}
+        common = {"schedulers": schedulers, "seeds": seeds, **options}
+        return compare_over(compare, sweep, scenario, share=share, on_progress=on_progress, **common)
     if isinstance(schedulers, str):
         schedulers = expanded(split_specs(schedulers), scenario)
     sources = _sources(default_schedulers(scenario) if schedulers is None else schedulers)

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from gpusched_env.display.picture import FONT, WIDTH
+from gpusched_env.display.words import time_text
 from gpusched_env.experiments.api import run_episode
 from gpusched_env.scenarios.scenario import scenario_names
 
@@ -59,32 +60,29 @@ def shoot(name: str, shot: Shot, path: Path) -> None:
 
 
 def shoot_launches(path: Path) -> None:
-    """Play an application whose threads launch kernels, and write its film, of some 40 pictures."""
-    environment = "gpusched_env:gpusched/DynamicParallelism-v0"
-    decisions = _play(gym.make(environment), every=0)[0]
-    _, pictures = _play(gym.make(environment, render_mode="rgb_array"), every=max(1, decisions // 40))
-    title = "DynamicParallelism: kernels that threads launched; on SMs (blue), waiting (orange), over time"
-    pictures = [_below(title, picture) for picture in pictures]
-    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=125, loop=0, optimize=True)
+    """Play an application whose threads launch kernels, and uncover the picture of it from left to right."""
+    env = gym.make("gpusched_env:gpusched/DynamicParallelism-v0", render_mode="rgb_array")
+    _, info = env.reset(seed=1)
+    over = False
+    while not over:
+        _, _, over, _, info = env.step(int(info["action_mask"][1]))
+    drawn = Image.fromarray(np.asarray(env.render(), np.uint8))
+    drawn = drawn.resize((WIDTH - 32, WIDTH // 2), Image.Resampling.NEAREST)
+    pages = [_page(drawn, width, info["time_us"]) for width in np.linspace(0, drawn.width, 40).astype(int)]
+    pages[0].save(path, save_all=True, append_images=pages[1:], duration=125, loop=0, optimize=True)
     print(f"{path}: {path.stat().st_size / 1e3:.0f} KB", flush=True)
 
 
-def _play(env: gym.Env[Any, Any], every: int) -> tuple[int, list[Image.Image]]:
-    """Launch whatever asks; the number of decisions and a picture ``every`` so many (0: none)."""
-    _, info = env.reset(seed=1)
-    decisions, over, pictures = 0, False, []
-    while not over:
-        _, _, over, _, info = env.step(int(info["action_mask"][1]))
-        decisions += 1
-        if every and (decisions % every == 0 or over):
-            pictures.append(Image.fromarray(env.render()))  # type: ignore[arg-type]  # An array, in this mode.
-    return decisions, pictures
-
-
-def _below(title: str, picture: Image.Image) -> Image.Image:
-    page = Image.new("RGB", (WIDTH, WIDTH // 2 + 60), (255, 255, 255))
-    ImageDraw.Draw(page).text((16, 16), title, fill=(40, 44, 52), font=ImageFont.truetype(FONT, 15))
-    page.paste(picture.resize((WIDTH - 32, WIDTH // 2), Image.Resampling.NEAREST), (16, 50))
+def _page(drawn: Image.Image, width: int, end_us: float) -> Image.Image:
+    """The left part of a picture, below a title and above its time axis."""
+    page = Image.new("RGB", (WIDTH, drawn.height + 80), (255, 255, 255))
+    pen, font = ImageDraw.Draw(page), ImageFont.truetype(FONT, 15)
+    title = "Kernels that threads launched: on SMs (blue), waiting (orange)"
+    pen.text((16, 14), title, fill=(40, 44, 52), font=font)
+    page.paste(drawn.crop((0, 0, max(1, width), drawn.height)), (16, 44))
+    pen.line((16, drawn.height + 45, WIDTH - 16, drawn.height + 45), fill=(40, 44, 52))
+    pen.text((16, drawn.height + 52), "0", fill=(110, 116, 126), font=font)
+    pen.text((WIDTH - 16, drawn.height + 52), time_text(end_us), fill=(110, 116, 126), font=font, anchor="ra")
     return page.quantize(16, dither=Image.Dither.NONE)
 
 

@@ -17,7 +17,7 @@ from gpusched_env.display.words import counted
 
 
 def page(template: str, **values: Any) -> str:
-    """The file ``template`` with ``values`` filled in; values of HTML pages are escaped, except for tables."""
+    """The file ``template`` with ``values`` filled in; values of HTML pages are escaped, except for tables and SVG."""
     return _environment().get_template(template).render(**values).rstrip() + "\n"
 
 
@@ -38,6 +38,7 @@ def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {
         "markdown": Table.markdown,
         "html": lambda table: Markup(table.html()),
+        "svg": Markup,
         "counted": counted,
         "about": about,
         "section": section,

@@ -70,7 +70,12 @@ def png(figure: Figure) -> bytes:
         axes.grid(color="#e6e6e6", linewidth=0.7)
         axes.set_axisbelow(True)
     for shape in layout.get("shapes", ()):
-        panels[shape["xref"]].axvline(shape["x0"], color="#888", linestyle=":", linewidth=1)
+        look = {"color": "#888", "linestyle": ":", "linewidth": 1}
+        name = shape["xref"].removesuffix(" domain")
+        if name == shape["xref"]:
+            panels[name].axvline(shape["x0"], **look)
+        else:
+            panels[name].axhline(shape["y0"], **look)
     for note in layout.get("annotations", ()):
         if note.get("xref") == note.get("yref") == "paper":
             across, up = left + note["x"] * width, bottom + note["y"] * height + 0.01
@@ -95,6 +100,9 @@ def _draw(axes: Any, trace: Mapping[str, Any]) -> None:
         draw(along, length, trace.get("width") or 0.8, base, color=marker.get("color"), alpha=opacity, label=shown)
         return
     mode = trace.get("mode", "lines")
+    if trace.get("fill") == "toself":
+        axes.fill(x, y, color=trace.get("fillcolor"), alpha=opacity, linewidth=0)
+        return
     for letter in ("x", "y"):
         arms = trace.get(f"error_{letter}") or {}
         if arms.get("array") is not None:
