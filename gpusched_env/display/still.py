@@ -83,7 +83,9 @@ def png(figure: Figure) -> bytes:
     lines, labels = _legend(panels)
     if len(labels) > 1 and layout.get("showlegend") is not False:
         columns = min(4, len(labels))
-        canvas.legend(lines, labels, loc="upper right", ncols=columns, fontsize=8, frameon=False)
+        below = (layout.get("legend", {}).get("y") or 0.0) < 0.0
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)} if below else {"loc": "upper right"}
+        canvas.legend(lines, labels, **place, ncols=columns, fontsize=8, frameon=False)
     written = io.BytesIO()
     canvas.savefig(written, format="png", bbox_inches="tight", facecolor="white")
     return written.getvalue()
