@@ -182,6 +182,9 @@ def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
     if getattr(scheduler, "masks", False):
         problem = problem.with_masked_launches()
     problem = problem.with_commands(getattr(scheduler, "commands", ()))
+    uses = getattr(scheduler, "uses", None)
+    if uses is not None:
+        problem = problem.with_only(uses(problem.scenario))
     return problem.with_interception(getattr(scheduler, "interception_us", 0.0))
 
 
