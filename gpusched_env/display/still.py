@@ -84,9 +84,11 @@ def png(figure: Figure) -> bytes:
     if len(labels) > 1 and layout.get("showlegend") is not False:
         columns = min(4, len(labels))
         below = (layout.get("legend", {}).get("y") or 0.0) < 0.0
-        # Of the whole picture: its upper right corner, or under its lower edge.
-        corner, anchor = ("upper center", (0.5, 0.0)) if below else ("upper right", (1.0, 1.0))
-        canvas.legend(lines, labels, loc=corner, bbox_to_anchor=anchor, ncols=columns, fontsize=8, frameon=False)
+        style: dict[str, Any] = {"ncols": columns, "fontsize": 8, "frameon": False}
+        if below:
+            canvas.legend(lines, labels, loc="upper center", bbox_to_anchor=(0.5, 0.0), **style)
+        else:
+            canvas.legend(lines, labels, loc="upper right", **style)
     written = io.BytesIO()
     canvas.savefig(written, format="png", bbox_inches="tight", facecolor="white")
     return written.getvalue()
