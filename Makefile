@@ -62,7 +62,7 @@ install: $(VENV)/.core
 install-dev: $(VENV)/.dev
 
 demo: install
-	$(BIN)/gpusched compare $(DEMO_SCENARIO) --seeds $(DEMO_SEEDS) --out $(DEMO_OUT)
+	$(BIN)/gpusched compare $(DEMO_SCENARIO) --seeds $(DEMO_SEEDS) --out $(DEMO_OUT) --overwrite
 	@echo "Open $(DEMO_OUT)/report.html in a browser."
 
 lint: install-dev

@@ -24,7 +24,8 @@ def blocks(language: str, text: str = TEXT) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
 
 
-PYTHON_BLOCKS = [*blocks("python"), *blocks("python", (ROOT / "docs" / "comparing.md").read_text())]
+PAGES = [TEXT, *((ROOT / "docs" / name).read_text() for name in ("comparing.md", "load-sweeps.md"))]
+PYTHON_BLOCKS = [block for page in PAGES for block in blocks("python", page)]
 SCHEDULER = next(block for block in PYTHON_BLOCKS if "class OneAhead" in block)
 COMMANDS = [
     line.removeprefix(".venv/bin/").partition("  #")[0].strip()
