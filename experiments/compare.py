@@ -192,7 +192,8 @@ def evaluate(
         InputError: ``model`` is no trained model; and as for :func:`compare`.
     """
     scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
-    return compare(scenario, with_agent(model, scenario, schedulers), seeds, **options)
+    found: Comparison = compare(scenario, with_agent(model, scenario, schedulers), seeds, **options)
+    return found
 
 
 def with_agent(model: str | Path, scenario: Scenario, schedulers: Sequence[str] | None) -> list[str]:

@@ -61,7 +61,7 @@ def show_story(seeds: int, out: Path) -> Comparison:
     """
     console, began = output_console(), time.monotonic()
     stages = Console(stderr=True)
-    with ResultFolder(out) as results:
+    with ResultFolder(out, overwrite=True) as results:
         stages.print(f"{SCENARIO}: {len(STORY)} schedulers, {seeds} seeds (the first time, the GPU is compiled before)")
         with progress_bar(len(STORY) * seeds) as on_progress:
             comparison = compare(

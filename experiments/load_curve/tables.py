@@ -23,7 +23,7 @@ def tables(curve: LoadCurve) -> list[Table]:
     heads = [f"{field} {value:g}" for value in shown]
     with_capacity = curve.has_capacity
     note = (
-        f"Capacity: the highest {field} at which every tenant with an objective has {curve.share:.0%} of its jobs "
+        f"Capacity: the highest {field} at which every tenant with an objective has {100 * curve.share:g} % of its jobs "
         "within it. "
         if with_capacity
         else ""
