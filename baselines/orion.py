@@ -4,12 +4,12 @@ F. Strati, X. Ma, A. Klimovic, *Orion: Interference-aware, Fine-grained GPU Shar
 (EuroSys 2024), section 5, and its artefact (github.com/eth-easl/orion), ``src/scheduler/scheduler_eval.cpp``, function
 ``busy_wait_profile``, where no other file is named.
 
-============================================= ======================== ==================================================
+============================================= ======================== =================================================
 As published                                  Where                    Here
-============================================= ======================== ==================================================
+============================================= ======================== =================================================
 High-priority kernels go at once, on a stream Section 5.1              As published
 of high priority
-Best-effort clients take turns                ``start``, ``t``         As published (``turns``); or by priority, then age
+Best-effort clients take turns                ``start``, ``t``         As published (``turns``), or by priority and age
 Without a request in service they go          ``seen[hp_client]==0``   As published; a gap in a request is service
 Beside one, if bound by another resource than ``profiles``             As published; bound is who uses at least 60 % of
 the high-priority kernel launched last, or if ``roofline_analysis.py`` it (``bound``)
@@ -26,7 +26,7 @@ above, nothing follows until all has finished ``run_orion.py``: 100    ``referen
                                               to 160 us                latency of a request, of some milliseconds there
 A training's update phase stands any kernel   ``update_start``         Left out: where it begins is set by hand
 The first 10 iterations of each client go     ``cur_iters <= 10``      Left out: the artefact's warm-up, not measured
-============================================= ======================== ==================================================
+============================================= ======================== =================================================
 """
 
 from __future__ import annotations
