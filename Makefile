@@ -18,10 +18,6 @@ export OMP_NUM_THREADS := 1
 # How many pytest processes.
 JOBS ?= 2
 
-DEMO_SCENARIO ?= InferenceBesideTraining
-DEMO_SEEDS ?= 5
-DEMO_OUT ?= results/demo
-
 # With EXECUTE=cache the notebooks of the site are run, those that changed since.
 DOCS_OUT ?= build/site
 DOCS_PORT ?= 8000
@@ -31,7 +27,7 @@ EXECUTE ?= off
 
 help:
 	@echo "make install    environment in $(VENV): everything needed to simulate and compare"
-	@echo "make demo       install, then compare all schedulers on $(DEMO_SCENARIO) and write a report"
+	@echo "make demo       install, then compare eight schedulers and write a report"
 	@echo "make test       lint, types, layering and the tests that take seconds"
 	@echo "make test-slow  the tests that take minutes"
 	@echo "make test-gpu   the contract of devices, on the GPU of this machine"
@@ -75,8 +71,7 @@ install: $(VENV)/.core
 install-dev: $(VENV)/.dev
 
 demo: install
-	$(BIN)/gpusched compare $(DEMO_SCENARIO) --seeds $(DEMO_SEEDS) --out $(DEMO_OUT)
-	@echo "Open $(DEMO_OUT)/report.html in a browser."
+	$(BIN)/gpusched demo
 
 lint: install-dev
 	$(BIN)/ruff check .

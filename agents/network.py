@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gpusched_env.agents.policies.serve import ServeTerm
@@ -27,6 +26,7 @@ from gpusched_env.agents.release import release_numbers
 from gpusched_env.agents.rows import owner
 from gpusched_env.agents.rule import rule_numbers
 from gpusched_env.agents.serve import serve_numbers
+from gpusched_env.compiling import part
 from gpusched_env.envs.encoding import COUNT_HALF, Bools
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, TenantFeature
 
@@ -48,7 +48,7 @@ RULE_PRIORITIES = 4
 """Entry of ``sizes`` with the first stream priority of a :data:`RULE`."""
 
 
-@njit(fastmath={"contract"})
+@part(fastmath={"contract"})
 def _add(weights: Singles, at: int, x: Singles, x_at: int, inputs: int, y: Singles, y_at: int, outputs: int) -> int:
     """Add ``x W`` to ``y``; returns where the weights after ``W`` begin."""
     # In slices of their own, indices are known not to be negative, and the inner loops become vector instructions.
@@ -68,7 +68,7 @@ def _add(weights: Singles, at: int, x: Singles, x_at: int, inputs: int, y: Singl
     return at + inputs * outputs
 
 
-@njit()
+@part()
 def _set(weights: Singles, at: int, y: Singles, y_at: int, outputs: int) -> int:
     """Set ``y`` to a bias; returns where the weights after it begin."""
     for j in range(outputs):
@@ -76,7 +76,7 @@ def _set(weights: Singles, at: int, y: Singles, y_at: int, outputs: int) -> int:
     return at + outputs
 
 
-@njit()
+@part()
 def _mlp(
     sizes: Ints,
     weights: Singles,
@@ -115,14 +115,14 @@ def _mlp(
         x_at = y_at
 
 
-@njit()
+@part()
 def _present(pending: Singles, tenants: Singles, slot: int, lookahead: int) -> bool:
     """Whether a pending slot has a token: a launch stands in it, or it is a tenant's first."""
     there: bool = tenants[slot // lookahead, TenantFeature.PRESENT] > 0.5
     return there and (slot % lookahead == 0 or pending[slot, PendingFeature.PRESENT] > 0.5)
 
 
-@njit(fastmath={"contract", "reassoc", "nsz"})
+@part(fastmath={"contract", "reassoc", "nsz"})
 def _slots(
     sizes: Ints,
     weights: Singles,
@@ -267,7 +267,7 @@ def _slots(
             _add(weights, preempt, scratch, mixed, width, out, action, modes)
 
 
-@njit()
+@part()
 def numbers_of(
     sizes: Ints,
     weights: Singles,

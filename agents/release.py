@@ -6,10 +6,10 @@ Waiting has 0, what the rule wants to launch a number above 0, everything else o
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gpusched_env.agents.policies.release import Place, ReleaseTerm
+from gpusched_env.compiling import part
 from gpusched_env.envs.features import PendingFeature
 
 Singles = NDArray[np.float32]
@@ -20,7 +20,7 @@ SOME = 8.0
 """Launches that count as 1."""
 
 
-@njit()
+@part()
 def release_numbers(launches: int, weights: Singles, pending: Singles, tenants: int, out: Singles) -> None:
     """Write one number an action.
 

@@ -6,11 +6,10 @@ Going by the plan has 0, letting a tenant go first its value, everything else on
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gpusched_env.agents.policies.serve import MARGINS, ServeTerm, Way
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import cached, part
 from gpusched_env.envs.features import TenantFeature
 from gpusched_env.envs.slices import OTHERS
 from gpusched_env.scheduling.dispatch import BY_PLAN
@@ -26,7 +25,7 @@ NEVER = -1e9
 MARGIN_BESIDE, MARGIN_ALONE = MARGINS
 
 
-@njit()
+@part()
 def may_serve(tenants: Singles, tenant: int) -> bool:
     """Whether a tenant has a job."""
     return bool(tenants[tenant, TenantFeature.PRESENT] > 0.5 and tenants[tenant, TenantFeature.JOBS] > 0.0)
@@ -65,7 +64,7 @@ def serve_terms(tenants: Singles, tenant: int, way: int, terms: Singles) -> None
     terms[ServeTerm.RIVALS_SPARE] = spare
 
 
-@njit()
+@part()
 def serve_numbers(serves: int, weights: Singles, tenants: Singles, terms: Singles, out: Singles) -> None:
     """Write one number an action.
 

@@ -6,11 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, overload
 
 from gpusched_env.agents.training.folder import policy_file
 from gpusched_env.baselines.registry import honest_names
 from gpusched_env.baselines.spec import split_specs
+from gpusched_env.devices.compiled.building import start_building
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.episodes import EpisodeTask, Run, checked_seeds, run_task
@@ -29,6 +30,9 @@ from gpusched_env.experiments.lib.names import (
     sees_truth,
 )
 from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
+from gpusched_env.experiments.load_curve.capacity import SHARE
+from gpusched_env.experiments.load_curve.curve import LoadCurve
+from gpusched_env.experiments.load_curve.run import compare_over
 from gpusched_env.experiments.report.window import interesting_window, same_start
 from gpusched_env.reading import read_bytes
 from gpusched_env.scenarios.problem import build_problem
@@ -37,13 +41,44 @@ from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.workload.workload import is_workload_path
 
 Record = Literal["jobs", "kernels", "blocks"]
+QUICK_US = 100_000.0
+"""So much simulated time altogether, a second of work, is simulated here: worker processes take longer to start."""
+
+
+Schedulers = str | Sequence[SchedulerSource] | Mapping[str, SchedulerSource] | None
+Sweep = Mapping[str, Sequence[float]]
+
+
+@overload
+def compare(
+    scenario: Scenario | str | Path,
+    schedulers: Schedulers = None,
+    seeds: int | Sequence[int] = 5,
+    *,
+    sweep: None = None,
+    **options: Any,
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    scenario: Scenario | str | Path,
+    schedulers: Schedulers = None,
+    seeds: int | Sequence[int] = 5,
+    *,
+    sweep: Sweep,
+    share: float = SHARE,
+    **options: Any,
+) -> LoadCurve: ...
 
 
 def compare(
     scenario: Scenario | str | Path,
-    schedulers: str | Sequence[SchedulerSource] | Mapping[str, SchedulerSource] | None = None,
+    schedulers: Schedulers = None,
     seeds: int | Sequence[int] = 5,
     *,
+    sweep: Sweep | None = None,
+    share: float = SHARE,
     device: DeviceSource = "compiled",
     record: Record = "jobs",
     window_us: tuple[float, float] | None = None,
@@ -51,7 +86,7 @@ def compare(
     on_progress: Progress | None = None,
     command: str = "",
     **fields: Any,
-) -> Comparison:
+) -> Comparison | LoadCurve:
     """Run every scheduler on every seed and gather the figures.
 
     An interrupt (Ctrl-C) stops the run and keeps the finished episodes; ``interrupted`` is then true.
@@ -62,11 +97,15 @@ def compare(
             mapping from labels to these. Differences are taken against the first. By default all registered ones
             that know no more than a scheduler can, and the agent that is shipped for the scenario.
         seeds: how many, counted from 0, or which.
+        sweep: a field of the scenario and its values, ``{"load": [0.6, 0.8, 1.0]}``: the comparison is repeated at
+            each, and the result is a :class:`~gpusched_env.experiments.load_curve.curve.LoadCurve`.
+        share: of a sweep: what share of a tenant's jobs must be within its objective for it to be kept.
         device: a device's name, or a factory.
         record: what to keep of the first seed besides its jobs: nothing more, ``kernels``, or kernels and
             the ``blocks`` on every SM within ``window_us``.
         window_us: start and end; by default a stretch in which tenants meet.
-        workers: processes (default: one a CPU core); 1 runs everything in this process.
+        workers: processes (default: one a CPU core, or 1 for up to :data:`QUICK_US`); 1 runs everything in this
+            process.
         on_progress: called with the number of finished episodes and their share of all.
         command: noted in the results.
         fields: of the scenario, to replace: ``gpu="h200-sxm"``, ``horizon_us=20_000``.
@@ -77,11 +116,18 @@ def compare(
         GpuschedError: a scheduler of one's own failed; names scheduler, seed and line.
     """
     scenario = load_scenario(scenario, **fields)
+    if sweep is not None:
+        options = {"device": device, "record": record, "window_us": window_us, "workers": workers, "command": command}
+        common = {"schedulers": schedulers, "seeds": seeds, **options}
+        return compare_over(compare, sweep, scenario, share=share, on_progress=on_progress, **common)
     if isinstance(schedulers, str):
         schedulers = expanded(split_specs(schedulers), scenario)
     sources = _sources(default_schedulers(scenario) if schedulers is None else schedulers)
     seeds = checked_seeds(seeds)
     _check_window(window_us, scenario)
+    if device == "compiled":
+        # Meanwhile this process may compile what policies need.
+        start_building()
     for source in sources.values():
         check_scheduler(source, scenario)
     if isinstance(device, str):
@@ -98,13 +144,15 @@ def compare(
         """Seed by seed, so that an interrupt leaves the schedulers on equal footing."""
         return [EpisodeTask(*item, shared, device, n, detail, window) for n in seeds for item in sources.items()]
 
+    if workers is None and len(sources) * len(seeds) * scenario.horizon_us <= QUICK_US:
+        workers = 1
     started, began = datetime.now(UTC).replace(microsecond=0), time.perf_counter()
     runs, interrupted = _run([*tasks(seeds[:1], detail), *tasks(seeds[1:], "jobs")], workers, on_progress)
     order = {name: i for i, name in enumerate(sources)}
     runs.sort(key=lambda run: (order[run.scheduler], seeds.index(run.seed)))
     block_runs: dict[str, Run] = {}
     if record == "blocks" and not interrupted:
-        window_us = window_us or interesting_window(runs[0])
+        window_us = window_us or interesting_window([run for run in runs if run.seed == seeds[0]])
         zoomed, interrupted = _run(tasks(seeds[:1], "blocks", window_us), workers)
         whole = {run.scheduler: run for run in runs if run.seed == seeds[0]}
         zoomed.sort(key=lambda run: order[run.scheduler])

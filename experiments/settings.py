@@ -40,26 +40,36 @@ def apply_settings(scenario: Scenario, settings: Sequence[str]) -> Scenario:
     Raises:
         InputError: no ``=``, a path that leads nowhere, or a value that does not validate.
     """
+    return replaced(scenario, parsed(settings), "--set")
+
+
+def replaced(scenario: Scenario, changes: Sequence[tuple[str, Any]], option: str) -> Scenario:
+    """``scenario`` with the fields at these paths replaced; ``option`` is named in errors.
+
+    Raises:
+        InputError: as from :func:`apply_settings`.
+    """
     data = msgspec.to_builtins(scenario)
     changed = set()
-    for setting, (path, value) in zip(settings, parsed(settings), strict=True):
+    for path, value in changes:
         parts = path.split(".")
         holder: Any = data
+        where = f"{option} {path}={value}"
         for depth, part in enumerate(parts[:-1]):
-            holder = holder[_key(holder, part, parts[:depth], setting)]
-        holder[_key(holder, parts[-1], parts[:-1], setting)] = value
+            holder = holder[_key(holder, part, parts[:depth], where)]
+        holder[_key(holder, parts[-1], parts[:-1], where)] = value
         changed.add(parts[0])
     return override(scenario, **{key: data[key] for key in sorted(changed)})
 
 
-def _key(holder: Any, part: str, above: Sequence[str], setting: str) -> str | int:
-    """The key or position of ``holder`` that ``part`` means."""
+def _key(holder: Any, part: str, above: Sequence[str], where: str) -> str | int:
+    """The key or position of ``holder`` that ``part`` means; ``where``: for errors."""
     place = ".".join(above) or "the scenario"
     if isinstance(holder, dict):
         # Which fields an arrival process has depends on its kind: the scenario's own check decides.
         if part in holder or "kind" in holder:
             return part
-        raise InputError(f"--set {setting}: {place} has no {part!r}; {did_you_mean(part, holder)}")
+        raise InputError(f"{where}: {place} has no {part!r}; {did_you_mean(part, holder)}")
     if isinstance(holder, (list, tuple)):
         names = [item["name"] for item in holder if isinstance(item, dict) and "name" in item]
         if part in names:
@@ -67,5 +77,5 @@ def _key(holder: Any, part: str, above: Sequence[str], setting: str) -> str | in
         if part.isdigit() and int(part) < len(holder):
             return int(part)
         hint = did_you_mean(part, names) if names else f"its length is {len(holder)}"
-        raise InputError(f"--set {setting}: {place} has no {part!r}; {hint}")
-    raise InputError(f"--set {setting}: {place} is the value {holder!r}, it has no {part!r}")
+        raise InputError(f"{where}: {place} has no {part!r}; {hint}")
+    raise InputError(f"{where}: {place} is the value {holder!r}, it has no {part!r}")

@@ -5,7 +5,7 @@
   small ones, which become part of their callers, and those that are left to the compiler's judgement. They allocate
   nothing, so Numba's reference counting is off (three times as fast).
 * :func:`cached` and :func:`cached_callback` are for compiled functions that Python calls. Functions that only other
-  compiled functions call end up in these: they need no cache of their own (plain ``numba.njit``).
+  compiled functions call end up in these: they need no cache of their own (:func:`part`).
 
 Numba by itself looks at the file that a function is in. Here the name of a cache file holds a hash of the contents of
 all sources that can end up in the function, so that an edit to any of them is seen by the next process.
@@ -26,7 +26,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from numba import cfunc, config, njit
+from numba.core.caching import FunctionCache
 from numba.extending import register_jitable
+
+from gpusched_env.linking import PartCompiler, WholeCompiler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,9 +40,22 @@ if CHECK_INDICES:
 BUILD: Final = "checked-" if CHECK_INDICES else ""
 """Before the names of such functions."""
 
-_INNER: Final[dict[str, Any]] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_INNER: Final[dict[str, Any]] = {
+    "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler,
+}  # fmt: skip
 inlined: Final = njit(forceinline=True, **_INNER)
 called: Final = njit(**_INNER)
+
+
+def part(**options: Any) -> Callable[[F], F]:
+    """Mark a function that only compiled functions call and that works on arrays: :data:`called`, with Numba's
+    reference counting unless ``options``, of ``njit``, say otherwise."""
+    return functools.partial(_part, {**_INNER, "_nrt": True, **options})
+
+
+def _part(options: dict[str, Any], function: Any) -> Any:
+    return njit(**options)(function)
+
 
 ROOT = Path(__file__).parent
 LAYERS = ("hardware", "workload", "data", "scenarios", "scheduling", "devices", "envs", "agents")
@@ -53,7 +69,7 @@ def law(function: F) -> F:
     Both compute the same, bit by bit, as long as Python raises no ``OverflowError``. It gets numbers, sequences of
     numbers (or arrays) and named tuples of numbers, and gives numbers or named tuples.
     """
-    register_jitable(_nrt=False, forceinline=True)(function)
+    register_jitable(forceinline=True, **_INNER)(function)
     return function
 
 
@@ -63,7 +79,7 @@ def procedure(function: F) -> F:
     For what both kinds of devices do step by step (:mod:`gpusched_env.workload.host`); the compiler decides whether it
     becomes part of its callers.
     """
-    register_jitable(_nrt=False)(function)
+    register_jitable(**_INNER)(function)
     return function
 
 
@@ -74,12 +90,12 @@ def cached(signature: Any = None, **options: Any) -> Callable[[F], F]:
         signature: the only one to compile, at once; none: those that are called.
         options: of ``njit``, without ``cache``.
     """
-    return functools.partial(_compiled, njit, signature, options)
+    return functools.partial(_compiled, njit, signature, {"pipeline_class": WholeCompiler, **options})
 
 
 def cached_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function, at once, with Numba's ``cfunc`` and keep the result on disk, with its ``address``."""
-    return functools.partial(_compiled, cfunc, signature, {})
+    return functools.partial(_compiled, cfunc, signature, {"pipeline_class": WholeCompiler})
 
 
 def _compiled(compiler: Any, signature: Any, options: dict[str, Any], function: Any) -> Any:
@@ -93,8 +109,7 @@ def _compiled(compiler: Any, signature: Any, options: dict[str, Any], function: 
 
 
 def _keep(compiler: Callable[[Any], Any], function: Any) -> Any:
-    own = f"{BUILD}{function.__qualname__}"
-    name, key = f"{function.__module__.split('.')[-1]}.{own}", sources_key(function.__module__)
+    own, name, key = _names(function)
     # Numba makes the names of its files of this one.
     function.__qualname__ = f"{own}-{key}"
     compiled = compiler(function)
@@ -102,6 +117,22 @@ def _keep(compiler: Callable[[Any], Any], function: Any) -> Any:
     if kept is not None:  # None: Numba is told to compile nothing (NUMBA_DISABLE_JIT).
         _remove_outdated(Path(kept.cache_path), name, key)
     return compiled
+
+
+def is_kept(function: Any) -> bool:
+    """Whether a function to be compiled was kept on disk before, as its sources are now, or none can be kept."""
+    _, name, key = _names(function)
+    try:
+        folder = Path(FunctionCache(function).cache_path)
+    except RuntimeError:  # As in _compiled.
+        return True
+    return any(folder.glob(f"{name}-{key}-*.nbi"))
+
+
+def _names(function: Any) -> tuple[str, str, str]:
+    """Of a function, of its files in the cache, and the key of its sources that both are given."""
+    own = f"{BUILD}{function.__qualname__}"
+    return own, f"{function.__module__.split('.')[-1]}.{own}", sources_key(function.__module__)
 
 
 def _remove_outdated(folder: Path, name: str, key: str) -> None:

@@ -1,64 +1,68 @@
-"""Everything the README tells a reader to type works: its Python blocks and its ``gpusched`` commands."""
+"""What the README and the pages beside it tell a reader to type works, and the README is short, linked and current."""
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 import runpy
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
+from gpusched_env.experiments.ranking.result import read_ranking
+from gpusched_env.experiments.results import readme
 from tests.agents.made_up import made_up, written
 from tests.conftest import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", ROOT / "docs" / "start.md"]
+"""Whose blocks and commands are run."""
 SCHEDULER_FILE = "my_scheduler.py"
 """The README names the block of a scheduler of one's own so, and then compares it from the command line."""
+TRACE = "experiments/notebooks/bert_b8_h100.kineto.json.gz"
+IGNORED = ("results/", "runs/", SCHEDULER_FILE)
+"""Where what readers run may write: git ignores the folders, the file is theirs."""
+WORDS, WORDS_OF_A_PARAGRAPH = 1_000, 80
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def blocks(language: str, text: str = TEXT) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+def blocks(language: str, path: Path) -> list[str]:
+    return [block for of, block in FENCED.findall(path.read_text()) if of == language]
 
 
-PYTHON_BLOCKS = [*blocks("python"), *blocks("python", (ROOT / "docs" / "comparing.md").read_text())]
+PYTHON_BLOCKS = [block for path in (*PAGES, ROOT / "docs" / "comparing.md") for block in blocks("python", path)]
 SCHEDULER = next(block for block in PYTHON_BLOCKS if "class OneAhead" in block)
-COMMANDS = [
-    line.removeprefix(".venv/bin/").partition("  #")[0].strip()
-    for block in blocks("sh")
-    for line in block.splitlines()
-    if line.startswith(".venv/bin/")
-]
+COMMANDS = list(
+    dict.fromkeys(
+        line.removeprefix(".venv/bin/").strip()
+        for path in PAGES
+        for block in blocks("sh", path)
+        for line in block.splitlines()
+        if line.startswith(".venv/bin/")
+    )
+)
 
 
-def write_trace(path: Path) -> None:
-    """A profiler export of one iteration with two kernels, as small as it can be."""
-
-    def event(category: str, name: str, start_us: float, duration_us: float, **args: object) -> dict[str, object]:
-        return {"ph": "X", "cat": category, "name": name, "ts": start_us, "dur": duration_us, "args": args}
-
-    shape = {"registers per thread": 32, "shared memory": 0, "grid": [264, 1, 1], "block": [128, 1, 1]}
-    events = [event("user_annotation", "ProfilerStep#1", 0.0, 120.0)]
-    for correlation, launched_us in enumerate((10.0, 50.0), start=1):
-        where = {"device": 0, "stream": 7, "correlation": correlation}
-        events.append(event("cuda_runtime", "cudaLaunchKernel", launched_us, 5.0, correlation=correlation))
-        events.append(event("kernel", "vectorized_elementwise_kernel", launched_us + 8.0, 20.0, **where, **shape))
-    device = {"id": 0, "name": "NVIDIA H100 80GB HBM3"}
-    path.write_bytes(gzip.compress(json.dumps({"deviceProperties": [device], "traceEvents": events}).encode()))
+def written_here(folder: Path) -> list[str]:
+    """Files that git would call untracked."""
+    found = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    return [name for name in found if not name.startswith(IGNORED)]
 
 
 @pytest.mark.parametrize("block", PYTHON_BLOCKS, ids=lambda block: block.partition("\n")[0])
-def test_python_blocks_run(
+def test_python_blocks_run_and_leave_nothing_behind(
     block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if "RecordVideo" in block:
+        pytest.importorskip("moviepy", exc_type=ImportError)
     monkeypatch.chdir(tmp_path)
     script = tmp_path / SCHEDULER_FILE
     script.write_text(block)
     runpy.run_path(str(script), run_name="__main__")
     assert capsys.readouterr().out.strip()
+    assert written_here(tmp_path) == []
 
 
 def test_the_own_scheduler_takes_about_20_lines() -> None:
@@ -68,13 +72,36 @@ def test_the_own_scheduler_takes_about_20_lines() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_run(command: str, gpusched: Run, tmp_path: Path) -> None:
+def test_commands_run_and_leave_nothing_behind(command: str, gpusched: Run, tmp_path: Path) -> None:
     (tmp_path / SCHEDULER_FILE).write_text(SCHEDULER)
-    write_trace(tmp_path / "trace.json.gz")
-    written(made_up("Toy"), tmp_path / "toy_ppo.npz")
+    (tmp_path / "runs").mkdir()
+    (tmp_path / TRACE).parent.mkdir(parents=True)
+    shutil.copy(ROOT / TRACE, tmp_path / TRACE)
+    written(made_up("Toy"), tmp_path / "runs" / "toy_ppo.npz")
+    before = written_here(tmp_path)
     program, *arguments = shlex.split(command)
     assert program == "gpusched"
     assert gpusched(*arguments) == 0
+    assert written_here(tmp_path) == before
+
+
+def test_the_readme_is_short() -> None:
+    assert len(TEXT.split()) <= WORDS
+    prose = re.sub(r"\]\([^)]*\)", "]", FENCED.sub("", TEXT))
+    long = [p for p in prose.split("\n\n") if len(p.split()) > WORDS_OF_A_PARAGRAPH and not p.startswith("|")]
+    assert long == []
+
+
+def test_the_readme_states_no_result_in_prose() -> None:
+    prose = [p for p in FENCED.sub("", TEXT).split("\n\n") if "|" not in p and "<!--" not in p]
+    assert [p for p in prose if re.search(r"\d\s?%|\d\.\d+ (times|ms|µs)", p)] == []
+
+
+def test_the_readmes_table_is_that_of_the_result_file() -> None:
+    assert readme.MARKED.search(TEXT)
+    assert readme.updated(TEXT, read_ranking(ROOT / readme.RESULTS)) == TEXT, (
+        "python -m gpusched_env.experiments.results.readme README.md renews it"
+    )
 
 
 def test_links_lead_somewhere() -> None:
@@ -86,6 +113,7 @@ def test_links_lead_somewhere() -> None:
         if not target.startswith(("http://", "https://"))
     ]
     assert (ROOT / "README.md", "docs/README.md") in links
+    assert (ROOT / "README.md", "docs/pictures/gpu.gif") in links
     assert [
         f"{page.relative_to(ROOT)}: {target}" for page, target in links if not (page.parent / target).exists()
     ] == []

@@ -39,8 +39,8 @@ from gpusched_env.agents.training.folder import (
     write_json,
 )
 from gpusched_env.envs.env import GpuSchedulingEnv
-from gpusched_env.envs.picture import window_us
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.scheduling.scenes import window_us
 
 
 def policy_decider(policy: ExportedPolicy) -> Decide:

@@ -51,6 +51,16 @@ class Options:
     traces: Annotated[
         bool, typer.Option("--traces", help="Also write a Perfetto trace of each scheduler's first seed.")
     ] = False
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD=START:STOP:STEP",
+            help="Repeat at every value of a field, such as load=0.6:1.5:0.1 or load=0.6,0.8,1.0: curves and capacity.",
+        ),
+    ] = None
+    share: Annotated[
+        float, typer.Option(help="Of a sweep: the share of jobs within the objective up to which it is kept.")
+    ] = 0.95
     workers: Workers = None
     trust: Trust = False
 
@@ -110,6 +120,11 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Options)
     fields = {name: getattr(options, name) for name in ("gpu", "horizon_us", "decision_us")}
     changes = [f"{key}={value}" for key, value in fields.items() if value is not None]
     scenario = apply_settings(load_scenario(name), [*changes, *(options.settings or [])])
+    if options.sweep is not None:
+        from gpusched_env.experiments.commands.load_curve import over
+
+        over(scenario, schedulers, home, options)
+        return
     chosen = expanded(schedulers, scenario) or default_schedulers(scenario)
     seeds = range(options.seed, options.seed + options.seeds)
     folder = options.out if options.out is not None else home / scenario.name

@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from gpusched_env.display.plots import log_ticks
+from gpusched_env.display.points import log_ticks
 from gpusched_env.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def drawing(size_in: tuple[float, float]) -> Iterator[tuple[Figure, Callable[[],
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise InputError("pictures need matplotlib: pip install 'gpusched-env[notebook]'") from error
+        raise InputError("pictures need matplotlib: pip install 'gpusched-env[experiments]'") from error
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=size_in, layout="constrained")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import functools
+import gzip
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +17,7 @@ from gpusched_env.display.words import counted
 
 
 def page(template: str, **values: Any) -> str:
-    """The file ``template`` with ``values`` filled in; values of HTML pages are escaped, except for tables."""
+    """The file ``template`` with ``values`` filled in; values of HTML pages are escaped, except for tables and SVG."""
     return _environment().get_template(template).render(**values).rstrip() + "\n"
 
 
@@ -36,10 +38,11 @@ def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {
         "markdown": Table.markdown,
         "html": lambda table: Markup(table.html()),
+        "svg": Markup,
         "counted": counted,
         "about": about,
         "section": section,
-        "script": _script,
+        "packed": lambda data: packed(json.dumps(data, separators=(",", ":"))),
     }
     environment.filters |= filters
     environment.globals["asset"] = lambda name: Markup(_source(name))
@@ -57,9 +60,9 @@ def section(tables: Table | Sequence[Table], level: int = 2) -> str:
     return "\n".join(parts)
 
 
-def _script(data: Any) -> Markup:
-    """JSON that may stand inside a script element."""
-    return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))
+def packed(text: str) -> Markup:
+    """Gzip in base64, which may stand inside a script element and takes a third of the room."""
+    return Markup(base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode())
 
 
 def _source(name: str) -> str:
@@ -69,7 +72,7 @@ def _source(name: str) -> str:
 
 
 def _plotly() -> Markup:
-    """The library that draws charts, whole: pages are read without a network."""
+    """The library that draws charts, whole and packed: pages are read without a network."""
     from plotly.offline import get_plotlyjs
 
-    return Markup(get_plotlyjs())
+    return packed(get_plotlyjs())

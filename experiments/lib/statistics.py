@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import bootstrap
 
 Floats = NDArray[np.float64]
 LEVEL = 0.95
@@ -49,7 +48,10 @@ class Interval:
         return max(self.mean - self.low, self.high - self.mean)
 
     def __str__(self) -> str:
-        return self.text("{:.4g}")
+        """Without bounds where the seeds do not differ."""
+        alone = Interval(self.mean, None, None, self.seeds)
+        shown = [None if bound is None else f"{bound:.4g}" for bound in (self.mean, self.low, self.high)]
+        return (alone if len(set(shown)) == 1 else self).text("{:.4g}")
 
     def text(self, form: str) -> str:
         """The figure and its bounds in brackets, each as ``form`` says."""
@@ -202,6 +204,9 @@ def _intervals(figure: Callable[..., Floats], samples: Sequence[Floats]) -> list
     episodes = sum(sample.shape[-1] for sample in samples)
     if max(sample.shape[-1] for sample in samples) < 2:
         return [Interval(float(value), None, None, episodes) for value in values]
+    # A second of processor time, which one seed needs not.
+    from scipy.stats import bootstrap
+
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = bootstrap(
             samples,

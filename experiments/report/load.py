@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import msgspec
@@ -22,6 +23,9 @@ from gpusched_env.scheduling.metrics import Metrics
 from gpusched_env.scheduling.timeline import Columns, Timeline
 from gpusched_env.workload.workload import decode_workload
 
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
+
 
 def load_comparison(folder: Path | str) -> Comparison:
     """What ``gpusched compare`` or :meth:`Comparison.save` wrote to ``folder``.
@@ -35,10 +39,13 @@ def load_comparison(folder: Path | str) -> Comparison:
     folder = Path(folder)
     how = "load the folder that gpusched compare or Comparison.save wrote"
     found = read_struct(folder / RESULT, Result, SCHEMA, "not a comparison", how)
-    workloads = {name: _workload(folder / kept_name(name, digest), digest) for name, digest in found.workloads.items()}
+    workloads = {
+        name: kept_workload(folder / kept_name(name, digest), digest) for name, digest in found.workloads.items()
+    }
     read = {name: decode_workload(data, name) for name, data in workloads.items()}
+    episodes = {name: scheduler.per_seed for name, scheduler in found.schedulers.items()}
     try:
-        runs = _runs(folder, found)
+        runs = runs_of(episodes, _jobs(folder), _timelines(folder / TIMELINES, list(episodes)), found.seeds[0])
     except (ValueError, LookupError, OSError, RuntimeError, BadZipFile) as error:
         raise InputError(f"{folder}: damaged or incomplete ({error}); {how}") from error
     about = found.provenance
@@ -60,33 +67,49 @@ def load_comparison(folder: Path | str) -> Comparison:
     )
 
 
-def _workload(file: Path, digest: str) -> bytes:
+def kept_workload(file: Path, digest: str) -> bytes:
+    """A workload's file that was kept with a result.
+
+    Raises:
+        InputError: it is missing, or another.
+    """
     data = read_bytes(file)
     if sha256(data) != digest:
         raise InputError(f"{file}: is not the workload that was compared (SHA-256 {digest[:12]}... is)")
     return data
 
 
-def _runs(folder: Path, found: Result) -> list[Run]:
-    from pandas import read_parquet
+def runs_of(
+    episodes: Mapping[str, Sequence[dict[str, Any]]], jobs: DataFrame, timelines: Mapping[str, Timeline], recorded: int
+) -> list[Run]:
+    """Runs as they were.
 
-    jobs = read_parquet(folder / JOBS)
-    jobs["tenant"] = jobs["tenant"].cat.codes
+    Args:
+        episodes: by scheduler, the figures of every seed, as ``result.json`` has them.
+        jobs: the frame of completed jobs.
+        timelines: by scheduler, of the seed ``recorded``.
+    """
+    jobs = jobs.assign(tenant=jobs["tenant"].cat.codes)
     columns = jobs[["tenant", "job", "arrived_us", "started_us", "completed_us"]].to_numpy(np.float64)
     of = {key: columns[rows] for key, rows in jobs.groupby(["scheduler", "seed"], observed=True).indices.items()}
-    timelines = _timelines(folder / TIMELINES, list(found.schedulers))
     return [
         Run(
             scheduler=name,
             seed=episode["seed"],
             metrics=msgspec.convert(_with_nan(episode), Metrics),
             jobs=of.get((name, episode["seed"]), columns[:0]),
-            timeline=timelines.get(name) if episode["seed"] == found.seeds[0] else None,
+            timeline=timelines.get(name) if episode["seed"] == recorded else None,
             wall_s=episode["wall_s"],
         )
-        for name, scheduler in found.schedulers.items()
-        for episode in scheduler.per_seed
+        for name, per_seed in episodes.items()
+        for episode in per_seed
     ]
+
+
+def _jobs(folder: Path) -> DataFrame:
+    from pandas import read_parquet
+
+    return read_parquet(folder / JOBS)
 
 
 def _timelines(file: Path, schedulers: list[str]) -> dict[str, Timeline]:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES
 from gpusched_env.experiments.lib.statistics import LEVEL, METHOD, RESAMPLES
 from gpusched_env.hardware.specs import GpuSpec
@@ -70,13 +71,7 @@ def result_of(comparison: Comparison) -> Result:
     return Result(
         schema=SCHEMA,
         interrupted=comparison.interrupted,
-        provenance=Provenance(
-            comparison.command,
-            comparison.started,
-            round(comparison.wall_s, 3),
-            comparison.platform,
-            comparison.versions,
-        ),
+        provenance=provenance_of(comparison),
         device=comparison.device,
         seeds=list(comparison.seeds),
         asked=list(comparison.descriptions),
@@ -89,6 +84,12 @@ def result_of(comparison: Comparison) -> Result:
         window_us=comparison.window_us,
         schedulers={name: _scheduler(comparison, name) for name in comparison.schedulers},
     )
+
+
+def provenance_of(comparison: Comparison) -> Provenance:
+    """How it was made."""
+    about = comparison
+    return Provenance(about.command, about.started, round(about.wall_s, 3), about.platform, about.versions)
 
 
 def sha256(data: bytes) -> str:
@@ -114,5 +115,10 @@ def _scheduler(comparison: Comparison, name: str) -> SchedulerResult:
         seeds=[run.seed for run in runs],
         figures=figures,
         cost_difference={"against": comparison.schedulers[0], **asdict(comparison.difference(name))},
-        per_seed=[{"seed": r.seed, "wall_s": round(r.wall_s, 4), **asdict(r.metrics)} for r in runs],
+        per_seed=[episode_of(run) for run in runs],
     )
+
+
+def episode_of(run: Run) -> dict[str, Any]:
+    """The figures of one episode as a file has them."""
+    return {"seed": run.seed, "wall_s": round(run.wall_s, 4), **asdict(run.metrics)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ def write_timelines(comparison: Comparison, path: Path) -> None:
     np.savez_compressed(path, **arrays)
 
 
-def write_parquet(table: DataFrame, path: Path) -> None:
+def write_parquet(table: DataFrame, path: Path, meanings: Mapping[str, str] = MEANINGS) -> None:
     """A frame of :mod:`gpusched_env.scheduling.frames`; fields say what they are and in which unit."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -69,5 +70,5 @@ def write_parquet(table: DataFrame, path: Path) -> None:
     fields = []
     for column in found.schema:
         unit = next(({"unit": unit} for unit in ("us", "bytes") if column.name.endswith(f"_{unit}")), {})
-        fields.append(column.with_metadata({"description": MEANINGS[column.name], **unit}))
+        fields.append(column.with_metadata({"description": meanings[column.name], **unit}))
     pq.write_table(found.cast(pa.schema(fields, found.schema.metadata)), path, compression="zstd")

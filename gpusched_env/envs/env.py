@@ -18,14 +18,14 @@ from gpusched_env.envs.drivers import DeviceDriver, Driver
 from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
 from gpusched_env.envs.options import episode_scenario
 from gpusched_env.envs.render import Renderer, RenderMode
-from gpusched_env.envs.setup import check_device, check_record, check_wait, lay_out, resolve_scenario
+from gpusched_env.envs.setup import check_device, check_record, check_wait, lay_out, offered
 from gpusched_env.envs.state import EnvState, Run, check_state
 from gpusched_env.envs.summary import episode_summary
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.session import Episode
+from gpusched_env.scheduling.session import Episode, last_view
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 
@@ -42,7 +42,9 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     wait ran out, and there is something to choose. It is asked again at the same instant until it waits.
 
     ### Actions
-    `Discrete`. Action 0 waits for the next epoch, but `wait_us` at most. Then, in order, what the scenario offers:
+    `Discrete`. An agent launches, unless `commands=[...]` asks for more of what the scenario offers: at random it would
+    confine, preempt and reject until hardly a job is done, and nothing can be learned from that. Action 0 waits for
+    the next epoch, but `wait_us` at most. Then, in order, what is asked for:
 
     - *Launch* what stands in a pending slot, at one of the `stream_priorities`; where the scheduler has `streams` of
       its own, into its program's stream or into one of them. Pending slot `s * lookahead + k` has the `k`-th oldest
@@ -58,16 +60,19 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     illegal action counts as a wait.
 
     ### Actions that stand for an interval
-    With `interval_us` above 0, launching is left to a dispatcher (`gpusched_env.scheduling.dispatch`) and the agent is
-    asked at the first decision epoch that is `interval_us` after the last decision: a few hundred times an episode
-    instead of ten thousand. Action 0: who goes first is up to the plan of all jobs (`gpusched_env.scheduling.plans`),
-    as under the scheduler `moore(price=1.2)`. Then:
+    With `interval_us` above 0, as some scenarios have it unless told otherwise, launching is left to a dispatcher
+    (`gpusched_env.scheduling.dispatch`) and the agent is asked at the first decision epoch that is `interval_us` after
+    the last decision: a few hundred times an episode instead of ten thousand. Action 0: who goes first is up to the
+    plan of all jobs (`gpusched_env.scheduling.plans`), as under the scheduler `moore(price=1.2)`. Then:
 
     - *Serve* tenant `s` first, with 0, 4 or 16 launches of all others together in flight. Its kernels have the most
       urgent stream priority, the others follow in the order of the plan, which is made anew when a job comes or goes.
-    - *Reject* as above; the agent is asked again at once, if there is something left to choose. Where the scenario
-      offers rejections, the dispatcher rejects jobs that the plan gives up, but not those of a tenant that the agent
-      lets go first.
+    - *Reject* as above, with `commands=["launch", "reject"]`; the agent is asked again at once, if there is something
+      left to choose.
+
+    Where the scenario offers rejections, the dispatcher rejects jobs that the plan gives up, but not those of a tenant
+    that the agent lets go first. With `commands=["launch"]` nobody rejects. Partitions and preemption have no actions
+    at this grain.
 
     ### Observation
     `Dict` of float32 arrays of fixed shape within -1 to 1: tables `pending` (a row a pending slot), `running` and
@@ -112,13 +117,18 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     - `running_slots`: rows for launched kernels; further ones are not shown.
     - `wait_us`: longest wait of action 0. Without a limit, an agent that waits while nothing runs would
       sleep until the horizon.
-    - `interval_us`: how long a decision stands, see above; 0 (the default): every launch is one.
-    - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`, for pictures `blocks`.
+    - `interval_us`: how long a decision stands, see above; 0: every launch is one. By default as the scenario says,
+      most often 0.
+    - `commands`: what an agent may do besides waiting, some of `launch`, `preempt`, `partition` and `reject`. By
+      default launches only. What else a scenario offers to schedulers stands in its data sheet.
+    - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`, for text `kernels`, for
+      pictures and films (`env.unwrapped.episode().animate("x.gif")`) `blocks`.
     - any field of the scenario with a new value (`gpu`, `tenants`, `horizon_us`, `decision_us`, `reward`, ...),
       as `gpusched_env.scenarios.scenario.override` takes them. `InputError` names what is not acceptable.
 
     ### Version history
-    - v0: first release.
+    - v0: first release. Before it, an agent was offered all commands of a scenario, and in `Serving...` and
+      `PreemptiveServing` asked for every launch: `interval_us=0` and `commands=[...]` as in the data sheet give that.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012
@@ -132,7 +142,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         slots: int | None = None,
         running_slots: int = RUNNING_SLOTS,
         wait_us: float = 100.0,
-        interval_us: float = 0.0,
+        interval_us: float | None = None,
         record: Detail | None = None,
         **overrides: Any,
     ) -> None:
@@ -140,8 +150,10 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
             known = self.metadata["render_modes"]
             raise InputError(f"render_mode is {render_mode!r}; {did_you_mean(render_mode, known)}")
         check_record(record)
-        self.scenario = resolve_scenario(scenario, overrides)
-        self.layout = lay_out(self.scenario, slots=slots, running_slots=running_slots, interval_us=interval_us)
+        self.scenario, interval_us, rejects = offered(scenario, overrides, interval_us)
+        self.layout = lay_out(
+            self.scenario, slots=slots, running_slots=running_slots, interval_us=interval_us, rejects=rejects
+        )
         self.encoder = ObservationEncoder.of(self.layout)
         self.observation_space = self.encoder.space()
         self.action_space = self.layout.space()
@@ -158,9 +170,9 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
             behind = make_device(device) if isinstance(device, str) else device
             check_device(behind)
             self._driver = DeviceDriver(behind, self.encoder, self.layout, wait_us)
-        drawn = render_mode in ("human", "rgb_array")
+        seen: Detail = "jobs" if render_mode is None else "kernels" if render_mode == "ansi" else "blocks"
         self._renderer = Renderer(render_mode) if render_mode is not None else None
-        self._record: Detail = record if record is not None else ("blocks" if drawn else "jobs")
+        self._record: Detail = record if record is not None else seen
         self._run: Run | None = None
         self._began = 0.0
 
@@ -248,6 +260,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
             done=bool(self.device.done),
             decisions=run.commands,
             wall_s=time.perf_counter() - self._began,
+            last=last_view(self.device),
         )
 
     @property
@@ -283,15 +296,15 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     def render(self) -> Any:
         """The present state in the way of ``render_mode``.
 
-        ``ansi``: text, as a string. ``rgb_array``: the recent timeline of streams and SMs, uint8 of shape
-        ``(height, width, 3)``. ``human``: the same picture in a window, drawn anew after every step;
-        without Matplotlib or a display the text is printed instead.
+        ``ansi``: text, as a string. ``rgb_array``: who waits, what is on the SMs, and how it came there, uint8 of
+        shape ``(height, width, 3)``; after the last step the last moment of work. ``human``: the same picture in a
+        window, drawn anew after every step; without Matplotlib or a display the text is printed instead.
         """
         if self._renderer is None:
             gymnasium.logger.warn("render() needs a render_mode: gym.make(..., render_mode='rgb_array')")
             return None
         run = self._current()
-        return self._renderer.draw(run.problem, self._driver.view, self.device.timeline)
+        return self._renderer.draw(run.problem, self.device.timeline, self._driver.view, over=run.over)
 
     def close(self) -> None:
         """Close the window, if there is one; may be called again."""

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import cached, called
 from gpusched_env.envs.encoding import Bools, Floats
 from gpusched_env.envs.slices import SLICE_CODES, SLICES, SLOT_KINDS, Slice, legal, means
 from gpusched_env.scheduling.commands import WAITING
@@ -94,7 +93,7 @@ def fill_mask(
                 action += 1
 
 
-@njit(_nrt=False)
+@called
 def place_of(rows, action):
     """Which of :data:`~gpusched_env.envs.slices.SLOT_KINDS` an action is about, and which slot; -1, -1 if none."""
     for s in range(rows.shape[0]):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.envs.text import text
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.scenes import last_work_us, scene, window_us
 from gpusched_env.scheduling.timeline import Timeline
 from gpusched_env.scheduling.view import View
 
@@ -23,18 +24,19 @@ class Renderer:
         self._mode = mode
         self._screen: Screen | None = None
 
-    def draw(self, problem: Problem, view: View, timeline: Timeline) -> str | NDArray[np.uint8] | None:
-        """The text of mode ``ansi``, the picture of ``rgb_array``; ``human`` shows it and returns nothing."""
-        if self._mode == "ansi":
-            return text(problem, view)
-        from gpusched_env.envs.picture import picture
+    def draw(self, problem: Problem, timeline: Timeline, view: View, *, over: bool) -> str | NDArray[np.uint8] | None:
+        """The text of mode ``ansi``, the picture of ``rgb_array``; ``human`` shows it and returns nothing.
 
-        image = picture(problem, view, timeline)
+        ``over``: the episode has ended; then the picture is that of the last moment of work.
+        """
+        if self._mode == "ansi":
+            return text(problem, view, timeline)
+        image = frame(problem, timeline, view, over=over)
         if self._mode == "rgb_array":
             return image
         if self._screen is None:
             self._screen = open_screen()
-        self._screen.show(image, lambda: text(problem, view))
+        self._screen.show(image, lambda: text(problem, view, timeline))
         return None
 
     def close(self) -> None:
@@ -42,6 +44,16 @@ class Renderer:
         if self._screen is not None:
             self._screen.close()
             self._screen = None
+
+
+def frame(problem: Problem, timeline: Timeline, view: View, *, over: bool) -> NDArray[np.uint8]:
+    """The present as a picture: uint8 of shape ``(height, width, 3)``, of one size throughout an episode."""
+    from gpusched_env.display.picture import picture
+
+    span_us, now_us = window_us(problem), last_work_us(timeline, view) if over else view.time_us
+    start_us = max(0.0, now_us - 0.96 * span_us)
+    shown = scene(problem, timeline, view, problem.scenario.name, start_us)
+    return picture(shown, now_us, (start_us, start_us + span_us), view.time_us)
 
 
 class Screen(Protocol):

@@ -10,9 +10,8 @@ import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numba import njit
 
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import cached, called, part
 from gpusched_env.devices.compiled.access import clients, env_at, launches, problem
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.issuing import is_launchable
@@ -61,7 +60,6 @@ def step_range(
     wait_us,
     interval_ps,
     levels,
-    rejects,
     plans,
     knobs,
     standing,
@@ -102,7 +100,6 @@ def step_range(
         drive_at: ``drive`` of :func:`~gpusched_env.devices.compiled.entry.compile_units`.
         interval_ps: how long a decision stands while a dispatcher launches; 0: every launch is a decision.
         levels: int64 ``(n, slots)``, each of :func:`~gpusched_env.scheduling.dispatch.levels_of`.
-        rejects: whether the dispatcher may reject jobs.
         plans: float64 ``(n, slots, len(Plan))``: the latest.
         knobs: int64 ``(n, len(Knob), slots)``: of the present interval.
         standing: int64 ``(n, 3)``: the decision of the present interval, who goes first and launches in flight of the
@@ -159,7 +156,7 @@ def step_range(
                     standing[e, 2] = NO_KNOBS
                     until_ps[e] = w.now_ps + max(1, interval_ps)
                     dispatch(
-                        w, standing[e], plans[e], knobs[e], until_ps[e], levels[e], rejects, lookahead, pending_shown,
+                        w, standing[e], plans[e], knobs[e], until_ps[e], levels[e], lookahead, pending_shown,
                         tenant_rows, jobs_shown, plan_scratch,
                     )  # fmt: skip
                 else:
@@ -169,7 +166,7 @@ def step_range(
         reason = call(drive_at, addresses[e], 1)
         while reason == DECIDE and w.now_ps < until_ps[e]:
             dispatch(
-                w, standing[e], plans[e], knobs[e], until_ps[e], levels[e], rejects, lookahead, pending_shown,
+                w, standing[e], plans[e], knobs[e], until_ps[e], levels[e], lookahead, pending_shown,
                 tenant_rows, jobs_shown, plan_scratch,
             )  # fmt: skip
             reason = call(drive_at, addresses[e], 1)
@@ -224,13 +221,13 @@ def scratch(layout: ActionLayout) -> tuple[Floats, ...]:
     )
 
 
-@njit(_nrt=False, forceinline=True, no_cpython_wrapper=True)
+@part(_nrt=False, forceinline=True)
 def to_serve(reason):
     """Whether an environment stopped because its memory is too small."""
     return reason in (FLUSH, GROW_JOBS, GROW_LAUNCHES)
 
 
-@njit(_nrt=False, no_cpython_wrapper=True)
+@called
 def act(w, meaning, wait_us):
     """Give an environment a command in numbers, as :func:`~gpusched_env.envs.numbering.numbers_at` has them."""
     w.command, w.command_target, w.command_choice, w.command_stream, w.command_first, w.command_sms = meaning
@@ -239,10 +236,8 @@ def act(w, meaning, wait_us):
         w.command_until_ps = w.now_ps + max(1, to_ps(wait_us))
 
 
-@njit(_nrt=False, no_cpython_wrapper=True)
-def dispatch(
-    w, standing, plan, knobs, until_ps, levels, rejects, lookahead, pending_shown, tenant_rows, jobs_shown, scratch
-):
+@called
+def dispatch(w, standing, plan, knobs, until_ps, levels, lookahead, pending_shown, tenant_rows, jobs_shown, scratch):
     """Give an environment the next command by the decision that stands, or the wait until the end of the interval.
 
     As :class:`~gpusched_env.scheduling.dispatch.Dispatcher` does; tables are filled for a new plan only.
@@ -259,7 +254,7 @@ def dispatch(
         set_knobs(plan, problem(w).tenants, standing[0], standing[1], levels, knobs)
         standing[2] = come_or_gone
     w.command_stream, w.command_first, w.command_sms = -1, 0, 0
-    if rejects:
+    if problem(w).rejects == 1:
         tenant = to_reject(plan, problem(w).tenants, standing[0])
         if tenant != NOBODY:
             w.command, w.command_target, w.command_choice = REJECT, tenant, int(plan[tenant, Plan.GIVEN_UP])
@@ -284,7 +279,7 @@ def dispatch(
         w.command, w.command_target, w.command_choice = LAUNCH, best_id, knobs[Knob.PRIORITY, best]
 
 
-@njit(_nrt=False, no_cpython_wrapper=True)
+@called
 def cost(w, sums, tenant_rates, reward_weights, terms, over):
     """The total cost of an environment so far; ``over``: at the end of its episode."""
     for tenant in range(sums.shape[0]):

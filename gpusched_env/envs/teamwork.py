@@ -11,8 +11,6 @@ Threads wait for the next job in a loop for a short while, then asleep.
 
 from __future__ import annotations
 
-from numba import njit
-
 from gpusched_env.compiling import cached, called
 from gpusched_env.devices.compiled.atomics import (
     atomic_add,
@@ -175,7 +173,7 @@ def _wait_until_done(at, spins):
     mutex_unlock(at + MUTEX)
 
 
-@njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@called
 def _work(at, member, members, reasons, arguments):
     """Step what is left in the thread's own share and then in the others', and report it."""
     done = 0

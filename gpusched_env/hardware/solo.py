@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import cached, called
 from gpusched_env.hardware.contention import mean_stretch, share_bandwidth, throttle, warps_on
 
 
-@njit(_nrt=False)
+@called
 def equal_blocks_us(gpu, block, residents):
     """Duration of a block among ``residents`` equal blocks on an SM, memory aside."""
     if gpu.issue == 0.0:
@@ -19,7 +17,7 @@ def equal_blocks_us(gpu, block, residents):
     return block.latency_us * mean_stretch(warps * block.rho, warps * math.log1p(-block.rho))
 
 
-@njit(_nrt=False)
+@called
 def wave_us(gpu, block, residents, sms, fewer, fewer_sms):
     """Duration of one wave: ``sms`` SMs hold ``residents`` equal blocks, ``fewer_sms`` only ``fewer``.
 

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from gpusched_env.compiling import cached, law
+from gpusched_env.compiling import cached, law, part
 from gpusched_env.scheduling.commands import Command, Launch, Reject, Wait
 from gpusched_env.scheduling.plans import NOBODY, NOTHING, Plan, plan_view
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
@@ -107,7 +106,7 @@ def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArr
         knobs[Knob.PRIORITY, tenant] = levels[before]
 
 
-@njit()
+@part()
 def foremost(plan: Floats, tenants: int) -> int:
     """Of the tenants with a job the one that comes before all others; :data:`NOBODY`: none has one."""
     found = NOBODY
@@ -126,7 +125,7 @@ def to_reject(plan: Floats, tenants: int, served: int) -> int:
     return NOBODY
 
 
-@njit()
+@part()
 def goes_before(plan: Floats, tenant: int, other: int) -> bool:
     """Whether a tenant comes before another one, of those that do not go first."""
     mine, theirs = class_of(plan, tenant), class_of(plan, other)
@@ -136,7 +135,7 @@ def goes_before(plan: Floats, tenant: int, other: int) -> bool:
     return bool(due_us < their_due_us or (due_us == their_due_us and tenant < other))
 
 
-@njit()
+@part()
 def class_of(plan: Floats, tenant: int) -> int:
     """0 to 3 in the order of :class:`Serve`."""
     if plan[tenant, Plan.KEPT] > 0.0:

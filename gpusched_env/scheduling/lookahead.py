@@ -12,9 +12,8 @@ import math
 from typing import Final
 
 import numpy as np
-from numba import njit
 
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import cached, part
 from gpusched_env.scheduling.dispatch import foremost
 from gpusched_env.scheduling.fluid import Floats, Job, Model, Tenant
 from gpusched_env.scheduling.futures import MOST, mean_losses
@@ -111,7 +110,7 @@ def look_ahead(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, sc
             plan[int(table[k, Job.TENANT]), column] = (found[k] - base) / weight
 
 
-@njit()
+@part()
 def _base(table: Floats, found: Floats, first: int) -> float:
     """What is lost if the oldest job of tenant ``first`` goes first, or if it would be late the best of the others."""
     least = math.inf

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpusched_env.display.frame import frame
-from gpusched_env.display.table import NONE, Table
+from gpusched_env.display.table import NONE, Cell, Table
+from gpusched_env.display.words import FEW, is_largest
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Wait
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
     from gpusched_env.scheduling.charts import EpisodePlots
     from gpusched_env.scheduling.metrics import Metrics
+    from gpusched_env.scheduling.view import View
 
+NOTE = f"Turnaround of completed jobs. {FEW} before a p99: of fewer than 100 jobs, hardly more than the longest."
 SCHEDULER_STREAM = 0x5C4ED
 """Spawn key that keeps a scheduler's random numbers apart from the workload's."""
 
@@ -48,6 +53,8 @@ class Episode:
     decisions: int
     """Commands other than ``Wait``."""
     wall_s: float
+    last: View | None = None
+    """The state at the end, where pictures are drawn of it (detail ``kernels`` and ``blocks``)."""
 
     @cached_property
     def metrics(self) -> Metrics:
@@ -62,6 +69,35 @@ class Episode:
         from gpusched_env.scheduling.charts import EpisodePlots
 
         return EpisodePlots(self)
+
+    def animate(
+        self,
+        path: str | Path,
+        *,
+        window_us: tuple[float, float] | None = None,
+        frames: int = 100,
+        frames_per_s: float = 10.0,
+        title: str = "",
+    ) -> Path:
+        """Write the episode as a film: who waits, what runs on which SM, who is done, rejected, late.
+
+        Args:
+            path: an animated ``.gif``; or ``.mp4``, which needs moviepy (the extra ``video``).
+            window_us: start and end of what is shown; by default all from the start to the last kernel's end.
+            frames: pictures, at equal distances of simulated time.
+            frames_per_s: pictures a second of the film.
+            title: above the pictures; by default the scenario's name.
+
+        Returns:
+            where it was written.
+
+        Raises:
+            InputError: kernels were not recorded (blocks fill the SMs: ``record="blocks"``), nothing ran in the window,
+                or the path ends otherwise.
+        """
+        from gpusched_env.scheduling.films import animate
+
+        return animate(self, Path(path), window_us, frames, frames_per_s, title)
 
     def to_frame(self, of: str = "tenants") -> DataFrame:
         """A pandas frame; units are in the columns' names, undefined figures are NaN.
@@ -82,35 +118,36 @@ class Episode:
         return frame([asdict(tenant) for tenant in self.metrics.tenants])
 
     def _table(self) -> Table:
-        heads = ["tenant", "completed", "unfinished", "p50 ms", "p99 ms", "slowdown", "SLO"]
-        rows = [
-            [
-                t.name,
-                str(t.completed),
-                str(t.unfinished),
-                *(
-                    NONE if value != value else form.format(value * scale)
-                    for value, form, scale in (
-                        (t.turnaround_p50_us, "{:.4g}", 1e-3),
-                        (t.turnaround_p99_us, "{:.4g}", 1e-3),
-                        (t.slowdown, "{:.3g}", 1.0),
-                        (t.slo_attainment, "{:.1%}", 1.0),
-                    )
-                ),
-            ]
-            for t in self.metrics.tenants
-        ]
-        return Table(repr(self), heads, rows)
+        heads = ["tenant", "completed", "rejected", "unfinished", "p50 ms", "p99 ms", "slowdown", "SLO"]
+        rows = []
+        for t in self.metrics.tenants:
+            tail = _text(t.turnaround_p99_us, "{:.4g}", 1e-3)
+            few = is_largest(99.0, t.completed) and tail != NONE
+            rows.append(
+                [
+                    t.name,
+                    *(str(jobs) for jobs in (t.completed, t.rejected, t.unfinished)),
+                    _text(t.turnaround_p50_us, "{:.4g}", 1e-3),
+                    Cell(f"{FEW}{tail}", faint=True) if few else tail,
+                    _text(t.slowdown, "{:.3g}"),
+                    _text(t.slo_attainment, "{:.1%}"),
+                ]
+            )
+        return Table(repr(self), heads, rows, note=NOTE)
 
     def __repr__(self) -> str:
         scenario, metrics = self.problem.scenario.name, self.metrics
         return f"<Episode of {scenario}, seed {self.seed}: {self.end_us / 1e3:.4g} ms, cost {metrics.cost:.4g}>"
 
     def __str__(self) -> str:
-        return str(self._table())
+        return f"{self._table()}\n{NOTE}"
 
     def _repr_html_(self) -> str:
         return self._table()._repr_html_()
+
+
+def _text(value: float, form: str, scale: float = 1.0) -> str:
+    return NONE if math.isnan(value) else form.format(value * scale)
 
 
 def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
@@ -145,6 +182,9 @@ def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
     if getattr(scheduler, "masks", False):
         problem = problem.with_masked_launches()
     problem = problem.with_commands(getattr(scheduler, "commands", ()))
+    uses = getattr(scheduler, "uses", None)
+    if uses is not None:
+        problem = problem.with_only(uses(problem.scenario))
     return problem.with_interception(getattr(scheduler, "interception_us", 0.0))
 
 
@@ -199,4 +239,10 @@ def run_episode(
         done=device.done,
         decisions=decisions,
         wall_s=time.perf_counter() - began,
+        last=last_view(device),
     )
+
+
+def last_view(device: Device) -> View | None:
+    """What :attr:`Episode.last` is: nothing where no kernels are recorded, since it takes time."""
+    return device.view() if device.timeline.detail in ("kernels", "blocks") else None

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from gymnasium.wrappers import RecordVideo
+from numpy.typing import NDArray
+from PIL import Image
 
+from gpusched_env.display.palette import rgb, tenant
+from gpusched_env.display.picture import LEFT, RIGHT
+from gpusched_env.display.words import time_text
 from gpusched_env.envs import render
 from gpusched_env.envs.env import GpuSchedulingEnv
-from gpusched_env.envs.picture import LEFT, TENANTS, window_us
-from gpusched_env.envs.text import kernel_name, time_text
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.api import run_episode
+from gpusched_env.scheduling.scenes import kernel_name, scene, window_us
 
 BEFORE_THE_END = [1, 2, 2, 0, 0]
 """Toy at 110 µs: urgent_wide has just taken all four SMs, batch_long waits."""
@@ -29,10 +38,11 @@ def test_text_is_a_table_of_what_waits_and_runs() -> None:
     assert toy("ansi").render() == (
         "Toy on toy-4sm   110.0 µs of 2.000 ms\n"
         "SMs [########################] 4/4 busy   occupancy 100%   DRAM 0%\n"
+        "last command: launch urgent_wide of urgent\n"
         "\n"
-        "tenant  prio  jobs  done  pending  launched  slowdown  next kernel\n"
-        "batch      1     1     0        1         0         -  batch_long\n"
-        "urgent     0     1     0        0         1         -  -\n"
+        "tenant  prio  waiting  running  done  rejected  late  pending  launched  slowdown  next kernel\n"
+        "batch      1        0        1     0         0     0        1         0         -  batch_long\n"
+        "urgent     0        0        1     0         0     0        0         1         -  -\n"
         "\n"
         "id  tenant  launched kernel  stream  us run/alone  blocks on+waiting/all\n"
         " 3  urgent  urgent_wide           0     0.0/100.0                  4+0/4\n"
@@ -50,12 +60,88 @@ def test_picture_shows_streams_and_sms() -> None:
     assert image.ndim == 3
     assert image.shape[2] == 3
     # Rows of the SM panel, found by the colours of the tenants at 50 µs, when two SMs each are theirs.
-    x = LEFT + round(50 * (image.shape[1] - LEFT - 16) / window_us(env.problem))
-    column = image[200:, x]
-    for colour in TENANTS[:2]:
-        assert (column == colour).all(axis=1).sum() >= 20, "two SM rows in the tenant's full colour"
+    x = LEFT + round(50 * (image.shape[1] - LEFT - RIGHT) / window_us(env.problem))
+    column = image[-140:, x]
+    for row in (0, 1):
+        assert (column == rgb(tenant(row).colour)).all(axis=1).sum() >= 20, "two SM rows in the tenant's full colour"
     assert (env.render() == image).all(), "drawing changes nothing"
     assert image is not env.render()
+
+
+def coloured(image: NDArray[np.uint8]) -> int:
+    """Pixels in the colour of a tenant."""
+    return sum(int((image == rgb(tenant(row).colour)).all(axis=2).sum()) for row in range(8))
+
+
+ONE_JOB = {"name": "a", "workload": "resnet50_infer_b1", "arrivals": {"kind": "periodic", "period_us": 60_000.0}}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"horizon_us": 8_000.0}, {"horizon_us": 50_000.0, "tenants": [ONE_JOB]}],
+    ids=["work goes on", "idle end"],
+)
+def test_the_last_picture_shows_the_last_moment_of_work(fields: dict[str, Any]) -> None:
+    env = GpuSchedulingEnv("InferenceBesideTraining", render_mode="rgb_array", **fields)
+    _, info = env.reset(seed=0)
+    over = False
+    while not over:
+        _, _, terminated, truncated, info = env.step(int(np.flatnonzero(info["action_mask"])[-1]))
+        over = terminated or truncated
+    past = env.render()[-160:, LEFT:]
+    blank = (past == past[0, 0]).all(axis=2)
+    assert coloured(past) + (~blank).sum() > 0.2 * blank.size
+
+
+def test_counts_of_jobs_are_those_of_the_episode() -> None:
+    episode = run_episode("ServingPoisson", "moore", seed=1, record="kernels", horizon_us=30_000.0, load=3.0)
+    assert episode.last is not None
+    shown = scene(episode.problem, episode.timeline, episode.last, "")
+    for row, figures in enumerate(episode.metrics.tenants):
+        counts = shown.counts(row, episode.end_us)
+        assert (counts.done, counts.rejected) == (figures.completed, figures.rejected)
+        assert counts.waiting + counts.running == figures.unfinished
+        # A rejected job counts as one that missed its objective.
+        assert counts.late + counts.rejected == episode.costs.slo_misses[row]
+    assert sum(shown.counts(row, episode.end_us).rejected for row in range(6)) > 0
+    assert shown.counts(0, 0.0) == (0, 0, 0, 0, 0)
+
+
+def test_a_film_has_many_different_pictures_and_is_small(tmp_path: Path) -> None:
+    env = toy("rgb_array", [*BEFORE_THE_END, 1])
+    path = env.episode().animate(tmp_path / "toy.gif", frames=30)
+    with Image.open(path) as film:
+        pictures = []
+        for frame in range(film.n_frames):
+            film.seek(frame)
+            pictures.append(film.convert("RGB").tobytes())
+        assert film.size == env.render().shape[1::-1]
+    assert len(set(pictures)) >= 25
+    assert path.stat().st_size < 200_000
+
+
+def test_what_no_film_can_be_made_of_is_said(tmp_path: Path) -> None:
+    episode = toy("rgb_array", [*BEFORE_THE_END, 1]).episode()
+    with pytest.raises(InputError, match=r"\.gif or \.mp4"):
+        episode.animate(tmp_path / "toy.png")
+    with pytest.raises(InputError, match="nothing ran from 1000 us on"):
+        episode.animate(tmp_path / "toy.gif", window_us=(1000.0, 2000.0))
+    with pytest.raises(InputError, match="at least 2"):
+        episode.animate(tmp_path / "toy.gif", frames=1)
+    with pytest.raises(InputError, match="record='blocks'"):
+        toy(None).episode().animate(tmp_path / "toy.gif")
+
+
+def test_videos_are_recorded_with_moviepy(tmp_path: Path) -> None:
+    pytest.importorskip("moviepy", exc_type=ImportError)
+    env = RecordVideo(GpuSchedulingEnv("Toy", render_mode="rgb_array"), str(tmp_path / "videos"))
+    env.reset(seed=0)
+    for action in [*BEFORE_THE_END, 1]:
+        env.step(action)
+    env.unwrapped.episode().animate(tmp_path / "film.mp4", frames=5)
+    env.close()
+    for video in ("film.mp4", "videos/rl-video-episode-0.mp4"):
+        assert (tmp_path / video).stat().st_size > 1_000
 
 
 def test_picture_of_recorded_workloads_at_every_stage() -> None:

@@ -26,7 +26,7 @@ from gpusched_env.scheduling.session import run_episode
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 Run = Callable[..., int]
-README = Path(__file__).parents[2] / "README.md"
+START = Path(__file__).parents[2] / "docs" / "start.md"
 
 
 @pytest.fixture
@@ -118,22 +118,22 @@ def test_a_recurrent_model_is_evaluated_as_it_is(gpusched: Run, tmp_path: Path) 
 def test_a_saved_model_goes_wherever_a_scheduler_does(
     gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The README's block for stable-baselines3, and what stands below it."""
-    blocks = re.findall(r"```(?:python|sh)\n(.*?)```", README.read_text(), re.DOTALL)
-    block, commands = next((a, b) for a, b in itertools.pairwise(blocks) if 'model.save("toy_ppo")' in a)
-    exec(block.replace("1024", "256"), {})
+    """The block for stable-baselines3 of the first steps, and what stands below it."""
+    blocks = re.findall(r"```(?:python|sh)\n(.*?)```", START.read_text(), re.DOTALL)
+    block, commands = next((a, b) for a, b in itertools.pairwise(blocks) if 'model.save("runs/toy_ppo")' in a)
+    exec(block.replace("1024", "512"), {})
     for command in commands.replace(".venv/bin/", "").splitlines():
         program, *arguments = shlex.split(command)
         assert program == "gpusched"
         assert gpusched(*arguments, "--seeds", "1", "--workers", "1") == 0
-        assert "learned:toy_ppo.npz" in capsys.readouterr().out
+        assert "learned:runs/toy_ppo.npz" in capsys.readouterr().out
     same = ("--schedulers", "fifo", "--seeds", "1", "--workers", "1", "--json", "table.json")
-    assert gpusched("evaluate", "toy_ppo.zip", "Toy", *same) == 2
+    assert gpusched("evaluate", "runs/toy_ppo.zip", "Toy", *same) == 2
     assert "--trust" in capsys.readouterr().err
     assert not (tmp_path / "table.json").exists()
-    assert gpusched("evaluate", "toy_ppo.zip", "Toy", *same, "--trust") == 0
-    assert gpusched("compare", "Toy", "--schedulers", "learned:toy_ppo.zip", *same[2:], "--trust") == 0
-    ranking = ("rank", "Toy", "--schedulers", "fifo,learned:toy_ppo.zip", *same[2:-1], "rank.json")
+    assert gpusched("evaluate", "runs/toy_ppo.zip", "Toy", *same, "--trust") == 0
+    assert gpusched("compare", "Toy", "--schedulers", "learned:runs/toy_ppo.zip", *same[2:], "--trust") == 0
+    ranking = ("rank", "Toy", "--schedulers", "fifo,learned:runs/toy_ppo.zip", *same[2:-1], "rank.json")
     assert gpusched(*ranking) == 2
     assert gpusched(*ranking, "--trust") == 0
 

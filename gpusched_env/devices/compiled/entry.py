@@ -8,6 +8,7 @@ from numba import types
 
 from gpusched_env.compiling import cached, cached_callback, inlined
 from gpusched_env.devices.compiled.access import contexts, env_at, flight_of, launches, outbox, problem
+from gpusched_env.devices.compiled.building import ELSEWHERE, await_building, start_building
 from gpusched_env.devices.compiled.commands import carry_out
 from gpusched_env.devices.compiled.context import bring_to_present
 from gpusched_env.devices.compiled.dispatch import hand_out
@@ -68,9 +69,16 @@ def compile_units() -> dict[str, int]:
     environment, then run it if the second argument is 1; gives why the event loop stopped (:data:`.layout.OVER`
     ...).
     """
-    compile_ = cached_callback(types.int64(types.int64, types.int64))
     with notice_compilation("the simulated GPU"):
-        return {name: int(compile_(function).address) for name, function in UNITS.items()}
+        start_building()
+        here = {name: compile_unit(name) for name in UNITS if name not in ELSEWHERE}
+        await_building()
+        return here | {name: compile_unit(name) for name in ELSEWHERE}
+
+
+def compile_unit(name: str) -> int:
+    """The address of one of :data:`UNITS`, compiled now unless it was before."""
+    return int(cached_callback(types.int64(types.int64, types.int64))(UNITS[name]).address)
 
 
 @cached(_nrt=False, nogil=True)

@@ -1,0 +1,181 @@
+"""The folder of a load curve: page, picture, figures as CSV, jobs, and ``result.json``, and the way back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from gpusched_env.display.words import counted
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.lib.files import RESULT, ResultFolder, encoded, read_struct
+from gpusched_env.experiments.lib.pages import page
+from gpusched_env.experiments.load_curve.axis import Axis
+from gpusched_env.experiments.load_curve.curve import LoadCurve
+from gpusched_env.experiments.load_curve.picture import picture_svg
+from gpusched_env.experiments.load_curve.tables import tables
+from gpusched_env.experiments.report.load import kept_workload, runs_of
+from gpusched_env.experiments.report.result import Provenance, episode_of, kept_name, provenance_of, sha256
+from gpusched_env.experiments.report.save import JOBS, write_parquet
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scheduling.frames import MEANINGS
+from gpusched_env.workload.workload import decode_workload
+
+SCHEMA = "gpusched-load-curve/1"
+HOW = "load the folder that gpusched compare --sweep or LoadCurve.save wrote"
+
+
+class Point(msgspec.Struct):
+    """The episodes at one value of the field."""
+
+    value: float
+    interrupted: bool
+    provenance: Provenance
+    per_seed: dict[str, list[dict[str, Any]]]
+    """By scheduler: figures of every finished episode."""
+
+
+class CurveResult(msgspec.Struct):
+    """The content of ``result.json``; units are in the names, undefined figures are ``null`` there."""
+
+    schema: str
+    interrupted: bool
+    field: str
+    values: list[float]
+    """Asked for."""
+    share: float
+    """Of each tenant's jobs that must be within its objective."""
+    capacity: dict[str, dict[str, Any]]
+    """By scheduler; empty if the field is no load, or no tenant has an objective."""
+    device: str
+    seeds: list[int]
+    schedulers: dict[str, str]
+    """With what they are."""
+    clairvoyant: list[str]
+    scenario: Scenario
+    gpu: GpuSpec
+    workloads: dict[str, str]
+    """Files of workloads that do not come with the package, and their SHA-256."""
+    points: list[Point]
+
+
+def save_curve(curve: LoadCurve, folder: Path) -> list[str]:
+    """See :meth:`LoadCurve.save`."""
+    with ResultFolder(folder) as results:
+        files = write_curve(curve, results.staging)
+        results.publish()
+    return files
+
+
+def write_curve(curve: LoadCurve, folder: Path) -> list[str]:
+    """Write everything into the existing ``folder``; returns the names of the files."""
+    field = curve.axis.field
+    write_parquet(curve.to_frame("jobs"), folder / JOBS, {**MEANINGS, field: f"the scenario's {field}"})
+    curve.to_frame().to_csv(folder / "sweep.csv", index=False)
+    picture = picture_svg(curve)
+    (folder / "sweep.svg").write_bytes(picture)
+    result = result_of(curve)
+    (folder / "sweep.html").write_text(_page(curve, result, picture.decode()), encoding="utf-8")
+    for name, data in next(iter(curve.comparisons.values())).own_workloads.items():
+        (folder / kept_name(name, sha256(data))).write_bytes(data)
+    (folder / RESULT).write_bytes(encoded(result))
+    return sorted(file.name for file in folder.iterdir())
+
+
+def result_of(curve: LoadCurve) -> CurveResult:
+    """All of a load curve but its jobs."""
+    first = next(iter(curve.comparisons.values()))
+    found = {name: curve.capacity(name) for name in curve.schedulers} if curve.has_capacity else {}
+    return CurveResult(
+        schema=SCHEMA,
+        interrupted=curve.interrupted,
+        field=curve.axis.field,
+        values=list(curve.axis.values),
+        share=curve.share,
+        capacity={name: {"value": of.value, "where": of.where} for name, of in found.items()},
+        device=first.device,
+        seeds=list(first.seeds),
+        schedulers=dict(first.descriptions),
+        clairvoyant=sorted(first.clairvoyant),
+        scenario=curve.scenario,
+        gpu=first.problem.gpu,
+        workloads={name: sha256(data) for name, data in first.own_workloads.items()},
+        points=[
+            Point(
+                value,
+                at.interrupted,
+                provenance_of(at),
+                {name: [episode_of(run) for run in at.of(name)] for name in at.schedulers},
+            )
+            for value, at in curve.comparisons.items()
+        ],
+    )
+
+
+def load_sweep(folder: Path | str) -> LoadCurve:
+    """What ``gpusched compare --sweep`` or :meth:`LoadCurve.save` wrote to ``folder``; nothing is simulated.
+
+    Raises:
+        InputError: a file is missing, damaged or of another version.
+    """
+    from pandas import read_parquet
+
+    folder = Path(folder)
+    found = read_struct(folder / RESULT, CurveResult, SCHEMA, "not a load curve", HOW)
+    workloads = {n: kept_workload(folder / kept_name(n, digest), digest) for n, digest in found.workloads.items()}
+    axis = Axis(found.field, tuple(found.values))
+    try:
+        jobs = read_parquet(folder / JOBS)
+        of = {value: rows.drop(columns=axis.field) for value, rows in jobs.groupby(axis.field)}
+        empty = jobs.iloc[:0].drop(columns=axis.field)
+        runs = {p.value: runs_of(p.per_seed, of.get(p.value, empty), {}, found.seeds[0]) for p in found.points}
+    except (ValueError, LookupError, OSError) as error:
+        raise InputError(f"{folder}: damaged or incomplete ({error}); {HOW}") from error
+    read = {name: decode_workload(data, name) for name, data in workloads.items()}
+    return LoadCurve(
+        found.scenario,
+        axis,
+        found.share,
+        {
+            point.value: Comparison(
+                problem=build_problem(axis.at(found.scenario, point.value), gpu=found.gpu, workloads=read),
+                device=found.device,
+                descriptions=found.schedulers,
+                seeds=tuple(found.seeds),
+                runs=tuple(runs[point.value]),
+                interrupted=point.interrupted,
+                started=point.provenance.started,
+                wall_s=point.provenance.wall_s,
+                command=point.provenance.command,
+                clairvoyant=frozenset(found.clairvoyant),
+                own_workloads=workloads,
+                versions=point.provenance.versions,
+                platform=point.provenance.platform,
+            )
+            for point in found.points
+        },
+    )
+
+
+def _page(curve: LoadCurve, result: CurveResult, picture: str) -> str:
+    about = result.points[0].provenance
+    ends = f"{curve.values[0]:g} to {curve.values[-1]:g}"
+    return page(
+        "load-curve.html",
+        title=f"{curve.scenario.name}: {curve.axis.field} {ends}, {counted(len(curve.schedulers), 'scheduler')}",
+        curve=curve,
+        tables=tables(curve),
+        picture=picture[picture.index("<svg") :],
+        provenance={
+            "Command": about.command or "(called from Python)",
+            "Started": f"{about.started:%Y-%m-%d %H:%M:%S} UTC",
+            "GPU, seeds": f"{result.gpu.name}, {len(result.seeds)}",
+            "Versions": ", ".join(f"{package} {version}" for package, version in about.versions.items()),
+        },
+        scenario=yaml.safe_dump(msgspec.to_builtins(result.scenario), sort_keys=False, allow_unicode=True),
+    )

@@ -1,0 +1,104 @@
+"""The films of the documentation: ``python -m gpusched_env.experiments.pictures docs/pictures``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from gpusched_env.display.picture import FONT, WIDTH
+from gpusched_env.display.words import time_text
+from gpusched_env.experiments.api import run_episode
+from gpusched_env.scenarios.scenario import scenario_names
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """What is filmed of a scenario."""
+
+    scheduler: str
+    until_ms: float
+    """End of what is shown."""
+    from_ms: float = 0.0
+    frames: int = 38
+
+
+GPU = "gpu"
+"""The film on top of the README."""
+SHOWN = "MultiTenantSaturated"
+"""What it shows."""
+LONG = Shot("orion", 13.0, frames=110)
+SERVING = Shot("moore", 60.0, from_ms=40.0)
+BESIDE = Shot("orion", 10.0)
+SHOTS = {
+    **{name: BESIDE for name in scenario_names() if name.startswith("InferenceBeside")},
+    **{name: SERVING for name in scenario_names() if name.startswith("Serving")},
+    "KernelGraph": Shot("earliest-start", 1.4),
+    "MultiTenantBurst": Shot("llf", 60.0, from_ms=40.0),
+    "MultiTenantSaturated": Shot("orion", 20.0),
+    "PreemptiveServing": Shot("preemptive-priority", 20.0),
+    "PriorityFill": Shot("fikit", 40.0),
+    "ThreeTenants": Shot("orion", 20.0),
+    "Toy": Shot("sjf", 0.52),
+}
+"""By scenario."""
+LAUNCHES = "DynamicParallelism"
+
+
+def shoot(name: str, shot: Shot, path: Path) -> None:
+    """Play the scenario and write its film."""
+    until_us = shot.until_ms * 1e3
+    episode = run_episode(name, shot.scheduler, seed=1, record="blocks", horizon_us=until_us)
+    title = f"{name}, scheduled by {shot.scheduler}"
+    episode.animate(path, window_us=(shot.from_ms * 1e3, until_us), frames=shot.frames, frames_per_s=8.0, title=title)
+    print(f"{path}: {path.stat().st_size / 1e3:.0f} KB", flush=True)
+
+
+def shoot_launches(path: Path) -> None:
+    """Play an application whose threads launch kernels, and uncover the picture of it from left to right."""
+    env = gym.make("gpusched_env:gpusched/DynamicParallelism-v0", render_mode="rgb_array")
+    _, info = env.reset(seed=1)
+    over = False
+    while not over:
+        _, _, over, _, info = env.step(int(info["action_mask"][1]))
+    drawn = Image.fromarray(np.asarray(env.render(), np.uint8))
+    drawn = drawn.resize((WIDTH - 32, WIDTH // 2), Image.Resampling.NEAREST)
+    pages = [_page(drawn, width, info["time_us"]) for width in np.linspace(0, drawn.width, 40).astype(int)]
+    pages[0].save(path, save_all=True, append_images=pages[1:], duration=125, loop=0, optimize=True)
+    print(f"{path}: {path.stat().st_size / 1e3:.0f} KB", flush=True)
+
+
+def _page(drawn: Image.Image, width: int, end_us: float) -> Image.Image:
+    """The left part of a picture, below a title and above its time axis."""
+    page = Image.new("RGB", (WIDTH, drawn.height + 80), (255, 255, 255))
+    pen, font = ImageDraw.Draw(page), ImageFont.truetype(FONT, 15)
+    title = "Kernels that threads launched: on SMs (blue), waiting (orange)"
+    pen.text((16, 14), title, fill=(40, 44, 52), font=font)
+    page.paste(drawn.crop((0, 0, max(1, width), drawn.height)), (16, 44))
+    pen.line((16, drawn.height + 45, WIDTH - 16, drawn.height + 45), fill=(40, 44, 52))
+    pen.text((16, drawn.height + 52), "0", fill=(110, 116, 126), font=font)
+    pen.text((WIDTH - 16, drawn.height + 52), time_text(end_us), fill=(110, 116, 126), font=font, anchor="ra")
+    return page.quantize(16, dither=Image.Dither.NONE)
+
+
+def main(folder: Path, names: Sequence[str]) -> None:
+    """Write the films of these scenarios, or all and the README's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names or [*SHOTS, LAUNCHES]:
+        if name == LAUNCHES:
+            shoot_launches(folder / f"{name}.gif")
+        elif name in SHOTS:
+            shoot(name, SHOTS[name], folder / f"{name}.gif")
+    if not names or GPU in names:
+        shoot(SHOWN, LONG, folder / f"{GPU}.gif")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m gpusched_env.experiments.pictures FOLDER [SCENARIO...]")
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,154 @@
+"""Compiled functions that call many others are optimised once, as a whole.
+
+Numba by itself optimises every function together with all that it calls and makes machine code of it, then does the
+same again for each of its callers, up to the one that Python calls. In a program of hundreds of small functions most of
+the time goes into code that nobody runs. Here a function that only compiled functions call stops at LLVM's
+intermediate code (:class:`PartCompiler`). The one that Python calls links the parts, each once, and optimises and
+translates them together (:class:`WholeCompiler`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, DefaultPassBuilder, Flags
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NativeLowering
+
+
+class Part(JITCodeLibrary):
+    """The code of one function that others call, without that of what it calls itself."""
+
+    _with_callees: Any = None
+
+    def finalize(self) -> None:
+        """Nothing may be added any more; there is nothing to optimise yet."""
+        self._finalized = True
+
+    def own_module(self) -> Any:
+        """The function's own code, to be linked into that of several others."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """For a caller that was compiled by Numba's own rules: with all that the function calls."""
+        if self._with_callees is None:
+            module, *callees = [_module(library) for library in _everything([self])]
+            module = module.clone()
+            for callee in callees:
+                module.link_in(callee, preserve=True)
+            self._with_callees = module
+        return self._with_callees
+
+
+class Whole(JITCodeLibrary):
+    """The code of a function that Python calls and of all that it calls."""
+
+    def finalize(self) -> None:
+        """Link, optimise and translate."""
+        self._linking_libraries = [_Linked(library) for library in _everything(self._linking_libraries)]
+        super().finalize()
+
+
+class _Linked:
+    """A library as :class:`Whole` links it: of a part its own code."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._reload_init = library._reload_init
+
+    def _get_module_for_linking(self) -> Any:
+        return _module(self._library)
+
+
+def _module(library: Any) -> Any:
+    return library.own_module() if isinstance(library, Part) else library._get_module_for_linking()
+
+
+def _everything(libraries: Iterable[Any]) -> list[Any]:
+    """Libraries and, of parts, the libraries that they need, each once and callers before what they call.
+
+    LLVM's linker drops what nothing refers to that was linked before.
+    """
+    ended: dict[Any, None] = {}
+
+    def visit(library: Any) -> None:
+        if library not in ended:
+            for called in library._linking_libraries if isinstance(library, Part) else ():
+                visit(called)
+            ended[library] = None
+
+    for library in libraries:
+        visit(library)
+    return [*reversed(ended)]
+
+
+class _Flags(Flags):
+    """A function's own flags."""
+
+    def copy(self) -> Any:
+        """What the functions that it calls see of them, and inherit: the same from each caller.
+
+        Numba compiles a law once for each set of flags that it finds at its callers.
+        """
+        shown: Any = Flags()
+        shown.nrt = self.nrt
+        shown.error_model = self.error_model
+        shown.fastmath = self.fastmath
+        shown.boundscheck = self.boundscheck
+        return shown
+
+
+class _OwnLibrary(Compiler):
+    """Numba's compiler with another class of libraries."""
+
+    library: Any
+
+    def _compile_core(self) -> Any:
+        state = self.state
+        state.flags = _Flags(state.flags)
+        state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super()._compile_core()
+
+
+class WholeCompiler(_OwnLibrary):
+    """For functions that Python calls."""
+
+    library = Whole
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class PartLowering(NativeLowering):
+    """Lowering without machine code."""
+
+    _name = "part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """To LLVM's intermediate code, which compiled callers find."""
+        state.flags.no_compile = True
+        super().run_pass(state)
+        lowered = state["cr"]
+        fndesc = lowered.fndesc
+        # Numba finds the code by an object that is a function of C. This one raises an error that says what is wrong.
+        key = f"{{{fndesc.qualname} is for compiled functions only}}".format
+        state.targetctx.insert_user_function(key, fndesc, [state.library])
+        state.reload_init.extend(state.library._reload_init)
+        state["cr"] = lowered._replace(cfunc=key)
+        return True
+
+
+class PartCompiler(_OwnLibrary):
+    """For functions that only compiled functions call."""
+
+    library = Part
+
+    def define_pipelines(self) -> list[Any]:
+        """Numba's own, but for the last step."""
+        manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        manager.passes = [
+            (PartLowering, text) if step is NativeLowering else (step, text) for step, text in manager.passes
+        ]
+        manager.finalize()
+        return [manager]
