@@ -27,10 +27,21 @@ class Chart(Figure):  # type: ignore[misc]  # Plotly has no types.
 
     def _repr_mimebundle_(self, *given: Any, **options: Any) -> dict[str, Any]:
         bundle: dict[str, Any] = super()._repr_mimebundle_(*given, **options) or {}
-        if MIMETYPE not in bundle and "text/html" not in bundle:
+        # Without any, it opens in a browser; HTML stays visible by itself.
+        if bundle and not {MIMETYPE, "text/html"} & set(bundle):
             with contextlib.suppress(ImportError):
                 bundle[MIMETYPE] = base64.b64encode(png(self)).decode()
         return bundle
+
+    def _ipython_display_(self) -> None:
+        """Plotly's own one, which notebooks prefer to the bundle, knows nothing of the picture."""
+        from IPython.display import display
+
+        bundle = self._repr_mimebundle_()
+        if bundle:
+            display(bundle, raw=True)
+        else:
+            super()._ipython_display_()
 
 
 def png(figure: Figure) -> bytes:
