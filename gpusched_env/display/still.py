@@ -39,7 +39,7 @@ class Chart(Figure):  # type: ignore[misc]  # Plotly has no types.
 
         bundle = self._repr_mimebundle_()
         if bundle:
-            display(bundle, raw=True)
+            display(bundle, raw=True)  # type: ignore[no-untyped-call]
         else:
             super()._ipython_display_()
 
