@@ -22,7 +22,12 @@ DEMO_SCENARIO ?= InferenceBesideTraining
 DEMO_SEEDS ?= 5
 DEMO_OUT ?= results/demo
 
-.PHONY: help install install-dev demo test test-slow test-gpu lint format bench results clean
+# With EXECUTE=cache the notebooks of the site are run, those that changed since.
+DOCS_OUT ?= build/site
+DOCS_PORT ?= 8000
+EXECUTE ?= off
+
+.PHONY: help install install-dev demo test test-slow test-gpu lint format bench results docs docs-serve clean
 
 help:
 	@echo "make install    environment in $(VENV): everything needed to simulate and compare"
@@ -34,6 +39,8 @@ help:
 	@echo "make format     let ruff format and fix what it can"
 	@echo "make bench      benchmarks, as ratios measured side by side"
 	@echo "make results    the page of trained agents, docs/results.md, from the result files in docs/results"
+	@echo "make docs       the site of the pages in docs, with a search, into $(DOCS_OUT)"
+	@echo "make docs-serve the same, shown on http://localhost:$(DOCS_PORT)"
 	@echo "make clean      remove $(VENV) and everything that builds and tools left"
 
 # A stamp is written last, so that an interrupted install is done again.
@@ -56,6 +63,11 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.python
 	@$(PIP_INSTALL) setuptools
 	@$(PIP_INSTALL) --no-build-isolation -e '.[dev]'
 	@touch $@ $(VENV)/.core
+
+$(VENV)/.docs: $(VENV)/.dev
+	@echo "Installing what the site is built with"
+	@$(PIP_INSTALL) --no-build-isolation -e '.[docs]'
+	@touch $@
 
 install: $(VENV)/.core
 
@@ -92,7 +104,15 @@ results: install-dev
 	$(BIN)/gpusched results $(wildcard docs/results/*.json) \
 		$(addprefix --curves ,$(wildcard docs/results/curves/*.json)) --docs docs/results.md
 
+# A dead link or an unknown role is a warning, and warnings are errors.
+docs: $(VENV)/.docs
+	GPUSCHED_DOCS_EXECUTE=$(EXECUTE) $(BIN)/python -m sphinx -b html -W --keep-going --quiet -c docs/site docs $(DOCS_OUT)
+	@echo "Open $(DOCS_OUT)/index.html in a browser, or run make docs-serve."
+
+docs-serve: docs
+	$(BIN)/python -m http.server --directory $(DOCS_OUT) $(DOCS_PORT)
+
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
-		.coverage results/demo
+		docs/api .coverage results/demo
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

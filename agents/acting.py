@@ -21,8 +21,9 @@ class Acting:
 
     def reset(self, knowledge: Knowledge) -> None:
         """A new episode."""
-        layout = self._layout
-        self._dispatcher = Dispatcher(layout.interval_us, knowledge.stream_priorities, rejects=layout.rejects)
+        self._dispatcher = Dispatcher(
+            self._layout.interval_us, knowledge.stream_priorities, rejects="reject" in knowledge.commands
+        )
 
     def standing(self, view: View) -> Command | None:
         """The next command by the decision that stands; ``None``: the policy is to be asked."""

@@ -45,8 +45,9 @@ class ExportedPolicy:
             slots: tenant rows; ``None``: those of the training for an ``mlp``, as many as tenants for ``slots``.
 
         Raises:
-            InputError: the scenario offers other commands, stream priorities, streams or ways of preempting than the
-                policy was trained with, or has too many tenants or another look-ahead than it can have.
+            InputError: the scenario does not offer the commands, or offers other stream priorities, streams or ways of
+                preempting than the policy was trained with, or has too many tenants or another look-ahead than it can
+                have.
         """
         mine = self.info.actions
         fixed = isinstance(self.info.network, MlpSizes)
@@ -54,7 +55,7 @@ class ExportedPolicy:
             slots = mine.slots if fixed else len(scenario.tenants)
         theirs = ActionLayout.of(scenario, slots, mine.running_slots, mine.interval_us)
         for field in _NAMES:
-            if getattr(theirs, field) != getattr(mine, field):
+            if getattr(theirs, field) != getattr(mine, field) and (getattr(mine, field) or field not in _COMMANDS):
                 raise InputError(
                     f"the policy, trained on {self.info.scenario}, has {_NAMES[field]} {getattr(mine, field)}; "
                     f"scenario {scenario.name} offers {getattr(theirs, field)}"
@@ -126,6 +127,8 @@ _NAMES = {
     "rejects": "rejections:",
 }
 """Fields of a layout that a policy cannot change, in words."""
+_COMMANDS = ("modes", "quarters", "rejects")
+"""Those of commands, which a policy that has none of them leaves alone where a scenario offers them."""
 
 
 def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:

@@ -18,6 +18,7 @@ from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.observations import Shown
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge, Offer, StreamKnowledge
+from gpusched_env.scenarios.scenario import CommandName
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.lookahead import plan_ahead
 from gpusched_env.scheduling.reads import EVERYTHING, Reads
@@ -55,6 +56,15 @@ class LearnedScheduler:
         before = self._workspace
         if before is None or before.policy is not policy or before.layout != layout:
             self._workspace = _Workspace(policy, layout)
+
+    def uses(self, scenario: Offer) -> tuple[CommandName, ...]:
+        """Commands of ``scenario`` that the policy has actions for; no other one asks it for a decision.
+
+        Raises:
+            InputError: as :meth:`prepare`.
+        """
+        policy = self._given if self._given is not None else shipped_policy(scenario)
+        return policy.layout_for(scenario).uses(scenario.commands)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         self.prepare(knowledge)

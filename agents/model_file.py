@@ -70,6 +70,8 @@ class TrainedModel:
     timesteps: int
     interval_us: float = 0.0
     """How long its decisions stand; 0: each launch is one, or it is not known."""
+    rejects: bool = True
+    """Whether it may reject jobs, where :attr:`scenario` offers that."""
 
     @property
     def rows(self) -> tuple[int, int]:
@@ -94,27 +96,29 @@ def model_in_memory(model: BaseAlgorithm) -> TrainedModel:
     names = [name for name, kind in ALGORITHMS.items() if type(model) is kind]
     if not names:
         raise InputError(f"a model of {type(model).__name__}: expected one of {', '.join(ALGORITHMS)}")
-    scenario, wait_us, interval_us = _environment(model.get_env())
-    return TrainedModel(names[0], model.policy, scenario, wait_us, model.seed, model.num_timesteps, interval_us)
+    known = _environment(model.get_env())
+    scenario, wait_us = known.pop("scenario", None), known.pop("wait_us", None)
+    return TrainedModel(names[0], model.policy, scenario, wait_us, model.seed, model.num_timesteps, **known)
 
 
-def _environment(env: VecEnv | None) -> tuple[Scenario | None, float | None, float]:
-    """Scenario, ``wait_us`` and ``interval_us`` of a model's environments."""
+def _environment(env: VecEnv | None) -> dict[str, Any]:
+    """What a model's environments tell: fields of :class:`TrainedModel`."""
     while isinstance(env, VecEnvWrapper):
         if isinstance(env, VecNormalize) and env.norm_obs:
             raise InputError(_SCALED)
         env = env.venv
     if env is None:
-        return None, None, 0.0
+        return {}
     if not isinstance(env, Sb3VecEnv):
         for kind in (gymnasium.ObservationWrapper, gymnasium.ActionWrapper):
             if any(env.env_is_wrapped(kind)):
                 raise InputError(f"the model's environment has an {kind.__name__}, which a scheduler would not have")
     try:
-        interval_us = env.get_attr("layout")[0].interval_us
-        return env.get_attr("scenario")[0], env.get_attr("wait_us")[0], interval_us
+        layout = env.get_attr("layout")[0]
+        told = {name: env.get_attr(name)[0] for name in ("scenario", "wait_us")}
     except AttributeError:
-        return None, None, 0.0
+        return {}
+    return {**told, "interval_us": layout.interval_us, "rejects": layout.rejects}
 
 
 def read_model(path: str | Path, *, trust: bool = False) -> TrainedModel:

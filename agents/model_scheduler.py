@@ -11,8 +11,10 @@ from gpusched_env.agents.acting import Acting
 from gpusched_env.agents.model_file import read_model, torch_decider
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import ObservationEncoder
+from gpusched_env.envs.setup import offered
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge, Offer
+from gpusched_env.scenarios.scenario import CommandName, Scenario
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.reads import EVERYTHING, Reads
 from gpusched_env.scheduling.view import View
@@ -60,11 +62,10 @@ class ModelScheduler:
                 f"{self._path}: the model has {slots} tenant rows; "
                 f"scenario {scenario.name} has {len(scenario.tenants)} tenants"
             )
-        interval_us = self._model.interval_us
-        layout = ActionLayout.of(scenario, slots, running_slots, interval_us)
+        layout = self._layout_in(scenario)
         encoder = ObservationEncoder.of(layout)
         trained = self._model.scenario
-        other = trained is not None and ActionLayout.of(trained, slots, running_slots, interval_us) != layout
+        other = trained is not None and ActionLayout.of(trained, slots, running_slots, layout.interval_us) != layout
         if other or layout.n != self._model.actions or encoder.space() != self._model.policy.observation_space:
             raise InputError(
                 f"{self._path}: scenario {scenario.name} offers other commands, stream priorities, streams or ways of "
@@ -72,6 +73,31 @@ class ModelScheduler:
                 "which the model was trained on"
             )
         self._layout, self._encoder = layout, encoder
+
+    def _layout_in(self, scenario: Offer) -> ActionLayout:
+        """The actions of the model's environments.
+
+        A file of ``model.save`` does not say what they were: those that ``gym.make`` gives without asking for more, or
+        everything that ``scenario`` offers.
+        """
+        if self._model.scenario is None and isinstance(scenario, Scenario):
+            usual = offered(scenario, {}, None)
+            layout = ActionLayout.of(usual.scenario, *self._model.rows, usual.interval_us, rejects=usual.rejects)
+            if layout.n == self._model.actions:
+                return layout
+        elif self._model.scenario is None and self._layout is not None:
+            return self._layout
+        return ActionLayout.of(scenario, *self._model.rows, self._model.interval_us)
+
+    def uses(self, scenario: Scenario) -> tuple[CommandName, ...]:
+        """Commands of ``scenario`` that the model has actions for; no other one asks it for a decision.
+
+        Raises:
+            InputError: as :meth:`prepare`.
+        """
+        self.prepare(scenario)
+        assert self._layout is not None, "prepared"
+        return self._layout.uses(scenario.commands)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """A new episode; a recurrent model forgets the last one."""

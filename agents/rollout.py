@@ -79,7 +79,7 @@ class _Episodes:
         self.metrics: dict[int, Metrics] = {}
         self._policy = policy
         self._layout = policy.layout_for(scenario)
-        self._problem = build_problem(scenario)
+        self._problem = build_problem(scenario).with_only(self._layout.uses(scenario.commands))
         self._seeds = seeds
         self._left = deque(range(len(seeds)))
         self._on_progress = on_progress

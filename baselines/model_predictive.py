@@ -11,6 +11,8 @@ departed from where that saves more than ``margin``.
 What is known, and how it is modelled:
 
 ======================== ===============================================================================================
+What                     How it is modelled
+======================== ===============================================================================================
 Arrivals                 Poisson, by the rates seen so far. Before anything has been seen: that tenants share the
                          capacity evenly, as if that had been seen for ``prior_us``. Bursts and switching rates are not
                          modelled; a busy time shows in the rates as it goes on

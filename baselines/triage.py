@@ -4,11 +4,13 @@ A rule of thumb of overloaded real-time systems, where earliest deadline first s
 late anyway (C. D. Locke, *Best-Effort Decision Making for Real-Time Scheduling*, thesis, CMU 1986, has jobs ordered by
 value for the time that they take, and sheds those that are lost). Jobs stand in this order:
 
-| class | jobs | order |
-|---|---|---|
-| first | those that can still meet their objective | ``laxity + left * (time left) - worth * ln(value)`` |
-| second | those of tenants without an objective | in order of arrival |
-| third | those that cannot | as the first |
+====== ========================================= =====================================================
+Class  Jobs                                      Order
+====== ========================================= =====================================================
+First  those that can still meet their objective ``laxity + left * (time left) - worth * ln(value)``
+Second those of tenants without an objective     in order of arrival
+Third  those that cannot                         as the first
+====== ========================================= =====================================================
 
 Laxity is the time to the deadline less ``margin`` times the profiled device time left, so that ``left = 0`` is least
 laxity first, ``left = margin`` earliest deadline first, and a great ``left`` is shortest remaining time first. The

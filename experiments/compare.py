@@ -143,7 +143,7 @@ def compare(
     runs.sort(key=lambda run: (order[run.scheduler], seeds.index(run.seed)))
     block_runs: dict[str, Run] = {}
     if record == "blocks" and not interrupted:
-        window_us = window_us or interesting_window(runs[0])
+        window_us = window_us or interesting_window([run for run in runs if run.seed == seeds[0]])
         zoomed, interrupted = _run(tasks(seeds[:1], "blocks", window_us), workers)
         whole = {run.scheduler: run for run in runs if run.seed == seeds[0]}
         zoomed.sort(key=lambda run: order[run.scheduler])

@@ -5,19 +5,21 @@ from __future__ import annotations
 import functools
 import math
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from gpusched_env.display.frame import frame, named
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.experiments.lib import comparison_frames
+from gpusched_env.experiments.lib.alike import alike
 from gpusched_env.experiments.lib.episodes import Run
-from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES, Figure, figure_value, find_figure
+from gpusched_env.experiments.lib.figures import Figure, figure_value, find_figure
 from gpusched_env.experiments.lib.labels import labels, legend
 from gpusched_env.experiments.lib.statistics import (
     Interval,
@@ -30,7 +32,6 @@ from gpusched_env.experiments.lib.statistics import (
 from gpusched_env.experiments.lib.terminal import as_text
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.cautions import cautions
-from gpusched_env.scheduling.frames import jobs_frame, kernels_frame
 from gpusched_env.scheduling.meeting import CostRange, demands, meeting_remark, some_alike_remark
 from gpusched_env.versions import versions
 
@@ -130,20 +131,21 @@ class Comparison:
         return paired_difference([own[s] for s in shared], [first[s] for s in shared])
 
     def to_frame(self, of: FrameOf = "episodes") -> DataFrame:
-        """A pandas frame; units are in the columns' names, undefined figures are NaN.
+        """A pandas frame, the cheapest scheduler first; units are in the columns' names, undefined figures are NaN.
 
         Args:
             of: ``episodes``: a row a scheduler, seed and tenant, with the figures of the whole GPU and of the tenant.
                 ``schedulers``: a row a scheduler and tenant (none for the whole GPU) and figure, with its interval.
+                In both, ``same_as`` names the first of the schedulers that came to the same.
                 ``jobs``: completed jobs. ``kernels``: finished kernels of the seed whose kernels were recorded.
 
         Raises:
             InputError: something else, or pandas is not installed.
         """
-        makers = {"episodes": self._episodes, "schedulers": self._figures, "jobs": self._jobs, "kernels": self._kernels}
-        if of not in makers:
-            raise InputError(f"no frame of {of!r}; {did_you_mean(of, makers)}")
-        return makers[of]()
+        if of not in get_args(FrameOf):
+            raise InputError(f"no frame of {of!r}; {did_you_mean(of, get_args(FrameOf))}")
+        made: DataFrame = getattr(comparison_frames, of)(self)
+        return made
 
     def save(self, folder: Path | str, *, traces: bool = False) -> list[str]:
         """Write report, tables and ``result.json`` to ``folder``, at once when complete; returns the files' names.
@@ -161,6 +163,21 @@ class Comparison:
     def label(self, scheduler: str) -> str:
         """A scheduler's name as it is shown: short, and marked if it was told the truth."""
         return self._labels[scheduler]
+
+    @cached_property
+    def groups(self) -> list[tuple[str, ...]]:
+        """Schedulers by mean cost, the lowest first; those that came to the same, job by job, are one group."""
+        found = alike(self._by_scheduler)
+        return sorted(found, key=lambda group: (math.isnan(cost := self._interval(group[0], "cost", None).mean), cost))
+
+    @property
+    def by_cost(self) -> list[str]:
+        """:attr:`schedulers` by mean cost, the lowest first."""
+        return [name for group in self.groups for name in group]
+
+    def label_of(self, group: Sequence[str]) -> str:
+        """The schedulers of a group as they are shown in one row."""
+        return ", ".join(map(self.label, group))
 
     @property
     def remarks(self) -> list[str]:
@@ -227,7 +244,7 @@ class Comparison:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is found anew."""
-        return {name: value for name, value in self.__dict__.items() if name != "_interval"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_interval", "groups")}
 
     def _known(self, scheduler: str) -> str:
         if scheduler not in self.schedulers:
@@ -249,55 +266,9 @@ class Comparison:
         jobs = (run.jobs[run.jobs[:, 0] == row] for run in self.of(scheduler))
         return pooled_percentile([mine[:, 4] - mine[:, 2] for mine in jobs], figure.percentile)
 
-    def _episodes(self) -> DataFrame:
-        return frame(
-            [
-                {
-                    "scheduler": run.scheduler,
-                    "clairvoyant": run.scheduler in self.clairvoyant,
-                    "seed": run.seed,
-                    **{f.key: figure_value(run.metrics, f) for f in GLOBAL_FIGURES},
-                    "tenant": tenant.name,
-                    **{f.key: figure_value(tenant, f) for f in TENANT_FIGURES},
-                }
-                for run in self.runs
-                for tenant in run.metrics.tenants
-            ]
-        )
-
-    def _figures(self) -> DataFrame:
-        places = [(None, GLOBAL_FIGURES), *((tenant, TENANT_FIGURES) for tenant in self.tenants)]
-        return frame(
-            [
-                {"scheduler": name, "tenant": tenant, "figure": f.key, **self.interval(name, f.key, tenant).as_dict()}
-                for name in self.schedulers
-                for tenant, figures in places
-                for f in figures
-            ]
-        )
-
-    def _jobs(self) -> DataFrame:
-        return self._joined([(run, jobs_frame(self.problem, run.jobs)) for run in self.runs])
-
-    def _kernels(self) -> DataFrame:
-        recorded = [run for run in self.runs if run.timeline is not None]
-        if not recorded:
-            raise InputError("kernels were not recorded: compare(..., record='kernels')")
-        return self._joined([(r, kernels_frame(self.problem, r.timeline)) for r in recorded if r.timeline is not None])
-
-    def _joined(self, parts: list[tuple[Run, DataFrame]]) -> DataFrame:
-        """Frames of episodes below each other, with scheduler and seed in front."""
-        from pandas import concat
-
-        names = self.schedulers
-        for run, part in parts:
-            part.insert(0, "scheduler", named(np.full(len(part), names.index(run.scheduler)), names))
-            part.insert(1, "seed", run.seed)
-        return concat([part for _, part in parts], ignore_index=True)
-
     def __repr__(self) -> str:
-        best = min(self.schedulers, key=lambda name: self.interval(name, "cost").mean, default=None)
-        lowest = f", lowest cost {self.label(best)} {self.interval(best, 'cost')}" if best is not None else ""
+        best = self.groups[0] if self.runs else None
+        lowest = f", lowest cost {self.label_of(best)} {self.interval(best[0], 'cost')}" if best is not None else ""
         what = f"{counted(len(self.schedulers), 'scheduler')} on {self.problem.scenario.name}"
         return f"<Comparison of {what}, {counted(len(self.seeds), 'seed')}{lowest}>"
 

@@ -48,8 +48,9 @@ def training_layout(config: TrainingConfig) -> ActionLayout:
 
 
 def env_arguments(config: TrainingConfig) -> dict[str, Any]:
-    """What every environment of a training is given, besides its scenario."""
-    return {**_spaces(config), "wait_us": config.wait_us}
+    """What every environment of a training is given, besides its scenario: all that this offers."""
+    used = training_layout(config).uses(config.scenario.commands)
+    return {**_spaces(config), "wait_us": config.wait_us, "commands": used}
 
 
 def _spaces(config: TrainingConfig) -> dict[str, Any]:
@@ -206,13 +207,19 @@ def problem_source(config: TrainingConfig, each: int) -> Callable[[np.random.Gen
         each: episodes of each training variant, in a row; where anything is randomised as many in all, drawn anew.
     """
     scenario, changes = config.scenario, training_changes(config)
+    layout = training_layout(config)
+
+    def build(changed: Mapping[str, Any]) -> Problem:
+        variant = override(scenario, **changed)
+        return build_problem(variant).with_only(layout.uses(variant.commands))
+
     if config.randomise == Randomise():
-        fixed = [build_problem(override(scenario, **change)) for change in changes]
+        fixed = [build(change) for change in changes]
         return lambda rng: [problem for problem in fixed for _ in range(each)]
     sample = sampler(scenario, changes, config.randomise)
     assert sample is not None, "something is drawn"
     count = each * len(changes)
-    return lambda rng: [build_problem(override(scenario, **(sample(k, rng) or {}))) for k in range(count)]
+    return lambda rng: [build(sample(k, rng) or {}) for k in range(count)]
 
 
 def _with_rates(

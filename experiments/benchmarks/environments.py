@@ -15,16 +15,23 @@ import gpusched_env  # noqa: F401  (registers the ids)
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.experiments.benchmarks.timing import Measurement, Stopwatch, Timing, each, timed
+from gpusched_env.scenarios.scenario import load_scenario
 
 ENV_ID = "gpusched/InferenceBesideTraining-v0"
 CARTPOLE = "CartPole-v1"
+SCENARIO = "InferenceBesideTraining"
+
+
+def everything(scenario: str = SCENARIO) -> dict[str, Any]:
+    """Arguments of an environment with all actions that a scenario offers."""
+    return {"scenario": scenario, "commands": load_scenario(scenario).commands}
 
 
 class RandomLoop:
     """A vector environment that takes random legal actions, the same with any number of threads."""
 
-    def __init__(self, copies: int, threads: int, **options: Any) -> None:
-        self.env = GpuSchedulingVectorEnv(num_envs=copies, threads=threads, **options)
+    def __init__(self, copies: int, threads: int, scenario: str = SCENARIO, **options: Any) -> None:
+        self.env = GpuSchedulingVectorEnv(num_envs=copies, threads=threads, **everything(scenario), **options)
         self.observations, _ = self.env.reset(seed=0)
         self._rng = np.random.default_rng(0)
 
@@ -57,7 +64,7 @@ def vector_cartpole(copies: int, steps: int) -> Measurement:
 
 def random_episode(device: str, limit: int | None = None) -> list[int]:
     """The random legal actions of the episode with seed 0 (of ``limit`` steps at most)."""
-    env = GpuSchedulingEnv(device=device)
+    env = GpuSchedulingEnv(device=device, **everything())
     rng = np.random.default_rng(0)
     _, info = env.reset(seed=0)
     actions: list[int] = []
@@ -71,7 +78,7 @@ def random_episode(device: str, limit: int | None = None) -> list[int]:
 
 def single_decisions(actions: list[int]) -> Measurement:
     """A whole episode of the environment as ``gymnasium.make`` makes it, its reset included."""
-    return _episodes(gymnasium.make(ENV_ID), actions)
+    return _episodes(gymnasium.make(ENV_ID, **everything()), actions)
 
 
 def single_cartpole(steps: int) -> Measurement:
@@ -97,6 +104,6 @@ def _episodes(env: gymnasium.Env[Any, Any], actions: list[int]) -> Measurement:
 
 def autoresets(copies: int = 16) -> Measurement:
     """Ends and beginnings of episodes in the vector environment: the metrics, and the way to the first decision."""
-    env = GpuSchedulingVectorEnv(num_envs=copies, autoreset_mode="SAME_STEP")
+    env = GpuSchedulingVectorEnv(num_envs=copies, autoreset_mode="SAME_STEP", **everything())
     brief = {"scenario": {"horizon_us": 1e-3}}
     return timed(lambda: env.step(np.zeros(copies, np.int64)), copies, lambda: env.reset(seed=0, options=brief))

@@ -18,6 +18,7 @@ from stable_baselines3.common.vec_env.base_vec_env import (
 from gpusched_env.agents.policies.registry import policy_of
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.experiments.benchmarks.environments import everything
 from gpusched_env.experiments.benchmarks.timing import Measurement, timed
 
 ROLLOUT_STEPS = 64
@@ -51,7 +52,9 @@ class NullVecEnv(VecEnvWrapper):
 
 def training_frames(copies: int, threads: int, settings: dict[str, Any], *, null: bool) -> Measurement:
     """One rollout and the training on it, on the environment or on one that does nothing."""
-    env: VecEnv = Sb3VecEnv(GpuSchedulingVectorEnv(num_envs=copies, threads=threads, autoreset_mode="SAME_STEP"))
+    env: VecEnv = Sb3VecEnv(
+        GpuSchedulingVectorEnv(num_envs=copies, threads=threads, autoreset_mode="SAME_STEP", **everything())
+    )
     torch.set_num_threads(1)
     played = NullVecEnv(env) if null else env
     model = MaskablePPO("MultiInputPolicy", played, n_steps=ROLLOUT_STEPS, seed=0, device="cpu", **settings)
@@ -63,7 +66,7 @@ def training_frames(copies: int, threads: int, settings: dict[str, Any], *, null
 def torch_decisions(scenario: str, states: int) -> Measurement:
     """The slot network in torch, one observation at a time, as a scheduler has to decide."""
     torch.set_num_threads(1)
-    vector = GpuSchedulingVectorEnv(scenario, num_envs=1, autoreset_mode="SAME_STEP")
+    vector = GpuSchedulingVectorEnv(num_envs=1, autoreset_mode="SAME_STEP", **everything(scenario))
     env = Sb3VecEnv(vector)
     policy, arguments = policy_of("maskable-ppo", "slots", vector.layout)
     kind: Any = policy

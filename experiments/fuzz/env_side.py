@@ -37,6 +37,8 @@ class EnvSide(Side):
             running_slots=options.running_slots,
             wait_us=options.wait_us,
             record=case.record,
+            interval_us=0.0,
+            commands=problem.scenario.commands,
         )
         # An environment is made of names; GPU and workloads of a case have none.
         self._env.scenario, self._env.problem = problem.scenario, problem

@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from gpusched_env.display.plots import log_ticks
+from gpusched_env.display.points import log_ticks
 from gpusched_env.errors import InputError
 
 if TYPE_CHECKING:

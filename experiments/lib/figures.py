@@ -26,7 +26,11 @@ class Figure:
     count: bool = False
     """A number of things."""
     percentile: float | None = None
-    """Of turnarounds: pooled over seeds where there are several, since a tail of few jobs is hardly one."""
+    """Of turnarounds; a tenant's are pooled over seeds, since a tail of few jobs is hardly one."""
+    counts_undone: bool = False
+    """Jobs that were rejected or left count against it: doing less makes it no better."""
+    jobs: str = ""
+    """Of the whole GPU: the tenants' counts that it is the sum of."""
 
     @property
     def heading(self) -> str:
@@ -57,14 +61,34 @@ TENANT_FIGURES = (
     ),
     Figure("slowdown", "slowdown", "", 1.0, "low", "mean turnaround over turnaround alone"),
     Figure("progress", "progress", "", 1.0, "high", "normalised progress while at work"),
-    Figure("slo_attainment", "SLO", "%", 100.0, "high", "jobs within the SLO, of those with a known outcome"),
+    Figure(
+        "slo_attainment",
+        "SLO",
+        "%",
+        100.0,
+        "high",
+        "jobs within the SLO, of those with a known outcome",
+        counts_undone=True,
+    ),
     Figure("throughput_per_s", "jobs/s", "", 1.0, "high", "completed jobs a second, while the tenant was active"),
     Figure("completed", "done", "", 1.0, "", "completed jobs", count=True),
-    Figure("unfinished", "left", "", 1.0, "low", "jobs that arrived and did not complete", count=True),
+    Figure("rejected", "rejected", "", 1.0, "", "jobs that the scheduler gave up", count=True),
+    Figure(
+        "unfinished", "left", "", 1.0, "low", "jobs neither completed nor rejected when the episode ended", count=True
+    ),
 )
 """Figures of one tenant, by attribute of :class:`TenantMetrics`."""
 
 GLOBAL_FIGURES = (
+    Figure(
+        "cost",
+        "cost",
+        "",
+        1.0,
+        "low",
+        "the scenario's weighted cost; an agent's return is minus this",
+        counts_undone=True,
+    ),
     Figure("stp", "STP", "", 1.0, "high", "system throughput: sum of the tenants' progress"),
     Figure("antt", "ANTT", "", 1.0, "low", "average normalised turnaround: mean of the tenants' slowdowns"),
     Figure(
@@ -74,18 +98,30 @@ GLOBAL_FIGURES = (
         1.0,
         "low",
         "turnaround over turnaround alone of the most urgent, 99th percentile",
+        percentile=99.0,
     ),
     Figure("best_effort", "best effort", "", 1.0, "high", "mean progress of all but the most urgent tenants"),
-    Figure("goodput_per_s", "goodput/s", "", 1.0, "high", "jobs within their SLO a second"),
+    Figure("goodput_per_s", "goodput/s", "", 1.0, "high", "jobs within their SLO a second", counts_undone=True),
+    Figure("jobs_completed", "done", "", 1.0, "", "completed jobs of all tenants", count=True, jobs="completed"),
+    Figure("jobs_rejected", "rejected", "", 1.0, "", "jobs that the scheduler gave up", count=True, jobs="rejected"),
+    Figure(
+        "jobs_unfinished",
+        "left",
+        "",
+        1.0,
+        "low",
+        "jobs neither completed nor rejected when the episode ended",
+        count=True,
+        jobs="unfinished",
+    ),
     Figure("utilisation", "SM", "%", 100.0, "", "SM-time with a resident block"),
     Figure("dram_utilisation", "DRAM", "%", 100.0, "", "DRAM traffic over nominal bandwidth"),
     Figure("energy_j", "energy", "J", 1.0, "low", "energy of the board"),
     Figure("energy_per_job_j", "per job", "J", 1.0, "low", "energy over completed jobs"),
     Figure("makespan_us", "makespan", "ms", 1e-3, "low", "until the workload is done, or the end"),
     Figure("decisions", "decisions", "", 1.0, "", "commands given", count=True),
-    Figure("cost", "cost", "", 1.0, "low", "the scenario's weighted cost; an agent's return is minus this"),
 )
-"""Figures of the whole GPU, by attribute of :class:`Metrics`."""
+"""Figures of the whole GPU, by attribute of :class:`Metrics`; numbers of jobs are sums over the tenants."""
 
 
 def find_figure(name: str, *, of_tenant: bool) -> Figure:
@@ -110,6 +146,9 @@ def find_figure(name: str, *, of_tenant: bool) -> Figure:
 
 def figure_value(record: Metrics | TenantMetrics, figure: Figure) -> float:
     """The figure in the record's own unit, as a float."""
+    if figure.jobs:
+        assert isinstance(record, Metrics)
+        return float(sum(getattr(tenant, figure.jobs) for tenant in record.tenants))
     return float(getattr(record, figure.key))
 
 

@@ -17,6 +17,7 @@ def labels(names: Iterable[str], clairvoyant: Collection[str] = ()) -> dict[str,
 
     Of a path, the last part is shown (of a training's best policy: the training's folder), and as many before it as
     tell schedulers apart: ``learned:results/a/best.npz`` and ``learned:results/b`` are ``learned:a`` and ``learned:b``.
+    A folder that is called ``learned`` itself is shown with the one that it is in.
 
     Args:
         names: as they were asked for, all different.
@@ -46,6 +47,7 @@ def _shortened(name: str, depth: int) -> str:
     if name.startswith(f"{LEARNED}:"):
         parts = Path(name.removeprefix(f"{LEARNED}:").removesuffix(TRUST)).parts
         parts = parts[:-1] if len(parts) > 1 and parts[-1] in (EXPORTED, BEST) else parts
-        return f"{LEARNED}:{'/'.join(parts[-depth:])}"
+        shown = parts[-depth:] if parts[-depth:] != (LEARNED,) else (".", *parts)[-2:]
+        return f"{LEARNED}:{'/'.join(shown)}"
     path, suffix, rest = name.partition(".py:")
     return "/".join(Path(path).parts[-depth:]) + suffix + rest if suffix else name

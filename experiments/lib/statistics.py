@@ -49,7 +49,10 @@ class Interval:
         return max(self.mean - self.low, self.high - self.mean)
 
     def __str__(self) -> str:
-        return self.text("{:.4g}")
+        """Without bounds where the seeds do not differ."""
+        alone = Interval(self.mean, None, None, self.seeds)
+        shown = [None if bound is None else f"{bound:.4g}" for bound in (self.mean, self.low, self.high)]
+        return (alone if len(set(shown)) == 1 else self).text("{:.4g}")
 
     def text(self, form: str) -> str:
         """The figure and its bounds in brackets, each as ``form`` says."""

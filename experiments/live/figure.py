@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpusched_env.display.plots import COLOURS
+from gpusched_env.display.palette import tenant as look_of_tenant
 from gpusched_env.experiments.lib.drawing import drawing, label_log
 from gpusched_env.experiments.live.result import Live, slowdown_of
 
@@ -32,7 +32,7 @@ def live_svg(lives: Sequence[Live]) -> bytes:
             for row, tenant in enumerate(live.tenants[scenario]):
                 means = live.means(scenario, slowdown_of(row))
                 everything += means.ravel().tolist()
-                colour = COLOURS[row % len(COLOURS)]
+                colour = look_of_tenant(row).colour
                 axes.plot(*means.T, color=colour, marker="o", markersize=5, alpha=0.75, linestyle="", label=tenant)
             low, high = 0.9 * min(everything), 1.1 * max(everything)
             line = np.array([low, high])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpusched_env.display.plots import COLOURS
+from gpusched_env.display.palette import COLOURS
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpusched_env.display.plots import COLOURS
+from gpusched_env.display.palette import COLOURS
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.drawing import drawing, label_log
 from gpusched_env.experiments.lib.pages import page

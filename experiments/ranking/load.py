@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpusched_env.display.plots import COLOURS
+from gpusched_env.display.palette import COLOURS
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.drawing import drawing
 from gpusched_env.experiments.ranking.result import Ranking

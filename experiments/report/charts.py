@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpusched_env.display.plots import (
-    Bars,
-    Estimate,
-    Kinds,
-    Panel,
-    Series,
-    areas,
-    curves,
-    distribution,
-    dots,
-    scatter,
-    timeline,
-)
+from gpusched_env.display.palette import BASELINE, Look, look
+from gpusched_env.display.plots import Bars, Estimate, Kinds, Panel, Series, areas, curves, dots, scatter, timeline
+from gpusched_env.display.points import distribution
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.figures import find_figure
@@ -31,19 +21,30 @@ if TYPE_CHECKING:
     from gpusched_env.display.plots import Figure
 
 
+MOST = 12
+"""Schedulers that charts tell apart."""
+
+
 class ComparisonPlots(Kinds):
-    """Charts of a comparison, as Plotly figures; a scheduler looks the same in all of them."""
+    """Charts of a comparison, as Plotly figures; a scheduler looks the same in all of them.
+
+    Schedulers that came to the same are one row or line. The first scheduler is black. The cheapest others are
+    coloured, :data:`MOST` in all; the rest is grey until chosen in the legend.
+    """
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
         self._scenario = comparison.problem.scenario.name
+        self._groups = {comparison.label_of(group): group[0] for group in comparison.groups}
+        self._looks = looks(comparison)
 
     def cost(self) -> Figure:
         """Mean cost with its interval, a row a scheduler; a faint dot a seed."""
         weights = self._comparison.problem.scenario.reward
         terms = [n for n in weights.__struct_fields__ if getattr(weights, n)]
         axis = f"cost ({' + '.join(f'{getattr(weights, n):g} × {n}' for n in terms)})"
-        return dots(f"{self._scenario}: cost", {"": self._rows("cost", None)}, axis, "scheduler")
+        panels = {"": self._rows("cost", None)}
+        return dots(f"{self._scenario}: cost", panels, axis, "scheduler", looks=self._looks)
 
     def slo(self) -> Figure:
         """Share of jobs within their objective, a panel for each tenant that has one.
@@ -55,7 +56,8 @@ class ComparisonPlots(Kinds):
         if not tenants:
             raise InputError("no tenant has an SLO: give one its slo_us in the scenario")
         panels = {t: self._rows("slo_attainment", t) for t in tenants}
-        return dots(f"{self._scenario}: SLO attainment", panels, "jobs within the SLO", "scheduler", percent=True)
+        title = f"{self._scenario}: SLO attainment"
+        return dots(title, panels, "jobs within the SLO", "scheduler", looks=self._looks, percent=True)
 
     def cdf(self, tenants: Sequence[str] | None = None) -> Figure:
         """The distribution of turnaround, a panel a tenant, a curve a scheduler, all seeds together.
@@ -71,11 +73,12 @@ class ComparisonPlots(Kinds):
             if tenants is not None and program.tenant.name not in tenants:
                 continue
             series = []
-            for number, name in enumerate(c.schedulers):
+            for label, name in self._groups.items():
                 jobs = np.concatenate([run.jobs[run.jobs[:, 0] == row] for run in c.of(name)])
                 own = [run.metrics.tenants[row] for run in c.of(name)]
                 arrived = sum(tenant.completed + tenant.unfinished + tenant.rejected for tenant in own)
-                series.append(Series(c.label(name), number, *distribution((jobs[:, 4] - jobs[:, 2]) / 1e3, arrived)))
+                curve = distribution((jobs[:, 4] - jobs[:, 2]) / 1e3, arrived)
+                series.append(Series(label, self._looks[label], *curve))
             slo_us = program.tenant.slo_us
             panels.append(Panel(program.tenant.name, series, None if slo_us is None else slo_us / 1e3))
         return curves(f"{self._scenario}: turnaround", panels, "turnaround, ms", "share of jobs", "SLO")
@@ -95,52 +98,56 @@ class ComparisonPlots(Kinds):
         if not others:
             raise InputError("all tenants have the same priority: there is none to trade against")
         points = {}
-        for name in c.schedulers:
+        for label, name in self._groups.items():
             latency = max((c.interval(name, "turnaround_p99_us", t) for t in urgent), key=lambda i: i.mean)
             rates = [c.interval(name, "throughput_per_s", t) for t in others]
-            points[c.label(name)] = (_sum(rates), _estimate(latency, 1e-3))
+            points[label] = (_sum(rates), _estimate(latency, 1e-3))
         x, y = f"{', '.join(others)}: jobs/s", f"{', '.join(urgent)}: p99 turnaround, ms"
-        return scatter(f"{self._scenario}: urgent tenants against the others", points, x, y)
+        return scatter(f"{self._scenario}: urgent tenants against the others", points, x, y, self._looks)
 
     def timeline(self, schedulers: Sequence[str] | None = None, window_us: tuple[float, float] | None = None) -> Figure:
         """Kernels of the recorded seed, a row a tenant.
 
         Args:
-            schedulers: by default all whose kernels were recorded.
-            window_us: start and end; by default a stretch in which tenants meet.
+            schedulers: by default all whose kernels were recorded, one of those that came to the same.
+            window_us: start and end; by default a stretch in which tenants meet, up to the end of the last job where
+                they have few kernels.
 
         Raises:
             InputError: kernels were not recorded.
         """
         c = self._comparison
-        names = list(schedulers) if schedulers is not None else c.schedulers
+        names = list(self._groups.values()) if schedulers is None else list(schedulers)
         runs = [run for run in map(c.recorded, names) if run is not None]
         if not runs:
             raise InputError(NOT_RECORDED)
-        start_us, end_us = window_us or c.window_us or interesting_window(runs[0])
+        start_us, end_us = window_us or c.window_us or interesting_window(runs)
+        rows_of = {name: label for label, name in self._groups.items()}
+        labels = {name: rows_of[name] if schedulers is None else c.label(name) for name in names}
         bars: list[Bars] = []
         for run in runs:
             assert run.timeline is not None
-            panel = c.label(run.scheduler) if len(runs) > 1 else ""
+            panel = labels[run.scheduler] if len(runs) > 1 else ""
             bars += kernel_bars(c.problem, run.timeline, panel)
         rows = "scheduler: tenant" if len(runs) > 1 else "tenant"
         return timeline(f"{self._scenario}, seed {runs[0].seed}: kernels", bars, (start_us / 1e3, end_us / 1e3), rows)
 
     def utilisation(self) -> Figure:
-        """Busy SMs and DRAM traffic over time in the recorded seed, a row a scheduler.
+        """Busy SMs and DRAM traffic over time in the recorded seed, a row a scheduler, of those that are coloured.
 
         Raises:
             InputError: kernels were not recorded.
         """
         c = self._comparison
-        runs = [run for run in map(c.recorded, c.schedulers) if run is not None]
+        shown = {name: label for label, name in self._groups.items() if not self._looks[label].faint}
+        runs = [run for run in map(c.recorded, shown) if run is not None]
         if not runs:
             raise InputError(NOT_RECORDED)
         end_us = max(run.metrics.end_us for run in runs)
         rows = {}
         for run in runs:
             assert run.timeline is not None
-            rows[c.label(run.scheduler)] = usage(c.problem, run.timeline, run.metrics.end_us, end_us)
+            rows[shown[run.scheduler]] = usage(c.problem, run.timeline, run.metrics.end_us, end_us)
         return areas(f"{self._scenario}, seed {runs[0].seed}: utilisation", rows, end_us / 1e3, SHARE)
 
     def _rows(self, figure: str, tenant: str | None) -> dict[str, Estimate]:
@@ -148,9 +155,23 @@ class ComparisonPlots(Kinds):
         found = find_figure(figure, of_tenant=tenant is not None)
         row = None if tenant is None else c.tenants.index(tenant)
         return {
-            c.label(name): _estimate(c.interval(name, figure, tenant), 1.0, c.values(name, found, row))
-            for name in c.schedulers
+            label: _estimate(c.interval(name, figure, tenant), 1.0, c.values(name, found, row))
+            for label, name in self._groups.items()
         }
+
+
+def looks(comparison: Comparison) -> dict[str, Look]:
+    """How the rows of a comparison look, by label, the cheapest first."""
+    found: dict[str, Look] = {}
+    number = 0
+    for group in comparison.groups:
+        if comparison.schedulers[0] in group:
+            found[comparison.label_of(group)] = BASELINE
+        else:
+            # The first scheduler has a place among them, wherever it comes.
+            found[comparison.label_of(group)] = look(number, faint=number >= MOST - 1)
+            number += 1
+    return found
 
 
 def _estimate(interval: Interval, scale: float, values: Sequence[float] = ()) -> Estimate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import yaml
@@ -12,9 +12,23 @@ from gpusched_env.display.plots import without_title
 from gpusched_env.display.words import counted, duration
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.pages import page
+from gpusched_env.experiments.report.charts import looks
 from gpusched_env.experiments.report.result import Result
 from gpusched_env.experiments.report.tables import PAGE, notes, tables
 from gpusched_env.experiments.report.timeline import timeline_data
+
+if TYPE_CHECKING:
+    from gpusched_env.display.plots import Figure
+
+STROKES = {
+    "solid": "none",
+    "dash": "7 4",
+    "dot": "2.5 3",
+    "dashdot": "7 3 2.5 3",
+    "longdash": "11 4",
+    "longdashdot": "11 3 2.5 3",
+}
+"""Dashes of :mod:`gpusched_env.display.palette` as SVG draws them."""
 
 
 def report_html(comparison: Comparison, result: Result) -> str:
@@ -32,7 +46,9 @@ def report_html(comparison: Comparison, result: Result) -> str:
         facts=_facts(comparison),
         tables=tables(comparison, PAGE),
         notes=notes(comparison),
-        charts={name: json.loads(without_title(chart).to_json()) for name, chart in charts(comparison).items()},
+        charts={name: _on_page(name, chart) for name, chart in charts(comparison).items()},
+        looks=looks(comparison),
+        strokes=STROKES,
         timeline=timeline_data(comparison),
         descriptions={comparison.label(name): comparison.descriptions[name] for name in comparison.schedulers},
         provenance=_provenance(result),
@@ -51,6 +67,13 @@ def charts(comparison: Comparison) -> dict[str, Any]:
         found["tradeoff"] = plot.tradeoff()
     if any(comparison.recorded(name) for name in comparison.schedulers):
         found["utilisation"] = plot.utilisation()
+    return found
+
+
+def _on_page(name: str, chart: Figure) -> dict[str, Any]:
+    """Without what the page has itself: the title, and the legend of schedulers."""
+    found: dict[str, Any] = json.loads(without_title(chart).to_json())
+    found["layout"]["showlegend"] = name == "utilisation"
     return found
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -13,22 +15,27 @@ from rich.measure import Measurement
 from rich.text import Text
 
 from gpusched_env.display.table import NONE, Cell, Table
-from gpusched_env.display.words import counted
+from gpusched_env.display.words import FEW, counted, is_largest
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES, Figure, show, show_spread
 from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Interval
+from gpusched_env.experiments.report.best import RULE, best_mean, did_the_work
+
+BASELINE = "(baseline)"
+"""Behind the first scheduler."""
 
 _LEFT_OUT = ("turnaround_mean_us", "progress", "decisions")
 _NOT_PRINTED = (*_LEFT_OUT, "makespan_us")
 # What goes first where the terminal is narrow.
 _DISPENSABLE = (
-    *("completed", "dram_utilisation", "unfinished", "goodput_per_s", "best_effort", "urgent_p99"),
-    *("turnaround_p95_us", "energy_per_job_j", "utilisation"),
+    *("jobs_unfinished", "jobs_completed", "completed", "dram_utilisation", "unfinished"),
+    *("energy_per_job_j", "utilisation", "goodput_per_s", "best_effort", "urgent_p99", "turnaround_p95_us", "energy_j"),
 )
 _DIFFERENCE = "difference"
 # Their intervals go first, those of cost and of the difference last.
 _INTERVALS = (
-    *("completed", "unfinished", "dram_utilisation", "utilisation", "energy_per_job_j", "energy_j", "throughput_per_s"),
+    *("jobs_completed", "jobs_rejected", "jobs_unfinished", "completed", "rejected", "unfinished"),
+    *("dram_utilisation", "utilisation", "energy_per_job_j", "energy_j", "throughput_per_s"),
     *("goodput_per_s", "best_effort", "urgent_p99"),
     *("turnaround_p50_us", "turnaround_p95_us", "stp", "antt", "slowdown", "slo_attainment", "turnaround_p99_us"),
     *("cost", _DIFFERENCE),
@@ -41,16 +48,24 @@ class Layout:
 
     dropped: frozenset[str] = frozenset(_LEFT_OUT)
     without_interval: frozenset[str] = frozenset()
-    bounds: bool = False
-    """Intervals by their ends, not by their half width."""
+    bounds: frozenset[str] = frozenset()
+    """Figures whose intervals are shown by their ends, not by their half width."""
+    letters: int | None = None
+    """In a line of a row's names."""
 
 
-PAGE = Layout(bounds=True)
+_NOTEBOOK = (
+    ".gpusched td { text-align: right; } .gpusched small { display: block; white-space: nowrap; } "
+    '.gpusched th[scope="row"] { text-align: left; font-weight: normal; }'
+)
+PAGE = Layout(bounds=frozenset(["cost", _DIFFERENCE]))
 
 
 def _printed(columns: int, intervals: int) -> Layout:
     """Without so many of what is dispensable."""
-    return Layout(frozenset([*_NOT_PRINTED, *_DISPENSABLE[:columns]]), frozenset(_INTERVALS[:intervals]))
+    letters = 28 if columns < len(_DISPENSABLE) else 20
+    dropped = frozenset([*_NOT_PRINTED, *_DISPENSABLE[:columns]])
+    return Layout(dropped, frozenset(_INTERVALS[:intervals]), letters=letters)
 
 
 # From everything to the bare minimum: all intervals are worth more than three columns, all columns more than other
@@ -64,10 +79,14 @@ _PRINTED = [
 
 
 def comparison_tables(comparison: Comparison, *, coloured: bool = True) -> Group:
-    """For the terminal: as much as fits its width, and what the signs mean, with colours or without."""
+    """For the terminal: as much as fits its width, and what the signs mean, with colours or without.
+
+    The whole GPU comes last: that is what one sees when it is printed.
+    """
+    order = [*range(1, len(comparison.tenants) + 1), 0]
     parts: list[Any] = [
         _Fitted([lambda layout=layout, i=i: tables(comparison, layout)[i] for layout in _PRINTED])  # type: ignore[misc]
-        for i in range(len(comparison.tenants) + 1)
+        for i in order
     ]
     best = "Best of a column in bold green. " if coloured else ""
     return Group(*parts, Text(f"\n{best}{notes(comparison)}", style="dim"))
@@ -76,25 +95,32 @@ def comparison_tables(comparison: Comparison, *, coloured: bool = True) -> Group
 def html_tables(comparison: Comparison) -> str:
     """For a notebook."""
     shown = "".join(table._repr_html_() for table in tables(comparison, PAGE))
-    return f"{shown}<p>Best of a column is bold. {escape(notes(comparison))}</p>"
+    below = f"<p>Best of a column is bold. {escape(notes(comparison))}</p>"
+    return f'<style>{_NOTEBOOK}</style><div class="gpusched">{shown}</div>{below}'
 
 
 def notes(comparison: Comparison) -> str:
     """How to read the tables, and how far to trust them."""
     seeds = len(comparison.seeds)
-    text = "SM, DRAM: utilisation. Percentiles: of the jobs of all seeds together. "
+    several = len(comparison.schedulers) > 1
+    text = f"{RULE.format(baseline=comparison.label(comparison.schedulers[0]))} " if several else ""
+    if any(len(group) > 1 for group in comparison.groups):
+        text += "Schedulers in one row came to the same in every job. "
+    text += "Rows: by cost. SM, DRAM: utilisation. "
+    text += "Percentiles: of the jobs of all seeds together; urgent p99: of each seed's. "
+    text += f"{FEW}: a p99 of fewer than 100 jobs, a p95 of fewer than 20: hardly more than the longest job. "
     if seeds < 2:
         text += "One seed: no intervals. "
     else:
-        text += f"Intervals: 95 %, bootstrap over {counted(seeds, 'seed')}. "
+        text += f"Intervals: 95 %, bootstrap over {counted(seeds, 'seed')}, none where seeds do not differ. "
     if seeds < FEW_SEEDS:
         text += f"Fewer than {FEW_SEEDS} seeds: differences may be chance, and intervals are too narrow. "
     return f"{text}{' '.join(comparison.remarks)} {comparison.legend}".strip()
 
 
 def tables(comparison: Comparison, layout: Layout) -> list[Table]:
-    """A table a tenant, a row a scheduler; and one of the whole GPU."""
-    return [*(_tenant(comparison, row, layout) for row in range(len(comparison.tenants))), _whole(comparison, layout)]
+    """One of the whole GPU, and one a tenant: a row for each group of schedulers that came to the same, by cost."""
+    return [_whole(comparison, layout), *(_tenant(comparison, row, layout) for row in range(len(comparison.tenants)))]
 
 
 def _tenant(comparison: Comparison, row: int, layout: Layout) -> Table:
@@ -103,56 +129,103 @@ def _tenant(comparison: Comparison, row: int, layout: Layout) -> Table:
     about = f"{tenant.name}: {program.alone_us / 1e3:.3g} ms alone"
     about += f", SLO {tenant.slo_us / 1e3:g} ms" if tenant.slo_us is not None else ""
     figures = [figure for figure in _chosen(TENANT_FIGURES, layout) if _defined(comparison, figure, tenant.name)]
-    return _table(comparison, f"{about} (turnaround in ms)", figures, tenant.name, layout)
+    note = f"turnaround in ms, of completed jobs; {_not_counted(comparison, row)}"
+    return _table(comparison, Table(about, [], [], note=note), figures, tenant.name, layout)
+
+
+def _not_counted(comparison: Comparison, row: int) -> str:
+    """How many jobs of a tenant the percentiles leave out."""
+    rejected = sum(run.metrics.tenants[row].rejected for run in comparison.runs)
+    left = sum(run.metrics.tenants[row].unfinished for run in comparison.runs)
+    if rejected + left == 0:
+        return "none was rejected or left"
+    return f"{rejected:,} rejected and {left:,} left (all schedulers, all seeds) are not counted"
 
 
 def _whole(comparison: Comparison, layout: Layout) -> Table:
-    found = _table(comparison, "Whole GPU", _chosen(GLOBAL_FIGURES, layout), None, layout)
-    first, *others = comparison.schedulers
-    if not others:
+    figures = [figure for figure in _chosen(GLOBAL_FIGURES, layout) if _defined(comparison, figure, None)]
+    found = _table(comparison, Table("Whole GPU", [], []), figures, None, layout)
+    first = comparison.schedulers[0]
+    if len(comparison.schedulers) < 2:
         return found
-    head = f"vs {comparison.label(first)}"
-    help_ = "relative difference of the mean cost, paired by seed"
-    rows = [
-        [*row, "" if name == first else _relative(comparison.difference(name).relative, layout)]
-        for name, row in zip(comparison.schedulers, found.rows, strict=True)
+    differences = [
+        Cell(NONE) if first in group else _relative(comparison.difference(group[0]).relative, layout)
+        for group in comparison.groups
     ]
-    return Table(found.title, [*found.heads, head], rows, help=[*found.help, help_])
+    help_ = "relative difference of the mean cost, paired by seed"
+    # Behind scheduler and cost.
+    heads = [*found.heads[:2], f"vs {comparison.label(first)}", *found.heads[2:]]
+    helps = [*found.help[:2], help_, *found.help[2:]]
+    rows = [[*row[:2], own, *row[2:]] for row, own in zip(found.rows, differences, strict=True)]
+    return dataclasses.replace(found, heads=heads, rows=rows, help=helps)
 
 
-def _table(comparison: Comparison, title: str, figures: Sequence[Figure], tenant: str | None, layout: Layout) -> Table:
-    columns = []
-    for figure in figures:
-        column = [comparison.interval(name, figure.key, tenant) for name in comparison.schedulers]
-        best = best_mean(column, figure)
-        columns.append([_cell(own, best, figure, layout) for own in column])
-    names = [comparison.label(name) for name in comparison.schedulers]
+def _table(
+    comparison: Comparison, empty: Table, figures: Sequence[Figure], tenant: str | None, layout: Layout
+) -> Table:
+    names = [group[0] for group in comparison.groups]
+    workers = {name for name in names if did_the_work(comparison, name, tenant)}
+    columns = [_column(comparison, figure, tenant, layout, workers) for figure in figures]
+    labels = [_name(comparison, group, layout) for group in comparison.groups]
     heads = ["scheduler", *(figure.label if figure.unit == "ms" else figure.heading for figure in figures)]
-    rows = list(zip(names, *columns, strict=True))
-    return Table(title, heads, rows, help=["", *(figure.help for figure in figures)])
+    rows = list(zip(labels, *columns, strict=True))
+    helps = ["", *(figure.help for figure in figures)]
+    marked = next(i for i, group in enumerate(comparison.groups) if comparison.schedulers[0] in group)
+    return dataclasses.replace(
+        empty, heads=heads, rows=rows, help=helps, marked=marked if len(comparison.schedulers) > 1 else None
+    )
 
 
-def best_mean(column: Sequence[Interval], figure: Figure) -> float:
-    """The best mean of a column; NaN where nothing is better or all look the same."""
-    # A figure that is undefined in some seeds is that of the seeds in which it looks good.
-    seeds = max((interval.seeds for interval in column), default=0)
-    means = [interval.mean for interval in column if math.isfinite(interval.mean) and interval.seeds == seeds]
-    if not figure.better or len({show(mean, figure) for mean in means}) < 2:
-        return math.nan
-    return min(means) if figure.better == "low" else max(means)
+def _column(
+    comparison: Comparison, figure: Figure, tenant: str | None, layout: Layout, workers: set[str]
+) -> list[Cell]:
+    column = {group[0]: comparison.interval(group[0], figure.key, tenant) for group in comparison.groups}
+    best = best_mean(column, figure, workers)
+    cells = []
+    for name, own in column.items():
+        few = _few(comparison, name, figure, tenant)
+        may_win = not few and (figure.counts_undone or name in workers)
+        cells.append(_cell(own, figure, layout, few=few, best=best if may_win else math.nan))
+    return cells
 
 
-def _cell(own: Interval, best: float, figure: Figure, layout: Layout) -> Cell:
+def _name(comparison: Comparison, group: Sequence[str], layout: Layout) -> str:
+    """All of a group, and whether the first scheduler is among them."""
+    marked = comparison.schedulers[0] if len(comparison.schedulers) > 1 else None
+    names = [comparison.label(name) + (f" {BASELINE}" if name == marked else "") for name in group]
+    shown = ", ".join(names)
+    if layout.letters is None:
+        return shown
+    return "\n".join(textwrap.wrap(shown, layout.letters, break_long_words=False, break_on_hyphens=False))
+
+
+def _few(comparison: Comparison, scheduler: str, figure: Figure, tenant: str | None) -> bool:
+    """Whether a percentile is of so few jobs that it is hardly more than the largest."""
+    if figure.percentile is None:
+        return False
+    runs = comparison.of(scheduler)
+    if tenant is not None:
+        row = comparison.tenants.index(tenant)
+        return is_largest(figure.percentile, sum(run.metrics.tenants[row].completed for run in runs))
+    priorities = [program.tenant.priority for program in comparison.problem.programs]
+    urgent = [row for row, priority in enumerate(priorities) if priority == min(priorities)]
+    jobs = [sum(run.metrics.tenants[row].completed for row in urgent) for run in runs]
+    return is_largest(figure.percentile, min(jobs))
+
+
+def _cell(own: Interval, figure: Figure, layout: Layout, *, few: bool, best: float) -> Cell:
     shown = show(own.mean, figure)
     spread = _spread(own, layout, figure.key, lambda value: show_spread(value, own.mean, figure))
+    if not math.isfinite(own.mean):
+        return Cell(shown)
     # As shown: what looks equal is equally good.
-    return Cell(shown, spread, best=math.isfinite(own.mean) and shown == show(best, figure))
+    return Cell(f"{FEW}{shown}" if few else shown, spread, best=shown == show(best, figure), faint=few)
 
 
 def _relative(relative: Interval, layout: Layout) -> Cell:
     if not math.isfinite(relative.mean):
         return Cell(NONE)
-    sign = "+" if layout.bounds else ""
+    sign = "+" if _DIFFERENCE in layout.bounds else ""
     spread = _spread(relative, layout, _DIFFERENCE, lambda value: f"{100 * value:{sign}.1f}")
     return Cell(f"{100 * relative.mean:+.1f} %", spread)
 
@@ -161,18 +234,21 @@ def _spread(own: Interval, layout: Layout, key: str, text: Callable[[float], str
     """The interval as the layout shows it, if it does."""
     if key in layout.without_interval or own.low is None or own.high is None or own.half_width is None:
         return ""
-    if not layout.bounds:
-        return f"±{text(own.half_width)}"
-    low, high = text(own.low), text(own.high)
-    return f"{low} to {high}" if low != high else ""
+    low, high, half = text(own.low), text(own.high), text(own.half_width)
+    # Where seeds do not vary, or not as far as figures are shown, there is no spread to show.
+    if low == high or not half.strip("0."):
+        return ""
+    return f"{low} to {high}" if key in layout.bounds else f"±{half}"
 
 
 def _chosen(figures: Sequence[Figure], layout: Layout) -> list[Figure]:
     return [figure for figure in figures if figure.key not in layout.dropped]
 
 
-def _defined(comparison: Comparison, figure: Figure, tenant: str) -> bool:
-    """A column of dashes alone (SLO where the tenant has none) is left out."""
+def _defined(comparison: Comparison, figure: Figure, tenant: str | None) -> bool:
+    """A column of dashes alone (SLO where the tenant has none) is left out, but for the cost."""
+    if figure.key == "cost":
+        return True
     return any(comparison.interval(name, figure.key, tenant).seeds for name in comparison.schedulers)
 
 

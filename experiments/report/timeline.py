@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.display.palette import tenant
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.report.window import interesting_window
@@ -16,22 +17,27 @@ MAX_KERNELS = 2_000
 """Kernels a scheduler."""
 MAX_BARS = 12_000
 """Bars a scheduler in the rows of SMs; equal neighbours share one."""
+OPEN = 3
+"""The cheapest schedulers, whose timelines are shown at first, beside the one that others are compared with."""
 
 
 def timeline_data(comparison: Comparison) -> dict[str, Any]:
     """Plain data, times in nanoseconds since the window's start.
 
-    Keys: ``window_us``; ``tenants``, ``kernels`` (names), ``sms`` (how many); ``truncated``; ``schedulers``, each
-    with ``name``, ``streams`` (rows of start, end, tenant, kernel name, job, blocks, threads) and ``sms`` (rows of
-    start, end, tenant, kernel name, first and last rank in placement order, blocks on each of these SMs) and
-    ``turns`` (start, end and tenant of the stretches in which a time-sliced tenant had the GPU; else empty).
+    Keys: ``window_us``; ``tenants``, their ``colours``, ``kernels`` (names), ``sms`` (how many); ``truncated``;
+    ``schedulers``, each a row of the tables, the cheapest first, with ``name``, ``open`` (shown at first), ``streams``
+    (rows of start, end, tenant, kernel name, job, blocks, threads) and ``sms`` (rows of start, end, tenant, kernel
+    name, first and last rank in placement order, blocks on each of these SMs) and ``turns`` (start, end and tenant of
+    the stretches in which a time-sliced tenant had the GPU; else empty).
     """
     problem = comparison.problem
-    recorded = [run for run in map(comparison.recorded, comparison.schedulers) if run is not None]
+    labels = {group[0]: comparison.label_of(group) for group in comparison.groups}
+    recorded = [run for run in map(comparison.recorded, labels) if run is not None]
+    shown_first = {comparison.schedulers[0], *list(labels)[:OPEN]}
     data: dict[str, Any] = {"schedulers": [], "truncated": False, "window_us": comparison.window_us}
     if not recorded:
         return data
-    window = comparison.window_us or interesting_window(recorded[0])
+    window = comparison.window_us or interesting_window(recorded)
     names: dict[str, int] = {}
     name_of = [names.setdefault(profile.kernel.name, len(names)) for profile in problem.kernels]
     shapes = [(profile.kernel.blocks, profile.kernel.threads) for profile in problem.kernels]
@@ -49,16 +55,17 @@ def timeline_data(comparison: Comparison) -> dict[str, Any]:
         bars = [] if blocks is None else _bars(blocks, run, ranks, name_of, window)
         data["truncated"] |= len(kernels) > MAX_KERNELS or len(bars) > MAX_BARS
         turns = [
-            [*_span(start, end, window), tenant]
-            for tenant in range(len(comparison.tenants))
-            for start, end, has_gpu in run.timeline.parts(tenant, *window)
+            [*_span(start, end, window), row]
+            for row in range(len(comparison.tenants))
+            for start, end, has_gpu in run.timeline.parts(row, *window)
             if has_gpu and len(run.timeline.turns)
         ]
-        shown = {"streams": streams, "sms": bars[:MAX_BARS], "turns": turns}
-        data["schedulers"].append({"name": comparison.label(run.scheduler), **shown})
+        shown = {"streams": streams, "sms": bars[:MAX_BARS], "turns": turns, "open": run.scheduler in shown_first}
+        data["schedulers"].append({"name": labels[run.scheduler], **shown})
     return data | {
         "window_us": list(window),
         "tenants": comparison.tenants,
+        "colours": [tenant(row).colour for row in range(len(comparison.tenants))],
         "kernels": list(names),
         "sms": problem.gpu.sms,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,14 +19,18 @@ LEAD = 0.1
 """Share of the window that lies before the tenants meet."""
 
 
-def interesting_window(run: Run) -> tuple[float, float]:
+def interesting_window(runs: Sequence[Run]) -> tuple[float, float]:
     """Start and end (us) of a stretch that begins shortly before two tenants first meet.
 
     They meet when a kernel of a second tenant starts. Without such a moment the window begins with the episode.
-    ``run`` has recorded its kernels.
+
+    Args:
+        runs: of several schedulers on one seed; the first, which has recorded its kernels, says where to look. Where it
+            has few kernels, the window goes on until all runs have ended.
     """
+    run = runs[0]
     assert run.timeline is not None
-    end_us = run.metrics.end_us
+    end_us = max(each.metrics.end_us for each in runs)
     table = run.timeline.kernels.dict()
     if len(run.timeline.kernels) == 0:
         return 0.0, end_us

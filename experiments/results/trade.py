@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpusched_env.baselines.tuning import PREFIX
-from gpusched_env.display.plots import COLOURS
+from gpusched_env.display.palette import COLOURS
 from gpusched_env.experiments.lib.drawing import drawing, label_log
 from gpusched_env.experiments.lib.names import is_learned
 from gpusched_env.experiments.ranking.result import Ranking

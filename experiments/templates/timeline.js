@@ -2,11 +2,10 @@
 // The timeline: one canvas a scheduler, all with one time axis. Above, a row a tenant with its kernels; below, a
 // row an SM. Bars are rows of numbers: start, end (ns since the window's start), tenant, kernel name, then
 // [job, blocks, threads] in streams, or [first rank, last rank, blocks] on SMs.
-(() => {
-  const data = JSON.parse(document.getElementById("timeline-data").textContent);
+(async () => {
+  const data = JSON.parse(await unpacked("timeline-data"));
   const section = document.getElementById("timeline-section");
   if (!data.schedulers.length) { section.querySelector(".controls").remove(); return; }
-  const COLOURS = ["#d6336c", "#4269d0", "#2a9d6f", "#e8710a", "#8a63d2", "#0b8fa8"];
   const ROW = 18, AXIS = 20, GAP = 6, FONT = "11.5px system-ui, sans-serif";
   const offset = data.window_us[0];
   const length = (data.window_us[1] - offset) * 1e3;
@@ -16,7 +15,7 @@
   pen.font = FONT;
   const longest = Math.max(...data.tenants.map(name => pen.measureText(name).width));
   const LABELS = Math.min(180, Math.max(70, longest + 16));
-  const colour = tenant => COLOURS[tenant % COLOURS.length];
+  const colour = tenant => data.colours[tenant];
   // The parts of a bar in which its tenant had the GPU; the rest is drawn pale.
   const parts = (turns, start, end, tenant) => turns.length
     ? turns.filter(t => t[2] === tenant && t[1] > start && t[0] < end).map(t => [Math.max(start, t[0]), Math.min(end, t[1])])
@@ -24,9 +23,11 @@
   const smHeight = Math.max(1, Math.min(12, Math.round(132 / data.sms)));
 
   const tracks = data.schedulers.map(scheduler => {
-    const box = document.createElement("div");
+    const box = document.createElement("details");
     box.className = "track";
-    const title = document.createElement("h4");
+    box.open = scheduler.open;
+    box.addEventListener("toggle", () => redraw());
+    const title = document.createElement("summary");
     title.textContent = scheduler.name;
     const canvas = document.createElement("canvas");
     canvas.setAttribute("role", "img");
@@ -53,6 +54,7 @@
 
   function draw(track) {
     const { canvas, scheduler, height, smTop } = track;
+    if (!canvas.clientWidth) return; // closed
     const width = canvas.clientWidth, ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);

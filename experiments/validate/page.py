@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpusched_env import __version__
-from gpusched_env.display.plots import COLOURS, Bars, timeline
+from gpusched_env.display.palette import COLOURS, Look
+from gpusched_env.display.plots import Bars, timeline
 from gpusched_env.display.words import counted
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.validate.results import Validation
@@ -22,6 +23,8 @@ MOST_CONCURRENT = 8
 """Launches among more than this share a box."""
 SMALLEST_ERROR = 1e-4
 """Smaller errors are drawn here: a logarithmic axis has no zero."""
+MARKED, OTHERS = Look("#d6336c"), Look(COLOURS[0])
+"""Of launches in a timeline."""
 
 
 def html(validation: Validation) -> str:
@@ -119,7 +122,7 @@ def scenario_timeline(launches: DataFrame, marked: int) -> Figure:
     for stream, own in launches.groupby("stream"):
         priority = own.priority.iloc[0]
         for what, columns in times.items():
-            for number, rows in ((1, own[own.launch != marked]), (0, own[own.launch == marked])):
+            for look, rows in ((OTHERS, own[own.launch != marked]), (MARKED, own[own.launch == marked])):
                 us = columns.loc[rows.index].to_numpy()
                 texts = [
                     f"{kernel} {what}: {start:,.1f} to {end:,.1f} µs ({error:+.2%})"
@@ -127,7 +130,7 @@ def scenario_timeline(launches: DataFrame, marked: int) -> Figure:
                 ]
                 row = f"stream {stream}" + (f" ({priority})" if priority else "")
                 opacity = 1.0 if what == "predicted" else 0.45
-                bars.append(Bars(what, us[:, 0] / 1e3, (us[:, 1] - us[:, 0]) / 1e3, texts, number, opacity, panel=row))
+                bars.append(Bars(what, us[:, 0] / 1e3, (us[:, 1] - us[:, 0]) / 1e3, texts, look, opacity, panel=row))
     both = np.concatenate([*times.values()])
     window_ms = (float(both.min()) / 1e3, float(both.max()) / 1e3)
     return timeline(launches.scenario.iloc[0], bars, window_ms, "stream")

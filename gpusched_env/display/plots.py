@@ -1,31 +1,32 @@
-"""Charts, as Plotly figures: the one place that knows how lines, dots and bars look.
+"""Charts, as Plotly figures: the one place that knows how lines, dots and bars are laid out.
 
-Series have a number each, which gives them the same colour, dash and symbol in every chart; the first sixty all differ.
+A series has a :class:`~gpusched_env.display.palette.Look`, the same in every chart. Faint ones are grey; their entry in
+the legend draws them in colour.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpusched_env.display.palette import GREY, Look, look
+from gpusched_env.display.points import Floats, log_ticks, wide
 from gpusched_env.errors import InputError
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure as Figure
 
-Floats = NDArray[np.float64]
-COLOURS = ("#4269d0", "#e8710a", "#2a9d6f", "#d6336c", "#8a63d2", "#0b8fa8", "#a0522d", "#7a7a7a", "#b8a200", "#111111")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
-TENANTS = ("#d6336c", "#4269d0", "#2a9d6f", "#e8710a", "#8a63d2", "#0b8fa8")
-"""Of tenants, in timelines."""
 MAX_BARS = 5_000
 """Bars of a timeline; what starts later is left out."""
+BESIDE = 3
+"""Panels in a row at most."""
+LABEL = 26
+"""Letters in a line of a row's label."""
 _TITLE_PX = 28
 """Room for a chart's title."""
 
@@ -42,10 +43,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line of a chart: ``x`` and ``y`` of shape ``(points,)``; ``number`` says how it looks."""
+    """A line of a chart: ``x`` and ``y`` of shape ``(points,)``."""
 
     label: str
-    number: int
+    look: Look
     x: Floats
     y: Floats
 
@@ -67,7 +68,7 @@ class Bars:
     start_ms: Floats
     length_ms: Floats
     texts: Sequence[str]
-    number: int
+    look: Look
     opacity: float = 1.0
     legend: str = ""
     panel: str = ""
@@ -78,67 +79,91 @@ class Bars:
         return f"{self.panel}: {self.row}" if self.panel else self.row
 
 
-def line(number: int) -> dict[str, str]:
-    """How a series' line is drawn."""
-    return {"color": COLOURS[number % len(COLOURS)], "dash": DASHES[number // len(COLOURS) % len(DASHES)]}
-
-
-def marker(number: int) -> dict[str, str]:
-    """How a series' dots are drawn."""
-    return {"color": COLOURS[number % len(COLOURS)], "symbol": SYMBOLS[number // len(COLOURS) % len(SYMBOLS)]}
-
-
-def dots(title: str, panels: dict[str, dict[str, Estimate]], axis: str, row: str, *, percent: bool = False) -> Figure:
+def dots(
+    title: str,
+    panels: dict[str, dict[str, Estimate]],
+    axis: str,
+    row: str,
+    *,
+    looks: Mapping[str, Look] | None = None,
+    percent: bool = False,
+) -> Figure:
     """Figures with their intervals, a row a label, faint dots for what they are the mean of; a panel for each title.
 
-    ``axis`` says what the figures are, ``row`` what a row is.
+    ``axis`` says what the figures are, ``row`` what a row is; ``looks``, by label, or else by number.
     """
     height = 70 + 34 * max(map(len, panels.values()), default=0)
     chart = _chart(title, height, columns=list(panels), showlegend=False)
     for column, rows in enumerate(panels.values(), 1):
         for i, (label, e) in enumerate(rows.items()):
-            look = {"name": label, "mode": "markers", "hovertemplate": "%{x:.4g}<extra>%{fullData.name}</extra>"}
-            place = {"row": 1, "col": column}
-            faint = {**marker(i), "size": 7, "opacity": 0.35}
-            chart.add_scatter(x=_short(e.values), y=[label] * len(e.values), marker=faint, **look, **place)
-            colour = {"color": marker(i)["color"]}
+            place = {"row": 1, "col": column, "name": label, "mode": "markers"}
+            place["hovertemplate"] = "%{x:.4g}<extra>%{fullData.name}</extra>"
+            own = (looks or {}).get(label) or look(i)
+            colour = {"color": GREY if own.faint else own.colour}
+            shown = _lines(label)
+            faint = {**colour, "symbol": own.symbol, "size": 7, "opacity": 0.35}
+            chart.add_scatter(x=_short(e.values), y=[shown] * len(e.values), marker=faint, **place)
             bar = {"symbol": "line-ns-open", "size": 13, **colour, "line": {"width": 3, **colour}}
-            chart.add_scatter(x=_short([e.value]), y=[label], marker=bar, error_x=_arms(e), **look, **place)
-    chart.update_xaxes(title=axis, rangemode="tozero", tickformat=".0%" if percent else None)
+            chart.add_scatter(x=_short([e.value]), y=[shown], marker=bar, error_x=_arms(e), **place)
+    found = [v for rows in panels.values() for e in rows.values() for v in (e.value, *e.values) if math.isfinite(v)]
+    _scale(chart.update_xaxes, axis, np.array([] if percent else found))
+    chart.update_xaxes(tickformat=".0%" if percent else None)
     chart.update_yaxes(autorange="reversed", showgrid=False, showticklabels=False)
     return chart.update_yaxes(title=row, showticklabels=True, col=1)
 
 
 def curves(title: str, panels: Sequence[Panel], axis: str, share: str, limit: str = "") -> Figure:
     """Distribution functions: a panel beside the other, x in the unit that ``axis`` names, y a share."""
-    chart = _chart(title, 380, columns=[p.title for p in panels], legend={"orientation": "h", "y": -0.25})
-    for column, panel in enumerate(panels, 1):
-        place = {"row": 1, "col": column}
-        ends = [end for s in panel.series if len(s.x) for end in (float(s.x[0]), float(s.x[-1]))]
+    beside = min(BESIDE, len(panels))
+    above = -(-len(panels) // beside)
+    legend = {"orientation": "h", "y": -70 / (290 * above), "yanchor": "top"}
+    chart = _chart(title, 90 + 290 * above, grid=(above, beside), columns=[p.title for p in panels], legend=legend)
+    for number, panel in enumerate(panels):
+        place = {"row": number // beside + 1, "col": number % beside + 1}
+        known = [*filter(None, [panel.limit]), *(float(x) for s in panel.series for x in (*s.x[:1], *s.x[-1:]))]
+        ends = np.array(known)
+        # Grey lines lie below the others.
         for s in panel.series:
-            look = {"shape": "hv", "width": 2, **line(s.number)}
-            _add_line(chart, s, look, "%{x:.3g}: %{y:.1%}<extra>%{fullData.name}</extra>", shown=column == 1, **place)
-        # Both ends of a wide range only show on a logarithmic axis.
-        wide = bool(ends) and min(ends) > 0 and max(ends) > 8 * min(ends)
-        if wide:
-            chart.update_xaxes(type="log", tickvals=log_ticks(min(ends), max(ends)), **place)
+            if s.look.faint:
+                _add_line(chart, s, {"shape": "hv", "width": 1.2, "color": GREY}, _SHARE, showlegend=False, **place)
+        for s in panel.series:
+            line = {"shape": "hv", "width": 2, "color": s.look.colour, "dash": s.look.dash}
+            more = {"legendgroup": s.label, "showlegend": number == 0, "visible": _visible(s.look)}
+            _add_line(chart, s, line, _SHARE, **more, **place)
+        logarithmic = wide(ends)
+        # No curve lies on the frame.
+        if logarithmic:
+            low, high = math.log10(ends.min() / 1.15), math.log10(ends.max() * 1.15)
+            ticks = log_ticks(ends.min(), ends.max())
+            chart.update_xaxes(type="log", tickvals=ticks, range=[low, high], **place)
+        elif len(ends):
+            chart.update_xaxes(range=[0.0, 1.08 * float(ends.max())], **place)
         if panel.limit is not None:
             chart.add_vline(panel.limit, line={"dash": "dot", "color": "#888"}, **place)
             # Shapes and annotations read a logarithmic axis differently: positions here are powers of ten.
-            at = {"x": math.log10(panel.limit) if wide else panel.limit, "y": 0.04, "xanchor": "right"}
+            at = {"x": math.log10(panel.limit) if logarithmic else panel.limit, "y": 0.04, "xanchor": "right"}
             chart.add_annotation(text=f"{limit} ", showarrow=False, **at, **place)
-    chart.update_xaxes(title=axis)
-    return chart.update_yaxes(range=[0, 1.02], tickformat=".0%").update_yaxes(title=share, col=1)
+    chart.update_xaxes(title=axis, row=above)
+    return chart.update_yaxes(range=[-0.02, 1.05], tickformat=".0%").update_yaxes(title=share, col=1)
 
 
-def scatter(title: str, points: dict[str, tuple[Estimate, Estimate]], x: str, y: str) -> Figure:
+def scatter(title: str, points: dict[str, tuple[Estimate, Estimate]], x: str, y: str, looks: dict[str, Look]) -> Figure:
     """A point for each label with the intervals of both its figures."""
-    chart = _chart(title, 460)
-    for number, (label, (across, up)) in enumerate(points.items()):
-        look = {"mode": "markers", "name": label, "marker": {**marker(number), "size": 11}}
-        look["hovertemplate"] = "%{x:.4g}, %{y:.4g}<extra>%{fullData.name}</extra>"
-        chart.add_scatter(x=[across.value], y=[up.value], error_x=_arms(across, 1), error_y=_arms(up, 1), **look)
-    return chart.update_xaxes(title=x, rangemode="tozero").update_yaxes(title=y, rangemode="tozero")
+    legend = {"orientation": "h", "y": -60 / 400, "yanchor": "top"}
+    chart = _chart(title, 500, legend=legend)
+    for label, (across, up) in points.items():
+        own = looks[label]
+        known: dict[str, Any] = {"mode": "markers", "name": label}
+        known["hovertemplate"] = "%{x:.4g}, %{y:.4g}<extra>%{fullData.name}</extra>"
+        known |= {"x": [across.value], "y": [up.value], "error_x": _arms(across, 1), "error_y": _arms(up, 1)}
+        if own.faint:
+            chart.add_scatter(marker={"color": GREY, "symbol": own.symbol, "size": 9}, showlegend=False, **known)
+        marker = {"color": own.colour, "symbol": own.symbol, "size": 11}
+        chart.add_scatter(marker=marker, visible=_visible(own), **known)
+    for number, (update, axis) in enumerate(((chart.update_xaxes, x), (chart.update_yaxes, y))):
+        found = [pair[number].value for pair in points.values() if math.isfinite(pair[number].value)]
+        _scale(update, axis, np.array(found), rangemode="normal")
+    return chart
 
 
 def timeline(title: str, bars: Sequence[Bars], window_ms: tuple[float, float], axis: str) -> Figure:
@@ -156,7 +181,7 @@ def timeline(title: str, bars: Sequence[Bars], window_ms: tuple[float, float], a
             orientation="h",
             width=0.8,
             opacity=b.opacity,
-            marker={"color": TENANTS[b.number % len(TENANTS)], "line": {"width": 0}},
+            marker={"color": b.look.colour, "line": {"width": 0}},
             text=[b.texts[i] for i in inside],
             textposition="none",
             hovertemplate="%{text}<br>from %{base:.4f} ms, %{x:.4f} ms<extra>%{fullData.name}</extra>",
@@ -172,54 +197,21 @@ def timeline(title: str, bars: Sequence[Bars], window_ms: tuple[float, float], a
 def areas(title: str, rows: dict[str, dict[str, Series]], end_ms: float, share: str) -> Figure:
     """Shares over time: a row a label, one above the other, its first series filled; ``share``: of what."""
     legend = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom"}
-    chart = _chart(title, 90 + 74 * len(rows), rows=list(rows), legend=legend)
+    height = 90 + 74 * len(rows)
+    # Above the title of the first row.
+    legend["y"] = 1 + 24 / (height - 80)
+    chart = _chart(title, height + 20, rows=list(rows), legend=legend)
     for row, series in enumerate(rows.values(), 1):
         for i, s in enumerate(series.values()):
-            look = {"width": 1.5 if i else 1, **line(s.number)}
+            line = {"width": 1.5 if i else 1, "color": s.look.colour, "dash": s.look.dash}
             hover = f"%{{x:.4g}} ms: %{{y:.0%}} {s.label}<extra></extra>"
-            fill = None if i else "tozeroy"
-            _add_line(chart, s, look, hover, shown=row == 1, fill=fill, row=row, col=1)
+            more = {"legendgroup": s.label, "showlegend": row == 1, "fill": None if i else "tozeroy"}
+            _add_line(chart, s, line, hover, **more, row=row, col=1)
+    chart.update_layout(margin_t=chart.layout.margin.t + 20)
     chart.update_yaxes(range=[0, 1.02], tickformat=".0%", nticks=3)
     # A row is too low for a title of its own.
     chart.update_yaxes(title=share, row=(len(rows) + 1) // 2)
     return chart.update_xaxes(range=[0, end_ms]).update_xaxes(title="time, ms", row=len(rows))
-
-
-def distribution(values: Floats, of: int, points: int = 300) -> tuple[Floats, Floats]:
-    """Sorted ``values`` and the share of ``of`` things that are at most as large, at some ``points``."""
-    values = np.sort(values)
-    if len(values) == 0:
-        return values, values
-    rows = np.unique(np.linspace(0, len(values) - 1, min(points, len(values))).astype(int))
-    # The first point stands on the axis: a curve of one value is a visible step.
-    return np.append(values[:1], values[rows]), np.append([0.0], (rows + 1) / of)
-
-
-def binned_mean(times_us: Floats, values: Floats, edges_us: Floats, end_us: float) -> Floats:
-    """Time averages of a step function over bins.
-
-    Args:
-        times_us: shape ``(n,)``, ascending; from each on, the function has the value of ``values``; 0 before.
-        values: shape ``(n,)``.
-        edges_us: shape ``(bins + 1,)``.
-        end_us: the function is 0 from here on.
-
-    Returns:
-        shape ``(bins,)``.
-    """
-    bounds = np.concatenate([[0.0], times_us, [max(end_us, float(edges_us[-1]))]])
-    levels = np.concatenate([[0.0], values, [0.0]])
-    lengths = np.diff(np.minimum(bounds, end_us))
-    integral = np.concatenate([[0.0], np.cumsum(levels[:-1] * lengths)])
-    means: Floats = np.diff(np.interp(edges_us, np.minimum(bounds, end_us), integral)) / np.diff(edges_us)
-    return means
-
-
-def log_ticks(smallest: float, largest: float) -> list[float]:
-    """Round values (1, 2, 5 times powers of ten; powers alone over four decades) that span a positive range."""
-    powers = range(math.floor(math.log10(smallest)), math.ceil(math.log10(largest)) + 1)
-    steps = (1, 2, 5) if largest < 1e4 * smallest else (1,)
-    return [float(f"{step}e{power}") for power in powers for step in steps]
 
 
 class Kinds:
@@ -248,21 +240,33 @@ def without_title(chart: Figure) -> Figure:
     return chart.update_layout(title=None, height=height, margin_t=chart.layout.margin.t - _TITLE_PX)
 
 
-def _chart(title: str, height: int, *, rows: Sequence[str] = (), columns: Sequence[str] = (), **more: Any) -> Figure:
-    """An empty one with panels of these titles beside or above each other, or one; ``height`` without the title."""
+def _chart(
+    title: str,
+    height: int,
+    *,
+    rows: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    grid: tuple[int, int] | None = None,
+    **more: Any,
+) -> Figure:
+    """An empty one with panels of these titles beside or above each other, or one; ``height`` without the title.
+
+    ``grid``: rows and columns of the panels, by default all in one row or column.
+    """
     try:
         from plotly.subplots import make_subplots
 
         from gpusched_env.display.still import Chart
     except ImportError as error:
         raise InputError("charts need plotly: pip install 'gpusched-env[experiments]'") from error
+    above, beside = grid or (max(1, len(rows)), max(1, len(columns)))
     chart = make_subplots(
         figure=Chart(),
-        rows=max(1, len(rows)),
-        cols=max(1, len(columns)),
+        rows=above,
+        cols=beside,
         subplot_titles=[*rows, *columns],
         shared_xaxes=bool(rows),
-        vertical_spacing=0.26 / max(1, len(rows)),
+        vertical_spacing=0.26 / above,
     )
     chart.update_annotations(font={"size": 13, "color": "#222"})
     for axes in (chart.update_xaxes, chart.update_yaxes):
@@ -270,7 +274,9 @@ def _chart(title: str, height: int, *, rows: Sequence[str] = (), columns: Sequen
     return chart.update_layout(
         title={"text": title, "font": {"size": 15}, "x": 0.0, "y": 1.0, "yanchor": "top", "pad": {"l": 16, "t": 14}},
         font={"family": "system-ui, sans-serif", "size": 12, "color": "#333"},
-        margin={"l": 60, "r": 16, "t": 36 + _TITLE_PX, "b": 44},
+        # The toolbar stands in the right margin, where it covers nothing.
+        margin={"l": 60, "r": 40, "t": 36 + _TITLE_PX, "b": 44},
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)"},
         height=height + _TITLE_PX,
         paper_bgcolor="#fff",
         plot_bgcolor="#fff",
@@ -278,11 +284,29 @@ def _chart(title: str, height: int, *, rows: Sequence[str] = (), columns: Sequen
     )
 
 
-def _add_line(chart: Figure, series: Series, look: dict[str, Any], hover: str, *, shown: bool, **more: Any) -> None:
-    """``shown``: in the legend, where a label stands once for all panels."""
-    known = {"name": series.label, "legendgroup": series.label, "showlegend": shown}
+_SHARE = "%{x:.3g}: %{y:.1%}<extra>%{fullData.name}</extra>"
+
+
+def _scale(update: Callable[..., Any], axis: str, values: Floats, rangemode: str = "tozero") -> None:
+    """An axis for ``values``, logarithmic where one far from the others would squash them."""
+    if wide(values):
+        update(title=f"{axis} (logarithmic)", type="log", tickvals=log_ticks(values.min(), values.max()))
+    else:
+        update(title=axis, rangemode=rangemode)
+
+
+def _lines(label: str) -> str:
+    """In lines of at most :data:`LABEL` letters."""
+    return "<br>".join(textwrap.wrap(label, LABEL, break_long_words=False, break_on_hyphens=False))
+
+
+def _visible(own: Look) -> bool | str:
+    return "legendonly" if own.faint else True
+
+
+def _add_line(chart: Figure, series: Series, line: dict[str, Any], hover: str, **more: Any) -> None:
     points = {"x": _short(series.x), "y": _short(series.y)}
-    chart.add_scatter(mode="lines", line=look, hovertemplate=hover, **known, **points, **more)
+    chart.add_scatter(mode="lines", name=series.label, line=line, hovertemplate=hover, **points, **more)
 
 
 def _arms(estimate: Estimate, thickness: float | None = None) -> dict[str, Any] | None:

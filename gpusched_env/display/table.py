@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from gpusched_env.display.words import FEW
+
 NONE = "–"
 """Stands for a figure that is not defined."""
+_SIGNS = f"+-−{FEW}"
+_MARKED = ' class="marked" style="background:#f3f4f6"'
 STYLES = {"holds": "green", "off": "red", "misses": "red", "contradicted": "red", "not scored": "dim"}
 """How the terminal colours verdicts."""
 
@@ -22,6 +26,8 @@ class Cell:
     """Shown smaller, behind or below the figure."""
     best: bool = False
     """Of its column."""
+    faint: bool = False
+    """Not to be relied on."""
 
     def __str__(self) -> str:
         return f"{self.text} {self.spread}".rstrip()
@@ -41,11 +47,13 @@ class Table:
     """What stands between title and rows."""
     help: Sequence[str] = ()
     """What heads mean, for those who hover over them in HTML."""
+    marked: int | None = None
+    """The row that stands out in HTML."""
 
     def numeric(self, column: int) -> bool:
         """Whether a column holds nothing but numbers."""
         texts = (_text(row[column]) for row in self.rows)
-        return all(text == NONE or text.lstrip("+-−")[:1].isdigit() or text == "nan" for text in texts)
+        return all(text == NONE or text.lstrip(_SIGNS)[:1].isdigit() or text == "nan" for text in texts)
 
     def __str__(self) -> str:
         cells = [[str(head) for head in self.heads], *([str(cell) for cell in row] for row in self.rows)]
@@ -71,10 +79,10 @@ class Table:
         heads = zip(self.heads, sides, titles, strict=True)
         head = "".join(f'<th scope="col"{side}{title}>{escape(text)}</th>' for text, side, title in heads)
         body = "".join(
-            f'<tr><th scope="row">{_html(row[0])}</th>'
+            f'<tr{_MARKED if number == self.marked else ""}><th scope="row">{_html(row[0])}</th>'
             + "".join(f"<td{side}>{_html(cell)}</td>" for cell, side in zip(row[1:], sides[1:], strict=True))
             + "</tr>"
-            for row in self.rows
+            for number, row in enumerate(self.rows)
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -133,8 +141,10 @@ def _bold(cell: str | Cell) -> str:
 def _html(cell: str | Cell) -> str:
     if isinstance(cell, str):
         return {"holds": "<b>holds</b>", "off": '<span class="off">off</span>'}.get(cell, escape(cell))
-    shown = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
-    return f"{shown}<small>{escape(cell.spread)}</small>" if cell.spread else shown
+    shown = escape(cell.text)
+    if cell.best or cell.faint:
+        shown = f"<b>{shown}</b>" if cell.best else f'<span class="faint" style="color:#999">{shown}</span>'
+    return f"{shown} <small>{escape(cell.spread)}</small>" if cell.spread else shown
 
 
 def _rich(cell: str | Cell) -> Any:
@@ -142,5 +152,5 @@ def _rich(cell: str | Cell) -> Any:
 
     if isinstance(cell, str):
         return Text(cell, style=STYLES.get(cell, ""))
-    shown = Text(cell.text, style="bold green" if cell.best else "")
+    shown = Text(cell.text, style="bold green" if cell.best else "dim" if cell.faint else "")
     return shown.append(f" {cell.spread}", style="dim not bold") if cell.spread else shown

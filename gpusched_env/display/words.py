@@ -10,6 +10,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+FEW = "~"
+"""Before a percentile of too few values."""
+
+
+def is_largest(percent: float, values: int) -> bool:
+    """Whether a percentile of so many values is hardly more than their largest: below 100 of a 99th, 20 of a 95th."""
+    return values * (100.0 - percent) < 100.0
+
+
 def duration(seconds: float) -> str:
     """A time that something took: ``0.42 s``, ``27 s``, ``3 min 20 s``, ``2 h 5 min``."""
     if seconds < 9.95:

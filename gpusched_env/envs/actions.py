@@ -15,9 +15,18 @@ from gpusched_env.envs.observations import Shown, select
 from gpusched_env.envs.slices import OTHERS, Slice
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.scenarios.knowledge import Offer, StreamKnowledge
-from gpusched_env.scenarios.scenario import PreemptionName
+from gpusched_env.scenarios.scenario import CommandName, PreemptionName
 from gpusched_env.scenarios.stream import Stream
-from gpusched_env.scheduling.commands import Command, Launch, Numbers, SetPartition, Wait, command_of, numbers_of
+from gpusched_env.scheduling.commands import (
+    Command,
+    Launch,
+    Numbers,
+    Reject,
+    SetPartition,
+    Wait,
+    command_of,
+    numbers_of,
+)
 from gpusched_env.scheduling.dispatch import BY_PLAN, Serve
 from gpusched_env.scheduling.legality import whole_or
 from gpusched_env.scheduling.view import PendingColumn, View
@@ -61,14 +70,19 @@ class ActionLayout:
     streams: int = 0
     """Streams of the scheduler's own."""
     rejects: bool = False
-    """Whether jobs can be rejected."""
+    """Whether jobs can be rejected. Where decisions stand for an interval, a dispatcher may reject without that."""
     interval_us: float = 0.0
     """How long a decision stands: a dispatcher launches meanwhile (:mod:`gpusched_env.scheduling.dispatch`), and the
     actions are which tenant goes first, and rejections; 0: every launch is an action."""
 
     @classmethod
-    def of(cls, scenario: Offer, slots: int, running_slots: int, interval_us: float = 0.0) -> ActionLayout:
+    def of(
+        cls, scenario: Offer, slots: int, running_slots: int, interval_us: float = 0.0, *, rejects: bool = True
+    ) -> ActionLayout:
         """The actions that ``scenario`` offers.
+
+        Args:
+            rejects: whether rejections are among them, where the scenario offers any.
 
         Raises:
             InputError: the scenario does not offer launches; no such interval, or it does not go with the scenario.
@@ -93,7 +107,7 @@ class ActionLayout:
             quarters=QUARTERS if launches and "partition" in scenario.commands else (),
             lookahead=scenario.shown_ahead,
             streams=scenario.own_streams,
-            rejects="reject" in scenario.commands,
+            rejects=rejects and "reject" in scenario.commands,
             interval_us=interval_us,
         )
 
@@ -109,6 +123,13 @@ class ActionLayout:
 
     def space(self) -> spaces.Discrete:
         return spaces.Discrete(self.n)
+
+    def uses(self, offered: Sequence[CommandName]) -> tuple[CommandName, ...]:
+        """Of the commands that a scenario offers, those that follow from actions; no other one asks for a decision."""
+        used = {name for name, _ in self.parts()}
+        if self.interval_us > 0.0:
+            used |= {Launch.NAME, Reject.NAME}
+        return tuple(command for command in offered if command in used)
 
     def choices(self, name: str) -> int:
         """How many actions each slot of a command has; ``name``: as in ``Scenario.commands``."""

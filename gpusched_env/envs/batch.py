@@ -72,7 +72,6 @@ class EnvBatch:
             wait_us,
             to_ps(layout_.interval_us),
             self._levels,
-            layout_.rejects,
             np.zeros((count, slots, len(Plan))),
             np.zeros((count, len(Knob), slots), np.int64),
             np.zeros((count, 3), np.int64),

@@ -15,6 +15,7 @@ from gpusched_env.envs.launches.env import DynamicParallelismEnv
 from gpusched_env.envs.launches.features import LaunchFeature
 from gpusched_env.envs.observations import RUNNING_SLOTS, ObservationEncoder
 from gpusched_env.envs.registration import DYNAMIC_PARALLELISM, env_id
+from gpusched_env.envs.setup import offered
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, scenario_names
 from gpusched_env.scheduling.reward import COST_TERMS
 from gpusched_env.workload.tenant import Tenant
@@ -104,6 +105,7 @@ def _column_rows(features: type[Feature]) -> list[str]:
 def datasheet(scenario: Scenario) -> str:
     """What is particular to one environment, as Markdown."""
     layout = _layout(scenario)
+    grain = f"a decision every {layout.interval_us:g} µs" if layout.interval_us > 0.0 else "every launch is a decision"
     spaces = ObservationEncoder.of(layout).space()
     shapes = ", ".join(f"`{name}` {box.shape}" for name, box in spaces.items())
     lines = [f"## `{env_id(scenario.name)}`", "", f"{scenario.summary}.", "", *film(scenario.name)]
@@ -114,13 +116,14 @@ def datasheet(scenario: Scenario) -> str:
     lines += [_tenant_row(row, tenant) for row, tenant in enumerate(scenario.tenants)]
     lines += [
         "",
-        f"GPU `{scenario.gpu}`, horizon {scenario.horizon_us / 1e3:g} ms, {scenario.decision_us:g} µs a decision. "
-        f"Observation shapes: {shapes}.",
+        f"GPU `{scenario.gpu}`, horizon {scenario.horizon_us / 1e3:g} ms; {grain}, {scenario.decision_us:g} µs of host "
+        f"time each. Observation shapes: {shapes}.",
         "",
         "| actions | meaning |",
         "|---|---|",
         *_action_rows(layout, [tenant.name for tenant in scenario.tenants]),
         "",
+        *_more(scenario, layout),
         f"Reward of a step: minus the growth of {_cost_text(scenario)}.",
         "",
     ]
@@ -128,7 +131,27 @@ def datasheet(scenario: Scenario) -> str:
 
 
 def _layout(scenario: Scenario) -> ActionLayout:
-    return ActionLayout.of(scenario, len(scenario.tenants), RUNNING_SLOTS)
+    """Of its environment, unless that is told otherwise."""
+    usual = offered(scenario, {}, None)
+    return ActionLayout.of(
+        usual.scenario, len(scenario.tenants), RUNNING_SLOTS, usual.interval_us, rejects=usual.rejects
+    )
+
+
+def _more(scenario: Scenario, layout: ActionLayout) -> list[str]:
+    """How to ask for what the scenario offers besides."""
+    everything = ActionLayout.of(scenario, layout.slots, layout.running_slots)
+    if everything == layout:
+        return []
+    grain = "interval_us=0, " if layout.interval_us > 0.0 else ""
+    commands = ", ".join(f'"{command}"' for command in scenario.commands)
+    lines = [
+        f"With `{grain}commands=[{commands}]` every launch is a decision, and agents have all that the scenario offers "
+        f"to schedulers: {everything.n} actions."
+    ]
+    if layout.interval_us > 0.0 and "reject" in scenario.commands:
+        lines.append('With `commands=["launch", "reject"]` alone the agent may reject jobs besides.')
+    return [" ".join(lines), ""]
 
 
 def _tenant_row(row: int, tenant: Tenant) -> str:
@@ -147,7 +170,7 @@ def _tenant_row(row: int, tenant: Tenant) -> str:
 
 def _action_rows(layout: ActionLayout, names: Sequence[str]) -> list[str]:
     """One row for the actions of a slot, which differ only in the choice."""
-    rows, first = ["| 0 | wait |"], 1
+    rows, first = [f"| 0 | {'wait' if layout.interval_us == 0.0 else 'let the plan of all jobs decide'} |"], 1
     for name, slots in layout.parts():
         words = ", ".join(layout.words(name))
         for slot in range(slots):

@@ -134,8 +134,8 @@ class DeviceDriver:
     def _pass_interval(self, serve: Serve) -> View | None:
         """Let ``serve`` stand until the next decision; ``None``: the episode is over."""
         now, layout = self._point.view, self._layout
-        priorities = self._point.problem.scenario.stream_priorities
-        dispatcher = Dispatcher(layout.interval_us, priorities, rejects=layout.rejects)
+        scenario = self._point.problem.scenario
+        dispatcher = Dispatcher(layout.interval_us, scenario.stream_priorities, rejects="reject" in scenario.commands)
         dispatcher.set(now, serve)
         view: View | None = now
         while view is not None and not dispatcher.asks(view):

@@ -18,7 +18,7 @@ from gpusched_env.envs.drivers import DeviceDriver, Driver
 from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
 from gpusched_env.envs.options import episode_scenario
 from gpusched_env.envs.render import Renderer, RenderMode
-from gpusched_env.envs.setup import check_device, check_record, check_wait, lay_out, resolve_scenario
+from gpusched_env.envs.setup import check_device, check_record, check_wait, lay_out, offered
 from gpusched_env.envs.state import EnvState, Run, check_state
 from gpusched_env.envs.summary import episode_summary
 from gpusched_env.errors import InputError, did_you_mean
@@ -42,7 +42,9 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     wait ran out, and there is something to choose. It is asked again at the same instant until it waits.
 
     ### Actions
-    `Discrete`. Action 0 waits for the next epoch, but `wait_us` at most. Then, in order, what the scenario offers:
+    `Discrete`. An agent launches, unless `commands=[...]` asks for more of what the scenario offers: at random it would
+    confine, preempt and reject until hardly a job is done, and nothing can be learned from that. Action 0 waits for
+    the next epoch, but `wait_us` at most. Then, in order, what is asked for:
 
     - *Launch* what stands in a pending slot, at one of the `stream_priorities`; where the scheduler has `streams` of
       its own, into its program's stream or into one of them. Pending slot `s * lookahead + k` has the `k`-th oldest
@@ -58,16 +60,19 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     illegal action counts as a wait.
 
     ### Actions that stand for an interval
-    With `interval_us` above 0, launching is left to a dispatcher (`gpusched_env.scheduling.dispatch`) and the agent is
-    asked at the first decision epoch that is `interval_us` after the last decision: a few hundred times an episode
-    instead of ten thousand. Action 0: who goes first is up to the plan of all jobs (`gpusched_env.scheduling.plans`),
-    as under the scheduler `moore(price=1.2)`. Then:
+    With `interval_us` above 0, as some scenarios have it unless told otherwise, launching is left to a dispatcher
+    (`gpusched_env.scheduling.dispatch`) and the agent is asked at the first decision epoch that is `interval_us` after
+    the last decision: a few hundred times an episode instead of ten thousand. Action 0: who goes first is up to the
+    plan of all jobs (`gpusched_env.scheduling.plans`), as under the scheduler `moore(price=1.2)`. Then:
 
     - *Serve* tenant `s` first, with 0, 4 or 16 launches of all others together in flight. Its kernels have the most
       urgent stream priority, the others follow in the order of the plan, which is made anew when a job comes or goes.
-    - *Reject* as above; the agent is asked again at once, if there is something left to choose. Where the scenario
-      offers rejections, the dispatcher rejects jobs that the plan gives up, but not those of a tenant that the agent
-      lets go first.
+    - *Reject* as above, with `commands=["launch", "reject"]`; the agent is asked again at once, if there is something
+      left to choose.
+
+    Where the scenario offers rejections, the dispatcher rejects jobs that the plan gives up, but not those of a tenant
+    that the agent lets go first. With `commands=["launch"]` nobody rejects. Partitions and preemption have no actions
+    at this grain.
 
     ### Observation
     `Dict` of float32 arrays of fixed shape within -1 to 1: tables `pending` (a row a pending slot), `running` and
@@ -112,14 +117,18 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
     - `running_slots`: rows for launched kernels; further ones are not shown.
     - `wait_us`: longest wait of action 0. Without a limit, an agent that waits while nothing runs would
       sleep until the horizon.
-    - `interval_us`: how long a decision stands, see above; 0 (the default): every launch is one.
+    - `interval_us`: how long a decision stands, see above; 0: every launch is one. By default as the scenario says,
+      most often 0.
+    - `commands`: what an agent may do besides waiting, some of `launch`, `preempt`, `partition` and `reject`. By
+      default launches only. What else a scenario offers to schedulers stands in its data sheet.
     - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`, for text `kernels`, for
       pictures and films (`env.unwrapped.episode().animate("x.gif")`) `blocks`.
     - any field of the scenario with a new value (`gpu`, `tenants`, `horizon_us`, `decision_us`, `reward`, ...),
       as `gpusched_env.scenarios.scenario.override` takes them. `InputError` names what is not acceptable.
 
     ### Version history
-    - v0: first release.
+    - v0: first release. Before it, an agent was offered all commands of a scenario, and in `Serving...` and
+      `PreemptiveServing` asked for every launch: `interval_us=0` and `commands=[...]` as in the data sheet give that.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012
@@ -133,7 +142,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
         slots: int | None = None,
         running_slots: int = RUNNING_SLOTS,
         wait_us: float = 100.0,
-        interval_us: float = 0.0,
+        interval_us: float | None = None,
         record: Detail | None = None,
         **overrides: Any,
     ) -> None:
@@ -141,8 +150,10 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
             known = self.metadata["render_modes"]
             raise InputError(f"render_mode is {render_mode!r}; {did_you_mean(render_mode, known)}")
         check_record(record)
-        self.scenario = resolve_scenario(scenario, overrides)
-        self.layout = lay_out(self.scenario, slots=slots, running_slots=running_slots, interval_us=interval_us)
+        self.scenario, interval_us, rejects = offered(scenario, overrides, interval_us)
+        self.layout = lay_out(
+            self.scenario, slots=slots, running_slots=running_slots, interval_us=interval_us, rejects=rejects
+        )
         self.encoder = ObservationEncoder.of(self.layout)
         self.observation_space = self.encoder.space()
         self.action_space = self.layout.space()

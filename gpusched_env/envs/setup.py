@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,23 +18,48 @@ MOST_ROWS: Final = 65_536
 """Of a table of observations."""
 
 
-def resolve_scenario(scenario: str | Path | Scenario, overrides: Mapping[str, Any]) -> Scenario:
-    """The scenario that an environment is made for: a shipped one by name, a YAML file or an object, with changes.
+class Offered(NamedTuple):
+    """What an environment is made for."""
+
+    scenario: Scenario
+    """With the commands that can be given in it."""
+    interval_us: float
+    """How long a decision stands; 0: every launch is one."""
+    rejects: bool
+    """Whether an agent may reject jobs, or only a dispatcher."""
+
+
+def offered(scenario: str | Path | Scenario, overrides: Mapping[str, Any], interval_us: Any) -> Offered:
+    """What an environment offers of a scenario: a shipped one by name, a YAML file or an object, with changes.
+
+    Without ``commands`` among the changes an agent launches and does nothing else: at random it would confine, preempt
+    and reject until hardly a job is done, and nothing can be learned from that. A dispatcher rejects as it does always.
+
+    Args:
+        interval_us: ``None``: the scenario's.
 
     Raises:
-        InputError: no such scenario, or an override that is not valid.
+        InputError: no such scenario or interval, or a change that is not valid.
     """
-    base = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
-    return override(base, **overrides) if overrides else base
+    base = load_scenario(scenario, **overrides)
+    interval_us = check_interval(base.interval_us if interval_us is None else interval_us)
+    if "commands" in overrides or "launch" not in base.commands:
+        return Offered(base, interval_us, rejects=True)
+    usual = ("launch", "reject") if interval_us > 0.0 else ("launch",)
+    commands = tuple(command for command in base.commands if command in usual)
+    return Offered(override(base, commands=commands), interval_us, rejects=False)
 
 
-def lay_out(scenario: Scenario, *, slots: Any, running_slots: Any, interval_us: Any = 0.0) -> ActionLayout:
+def lay_out(
+    scenario: Scenario, *, slots: Any, running_slots: Any, interval_us: Any = 0.0, rejects: bool = True
+) -> ActionLayout:
     """The action space of an environment; its observations have the same rows.
 
     Args:
         slots: tenant rows; ``None``: as many as ``scenario`` has tenants.
         running_slots: rows for launched kernels.
         interval_us: how long a decision stands; 0: every launch is one.
+        rejects: whether an agent may reject jobs, where ``scenario`` offers that.
 
     Raises:
         InputError: too few rows, no such interval, or a scenario that offers no launches.
@@ -45,9 +70,20 @@ def lay_out(scenario: Scenario, *, slots: Any, running_slots: Any, interval_us: 
             raise InputError(f"{name} is {rows!r}, must be an integer from 1 to {MOST_ROWS}")
     if slots is not None and slots < tenants:
         raise InputError(f"slots is {slots}, but scenario {scenario.name} has {tenants} tenants")
+    return ActionLayout.of(
+        scenario, slots if slots is not None else tenants, running_slots, check_interval(interval_us), rejects=rejects
+    )
+
+
+def check_interval(interval_us: Any) -> float:
+    """``interval_us`` if a decision can stand so long; 0: every launch is one.
+
+    Raises:
+        InputError: it is no number of microseconds from 0.
+    """
     if not (isinstance(interval_us, float | int | np.number) and 0 <= interval_us < math.inf):
         raise InputError(f"interval_us is {interval_us!r}, must be a number of microseconds, or 0: every launch")
-    return ActionLayout.of(scenario, slots if slots is not None else tenants, running_slots, float(interval_us))
+    return float(interval_us)
 
 
 def check_wait(wait_us: Any) -> float:

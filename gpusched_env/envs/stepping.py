@@ -60,7 +60,6 @@ def step_range(
     wait_us,
     interval_ps,
     levels,
-    rejects,
     plans,
     knobs,
     standing,
@@ -101,7 +100,6 @@ def step_range(
         drive_at: ``drive`` of :func:`~gpusched_env.devices.compiled.entry.compile_units`.
         interval_ps: how long a decision stands while a dispatcher launches; 0: every launch is a decision.
         levels: int64 ``(n, slots)``, each of :func:`~gpusched_env.scheduling.dispatch.levels_of`.
-        rejects: whether the dispatcher may reject jobs.
         plans: float64 ``(n, slots, len(Plan))``: the latest.
         knobs: int64 ``(n, len(Knob), slots)``: of the present interval.
         standing: int64 ``(n, 3)``: the decision of the present interval, who goes first and launches in flight of the
@@ -158,7 +156,7 @@ def step_range(
                     standing[e, 2] = NO_KNOBS
                     until_ps[e] = w.now_ps + max(1, interval_ps)
                     dispatch(
-                        w, standing[e], plans[e], knobs[e], until_ps[e], levels[e], rejects, lookahead, pending_shown,
+                        w, standing[e], plans[e], knobs[e], until_ps[e], levels[e], lookahead, pending_shown,
                         tenant_rows, jobs_shown, plan_scratch,
                     )  # fmt: skip
                 else:
@@ -168,7 +166,7 @@ def step_range(
         reason = call(drive_at, addresses[e], 1)
         while reason == DECIDE and w.now_ps < until_ps[e]:
             dispatch(
-                w, standing[e], plans[e], knobs[e], until_ps[e], levels[e], rejects, lookahead, pending_shown,
+                w, standing[e], plans[e], knobs[e], until_ps[e], levels[e], lookahead, pending_shown,
                 tenant_rows, jobs_shown, plan_scratch,
             )  # fmt: skip
             reason = call(drive_at, addresses[e], 1)
@@ -239,9 +237,7 @@ def act(w, meaning, wait_us):
 
 
 @called
-def dispatch(
-    w, standing, plan, knobs, until_ps, levels, rejects, lookahead, pending_shown, tenant_rows, jobs_shown, scratch
-):
+def dispatch(w, standing, plan, knobs, until_ps, levels, lookahead, pending_shown, tenant_rows, jobs_shown, scratch):
     """Give an environment the next command by the decision that stands, or the wait until the end of the interval.
 
     As :class:`~gpusched_env.scheduling.dispatch.Dispatcher` does; tables are filled for a new plan only.
@@ -258,7 +254,7 @@ def dispatch(
         set_knobs(plan, problem(w).tenants, standing[0], standing[1], levels, knobs)
         standing[2] = come_or_gone
     w.command_stream, w.command_first, w.command_sms = -1, 0, 0
-    if rejects:
+    if problem(w).rejects == 1:
         tenant = to_reject(plan, problem(w).tenants, standing[0])
         if tenant != NOBODY:
             w.command, w.command_target, w.command_choice = REJECT, tenant, int(plan[tenant, Plan.GIVEN_UP])

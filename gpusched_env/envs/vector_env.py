@@ -19,7 +19,7 @@ from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.env import SEED_LIMIT
 from gpusched_env.envs.observations import RUNNING_SLOTS, NamedTables, Observation, ObservationEncoder
 from gpusched_env.envs.recycling import Recycled
-from gpusched_env.envs.setup import check_count, check_record, check_wait, lay_out, resolve_scenario
+from gpusched_env.envs.setup import check_count, check_record, check_wait, lay_out, offered
 from gpusched_env.envs.state import VectorState, check_state
 from gpusched_env.envs.summary import episode_summary
 from gpusched_env.envs.tally import count_actions, count_results
@@ -79,7 +79,7 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
         slots: int | None = None,
         running_slots: int = RUNNING_SLOTS,
         wait_us: float = 100.0,
-        interval_us: float = 0.0,
+        interval_us: float | None = None,
         record: Detail | None = None,
         **overrides: Any,
     ) -> None:
@@ -123,10 +123,10 @@ class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[A
         self.num_envs = num_envs
         self.autoreset_mode = autoreset_mode_of(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        self.scenario = resolve_scenario(scenario, overrides)
+        self.scenario, interval_us, rejects = offered(scenario, overrides, interval_us)
         self._scenarios = EpisodeScenarios(self.scenario, num_envs, scenarios, sample_scenario)
         most = max(self._scenarios.bases, key=lambda base: len(base.tenants))
-        self.layout = lay_out(most, slots=slots, running_slots=running_slots, interval_us=interval_us)
+        self.layout = lay_out(most, slots=slots, running_slots=running_slots, interval_us=interval_us, rejects=rejects)
         self._scenarios.check(self.layout)
         encoder = ObservationEncoder.of(self.layout)
         self.single_observation_space, self.single_action_space = encoder.space(), self.layout.space()

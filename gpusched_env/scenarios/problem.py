@@ -197,6 +197,12 @@ class Problem:
         more = tuple(command for command in commands if command not in scenario.commands)
         return self._with(scenario.contexts, (*scenario.commands, *more), scenario.decision_us)
 
+    def with_only(self, commands: Sequence[CommandName]) -> Problem:
+        """The same problem offering no others than ``commands``."""
+        scenario = self.scenario
+        fewer = tuple(command for command in scenario.commands if command in commands)
+        return self._with(scenario.contexts, fewer, scenario.decision_us)
+
     @property
     def window(self) -> KernelWindow | None:
         """What launches pass; ``None``: nothing, streams keep their order."""

@@ -6,17 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpusched_env.display.plots import (
-    Bars,
-    Kinds,
-    Panel,
-    Series,
-    areas,
-    binned_mean,
-    curves,
-    distribution,
-    timeline,
-)
+from gpusched_env.display.palette import GREY, Look, tenant
+from gpusched_env.display.plots import Bars, Kinds, Panel, Series, areas, curves, timeline
+from gpusched_env.display.points import binned_mean, distribution
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.timeline import Timeline
@@ -26,6 +18,8 @@ if TYPE_CHECKING:
     from gpusched_env.scheduling.session import Episode
 
 BINS = 300
+BUSY, TRAFFIC = Look(GREY), Look("#be3c3c")
+"""Of SMs and of DRAM traffic: no tenant's colours."""
 SHARE = "share of the GPU"
 NOT_RECORDED = "kernels were not recorded: run with record='kernels'"
 
@@ -71,7 +65,7 @@ class EpisodePlots(Kinds):
             mine = jobs[jobs[:, 0] == row]
             curve = distribution((mine[:, 4] - mine[:, 2]) / 1e3, max(1, int(episode.costs.arrived[row])))
             limit = None if program.tenant.slo_us is None else program.tenant.slo_us / 1e3
-            panels.append(Panel(program.tenant.name, [Series(program.tenant.name, row, *curve)], limit))
+            panels.append(Panel(program.tenant.name, [Series(program.tenant.name, tenant(row), *curve)], limit))
         return curves(f"{self._of}: turnaround", panels, "turnaround, ms", "share of jobs", "SLO")
 
 
@@ -97,7 +91,7 @@ def kernel_bars(problem: Problem, recorded: Timeline, panel: str = "") -> list[B
             chosen = [piece for piece in pieces if piece[2] == has_gpu]
             start, end = (np.array([piece[side] for piece in chosen]) / 1e3 for side in (0, 1))
             what = [piece[3] for piece in chosen]
-            bars.append(Bars(name, start, end - start, what, number, opacity, name if has_gpu else "", panel))
+            bars.append(Bars(name, start, end - start, what, tenant(number), opacity, name if has_gpu else "", panel))
     return bars
 
 
@@ -106,10 +100,13 @@ def usage(problem: Problem, recorded: Timeline, end_us: float, until_us: float) 
     edges = np.linspace(0.0, until_us, BINS + 1)
     centres_ms = (edges[:-1] + edges[1:]) / 2e3
     steps, gpu = recorded.sms.array, problem.gpu
-    columns = {"busy SMs": (0, steps[:, 1] / gpu.sms), "DRAM bandwidth": (1, steps[:, 2] / gpu.dram_bytes_per_us)}
+    columns = {
+        "busy SMs": (BUSY, steps[:, 1] / gpu.sms),
+        "DRAM bandwidth": (TRAFFIC, steps[:, 2] / gpu.dram_bytes_per_us),
+    }
     return {
-        label: Series(label, number, centres_ms, binned_mean(steps[:, 0], values, edges, end_us))
-        for label, (number, values) in columns.items()
+        label: Series(label, own, centres_ms, binned_mean(steps[:, 0], values, edges, end_us))
+        for label, (own, values) in columns.items()
     }
 
 

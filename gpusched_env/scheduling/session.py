@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpusched_env.display.frame import frame
-from gpusched_env.display.table import NONE, Table
+from gpusched_env.display.table import NONE, Cell, Table
+from gpusched_env.display.words import FEW, is_largest
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Wait
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from gpusched_env.scheduling.metrics import Metrics
     from gpusched_env.scheduling.view import View
 
+NOTE = f"Turnaround of completed jobs. {FEW} before a p99: of fewer than 100 jobs, hardly more than the longest."
 SCHEDULER_STREAM = 0x5C4ED
 """Spawn key that keeps a scheduler's random numbers apart from the workload's."""
 
@@ -115,35 +118,36 @@ class Episode:
         return frame([asdict(tenant) for tenant in self.metrics.tenants])
 
     def _table(self) -> Table:
-        heads = ["tenant", "completed", "unfinished", "p50 ms", "p99 ms", "slowdown", "SLO"]
-        rows = [
-            [
-                t.name,
-                str(t.completed),
-                str(t.unfinished),
-                *(
-                    NONE if value != value else form.format(value * scale)
-                    for value, form, scale in (
-                        (t.turnaround_p50_us, "{:.4g}", 1e-3),
-                        (t.turnaround_p99_us, "{:.4g}", 1e-3),
-                        (t.slowdown, "{:.3g}", 1.0),
-                        (t.slo_attainment, "{:.1%}", 1.0),
-                    )
-                ),
-            ]
-            for t in self.metrics.tenants
-        ]
-        return Table(repr(self), heads, rows)
+        heads = ["tenant", "completed", "rejected", "unfinished", "p50 ms", "p99 ms", "slowdown", "SLO"]
+        rows = []
+        for t in self.metrics.tenants:
+            tail = _text(t.turnaround_p99_us, "{:.4g}", 1e-3)
+            few = is_largest(99.0, t.completed) and tail != NONE
+            rows.append(
+                [
+                    t.name,
+                    *(str(jobs) for jobs in (t.completed, t.rejected, t.unfinished)),
+                    _text(t.turnaround_p50_us, "{:.4g}", 1e-3),
+                    Cell(f"{FEW}{tail}", faint=True) if few else tail,
+                    _text(t.slowdown, "{:.3g}"),
+                    _text(t.slo_attainment, "{:.1%}"),
+                ]
+            )
+        return Table(repr(self), heads, rows, note=NOTE)
 
     def __repr__(self) -> str:
         scenario, metrics = self.problem.scenario.name, self.metrics
         return f"<Episode of {scenario}, seed {self.seed}: {self.end_us / 1e3:.4g} ms, cost {metrics.cost:.4g}>"
 
     def __str__(self) -> str:
-        return str(self._table())
+        return f"{self._table()}\n{NOTE}"
 
     def _repr_html_(self) -> str:
         return self._table()._repr_html_()
+
+
+def _text(value: float, form: str, scale: float = 1.0) -> str:
+    return NONE if math.isnan(value) else form.format(value * scale)
 
 
 def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
@@ -178,6 +182,9 @@ def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
     if getattr(scheduler, "masks", False):
         problem = problem.with_masked_launches()
     problem = problem.with_commands(getattr(scheduler, "commands", ()))
+    uses = getattr(scheduler, "uses", None)
+    if uses is not None:
+        problem = problem.with_only(uses(problem.scenario))
     return problem.with_interception(getattr(scheduler, "interception_us", 0.0))
 
 

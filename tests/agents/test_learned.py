@@ -15,6 +15,7 @@ from gpusched_env.agents import shipped
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.learned import LearnedScheduler
 from gpusched_env.agents.rollout import evaluate_costs
+from gpusched_env.agents.untrained import untrained_policy
 from gpusched_env.devices import make_device
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.errors import InputError
@@ -41,8 +42,15 @@ EVERYTHING: dict[str, Any] = {
 
 
 def stepped(policy: ExportedPolicy, scenario: Scenario, seed: int, device: str, slots: int | None = None) -> float:
-    """Minus the return of the environment under the policy."""
-    env = GpuSchedulingEnv(scenario, device=device, slots=slots, wait_us=policy.info.wait_us)
+    """Minus the return of the environment with all commands under the policy."""
+    env = GpuSchedulingEnv(
+        scenario, device=device, slots=slots, wait_us=policy.info.wait_us, commands=scenario.commands
+    )
+    return played(policy, env, seed)
+
+
+def played(policy: ExportedPolicy, env: GpuSchedulingEnv, seed: int) -> float:
+    """Minus the return of an environment under the policy."""
     observation, info = env.reset(seed=seed)
     total, over = 0.0, False
     while not over:
@@ -85,7 +93,7 @@ def test_it_costs_what_the_policy_costs_in_the_environment(
 def test_an_unmasked_policy_waits_where_it_may_not_launch() -> None:
     scenario = load_scenario("InferenceBesideTraining", **BRIEF)
     policy = made_up(scenario, masked=False, algorithm="ppo")
-    env = GpuSchedulingEnv(scenario)
+    env = GpuSchedulingEnv(scenario, commands=scenario.commands)
     masks = np.zeros((1, env.layout.n), np.bool_)
     masks[0, 0] = True
     observation, _ = env.reset(seed=0)
@@ -129,15 +137,34 @@ def test_an_mlp_takes_fewer_tenants_but_not_more() -> None:
             {"stream_priorities": (0,)},
             r"trained on ThreeTenants, has stream priorities \(0, -1, -2\); scenario ThreeTenants offers \(0,\)",
         ),
-        ({"commands": ("launch", "preempt")}, r"preemption modes \(\); .* offers \('drain', 'save', 'reset'\)"),
-        ({"commands": ("launch", "partition")}, r"partition sizes \(\); .* offers \(1, 2, 3, 4\)"),
+        (
+            {"commands": ("launch", "partition")},
+            r"preemption modes \('drain', 'save', 'reset'\); scenario ThreeTenants offers \(\)",
+        ),
+        (
+            {"commands": ("launch", "preempt"), "preemption": ("drain",)},
+            r"has preemption modes \('drain', 'save', 'reset'\); scenario ThreeTenants offers \('drain',\)",
+        ),
     ],
 )
 def test_other_commands_are_refused(changes: dict[str, Any], message: str) -> None:
-    scheduler = LearnedScheduler(made_up("ThreeTenants"))
+    scheduler = LearnedScheduler(made_up(load_scenario("ThreeTenants", commands=("launch", "preempt"))))
     problem = build_problem(load_scenario("ThreeTenants", **changes))
     with pytest.raises(InputError, match=message):
         scheduler.reset(problem.knowledge, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("interval_us", [0.0, 250.0])
+def test_a_policy_leaves_commands_alone_that_it_has_no_actions_for(interval_us: float) -> None:
+    """In a scenario that offers them it decides as in the environment without them, and as often."""
+    burst = load_scenario("ServingBurst", horizon_us=3000.0, commands=("launch", "partition", "reject"))
+    policy = untrained_policy(load_scenario(burst, commands=("launch",)), interval_us=interval_us)
+    env = GpuSchedulingEnv(burst, interval_us=interval_us, wait_us=policy.info.wait_us)
+    assert env.layout == policy.info.actions
+    expected = played(policy, env, seed=0)
+    metrics = scheduled(LearnedScheduler(policy), burst, 0)
+    assert metrics.cost == pytest.approx(expected, rel=1e-12)
+    assert evaluate_costs(policy, burst, [0]).costs[0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_it_can_be_sent_to_another_process_and_described() -> None:

@@ -58,7 +58,7 @@ def test_without_weights_it_is_priority_streams(name: str, changes: dict[str, An
 
 def actions(policy: ExportedPolicy, scenario: Scenario, steps: int = 3000) -> list[tuple[str, int, int, bool]]:
     """Kind, slot and choice of each action of an episode, and whether the urgent tenant had a job."""
-    env = GpuSchedulingEnv(scenario, wait_us=policy.info.wait_us)
+    env = GpuSchedulingEnv(scenario, wait_us=policy.info.wait_us, commands=scenario.commands)
     observation, _ = env.reset(seed=0)
     found = []
     for _ in range(steps):
@@ -88,7 +88,7 @@ def test_kernels_in_flight_are_limited() -> None:
     """1 - 0.9 n / 2 is above 0 for two launched kernels, and not for three."""
     scenario = load_scenario("InferenceBesideTraining", **BRIEF)
     policy = rule(scenario, launch=everywhere(LaunchTerm.FELLOWS, -0.9))
-    env = GpuSchedulingEnv(scenario, wait_us=policy.info.wait_us)
+    env = GpuSchedulingEnv(scenario, wait_us=policy.info.wait_us, commands=scenario.commands)
     observation, _ = env.reset(seed=0)
     most = 0
     for _ in range(2000):
@@ -129,7 +129,7 @@ def test_a_tenant_keeps_its_level_while_a_kernel_is_launched() -> None:
     """Durations tell levels apart, but only the first kernel's after the tenant's last one has ended."""
     scenario = load_scenario("MultiTenantBurst", horizon_us=6000.0)
     policy = rule(scenario, level={LevelTerm.DURATION: 3.0})
-    env = GpuSchedulingEnv(scenario, wait_us=policy.info.wait_us)
+    env = GpuSchedulingEnv(scenario, wait_us=policy.info.wait_us, commands=scenario.commands)
     observation, _ = env.reset(seed=0)
     last: dict[int, int] = {}
     kept, changed = 0, 0
@@ -154,7 +154,7 @@ def test_a_tenant_keeps_its_level_while_a_kernel_is_launched() -> None:
 
 def test_masks_of_another_shape_are_refused() -> None:
     scenario = load_scenario("InferenceBesideTraining")
-    env = GpuSchedulingEnv(scenario)
+    env = GpuSchedulingEnv(scenario, commands=scenario.commands)
     observation, _ = env.reset(seed=0)
     batch = {name: table[None] for name, table in observation.items()}
     with pytest.raises(InputError, match=r"masks have shape \(1, 5\); for these observations it is \(1, 13\)"):

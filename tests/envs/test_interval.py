@@ -39,7 +39,11 @@ SCENARIOS = pytest.mark.parametrize("scenario", [BUSY, BURSTS, CLOSED], ids=lamb
 
 
 def make(scenario: Scenario = BUSY, interval_us: float = 100.0, **kwargs: Any) -> GpuSchedulingEnv:
-    return GpuSchedulingEnv(scenario, interval_us=interval_us, **kwargs)
+    return GpuSchedulingEnv(scenario, interval_us=interval_us, commands=scenario.commands, **kwargs)
+
+
+def vectors(**kwargs: Any) -> GpuSchedulingVectorEnv:
+    return GpuSchedulingVectorEnv(BUSY, num_envs=3, interval_us=100.0, commands=BUSY.commands, **kwargs)
 
 
 def rejecting_seldom(env: GpuSchedulingEnv, rng: np.random.Generator) -> int:
@@ -83,7 +87,7 @@ def test_every_device_gives_the_same(scenario: Scenario, interval_us: float) -> 
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_vector_is_as_many_single_ones(mode: AutoresetMode, threads: int) -> None:
-    vector = GpuSchedulingVectorEnv(BUSY, num_envs=3, interval_us=100.0, autoreset_mode=mode, threads=threads)
+    vector = vectors(autoreset_mode=mode, threads=threads)
     singles: SyncVectorEnv = SyncVectorEnv([make] * 3, autoreset_mode=mode)
     assert_same(vector.reset(seed=[4, 5, 6]), singles.reset(seed=[4, 5, 6]), 0.0)
     rng = np.random.default_rng(1)
@@ -188,7 +192,7 @@ def test_restoring_a_vector_repeats_its_episodes_exactly() -> None:
             seen.append(tuple(step))
         return seen
 
-    env, other = (GpuSchedulingVectorEnv(BUSY, num_envs=3, interval_us=100.0) for _ in range(2))
+    env, other = (vectors() for _ in range(2))
     env.reset(seed=4)
     go_on(env, 20)
     state = pickle.loads(pickle.dumps(env.save_state()))
@@ -220,7 +224,7 @@ def test_a_policy_costs_the_same_in_batches_as_a_scheduler_and_in_the_environmen
 
 def test_observations_show_the_plan_only_where_decisions_stand() -> None:
     """Of the columns from ``EARNS`` on, a busy GPU fills each at some time."""
-    env, usual = make(LOADED), GpuSchedulingEnv(BUSY)
+    env, usual = make(LOADED), GpuSchedulingEnv(BUSY, interval_us=0.0)
     env.reset(seed=2)
     tables = np.stack([step[0]["tenants"] for step in go_on(env, np.random.default_rng(0))])
     assert tables[..., TenantFeature.EARNS :].any(axis=(0, 1)).all()

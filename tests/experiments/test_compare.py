@@ -273,7 +273,7 @@ def test_who_is_told_the_truth_is_marked_everywhere() -> None:
         "sjf-clairvoyant": True,
     }
     page = report_html(found, result)
-    assert '<th scope="row">sjf-clairvoyant*</th>' in page
+    assert page.count('<th scope="row">sjf (baseline), sjf-clairvoyant*</th>') == 3, "one row in every table"
     assert "<dt>sjf-clairvoyant*</dt>" in page
     assert "* clairvoyant: is told the truth" in page
     others = compare("Toy", ["sjf"], seeds=1, workers=1)

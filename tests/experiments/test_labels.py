@@ -21,7 +21,7 @@ def test_paths_are_as_short_as_tells_them_apart() -> None:
     )
     assert list(found.values()) == [
         "learned",
-        "learned:learned",
+        "learned:results/learned",
         "learned:a/ppo",
         "learned:b/ppo",
         "learned:burst.npz",
@@ -30,6 +30,14 @@ def test_paths_are_as_short_as_tells_them_apart() -> None:
         "gpusched_env.baselines.fifo:Fifo",
         "mps(share=50)",
     ]
+
+
+def test_no_label_says_learned_twice() -> None:
+    assert labels(["learned:learned"]) == {"learned:learned": "learned:./learned"}
+    assert labels(["learned:/a/learned/best.npz", "learned:b/learned"]) == {
+        "learned:/a/learned/best.npz": "learned:a/learned",
+        "learned:b/learned": "learned:b/learned",
+    }
 
 
 def test_what_no_part_of_the_path_tells_apart_keeps_its_name() -> None:

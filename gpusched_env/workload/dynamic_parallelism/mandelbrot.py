@@ -38,7 +38,7 @@ class Window:
 
 
 def escape_iterations(points: NDArray[np.complexfloating], limit: int) -> Counts:
-    """Iterations of z² + c from z = 0, up to ``limit``, until |z| exceeds 2; at least 1; shape of ``points``."""
+    """Iterations of z² + c from z = 0, up to ``limit``, until ``|z|`` exceeds 2; at least 1; shape of ``points``."""
     flat = points.ravel()
     counts = np.ones(flat.size, np.int64)
     _count_escapes(flat.real.astype(np.float64), flat.imag.astype(np.float64), limit, counts)

@@ -1,0 +1,67 @@
+"""How Sphinx builds the site of the pages in ``docs/``: ``make docs``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+
+# Docstrings are read from the functions themselves, and nothing is compiled while the site is built.
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+
+import gpusched_env  # noqa: E402
+
+project = "gpusched_env"
+author = "the authors of gpusched_env"
+version = release = gpusched_env.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.apidoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "docstrings",
+    "links",
+]
+root_doc = "index"
+exclude_patterns = ["README.md", "site"]
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}
+
+# ---------------------------------------------------------------------------------------------- pages
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 4
+myst_url_schemes = {"http": None, "https": None, "source": {"url": "sources/{{path}}.html"}}
+nb_execution_mode = os.environ.get("GPUSCHED_DOCS_EXECUTE", "off")
+nb_execution_timeout = 3600
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+# ---------------------------------------------------------------------------------------------- API
+apidoc_modules = [
+    {
+        "path": "../../gpusched_env",
+        "destination": "api",
+        # What runs behind the contract, and the commands: their pages are those on devices and the command line.
+        "exclude_patterns": ["**/experiments/*", "**/devices/*/*", "**/versions.py"],
+        "follow_links": True,
+        "module_first": True,
+        "include_private": False,
+        "max_depth": 2,
+    }
+]
+autodoc_default_options = {"members": True, "undoc-members": True, "member-order": "bysource"}
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+autodoc_mock_imports = ["cuda", "cupy", "nvmath", "ray"]
+python_use_unqualified_type_names = True
+
+# ---------------------------------------------------------------------------------------------- looks
+html_theme = "furo"
+html_title = "gpusched_env"
+html_static_path: list[str] = []
+html_copy_source = False
+html_show_sourcelink = False

@@ -1,0 +1,77 @@
+"""A Sphinx extension: what leads out of ``docs/`` leads to pages of the site, and long tables stay out of the search.
+
+On a code host ``[text](../agents/rule.py)`` opens the file. On the site it opens a page that shows the file. Such a
+page is made for each file that a page links to, and no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_for_filename
+from pygments.lexers.special import TextLexer
+from pygments.util import ClassNotFound
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+ROOT = Path(__file__).resolve().parents[2]
+OUTWARD = re.compile(r"\]\(\.\./([^)#\s]+)(?:#[^)]*)?\)")
+"""A link of a page in ``docs/`` to what is beside that folder."""
+PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "experiments/notebooks": "notebooks.md"}
+"""Pages of the site that stand for what is outside of ``docs/``."""
+TEXTS = {"index": "docs/README.md", "contributing": "CONTRIBUTING.md"}
+"""Where the text of a page is, if not in the page: on a code host these are found where they are."""
+UNLISTED = "---\norphan: true\nnosearch: true\n---\n\n"
+
+
+def read_source(app: Sphinx, name: str, source: list[str]) -> None:
+    """Turn links of a page outwards into ones to pages of the site."""
+    wanted: set[str] = app.env.gpusched_sources  # type: ignore[attr-defined]  # Made by ``prepare``.
+
+    def inside(found: re.Match[str]) -> str:
+        path = found[1].rstrip("/")
+        if path in PAGES:
+            return f"]({PAGES[path]})"
+        if not (ROOT / path).is_file():
+            raise ExtensionError(f"docs/{name}.md links to ../{path}, which is no file of the repository")
+        wanted.add(path)
+        return f"](source:{path})"
+
+    if name in TEXTS:
+        _, _, toctrees = source[0].partition("\n\n")
+        source[0] = f"{(ROOT / TEXTS[name]).read_text(encoding='utf-8')}\n{toctrees}"
+    source[0] = OUTWARD.sub(inside, source[0])
+    if name.endswith("-tables"):
+        source[0] = UNLISTED + source[0]
+
+
+def prepare(app: Sphinx) -> None:
+    """Remember, from one build to the next, which files pages link to."""
+    if not hasattr(app.env, "gpusched_sources"):
+        app.env.gpusched_sources = set()  # type: ignore[attr-defined]
+
+
+def source_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """A page each for the files that pages link to."""
+    formatter = HtmlFormatter(linenos="inline")
+    for path in sorted(app.env.gpusched_sources):  # type: ignore[attr-defined]  # Made by ``prepare``.
+        try:
+            lexer = get_lexer_for_filename(path)
+        except ClassNotFound:
+            lexer = TextLexer()
+        text = highlight((ROOT / path).read_text(encoding="utf-8"), lexer, formatter)
+        body = f"<h1>{escape(path)}</h1>\n{text}"
+        yield f"sources/{path}", {"title": path, "body": body}, "page.html"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("builder-inited", prepare)
+    app.connect("source-read", read_source)
+    app.connect("html-collect-pages", source_pages)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

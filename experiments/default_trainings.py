@@ -1,0 +1,163 @@
+"""What ``gpusched train`` comes to with its defaults, on every registered environment: a file of results, and its page.
+
+    python -m gpusched_env.experiments.default_trainings runs/defaults --limit 3600 --jobs 16
+
+Trains each as a process of its own, as many at a time as there are ``--jobs``, until all are complete or the limit (in
+seconds) is over; the same command again goes on. ``summary.json`` there holds what has been found so far.
+``--results PATH`` writes it elsewhere, ``--page PATH`` the page that is made of it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from gpusched_env.agents.launches.learned import NAME as DYNAMIC_PARALLELISM
+from gpusched_env.agents.training.config import defaults_for
+from gpusched_env.agents.training.folder import RESULT, VALIDATION, LearningCurve
+from gpusched_env.experiments.lib.pages import page
+from gpusched_env.scenarios.scenario import scenario_names
+
+SUMMARY = "summary.json"
+REFERENCE, LAUNCH_REFERENCE = "pass-through", "baseline-dp"
+"""What a plain GPU does: launch whatever is ready; launch every child."""
+GRACE_S = 10.0
+"""For a training that is told to stop."""
+
+
+class DefaultTraining(msgspec.Struct, frozen=True, kw_only=True):
+    """One environment's."""
+
+    name: str
+    algorithm: str
+    reference: str
+    """Scheduler that stands for the plain GPU."""
+    cost: float
+    """Mean of the reference over the validation episodes."""
+    best: float
+    """The same of the best policy so far."""
+    best_after: int
+    """Decisions of the training."""
+    decisions: int
+    complete: bool
+    """Or ended by the limit."""
+
+    @property
+    def change(self) -> float:
+        """Relative, of the cost; below 0 the agent is better."""
+        return self.best / self.cost - 1.0
+
+
+def found_in(folder: Path, name: str) -> DefaultTraining | None:
+    """What the training in ``folder`` has come to; ``None``: it has not been validated yet."""
+    try:
+        curve = msgspec.json.decode((folder / VALIDATION).read_bytes(), type=LearningCurve)
+    except FileNotFoundError:
+        return None
+    reference = LAUNCH_REFERENCE if name == DYNAMIC_PARALLELISM else REFERENCE
+    if not curve.validations or reference not in curve.baselines:
+        return None
+    best = min(curve.validations, key=lambda validation: validation.cost)
+    return DefaultTraining(
+        name=name,
+        algorithm=defaults_for(name).get("algo", "cma-es" if name == DYNAMIC_PARALLELISM else "maskable-ppo"),
+        reference=reference,
+        cost=curve.baselines[reference],
+        best=best.cost,
+        best_after=best.timesteps,
+        decisions=curve.validations[-1].timesteps,
+        complete=(folder / RESULT).is_file(),
+    )
+
+
+def trained(out: Path, names: list[str]) -> list[DefaultTraining]:
+    """What is known of these environments, in their order."""
+    return [found for name in names if (found := found_in(out / name, name)) is not None]
+
+
+def start(name: str, out: Path) -> subprocess.Popen[bytes]:
+    """Begin the training of an environment, or go on with it, in a process group of its own."""
+    reference = LAUNCH_REFERENCE if name == DYNAMIC_PARALLELISM else REFERENCE
+    arguments = ["train", name, "--out", str(out / name), "--baselines", reference, "--resume"]
+    with (out / f"{name}.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "gpusched_env.experiments.cli", *arguments],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+
+
+def stop(processes: list[subprocess.Popen[bytes]]) -> None:
+    """Interrupt trainings, and end those that do not stop by themselves."""
+    for process in processes:
+        os.killpg(process.pid, signal.SIGINT)
+    until = time.monotonic() + GRACE_S
+    for process in processes:
+        try:
+            process.wait(max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def train_all(out: Path, names: list[str], limit_s: float, jobs: int) -> None:
+    """Train what is not complete; ``summary.json`` is written whenever a training ends, and every ten seconds."""
+    out.mkdir(parents=True, exist_ok=True)
+    waiting = [name for name in names if not (out / name / RESULT).is_file()]
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    began = time.monotonic()
+    while (waiting or running) and time.monotonic() < began + limit_s:
+        while waiting and len(running) < jobs:
+            name = waiting.pop(0)
+            running[name] = start(name, out)
+        time.sleep(min(10.0, limit_s / 10.0))
+        for name in [name for name, process in running.items() if process.poll() is not None]:
+            code = running.pop(name).returncode
+            print(f"{time.monotonic() - began:6.0f} s: {name} ended with {code}", flush=True)
+        write(trained(out, names), out / SUMMARY)
+    stop([process for process in running.values() if process.poll() is None])
+    write(trained(out, names), out / SUMMARY)
+
+
+def write(found: list[DefaultTraining], path: Path) -> None:
+    """Write a file of results."""
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+
+
+def read(path: Path) -> list[DefaultTraining]:
+    """The results in a file that :func:`write` wrote."""
+    return msgspec.json.decode(path.read_bytes(), type=list[DefaultTraining])
+
+
+def main(
+    out: Annotated[Path, typer.Argument(help="Folder of the trainings.")],
+    limit: Annotated[float, typer.Option(help="Seconds; 0: train nothing.")] = 3600.0,
+    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time.")] = 1,
+    only: Annotated[str, typer.Option(help="Names of scenarios, separated by commas.")] = "",
+    results: Annotated[Path | None, typer.Option(help="Write the results here.")] = None,
+    page_to: Annotated[Path | None, typer.Option("--page", help="Write the page here.")] = None,
+) -> None:
+    """Train every registered environment with defaults."""
+    names = only.split(",") if only else [*scenario_names(), DYNAMIC_PARALLELISM]
+    train_all(out, names, limit, jobs)
+    found = trained(out, names)
+    for one in found:
+        print(f"{one.name}: {one.best:.4g}, {one.reference} {one.cost:.4g} ({one.change:+.1%})")
+    if results is not None:
+        write(found, results)
+    if page_to is not None:
+        page_to.write_text(page("default-trainings.md.j2", trainings=found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    typer.run(main)

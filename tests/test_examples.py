@@ -1,0 +1,72 @@
+"""The trainers in one file that docs/training-in-one-file.md explains: they run, and learn what they say they do."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "docs" / "examples"
+BRIEF = ["--scenario", "Toy", "--timesteps", "512", "--envs", "4"]
+PNG = b"\x89PNG"
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def test_a_trainer_in_one_file_writes_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main = runpy.run_path(str(EXAMPLES / "train_ppo.py"))["main"]
+    given = ["--steps", "32", "--batch", "64", "--validate-every", "256", "--evaluation-seeds", "2", "--out", "run"]
+    costs = main([*BRIEF, *given])
+    assert costs.keys() == {"pass-through", "agent"}
+    assert costs["pass-through"] == pytest.approx(1.23)
+    assert json.loads((tmp_path / "run" / "evaluation.json").read_text()) == costs
+    assert (tmp_path / "run" / "learning.png").read_bytes().startswith(PNG)
+    assert (tmp_path / "run" / "model.zip").is_file()
+    assert "learned:run/policy.npz" in capsys.readouterr().out
+    (board,) = (tmp_path / "run").glob("MaskablePPO_*")
+    events = EventAccumulator(str(board))
+    events.Reload()
+    validations = [point.value for point in events.Scalars("validation/cost")]
+    assert min(validations) == pytest.approx(costs["agent"], rel=1e-5), "all episodes of Toy are the same"
+    assert len(events.Scalars("episode/cost")) > 1
+
+
+@pytest.mark.slow
+def test_weights_and_biases_is_asked_for_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    main = runpy.run_path(str(EXAMPLES / "train_ppo.py"))["main"]
+    if importlib.util.find_spec("wandb") is None:
+        with pytest.raises(ModuleNotFoundError, match="wandb"):
+            main([*BRIEF, "--wandb", "project"])
+    else:
+        monkeypatch.setenv("WANDB_MODE", "offline")
+        main([*BRIEF, "--evaluation-seeds", "1", "--out", "run", "--wandb", "project"])
+        assert list((tmp_path / "run" / "wandb").glob("offline-run-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_rllib_learns_to_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    main = runpy.run_path(str(EXAMPLES / "train_rllib.py"))["main"]
+    costs = main([*BRIEF[:2], "--timesteps", "4000", "--envs", "4", "--batch", "1000"])
+    assert costs[-1] < costs[0] < 8.0
+
+
+@pytest.mark.slow
+def test_the_block_of_the_readme_learns_what_one_can_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean of the last twenty training episodes, and what the policy costs on seeds of its own."""
+    monkeypatch.chdir(tmp_path)
+    found = runpy.run_path(str(EXAMPLES / "readme_training.py"), run_name="__main__")
+    reference, agent = (found["result"].interval(name, "cost").mean for name in found["result"].schedulers)
+    assert agent < 0.6 * reference
+    costs = found["costs"]
+    assert sum(costs[-20:]) < 0.8 * sum(costs[:20])
+    assert (tmp_path / "learning.png").read_bytes().startswith(PNG)
