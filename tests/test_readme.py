@@ -24,6 +24,8 @@ PAGES = [ROOT / "README.md", ROOT / "docs" / "start.md"]
 SCHEDULER_FILE = "my_scheduler.py"
 """The README names the block of a scheduler of one's own so, and then compares it from the command line."""
 TRACE = "experiments/notebooks/bert_b8_h100.kineto.json.gz"
+BRIEFLY = {"total_timesteps=100_000": "total_timesteps=4_096", "seeds=20": "seeds=2"}
+"""How a training runs here; as it is written, tests/test_examples.py runs it."""
 IGNORED = ("results/", "runs/", SCHEDULER_FILE)
 """Where what readers run may write: git ignores the folders, the file is theirs."""
 WORDS, WORDS_OF_A_PARAGRAPH = 1_000, 80
@@ -61,10 +63,16 @@ def test_python_blocks_run_and_leave_nothing_behind(
         pytest.importorskip("moviepy", exc_type=ImportError)
     monkeypatch.chdir(tmp_path)
     script = tmp_path / SCHEDULER_FILE
+    for long, short in BRIEFLY.items():
+        block = block.replace(long, short)
     script.write_text(block)
     runpy.run_path(str(script), run_name="__main__")
     assert capsys.readouterr().out.strip()
     assert written_here(tmp_path) == []
+
+
+def test_the_training_is_the_example_that_learns() -> None:
+    assert (ROOT / "docs" / "examples" / "readme_training.py").read_text() in PYTHON_BLOCKS
 
 
 def test_the_own_scheduler_takes_about_20_lines() -> None:
@@ -80,6 +88,7 @@ def test_commands_run_and_leave_nothing_behind(command: str, gpusched: Run, tmp_
     (tmp_path / TRACE).parent.mkdir(parents=True)
     shutil.copy(ROOT / TRACE, tmp_path / TRACE)
     written(made_up("Toy"), tmp_path / "runs" / "toy_ppo.npz")
+    written(made_up("ServingPoisson"), tmp_path / "runs" / "serving_ppo.npz")
     before = written_here(tmp_path)
     program, *arguments = shlex.split(command)
     assert program == "gpusched"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -53,7 +54,9 @@ def png(figure: Figure) -> bytes:
     from matplotlib.figure import Figure as Canvas
 
     plain = figure.to_plotly_json()
-    layout, traces = plain["layout"], plain["data"]
+    layout = plain["layout"]
+    # What waits in the legend to be chosen cannot be, here.
+    traces = [trace for trace in plain["data"] if trace.get("visible", True) is True]
     height_px, margin = layout.get("height") or 450, layout.get("margin", {})
     canvas = Canvas(figsize=(WIDTH_PX / 100, height_px / 100), dpi=PIXELS_AN_INCH)
     canvas.suptitle(_text(layout.get("title")), x=0.01, y=0.995, ha="left", va="top", fontsize=11)
@@ -89,7 +92,7 @@ def png(figure: Figure) -> bytes:
     for note in layout.get("annotations", ()):
         if note.get("xref") == note.get("yref") == "paper":
             across, up = left + note["x"] * width, bottom + note["y"] * height + 0.01
-            canvas.text(across, up, note["text"], ha="center", va="bottom", fontsize=9)
+            canvas.text(across, up, _plain(note["text"]), ha="center", va="bottom", fontsize=9)
     lines, labels = _legend(panels)
     if len(labels) > 1 and layout.get("showlegend") is not False:
         columns = min(4, len(labels))
@@ -100,7 +103,7 @@ def png(figure: Figure) -> bytes:
 
 
 def _draw(axes: Any, trace: Mapping[str, Any]) -> None:
-    shown = trace.get("name") if trace.get("name") and trace.get("showlegend") is not False else None
+    shown = _plain(trace["name"]) if trace.get("name") and trace.get("showlegend") is not False else None
     x, y = _values(trace.get("x")), _values(trace.get("y"))
     opacity, marker, line = trace.get("opacity", 1.0), trace.get("marker", {}), trace.get("line", {})
     if trace["type"] == "bar":
@@ -163,7 +166,7 @@ def _axis(axes: Any, letter: str, of: Mapping[str, Any], rows: Mapping[Any, int]
     elif of.get("rangemode") == "tozero":
         axes.set(**{f"{letter}lim": (0, None)})
     if rows:
-        axis.set_ticks(list(rows.values()), list(rows))
+        axis.set_ticks(list(rows.values()), [_plain(row) for row in rows])
         axes.set(**{f"{letter}lim": (-0.6, len(rows) - 0.4)})
     if of.get("autorange") == "reversed":
         axis.set_inverted(True)
@@ -181,7 +184,12 @@ def _legend(panels: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
 
 
 def _text(title: Any) -> str:
-    return str((title or {}).get("text") or "") if isinstance(title, Mapping) else str(title or "")
+    return _plain((title or {}).get("text") if isinstance(title, Mapping) else title)
+
+
+def _plain(text: Any) -> str:
+    """Without marks: Plotly writes a little HTML."""
+    return re.sub(r"<[^>]*>", "", str(text or "").replace("<br>", "\n"))
 
 
 def _values(values: Any) -> list[Any]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from plotly.graph_objects import Figure
 
+from gpusched_env.display.palette import look
 from gpusched_env.display.plots import Bars, Estimate, Panel, Series, areas, curves, dots, scatter, timeline
 from gpusched_env.display.still import png
 
@@ -33,10 +34,10 @@ def middle(image: NDArray[np.int64], colour: str) -> tuple[float, float]:
 
 
 CHARTS = {
-    "curves": curves("t", [Panel("p", [Series("a", 0, RISING, SHARES)], limit=3.0)], "ms", "share", "SLO"),
+    "curves": curves("t", [Panel("p", [Series("a", look(0), RISING, SHARES)], limit=3.0)], "ms", "share", "SLO"),
     "dots": dots("t", {"p": {"a": Estimate(1.0, 0.9, 1.1, [0.9, 1.1]), "b": Estimate(2.0)}}, "cost", "scheduler"),
-    "scatter": scatter("t", {"a": (Estimate(1.0, 0.9, 1.1), Estimate(2.0))}, "x", "y"),
-    "areas": areas("t", {"a": {"busy": Series("busy", 0, RISING, SHARES)}}, 40.0, "share"),
+    "scatter": scatter("t", {"a": (Estimate(1.0, 0.9, 1.1), Estimate(2.0))}, "x", "y", {"a": look(0)}),
+    "areas": areas("t", {"a": {"busy": Series("busy", look(0), RISING, SHARES)}}, 40.0, "share"),
 }
 
 
@@ -53,8 +54,8 @@ def test_notebooks_keep_a_picture_beside_the_figure(kind: str, monkeypatch: pyte
 def test_bars_stand_in_the_rows_of_the_figure_and_at_their_times() -> None:
     early, late = np.array([0.0]), np.array([6.0])
     bars = [
-        Bars("upper", late, np.array([2.0]), ["x"], 0, legend="upper"),
-        Bars("lower", early, np.array([2.0]), ["y"], 1, legend="lower"),
+        Bars("upper", late, np.array([2.0]), ["x"], look(0), legend="upper"),
+        Bars("lower", early, np.array([2.0]), ["y"], look(1), legend="lower"),
     ]
     chart = timeline("t", bars, (0.0, 10.0), "tenant")
     image = drawn(chart)[60:]  # Below the legend.
