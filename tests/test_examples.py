@@ -69,4 +69,4 @@ def test_the_block_of_the_readme_learns_what_one_can_see(tmp_path: Path, monkeyp
     assert agent < 0.6 * reference
     costs = found["costs"]
     assert sum(costs[-20:]) < 0.8 * sum(costs[:20])
-    assert (tmp_path / "learning.png").read_bytes().startswith(PNG)
+    assert (tmp_path / "runs" / "learning.png").read_bytes().startswith(PNG)

@@ -15,7 +15,7 @@ LIMIT = 500_000
 
 
 def test_all_are_there() -> None:
-    assert len(NOTEBOOKS) == 4
+    assert len(NOTEBOOKS) == 6
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -26,5 +26,8 @@ def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
         shutil.copy(file, tmp_path)
     client = NotebookClient(notebook, kernel_name="python3", timeout=None, resources={"metadata": {"path": tmp_path}})
     client.execute()
-    sizes = [len(str(output)) for cell in notebook.cells for output in cell.get("outputs", [])]
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    charts = [output.data for output in outputs if "application/vnd.plotly.v1+json" in output.get("data", {})]
+    assert all("image/png" in chart for chart in charts), "charts show where no script runs"
+    sizes = [len(str(output)) for output in outputs]
     assert max(sizes) < LIMIT

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -12,13 +14,14 @@ torch.set_num_threads(1)  # threads of small networks wait for each other where 
 envs = Sb3VecEnv(GpuSchedulingVectorEnv("ServingPoisson", num_envs=32, autoreset_mode="SAME_STEP"))
 model = MaskablePPO("MultiInputPolicy", envs, n_steps=64, batch_size=512, gamma=0.98, seed=0, stats_window_size=10**6)
 model.learn(total_timesteps=100_000)
-export_policy(model, "serving_ppo.npz")
+Path("runs").mkdir(exist_ok=True)
+export_policy(model, "runs/serving_ppo.npz")
 
-result = compare("ServingPoisson", ["pass-through", "learned:serving_ppo.npz"], seeds=20)
+result = compare("ServingPoisson", ["pass-through", "learned:runs/serving_ppo.npz"], seeds=20)
 print(result)
 costs = [-episode["r"] for episode in model.ep_info_buffer]
 plt.plot(np.convolve(costs, np.ones(40) / 40, "valid"), label="MaskablePPO, mean of 40 episodes")
 plt.axhline(result.interval("pass-through", "cost").mean, color="grey", label="pass-through")
 plt.gca().set(xlabel="training episode", ylabel="cost of an episode", ylim=(0, None))
 plt.legend()
-plt.savefig("learning.png")
+plt.savefig("runs/learning.png")

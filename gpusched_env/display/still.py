@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -27,10 +28,21 @@ class Chart(Figure):  # type: ignore[misc]  # Plotly has no types.
 
     def _repr_mimebundle_(self, *given: Any, **options: Any) -> dict[str, Any]:
         bundle: dict[str, Any] = super()._repr_mimebundle_(*given, **options) or {}
-        if MIMETYPE not in bundle and "text/html" not in bundle:
+        # Without any, it opens in a browser; HTML stays visible by itself.
+        if bundle and not {MIMETYPE, "text/html"} & set(bundle):
             with contextlib.suppress(ImportError):
                 bundle[MIMETYPE] = base64.b64encode(png(self)).decode()
         return bundle
+
+    def _ipython_display_(self) -> None:
+        """Plotly's own one, which notebooks prefer to the bundle, knows nothing of the picture."""
+        from IPython.display import display
+
+        bundle = self._repr_mimebundle_()
+        if bundle:
+            display(bundle, raw=True)  # type: ignore[no-untyped-call]
+        else:
+            super()._ipython_display_()
 
 
 def png(figure: Figure) -> bytes:
@@ -42,7 +54,9 @@ def png(figure: Figure) -> bytes:
     from matplotlib.figure import Figure as Canvas
 
     plain = figure.to_plotly_json()
-    layout, traces = plain["layout"], plain["data"]
+    layout = plain["layout"]
+    # What waits in the legend to be chosen cannot be, here.
+    traces = [trace for trace in plain["data"] if trace.get("visible", True) is True]
     height_px, margin = layout.get("height") or 450, layout.get("margin", {})
     canvas = Canvas(figsize=(WIDTH_PX / 100, height_px / 100), dpi=PIXELS_AN_INCH)
     canvas.suptitle(_text(layout.get("title")), x=0.01, y=0.995, ha="left", va="top", fontsize=11)
@@ -79,7 +93,7 @@ def png(figure: Figure) -> bytes:
     for note in layout.get("annotations", ()):
         if note.get("xref") == note.get("yref") == "paper":
             across, up = left + note["x"] * width, bottom + note["y"] * height + 0.01
-            canvas.text(across, up, note["text"], ha="center", va="bottom", fontsize=9)
+            canvas.text(across, up, _plain(note["text"]), ha="center", va="bottom", fontsize=9)
     lines, labels = _legend(panels)
     if len(labels) > 1 and layout.get("showlegend") is not False:
         columns = min(4, len(labels))
@@ -95,7 +109,7 @@ def png(figure: Figure) -> bytes:
 
 
 def _draw(axes: Any, trace: Mapping[str, Any]) -> None:
-    shown = trace.get("name") if trace.get("name") and trace.get("showlegend") is not False else None
+    shown = _plain(trace["name"]) if trace.get("name") and trace.get("showlegend") is not False else None
     x, y = _values(trace.get("x")), _values(trace.get("y"))
     opacity, marker, line = trace.get("opacity", 1.0), trace.get("marker", {}), trace.get("line", {})
     if trace["type"] == "bar":
@@ -158,7 +172,7 @@ def _axis(axes: Any, letter: str, of: Mapping[str, Any], rows: Mapping[Any, int]
     elif of.get("rangemode") == "tozero":
         axes.set(**{f"{letter}lim": (0, None)})
     if rows:
-        axis.set_ticks(list(rows.values()), [str(row).replace("<br>", "\n") for row in rows])
+        axis.set_ticks(list(rows.values()), [_plain(row) for row in rows])
         axes.set(**{f"{letter}lim": (-0.6, len(rows) - 0.4)})
     if of.get("autorange") == "reversed":
         axis.set_inverted(True)
@@ -176,7 +190,12 @@ def _legend(panels: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
 
 
 def _text(title: Any) -> str:
-    return str((title or {}).get("text") or "") if isinstance(title, Mapping) else str(title or "")
+    return _plain((title or {}).get("text") if isinstance(title, Mapping) else title)
+
+
+def _plain(text: Any) -> str:
+    """Without marks: Plotly writes a little HTML."""
+    return re.sub(r"<[^>]*>", "", str(text or "").replace("<br>", "\n"))
 
 
 def _values(values: Any) -> list[Any]:
