@@ -172,7 +172,9 @@ def _table(
     workers = {name for name in names if did_the_work(comparison, name, tenant)}
     columns = [_column(comparison, figure, tenant, layout, workers) for figure in figures]
     labels = [_name(comparison, group, layout) for group in comparison.groups]
-    heads = ["scheduler", *(figure.label if figure.unit == "ms" else figure.heading for figure in figures)]
+    # A tenant's times are all in ms, as its table says.
+    plain = tenant is not None
+    heads = ["scheduler", *(figure.label if plain and figure.unit == "ms" else figure.heading for figure in figures)]
     rows = list(zip(labels, *columns, strict=True))
     helps = ["", *(figure.help for figure in figures)]
     marked = next(i for i, group in enumerate(comparison.groups) if comparison.schedulers[0] in group)
