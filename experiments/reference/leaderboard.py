@@ -35,8 +35,11 @@ doing nothing, `pass-through`, on the same seeds, where that was run.
 All episodes are on the scenario's own workloads. [Results](results.md) have intervals and workloads that nobody saw.
 """
 PUBLISHED: Final = frozenset(
-    "orion reef tally xsched lithos fikit clockwork acs-sw acs-hw persistent-threads cuda-graph "
-    "spawn dtbl aggregation".split()
+    [
+        *("orion", "reef", "tally", "xsched", "lithos", "fikit", "clockwork"),
+        *("acs-sw", "acs-hw", "persistent-threads", "cuda-graph"),
+        *("spawn", "dtbl", "aggregation"),
+    ]
 )
 """Names of systems that were published as a whole; other schedulers are rules, or what a GPU offers."""
 SHOWN: Final = 8
