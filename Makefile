@@ -18,20 +18,16 @@ export OMP_NUM_THREADS := 1
 # How many pytest processes.
 JOBS ?= 2
 
-DEMO_SCENARIO ?= InferenceBesideTraining
-DEMO_SEEDS ?= 5
-DEMO_OUT ?= results/demo
-
 # With EXECUTE=cache the notebooks of the site are run, those that changed since.
 DOCS_OUT ?= build/site
 DOCS_PORT ?= 8000
 EXECUTE ?= off
 
-.PHONY: help install install-dev demo test test-slow test-gpu lint format bench results docs docs-serve clean
+.PHONY: help install install-dev demo test test-slow test-gpu lint format bench results docs docs-serve reference clean
 
 help:
 	@echo "make install    environment in $(VENV): everything needed to simulate and compare"
-	@echo "make demo       install, then compare all schedulers on $(DEMO_SCENARIO) and write a report"
+	@echo "make demo       install, then compare eight schedulers and write a report"
 	@echo "make test       lint, types, layering and the tests that take seconds"
 	@echo "make test-slow  the tests that take minutes"
 	@echo "make test-gpu   the contract of devices, on the GPU of this machine"
@@ -40,6 +36,7 @@ help:
 	@echo "make bench      benchmarks, as ratios measured side by side"
 	@echo "make results    the page of trained agents, docs/results.md, from the result files in docs/results"
 	@echo "make docs       the site of the pages in docs, with a search, into $(DOCS_OUT)"
+	@echo "make reference  pages of the interface, schedulers and leaderboard, from docstrings and result files"
 	@echo "make docs-serve the same, shown on http://localhost:$(DOCS_PORT)"
 	@echo "make clean      remove $(VENV) and everything that builds and tools left"
 
@@ -74,8 +71,7 @@ install: $(VENV)/.core
 install-dev: $(VENV)/.dev
 
 demo: install
-	$(BIN)/gpusched compare $(DEMO_SCENARIO) --seeds $(DEMO_SEEDS) --out $(DEMO_OUT)
-	@echo "Open $(DEMO_OUT)/report.html in a browser."
+	$(BIN)/gpusched demo
 
 lint: install-dev
 	$(BIN)/ruff check .
@@ -108,6 +104,10 @@ results: install-dev
 docs: $(VENV)/.docs
 	GPUSCHED_DOCS_EXECUTE=$(EXECUTE) $(BIN)/python -m sphinx -b html -W --keep-going --quiet -c docs/site docs $(DOCS_OUT)
 	@echo "Open $(DOCS_OUT)/index.html in a browser, or run make docs-serve."
+
+# Pages of the interface, schedulers and leaderboard, from docstrings and result files.
+reference: install-dev
+	$(BIN)/python -m gpusched_env.experiments.reference docs
 
 docs-serve: docs
 	$(BIN)/python -m http.server --directory $(DOCS_OUT) $(DOCS_PORT)

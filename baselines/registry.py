@@ -131,6 +131,15 @@ def means(name: str) -> tuple[Reads, tuple[str, ...]]:
     return reads_of(found) or (), tuple(getattr(found, "commands", ()))
 
 
+def scheduler_class(name: str) -> Callable[..., Scheduler]:
+    """The class or function that makes a scheduler.
+
+    Raises:
+        InputError: no scheduler of that name.
+    """
+    return _find(name)
+
+
 def make_scheduler(spec: str, **options: Any) -> Scheduler:
     """A new scheduler.
 

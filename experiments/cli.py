@@ -17,6 +17,7 @@ from gpusched_env.experiments.commands import (
     bench,
     calibrate,
     compare,
+    demo,
     fuzz,
     import_trace,
     listings,
@@ -44,6 +45,7 @@ app = typer.Typer(
 )
 # In this order, the groups of the help are.
 for group in (
+    demo,
     compare,
     rank,
     tune,

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args, overload
 from gpusched_env.agents.training.folder import policy_file
 from gpusched_env.baselines.registry import honest_names
 from gpusched_env.baselines.spec import split_specs
+from gpusched_env.devices.compiled.building import start_building
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.episodes import EpisodeTask, Run, checked_seeds, run_task
@@ -40,6 +41,8 @@ from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.workload.workload import is_workload_path
 
 Record = Literal["jobs", "kernels", "blocks"]
+QUICK_US = 100_000.0
+"""So much simulated time altogether, a second of work, is simulated here: worker processes take longer to start."""
 
 
 Schedulers = str | Sequence[SchedulerSource] | Mapping[str, SchedulerSource] | None
@@ -101,7 +104,8 @@ def compare(
         record: what to keep of the first seed besides its jobs: nothing more, ``kernels``, or kernels and
             the ``blocks`` on every SM within ``window_us``.
         window_us: start and end; by default a stretch in which tenants meet.
-        workers: processes (default: one a CPU core); 1 runs everything in this process.
+        workers: processes (default: one a CPU core, or 1 for up to :data:`QUICK_US`); 1 runs everything in this
+            process.
         on_progress: called with the number of finished episodes and their share of all.
         command: noted in the results.
         fields: of the scenario, to replace: ``gpu="h200-sxm"``, ``horizon_us=20_000``.
@@ -121,6 +125,9 @@ def compare(
     sources = _sources(default_schedulers(scenario) if schedulers is None else schedulers)
     seeds = checked_seeds(seeds)
     _check_window(window_us, scenario)
+    if device == "compiled":
+        # Meanwhile this process may compile what policies need.
+        start_building()
     for source in sources.values():
         check_scheduler(source, scenario)
     if isinstance(device, str):
@@ -137,6 +144,8 @@ def compare(
         """Seed by seed, so that an interrupt leaves the schedulers on equal footing."""
         return [EpisodeTask(*item, shared, device, n, detail, window) for n in seeds for item in sources.items()]
 
+    if workers is None and len(sources) * len(seeds) * scenario.horizon_us <= QUICK_US:
+        workers = 1
     started, began = datetime.now(UTC).replace(microsecond=0), time.perf_counter()
     runs, interrupted = _run([*tasks(seeds[:1], detail), *tasks(seeds[1:], "jobs")], workers, on_progress)
     order = {name: i for i, name in enumerate(sources)}
@@ -183,7 +192,8 @@ def evaluate(
         InputError: ``model`` is no trained model; and as for :func:`compare`.
     """
     scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
-    return compare(scenario, with_agent(model, scenario, schedulers), seeds, **options)
+    found: Comparison = compare(scenario, with_agent(model, scenario, schedulers), seeds, **options)
+    return found
 
 
 def with_agent(model: str | Path, scenario: Scenario, schedulers: Sequence[str] | None) -> list[str]:

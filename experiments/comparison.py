@@ -147,18 +147,19 @@ class Comparison:
         made: DataFrame = getattr(comparison_frames, of)(self)
         return made
 
-    def save(self, folder: Path | str, *, traces: bool = False) -> list[str]:
+    def save(self, folder: Path | str, *, traces: bool = False, overwrite: bool = False) -> list[str]:
         """Write report, tables and ``result.json`` to ``folder``, at once when complete; returns the files' names.
 
         Args:
             traces: also a Perfetto trace of each scheduler whose kernels were recorded.
+            overwrite: replace a result that ``folder`` holds.
 
         Raises:
-            InputError: ``folder`` cannot be written.
+            InputError: ``folder`` cannot be written, or holds a result.
         """
         from gpusched_env.experiments.report.save import save_results
 
-        return save_results(self, folder, traces=traces)
+        return save_results(self, folder, traces=traces, overwrite=overwrite)
 
     def label(self, scheduler: str) -> str:
         """A scheduler's name as it is shown: short, and marked if it was told the truth."""

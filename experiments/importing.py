@@ -9,7 +9,7 @@ import msgspec
 
 from gpusched_env.display.table import Table
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.files import write_file
+from gpusched_env.experiments.lib.files import refuse_existing, write_file
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.importers import WorkloadSummary, summarise
 from gpusched_env.workload.importers import import_trace as read_trace
@@ -66,6 +66,7 @@ def import_trace(
     iteration: str | None = None,
     iteration_us: float | None = None,
     execution_trace: str | Path | None = None,
+    overwrite: bool = False,
 ) -> Imported:
     """Turn a recording into a workload file.
 
@@ -78,9 +79,10 @@ def import_trace(
         iteration_us: time of an iteration without the profiler, microseconds: host times are scaled to it. By default
             as the recording says.
         execution_trace: of the same run of the PyTorch profiler: the memory that kernels read and write.
+        overwrite: replace a workload file that is there.
 
     Raises:
-        InputError: the recording cannot be read or understood, or ``out`` cannot be written.
+        InputError: the recording cannot be read or understood, or ``out`` is there or cannot be written.
     """
     if out is not None and not str(out).endswith((".json", ".json.gz")):
         raise InputError(f"--out {out}: the name must end in .json or .json.gz, so that scenarios can name the file")
@@ -91,6 +93,7 @@ def import_trace(
     if name is not None:
         workload = msgspec.structs.replace(workload, name=name)
     target = Path(out) if out is not None else Path(f"{workload.name}.workload.json.gz")
+    refuse_existing(target, "--out", overwrite=overwrite)
     summary = summarise(workload, spec)
     content = encode_workload(workload) if target.name.endswith(".gz") else msgspec.json.encode(workload)
     write_file(target, content, "--out")

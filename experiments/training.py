@@ -28,7 +28,7 @@ from gpusched_env.display.words import counted, duration
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
 from gpusched_env.experiments.lib.names import new_scheduler
-from gpusched_env.experiments.lib.terminal import columns
+from gpusched_env.experiments.lib.terminal import Remaining, columns
 from gpusched_env.experiments.validation_baselines import baseline_costs, launch_baseline_costs
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.versions import versions
@@ -101,7 +101,8 @@ def watching(config: Training) -> Iterator[Watch]:
     console = Console(stderr=True)
     began, first = time.perf_counter(), -1
     with Progress(*columns(), console=console, transient=True, disable=not console.is_terminal) as bar:
-        row = bar.add_task("training", total=config.timesteps)
+        row = bar.add_task("training", total=config.timesteps, left="")
+        remaining = Remaining()
 
         def watch(now: TrainingProgress) -> None:
             nonlocal first
@@ -110,7 +111,10 @@ def watching(config: Training) -> Iterator[Watch]:
             rate = (now.timesteps - first) / max(1e-9, time.perf_counter() - began)
             best = "" if now.best_cost is None else f"  best cost {now.best_cost:.4g}"
             bar.update(
-                row, completed=now.timesteps, description=f"{counted(now.timesteps, 'decision')}  {rate:,.0f}/s{best}"
+                row,
+                completed=now.timesteps,
+                description=f"{counted(now.timesteps, 'decision')}  {rate:,.0f}/s{best}",
+                left=remaining.text(now.timesteps / config.timesteps),
             )
             if now.validation is not None:
                 mark = " (best)" if now.validation.best else ""

@@ -29,7 +29,7 @@ def test_a_trainer_in_one_file_writes_what_it_says(
     assert json.loads((tmp_path / "run" / "evaluation.json").read_text()) == costs
     assert (tmp_path / "run" / "learning.png").read_bytes().startswith(PNG)
     assert (tmp_path / "run" / "model.zip").is_file()
-    assert "learned:run/policy.npz" in capsys.readouterr().out
+    assert "512 decisions: validation cost" in capsys.readouterr().out
     (board,) = (tmp_path / "run").glob("MaskablePPO_*")
     events = EventAccumulator(str(board))
     events.Reload()

@@ -36,7 +36,11 @@ def blocks(language: str, path: Path) -> list[str]:
     return [block for of, block in FENCED.findall(path.read_text()) if of == language]
 
 
-PYTHON_BLOCKS = [block for path in (*PAGES, ROOT / "docs" / "comparing.md") for block in blocks("python", path)]
+PYTHON_BLOCKS = [
+    block
+    for path in (*PAGES, ROOT / "docs" / "comparing.md", ROOT / "docs" / "load-sweeps.md")
+    for block in blocks("python", path)
+]
 SCHEDULER = next(block for block in PYTHON_BLOCKS if "class OneAhead" in block)
 COMMANDS = list(
     dict.fromkeys(

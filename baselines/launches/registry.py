@@ -52,6 +52,15 @@ def launch_scheduler_options(name: str) -> dict[str, Any]:
     return options_of(_find(name))
 
 
+def launch_scheduler_class(name: str) -> Callable[..., LaunchScheduler]:
+    """The class or function that makes a scheduler.
+
+    Raises:
+        InputError: no scheduler of that name.
+    """
+    return _find(name)
+
+
 def make_launch_scheduler(spec: str, **options: Any) -> LaunchScheduler:
     """A new scheduler of child launches.
 

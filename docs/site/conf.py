@@ -24,11 +24,13 @@ extensions = [
     "sphinx.ext.apidoc",
     "sphinx_copybutton",
     "sphinx_design",
+    "command_line",
     "docstrings",
     "links",
+    "navigation",
 ]
 root_doc = "index"
-exclude_patterns = ["README.md", "site"]
+exclude_patterns = ["README.md", "site", "examples"]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}
 
 # ---------------------------------------------------------------------------------------------- pages
@@ -58,6 +60,8 @@ autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 autodoc_mock_imports = ["cuda", "cupy", "nvmath", "ray"]
 python_use_unqualified_type_names = True
+# Of types of the same name in two modules, those of signatures lead to the first.
+suppress_warnings = ["ref.python"]
 
 # ---------------------------------------------------------------------------------------------- looks
 html_theme = "furo"

@@ -25,9 +25,10 @@ OUTWARD = re.compile(r"\]\(\.\./([^)#\s]+)(?:#[^)]*)?\)")
 """A link of a page in ``docs/`` to what is beside that folder."""
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "experiments/notebooks": "notebooks.md"}
 """Pages of the site that stand for what is outside of ``docs/``."""
-TEXTS = {"index": "docs/README.md", "contributing": "CONTRIBUTING.md"}
-"""Where the text of a page is, if not in the page: on a code host these are found where they are."""
-UNLISTED = "---\norphan: true\nnosearch: true\n---\n\n"
+DOWNLOADS = (".npz", ".gz")
+"""Files that are there to be downloaded, not to be looked at."""
+UNLISTED = "-tables"
+"""How names of pages with long tables end: they are in no navigation and not searched."""
 
 
 def read_source(app: Sphinx, name: str, source: list[str]) -> None:
@@ -40,15 +41,14 @@ def read_source(app: Sphinx, name: str, source: list[str]) -> None:
             return f"]({PAGES[path]})"
         if not (ROOT / path).is_file():
             raise ExtensionError(f"docs/{name}.md links to ../{path}, which is no file of the repository")
+        if path.endswith(DOWNLOADS):
+            return found[0]
         wanted.add(path)
         return f"](source:{path})"
 
-    if name in TEXTS:
-        _, _, toctrees = source[0].partition("\n\n")
-        source[0] = f"{(ROOT / TEXTS[name]).read_text(encoding='utf-8')}\n{toctrees}"
     source[0] = OUTWARD.sub(inside, source[0])
-    if name.endswith("-tables"):
-        source[0] = UNLISTED + source[0]
+    if name.endswith(UNLISTED):
+        source[0] = f"---\norphan: true\nnosearch: true\n---\n\n{source[0]}"
 
 
 def prepare(app: Sphinx) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpusched_env.experiments.lib.options import MAINTAIN, Docs, Json
+from gpusched_env.experiments.lib.options import MAINTAIN, Docs, Json, Overwrite
 
 
 def register(app: typer.Typer) -> None:
@@ -26,6 +26,7 @@ def bench(
         ),
     ] = None,
     copies: Annotated[int, typer.Option(min=1, help="Environments, with --threads.")] = 256,
+    overwrite: Overwrite = False,
 ) -> None:
     """Measure speed beside targets, CartPole, and an environment that does nothing; takes a few minutes.
 
@@ -37,7 +38,7 @@ def bench(
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
     counts = _numbers(threads) if threads is not None else []
-    with writing(("--json", json), ("--docs", docs)) as write:
+    with writing(("--json", json), ("--docs", docs), overwrite=overwrite) as write:
         if counts:
             turns = len(by_threads.SCENARIOS) * len(counts) * rounds
             with progress_bar(turns, "turn", "the figures") as tell:

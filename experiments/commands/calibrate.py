@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpusched_env.experiments.lib.options import CHECK, Docs, Json
+from gpusched_env.experiments.lib.options import CHECK, Docs, Json, Overwrite
 
 
 def register(app: typer.Typer) -> None:
@@ -22,6 +22,7 @@ def calibrate(
     gpu: Annotated[str, typer.Option(help="Specification to start from: a name (gpusched gpus), or a .yaml file.")],
     out: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Write the fitted values there.")] = None,
     json: Json = None,
+    overwrite: Overwrite = False,
     docs: Docs = None,
 ) -> None:
     """Fit instruction costs, reachable DRAM bandwidth and gaps; exit status 1 if kernels alone miss by over 5 %."""
@@ -35,7 +36,7 @@ def calibrate(
     from gpusched_env.hardware.specs import load_gpu
 
     spec = load_gpu(gpu)
-    with writing(("--out", out), ("--json", json), ("--docs", docs)) as write:
+    with writing(("--out", out), ("--json", json), ("--docs", docs), overwrite=overwrite) as write:
         with Console(stderr=True).status("Fitting"):
             result = report.calibrate(folder, spec)
         write("--out", result.as_yaml(date.today()))

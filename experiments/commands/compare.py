@@ -16,6 +16,7 @@ from gpusched_env.experiments.lib.options import (
     Gpu,
     Json,
     OutFolder,
+    Overwrite,
     Scenario,
     Schedulers,
     Seeds,
@@ -38,6 +39,7 @@ class Options:
     simulator: Simulator = "compiled"
     json: Json = None
     out: OutFolder = None
+    overwrite: Overwrite = False
     gpu: Gpu = None
     horizon_us: Annotated[float | None, typer.Option(help="Length of an episode at most, microseconds.")] = None
     decision_us: Annotated[float | None, typer.Option(help="Host time of a decision, microseconds.")] = None
@@ -74,7 +76,8 @@ def register(app: typer.Typer) -> None:
 def compare_command(scenario: Scenario, options: Options) -> None:
     """Compare schedulers on a scenario.
 
-    Runs them on the same seeds, prints tables, and writes report and data to results/SCENARIO (or --out).
+    Runs them on the same seeds, prints tables, and writes report and data to results/SCENARIO, or if that is
+    there to results/SCENARIO-2 and so on (or to --out).
     An interrupt (Ctrl-C) keeps the finished episodes and marks the result as interrupted.
     """
     from gpusched_env.baselines.spec import split_specs
@@ -95,7 +98,7 @@ def evaluate_command(
     """Compare a trained scheduler with the others.
 
     The same as compare with learned:MODEL as first scheduler: differences are taken against it. Writes to
-    results/evaluate/SCENARIO (or --out).
+    results/evaluate/SCENARIO, or the next name that is free (or --out).
     """
     from gpusched_env.baselines.spec import split_specs
     from gpusched_env.experiments.compare import with_agent
@@ -110,7 +113,7 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Options)
     from rich.console import Console
 
     from gpusched_env.experiments.compare import compare
-    from gpusched_env.experiments.lib.files import RESULT, ResultFolder, writing
+    from gpusched_env.experiments.lib.files import RESULT, result_folder, writing
     from gpusched_env.experiments.lib.names import default_schedulers, expanded, trusted
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.experiments.report.save import write_results
@@ -127,10 +130,9 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Options)
         return
     chosen = expanded(schedulers, scenario) or default_schedulers(scenario)
     seeds = range(options.seed, options.seed + options.seeds)
-    folder = options.out if options.out is not None else home / scenario.name
     with contextlib.ExitStack() as stack:
-        results = stack.enter_context(ResultFolder(folder))
-        write = stack.enter_context(writing(("--json", options.json)))
+        results = stack.enter_context(result_folder(options.out, home / scenario.name, overwrite=options.overwrite))
+        write = stack.enter_context(writing(("--json", options.json), overwrite=options.overwrite))
         with progress_bar(len(chosen) * len(seeds)) as on_progress:
             comparison = compare(
                 scenario,
@@ -151,7 +153,7 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Options)
             files = write_results(comparison, results.staging, traces=options.traces)
             write("--json", (results.staging / RESULT).read_bytes())
             results.publish()
-    typer.echo(f"Written to {folder}: {', '.join(files)}")
+    typer.echo(f"Written to {results.path}: {', '.join(files)}")
     if comparison.interrupted:
         typer.secho(f"{comparison.interruption}; the result is marked as interrupted", fg="yellow", err=True)
         raise typer.Exit(130)

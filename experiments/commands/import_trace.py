@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpusched_env.experiments.lib.options import USE
+from gpusched_env.experiments.lib.options import USE, Overwrite
 
 
 def register(app: typer.Typer) -> None:
@@ -48,6 +48,7 @@ def import_trace(
             help="PyTorch execution trace of the same run, JSON, plain or gzipped: what memory kernels read and write.",
         ),
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Turn a recording into a workload file.
 
@@ -67,6 +68,7 @@ def import_trace(
         iteration=iteration,
         iteration_us=iteration_us,
         execution_trace=execution_trace,
+        overwrite=overwrite,
     )
     output_console().print(dataclasses.replace(found.table(), note=""))
     if found.summary.caution:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def over(scenario: Scenario, schedulers: Sequence[str], home: Path, options: Options) -> None:
     """Run the comparison at every value, print tables, write the files; ``home``: folder above the default one."""
     from gpusched_env.experiments.compare import compare
-    from gpusched_env.experiments.lib.files import RESULT, ResultFolder, writing
+    from gpusched_env.experiments.lib.files import RESULT, result_folder, writing
     from gpusched_env.experiments.lib.names import default_schedulers, expanded, trusted
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.experiments.load_curve.axis import parse_axis
@@ -29,10 +29,10 @@ def over(scenario: Scenario, schedulers: Sequence[str], home: Path, options: Opt
     axis = parse_axis(options.sweep or "")
     chosen = expanded(schedulers, scenario) or default_schedulers(scenario)
     seeds = range(options.seed, options.seed + options.seeds)
-    folder = options.out if options.out is not None else home / f"{scenario.name}-{axis.field}"
+    default = home / f"{scenario.name}-{axis.field}"
     with contextlib.ExitStack() as stack:
-        results = stack.enter_context(ResultFolder(folder))
-        write = stack.enter_context(writing(("--json", options.json)))
+        results = stack.enter_context(result_folder(options.out, default, overwrite=options.overwrite))
+        write = stack.enter_context(writing(("--json", options.json), overwrite=options.overwrite))
         with progress_bar(len(chosen) * len(seeds) * len(axis.values), last="done") as on_progress:
             curve = compare_over(
                 compare,
@@ -52,7 +52,7 @@ def over(scenario: Scenario, schedulers: Sequence[str], home: Path, options: Opt
         files = write_curve(curve, results.staging)
         write("--json", (results.staging / RESULT).read_bytes())
         results.publish()
-    typer.echo(f"Written to {folder}: {', '.join(files)}")
+    typer.echo(f"Written to {results.path}: {', '.join(files)}")
     if curve.interrupted:
         typer.secho(
             "interrupted: some episodes are missing; the result is marked as interrupted", fg="yellow", err=True

@@ -12,6 +12,7 @@ from gpusched_env.experiments.lib.options import (
     USE,
     FirstSeed,
     Gpu,
+    Overwrite,
     Scenarios,
     Schedulers,
     Seeds,
@@ -45,6 +46,7 @@ def rank(
     workers: Workers = None,
     settings: Settings = None,
     resume: Annotated[bool, typer.Option(help="Keep the episodes that the result file has.")] = False,
+    overwrite: Overwrite = False,
     trust: Trust = False,
 ) -> None:
     """Rank schedulers by cost over seeds and workload variants, with intervals.
@@ -52,10 +54,12 @@ def rank(
     Writes every episode's cost to the result file, from which gpusched rank-page makes a page.
     """
     from gpusched_env.baselines.spec import split_specs
+    from gpusched_env.experiments.lib.files import refuse_existing
     from gpusched_env.experiments.lib.names import trusted
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.experiments.ranking.run import rank as rank_all
 
+    refuse_existing(json, "--json", overwrite=overwrite or resume)
     given = split_specs(schedulers) or None
     names = trusted(given) if trust and given else given
     with progress_bar(None) as on_progress:

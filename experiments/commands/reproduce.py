@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpusched_env.experiments.lib.options import CHECK, Docs, Json, OutFolder, Simulator, Workers
+from gpusched_env.experiments.lib.options import CHECK, Docs, Json, OutFolder, Overwrite, Simulator, Workers
 from gpusched_env.experiments.papers import find_paper, paper_names
 
 
@@ -19,6 +19,7 @@ def reproduce(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help=f"One of {', '.join(paper_names())}.")] = None,
     json: Json = None,
     out: OutFolder = None,
+    overwrite: Overwrite = False,
     docs: Docs = None,
     simulator: Simulator = "compiled",
     workers: Workers = None,
@@ -37,8 +38,8 @@ def reproduce(
         return
     paper = find_paper(name)
     new_device(simulator)
-    data = writing(("--json", json), ("--out", out and out / f"{name}.json"))
-    pages = writing(("--docs", docs), ("--out", out and out / f"{name}.md"))
+    data = writing(("--json", json), ("--out", out and out / f"{name}.json"), overwrite=overwrite)
+    pages = writing(("--docs", docs), ("--out", out and out / f"{name}.md"), overwrite=overwrite)
     with data as write_data, pages as write_page:
         cells = paper.cells()
         with progress_bar(len(cells), "run", "the tables") as on_progress:

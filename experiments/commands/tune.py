@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gpusched_env.baselines.tuning import FIRST_SEED
-from gpusched_env.experiments.lib.options import USE, Scenario, Workers, command_line
+from gpusched_env.experiments.lib.options import USE, Overwrite, Scenario, Workers, command_line
 
 
 def register(app: typer.Typer) -> None:
@@ -28,6 +28,7 @@ def tune_command(
     search_seed: Annotated[int, typer.Option(min=0, help="Of the search.")] = 0,
     workers: Workers = None,
     resume: Annotated[bool, typer.Option(help="Go on with the result file.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Tune the options of hand-written schedulers, each with the same budget, on training workloads.
 
@@ -38,6 +39,7 @@ def tune_command(
     """
     from gpusched_env.baselines.spec import split_specs
     from gpusched_env.errors import InputError
+    from gpusched_env.experiments.lib.files import refuse_existing
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.experiments.tuning.table import tuning_table
 
@@ -45,6 +47,7 @@ def tune_command(
         from gpusched_env.experiments.tuning.search import tune
     except ModuleNotFoundError as error:
         raise InputError(f"gpusched tune needs {error.name}: pip install 'gpusched-env[sweep]'") from error
+    refuse_existing(json, "--json", overwrite=overwrite or resume)
     try:
         with progress_bar(None) as on_progress:
             tuning = tune(

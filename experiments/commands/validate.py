@@ -15,6 +15,7 @@ from gpusched_env.experiments.lib.options import (
     Docs,
     Gpu,
     Json,
+    Overwrite,
     Schedulers,
     Seeds,
     Settings,
@@ -24,6 +25,7 @@ from gpusched_env.experiments.lib.options import (
 
 if TYPE_CHECKING:
     from gpusched_env.experiments.live.result import Live
+    from gpusched_env.experiments.validate.results import Validation
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +51,11 @@ def validate(
     seeds: Seeds = 3,
     settings: Settings = None,
     json: Json = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for validation.html.")] = Path("results/validation"),
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for validation.html. Default: results/validation, or the next free."),
+    ] = None,
+    overwrite: Overwrite = False,
     docs: Docs = None,
     ablation: Annotated[
         bool, typer.Option("--ablation", help="Also predict with each mechanism switched off (takes longer).")
@@ -61,12 +67,25 @@ def validate(
     Measured times are read for the comparison only. With --live, schedulers drive the GPU of this machine through CuPy
     and the simulated one on the same seeds (--schedulers, --seeds, --set; --json is written after every scenario).
     """
+    from gpusched_env.experiments.lib.files import free_folder, refuse_existing, writing
+    from gpusched_env.experiments.validate import page
+
     if live:
+        refuse_existing(json, "--json", overwrite=overwrite)
         _live(what, schedulers, seeds, gpu, settings or [], json, docs, workers)
         return
     if len(what) != 1 or gpu is None:
         raise InputError("recordings are those of one folder and of a GPU, which --gpu names; --live takes scenarios")
-    _recordings(Path(what[0]), gpu, json, out, docs, ablation, workers)
+    home = out if out is not None else free_folder(Path("results/validation"))
+    targets = (("--out", home / "validation.html"), ("--json", json), ("--docs", docs))
+    with writing(*targets, overwrite=overwrite) as write:
+        validation = _recordings(Path(what[0]), gpu, ablation, workers)
+        write("--out", page.html(validation))
+        write("--json", validation.as_dict)
+        write("--docs", validation.markdown)
+    typer.echo(f"Written to {home / 'validation.html'}")
+    typer.echo(validation.summary_line())
+    raise typer.Exit(0 if validation.holds else 1)
 
 
 def _live(
@@ -116,13 +135,9 @@ def _write_page(lives: Sequence[Live], docs: Path) -> None:
         write("--docs", page.markdown(lives, picture.name, tables.name))
 
 
-def _recordings(
-    folder: Path, gpu: str, json: Path | None, out: Path, docs: Path | None, ablation: bool, workers: int | None
-) -> None:
-    """Recordings in a folder."""
-    from gpusched_env.experiments.lib.files import writing
+def _recordings(folder: Path, gpu: str, ablation: bool, workers: int | None) -> Validation:
+    """Recordings in a folder, predicted and printed."""
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
-    from gpusched_env.experiments.validate import page
     from gpusched_env.experiments.validate.recordings import read_recordings
     from gpusched_env.experiments.validate.run import ValidationRun
     from gpusched_env.hardware.specs import load_gpu
@@ -131,16 +146,10 @@ def _recordings(
     for reason in recordings.skipped:
         typer.secho(f"skipped: {reason}", err=True)
     run = ValidationRun(recordings, gpu, ablation=ablation)
-    with writing(("--out", out / "validation.html"), ("--json", json), ("--docs", docs)) as write:
-        with progress_bar(len(run), "simulation", "the errors") as on_progress:
-            validation = run.run(workers, on_progress)
-        output_console().print(validation)
-        write("--out", page.html(validation))
-        write("--json", validation.as_dict)
-        write("--docs", validation.markdown)
-    typer.echo(f"Written to {out / 'validation.html'}")
-    typer.echo(validation.summary_line())
-    raise typer.Exit(0 if validation.holds else 1)
+    with progress_bar(len(run), "simulation", "the errors") as on_progress:
+        validation = run.run(workers, on_progress)
+    output_console().print(validation)
+    return validation
 
 
 def live_page(

@@ -1,8 +1,14 @@
-"""Result files and folders: checked before the simulation, written aside, and moved into place when complete."""
+"""Result files and folders: checked before the simulation, written aside, and moved into place when complete.
+
+Nothing that was found before is replaced unasked. A folder that nobody named gets a name that is free; a named one that
+holds a result, or a named result file that is there, is refused unless ``--overwrite`` is given. Pages (``--docs``) are
+made from result files and are replaced.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import socket
@@ -18,6 +24,8 @@ from gpusched_env.errors import InputError
 RESULT = "result.json"
 TRACE_SUFFIX = ".perfetto-trace"
 PARTIAL = ".partial"
+RESULT_OPTIONS = ("--json", "--out")
+"""Options that name results; what others name is made from them."""
 Made = bytes | str | dict[str, Any] | msgspec.Struct
 """Content of a file: as it is, text, or what becomes JSON."""
 Content = Made | Callable[[], Made]
@@ -43,13 +51,21 @@ class ResultFolder:
     finds out whether it can be written), :meth:`publish` moves what lies there to ``path``, leaving
     without it leaves everything as it was.
 
+    Args:
+        path: of the folder.
+        overwrite: replace a result that it holds.
+        numbered: where it is there already, take the next free name instead: ``Toy-2``, ``Toy-3``.
+
     Raises:
-        InputError: ``path`` cannot be written, on entering or later.
+        InputError: ``path`` cannot be written, on entering or later, or holds a result that is to stay.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.staging = path
+    def __init__(self, path: Path, *, overwrite: bool = False, numbered: bool = False) -> None:
+        self._asked = path
+        self._overwrite, self._numbered = overwrite, numbered
+        self.path = free_folder(path) if numbered else path
+        """Where results go; if numbered, settled when they are published."""
+        self.staging = self.path
         """Where to write; valid within the context."""
         self._cleanup = contextlib.ExitStack()
 
@@ -58,6 +74,7 @@ class ResultFolder:
         with contextlib.ExitStack() as undo, _told("--out", self.path):
             if target.exists() and not target.is_dir():
                 raise InputError(f"--out {self.path}: is a file; name a folder")
+            refuse_existing(target / RESULT, "--out", self.path, overwrite=self._overwrite)
             undo.enter_context(_parents(target))
             if target.exists():
                 with tempfile.TemporaryFile(dir=target):
@@ -78,8 +95,16 @@ class ResultFolder:
 
         Of an earlier result, the files of the same names and all traces are replaced; other files stay.
         """
-        target = self.path.resolve()
         os.chmod(self.staging, 0o777 & ~_umask())
+        while self._numbered:
+            with contextlib.suppress(OSError):
+                os.rename(self.staging, self.path.resolve())
+                return
+            if not self.path.exists():
+                break
+            # Another run was faster.
+            self.path = free_folder(self._asked)
+        target = self.path.resolve()
         if not target.exists():
             os.replace(self.staging, target)
             return
@@ -88,6 +113,30 @@ class ResultFolder:
             stale.unlink()
         for file in sorted(self.staging.iterdir(), key=lambda f: f.name == RESULT):
             os.replace(file, target / file.name)
+
+
+def result_folder(out: Path | None, default: Path, *, overwrite: bool) -> ResultFolder:
+    """The folder that ``--out`` names, or one of the name ``default`` that is free."""
+    return ResultFolder(default, numbered=True) if out is None else ResultFolder(out, overwrite=overwrite)
+
+
+def free_folder(folder: Path) -> Path:
+    """``folder``, or if it is there the next of its name that is not: ``Toy-2``, ``Toy-3``."""
+    names = itertools.chain([folder], (folder.with_name(f"{folder.name}-{number}") for number in itertools.count(2)))
+    return next(name for name in names if not name.exists())
+
+
+def refuse_existing(file: Path | None, option: str, named: Path | None = None, *, overwrite: bool) -> None:
+    """Nothing happens if ``file`` is not there, or to be replaced; ``named``: the folder that was named.
+
+    Raises:
+        InputError: it is there.
+    """
+    if file is None or overwrite or not file.is_file():
+        return
+    what = f"{file}: is there" if named is None else f"{named}: holds a result"
+    other = "file" if named is None else "folder"
+    raise InputError(f"{option} {what} already; name another {other}, or replace it with --overwrite")
 
 
 @contextlib.contextmanager
@@ -115,18 +164,22 @@ def result_file(path: Path, option: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def writing(*targets: tuple[str, Path | None]) -> Iterator[Callable[[str, Content], None]]:
+def writing(*targets: tuple[str, Path | None], overwrite: bool = False) -> Iterator[Callable[[str, Content], None]]:
     """Find out early whether result files can be written.
 
     Args:
         targets: options and the files that they name; ``None`` if the option was not given.
+        overwrite: replace result files (:data:`RESULT_OPTIONS`) that are there.
 
     Yields:
         what writes the files of an option, if it was given, when everything is done.
 
     Raises:
-        InputError: a file cannot be written.
+        InputError: a file cannot be written, or is a result that is to stay.
     """
+    for option, path in targets:
+        if option in RESULT_OPTIONS:
+            refuse_existing(path, option, overwrite=overwrite)
     with contextlib.ExitStack() as stack:
         files = [(name, stack.enter_context(result_file(path, name))) for name, path in targets if path is not None]
 
@@ -139,12 +192,12 @@ def writing(*targets: tuple[str, Path | None]) -> Iterator[Callable[[str, Conten
 
 
 def write_file(path: Path, content: Content, option: str) -> None:
-    """Write one file at once.
+    """Write one file at once, in place of an earlier one.
 
     Raises:
         InputError: it cannot be written.
     """
-    with writing((option, path)) as write:
+    with writing((option, path), overwrite=True) as write:
         write(option, content)
 
 

@@ -30,6 +30,9 @@ Simulator = Annotated[str, typer.Option(help="compiled (fast) or reference (the 
 Json = Annotated[Path | None, typer.Option(metavar="PATH", help="Write all figures there, as JSON.")]
 Docs = Annotated[Path | None, typer.Option(metavar="PATH", help="Write a Markdown page there.")]
 OutFolder = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the results.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace results that are there already where they are to go.")
+]
 Gpu = Annotated[str | None, typer.Option(help="Another GPU: a name (gpusched gpus), or a .yaml file.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes. Default: one a CPU core.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Run code in a .zip that no training of ours wrote.")]

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import bootstrap
 
 Floats = NDArray[np.float64]
 LEVEL = 0.95
@@ -205,6 +204,9 @@ def _intervals(figure: Callable[..., Floats], samples: Sequence[Floats]) -> list
     episodes = sum(sample.shape[-1] for sample in samples)
     if max(sample.shape[-1] for sample in samples) < 2:
         return [Interval(float(value), None, None, episodes) for value in values]
+    # A second of processor time, which one seed needs not.
+    from scipy.stats import bootstrap
+
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = bootstrap(
             samples,

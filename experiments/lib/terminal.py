@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 from gpusched_env.display.words import counted
 from gpusched_env.experiments.lib.workers import Progress as OnProgress
@@ -40,8 +43,7 @@ def columns() -> tuple[ProgressColumn, ...]:
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
     )
 
 
@@ -50,16 +52,55 @@ def progress_bar(total: int | None, what: str = "episode", last: str = "the time
     """Yields what ``compare(on_progress=...)`` takes; counts to ``total``, if it is known, and shows the time left.
 
     ``what`` is counted, one of it; ``last`` is what is under way when all are finished.
-    Shows nothing where the standard error is no terminal.
+    A bar where the standard error is a terminal, elsewhere a line now and then.
     """
     console = Console(stderr=True)
     shown = console.is_terminal or console.is_jupyter
+    remaining = Remaining()
     with Progress(*columns(), console=console, transient=True, disable=not shown) as bar:
-        row = bar.add_task("", total=1.0)
+        row = bar.add_task("", total=1.0, left="")
+        lines = None if shown else _Lines()
 
         def update(finished: int, share: float) -> None:
             text = counted(finished, what) if total is None else f"{finished:,} of {counted(total, what)}"
-            bar.update(row, completed=share, description=last if finished == total else text)
+            left = remaining.text(share)
+            bar.update(row, completed=share, description=last if finished == total else text, left=left)
+            if lines is not None and finished > 0:
+                lines.tell(text, left, share)
 
         update(0, 0.0)
         yield update
+
+
+class Remaining:
+    """How long it still takes, by the speed since the first progress: what came before was preparation."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._first: tuple[float, float] | None = None
+
+    def text(self, share: float) -> str:
+        """``about 12 s left``, or nothing as long as there is nothing to tell by; ``share``: of all, 0 to 1."""
+        if share <= 0.0:
+            return ""
+        if self._first is None:
+            self._first = self._clock(), share
+        since, begun = self._first
+        if not begun < share < 1.0:
+            return ""
+        return f"about {math.ceil((self._clock() - since) / (share - begun) * (1.0 - share))} s left"
+
+
+class _Lines:
+    """Progress as lines of a log: at each tenth of the way, but not more often than every five seconds."""
+
+    EVERY_S = 5.0
+
+    def __init__(self) -> None:
+        self._told_s, self._told_share = time.monotonic(), 0.0
+
+    def tell(self, text: str, left: str, share: float) -> None:
+        now = time.monotonic()
+        if share - self._told_share >= 0.1 and now - self._told_s >= self.EVERY_S:
+            self._told_s, self._told_share = now, share
+            print(", ".join(filter(None, [text, left])), file=sys.stderr, flush=True)

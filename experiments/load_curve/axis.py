@@ -74,7 +74,7 @@ def axis_of(sweep: Mapping[str, Sequence[float]]) -> Axis:
         InputError: it is of another form.
     """
     right = 'expected one field with its values, such as sweep={"load": [0.6, 0.8, 1.0]}'
-    if not isinstance(sweep, Mapping) or len(sweep) != 1:
+    if len(sweep) != 1:
         raise InputError(f"sweep={sweep!r}: {right}")
     ((field, values),) = sweep.items()
     try:

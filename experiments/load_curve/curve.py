@@ -151,15 +151,15 @@ class LoadCurve:
             parts.append(part)
         return concat(parts, ignore_index=True)
 
-    def save(self, folder: Path | str) -> list[str]:
+    def save(self, folder: Path | str, *, overwrite: bool = False) -> list[str]:
         """Write page, picture and data to ``folder``, at once when complete; returns the files' names.
 
         Raises:
-            InputError: ``folder`` cannot be written.
+            InputError: ``folder`` cannot be written, or holds a result and ``overwrite`` is not set.
         """
         from gpusched_env.experiments.load_curve.save import save_curve
 
-        return save_curve(self, Path(folder))
+        return save_curve(self, Path(folder), overwrite=overwrite)
 
     def label(self, scheduler: str) -> str:
         """A scheduler's name as it is shown."""

@@ -64,9 +64,9 @@ class CurveResult(msgspec.Struct):
     points: list[Point]
 
 
-def save_curve(curve: LoadCurve, folder: Path) -> list[str]:
+def save_curve(curve: LoadCurve, folder: Path, *, overwrite: bool = False) -> list[str]:
     """See :meth:`LoadCurve.save`."""
-    with ResultFolder(folder) as results:
+    with ResultFolder(folder, overwrite=overwrite) as results:
         files = write_curve(curve, results.staging)
         results.publish()
     return files

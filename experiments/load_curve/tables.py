@@ -23,8 +23,8 @@ def tables(curve: LoadCurve) -> list[Table]:
     heads = [f"{field} {value:g}" for value in shown]
     with_capacity = curve.has_capacity
     note = (
-        f"Capacity: the highest {field} at which every tenant with an objective has {curve.share:.0%} of its jobs "
-        "within it. "
+        f"Capacity: the highest {field} at which every tenant with an objective has {100 * curve.share:g} % of its "
+        "jobs within it. "
         if with_capacity
         else ""
     )

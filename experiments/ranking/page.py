@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpusched_env.display.plots import Estimate, Kinds, dots
+from gpusched_env.display.kinds import Kinds
+from gpusched_env.display.plots import Estimate, dots
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.display.words import counted
 from gpusched_env.experiments.lib.figures import find_figure, show

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpusched_env.display.kinds import Kinds
 from gpusched_env.display.palette import BASELINE, Look, look
-from gpusched_env.display.plots import Bars, Estimate, Kinds, Panel, Series, areas, curves, dots, scatter, timeline
+from gpusched_env.display.plots import Bars, Estimate, Panel, Series, areas, curves, dots, scatter, timeline
 from gpusched_env.display.points import distribution
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison

@@ -24,9 +24,11 @@ JOBS, KERNELS, TIMELINES = "jobs.parquet", "kernels.parquet", "timelines.npz"
 """The last holds timelines as they were recorded, for :func:`~gpusched_env.experiments.report.load.load_comparison`."""
 
 
-def save_results(comparison: Comparison, folder: Path | str, *, traces: bool = False) -> list[str]:
+def save_results(
+    comparison: Comparison, folder: Path | str, *, traces: bool = False, overwrite: bool = False
+) -> list[str]:
     """See :meth:`~gpusched_env.experiments.comparison.Comparison.save`."""
-    with ResultFolder(Path(folder)) as results:
+    with ResultFolder(Path(folder), overwrite=overwrite) as results:
         files = write_results(comparison, results.staging, traces=traces)
         results.publish()
     return files

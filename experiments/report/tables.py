@@ -92,6 +92,11 @@ def comparison_tables(comparison: Comparison, *, coloured: bool = True) -> Group
     return Group(*parts, Text(f"\n{best}{notes(comparison)}", style="dim"))
 
 
+def whole_gpu_table(comparison: Comparison) -> Any:
+    """For the terminal: the table of the whole GPU alone, without notes."""
+    return _Fitted([lambda layout=layout: tables(comparison, layout)[0] for layout in _PRINTED])  # type: ignore[misc]
+
+
 def html_tables(comparison: Comparison) -> str:
     """For a notebook."""
     shown = "".join(table._repr_html_() for table in tables(comparison, PAGE))
@@ -167,7 +172,9 @@ def _table(
     workers = {name for name in names if did_the_work(comparison, name, tenant)}
     columns = [_column(comparison, figure, tenant, layout, workers) for figure in figures]
     labels = [_name(comparison, group, layout) for group in comparison.groups]
-    heads = ["scheduler", *(figure.label if figure.unit == "ms" else figure.heading for figure in figures)]
+    # A tenant's times are all in ms, as its table says.
+    plain = tenant is not None
+    heads = ["scheduler", *(figure.label if plain and figure.unit == "ms" else figure.heading for figure in figures)]
     rows = list(zip(labels, *columns, strict=True))
     helps = ["", *(figure.help for figure in figures)]
     marked = next(i for i, group in enumerate(comparison.groups) if comparison.schedulers[0] in group)

@@ -149,8 +149,7 @@ def curves(title: str, panels: Sequence[Panel], axis: str, share: str, limit: st
 
 def scatter(title: str, points: dict[str, tuple[Estimate, Estimate]], x: str, y: str, looks: dict[str, Look]) -> Figure:
     """A point for each label with the intervals of both its figures."""
-    legend = {"orientation": "h", "y": -60 / 400, "yanchor": "top"}
-    chart = _chart(title, 500, legend=legend)
+    chart = _chart(title, 500, legend={"orientation": "h", "y": -60 / 400, "yanchor": "top"})
     for label, (across, up) in points.items():
         own = looks[label]
         known: dict[str, Any] = {"mode": "markers", "name": label}
@@ -196,10 +195,9 @@ def timeline(title: str, bars: Sequence[Bars], window_ms: tuple[float, float], a
 
 def areas(title: str, rows: dict[str, dict[str, Series]], end_ms: float, share: str) -> Figure:
     """Shares over time: a row a label, one above the other, its first series filled; ``share``: of what."""
-    legend = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom"}
+    legend = {"orientation": "h", "x": 1, "xanchor": "right", "yanchor": "bottom"}
     height = 90 + 74 * len(rows)
-    # Above the title of the first row.
-    legend["y"] = 1 + 24 / (height - 80)
+    legend["y"] = 1 + 24 / (height - 80)  # Above the title of the first row.
     chart = _chart(title, height + 20, rows=list(rows), legend=legend)
     for row, series in enumerate(rows.values(), 1):
         for i, s in enumerate(series.values()):
@@ -212,26 +210,6 @@ def areas(title: str, rows: dict[str, dict[str, Series]], end_ms: float, share: 
     # A row is too low for a title of its own.
     chart.update_yaxes(title=share, row=(len(rows) + 1) // 2)
     return chart.update_xaxes(range=[0, end_ms]).update_xaxes(title="time, ms", row=len(rows))
-
-
-class Kinds:
-    """What ``result.plot`` is: ``plot.cdf()`` or ``plot("cdf")``; its methods are the kinds of charts."""
-
-    _usual = "cost"
-    """The kind that ``plot()`` draws."""
-
-    def __call__(self, kind: str = "", **options: Any) -> Figure:
-        """The chart of one ``kind``, or the usual one.
-
-        Raises:
-            InputError: there is no such kind.
-        """
-        kind = kind or self._usual
-        kinds = [name for name in dir(self) if not name.startswith("_")]
-        if kind not in kinds:
-            raise InputError(f"no chart {kind!r}; there are {', '.join(kinds)}")
-        make: Callable[..., Figure] = getattr(self, kind)
-        return make(**options)
 
 
 def without_title(chart: Figure) -> Figure:

@@ -72,6 +72,7 @@ def png(figure: Figure) -> bytes:
         panels[name] = canvas.add_axes(place)
     for name, axes in panels.items():
         own = [trace for trace in traces if (trace.get("xaxis") or "x") == name]
+        own = [trace for trace in own if trace.get("visible") in (None, True)]
         x, y = (layout.get(f"{letter}axis{name[1:]}", {}) for letter in ("x", "y"))
         rows = {letter: _categories(letter, of, own) for letter, of in (("x", x), ("y", y))}
         axes.margins(0.04)
@@ -96,7 +97,12 @@ def png(figure: Figure) -> bytes:
     lines, labels = _legend(panels)
     if len(labels) > 1 and layout.get("showlegend") is not False:
         columns = min(4, len(labels))
-        canvas.legend(lines, labels, loc="upper right", ncols=columns, fontsize=8, frameon=False)
+        below = (layout.get("legend", {}).get("y") or 0.0) < 0.0
+        style: dict[str, Any] = {"ncols": columns, "fontsize": 8, "frameon": False}
+        if below:
+            canvas.legend(lines, labels, loc="upper center", bbox_to_anchor=(0.5, 0.0), **style)
+        else:
+            canvas.legend(lines, labels, loc="upper right", **style)
     written = io.BytesIO()
     canvas.savefig(written, format="png", bbox_inches="tight", facecolor="white")
     return written.getvalue()

@@ -49,8 +49,11 @@ class KernelKnowledge:
     """A kernel by identity: what a launch call says of it, and its profile alone on this GPU."""
 
     name: str
+    """The function's, or the graph's."""
     grid: tuple[int, int, int]
+    """Blocks, by dimension."""
     block: tuple[int, int, int]
+    """Threads of a block, by dimension."""
     registers: int
     """32-bit registers a thread."""
     shared_bytes: int
@@ -92,6 +95,7 @@ class TenantKnowledge:
     """A tenant: what it wants, and what it may launch."""
 
     name: str
+    """As the scenario calls it."""
     priority: int
     """Urgency, 0 is the most urgent."""
     weight: float
@@ -116,6 +120,7 @@ class Knowledge:
     name: str
     """Of the scenario, or of a variant of it (``<scenario>-held_out-0``)."""
     gpu: GpuSpec
+    """Its specification, from a file in ``gpusched_env/hardware/gpus`` or of one's own."""
     tenants: tuple[TenantKnowledge, ...]
     """In the order of a view's table of tenants."""
     kernels: tuple[KernelKnowledge, ...]
@@ -130,6 +135,7 @@ class Knowledge:
     preemption: tuple[PreemptionName, ...]
     """Modes that an agent can choose, if ``preempt`` is among the commands."""
     contexts: Contexts
+    """``shared``: kernels of all tenants may run at one time; ``per-tenant``: processes that take turns."""
     lookahead: int
     """Pending kernels of each tenant that a view has."""
     launch_depth: int

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpusched_env.display.kinds import Kinds
 from gpusched_env.display.palette import GREY, Look, tenant
-from gpusched_env.display.plots import Bars, Kinds, Panel, Series, areas, curves, timeline
+from gpusched_env.display.plots import Bars, Panel, Series, areas, curves, timeline
 from gpusched_env.display.points import binned_mean, distribution
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem

@@ -93,6 +93,8 @@ class Preempt:
     launch: int
     """Launch id: ``view.running.id``."""
     mode: PreemptionMode
+    """``drain``: its running blocks finish; ``save``: they are written to memory and continue later; ``reset``: they
+    are killed, and it starts over."""
     partition: Partition | None = None
     """SMs whose blocks of the kernel are saved; ``None``: all of the kernel."""
 
@@ -133,6 +135,7 @@ class Wait:
     NAME: ClassVar = "wait"
 
     until_us: float = math.inf
+    """Simulated time, not before now."""
 
 
 Command = Launch | Preempt | SetPartition | Reject | Wait

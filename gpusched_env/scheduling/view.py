@@ -106,9 +106,13 @@ class RunningColumn(enum.IntEnum):
     """Launched, unfinished kernels and graphs, in order of launch."""
 
     ID = 0
+    """Launch id, as it was in the pending table."""
     TENANT = enum.auto()
+    """Row of the tenant table."""
     JOB = enum.auto()
+    """Job number of the tenant, from 0."""
     IDENTITY = enum.auto()
+    """Row of ``Knowledge.kernels``."""
     PRIORITY = enum.auto()
     """Tenant's urgency."""
     STREAM_PRIORITY = enum.auto()
@@ -118,6 +122,7 @@ class RunningColumn(enum.IntEnum):
     PREEMPTING = enum.auto()
     """1 while a preemption of it is under way (of some of its blocks: until they are saved)."""
     LAUNCHED_US = enum.auto()
+    """When it was last launched."""
     STARTED_US = enum.auto()
     """Start of its first block since it was last launched; ``inf`` before."""
     ELAPSED_US = enum.auto()
@@ -129,10 +134,13 @@ class RunningColumn(enum.IntEnum):
     BLOCKS_RESIDENT = enum.auto()
     """Blocks on SMs now, those included that are being saved."""
     PROFILED_US = enum.auto()
-    """NaN if it was never measured."""
+    """Profiled mean duration alone; NaN if it was never measured."""
     PROFILED_ISSUE = enum.auto()
+    """Profiled share of issue slots it uses alone, 0 to 1."""
     PROFILED_DRAM = enum.auto()
+    """Profiled share of DRAM bandwidth it uses alone, 0 to 1."""
     DEADLINE_US = enum.auto()
+    """When its job exceeds the tenant's SLO; ``inf`` without one."""
     IDEMPOTENT = enum.auto()
     """1 if it may be reset."""
     PREEMPTIBLE = enum.auto()
@@ -150,9 +158,11 @@ class TenantColumn(enum.IntEnum):
     """One row a tenant, in the scenario's order."""
 
     PRIORITY = 0
+    """Urgency, 0 is the most urgent."""
     WEIGHT = enum.auto()
+    """Of its jobs in the cost."""
     SLO_US = enum.auto()
-    """``inf`` without one."""
+    """Service objective for the turnaround of a job; ``inf`` without one."""
     ALONE_US = enum.auto()
     """Profiled turnaround of one job alone on the GPU."""
     DEVICE_US = enum.auto()
@@ -164,6 +174,7 @@ class TenantColumn(enum.IntEnum):
     JOBS_WAITING = enum.auto()
     """Jobs that arrived and have not completed (the one in service included)."""
     JOBS_DONE = enum.auto()
+    """Jobs that it completed."""
     KERNELS_PENDING = enum.auto()
     """Issued kernels that wait for the scheduler (also those beyond the look-ahead)."""
     KERNELS_LAUNCHED = enum.auto()
@@ -175,14 +186,16 @@ class TenantColumn(enum.IntEnum):
     MEAN_TURNAROUND_US = enum.auto()
     """Exponential mean (weight 1/8 for the newest) of turnarounds; 0 before."""
     PARTITION_FIRST = enum.auto()
+    """First SM of the partition that its launches get, in placement order."""
     PARTITION_SMS = enum.auto()
+    """SMs of that partition; all of the GPU where none was set."""
     LAST_END_US = enum.auto()
     """When the tenant's last kernel or copy to finish did so; 0 before."""
     LAUNCHED_LEFT_US = enum.auto()
     """Predicted time left of its launched, unfinished kernels, summed: of each ``max(0, PROFILED_US - ELAPSED_US)``, 0
     if it was never measured."""
     RUNNING_LEFT_US = enum.auto()
-    """The least of its kernels that have started (``STARTED``); ``inf`` without one."""
+    """The least predicted time left of its kernels that have started (``STARTED``); ``inf`` without one."""
     PARTITIONABLE = enum.auto()
     """1 if ``SetPartition`` is legal now: the partition was not set at this instant already."""
     OLDEST_REJECTABLE = enum.auto()
@@ -195,11 +208,13 @@ class JobColumn(enum.IntEnum):
     """Jobs that arrived and have neither completed nor been rejected, tenant after tenant, oldest first."""
 
     TENANT = 0
+    """Row of the tenant table."""
     JOB = enum.auto()
     """Number, from 0."""
     ARRIVED_US = enum.auto()
+    """When it arrived."""
     DEADLINE_US = enum.auto()
-    """``inf`` without an SLO."""
+    """When it exceeds the tenant's SLO; ``inf`` without one."""
     STARTED_US = enum.auto()
     """When its host took it up; ``inf`` before."""
     REJECTABLE = enum.auto()
@@ -263,6 +278,7 @@ class View:
     """A snapshot at one decision epoch; to be read before the next command is applied."""
 
     time_us: float
+    """Simulated (or real) time since the reset."""
     pending: Table
     """Columns :class:`PendingColumn`; at most the scenario's look-ahead for each tenant."""
     running: Table
@@ -282,6 +298,7 @@ class View:
     dram: float
     """DRAM traffic over the nominal bandwidth, 0 to 1."""
     horizon_us: float
+    """The episode ends here at the latest."""
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(getattr(self, name))} {name}" for name in ("pending", "running", "tenants", "jobs"))

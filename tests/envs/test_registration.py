@@ -61,10 +61,15 @@ def test_published_data_sheets_are_up_to_date() -> None:
 def test_data_sheets_name_every_action_and_column() -> None:
     scenario = load_scenario("Toy", commands=["launch", "preempt", "partition"])
     sheet = datasheet(scenario)
-    layout = ActionLayout.of(scenario, 2, 8)
-    sizes = ", ".join(f"{quarters}/4 of the SMs" for quarters in (1, 2, 3, 4))
-    assert f"| {layout.n - 4} to {layout.n - 1} | confine urgent: {sizes} |" in sheet
-    assert "| 3 to 5 | preempt the kernel in running slot 0: drain, save, reset |" in sheet
+    everything = ActionLayout.of(scenario, 2, 8)
+    assert "| 2 | launch the pending kernel of urgent: stream priority 0 |" in sheet
+    assert "| 3 " not in sheet, "an environment offers launches, unless it is asked for more"
+    assert 'With `commands=["launch", "preempt", "partition"]` every launch is a decision' in sheet
+    assert f"to schedulers: {everything.n} actions." in sheet
+    serving = datasheet(load_scenario("ServingPoisson"))
+    assert "| 0 | let the plan of all jobs decide |" in serving
+    assert "| 16 to 18 | let completion go first: " in serving
+    assert 'With `interval_us=0, commands=["launch", "reject"]` every launch is a decision' in serving
     whole = document()
     for table, features in TABLES.items():
         assert f"### `{table}`" in whole

@@ -22,6 +22,7 @@ from gpusched_env.envs import batch as batch_module
 from gpusched_env.envs import vector_arguments
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.scenario import load_scenario
 
 COUNT = 7
 SHORT: dict[str, Any] = {"num_envs": COUNT, "horizon_us": 1500.0, "autoreset_mode": "SAME_STEP"}
@@ -30,7 +31,8 @@ MINUTE_S = 60.0
 
 
 def make(scenario: str = "InferenceBesideTraining", **kwargs: Any) -> GpuSchedulingVectorEnv:
-    return GpuSchedulingVectorEnv(scenario, **{**SHORT, **kwargs})
+    commands = load_scenario(scenario).commands
+    return GpuSchedulingVectorEnv(scenario, **{"commands": commands, **SHORT, **kwargs})
 
 
 def threads_of(env: GpuSchedulingVectorEnv) -> list[threading.Thread]:

@@ -93,6 +93,9 @@ class FakeDevice:
         self.done = self._period == JOBS
         return None if self.done or self.time_us >= self._problem.scenario.horizon_us else self._view()
 
+    def view(self) -> View:
+        return self._view()
+
     def _job(self, tenant: int) -> None:
         arrived = self._period * PERIOD_US
         lasts = 50.0 + 10.0 * self._seed + 20.0 * tenant - self._faster_us

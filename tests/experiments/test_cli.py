@@ -47,6 +47,33 @@ def test_compare_prints_a_table_and_writes_everything(
     assert result["provenance"]["command"].startswith("gpusched compare Toy --schedulers ")
 
 
+def test_results_are_never_replaced_unasked(
+    compare: Run, gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("results/Toy", "results/Toy-2"):
+        assert compare("--seeds", "1") == 0
+        assert f"Written to {folder}:" in capsys.readouterr().out
+    first = (tmp_path / "results" / "Toy" / "result.json").read_bytes()
+    assert compare("--seeds", "2", "--out", "results/Toy") == 2
+    assert "holds a result already; name another folder, or replace it with --overwrite" in capsys.readouterr().err
+    assert (tmp_path / "results" / "Toy" / "result.json").read_bytes() == first
+    assert compare("--seeds", "2", "--out", "results/Toy", "--overwrite") == 0
+    assert (tmp_path / "results" / "Toy" / "result.json").read_bytes() != first
+    (tmp_path / "kept.json").write_text("good")
+    for command in (
+        ("compare", "Toy", "--json", "kept.json"),
+        ("rank", "Toy", "--json", "kept.json"),
+        ("tune", "Toy", "--json", "kept.json"),
+        ("validate", "--live", "Toy", "--json", "kept.json"),
+        ("reproduce", "recordings", "--json", "kept.json"),
+        ("bench", "--json", "kept.json"),
+    ):
+        assert gpusched(*command) == 2, command
+        error = capsys.readouterr().err
+        assert "kept.json: is there already; name another file, or replace it with --overwrite" in error, command
+    assert (tmp_path / "kept.json").read_text() == "good"
+
+
 def test_flags_and_settings_reach_the_scenario(compare: Run, tmp_path: Path) -> None:
     status = compare(
         *("--seeds", "1", "--out", "here", "--horizon-us", "300", "--decision-us", "2"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from gpusched_env.experiments.load_curve.capacity import Capacity, capacity
 from gpusched_env.experiments.load_curve.curve import LoadCurve
 from gpusched_env.experiments.load_curve.tables import ordered, tables
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
+from tests.conftest import Run
 
 SEEDS = 2
 LOADS = [0.5, 2.0]
@@ -210,24 +210,12 @@ def test_charts_have_a_line_a_scheduler(curve: LoadCurve) -> None:
         ]
 
 
-def test_the_command_line_writes_a_sweep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run: Callable[..., int] = _run
-    monkeypatch.chdir(tmp_path)
-    assert run(monkeypatch, "compare", "Toy", "--schedulers", "sjf", "--seeds", "1", "--sweep", "load=1:2:0.5") == 0
-    assert "results/Toy-load" in capsys.readouterr().out
+def test_the_command_line_writes_a_sweep(gpusched: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("compare", "Toy", "--schedulers", "sjf", "--seeds", "1", "--workers", "1", "--sweep")
+    assert gpusched(*command, "load=1:2:0.5") == 0
+    assert "results/Toy-load:" in capsys.readouterr().out
     assert gpusched_env.load_sweep("results/Toy-load").values == [1.0, 1.5, 2.0]
-    assert run(monkeypatch, "compare", "Toy", "--sweep", "load=0.6:1.5") == 2
+    assert gpusched(*command, "load=0.6:1.5") == 2
     assert "the step is missing; expected FIELD=START:STOP:STEP" in capsys.readouterr().err
-
-
-def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    from gpusched_env.experiments.cli import main
-
-    monkeypatch.setattr("sys.argv", ["gpusched", *arguments, *(["--workers", "1"])])
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
+    assert gpusched(*command, "load=1,2", "--traces") == 2
+    assert "leave record and window_us (--traces, --window-us) out" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.lib.files import ResultFolder, file_name, result_file
+from gpusched_env.experiments.lib.files import ResultFolder, file_name, result_file, writing
 from gpusched_env.experiments.report.save import save_results
 
 FILES = [
@@ -37,7 +37,7 @@ def test_a_comparison_is_written_in_full(comparison: Comparison, tmp_path: Path)
 def test_an_earlier_result_is_replaced_and_other_files_stay(comparison: Comparison, tmp_path: Path) -> None:
     for name in ("result.json", "gone.perfetto-trace", "notes.txt"):
         (tmp_path / name).write_text("old")
-    save_results(comparison, tmp_path, traces=True)
+    save_results(comparison, tmp_path, traces=True, overwrite=True)
     assert listing(tmp_path) == sorted([*FILES, "notes.txt"])
     assert (tmp_path / "notes.txt").read_text() == "old"
     assert (tmp_path / "result.json").read_text() != "old"
@@ -47,7 +47,7 @@ def test_a_failure_leaves_everything_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "result.json").write_text("old")
     for target in (tmp_path / "old", tmp_path / "new" / "deep"):
-        with contextlib.suppress(ZeroDivisionError), ResultFolder(target) as results:
+        with contextlib.suppress(ZeroDivisionError), ResultFolder(target, overwrite=True) as results:
             (results.staging / "result.json").write_text("half")
             raise ZeroDivisionError
     assert listing(tmp_path) == ["old"]
@@ -89,3 +89,50 @@ def test_names_of_schedulers_become_names_of_files() -> None:
     assert file_name("pass-through") == "pass-through"
     assert file_name("some/where/own.py:Greedy") == "some-where-own.py-Greedy"
     assert file_name("learned:a/best.npz") != file_name("learned:b/best.npz")
+
+
+def test_a_result_that_is_there_stays_unless_it_is_to_be_replaced(comparison: Comparison, tmp_path: Path) -> None:
+    save_results(comparison, tmp_path / "a")
+    (tmp_path / "a" / "result.json").write_text("good")
+    with pytest.raises(InputError, match=r"a: holds a result already; name another folder.*--overwrite"):
+        save_results(comparison, tmp_path / "a")
+    assert (tmp_path / "a" / "result.json").read_text() == "good"
+    save_results(comparison, tmp_path / "a", overwrite=True)
+    assert (tmp_path / "a" / "result.json").read_text() != "good"
+
+
+def test_a_folder_that_nobody_named_is_a_new_one(tmp_path: Path) -> None:
+    for expected in ("Toy", "Toy-2", "Toy-3"):
+        with ResultFolder(tmp_path / "Toy", numbered=True) as results:
+            (results.staging / "result.json").write_text(expected)
+            results.publish()
+        assert results.path == tmp_path / expected
+    assert [(tmp_path / name / "result.json").read_text() for name in listing(tmp_path)] == listing(tmp_path)
+
+
+def test_two_runs_at_once_get_two_folders(tmp_path: Path) -> None:
+    with ResultFolder(tmp_path / "Toy", numbered=True) as slow, ResultFolder(tmp_path / "Toy", numbered=True) as fast:
+        for name, results in (("fast", fast), ("slow", slow)):
+            (results.staging / "result.json").write_text(name)
+            results.publish()
+    assert (fast.path.name, slow.path.name) == ("Toy", "Toy-2")
+    assert (tmp_path / "Toy" / "result.json").read_text() == "fast"
+    assert (tmp_path / "Toy-2" / "result.json").read_text() == "slow"
+
+
+def test_result_files_are_refused_and_pages_replaced(tmp_path: Path) -> None:
+    path, docs = tmp_path / "x.json", tmp_path / "x.md"
+    path.write_text("good")
+    docs.write_text("old")
+    refused = pytest.raises(InputError, match=r"--json .*x.json: is there already; name another file.*--overwrite")
+    with refused, writing(("--json", path), ("--docs", docs)):
+        pytest.fail("the simulation would have started")
+    assert (path.read_text(), docs.read_text()) == ("good", "old")
+    with writing(("--json", path), ("--docs", docs), overwrite=True) as write:
+        write("--json", "new")
+        assert path.read_text() == "good", "it is replaced when everything is written"
+        write("--docs", "new")
+    assert (path.read_text(), docs.read_text()) == ("new", "new")
+    with writing(("--docs", docs)) as write:
+        write("--docs", "newer")
+    assert docs.read_text() == "newer"

@@ -69,7 +69,7 @@ def test_from_training_to_the_table(gpusched: Run, tmp_path: Path, capsys: pytes
     assert "go on with --resume" in capsys.readouterr().err
     assert gpusched(*command, "--resume") == 0
 
-    evaluate = ("Toy", "--seeds", "2", "--schedulers", "fifo", "--workers", "1", "--json", "table.json")
+    evaluate = ("Toy", "--seeds", "2", "--schedulers", "fifo", "--workers", "1", "--json", "table.json", "--overwrite")
     assert gpusched("compare", "Toy", "--schedulers", "fifo,learned:trained", "--seeds", "1", "--workers", "1") == 0
     assert "learned:trained" in capsys.readouterr().out
     for model in ("trained", "trained/best.zip"):
@@ -132,7 +132,9 @@ def test_a_saved_model_goes_wherever_a_scheduler_does(
     assert "--trust" in capsys.readouterr().err
     assert not (tmp_path / "table.json").exists()
     assert gpusched("evaluate", "runs/toy_ppo.zip", "Toy", *same, "--trust") == 0
-    assert gpusched("compare", "Toy", "--schedulers", "learned:runs/toy_ppo.zip", *same[2:], "--trust") == 0
+    assert (
+        gpusched("compare", "Toy", "--schedulers", "learned:runs/toy_ppo.zip", *same[2:], "--overwrite", "--trust") == 0
+    )
     ranking = ("rank", "Toy", "--schedulers", "fifo,learned:runs/toy_ppo.zip", *same[2:-1], "rank.json")
     assert gpusched(*ranking) == 2
     assert gpusched(*ranking, "--trust") == 0

@@ -1,0 +1,65 @@
+"""A Sphinx extension: the navigation is the list of pages in ``docs/README.md``, and generated pages behind it.
+
+On a code host that file is the index of the folder. On the site it is the front page, and each of its sections one of
+the navigation.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from links import ROOT, UNLISTED
+from sphinx.application import Sphinx
+
+FRONT = ROOT / "docs" / "README.md"
+RULES = ROOT / "CONTRIBUTING.md"
+SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", flags=re.DOTALL | re.MULTILINE)
+PAGE = re.compile(r"\]\(([\w-]+)\.md\)")
+GENERATED = {"Reference": ["api/command-line", "api/modules"]}
+"""Pages of a section that are made while the site is built."""
+NOTEBOOKS = ROOT / "experiments" / "notebooks"
+COPIES = Path("api") / "notebooks"
+"""Where they are copied, with what they read, below the folder of pages."""
+
+
+def front_page() -> str:
+    """The front page with a hidden table of contents for each of its sections."""
+    text = FRONT.read_text(encoding="utf-8")
+    parts = [text]
+    for title, section in SECTION.findall(text):
+        pages = [name for name in dict.fromkeys(PAGE.findall(section)) if not name.endswith(UNLISTED)]
+        entries = "\n".join([*pages, *GENERATED.get(title, [])])
+        parts.append(f"```{{toctree}}\n:caption: {title}\n:hidden:\n\n{entries}\n```\n")
+    return "\n".join(parts)
+
+
+def read_source(app: Sphinx, name: str, source: list[str]) -> None:
+    """Fill in pages whose text is elsewhere, and the notebooks on their page."""
+    if name == "index":
+        source[0] = front_page()
+        app.env.note_dependency(str(FRONT))
+    if name == "contributing":
+        source[0] = RULES.read_text(encoding="utf-8")
+        app.env.note_dependency(str(RULES))
+    if name == "notebooks":
+        entries = "\n".join(f"{COPIES.as_posix()}/{path.stem}" for path in sorted(NOTEBOOKS.glob("*.ipynb")))
+        source[0] += f"\n```{{toctree}}\n:maxdepth: 1\n\n{entries}\n```\n"
+
+
+def copy_notebooks(app: Sphinx) -> None:
+    """Copy notebooks that have changed."""
+    folder = Path(app.srcdir) / COPIES
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in (*NOTEBOOKS.glob("*.ipynb"), *NOTEBOOKS.glob("*.gz")):
+        copy = folder / path.name
+        if not copy.exists() or copy.read_bytes() != path.read_bytes():
+            shutil.copyfile(path, copy)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("builder-inited", copy_notebooks)
+    app.connect("source-read", read_source, priority=400)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

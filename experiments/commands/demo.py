@@ -1,0 +1,31 @@
+"""``gpusched demo``: what a first look shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpusched_env.experiments.lib.options import USE
+
+OUT = Path("results") / "demo"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file to ``app``."""
+    app.command("demo", rich_help_panel=USE)(demo_command)
+
+
+def demo_command(
+    seeds: Annotated[int, typer.Option(min=1, help="How many.")] = 3,
+    out: Annotated[Path, typer.Option(help="Folder for the report and the data; an earlier demo's is replaced.")] = OUT,
+) -> None:
+    """Eight schedulers on one GPU, what is seen of them in a sentence each, and a report.
+
+    Shows a problem that can be solved by hand first, on the readable device, while the fast one is compiled.
+    """
+    from gpusched_env.experiments.demo import show_example, show_story
+
+    show_example()
+    show_story(seeds, out)
