@@ -24,7 +24,7 @@ PAGES = [ROOT / "README.md", ROOT / "docs" / "start.md"]
 SCHEDULER_FILE = "my_scheduler.py"
 """The README names the block of a scheduler of one's own so, and then compares it from the command line."""
 TRACE = "experiments/notebooks/bert_b8_h100.kineto.json.gz"
-BRIEFLY = {"total_timesteps=100_000": "total_timesteps=4_096", "seeds=20": "seeds=2"}
+BRIEFLY = {"total_timesteps=100_000": "total_timesteps=14_336", "seeds=20": "seeds=2"}
 """How a training runs here; as it is written, tests/test_examples.py runs it."""
 IGNORED = ("results/", "runs/", SCHEDULER_FILE)
 """Where what readers run may write: git ignores the folders, the file is theirs."""
@@ -51,6 +51,11 @@ COMMANDS = list(
         if line.startswith(".venv/bin/")
     )
 )
+
+
+SAMPLED = "gpusched compare Toy --schedulers pass-through,sjf --seeds 3 --out results/toy"
+SAMPLE = next(block for block in blocks("text", PAGES[0])).splitlines()[1:]
+"""Rows of the table that the README shows of it."""
 
 
 def written_here(folder: Path) -> list[str]:
@@ -86,7 +91,10 @@ def test_the_own_scheduler_takes_about_20_lines() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_run_and_leave_nothing_behind(command: str, gpusched: Run, tmp_path: Path) -> None:
+def test_commands_run_and_leave_nothing_behind(
+    command: str, gpusched: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     (tmp_path / SCHEDULER_FILE).write_text(SCHEDULER)
     (tmp_path / "runs").mkdir()
     (tmp_path / TRACE).parent.mkdir(parents=True)
@@ -98,6 +106,9 @@ def test_commands_run_and_leave_nothing_behind(command: str, gpusched: Run, tmp_
     assert program == "gpusched"
     assert gpusched(*arguments) == 0
     assert written_here(tmp_path) == before
+    if command == SAMPLED:
+        printed = [set(line.split()) for line in capsys.readouterr().out.splitlines()]
+        assert [row for row in SAMPLE if not any(set(row.split()) <= line for line in printed)] == []
 
 
 def test_the_readme_is_short() -> None:
