@@ -66,6 +66,7 @@ suppress_warnings = ["ref.python"]
 # ---------------------------------------------------------------------------------------------- looks
 html_theme = "furo"
 html_title = "gpusched_env"
-html_static_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False

@@ -23,7 +23,7 @@ from sphinx.errors import ExtensionError
 ROOT = Path(__file__).resolve().parents[2]
 OUTWARD = re.compile(r"\]\(\.\./([^)#\s]+)(?:#[^)]*)?\)")
 """A link of a page in ``docs/`` to what is beside that folder."""
-PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "experiments/notebooks": "notebooks.md"}
+PAGES = {"README.md": "start.md", "CONTRIBUTING.md": "contributing.md", "experiments/notebooks": "notebooks.md"}
 """Pages of the site that stand for what is outside of ``docs/``."""
 DOWNLOADS = (".npz", ".gz")
 """Files that are there to be downloaded, not to be looked at."""
@@ -35,7 +35,7 @@ def read_source(app: Sphinx, name: str, source: list[str]) -> None:
     """Turn links of a page outwards into ones to pages of the site."""
     if "/" in name:
         # A notebook, copied from a folder as deep: what it links to in ``docs/`` is two folders above here.
-        source[0] = source[0].replace("](../../docs/", "](../../").replace("](../../README.md", "](../../index.md")
+        source[0] = source[0].replace("](../../docs/", "](../../").replace("](../../README.md", "](../../start.md")
         return
     wanted: set[str] = app.env.gpusched_sources  # type: ignore[attr-defined]  # Made by ``prepare``.
 

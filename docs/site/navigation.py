@@ -17,8 +17,8 @@ from sphinx.application import Sphinx
 FRONT = ROOT / "docs" / "README.md"
 RULES = ROOT / "CONTRIBUTING.md"
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", flags=re.DOTALL | re.MULTILINE)
-PAGE = re.compile(r"\]\(([\w-]+)\.md\)")
-GENERATED = {"Reference": ["api/command-line", "api/modules"]}
+PAGE = re.compile(r"\[([^\]]+)\]\(([\w-]+)\.md\)")
+GENERATED = {"Reference": ["Command line <api/command-line>", "Python API <api/modules>"]}
 """Pages of a section that are made while the site is built."""
 NOTEBOOKS = ROOT / "experiments" / "notebooks"
 COPIES = Path("api") / "notebooks"
@@ -30,7 +30,7 @@ def front_page() -> str:
     text = FRONT.read_text(encoding="utf-8")
     parts = [text]
     for title, section in SECTION.findall(text):
-        pages = [name for name in dict.fromkeys(PAGE.findall(section)) if not name.endswith(UNLISTED)]
+        pages = [f"{text} <{name}>" for text, name in PAGE.findall(section) if not name.endswith(UNLISTED)]
         entries = "\n".join([*pages, *GENERATED.get(title, [])])
         parts.append(f"```{{toctree}}\n:caption: {title}\n:hidden:\n\n{entries}\n```\n")
     return "\n".join(parts)

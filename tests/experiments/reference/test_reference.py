@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,10 @@ Done."""
             "Done.",
         ]
     )
+
+
+def test_no_page_shows_a_role_of_a_docstring() -> None:
+    shown = [
+        path.name for path in DOCS.glob("*.md") if re.search(r":(mod|class|func|meth|attr|data):`", path.read_text())
+    ]
+    assert shown == []
