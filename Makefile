@@ -23,12 +23,13 @@ DOCS_OUT ?= build/site
 DOCS_PORT ?= 8000
 EXECUTE ?= off
 
-.PHONY: help install install-dev demo test test-slow test-gpu lint format bench results docs docs-serve reference clean
+.PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results docs docs-serve reference clean
 
 help:
 	@echo "make install    environment in $(VENV): everything needed to simulate and compare"
 	@echo "make demo       install, then compare eight schedulers and write a report"
 	@echo "make test       lint, types, layering and the tests that take seconds"
+	@echo "make test-long  those that take longer, which continuous integration runs as well"
 	@echo "make test-slow  the tests that take minutes"
 	@echo "make test-gpu   the contract of devices, on the GPU of this machine"
 	@echo "make lint       ruff, mypy and import-linter alone"
@@ -84,7 +85,10 @@ format: install-dev
 	$(BIN)/ruff format .
 
 test: lint
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not long"
+
+test-long: install-dev
+	$(BIN)/python -m pytest -n $(JOBS) -m "long and not slow"
 
 test-slow: install-dev
 	$(BIN)/python -m pytest -n $(JOBS) -m slow

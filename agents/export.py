@@ -67,7 +67,7 @@ def exported(
         raise InputError("the model has no environment: say what it was trained on, export_policy(..., scenario=)")
     if wait_us is None:
         wait_us = 100.0 if trained.wait_us is None else trained.wait_us
-    layout = ActionLayout.of(scenario, *trained.rows, trained.interval_us, rejects=trained.rejects)
+    layout = trained.layout_in(scenario)
     if layout.n != trained.actions:
         raise InputError(
             f"the model has {trained.actions} actions, an environment of {scenario.name} {layout.n}: "

@@ -32,9 +32,11 @@ from gpusched_env.agents.policies.registry import policy_of
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.folder import CONFIG, read_config
+from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder
-from gpusched_env.envs.setup import lay_out
+from gpusched_env.envs.setup import lay_out, offered
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.knowledge import Offer
 from gpusched_env.scenarios.scenario import Scenario
 
 ALGORITHMS: Final[dict[str, type[BaseAlgorithm]]] = {
@@ -84,6 +86,19 @@ class TrainedModel:
         """Size of its action space."""
         space: Any = self.policy.action_space
         return int(space.n)
+
+    def layout_in(self, scenario: Offer) -> ActionLayout:
+        """Its actions in ``scenario``.
+
+        A file of ``model.save`` does not say what its environments were: those that ``gym.make`` gives without asking
+        for more, or else of everything that ``scenario`` offers.
+        """
+        if self.scenario is None and isinstance(scenario, Scenario):
+            usual = offered(scenario, {}, None)
+            layout = ActionLayout.of(usual.scenario, *self.rows, usual.interval_us, rejects=usual.rejects)
+            if layout.n == self.actions:
+                return layout
+        return ActionLayout.of(scenario, *self.rows, self.interval_us, rejects=self.rejects)
 
 
 def model_in_memory(model: BaseAlgorithm) -> TrainedModel:

@@ -11,7 +11,6 @@ from gpusched_env.agents.acting import Acting
 from gpusched_env.agents.model_file import read_model, torch_decider
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import ObservationEncoder
-from gpusched_env.envs.setup import offered
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge, Offer
 from gpusched_env.scenarios.scenario import CommandName, Scenario
@@ -62,7 +61,10 @@ class ModelScheduler:
                 f"{self._path}: the model has {slots} tenant rows; "
                 f"scenario {scenario.name} has {len(scenario.tenants)} tenants"
             )
-        layout = self._layout_in(scenario)
+        layout = self._layout
+        if layout is None or isinstance(scenario, Scenario) or self._model.scenario is not None:
+            layout = self._model.layout_in(scenario)
+        # Otherwise knowledge of the scenario before, which does not say what environments it has.
         encoder = ObservationEncoder.of(layout)
         trained = self._model.scenario
         other = trained is not None and ActionLayout.of(trained, slots, running_slots, layout.interval_us) != layout
@@ -73,21 +75,6 @@ class ModelScheduler:
                 "which the model was trained on"
             )
         self._layout, self._encoder = layout, encoder
-
-    def _layout_in(self, scenario: Offer) -> ActionLayout:
-        """The actions of the model's environments.
-
-        A file of ``model.save`` does not say what they were: those that ``gym.make`` gives without asking for more, or
-        everything that ``scenario`` offers.
-        """
-        if self._model.scenario is None and isinstance(scenario, Scenario):
-            usual = offered(scenario, {}, None)
-            layout = ActionLayout.of(usual.scenario, *self._model.rows, usual.interval_us, rejects=usual.rejects)
-            if layout.n == self._model.actions:
-                return layout
-        elif self._model.scenario is None and self._layout is not None:
-            return self._layout
-        return ActionLayout.of(scenario, *self._model.rows, self._model.interval_us)
 
     def uses(self, scenario: Scenario) -> tuple[CommandName, ...]:
         """Commands of ``scenario`` that the model has actions for; no other one asks it for a decision.

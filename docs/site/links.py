@@ -33,6 +33,10 @@ UNLISTED = "-tables"
 
 def read_source(app: Sphinx, name: str, source: list[str]) -> None:
     """Turn links of a page outwards into ones to pages of the site."""
+    if "/" in name:
+        # A notebook, copied from a folder as deep: what it links to in ``docs/`` is two folders above here.
+        source[0] = source[0].replace("](../../docs/", "](../../").replace("](../../README.md", "](../../index.md")
+        return
     wanted: set[str] = app.env.gpusched_sources  # type: ignore[attr-defined]  # Made by ``prepare``.
 
     def inside(found: re.Match[str]) -> str:

@@ -36,20 +36,9 @@ All episodes are on the scenario's own workloads. [Results](results.md) have int
 """
 PUBLISHED: Final = frozenset(
     [
-        "orion",
-        "reef",
-        "tally",
-        "xsched",
-        "lithos",
-        "fikit",
-        "clockwork",
-        "acs-sw",
-        "acs-hw",
-        "persistent-threads",
-        "cuda-graph",
-        "spawn",
-        "dtbl",
-        "aggregation",
+        *("orion", "reef", "tally", "xsched", "lithos", "fikit", "clockwork"),
+        *("acs-sw", "acs-hw", "persistent-threads", "cuda-graph"),
+        *("spawn", "dtbl", "aggregation"),
     ]
 )
 """Names of systems that were published as a whole; other schedulers are rules, or what a GPU offers."""

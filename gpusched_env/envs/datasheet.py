@@ -143,13 +143,14 @@ def _more(scenario: Scenario, layout: ActionLayout) -> list[str]:
     everything = ActionLayout.of(scenario, layout.slots, layout.running_slots)
     if everything == layout:
         return []
-    grain = "interval_us=0, " if layout.interval_us > 0.0 else ""
+    stands = layout.interval_us > 0.0
+    grain, every = ("interval_us=0, ", "every launch is a decision, and ") if stands else ("", "")
     commands = ", ".join(f'"{command}"' for command in scenario.commands)
     lines = [
-        f"With `{grain}commands=[{commands}]` every launch is a decision, and agents have all that the scenario offers "
+        f"With `{grain}commands=[{commands}]` {every}agents have all that the scenario offers "
         f"to schedulers: {everything.n} actions."
     ]
-    if layout.interval_us > 0.0 and "reject" in scenario.commands:
+    if stands and "reject" in scenario.commands:
         lines.append('With `commands=["launch", "reject"]` alone the agent may reject jobs besides.')
     return [" ".join(lines), ""]
 

@@ -52,7 +52,7 @@ tenants:
     priority: 1
     weight: 0.5
 horizon_us: 2e5 # an episode ends here at the latest
-commands: [launch, partition] # what an agent may do besides waiting
+commands: [launch, partition] # what a scheduler may do besides waiting
 stream_priorities: [0, -1] # that it can choose from
 reward: # what is charged, a sum: here slowdowns, and 2 for each missed objective
   slowdown: 1.0

@@ -75,7 +75,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Jobs arrive so many times as often: a factor on the rates of arrivals, under which periods and think times shrink
     (:mod:`gpusched_env.scenarios.load`)."""
     commands: tuple[CommandName, ...] = ("launch",)
-    """What an agent may do besides waiting."""
+    """What a scheduler may do besides waiting. An environment's agent launches, unless it is asked for more."""
     stream_priorities: tuple[Annotated[int, Meta(le=0)], ...] = (0, -1)
     """Stream priorities that an agent can choose for a launch."""
     streams: Annotated[int, Meta(ge=0, le=1024)] = 0

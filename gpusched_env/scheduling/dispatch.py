@@ -106,7 +106,7 @@ def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArr
         knobs[Knob.PRIORITY, tenant] = levels[before]
 
 
-@part()
+@cached(_nrt=False)
 def foremost(plan: Floats, tenants: int) -> int:
     """Of the tenants with a job the one that comes before all others; :data:`NOBODY`: none has one."""
     found = NOBODY

@@ -63,8 +63,8 @@ def test_data_sheets_name_every_action_and_column() -> None:
     sheet = datasheet(scenario)
     everything = ActionLayout.of(scenario, 2, 8)
     assert "| 2 | launch the pending kernel of urgent: stream priority 0 |" in sheet
-    assert "| 3 " not in sheet, "an environment offers launches, unless it is asked for more"
-    assert 'With `commands=["launch", "preempt", "partition"]` every launch is a decision' in sheet
+    assert "\n| 3 " not in sheet, "an environment offers launches, unless it is asked for more"
+    assert 'With `commands=["launch", "preempt", "partition"]` agents have all' in sheet
     assert f"to schedulers: {everything.n} actions." in sheet
     serving = datasheet(load_scenario("ServingPoisson"))
     assert "| 0 | let the plan of all jobs decide |" in serving

@@ -19,7 +19,12 @@ def sample(number: int, rng: np.random.Generator) -> dict[str, Any]:
 
 def make(mode: AutoresetMode, count: int = 5) -> GpuSchedulingVectorEnv:
     return GpuSchedulingVectorEnv(
-        "InferenceBesideTraining", num_envs=count, horizon_us=700.0, autoreset_mode=mode, sample_scenario=sample
+        "InferenceBesideTraining",
+        commands=["launch", "partition"],
+        num_envs=count,
+        horizon_us=700.0,
+        autoreset_mode=mode,
+        sample_scenario=sample,
     )
 
 

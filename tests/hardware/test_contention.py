@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 
 from gpusched_env.hardware.contention import (
     block_stretch,
@@ -37,7 +38,8 @@ def arithmetic(threads: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("residents", "recorded_us"), [(1, 78.8), (2, 102.0), (3, 133.0)])
 def test_arithmetic_blocks_of_256_threads_take_what_was_recorded(residents: int, recorded_us: float) -> None:
-    assert equal_blocks_us(gpu_record(H100)[0], arithmetic(256)[0], residents) == pytest.approx(recorded_us, rel=0.03)
+    blocks_us = njit(lambda gpu, block, residents: equal_blocks_us(gpu, block, residents))
+    assert blocks_us(gpu_record(H100)[0], arithmetic(256)[0], residents) == pytest.approx(recorded_us, rel=0.03)
 
 
 @pytest.mark.parametrize(("warps", "recorded"), [(2, 0.50), (4, 0.74), (6, 0.88), (8, 0.95), (10, 1.0)])

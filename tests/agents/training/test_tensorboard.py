@@ -21,6 +21,7 @@ from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.agents.training.learning import action_labels
 from gpusched_env.agents.training.validation import Progress
+from gpusched_env.display.palette import TENANTS, rgb
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.scenarios.scenario import load_scenario
 
@@ -112,7 +113,7 @@ def test_the_schedule_is_a_picture(events: EventAccumulator, tmp_path: Path) -> 
     pixels = np.asarray(Image.open(file))
     assert pixels.shape == (pictures[-1].height, pictures[-1].width, 3)
     # Both tenants' colours are in it.
-    for colour in ((47, 111, 208), (238, 134, 52)):
+    for colour in map(rgb, TENANTS[:2]):
         assert (pixels == colour).all(axis=2).sum() > 100
 
 

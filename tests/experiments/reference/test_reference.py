@@ -19,7 +19,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 @pytest.mark.parametrize("page", PAGES)
 def test_committed_pages_are_those_of_the_code(page: str) -> None:
     written = (DOCS / page).read_text(encoding="utf-8")
-    assert written == PAGES[page](DOCS), "write it anew: python -m gpusched_env.experiments.reference docs"
+    assert written == PAGES[page](DOCS), f"docs/{page} is not what make reference writes"
 
 
 @pytest.mark.parametrize("table", TABLES)
