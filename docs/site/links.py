@@ -45,6 +45,8 @@ def read_source(app: Sphinx, name: str, source: list[str]) -> None:
             return f"]({PAGES[path]})"
         if not (ROOT / path).is_file():
             raise ExtensionError(f"docs/{name}.md links to ../{path}, which is no file of the repository")
+        if path.endswith(".ipynb"):
+            return f"](api/notebooks/{Path(path).name})"
         if path.endswith(DOWNLOADS):
             return found[0]
         wanted.add(path)
