@@ -131,8 +131,10 @@ def is_kept(function: Any) -> bool:
 
 def _names(function: Any) -> tuple[str, str, str]:
     """Of a function, of its files in the cache, and the key of its sources that both are given."""
-    own = f"{BUILD}{function.__qualname__}"
-    return own, f"{function.__module__.split('.')[-1]}.{own}", sources_key(function.__module__)
+    key = sources_key(function.__module__)
+    # It may have been compiled before, which has changed its name.
+    own = BUILD + function.__qualname__.removeprefix(BUILD).removesuffix(f"-{key}")
+    return own, f"{function.__module__.split('.')[-1]}.{own}", key
 
 
 def _remove_outdated(folder: Path, name: str, key: str) -> None:

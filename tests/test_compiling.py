@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import gpusched_env
-from gpusched_env.compiling import LAYERS, sources_key
+from gpusched_env.compiling import LAYERS, is_kept, sources_key
+from gpusched_env.devices.compiled.entry import UNITS, compile_units
 
 ROOT = Path(__file__).resolve().parents[1]
 PROBE = """
@@ -132,3 +133,17 @@ def test_keys_follow_the_layers() -> None:
     assert sources_key("gpusched_env.hardware.solo") == sources_key("gpusched_env.hardware.power")
     folders = ("hardware.solo", "devices.compiled.entry", "devices.reference.blocks", "envs.stepping", "agents.forward")
     assert len({sources_key(f"gpusched_env.{module}") for module in folders}) == len(folders)
+
+
+def test_what_was_compiled_is_known_as_kept() -> None:
+    """Also in the process that compiled it: nobody starts another one for nothing."""
+    compile_units()
+    assert all(is_kept(unit) for unit in UNITS.values())
+
+
+def never_compiled() -> int:
+    return 0
+
+
+def test_what_was_never_compiled_is_not_kept() -> None:
+    assert not is_kept(never_compiled)

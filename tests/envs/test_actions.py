@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.numbering import plan_of
@@ -258,7 +259,8 @@ def test_what_a_scenario_does_not_offer_has_no_actions() -> None:
 
 @pytest.mark.parametrize(("sms", "sizes"), [(132, [33, 66, 99, 132]), (10, [2, 5, 7, 10]), (1, [1, 1, 1, 1])])
 def test_partition_sizes_round_down_to_at_least_one(sms: int, sizes: list[int]) -> None:
-    assert [partition_sms(sms, quarters) for quarters in (1, 2, 3, 4)] == sizes
+    compiled = njit(lambda sms, quarters: partition_sms(sms, quarters))
+    assert [compiled(sms, quarters) for quarters in (1, 2, 3, 4)] == sizes
 
 
 def test_commands_go_back_to_their_actions(busy: View) -> None:

@@ -126,15 +126,14 @@ def test_a_saved_model_goes_wherever_a_scheduler_does(
         program, *arguments = shlex.split(command)
         assert program == "gpusched"
         assert gpusched(*arguments, "--seeds", "1", "--workers", "1") == 0
-        assert "learned:runs/toy_ppo.npz" in capsys.readouterr().out
+        assert "learned:toy_ppo.npz" in capsys.readouterr().out
     same = ("--schedulers", "fifo", "--seeds", "1", "--workers", "1", "--json", "table.json")
     assert gpusched("evaluate", "runs/toy_ppo.zip", "Toy", *same) == 2
     assert "--trust" in capsys.readouterr().err
     assert not (tmp_path / "table.json").exists()
     assert gpusched("evaluate", "runs/toy_ppo.zip", "Toy", *same, "--trust") == 0
-    assert (
-        gpusched("compare", "Toy", "--schedulers", "learned:runs/toy_ppo.zip", *same[2:], "--overwrite", "--trust") == 0
-    )
+    again = (*same[2:], "--overwrite")
+    assert gpusched("compare", "Toy", "--schedulers", "learned:runs/toy_ppo.zip", *again, "--trust") == 0
     ranking = ("rank", "Toy", "--schedulers", "fifo,learned:runs/toy_ppo.zip", *same[2:-1], "rank.json")
     assert gpusched(*ranking) == 2
     assert gpusched(*ranking, "--trust") == 0

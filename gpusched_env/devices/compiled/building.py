@@ -6,6 +6,7 @@ process compiles everything.
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
 import sys
@@ -32,11 +33,19 @@ def start_building() -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        atexit.register(_end)
 
 
 def await_building() -> None:
     """Until the other process has ended; whatever it could not do is left to this one."""
     if _other is not None:
+        _other.wait()
+
+
+def _end() -> None:
+    """This process ends, and nobody waits for the other one any more."""
+    if _other is not None and _other.poll() is None:
+        _other.terminate()
         _other.wait()
 
 
