@@ -125,6 +125,7 @@ def test_layers_are_those_of_the_contract_on_imports() -> None:
         "compiling",
         "errors",
         "versions",
+        "linking",
     }
 
 
