@@ -8,12 +8,11 @@ import shlex
 import shutil
 from pathlib import Path
 
-import gymnasium as gym
 import pytest
 
-import gpusched_env  # noqa: F401  # Registers the environments.
 from gpusched_env.experiments.ranking.result import read_ranking
 from gpusched_env.experiments.results import readme
+from gpusched_env.scenarios.scenario import scenario_names
 from tests.agents.made_up import made_up, written
 from tests.conftest import Run
 
@@ -154,8 +153,6 @@ def test_the_index_lists_every_page() -> None:
 def test_every_environment_has_a_film_that_loads_quickly() -> None:
     films = {path.stem: path.stat().st_size for path in (ROOT / "docs" / "pictures").glob("*.gif")}
     assert films.pop("gpu") <= 1_500_000
-    assert set(films) == {
-        spec.name.removesuffix("-v0") for spec in gym.registry.values() if spec.namespace == "gpusched"
-    }
+    assert set(films) == {*scenario_names(), "DynamicParallelism"}
     assert max(films.values()) <= 300_000
     assert sum(films.values()) <= 5_000_000
