@@ -88,6 +88,7 @@ def test_an_edited_law_is_compiled_anew(copy: Path) -> None:
     assert len(list((probe.parent / "__pycache__").glob("probe.probe-*"))) == 2
 
 
+@pytest.mark.long
 def test_an_edited_law_is_the_reference_s(copy: Path) -> None:
     before = ask(copy, ASK_REFERENCE)
     assert ask(copy, ASK_REFERENCE) == before

@@ -18,6 +18,7 @@ def test_all_are_there() -> None:
     assert len(NOTEBOOKS) == 6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)

@@ -63,6 +63,7 @@ def written_here(folder: Path) -> list[str]:
     return [name for name in found if not name.startswith(IGNORED)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", PYTHON_BLOCKS, ids=lambda block: block.partition("\n")[0])
 def test_python_blocks_run_and_leave_nothing_behind(
     block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -89,6 +90,7 @@ def test_the_own_scheduler_takes_about_20_lines() -> None:
     assert len(lines) <= 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_run_and_leave_nothing_behind(
     command: str, gpusched: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

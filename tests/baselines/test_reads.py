@@ -95,6 +95,7 @@ def test_every_scheduler_declares_what_it_reads(name: str) -> None:
     assert (TRUTH in declared) == is_clairvoyant(scheduler)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spec", [*map(quick, scheduler_names()), *OPTIONS])
 def test_nothing_that_is_not_declared_changes_a_decision(spec: str) -> None:
     declared = reads_of(make_scheduler(spec)) or ()
@@ -120,6 +121,7 @@ USED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("spec", "word"), [(spec, word) for spec, words in USED.items() for word in words.split()])
 def test_what_is_declared_changes_decisions(spec: str, word: str) -> None:
     assert word in (reads_of(make_scheduler(spec)) or ())

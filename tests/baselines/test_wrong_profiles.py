@@ -41,6 +41,7 @@ def right_cost(scheduler: str) -> float:
     return metrics(scheduler).cost
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
 @pytest.mark.parametrize("scheduler", [quick(name) for name in scheduler_names(windowed=False)])
 def test_all_work_gets_done_with_wrong_profiles(scheduler: str, wrong: dict[str, Any]) -> None:

@@ -64,6 +64,7 @@ def go_on(env: GpuSchedulingEnv, rng: np.random.Generator, steps: int = 10**6) -
     return seen
 
 
+@pytest.mark.long
 @ON_EVERY_DEVICE
 @pytest.mark.parametrize("interval_us", [1.0, 100.0])
 def test_every_device_gives_the_same(scenario: Scenario, interval_us: float) -> None:
@@ -126,6 +127,7 @@ def test_a_busy_gpu_asks_as_often_as_that() -> None:
     assert decisions == pytest.approx(20000.0 / 100.0, rel=0.25)
 
 
+@pytest.mark.long
 def test_by_plan_it_is_about_as_good_as_the_rule_that_the_plan_is_of() -> None:
     """Not the same: the rule makes its plan anew only when jobs come or go, here it is also when a decision ends."""
     problem, device, env = build_problem(LOADED), make_device("compiled"), make(LOADED)
@@ -160,6 +162,7 @@ def test_after_a_rejection_it_is_asked_again_at_once(device: str) -> None:
     assert (waiting - env.view.tenants.jobs_waiting).tolist() == np.eye(env.layout.slots)[tenant].tolist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("device", ["compiled", "reference"])
 @ON_EVERY_DEVICE
 def test_restoring_a_state_repeats_the_episode_exactly(scenario: Scenario, device: str) -> None:

@@ -64,6 +64,7 @@ def walk(env: GpuSchedulingEnv, seed: int, steps: int, checked: int) -> set[str]
     return kinds
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "setting",
     [

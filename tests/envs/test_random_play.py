@@ -54,6 +54,7 @@ def play(scenario: str, horizon_us: float) -> None:
     assert sum(at_random) >= 0.5 * sum(at_once), f"{at_random} jobs at random, {at_once} if all is launched"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", scenario_names())
 def test_random_actions_do_half_of_the_work(scenario: str) -> None:
     play(scenario, min(BRIEF_US, load_scenario(scenario).horizon_us))

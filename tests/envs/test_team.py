@@ -187,6 +187,7 @@ def run_script(script: str) -> str:
     return process.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "script",
     [

@@ -17,6 +17,7 @@ def paper() -> acs.Paper:
     return acs.Paper.simulate(workers=1, cells=cells)
 
 
+@pytest.mark.long
 def test_who_gains_and_who_loses_is_as_published(paper: acs.Paper) -> None:
     found = paper.speedups.loc[acs.SIMULATOR_GAP_US]
     assert (found[f"{acs.HW}, 32"] > found[f"{acs.SW}, 32"]).all()

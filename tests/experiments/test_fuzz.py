@@ -259,6 +259,7 @@ def test_unknown_devices_are_refused_before_anything_runs(run: Callable[..., Res
 
 if "compiled" in device_names():
 
+    @pytest.mark.long
     def test_compiled_does_as_the_reference() -> None:
         compiled = functools.partial(new_device, "compiled")
         for episode in sorted({*range(60), *FULL}.difference(LONG)):

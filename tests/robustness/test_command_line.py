@@ -119,6 +119,7 @@ def test_a_reader_that_hangs_up_is_no_error(arguments: tuple[str, ...], tmp_path
     assert "Exception" not in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "env",
     [{"HOME": None, "COLUMNS": "20"}, {"HOME": "/nonexistent", "LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"}],
@@ -137,6 +138,7 @@ def compiled() -> None:
     compile_all()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("kib", [300_000, 600_000, 900_000])
 def test_little_memory_never_half_writes_a_result(kib: int, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from gpusched_env.scenarios.scenario import load_scenario, override, scenario_na
 from gpusched_env.scheduling.session import run_episode
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gpu", gpu_names())
 @pytest.mark.parametrize("name", scenario_names())
 def test_every_scenario_runs_on_every_gpu(name: str, gpu: str) -> None:

@@ -111,6 +111,7 @@ def true_numbers(problem: Problem) -> set[float]:
     return {number for number in found - known if round(number, 2) != number}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("device", "name", "wrong", "horizon_us"), CASES)
 def test_neither_true_numbers_nor_the_seed_nor_later_arrivals_are_given(
     device: str, name: str, wrong: dict[str, float], horizon_us: float

@@ -35,6 +35,7 @@ def saved(path: Path, weights: np.ndarray) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_without_weights_it_is_spawn(seed: int) -> None:
     problem, flat_ps = episode_problem(RANDOM, seed, SPAWN_KEPLER)

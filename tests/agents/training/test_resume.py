@@ -115,6 +115,7 @@ def test_a_stopped_training_goes_on_exactly(algo: str, tmp_path: Path) -> None:
         assert_same(kept.last()["learner"]["parameters"], weights(tmp_path / "whole" / "final.zip"))
 
 
+@pytest.mark.long
 def test_a_killed_process_is_resumed_by_the_same_command(tmp_path: Path) -> None:
     (tmp_path / "long.yaml").write_text(yaml.safe_dump(msgspec.to_builtins(LONG)))
     command = [

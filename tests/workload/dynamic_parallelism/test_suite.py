@@ -22,6 +22,7 @@ def test_names_are_those_of_the_paper() -> None:
     assert (*PUBLISHED, "SA-elegans") == BENCHMARKS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_own_threshold_offloads_the_share_and_children_of_the_paper(name: str) -> None:
     made = benchmark(name, seed=11)
