@@ -25,7 +25,7 @@ def start_building() -> None:
     global _other
     from gpusched_env.devices.compiled.entry import UNITS
 
-    if _other is None and len(os.sched_getaffinity(0)) > 1 and not all(is_kept(UNITS[name]) for name in ELSEWHERE):
+    if _other is None and (os.cpu_count() or 1) > 1 and not all(is_kept(UNITS[name]) for name in ELSEWHERE):
         _other = subprocess.Popen(
             [sys.executable, "-c", f"from {__name__} import build; build()"],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
