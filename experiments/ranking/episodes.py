@@ -47,6 +47,8 @@ class EpisodeCost(msgspec.Struct, frozen=True, omit_defaults=True):
     urgent_p99: float | None = None
     best_effort: float | None = None
     goodput_per_s: float | None = None
+    jobs_rejected: int | None = None
+    """Of all tenants; ``None`` in older files."""
 
 
 def variants_of(scenario: Scenario, workloads: Workloads, gpu: str | None = None) -> list[Scenario]:
@@ -80,7 +82,8 @@ class RunCell:
 
 def _figures(cell: Cell, metrics: Metrics) -> EpisodeCost:
     trade = (metrics.urgent_p99, metrics.best_effort, metrics.goodput_per_s)
-    return EpisodeCost(cell, metrics.cost, *(None if math.isnan(figure) else figure for figure in trade))
+    known = (None if math.isnan(figure) else figure for figure in trade)
+    return EpisodeCost(cell, metrics.cost, *known, sum(tenant.rejected for tenant in metrics.tenants))
 
 
 def cells_of(

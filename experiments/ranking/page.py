@@ -16,7 +16,7 @@ from gpusched_env.experiments.lib.labels import legend
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Interval, Standing, standings
 from gpusched_env.experiments.ranking.bound import ALONE
-from gpusched_env.experiments.ranking.result import TRADE, Ranking, device_difference
+from gpusched_env.experiments.ranking.result import REJECTED, TRADE, Ranking, device_difference
 
 if TYPE_CHECKING:
     from gpusched_env.display.plots import Figure
@@ -31,7 +31,8 @@ mean cost, where there are five seeds. *Against*: relative difference of the mea
 was cheapest on the training workloads, its options tuned there (`gpusched tune`), or without such a search the best
 hand-written one here. *Better*: probability of a lower cost than that one's on an episode. *Urgent p99*: turnaround
 over turnaround alone of the most urgent tenants. *Best effort*: mean progress of the others, 1 if nothing disturbs
-them. *Goodput/s*: jobs within their objective a second. Names with `tuned:` have options that were searched on training
+them. *Goodput/s*: jobs within their objective a second. *Rejected*: jobs that were given up, an episode, where somebody
+gave any up. Names with `tuned:` have options that were searched on training
 workloads, others their published defaults. Brackets are 95 % intervals (bootstrap over seeds within variants, the same
 seeds for all). *Alone (bound)*: if every tenant had the GPU to itself, with the same arrivals and durations. Nobody
 waits for anybody then, and a scheduler can hardly cost less.
@@ -42,7 +43,7 @@ def table(ranking: Ranking, scenario: str) -> Table:
     """All schedulers on one scenario, best first, above them the bound where there is one."""
     bound = bound_standing(ranking, scenario)
     trade = ranking.trade(scenario)
-    shown = [figure for figure in TRADE if any(of[figure].seeds for of in trade.values())]
+    shown = [figure for figure in TRADE if any(_tells(figure, of[figure]) for of in trade.values())]
     blank = [NONE] * (1 + len(shown))
     rows = [] if bound is None else [(BOUND, bound.mean.text(COST), NONE, bound.against.text(DIFFERENCE), *blank)]
     rows += [
@@ -139,6 +140,11 @@ def _devices(ranking: Ranking, scenario: str) -> str:
     largest = device_difference(ranking, scenario)
     costs = f"differ by {largest:.1g} at most" if largest else "are equal"
     return f"Devices {' and '.join(ranking.devices)}: {same}, costs of every episode {costs}."
+
+
+def _tells(figure: str, value: Interval) -> bool:
+    """Whether a scheduler's figure is a reason for its column: that nobody rejected anything is none."""
+    return bool(value.seeds) and (figure != REJECTED or value.mean > 0.0)
 
 
 def _figure(trade: Mapping[str, Mapping[str, Interval]], scheduler: str, figure: str) -> str:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
     from gpusched_env.experiments.ranking.page import RankingPlots
 
-TRADE = ("urgent_p99", "best_effort", "goodput_per_s")
+REJECTED = "jobs_rejected"
+TRADE = ("urgent_p99", "best_effort", "goodput_per_s", REJECTED)
 """Figures of an episode besides its cost (:class:`EpisodeCost`)."""
 SCHEMA = "gpusched-ranking/1"
 
@@ -132,8 +133,8 @@ class Ranking(msgspec.Struct, kw_only=True):
         return min(hand_written or costs, key=lambda name: float(costs[name].mean()))
 
     def trade(self, scenario: str) -> dict[str, dict[str, Interval]]:
-        """By scheduler: ``urgent_p99``, ``best_effort`` and ``goodput_per_s``, means over all episodes of the first
-        device. Empty if no episode has them.
+        """By scheduler: the figures of :data:`TRADE`, means over all episodes of the first device. Empty if no episode
+        has them.
         """
         found = {}
         for name in self.schedulers:

@@ -8,8 +8,11 @@ COLOURS = ("#4269d0", "#e8710a", "#2a9d6f", "#d6336c", "#8a63d2", "#0b8fa8", "#a
 """Of series, by their numbers; the last is kept for what the others are compared with."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
-TENANTS = ("#4269d0", "#e8710a", "#2a9d6f", "#8a63d2", "#d6336c", "#0b8fa8", "#a0522d", "#7a7a7a")
-"""Of tenants, by their rows; a ninth has the first one's again."""
+TENANTS = (
+    "#4269d0", "#e8710a", "#2a9d6f", "#8a63d2", "#d6336c", "#0b8fa8", "#a0522d", "#7a7a7a", "#8fb0ff", "#b8a200",
+    "#5c7a29", "#f19bb5",
+)  # fmt: skip
+"""Of tenants, by their rows; a thirteenth has the first one's again."""
 GREY = "#c4c8ce"
 """Of series that are not told apart until they are chosen."""
 

@@ -6,6 +6,7 @@ import itertools
 
 from gpusched_env.display import palette
 from gpusched_env.display.palette import BASELINE, look, rgb, tenant
+from gpusched_env.scenarios.scenario import load_scenario, scenario_names
 
 
 def test_a_dozen_series_are_told_apart_by_colour_and_dash() -> None:
@@ -19,6 +20,11 @@ def test_a_dozen_series_are_told_apart_by_colour_and_dash() -> None:
 
 def test_many_more_still_differ() -> None:
     assert len({look(number) for number in range(50)}) == 50
+
+
+def test_the_tenants_of_every_scenario_differ() -> None:
+    most = max(len(load_scenario(name).tenants) for name in scenario_names())
+    assert len({tenant(row).colour for row in range(most)}) == most
 
 
 def test_tenants_differ_and_begin_again_after_the_last() -> None:

@@ -15,6 +15,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.statistics import interquartile_mean, standings
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell
 from gpusched_env.experiments.ranking.lead import pages
+from gpusched_env.experiments.ranking.page import table
 from gpusched_env.experiments.ranking.result import Ranking, device_difference, encode_ranking, read_ranking
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.scenarios.scenario import load_scenario
@@ -75,6 +76,22 @@ def made_of(scenario: str, costs: dict[str, list[float]]) -> Ranking:
         variants={scenario: [scenario]},
         episodes=[EpisodeCost(cell, cost) for cell, cost in cells],
     )
+
+
+def test_rejected_jobs_have_a_column_where_there_are_any() -> None:
+    ranking = made_of("One", {"a": [1.0] * 4, "b": [2.0] * 4})
+    rejected = {"a": 0, "b": 3}
+    assert "rejected" not in table(ranking, "One").heads, "an older file does not know"
+    ranking.episodes = [msgspec.structs.replace(e, jobs_rejected=0) for e in ranking.episodes]
+    assert "rejected" not in table(ranking, "One").heads
+    ranking.episodes = [msgspec.structs.replace(e, jobs_rejected=rejected[e.cell.scheduler]) for e in ranking.episodes]
+    shown = table(ranking, "One")
+    assert [row[shown.heads.index("rejected")] for row in shown.rows] == ["0", "3"]
+
+
+def test_an_episode_of_a_ranking_counts_what_was_rejected(tmp_path: Path) -> None:
+    ranking = rank(["ServingPoisson"], ["moore"], [0], tmp_path / "r.json", workers=1, settings=["load=2.0"])
+    assert ranking.to_frame()["jobs_rejected"][0] > 0
 
 
 def toy(path: Path, seeds: int, **options: object) -> Ranking:
