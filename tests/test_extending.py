@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,7 @@ INTERFACE = (DOCS / "interface.md").read_text(encoding="utf-8")
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", flags=re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 PLACE = re.compile(r"^\|.*\]\(([^)#]+)\).*\| `([^`]+)` \|$", flags=re.MULTILINE)
+PATCH = DOCS / "examples" / "hold.patch"
 DEVICES = ("reference", "compiled")
 
 EXAMPLES = [
@@ -47,10 +52,38 @@ def test_what_a_table_names_is_in_the_file(path: str, what: str) -> None:
 
 def test_the_first_table_counts_the_places() -> None:
     sections = dict(SECTION.findall(TEXT))
-    (command,) = re.findall(r"^\| \[a command\].*\| (\d+), and (\d+) for", TEXT, flags=re.MULTILINE)
+    (command,) = re.findall(r"^\| \[a command\].*\| (\d+), and (\d+) where", TEXT, flags=re.MULTILINE)
     assert len(PLACE.findall(sections["A command"])) == sum(map(int, command))
     (law,) = re.findall(r"^\| \[a law of the hardware\].*\| (\d+) \|$", TEXT, flags=re.MULTILINE)
     assert len(PLACE.findall(sections["A law of the hardware"])) == int(law)
+
+
+def test_the_new_command_fits_the_code_and_its_files_are_those_of_the_table() -> None:
+    subprocess.run(["git", "apply", "--check", str(PATCH)], cwd=DOCS.parent, check=True)
+    changed = re.findall(r"^\+\+\+ b/(.+)$", PATCH.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    section = dict(SECTION.findall(TEXT))["A command"]
+    steps = re.findall(r"^\| \d+[^|]*\| \[[^]]+\]\(\.\./([^)]+)\)", section, flags=re.MULTILINE)
+    assert sorted(steps) == sorted(changed)
+
+
+@pytest.mark.slow
+def test_the_new_command_is_one_on_both_devices(tmp_path: Path) -> None:
+    """Minutes: the changed device is compiled."""
+    copy = tmp_path / "copy"
+    for folder in ("agents", "baselines", "docs", "experiments", "gpusched_env"):
+        skipped = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(DOCS.parent / folder, copy / folder, symlinks=True, ignore=skipped)
+    subprocess.run(["git", "apply", str(PATCH)], cwd=copy, check=True)
+
+    def run(*arguments: str) -> str:
+        env = {**os.environ, "PYTHONPATH": str(copy)}
+        return subprocess.run(
+            [sys.executable, *arguments], cwd=copy, env=env, check=True, stdout=subprocess.PIPE, text=True
+        ).stdout
+
+    said = run("docs/examples/hold.py").splitlines()
+    assert said == [f"{device} {{'batch': 0.0, 'urgent': 10.0}}" for device in DEVICES]
+    assert "hold commands" in run("-m", "gpusched_env.experiments.cli", "fuzz", "--episodes", "30", "--seed", "1")
 
 
 def test_the_example_of_the_interface_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
