@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shlex
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -24,6 +26,7 @@ from gpusched_env.hardware.specs import (
 )
 from gpusched_env.workload.importers.execution_trace import read_execution_trace
 from gpusched_env.workload.importers.recording import UNPROFILED, check_unprofiled
+from gpusched_env.workload.workload import read_workload
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -69,6 +72,17 @@ def test_the_page_says_which_keys_of_a_gpu_file_may_be_left_out() -> None:
     kinds |= {"power": Power, "contention": Contention, "instructions": Instructions, "matrix_rates": MatrixRates}
     optional = {of: [f.name for f in msgspec.structs.fields(kind) if not f.required] for of, kind in kinds.items()}
     assert said == {of: names for of, names in optional.items() if names}
+
+
+def test_a_trace_from_elsewhere_becomes_a_workload(gpusched: Callable[..., int], tmp_path: Path) -> None:
+    (block,) = (block for block in blocks("own-work.md", "python") if "by-hand.json" in block)
+    exec(block, {})
+    (command,) = (block for block in blocks("own-work.md", "sh") if "by-hand.json" in block)
+    assert gpusched(*shlex.split(command)[1:]) == 0
+    workload = read_workload(tmp_path / "by-hand.workload.json.gz")
+    assert len(workload.variants) == 3
+    assert workload.iteration_us == (230.0,)
+    assert [kernel.name for kernel in workload.kernels] == [f"layer{number}" for number in range(4)]
 
 
 def test_the_recording_of_a_trace_is_as_the_importer_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
