@@ -81,9 +81,18 @@ class RunCell:
 
 
 def _figures(cell: Cell, metrics: Metrics) -> EpisodeCost:
-    trade = (metrics.urgent_p99, metrics.best_effort, metrics.goodput_per_s)
-    known = (None if math.isnan(figure) else figure for figure in trade)
-    return EpisodeCost(cell, metrics.cost, *known, sum(tenant.rejected for tenant in metrics.tenants))
+    return EpisodeCost(
+        cell,
+        metrics.cost,
+        urgent_p99=_known(metrics.urgent_p99),
+        best_effort=_known(metrics.best_effort),
+        goodput_per_s=_known(metrics.goodput_per_s),
+        jobs_rejected=sum(tenant.rejected for tenant in metrics.tenants),
+    )
+
+
+def _known(figure: float) -> float | None:
+    return None if math.isnan(figure) else figure
 
 
 def cells_of(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 BOUND = "alone (bound)"
 COST, DIFFERENCE, PROBABILITY = "{:.4g}", "{:+.1%}", "{:.2f}"
+GIVEN_UP = "Rejected: jobs that were given up, of an episode."
 SETS = {"own": "own workloads", "train": "training workloads", "held_out": "held-out workloads"}
 
 EXPLANATION = """\
@@ -31,8 +32,7 @@ mean cost, where there are five seeds. *Against*: relative difference of the mea
 was cheapest on the training workloads, its options tuned there (`gpusched tune`), or without such a search the best
 hand-written one here. *Better*: probability of a lower cost than that one's on an episode. *Urgent p99*: turnaround
 over turnaround alone of the most urgent tenants. *Best effort*: mean progress of the others, 1 if nothing disturbs
-them. *Goodput/s*: jobs within their objective a second. *Rejected*: jobs that were given up, an episode, where somebody
-gave any up. Names with `tuned:` have options that were searched on training
+them. *Goodput/s*: jobs within their objective a second. Names with `tuned:` have options that were searched on training
 workloads, others their published defaults. Brackets are 95 % intervals (bootstrap over seeds within variants, the same
 seeds for all). *Alone (bound)*: if every tenant had the GPU to itself, with the same arrivals and durations. Nobody
 waits for anybody then, and a scheduler can hardly cost less.
@@ -60,7 +60,8 @@ def table(ranking: Ranking, scenario: str) -> Table:
     heads = ["scheduler", "cost", "rank", f"against {ranking.label(ranking.reference(scenario))}", "better"]
     heads += [find_figure(figure, of_tenant=False).label for figure in shown]
     title = f"{scenario}, {workloads_of(ranking)}"
-    return Table(title, heads, rows, note=" ".join(ranking.remarks.get(scenario, [])))
+    remarks = [*ranking.remarks.get(scenario, []), *([GIVEN_UP] if REJECTED in shown else [])]
+    return Table(title, heads, rows, note=" ".join(remarks))
 
 
 def workloads_of(ranking: Ranking) -> str:
