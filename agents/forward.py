@@ -5,14 +5,14 @@ from __future__ import annotations
 from numba import boolean, float32, float64, int64, types
 
 from gpusched_env.agents.network import Ints, Singles, numbers_of
-from gpusched_env.compiling import cached, part
+from gpusched_env.compiling import cached, called
 from gpusched_env.envs.encoding import Bools, Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import fill_mask
 from gpusched_env.envs.planning import encode_plan
 
 
-@part()
+@called
 def _best(out: Singles, mask: Bools, masked: bool) -> int:
     """The action with the greatest number: among the legal ones, or an illegal one as a wait."""
     best = 0

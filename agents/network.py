@@ -26,7 +26,7 @@ from gpusched_env.agents.release import release_numbers
 from gpusched_env.agents.rows import owner
 from gpusched_env.agents.rule import rule_numbers
 from gpusched_env.agents.serve import serve_numbers
-from gpusched_env.compiling import part
+from gpusched_env.compiling import called, part
 from gpusched_env.envs.encoding import COUNT_HALF, Bools
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, TenantFeature
 
@@ -68,7 +68,7 @@ def _add(weights: Singles, at: int, x: Singles, x_at: int, inputs: int, y: Singl
     return at + inputs * outputs
 
 
-@part()
+@called
 def _set(weights: Singles, at: int, y: Singles, y_at: int, outputs: int) -> int:
     """Set ``y`` to a bias; returns where the weights after it begin."""
     for j in range(outputs):
@@ -76,7 +76,7 @@ def _set(weights: Singles, at: int, y: Singles, y_at: int, outputs: int) -> int:
     return at + outputs
 
 
-@part()
+@called
 def _mlp(
     sizes: Ints,
     weights: Singles,
@@ -115,7 +115,7 @@ def _mlp(
         x_at = y_at
 
 
-@part()
+@called
 def _present(pending: Singles, tenants: Singles, slot: int, lookahead: int) -> bool:
     """Whether a pending slot has a token: a launch stands in it, or it is a tenant's first."""
     there: bool = tenants[slot // lookahead, TenantFeature.PRESENT] > 0.5
@@ -267,7 +267,7 @@ def _slots(
             _add(weights, preempt, scratch, mixed, width, out, action, modes)
 
 
-@part()
+@called
 def numbers_of(
     sizes: Ints,
     weights: Singles,

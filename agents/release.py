@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.agents.policies.release import Place, ReleaseTerm
-from gpusched_env.compiling import part
+from gpusched_env.compiling import called
 from gpusched_env.envs.features import PendingFeature
 
 Singles = NDArray[np.float32]
@@ -20,7 +20,7 @@ SOME = 8.0
 """Launches that count as 1."""
 
 
-@part()
+@called
 def release_numbers(launches: int, weights: Singles, pending: Singles, tenants: int, out: Singles) -> None:
     """Write one number an action.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.agents.policies.rule import LaunchTerm, LevelTerm, ShareTerm, Situation
 from gpusched_env.agents.rows import owner
-from gpusched_env.compiling import part
+from gpusched_env.compiling import called
 from gpusched_env.envs.encoding import COUNT_HALF, LOG_SCALE, Bools
 from gpusched_env.envs.features import PendingFeature, RunningFeature, TenantFeature
 
@@ -35,33 +35,33 @@ SURE = 50.0
 """The greatest launch value."""
 
 
-@part()
+@called
 def _microseconds(log: float) -> float:
     return math.expm1(log * LOG_SCALE)
 
 
-@part()
+@called
 def _log(microseconds: float) -> float:
     return 4.0 * math.log1p(microseconds) / LOG_SCALE
 
 
-@part()
+@called
 def _ratio(saturated: float) -> float:
     """``x`` of ``x / (1 + x)``."""
     return saturated / (1.0 - min(saturated, 0.9999))
 
 
-@part()
+@called
 def _count(saturated: float) -> float:
     return COUNT_HALF * _ratio(saturated)
 
 
-@part()
+@called
 def _round(value: float, low: int, high: int) -> int:
     return int(min(max(math.floor(value + 0.5), low), high))
 
 
-@part()
+@called
 def rule_numbers(
     priorities: Ints,
     launches: int,
@@ -158,7 +158,7 @@ def rule_numbers(
         out[1 + place * launches + level] = wanted
 
 
-@part()
+@called
 def _launched_level(priorities: Ints, slots: int, slot: int, running: Singles) -> int:
     """Number of the stream priority that a launched, unfinished kernel of the tenant has; -1 if none is shown."""
     for kernel in range(running.shape[0]):
@@ -170,7 +170,7 @@ def _launched_level(priorities: Ints, slots: int, slot: int, running: Singles) -
     return -1
 
 
-@part()
+@called
 def _level(priorities: int, weights: Singles, duration: float, block: float, row: Singles, tenant: Singles) -> int:
     """Number of the stream priority for a pending kernel.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.agents.policies.serve import MARGINS, ServeTerm, Way
-from gpusched_env.compiling import cached, part
+from gpusched_env.compiling import cached, called
 from gpusched_env.envs.features import TenantFeature
 from gpusched_env.envs.slices import OTHERS
 from gpusched_env.scheduling.dispatch import BY_PLAN
@@ -25,13 +25,13 @@ NEVER = -1e9
 MARGIN_BESIDE, MARGIN_ALONE = MARGINS
 
 
-@part()
+@called
 def may_serve(tenants: Singles, tenant: int) -> bool:
     """Whether a tenant has a job."""
     return bool(tenants[tenant, TenantFeature.PRESENT] > 0.5 and tenants[tenant, TenantFeature.JOBS] > 0.0)
 
 
-@cached(_nrt=False)
+@cached()
 def serve_terms(tenants: Singles, tenant: int, way: int, terms: Singles) -> None:
     """Write the terms of letting a tenant go first.
 
@@ -64,7 +64,7 @@ def serve_terms(tenants: Singles, tenant: int, way: int, terms: Singles) -> None
     terms[ServeTerm.RIVALS_SPARE] = spare
 
 
-@part()
+@called
 def serve_numbers(serves: int, weights: Singles, tenants: Singles, terms: Singles, out: Singles) -> None:
     """Write one number an action.
 

@@ -1,11 +1,14 @@
 """How functions of this package are compiled, and when what Numba has kept on disk is used again.
 
 * :func:`law` marks arithmetic that plain Python and compiled functions share, :func:`procedure` larger pieces.
-* :data:`inlined` and :data:`called` mark functions of the compiled devices that only other compiled functions call:
-  small ones, which become part of their callers, and those that are left to the compiler's judgement. They allocate
-  nothing, so Numba's reference counting is off (three times as fast).
-* :func:`cached` and :func:`cached_callback` are for compiled functions that Python calls. Functions that only other
-  compiled functions call end up in these: they need no cache of their own (:func:`part`).
+* :func:`inlined` and :func:`called` mark functions that only other compiled functions call: small ones, which become
+  part of their callers, and those that are left to the compiler's judgement; :func:`part` those with other options.
+* :func:`cached` and :func:`cached_callback` are for compiled functions that Python calls. The others end up in these,
+  and need no cache of their own.
+
+Compiled functions write into arrays that they are given, and neither make nor return any. So Numba's reference counting
+is off: on arrays it takes a quarter of a step's time, on the records of the device two thirds. The exception says
+``_nrt=True``.
 
 Numba by itself looks at the file that a function is in. Here the name of a cache file holds a hash of the contents of
 all sources that can end up in the function, so that an edit to any of them is seen by the next process.
@@ -43,18 +46,26 @@ BUILD: Final = "checked-" if CHECK_INDICES else ""
 _INNER: Final[dict[str, Any]] = {
     "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler,
 }  # fmt: skip
-inlined: Final = njit(forceinline=True, **_INNER)
-called: Final = njit(**_INNER)
 
 
 def part(**options: Any) -> Callable[[F], F]:
-    """Mark a function that only compiled functions call and that works on arrays: :data:`called`, with Numba's
-    reference counting unless ``options``, of ``njit``, say otherwise."""
-    return functools.partial(_part, {**_INNER, "_nrt": True, **options})
+    """Mark a function that only compiled functions call, with ``options`` of ``njit``."""
+    return functools.partial(_part, options)
 
 
-def _part(options: dict[str, Any], function: Any) -> Any:
-    return njit(**options)(function)
+def _part(options: dict[str, Any], function: F) -> F:
+    compiled: F = njit(**{**_INNER, **options})(function)
+    return compiled
+
+
+def called(function: F) -> F:
+    """Mark a function that only compiled functions call; the compiler decides whether it becomes part of them."""
+    return _part({}, function)
+
+
+def inlined(function: F) -> F:
+    """Mark a small function that becomes part of the compiled functions that call it."""
+    return _part({"forceinline": True}, function)
 
 
 ROOT = Path(__file__).parent
@@ -90,7 +101,7 @@ def cached(signature: Any = None, **options: Any) -> Callable[[F], F]:
         signature: the only one to compile, at once; none: those that are called.
         options: of ``njit``, without ``cache``.
     """
-    return functools.partial(_compiled, njit, signature, {"pipeline_class": WholeCompiler, **options})
+    return functools.partial(_compiled, njit, signature, {"_nrt": False, "pipeline_class": WholeCompiler, **options})
 
 
 def cached_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:

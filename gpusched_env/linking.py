@@ -50,6 +50,13 @@ class Whole(JITCodeLibrary):
         self._linking_libraries = [_Linked(library) for library in _everything(self._linking_libraries)]
         super().finalize()
 
+    def _optimize_final_module(self) -> None:
+        """Nobody else calls the parts: LLVM makes one that has a single caller part of it, whatever its size."""
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage.name == "linkonce_odr":
+                function.linkage = "internal"
+        super()._optimize_final_module()
+
 
 class _Linked:
     """A library as :class:`Whole` links it: of a part its own code."""

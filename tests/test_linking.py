@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from gpusched_env.compiling import called, law, part
+from gpusched_env.compiling import called, law
 from gpusched_env.linking import WholeCompiler
 
 
@@ -30,7 +30,7 @@ def shared(number: Any) -> Any:
     return below(number) * 10.0
 
 
-@part()
+@called
 def total(numbers: Any) -> Any:
     """Of an array."""
     found = 0.0

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.compiling import cached, part
+from gpusched_env.compiling import cached, called
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, RunningFeature, Scalar, TenantFeature
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 
@@ -90,38 +90,38 @@ def gather_running(running: Floats, seen: Bools, shown: Floats) -> None:
             filled = min(filled + 1, slots)
 
 
-@part()
+@called
 def _clear(shown: Floats) -> None:
     shown[:] = 0.0
     for slot in range(shown.shape[0]):
         shown[slot, ID] = NO_KERNEL
 
 
-@part()
+@called
 def _copy_row(source: Floats, row: int, target: Floats, to: int) -> None:
     for column in range(source.shape[1]):
         target[to, column] = source[row, column]
 
 
-@part()
+@called
 def log_us(us: float) -> float:
     """0 for NaN: a kernel that was never measured. (``log1p`` is slower, for digits that float32 drops.)"""
     return min(1.0, math.log(1.0 + us) / LOG_SCALE) if us > 0.0 else 0.0
 
 
-@part()
+@called
 def saturate(x: float, half: float) -> float:
     if x <= 0.0:
         return 0.0
     return x / (x + half) if x < math.inf else 1.0
 
 
-@part()
+@called
 def clip(x: float) -> float:
     return min(1.0, max(-1.0, x))
 
 
-@part()
+@called
 def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots: int, out: Features) -> None:
     """Write the ``pending`` table, shape ``(pending slots, len(PendingFeature))``."""
     now = scalars[Scalar.TIME_US]
@@ -174,12 +174,12 @@ def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots
         out[slot, PendingFeature.DEPENDENTS] = saturate(shown[slot, PendingColumn.DEPENDENTS], COUNT_HALF)
 
 
-@part()
+@called
 def _slack(left_us: float, slo_us: float) -> float:
     return clip(left_us / slo_us) if slo_us < math.inf else 1.0
 
 
-@part()
+@called
 def encode_running(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots: int, out: Features) -> None:
     """Write the ``running`` table, shape ``(running_slots, len(RunningFeature))``."""
     out[:] = 0.0
@@ -210,7 +210,7 @@ def encode_running(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots
         )
 
 
-@part()
+@called
 def encode_tenants(tenants: Floats, scalars: Floats, out: Features) -> None:
     """Write the ``tenants`` table, ``out`` ``(slots, len(TenantFeature))``."""
     now = scalars[Scalar.TIME_US]
@@ -246,7 +246,7 @@ def encode_tenants(tenants: Floats, scalars: Floats, out: Features) -> None:
         out[tenant, TenantFeature.REJECTABLE] = 1.0 if tenants[tenant, TenantColumn.NEWEST_REJECTABLE] >= 0.0 else 0.0
 
 
-@part()
+@called
 def encode_device(pending_shown: Floats, tenants: Floats, scalars: Floats, running_slots: int, out: Features) -> None:
     """Write the ``device`` vector, ``out`` ``(len(DeviceFeature),)``."""
     launchable = 0.0

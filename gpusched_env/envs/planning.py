@@ -11,7 +11,7 @@ from gpusched_env.scheduling.plans import Plan
 from gpusched_env.scheduling.view import TenantColumn
 
 
-@cached(_nrt=False)
+@cached()
 def encode_plan(plan: Floats, tenants: Floats, time_us: float, out: Features) -> None:
     """Write the columns from ``EARNS`` on of the table of tenants.
 

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from gpusched_env.compiling import part
+from gpusched_env.compiling import called
 from gpusched_env.envs.encoding import ID, NO_KERNEL
 from gpusched_env.scheduling.commands import (
     COMMANDS,
@@ -64,13 +64,13 @@ NEWEST: Final = 1
 """``a`` of a rejection."""
 
 
-@part()
+@called
 def partition_sms(sms: int, quarters: int) -> int:
     """SMs of ``quarters`` quarters of a GPU with ``sms`` SMs, rounded down, at least one."""
     return max(1, sms * quarters // 4)
 
 
-@part()
+@called
 def partition_first(sms: int, quarters: int, tenant: int) -> int:
     """First SM of a tenant's partition: even rows are counted from rank 0, odd rows from the other end."""
     return sms - partition_sms(sms, quarters) if tenant % 2 == 1 else 0
@@ -79,14 +79,14 @@ def partition_first(sms: int, quarters: int, tenant: int) -> int:
 # ---- launch: slots are pending launches; a: stream priority, b: number of the scheduler's stream, or its own ---------
 
 
-@part()
+@called
 def _launch_legal(pending, running, tenants, sms, own, slot, a, b):
     shown = pending[slot, ID] != NO_KERNEL and pending[slot, PendingColumn.LAUNCHABLE] == 1.0
     # A preempted kernel goes back to its place.
     return shown and (b == OWN_STREAM or pending[slot, PendingColumn.PREEMPTED] == 0.0)
 
 
-@part()
+@called
 def _launch_means(pending, running, tenants, sms, own, slot, a, b):
     if pending[slot, ID] == NO_KERNEL:
         return EMPTY
@@ -100,12 +100,12 @@ def _launch_choices(layout: ActionLayout) -> Choices:
 # ---- serve: slots are tenants; a: launches in flight of all others --------------------------------------------------
 
 
-@part()
+@called
 def _serve_legal(pending, running, tenants, sms, own, slot, a, b):
     return slot < tenants.shape[0] and tenants[slot, TenantColumn.JOBS_WAITING] > 0.0
 
 
-@part()
+@called
 def _serve_means(pending, running, tenants, sms, own, slot, a, b):
     return EMPTY if slot >= tenants.shape[0] else (slot, a, -1, 0, 0)
 
@@ -117,13 +117,13 @@ def _serve_choices(layout: ActionLayout) -> Choices:
 # ---- preempt: slots are running launches; a: mode, b: quarters of the SMs that are saved, or the whole kernel --------
 
 
-@part()
+@called
 def _preempt_legal(pending, running, tenants, sms, own, slot, a, b):
     open_ = running[slot, ID] != NO_KERNEL and running[slot, RunningColumn.PREEMPTIBLE] == 1.0
     return open_ and (a != RESET or running[slot, RunningColumn.IDEMPOTENT] == 1.0)
 
 
-@part()
+@called
 def _preempt_means(pending, running, tenants, sms, own, slot, a, b):
     if running[slot, ID] == NO_KERNEL:
         return EMPTY
@@ -145,7 +145,7 @@ def _preempt_choices(layout: ActionLayout) -> Choices:
 # ---- partition: slots are tenants; a: quarters of the SMs ------------------------------------------------------------
 
 
-@part()
+@called
 def _partition_legal(pending, running, tenants, sms, own, slot, a, b):
     return (
         slot < tenants.shape[0]
@@ -157,7 +157,7 @@ def _partition_legal(pending, running, tenants, sms, own, slot, a, b):
     )
 
 
-@part()
+@called
 def _partition_means(pending, running, tenants, sms, own, slot, a, b):
     if slot >= tenants.shape[0]:
         return EMPTY
@@ -172,7 +172,7 @@ def _partition_choices(layout: ActionLayout) -> Choices:
 # ---- reject: slots are tenants; a: which of its jobs -----------------------------------------------------------------
 
 
-@part()
+@called
 def _reject_legal(pending, running, tenants, sms, own, slot, a, b):
     if slot >= tenants.shape[0]:
         return False
@@ -181,7 +181,7 @@ def _reject_legal(pending, running, tenants, sms, own, slot, a, b):
     return newest >= 0.0 and (a == OLDEST or newest != tenants[slot, TenantColumn.OLDEST_REJECTABLE])
 
 
-@part()
+@called
 def _reject_means(pending, running, tenants, sms, own, slot, a, b):
     if slot >= tenants.shape[0] or tenants[slot, TenantColumn.NEWEST_REJECTABLE] < 0.0:
         return EMPTY
@@ -243,7 +243,7 @@ SLICES: Final = (
 """In the order of the action numbers."""
 
 
-@part()
+@called
 def legal(code, pending, running, tenants, sms, slot, a, b):
     """Whether the action of a command's slice is legal."""
     if code == LAUNCH:
@@ -259,7 +259,7 @@ def legal(code, pending, running, tenants, sms, slot, a, b):
     return False
 
 
-@part()
+@called
 def means(code, pending, running, tenants, sms, own, slot, a, b):
     """What the action of a command's slice means: ``target, choice, stream, first, sms`` of its numbers."""
     if code == LAUNCH:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from gpusched_env.compiling import cached, called, part
+from gpusched_env.compiling import cached, called, inlined
 from gpusched_env.devices.compiled.access import clients, env_at, launches, problem
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.issuing import is_launchable
@@ -51,7 +51,7 @@ NO_KNOBS: Final = -1
 """In place of how many jobs had come or gone when knobs were set."""
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def step_range(
     first,
     last,
@@ -221,7 +221,7 @@ def scratch(layout: ActionLayout) -> tuple[Floats, ...]:
     )
 
 
-@part(_nrt=False, forceinline=True)
+@inlined
 def to_serve(reason):
     """Whether an environment stopped because its memory is too small."""
     return reason in (FLUSH, GROW_JOBS, GROW_LAUNCHES)

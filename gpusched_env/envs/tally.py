@@ -6,7 +6,7 @@ from gpusched_env.compiling import cached
 from gpusched_env.devices.compiled.layout import DECIDE
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def count_actions(actions, reasons, masks, over, restartable, decisions, illegal):
     """Count the actions of a step before they are carried out, if all of them can be.
 
@@ -36,7 +36,7 @@ def count_actions(actions, reasons, masks, over, restartable, decisions, illegal
     return wrong, ended, True
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def count_results(reasons, costs, charged, over, rewards, ended):
     """Count what a step has led to.
 
@@ -60,7 +60,7 @@ def count_results(reasons, costs, charged, over, rewards, ended):
     return number
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def copy_infos(masks, times_us, illegal, rows, out_masks, out_times_us, out_elapsed_us, out_illegal):
     """Copy what infos say of the environments ``rows`` (bool ``(n,)``); zeros for the others.
 

@@ -59,7 +59,7 @@ PIECES, LARGEST_PIECE = 8, 8
 wait for at the end."""
 
 
-@cached(_nrt=False)
+@cached()
 def prepare(memory, bounds):
     """Make a team's memory, all zero, ready; shares begin and end at ``bounds`` (int64, one more than threads)."""
     at = memory.ctypes.data
@@ -72,7 +72,7 @@ def prepare(memory, bounds):
         atomic_store(at + SHARES + member * LINE + SHARE_SIZE, bounds[member + 1] - bounds[member])
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def dismiss(memory):
     """Tell a team's threads to end."""
     at = memory.ctypes.data
@@ -80,14 +80,14 @@ def dismiss(memory):
     _call_all(at)
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def rest(pauses):
     """Do nothing for so many pauses, to find out how long one takes."""
     for _ in range(pauses):
         pause()
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def take_part(
     memory, member, members, spins, fresh, to_pending, to_running, to_tenants, to_device, reasons, *arguments
 ):

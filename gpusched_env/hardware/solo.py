@@ -52,7 +52,7 @@ def wave_us(gpu, block, residents, sms, fewer, fewer_sms):
         kinds = 1
 
 
-@cached(_nrt=False)
+@cached()
 def solo_duration_us(gpu, block, blocks, blocks_per_sm):
     """Duration of a kernel of ``blocks`` blocks alone on an idle GPU (records as for :func:`wave_us`).
 

@@ -20,7 +20,7 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.compiling import cached, law, part
+from gpusched_env.compiling import cached, called, law
 from gpusched_env.scheduling.commands import Command, Launch, Reject, Wait
 from gpusched_env.scheduling.plans import NOBODY, NOTHING, Plan, plan_view
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
@@ -81,7 +81,7 @@ def levels_of(stream_priorities: tuple[int, ...], tenants: int) -> NDArray[np.in
     return np.array([ordered[min(place, len(ordered) - 1)] for place in range(tenants)], np.int64)
 
 
-@cached(_nrt=False)
+@cached()
 def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArray[np.int64], knobs: Knobs) -> None:
     """Write what :class:`Serve` stands for.
 
@@ -106,7 +106,7 @@ def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArr
         knobs[Knob.PRIORITY, tenant] = levels[before]
 
 
-@cached(_nrt=False)
+@cached()
 def foremost(plan: Floats, tenants: int) -> int:
     """Of the tenants with a job the one that comes before all others; :data:`NOBODY`: none has one."""
     found = NOBODY
@@ -116,7 +116,7 @@ def foremost(plan: Floats, tenants: int) -> int:
     return found
 
 
-@cached(_nrt=False)
+@cached()
 def to_reject(plan: Floats, tenants: int, served: int) -> int:
     """The first tenant of which the plan gives a job up, but for ``served``; :data:`NOBODY`: none is given up."""
     for tenant in range(tenants):
@@ -125,7 +125,7 @@ def to_reject(plan: Floats, tenants: int, served: int) -> int:
     return NOBODY
 
 
-@part()
+@called
 def goes_before(plan: Floats, tenant: int, other: int) -> bool:
     """Whether a tenant comes before another one, of those that do not go first."""
     mine, theirs = class_of(plan, tenant), class_of(plan, other)
@@ -135,7 +135,7 @@ def goes_before(plan: Floats, tenant: int, other: int) -> bool:
     return bool(due_us < their_due_us or (due_us == their_due_us and tenant < other))
 
 
-@part()
+@called
 def class_of(plan: Floats, tenant: int) -> int:
     """0 to 3 in the order of :class:`Serve`."""
     if plan[tenant, Plan.KEPT] > 0.0:

@@ -32,7 +32,7 @@ MOST: Final = 64
 """Jobs in the model at a time: what comes while so many are there is not seen."""
 
 
-@cached(_nrt=False)
+@cached()
 def mean_losses(
     jobs: Floats, tenants: Floats, model: Model, alone: bool, gaps: Floats, draws: Floats, work: Floats, out: Floats
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from gpusched_env.compiling import cached, part
+from gpusched_env.compiling import cached, called
 from gpusched_env.scheduling.dispatch import foremost
 from gpusched_env.scheduling.fluid import Floats, Job, Model, Tenant
 from gpusched_env.scheduling.futures import MOST, mean_losses
@@ -52,7 +52,7 @@ def plan_ahead(view: View) -> Floats:
     return found
 
 
-@cached(_nrt=False)
+@cached()
 def look_ahead(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, scratch: Floats, plan: Floats) -> None:
     """Write the columns from ``AHEAD`` on.
 
@@ -110,7 +110,7 @@ def look_ahead(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, sc
             plan[int(table[k, Job.TENANT]), column] = (found[k] - base) / weight
 
 
-@part()
+@called
 def _base(table: Floats, found: Floats, first: int) -> float:
     """What is lost if the oldest job of tenant ``first`` goes first, or if it would be late the best of the others."""
     least = math.inf

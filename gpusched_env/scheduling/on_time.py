@@ -28,7 +28,7 @@ SCRATCH: Final = (7, FRONT)
 which jobs are in them, before and after a job."""
 
 
-@cached(_nrt=False)
+@cached()
 def worth_most(deadline_us: Floats, machine_us: Floats, alone_us: Floats, value: Floats, scratch: Floats) -> int:
     """The jobs of the best plan; of plans worth the same, of the one that is done first.
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.compiling import cached, part
+from gpusched_env.compiling import cached, called
 from gpusched_env.scheduling import on_time
 from gpusched_env.scheduling.on_time import MOST_JOBS, worth_most
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
@@ -79,7 +79,7 @@ def oldest_of(view: View) -> Floats:
     return oldest
 
 
-@part()
+@called
 def mean_earned(tenants: Floats) -> float:
     """What a microsecond earns on average over the tenants with an objective: weight over time alone; or 1."""
     earned = 0.0
@@ -91,7 +91,7 @@ def mean_earned(tenants: Floats) -> float:
     return earned / with_slo if earned > 0.0 else 1.0
 
 
-@part()
+@called
 def job_left_us(job: Floats, tenants: Floats, oldest: Floats) -> float:
     """Profiled time left of a job alone, a row of the table of jobs; all of it until the host has taken it up.
 
@@ -108,7 +108,7 @@ def job_left_us(job: Floats, tenants: Floats, oldest: Floats) -> float:
     return float(min(alone_us, left_us * alone_us / device_us))
 
 
-@cached(_nrt=False)
+@cached()
 def plan_oldest(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, scratch: Floats, out: Floats) -> None:
     """Write the plan of all jobs.
 

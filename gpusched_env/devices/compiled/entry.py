@@ -81,7 +81,7 @@ def compile_unit(name: str) -> int:
     return int(cached_callback(types.int64(types.int64, types.int64))(UNITS[name]).address)
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def begin_hosts(address):
     """Set the first timers of an environment that was reset."""
     w = env_at(address, 0)
@@ -89,7 +89,7 @@ def begin_hosts(address):
         begin(w, tenant)
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def command(address, function, code, target, choice, stream, first, sms, until_us, running):
     """Give an environment a command (:class:`gpusched_env.scheduling.commands.Numbers`), and call ``drive`` of
     :func:`compile_units` at ``function``.
@@ -108,7 +108,7 @@ def command(address, function, code, target, choice, stream, first, sms, until_u
     return call(function, address, running)
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def report(address, function, reports, first, now_ps):
     """Let happen what a GPU outside reports and what is due up to the present, in order of time.
 
@@ -161,7 +161,7 @@ def is_behind_another_queue(w, launch):
     return before.stream != launch.stream or before.priority != launch.priority
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def empty_outbox(address, out):
     """Fill the table of launches for a GPU outside, in order: slot, id, operation, stream, priority, first SM and how
     many, 1 if it may have to wait for launches of other queues, blocks that it has left (-1: all), and 1 if it is
@@ -184,31 +184,31 @@ def empty_outbox(address, out):
     w.sent = 0
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def look_pending(address, lookahead, out):
     """Fill the table of pending launches of an environment, at most ``lookahead`` a tenant; gives their number."""
     return list_pending(env_at(address, 0), lookahead, out)
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def look_dependencies(address, lookahead, out):
     """Fill the table of what pending launches wait for, as far as there is room; gives the number of pairs."""
     return list_dependencies(env_at(address, 0), lookahead, out)
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def look_running(address, out):
     """Fill the table of launched kernels and graphs."""
     list_running(env_at(address, 0), out)
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def look_jobs(address, out):
     """Fill the table of jobs in the system, as far as there is room; gives their number."""
     return list_jobs(env_at(address, 0), out)
 
 
-@cached(_nrt=False, nogil=True)
+@cached(nogil=True)
 def look_tenants(address, out):
     """Fill the table of tenants; gives the occupancy."""
     w = env_at(address, 0)

@@ -45,7 +45,7 @@ def escape_iterations(points: NDArray[np.complexfloating], limit: int) -> Counts
     return counts.reshape(points.shape)
 
 
-@cached(error_model="numpy")
+@cached(error_model="numpy", _nrt=True)
 def _count_escapes(real: Points, imaginary: Points, limit: int, counts: Counts) -> None:
     """Adds to ``counts`` the iterations after the first of each point."""
     a, b, x, y, inside = np.empty((5, _LANES))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from gpusched_env.compiling import cached, called
 from gpusched_env.devices.warps.compiled.queues import dispatch, enqueue, new_grid, update_room
@@ -16,7 +16,7 @@ DEADLOCK: Final = 2
 
 
 @called
-def run_on(state):
+def run_on(state: Any) -> int:
     """To the next request (:data:`ASKS`), the end or a deadlock."""
     core = state.core[0]
     while True:
@@ -41,7 +41,7 @@ def run_on(state):
 
 
 @called
-def decide_and_run_on(state, spawn):
+def decide_and_run_on(state: Any, spawn: bool) -> int:
     """Answer the present request, then :func:`run_on`."""
     if answer(state, spawn):
         return ASKS
