@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpusched_env.display.kinds import Kinds
 from gpusched_env.display import palette
+from gpusched_env.display.kinds import Kinds
 from gpusched_env.display.palette import Look, tenant
 from gpusched_env.display.plots import Bars, Panel, Series, areas, curves, timeline
 from gpusched_env.display.points import binned_mean, distribution
