@@ -1,5 +1,5 @@
 "use strict";
-// Tables: a click on a heading sorts by its column, and what does not fit is announced.
+// Tables: a click on a heading sorts by its column.
 (() => {
   const text = cell => (cell.querySelector("b, .faint") ?? cell.firstChild)?.textContent ?? "";
   const number = cell => parseFloat(text(cell).replace(/^(above|below) /, "").replace(/[~,\s]/g, "").replace("−", "-"));
@@ -29,20 +29,5 @@
       head.addEventListener("click", () => sort(table, column, head));
       head.addEventListener("keydown", event => { if (event.key === "Enter") sort(table, column, head); });
     });
-  }
-
-  for (const box of document.querySelectorAll(".scroll, .chips")) {
-    const hint = document.createElement("p");
-    hint.className = "more";
-    hint.textContent = "More to the right: scroll sideways →";
-    box.before(hint);
-    const look = () => {
-      const hidden = box.scrollWidth - box.clientWidth;
-      hint.hidden = hidden < 2;
-      box.classList.toggle("cut", hidden - box.scrollLeft > 2);
-    };
-    box.addEventListener("scroll", look);
-    new ResizeObserver(look).observe(box);
-    for (const inside of box.children) new ResizeObserver(look).observe(inside);
   }
 })();
