@@ -1,7 +1,8 @@
 "use strict";
 // What is wider than its box is announced: tables, charts and legends of reports, tables of the site.
 (() => {
-  for (const box of document.querySelectorAll(".scroll, .chips, .table-wrapper, .cell_output .text_html")) {
+  const site = '.table-wrapper, .cell_output .text_html, .cell_output:has(> img), p:has(> img[src$=".svg"])';
+  for (const box of document.querySelectorAll(".scroll, .chips, " + site)) {
     const hint = document.createElement("p");
     hint.className = "more";
     hint.textContent = "More to the right: scroll sideways →";
