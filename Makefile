@@ -18,10 +18,13 @@ export OMP_NUM_THREADS := 1
 # How many pytest processes.
 JOBS ?= 2
 
-# With EXECUTE=cache the notebooks of the site are run, those that changed since.
+# The site shows notebooks with their outputs. Those that changed since `make test-long` or the last `make docs` are
+# run before, which takes minutes; EXECUTE=off leaves them without.
 DOCS_OUT ?= build/site
 DOCS_PORT ?= 8000
-EXECUTE ?= off
+EXECUTE ?= on
+NOTEBOOKS := $(wildcard experiments/notebooks/*.ipynb)
+EXECUTED := $(if $(filter off,$(EXECUTE)),,$(NOTEBOOKS:experiments/notebooks/%=build/notebooks/%))
 
 .PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results docs docs-serve reference clean
 
@@ -104,8 +107,11 @@ results: install-dev
 	$(BIN)/gpusched results $(wildcard docs/results/*.json) \
 		$(addprefix --curves ,$(wildcard docs/results/curves/*.json)) --docs docs/results.md
 
+build/notebooks/%.ipynb: experiments/notebooks/%.ipynb | $(VENV)/.dev
+	$(BIN)/python -m pytest -q -k $* tests/test_notebooks.py
+
 # A dead link or an unknown role is a warning, and warnings are errors.
-docs: $(VENV)/.docs
+docs: $(VENV)/.docs $(EXECUTED)
 	GPUSCHED_DOCS_EXECUTE=$(EXECUTE) $(BIN)/python -m sphinx -b html -W --keep-going --quiet -c docs/site docs $(DOCS_OUT)
 	@echo "Open $(DOCS_OUT)/index.html in a browser, or run make docs-serve."
 

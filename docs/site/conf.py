@@ -37,9 +37,8 @@ source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-n
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 myst_url_schemes = {"http": None, "https": None, "source": {"url": "sources/{{path}}.html"}}
-nb_execution_mode = os.environ.get("GPUSCHED_DOCS_EXECUTE", "off")
-nb_execution_timeout = 3600
-nb_execution_raise_on_error = True
+# Their outputs are those that tests/test_notebooks.py kept.
+nb_execution_mode = "off"
 nb_merge_streams = True
 
 # ---------------------------------------------------------------------------------------------- API
@@ -61,12 +60,15 @@ autodoc_preserve_defaults = True
 autodoc_mock_imports = ["cuda", "cupy", "nvmath", "ray"]
 python_use_unqualified_type_names = True
 # Of types of the same name in two modules, those of signatures lead to the first.
-suppress_warnings = ["ref.python"]
+# Charts are kept twice, and pages show the picture.
+suppress_warnings = ["ref.python", "mystnb.unknown_mime_type"]
 
 # ---------------------------------------------------------------------------------------------- looks
 html_theme = "furo"
 html_title = "gpusched_env"
-html_static_path = ["static"]
+# What is wider than its box is announced as in reports.
+html_static_path = ["static", "../../experiments/templates/scroll.js"]
 html_css_files = ["site.css"]
+html_js_files = [("scroll.js", {"defer": "defer"})]
 html_copy_source = False
 html_show_sourcelink = False

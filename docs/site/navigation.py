@@ -6,13 +6,16 @@ the navigation.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 from links import ROOT, UNLISTED
+from pictures import NOTEBOOKS, bare, shown
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 
 FRONT = ROOT / "docs" / "README.md"
 RULES = ROOT / "CONTRIBUTING.md"
@@ -20,7 +23,6 @@ SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", flags=re.DOTALL | re.MULTIL
 PAGE = re.compile(r"\[([^\]]+)\]\(([\w-]+)\.md\)")
 GENERATED = {"Reference": ["Command line <api/command-line>", "Python API <api/modules>"]}
 """Pages of a section that are made while the site is built."""
-NOTEBOOKS = ROOT / "experiments" / "notebooks"
 COPIES = Path("api") / "notebooks"
 """Where they are copied, with what they read, below the folder of pages."""
 
@@ -50,16 +52,25 @@ def read_source(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def copy_notebooks(app: Sphinx) -> None:
-    """Copy notebooks that have changed."""
+    """Copy notebooks, executed ones where there are, that have changed."""
     folder = Path(app.srcdir) / COPIES
     folder.mkdir(parents=True, exist_ok=True)
-    for path in (*NOTEBOOKS.glob("*.ipynb"), *NOTEBOOKS.glob("*.gz")):
+    for path in (*map(shown, NOTEBOOKS.glob("*.ipynb")), *NOTEBOOKS.glob("*.gz")):
         copy = folder / path.name
         if not copy.exists() or copy.read_bytes() != path.read_bytes():
             shutil.copyfile(path, copy)
 
 
+def check_pictures(app: Sphinx, error: Exception | None) -> None:
+    """Fail if a notebook shows none, unless it was asked for."""
+    if error is None and os.environ.get("GPUSCHED_DOCS_EXECUTE") != "off":
+        found = bare(Path(app.outdir) / COPIES)
+        if found:
+            raise ExtensionError(f"notebooks without pictures: {', '.join(found)}; make docs runs them")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", copy_notebooks)
     app.connect("source-read", read_source, priority=400)
+    app.connect("build-finished", check_pictures)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

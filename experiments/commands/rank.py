@@ -88,7 +88,7 @@ def rank_page(
     docs: Annotated[Path, typer.Option(metavar="PATH", help="Write the Markdown page there.")],
     title: Annotated[str, typer.Option(help="Of the page.")] = "Rankings",
 ) -> None:
-    """Write a page of rankings from their result files, and beside it its figure and a page of all tables."""
+    """Write a page of rankings from their result files, and beside it its figure and all tables as CSV."""
     from gpusched_env.experiments.lib.files import write_file
     from gpusched_env.experiments.ranking.lead import pages
     from gpusched_env.experiments.ranking.result import read_ranking

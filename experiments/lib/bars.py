@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from gpusched_env.display.palette import COLOURS
 from gpusched_env.experiments.lib.drawing import drawing
 
-OURS, THEIRS = "#4269d0", "#c9c9c9"
+OURS, THEIRS = COLOURS[0], "#c9c9c9"
 PANEL_IN: Final = (7.5, 1.9)
 
 

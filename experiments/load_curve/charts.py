@@ -38,18 +38,15 @@ class LoadPlots:
         return self._lines("cost", None, "cost")
 
     def _lines(self, figure: str, tenant: str | None, axis: str, scale: float = 1.0) -> Figure:
-        from gpusched_env.experiments.load_curve.tables import ordered
+        from gpusched_env.experiments.load_curve.tables import looks
 
         try:
-            from plotly.colors import qualitative
-
             from gpusched_env.display.still import Chart
         except ImportError as error:
             raise InputError("charts need plotly: pip install 'gpusched-env[experiments]'") from error
         chart, values = Chart(), self._curve.values
-        for number, name in enumerate(ordered(self._curve)):
+        for name, look in looks(self._curve).items():
             line = self._curve.line(name, figure, tenant)
-            colour = qualitative.D3[number % len(qualitative.D3)]
             group: dict[str, Any] = {"legendgroup": name, "name": self._curve.label(name)}
             band = [
                 (value, own.low * scale, own.high * scale)
@@ -58,10 +55,19 @@ class LoadPlots:
             ]
             x = [v for v, _, _ in band] + [v for v, _, _ in reversed(band)]
             y = [high for _, _, high in band] + [low for _, low, _ in reversed(band)]
-            look = {"fill": "toself", "fillcolor": colour, "opacity": 0.15, "mode": "none"}
-            chart.add_scatter(x=x, y=y, hoverinfo="skip", showlegend=False, **look, **group)
+            area = {"fill": "toself", "fillcolor": look.colour, "opacity": 0.15, "mode": "none"}
+            chart.add_scatter(x=x, y=y, hoverinfo="skip", showlegend=False, **area, **group)
             means = [i.mean * scale for i in line]
-            chart.add_scatter(x=values, y=means, mode="lines+markers", line={"color": colour}, **group)
+            marked = {"line": {"color": look.colour, "dash": look.dash}, "marker": {"symbol": look.symbol, "size": 7}}
+            chart.add_scatter(x=values, y=means, mode="lines+markers", **marked, **group)
         chart.update_xaxes(title=self._curve.axis.field)
         chart.update_yaxes(title=axis, rangemode="tozero")
-        return chart.update_layout(title=self._curve.scenario.name, template="plotly_white", height=420)
+        return chart.update_layout(
+            title=self._curve.scenario.name,
+            template="plotly_white",
+            height=460,
+            legend={"orientation": "h", "y": -0.2, "yanchor": "top"},
+            # As in other charts: in the right margin it covers nothing.
+            modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)"},
+            margin_r=40,
+        )

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gpusched_env.display.palette import LINES, MARKERS, Look
 from gpusched_env.experiments.lib.drawing import drawing
 from gpusched_env.experiments.load_curve.curve import LoadCurve
-from gpusched_env.experiments.load_curve.tables import leading, ordered
+from gpusched_env.experiments.load_curve.tables import leading, looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PANEL_IN = (4.6, 3.4)
 LEGEND_IN = 1.7
-STYLES = ("-", "--", ":", "-.")
-COLOURS = 10
-"""Of the usual cycle; then the same again with another style."""
 
 
 def panels(curve: LoadCurve) -> list[tuple[str, str, float]]:
@@ -36,8 +34,8 @@ def picture_svg(curve: LoadCurve) -> bytes:
     with drawing((PANEL_IN[0] * len(found) + LEGEND_IN, PANEL_IN[1])) as (figure, finished):
         axes = figure.subplots(1, len(found), squeeze=False)[0]
         for place, (key, axis, scale) in zip(axes, found, strict=True):
-            for number, name in enumerate(ordered(curve)):
-                _line(place, curve, name, number, key, scale)
+            for name, own in looks(curve).items():
+                _line(place, curve, name, own, key, scale)
             place.set_xlabel(curve.axis.field)
             place.set_ylabel(axis)
             place.set_ylim(bottom=0.0)
@@ -50,13 +48,20 @@ def picture_svg(curve: LoadCurve) -> bytes:
         return finished()
 
 
-def _line(place: Axes, curve: LoadCurve, name: str, number: int, key: str, scale: float) -> None:
+def _line(place: Axes, curve: LoadCurve, name: str, look: Look, key: str, scale: float) -> None:
     line = curve.line(name, key)
-    style: dict[str, Any] = {"color": f"C{number % COLOURS}", "linestyle": STYLES[number // COLOURS % len(STYLES)]}
     means = [interval.mean * scale for interval in line]
-    place.plot(curve.values, means, marker="o", markersize=3.5, label=curve.label(name), **style)
+    place.plot(
+        curve.values,
+        means,
+        color=look.colour,
+        linestyle=LINES[look.dash],
+        marker=MARKERS[look.symbol],
+        markersize=3.5,
+        label=curve.label(name),
+    )
     low, high = (
         [math.nan if bound is None else bound * scale for bound in bounds]
         for bounds in zip(*((interval.low, interval.high) for interval in line), strict=True)
     )
-    place.fill_between(curve.values, low, high, color=style["color"], alpha=0.15, linewidth=0.0)
+    place.fill_between(curve.values, low, high, color=look.colour, alpha=0.15, linewidth=0.0)

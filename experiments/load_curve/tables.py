@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gpusched_env.display.palette import BASELINE, Look, look
 from gpusched_env.display.table import NONE, Cell, Row, Table
 from gpusched_env.experiments.load_curve.curve import LoadCurve
 
@@ -66,6 +67,14 @@ def ordered(curve: LoadCurve) -> list[str]:
         return -kept, float(np.mean(costs))
 
     return sorted(curve.schedulers, key=place)
+
+
+def looks(curve: LoadCurve) -> dict[str, Look]:
+    """How lines look, by scheduler in the order of :func:`ordered`; the first one asked for is black, as in reports."""
+    first = curve.schedulers[0]
+    others = (name for name in ordered(curve) if name != first)
+    found = {name: look(number) for number, name in enumerate(others)} | {first: BASELINE}
+    return {name: found[name] for name in ordered(curve)}
 
 
 def _shown(values: Sequence[float]) -> list[float]:

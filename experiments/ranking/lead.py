@@ -12,7 +12,15 @@ from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.drawing import drawing, label_log
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.ranking.load import goodput_svg, goodput_table, sweeps
-from gpusched_env.experiments.ranking.page import COST, DIFFERENCE, episodes_of, repeat, tables_page, workloads_of
+from gpusched_env.experiments.ranking.page import (
+    COST,
+    DIFFERENCE,
+    EXPLANATION,
+    all_episodes,
+    all_tables,
+    repeat,
+    workloads_of,
+)
 from gpusched_env.experiments.ranking.result import Ranking
 
 ROW_IN, FRAME_IN, WIDTH_IN = 0.21, 1.2, 7.5
@@ -21,7 +29,7 @@ Ratios = dict[str, dict[str, float]]
 
 
 def pages(rankings: Sequence[Ranking], docs: Path, title: str = "Rankings") -> dict[str, bytes]:
-    """A page of several result files, its figure, and a page of all tables.
+    """A page of several result files, its figure, and all tables as CSV.
 
     Where there are files of one scenario at several loads (``--set load=...``), it leads with a figure of what is
     answered in time over the load.
@@ -34,7 +42,7 @@ def pages(rankings: Sequence[Ranking], docs: Path, title: str = "Rankings") -> d
     Returns:
         contents by file name.
     """
-    picture, tables = f"{docs.stem}.svg", f"{docs.stem}-tables.md"
+    picture, tables = f"{docs.stem}.svg", f"{docs.stem}.csv"
     found = sweeps(rankings)
     swept = {id(ranking) for sweep in found.values() for ranking in sweep.values()}
     loads = {f"{docs.stem}-{scenario}.svg": (scenario, sweep) for scenario, sweep in found.items()}
@@ -46,7 +54,8 @@ def pages(rankings: Sequence[Ranking], docs: Path, title: str = "Rankings") -> d
         lead=lead_table(rankings),
         picture=picture,
         tables=tables,
-        about={title: episodes_of(*one) for title, one in _columns(rankings).items()},
+        explanation=EXPLANATION,
+        episodes=all_episodes(rankings),
         loads={name: goodput_table(*of) for name, of in loads.items()},
         commands=commands,
     )
@@ -54,7 +63,7 @@ def pages(rankings: Sequence[Ranking], docs: Path, title: str = "Rankings") -> d
         docs.name: text.encode(),
         **{name: goodput_svg(*of) for name, of in loads.items()},
         picture: lead_svg(rankings),
-        tables: tables_page(rankings, f"{title}: all tables").encode(),
+        tables: all_tables(rankings).encode(),
     }
 
 

@@ -13,7 +13,7 @@ from gpusched_env.display.table import NONE, Table
 from gpusched_env.display.words import counted
 from gpusched_env.experiments.lib.figures import find_figure, show
 from gpusched_env.experiments.lib.labels import legend
-from gpusched_env.experiments.lib.pages import page
+from gpusched_env.experiments.lib.long_tables import tables_csv
 from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Interval, Standing, standings
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.result import REJECTED, TRADE, Ranking, device_difference
@@ -27,15 +27,15 @@ GIVEN_UP = "Rejected: jobs that were given up, of an episode."
 SETS = {"own": "own workloads", "train": "training workloads", "held_out": "held-out workloads"}
 
 EXPLANATION = """\
-Every scheduler ran the same seeds of every variant. *Cost*: mean of the scenario's cost, lower is better. *Rank*: by
-mean cost, where there are five seeds. *Against*: relative difference of the mean from that of one rule: the one that
-was cheapest on the training workloads, its options tuned there (`gpusched tune`), or without such a search the best
-hand-written one here. *Better*: probability of a lower cost than that one's on an episode. *Urgent p99*: turnaround
-over turnaround alone of the most urgent tenants. *Best effort*: mean progress of the others, 1 if nothing disturbs
-them. *Goodput/s*: jobs within their objective a second. Names with `tuned:` have options that were searched on training
-workloads, others their published defaults. Brackets are 95 % intervals (bootstrap over seeds within variants, the same
-seeds for all). *Alone (bound)*: if every tenant had the GPU to itself, with the same arrivals and durations. Nobody
-waits for anybody then, and a scheduler can hardly cost less.
+Every scheduler ran the same seeds of every variant. `cost`: mean of the scenario's cost, lower is better. `rank`: by
+mean cost, where there are five seeds. `against`: one rule, the one that was cheapest on the training workloads, its
+options tuned there (`gpusched tune`), or without such a search the best hand-written one here. `difference`: of the
+mean from that one's, relative. `better`: probability of a lower cost than that one's on an episode. `urgent_p99`:
+turnaround over turnaround alone of the most urgent tenants. `best_effort`: mean progress of the others, 1 if nothing
+disturbs them. `goodput_per_s`: jobs within their objective a second. Names with `tuned:` have options that were
+searched on training workloads, others their published defaults. `low` and `high` are ends of 95 % intervals (bootstrap
+over seeds within variants, the same seeds for all). `alone (bound)`: if every tenant had the GPU to itself, with the
+same arrivals and durations. Nobody waits for anybody then, and a scheduler can hardly cost less.
 """
 
 
@@ -104,14 +104,22 @@ class RankingPlots(Kinds):
         return dots("Mean cost", panels, "cost", "scheduler")
 
 
-def tables_page(rankings: Sequence[Ranking], title: str) -> str:
-    """All tables of several result files, which a page of few figures points to."""
-    return page(
-        "ranking-tables.md.j2",
-        title=title,
-        explanation=EXPLANATION,
-        parts=[(table(ranking, name), episodes_of(ranking, name)) for ranking in rankings for name in ranking.variants],
-    )
+def all_tables(rankings: Sequence[Ranking]) -> str:
+    """All tables of several result files as CSV, which a page of few figures points to and explains."""
+    parts = []
+    for ranking in rankings:
+        said = {"workloads": workloads_of(ranking), "seeds": str(len(ranking.seeds))}
+        parts += [({"scenario": name, **said}, table(ranking, name)) for name in ranking.variants]
+    return tables_csv(parts)
+
+
+def all_episodes(rankings: Sequence[Ranking]) -> list[str]:
+    """Which episodes each of these tables is about."""
+    return [
+        f"{name}, {workloads_of(ranking)}: {episodes_of(ranking, name)}"
+        for ranking in rankings
+        for name in ranking.variants
+    ]
 
 
 def repeat(ranking: Ranking, file: str = "ranking.json") -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gpusched_env.display.palette import COLOURS, PALE
 from gpusched_env.display.words import counted
 from gpusched_env.experiments.lib.drawing import drawing
 from gpusched_env.experiments.results.curves import Curves
@@ -13,7 +14,7 @@ from gpusched_env.experiments.results.curves import Curves
 BASELINES = 3
 """Hand-written schedulers that are drawn at most: the best one, and others that are within the frame with it."""
 SIZE_IN = (7.5, 3.8)
-AGENT, SEED, BASELINE = "#4269d0", "#9db3e8", "#e8710a"
+AGENT, SEED, BASELINE = COLOURS[0], PALE, COLOURS[1]
 FITS = 0.8
 """Of all costs, the share that fits into the frame: an untrained agent can cost many times what matters later."""
 WHOLE = 3.0

@@ -17,9 +17,11 @@ from gpusched_env.experiments.ranking.page import (
     BOUND,
     COST,
     DIFFERENCE,
+    EXPLANATION,
     PROBABILITY,
+    all_episodes,
+    all_tables,
     repeat,
-    tables_page,
     workloads_of,
 )
 from gpusched_env.experiments.ranking.result import Ranking
@@ -36,7 +38,7 @@ def page(
     manifests: Sequence[Manifest],
     docs: Path,
 ) -> tuple[str, dict[str, bytes]]:
-    """The page, and what belongs beside it: pictures, and a page of all tables.
+    """The page, and what belongs beside it: pictures, and all tables as CSV.
 
     Args:
         rankings, curves: by the names of their files, as the command is told them.
@@ -59,7 +61,7 @@ def page(
         )
     pictures = {file: _picture(docs, curves, file) for file in curves}
     trades = _trades(rankings, docs)
-    tables = f"{docs.stem}-tables.md"
+    tables, ordered = f"{docs.stem}.csv", _ordered(list(rankings.values()))
     tunings = [tuning for name in scenarios_of(rankings) if (tuning := tuning_for(name)) is not None]
     text = rendered(
         "results.md.j2",
@@ -67,6 +69,8 @@ def page(
         trades={scenario: name for scenario, (name, _) in trades.items()},
         tuned=[tuned_table(tuning, list(rankings.values())) for tuning in tunings],
         tables=tables,
+        explanation=EXPLANATION,
+        episodes=all_episodes(ordered),
         curves={pictures[file]: drawn for file, drawn in curves.items()},
         cost=COST.format,
         manifests=manifests,
@@ -74,7 +78,7 @@ def page(
     )
     drawn = {pictures[file]: curves_svg(drawn) for file, drawn in curves.items()}
     drawn |= {name: trade_svg(ranking, scenario) for scenario, (name, ranking) in trades.items()}
-    return text, {**drawn, tables: _tables(list(rankings.values())).encode()}
+    return text, {**drawn, tables: all_tables(ordered).encode()}
 
 
 def check_policies(rankings: Mapping[str, Ranking], manifests: Sequence[Manifest]) -> None:
@@ -98,10 +102,10 @@ def scenarios_of(rankings: Mapping[str, Ranking]) -> list[str]:
     return list(dict.fromkeys(scenario for ranking in rankings.values() for scenario in ranking.variants))
 
 
-def _tables(rankings: Sequence[Ranking]) -> str:
+def _ordered(rankings: Sequence[Ranking]) -> list[Ranking]:
     """Scenario by scenario, of each set of workloads the file with most seeds first."""
     ordered = [r for groups in grouped(rankings).values() for group in groups.values() for r in group]
-    return tables_page(list({id(ranking): ranking for ranking in ordered}.values()), "Results: all tables")
+    return list({id(ranking): ranking for ranking in ordered}.values())
 
 
 def _trades(rankings: Mapping[str, Ranking], docs: Path) -> dict[str, tuple[str, Ranking]]:

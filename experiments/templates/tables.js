@@ -1,8 +1,8 @@
 "use strict";
-// Tables: a click on a heading sorts by its column, and what does not fit is announced.
+// Tables: a click on a heading sorts by its column.
 (() => {
   const text = cell => (cell.querySelector("b, .faint") ?? cell.firstChild)?.textContent ?? "";
-  const number = cell => parseFloat(text(cell).replace(/[~,\s]/g, "").replace("−", "-"));
+  const number = cell => parseFloat(text(cell).replace(/^(above|below) /, "").replace(/[~,\s]/g, "").replace("−", "-"));
 
   function sort(table, column, head) {
     const falling = head.getAttribute("aria-sort") === "ascending";
@@ -21,27 +21,13 @@
     head.setAttribute("aria-sort", falling ? "descending" : "ascending");
   }
 
+  const sorted = { cost: "ascending", capacity: "descending" }; // As pages come.
   for (const table of document.querySelectorAll(".sortable table")) {
     [...table.tHead.rows[0].cells].forEach((head, column) => {
       head.tabIndex = 0;
-      if (head.textContent === "cost") head.setAttribute("aria-sort", "ascending");
+      if (sorted[head.textContent]) head.setAttribute("aria-sort", sorted[head.textContent]);
       head.addEventListener("click", () => sort(table, column, head));
       head.addEventListener("keydown", event => { if (event.key === "Enter") sort(table, column, head); });
     });
-  }
-
-  for (const box of document.querySelectorAll(".scroll")) {
-    const hint = document.createElement("p");
-    hint.className = "more";
-    hint.textContent = "More to the right: scroll sideways →";
-    box.before(hint);
-    const look = () => {
-      const hidden = box.scrollWidth - box.clientWidth;
-      hint.hidden = hidden < 2;
-      box.classList.toggle("cut", hidden - box.scrollLeft > 2);
-    };
-    box.addEventListener("scroll", look);
-    new ResizeObserver(look).observe(box);
-    for (const inside of box.children) new ResizeObserver(look).observe(inside);
   }
 })();

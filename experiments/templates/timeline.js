@@ -100,9 +100,10 @@
         g.globalAlpha = 1;
         g.fillStyle = "#fff";
         g.textAlign = "left";
-        const from = Math.max(left, LABELS) + 4, room = left + wide - from - 4;
-        const letters = Math.floor(room / 6.2);
-        if (letters > 5) g.fillText(data.kernels[name].slice(0, letters), from, tenant * ROW + ROW / 2 + 0.5);
+        const from = Math.max(left, LABELS) + 4, room = Math.min(left + wide, width) - from - 4;
+        const letters = Math.floor(room / 6.2), whole = data.kernels[name];
+        const text = whole.length > letters ? whole.slice(0, letters - 1) + "…" : whole;
+        if (letters > 5) g.fillText(text, from, tenant * ROW + ROW / 2 + 0.5);
       }
     });
     for (const [start, end, tenant, , top, bottom] of scheduler.sms) {
@@ -174,7 +175,7 @@
       move(at - (at - view.start) * factor, (view.end - view.start) * factor);
     }, { passive: false });
     canvas.addEventListener("pointerdown", event => { held = event.clientX; canvas.setPointerCapture(event.pointerId); });
-    canvas.addEventListener("pointerup", () => { held = null; });
+    for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => { held = null; });
     canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
     canvas.addEventListener("pointermove", event => {
       if (held === null) { show(under(track, event.offsetX, event.offsetY), event); return; }

@@ -23,7 +23,7 @@ MOST_CONCURRENT = 8
 """Launches among more than this share a box."""
 SMALLEST_ERROR = 1e-4
 """Smaller errors are drawn here: a logarithmic axis has no zero."""
-MARKED, OTHERS = Look("#d6336c"), Look(COLOURS[0])
+MARKED, OTHERS = Look(COLOURS[3]), Look(COLOURS[0])
 """Of launches in a timeline."""
 
 
@@ -104,6 +104,7 @@ def concurrency_chart(launches: DataFrame) -> Figure:
         hover_name="launch",
         hover_data=["launches"],
         log_y=True,
+        color_discrete_sequence=COLOURS[:1],
         labels={"among": "launches running", "error": "|error| of the end"},
         category_orders={"among": sorted(kept["among"].unique())},
     )

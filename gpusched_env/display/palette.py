@@ -15,6 +15,21 @@ TENANTS = (
 """Of tenants, by their rows; a thirteenth has the first one's again."""
 GREY = "#c4c8ce"
 """Of series that are not told apart until they are chosen."""
+PALE = "#9db3e8"
+"""Of the parts whose mean has the first colour."""
+TRAFFIC = "#be3c3c"
+"""Of DRAM traffic: no tenant's."""
+LINES = {
+    "solid": "-",
+    "dash": (0, (6, 3)),
+    "dot": (0, (1.5, 2)),
+    "dashdot": (0, (6, 2, 1.5, 2)),
+    "longdash": (0, (10, 3)),
+    "longdashdot": (0, (10, 2.5, 1.5, 2.5)),
+}
+"""Dashes as Matplotlib draws them."""
+MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "cross": "P", "star": "*"}
+"""Symbols as Matplotlib draws them."""
 
 
 @dataclass(frozen=True, slots=True)

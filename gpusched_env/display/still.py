@@ -15,11 +15,12 @@ from typing import Any, Final
 
 from plotly.graph_objects import Figure
 
+from gpusched_env.display.palette import LINES, MARKERS
+
 PIXELS_AN_INCH: Final = 110
 WIDTH_PX: Final = 900
 """Of the PNG, where the figure has none of its own; fonts are as large as Plotly's."""
-DASHES: Final = {"dash": "--", "dot": ":", "dashdot": "-.", "longdash": (0, (8, 4)), "longdashdot": (0, (8, 4, 1, 4))}
-SYMBOLS: Final = {"square": "s", "diamond": "D", "triangle-up": "^", "cross": "P", "star": "*", "line-ns-open": "|"}
+SYMBOLS: Final = {**MARKERS, "line-ns-open": "|"}
 MIMETYPE: Final = "image/png"
 
 
@@ -133,7 +134,7 @@ def _draw(axes: Any, trace: Mapping[str, Any]) -> None:
         x,
         y,
         color=(line if "lines" in mode else marker).get("color"),
-        linestyle=DASHES.get(line.get("dash", "solid"), "-") if "lines" in mode else "none",
+        linestyle=LINES[line.get("dash") or "solid"] if "lines" in mode else "none",
         linewidth=line.get("width", 2) * 0.8,
         drawstyle="steps-post" if line.get("shape") == "hv" else "default",
         marker=symbol,

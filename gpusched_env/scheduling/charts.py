@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpusched_env.display import palette
 from gpusched_env.display.kinds import Kinds
-from gpusched_env.display.palette import GREY, Look, tenant
+from gpusched_env.display.palette import Look, tenant
 from gpusched_env.display.plots import Bars, Panel, Series, areas, curves, timeline
 from gpusched_env.display.points import binned_mean, distribution
 from gpusched_env.errors import InputError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gpusched_env.scheduling.session import Episode
 
 BINS = 300
-BUSY, TRAFFIC = Look(GREY), Look("#be3c3c")
+BUSY, TRAFFIC = Look(palette.GREY), Look(palette.TRAFFIC)
 """Of SMs and of DRAM traffic: no tenant's colours."""
 SHARE = "share of the GPU"
 NOT_RECORDED = "kernels were not recorded: run with record='kernels'"

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
 
 import gpusched_env
+from gpusched_env.display.palette import BASELINE
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.load_curve.axis import axis_of, parse_axis
 from gpusched_env.experiments.load_curve.capacity import Capacity, capacity
 from gpusched_env.experiments.load_curve.curve import LoadCurve
-from gpusched_env.experiments.load_curve.tables import ordered, tables
+from gpusched_env.experiments.load_curve.tables import looks, ordered, tables
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from tests.conftest import Run
+from tests.experiments.sortable import assert_sortable
 
 SEEDS = 2
 LOADS = [0.5, 2.0]
@@ -190,6 +193,10 @@ def test_a_saved_curve_is_read_back(curve: LoadCurve, tmp_path: Path) -> None:
     assert ordered(again) == ordered(curve)
     page = (tmp_path / "out" / "sweep.html").read_text()
     assert "<svg" in page
+    colours = set(re.findall(r"(?<=: )#[0-9a-f]{6}", page[page.index("<svg") : page.index("</svg>")]))
+    drawn = {own.colour for own in looks(curve).values()}
+    assert drawn <= colours <= drawn | {"#000000", "#ffffff", "#ececec", "#888888"}
+    assert_sortable(page)
     assert len(page) < 300_000, "it is small"
     assert "src=" not in page, "nothing is fetched"
     (tmp_path / "out" / "result.json").write_text('{"schema": "other"}')
@@ -205,6 +212,9 @@ def test_charts_have_a_line_a_scheduler(curve: LoadCurve) -> None:
         curve.plot.attainment(),
         curve.plot.cost(),
     ):
+        marked = [(trace.line.color, trace.line.dash) for trace in chart.data if trace.mode == "lines+markers"]
+        assert marked == [(own.colour, own.dash) for own in looks(curve).values()]
+        assert looks(curve)["pass-through"] == BASELINE
         assert [trace.name for trace in chart.data if trace.mode == "lines+markers"] == [
             curve.label(name) for name in ordered(curve)
         ]

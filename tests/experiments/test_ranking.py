@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from pathlib import Path
 
@@ -116,9 +117,9 @@ def test_both_devices_and_a_resumed_file(tmp_path: Path) -> None:
     assert ranking.reference("Toy") == "sjf"
     assert "Devices compiled and reference: the same order, costs of every episode" in page
     assert "gpusched rank Toy --schedulers pass-through,sjf,random --seeds 2 --seed 0" in page
-    assert "| sjf | 1.14 [1.14, 1.14] |" in page
-    alone = "0.93 [0.93, 0.93]"
-    assert f"| alone (bound) | {alone} | – | -18.4% [-18.4%, -18.4%] | – |" in page
+    assert "Toy,own workloads,2,sjf,1.14,1.14,1.14,sjf," in page
+    alone = "0.93,0.93,0.93"
+    assert f"Toy,own workloads,2,alone (bound),{alone},sjf,-0.184,-0.184,-0.184," in page
 
 
 def test_a_page_leads_with_one_table_and_one_figure() -> None:
@@ -126,15 +127,21 @@ def test_a_page_leads_with_one_table_and_one_figure() -> None:
     own = made_of("One", costs)
     more = made_of("Two", {"b": [50.0] * 2, "a": [40.0] * 2})
     found = pages([own, more], Path("docs/rankings.md"))
-    assert list(found) == ["rankings.md", "rankings.svg", "rankings-tables.md"]
+    assert list(found) == ["rankings.md", "rankings.svg", "rankings.csv"]
     text, figure, tables = (content.decode() for content in found.values())
     lead = [line for line in text.splitlines() if line.startswith("|")]
     assert lead[0] == "| scheduler | One, own workloads | Two, own workloads |"
     assert lead[2:] == ["| learned | -10.0% | – |", "| a | 10 | 40 |", "| b | +20.0% | +25.0% |"]
     assert text.count("![") == 1
     assert all(f">{name}<" in figure for name in ("a", "b", "learned", "Two, own workloads"))
-    assert "| learned | 9 [9, 9] | 1 [1, 1] | -10.0% [-10.0%, -10.0%] | 1.00 [1.00, 1.00] |" in tables
-    assert "| b | 50 [50, 50] | – | +25.0% [+25.0%, +25.0%] |" in tables, "two seeds make no rank"
+    rows = {(row["scenario"], row["scheduler"]): row for row in csv.DictReader(tables.splitlines())}
+    bounded = ("cost", "rank", "difference", "better")
+    learned, b = rows["One", "learned"], rows["Two", "b"]
+    names = [f"{name}{bound}" for name in bounded for bound in ("", "_low", "_high")]
+    assert [learned[name] for name in names] == ["9"] * 3 + ["1"] * 3 + ["-0.1"] * 3 + ["1.00"] * 3
+    assert (learned["workloads"], learned["seeds"], learned["against"]) == ("own workloads", "6", "a")
+    assert [b[name] for name in names[:9]] == ["50"] * 3 + [""] * 3 + ["0.25"] * 3, "two seeds make no rank"
+    assert "- Two, own workloads: 2 seeds (from 0) of the scenario." in text
 
 
 def test_a_page_of_several_loads_leads_with_what_is_answered_in_time() -> None:
@@ -150,7 +157,7 @@ def test_a_page_of_several_loads_leads_with_what_is_answered_in_time() -> None:
     at_loads = [at(1.5, {"a": 40.0, "told": 90.0}), at(0.5, {"a": 50.0, "told": 50.0}), at(1.0, {"a": 60.0})]
     own = made_of("One", {"a": [10.0] * 6, "b": [12.0] * 6})
     found = pages([own, *at_loads], Path("docs/serving.md"))
-    assert list(found) == ["serving.md", "serving-One.svg", "serving.svg", "serving-tables.md"]
+    assert list(found) == ["serving.md", "serving-One.svg", "serving.svg", "serving.csv"]
     text = found["serving.md"].decode()
     lead = [line for line in text.splitlines() if line.startswith("|")]
     assert lead[:4] == [
@@ -299,7 +306,7 @@ def test_fields_of_the_scenario_can_be_replaced(tmp_path: Path) -> None:
     ranking = toy(path, 1, settings=settings)
     assert ranking.costs("Toy", "compiled")["sjf"] > toy(tmp_path / "own.json", 1).costs("Toy", "compiled")["sjf"]
     page = written_pages(ranking)
-    assert "## Toy, own workloads, profiles.scatter=3, decision_us=50" in page
+    assert "- Toy, own workloads, profiles.scatter=3, decision_us=50: 1 seed" in page
     assert "--set profiles.scatter=3 --set decision_us=50 --json" in page
     assert toy(path, 1, settings=settings, resume=True).episodes == ranking.episodes
     anew = toy(path, 1, resume=True)

@@ -22,6 +22,7 @@ from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.report.page import charts, report_html
 from gpusched_env.experiments.report.result import result_of
 from gpusched_env.experiments.report.timeline import timeline_data
+from tests.experiments.sortable import assert_sortable
 
 
 class Page(HTMLParser):
@@ -61,6 +62,7 @@ def test_the_page_needs_nothing_else(comparison: Comparison, tmp_path: Path) -> 
     assert not [attrs for _, attrs in page.tags if "src" in attrs or "href" in attrs]
     assert "{{" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     assert "Plotly" in page.data["plotly"]
+    assert_sortable(text)
     # The library names addresses of services that nothing here uses.
     without_library = re.sub(r"https?://www\.w3\.org/[\w/]+", "", text)
     assert "http" not in re.sub(r'id="plotly">[^<]*', "", without_library)

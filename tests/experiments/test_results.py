@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -138,9 +140,9 @@ def test_from_trainings_to_the_page(gpusched: Run, tmp_path: Path, capsys: pytes
         "-8.7% [-9.5%, -8.0%] | 1.00 [1.00, 1.00] | better | sjf -8.7% [-9.5%, -8.0%] |"
     )
     assert summary in written_page
-    all_tables = (tmp_path / "docs" / "results-tables.md").read_text()
-    many, few = (all_tables.index(f"\n{n} seeds (from 0) of the scenario.") for n in (4, 2))
-    assert many < few
+    rows = list(csv.DictReader((tmp_path / "docs" / "results.csv").read_text().splitlines()))
+    assert [seeds for seeds, _ in itertools.groupby(row["seeds"] for row in rows)] == ["4", "2"], "most seeds first"
+    assert "- Toy, own workloads: 2 seeds (from 0) of the scenario." in written_page
     assert "maskable-ppo with policy mlp, 2,000 decisions, 2 seeds (0, 1); 2 validation episodes" in written_page
     assert "Best of each seed: 1.04, 1.16. Best hand-written scheduler: sjf, 1.14; 1 of 2 seeds got below it" in (
         written_page
@@ -254,7 +256,8 @@ def test_the_plane_of_protection_and_throughput(tuned: Path) -> None:
     assert "](results-Toy-trade.svg)" in text
     assert f"| reef | 4 | 2 | -50.0% | – | depth=4 | {' | '.join(KNOWN['reef'])} |" in text
     assert text.index("## Summary") < text.index("trade.svg") < text.index("## Tuned")
-    tables = pictures["results-tables.md"].decode()
-    row = next(line for line in tables.splitlines() if line.startswith("| tuned:reef |"))
-    assert row.endswith("| 1.20 | 0.600 |"), "no goodput where no tenant has an objective"
+    rows = list(csv.DictReader(pictures["results.csv"].decode().splitlines()))
+    (row,) = (row for row in rows if row["scheduler"] == "tuned:reef")
+    assert (row["urgent_p99"], row["best_effort"]) == ("1.20", "0.600")
+    assert "goodput_per_s" not in row, "no tenant has an objective"
     assert "gpusched tune Toy" in text

@@ -31,6 +31,7 @@ from gpusched_env.experiments.validate.run import ValidationRun
 from gpusched_env.experiments.validate.scoring import concurrency, halves, launches, score, worst_launches
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.workload import encode_workload
+from tests.experiments.sortable import assert_sortable
 from tests.workload.kineto_traces import call, mark
 from tests.workload.kineto_traces import kernel as traced_kernel
 from tests.workload.kineto_traces import write as traced_network
@@ -221,6 +222,7 @@ def test_the_command_writes_data_and_page(validate: Callable[..., Result], tmp_p
     page = (tmp_path / "out" / "validation.html").read_text()
     assert "%%" not in page.split("<script", 1)[0]
     assert "pair0, launch" in page
+    assert_sortable(page)
     assert "| scale to solo duration |" in (tmp_path / "v.md").read_text()
 
 

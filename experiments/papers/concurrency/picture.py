@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from gpusched_env.display import palette
 from gpusched_env.experiments.lib.drawing import drawing
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 SIZE_IN: Final = (6.5, 3.4)
 LINEAR_UP_TO: Final = 10.0
 """Percent; the axis is logarithmic above."""
-COLOURS: Final = ("#d6336c", "#2a9d6f", "#4269d0", "#8a63d2", "#e8710a", "#7a7a7a")
+COLOURS: Final = tuple(palette.COLOURS[number] for number in (3, 2, 0, 4, 1, 7))
 
 
 def added_svg(swept: DataFrame, judged_ms: float, published: Mapping[str, float]) -> bytes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from gpusched_env.display.palette import COLOURS
 from gpusched_env.experiments.lib.drawing import drawing
 from gpusched_env.experiments.papers.fikit.pairs import MOST_ABOVE, SPEEDUP
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
 SIZE_IN: Final = (6.5, 3.2)
-JUDGED_COLOUR, OTHER_COLOUR, RANGE_COLOUR = "#4269d0", "#e8710a", "#ececec"
+JUDGED_COLOUR, OTHER_COLOUR, RANGE_COLOUR = COLOURS[0], COLOURS[1], "#ececec"
 WIDTH: Final = 0.32
 """Of a column of dots, on either side."""
 

@@ -1,0 +1,16 @@
+"""Long tables as CSV: nothing of a cell is lost."""
+
+from __future__ import annotations
+
+from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib.long_tables import tables_csv
+
+
+def test_intervals_become_columns_and_what_is_not_defined_is_empty() -> None:
+    first = Table("one", ["scheduler", "cost", "against a", "goodput/s"], [["a", "1.5", "–", "10"]])
+    second = Table("two", ["scheduler", "cost", "against b"], [["b, c", "2 [1.5, 2.5]", "-50.0% [-75.0%, +25.0%]"]])
+    assert tables_csv([({"scenario": "One"}, first), ({"scenario": "Two"}, second)]).splitlines() == [
+        "scenario,scheduler,cost,cost_low,cost_high,against,difference,difference_low,difference_high,goodput_per_s",
+        "One,a,1.5,,,a,,,,10",
+        'Two,"b, c",2,1.5,2.5,b,-0.5,-0.75,0.25,',
+    ]
