@@ -19,6 +19,7 @@ PNG = b"\x89PNG"
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
+@pytest.mark.long
 def test_a_trainer_in_one_file_writes_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

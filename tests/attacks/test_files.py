@@ -81,12 +81,14 @@ def test_workload_files(tmp_path: Path) -> None:
     assert attack(path, recorded, as_json, lambda: summarise(read_workload(path), load_gpu("h100-sxm"))) > 100
 
 
+@pytest.mark.long
 def test_scenario_files(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     shipped = yaml.safe_load(yaml.safe_dump(msgspec.to_builtins(load_scenario("PreemptiveServing"))))
     assert attack(path, shipped, as_yaml, lambda: load_scenario(path)) > 100
 
 
+@pytest.mark.long
 def test_gpu_specifications(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     data = yaml.safe_load(yaml.safe_dump(msgspec.to_builtins(load_gpu("v100-sxm")))) | {"name": "mine"}

@@ -113,6 +113,7 @@ def test_measurements_take_turns() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.long
 def test_every_measurement_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite, "first_uses", lambda: (Timing(1, 2.0, 2.0, 2.0), Timing(1, 1.0, 1.0, 1.0)))
     data = results_dict(measure(TINY), TINY)

@@ -11,6 +11,7 @@ import gpusched_env  # noqa: F401  (registers the ids)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.long
 def test_maskable_ppo_learns_on_toy_and_logs_to_tensorboard(tmp_path: Path) -> None:
     import torch
     from sb3_contrib import MaskablePPO

@@ -26,12 +26,14 @@ def test_who_gains_and_who_loses_is_as_published(paper: acs.Paper) -> None:
     assert (found[acs.SLOW_SW] < found[f"{acs.SW}, 32"]).all()
 
 
+@pytest.mark.long
 def test_larger_windows_gain_a_little_where_the_host_is_quick(paper: acs.Paper) -> None:
     by_host = paper.by_host
     assert 1.0 < by_host.loc[1.0, f"{acs.HW}, 32"] / by_host.loc[1.0, f"{acs.HW}, 16"] < 1.1
     assert by_host.loc[5.0].std() < by_host.loc[0.0].std()
 
 
+@pytest.mark.long
 def test_longer_kernels_leave_less_to_gain_between_them(paper: acs.Paper) -> None:
     by_length = paper.by_length[f"{acs.HW}, 32"]
     for kind in (acs.DYNAMIC, acs.STATIC):
@@ -45,6 +47,7 @@ def test_programs_are_described() -> None:
     assert step["parallelism"] == pytest.approx(1.36, abs=0.01)
 
 
+@pytest.mark.long
 def test_page_and_data_are_complete(paper: acs.Paper) -> None:
     data = json.loads(json.dumps(paper.as_dict()))
     assert {row["program"] for row in data["speedups"]} == set(PROGRAMS)

@@ -28,6 +28,7 @@ def test_missed_objectives_count() -> None:
     assert AloneProblems(scenario).cost("compiled", 0) == 3.0
 
 
+@pytest.mark.long
 def test_arrivals_are_those_of_the_full_episode() -> None:
     scenario = load_scenario("MultiTenantBurst", horizon_us=30_000.0)
     full = passed_through(scenario, 3)

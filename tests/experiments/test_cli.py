@@ -127,6 +127,7 @@ def test_jobs_that_never_complete_still_make_a_report(compare: Run, tmp_path: Pa
     assert (tmp_path / "results" / "Toy" / "report.html").stat().st_size > 1_000_000
 
 
+@pytest.mark.long
 def test_an_interrupt_keeps_and_marks_what_is_finished(fake: Callable[[str], str], tmp_path: Path) -> None:
     process = subprocess.Popen(
         [

@@ -27,6 +27,7 @@ def test_every_benchmark_of_the_paper_is_run_under_every_bar() -> None:
         assert {spawn.Cell(name, f"{spawn.SHARE}{share}") for share in figures["offload"]} <= cells
 
 
+@pytest.mark.long
 def test_launching_gains_and_the_best_threshold_gains_most(paper: spawn.Paper) -> None:
     found = paper.speedups.loc[""]
     assert (found[spawn.DP] > 1.5).all()
@@ -35,6 +36,7 @@ def test_launching_gains_and_the_best_threshold_gains_most(paper: spawn.Paper) -
     assert (found[spawn.FLAT] == 1.0).all()
 
 
+@pytest.mark.long
 def test_changes_work_in_the_direction_of_their_names(paper: spawn.Paper) -> None:
     cycles = paper.to_frame(spawn.Cell).pivot(index=["variation", "benchmark"], columns="scheduler", values="cycles")
     dp, flat = cycles[spawn.DP], cycles[spawn.FLAT]
@@ -45,6 +47,7 @@ def test_changes_work_in_the_direction_of_their_names(paper: spawn.Paper) -> Non
         assert flat["b x 2", name] == flat["", name]
 
 
+@pytest.mark.long
 def test_page_data_and_picture_are_complete(paper: spawn.Paper) -> None:
     data = json.loads(json.dumps(paper.as_dict()))
     assert set(data["benchmarks"]) == set(QUICK)

@@ -45,6 +45,7 @@ def gpusched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     return run
 
 
+@pytest.mark.long
 def test_from_training_to_the_table(gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = (
         *("train", "Toy", "--out", "trained", "--seed", "3", "--baselines", "fifo,sjf"),

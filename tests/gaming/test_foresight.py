@@ -32,6 +32,7 @@ def assert_same(one: Seen, other: Seen) -> None:
             np.testing.assert_array_equal(table, theirs[name])
 
 
+@pytest.mark.long
 def test_later_arrivals_do_not_show() -> None:
     """The same episode up to the moment from which on the bursty tenant's requests are more, or fewer."""
     tenants = {"question-answering": {"jobs": 4}, "image-tagging": {"jobs": 2}, "fine-tuning": {"jobs": 3}}

@@ -108,6 +108,7 @@ WRONG: list[dict[str, Any]] = [{"scatter": 4.0}, {"forget": 0.5, "durations": 3.
 
 
 @pytest.mark.parametrize("device", ["reference", "compiled"])
+@pytest.mark.long
 def test_the_device_goes_on_truthfully(device: str) -> None:
     scenario = load_scenario("InferenceBesideTraining", horizon_us=600.0)
     # These look at no profile: the same episode.

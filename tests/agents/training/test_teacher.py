@@ -74,6 +74,7 @@ def test_discounting_by_hand() -> None:
     np.testing.assert_allclose(discounted([-1.0, 0.0, -4.0], 0.5, 2.0), [-4.0, -4.0, -8.0])
 
 
+@pytest.mark.long
 def test_the_policy_learns_what_the_teacher_does(tmp_path: Path) -> None:
     config = config_of(
         {

@@ -149,6 +149,7 @@ def test_a_benchmark_can_be_named(env: DynamicParallelismEnv) -> None:
     assert env.reset(seed=0)[1]["benchmark"] != "MM-small", "for that episode only"
 
 
+@pytest.mark.long
 def test_a_full_pool_that_fails_launches_masks_them() -> None:
     launches = replace(SPAWN_KEPLER.launches, pool=2, overflow="fail", hardware_queues=2)
     made = DynamicParallelismEnv(machine=replace(SPAWN_KEPLER, launches=launches))
