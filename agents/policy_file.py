@@ -18,15 +18,17 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from gpusched_env.agents.files import replacing
-from gpusched_env.agents.policies.sizes import ReleaseSizes, RuleSizes, ServeSizes, Shapes, Sizes
+from gpusched_env.agents.policies.sizes import MlpSizes, ReleaseSizes, RuleSizes, ServeSizes, Shapes, Sizes
 from gpusched_env.display.words import counted
-from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.actions import LEAST_INTERVAL_US, QUARTERS, ActionLayout
 from gpusched_env.envs.features import TABLES
 from gpusched_env.errors import InputError
 
 METADATA = "metadata"
 """The archive's member with the JSON, as bytes; the others are named as :meth:`Sizes.shapes` says."""
 
+LONGEST_US = 1e9
+"""Of a wait or an interval."""
 Weights = dict[str, NDArray[np.float32]]
 
 
@@ -40,7 +42,7 @@ class PolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Names of the columns of every table of an observation, in order."""
     actions: ActionLayout
     """Of the environment it was trained in."""
-    wait_us: Annotated[float, Meta(gt=0)]
+    wait_us: Annotated[float, Meta(gt=0, le=LONGEST_US)]
     """Longest wait of action 0 in that environment."""
     masked: bool
     """Whether only legal actions compete. Otherwise an illegal action that wins is a wait, as in the environment."""
@@ -108,12 +110,12 @@ def read_policy(path: str | Path) -> tuple[PolicyInfo, Weights]:
         info = msgspec.json.decode(members.pop(METADATA).tobytes(), type=PolicyInfo)
     except msgspec.DecodeError as error:
         raise InputError(f"{path}: no exported policy that this version reads ({error})") from error
-    check_columns(info, str(path))
-    offered = info.actions
-    numbers = (offered.slots, offered.running_slots, offered.lookahead, offered.streams, *offered.stream_priorities)
-    for number in (*numbers, *offered.quarters):
-        if abs(number) > MOST:
-            raise InputError(f"{path}: its actions have a number {number}, of which none is beyond {MOST}")
+    try:
+        check_columns(info)
+        check_actions(info.actions)
+        check_sizes(info)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     return info, checked_weights(members, info.network.shapes(info.actions), str(path))
 
 
@@ -138,6 +140,8 @@ def checked_weights(members: Weights, shapes: Shapes, where: str) -> Weights:
 
 MOST = 65_536
 """Of what an action space is made of: rows of observations, streams."""
+MOST_ACTIONS = 1_048_576
+"""Of an action space."""
 _HOW = "gpusched_env.agents.export.export_policy writes one from a trained model"
 
 
@@ -162,7 +166,52 @@ def read_members(path: Path) -> Weights:
         raise InputError(f"{path}: no exported policy ({error}); {_HOW}") from error
 
 
-def check_columns(info: PolicyInfo, where: str) -> None:
+def check_actions(actions: ActionLayout) -> None:
+    """Refuse actions that no environment has.
+
+    Raises:
+        InputError: a count below its least, or one beyond :data:`MOST`; partition sizes other than on offer; more than
+            :data:`MOST_ACTIONS`.
+    """
+    least = {"slots": 1, "running_slots": 0, "lookahead": 1, "streams": 0}
+    for name, lowest in least.items():
+        if not lowest <= getattr(actions, name) <= MOST:
+            raise InputError(f"its actions have {name} {getattr(actions, name)}, must be {lowest} to {MOST}")
+    priorities = actions.stream_priorities
+    if len(set(priorities)) != len(priorities) or any(abs(priority) > MOST for priority in priorities):
+        raise InputError(f"its actions have the stream priorities {priorities}, must differ, and none beyond {MOST}")
+    if actions.quarters not in ((), QUARTERS):
+        raise InputError(f"its actions have the partition sizes {actions.quarters}, must be {QUARTERS} or none")
+    if len(set(actions.modes)) != len(actions.modes):
+        raise InputError(f"its actions have the preemption modes {actions.modes}, of which one is there twice")
+    if not (actions.interval_us == 0.0 or LEAST_INTERVAL_US <= actions.interval_us <= LONGEST_US):
+        raise InputError(
+            f"its actions have interval_us {actions.interval_us:g}, must be 0 or {LEAST_INTERVAL_US:g} to "
+            f"{LONGEST_US:g} us"
+        )
+    if bool(priorities) != (actions.interval_us == 0.0):
+        raise InputError(f"its actions have interval_us {actions.interval_us:g} and stream priorities {priorities}")
+    launches = actions.pending_slots * max(1, len(priorities)) * (1 + actions.streams)
+    if launches > MOST_ACTIONS:
+        raise InputError(f"its actions are {launches} launches, must be at most {MOST_ACTIONS}")
+
+
+def check_sizes(info: PolicyInfo) -> None:
+    """Refuse a network that was not made for the policy's own actions: compiled code goes by its sizes.
+
+    Raises:
+        InputError: names the first size that differs, or why such a network has no such actions.
+    """
+    network = info.network
+    fitted = network.fitted(info.actions)
+    for name in network.__struct_fields__:
+        if getattr(network, name) != getattr(fitted, name):
+            raise InputError(f"its network has {name} {getattr(network, name)}, its actions {getattr(fitted, name)}")
+    if isinstance(network, MlpSizes) and sorted(network.inputs) != sorted(TABLES):
+        raise InputError(f"its network reads {', '.join(network.inputs)}, must read each of {', '.join(TABLES)} once")
+
+
+def check_columns(info: PolicyInfo) -> None:
     """Refuse a policy that was made for other observations than there are now.
 
     Raises:
@@ -174,19 +223,18 @@ def check_columns(info: PolicyInfo, where: str) -> None:
             missing = [name for name in names if name not in columns.get(table, ())]
             if missing:
                 raise InputError(
-                    f"{where}: made for observations without {missing[0]} of {table}, which the rule reads; {_AGAIN}"
+                    f"made for observations without {missing[0]} of {table}, which the rule reads; {_AGAIN}"
                 )
         return
     if columns.keys() != now.keys():
-        raise InputError(f"{where}: made for the tables {', '.join(columns)}; observations have {', '.join(now)}")
+        raise InputError(f"made for the tables {', '.join(columns)}; observations have {', '.join(now)}")
     for table, names in now.items():
         theirs = columns[table]
         for number in range(max(len(names), len(theirs))):
             mine, other = (row[number] if number < len(row) else "none" for row in (names, theirs))
             if mine != other:
                 raise InputError(
-                    f"{where}: made for other observations: column {number} of {table} is {other} there and {mine} "
-                    f"now; {_AGAIN}"
+                    f"made for other observations: column {number} of {table} is {other} there and {mine} now; {_AGAIN}"
                 )
 
 

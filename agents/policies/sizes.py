@@ -40,6 +40,10 @@ class MlpSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Of the hidden layers."""
     activation: Literal["tanh", "relu"]
 
+    def fitted(self, layout: ActionLayout) -> MlpSizes:
+        """The same for every layout: the first and the last layer follow from it."""
+        return self
+
     def shapes(self, layout: ActionLayout) -> Shapes:
         """Weights ``(out, in)`` and biases of each layer."""
         widths = (input_width(layout), *self.widths, layout.n)
@@ -81,6 +85,10 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             rejections=layout.choices("reject"),
             serves=layout.choices("serve"),
         )
+
+    def fitted(self, layout: ActionLayout) -> SlotSizes:
+        """These widths, with the numbers of choices that a layout offers."""
+        return msgspec.structs.replace(self.of(layout), width=self.width, heads=self.heads)
 
     @property
     def launches(self) -> int:
@@ -146,6 +154,10 @@ class RuleSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             quarters=layout.choices("partition"),
         )
 
+    def fitted(self, layout: ActionLayout) -> RuleSizes:
+        """As :meth:`of`."""
+        return self.of(layout)
+
     @property
     def reads(self) -> dict[str, tuple[str, ...]]:
         """Columns of an observation that it reads, by table."""
@@ -171,6 +183,10 @@ class ReleaseSizes(
         _check_launches(layout, "release")
         return cls()
 
+    def fitted(self, layout: ActionLayout) -> ReleaseSizes:
+        """As :meth:`of`."""
+        return self.of(layout)
+
     @property
     def reads(self) -> dict[str, tuple[str, ...]]:
         """Columns of an observation that it reads, by table."""
@@ -194,6 +210,10 @@ class ServeSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if layout.interval_us == 0.0:
             raise InputError("policy serve decides for an interval: give interval_us (such as 250)")
         return cls()
+
+    def fitted(self, layout: ActionLayout) -> ServeSizes:
+        """As :meth:`of`."""
+        return self.of(layout)
 
     @property
     def reads(self) -> dict[str, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import re
@@ -15,12 +16,16 @@ import pytest
 
 from gpusched_env.agents import rows, rule
 from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.learned import LearnedScheduler
 from gpusched_env.agents.policies.rule import READS
 from gpusched_env.agents.policy_file import METADATA, read_policy
 from gpusched_env.agents.shipped import shipped_names, shipped_policy
+from gpusched_env.devices import make_device
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, scenario_names
+from gpusched_env.scheduling.session import run_episode
 from tests.agents.made_up import made_up, written
 
 
@@ -147,3 +152,32 @@ def test_what_is_no_policy(path: Path, tmp_path: Path) -> None:
         archive.writestr("policy.pth", "")
     with pytest.raises(InputError, match=r"a model of stable-baselines3, no exported policy; .*export_policy"):
         read_policy(path)
+
+
+NUMBERS = (-1, 0, 1, 3, 5, 8, 100, 10**4, 10**8, 2**31 - 1, 2**31, 2**62, 2**63, 2**64)
+"""Put where a count belongs."""
+
+
+@pytest.mark.parametrize("kind", ["slots", "mlp", "rule", "release", "serve"])
+def test_sizes_other_than_the_actions_are_refused_and_none_crashes(kind: str, tmp_path: Path) -> None:
+    """Compiled code goes by these numbers: what is accepted decides an episode."""
+    scenario = load_scenario("Toy", commands=("launch", "preempt", "partition", "reject"))
+    policy = made_up(scenario, kind, interval_us=250.0 if kind == "serve" else 0.0)
+    path = written(policy, tmp_path / "policy.npz")
+    with np.load(path) as archive:
+        text = json.loads(archive[METADATA].tobytes())
+    good = path.read_bytes()
+    accepted = []
+    for part in ("network", "actions"):
+        for field, old in text[part].items():
+            for new in NUMBERS if isinstance(old, int | float) else [[number] for number in NUMBERS]:
+                if new == old:
+                    continue
+                path.write_bytes(good)
+                described(path, **{part: {**text[part], field: new}})
+                with contextlib.suppress(InputError):
+                    scheduler = LearnedScheduler(path)
+                    accepted.append((part, field, new))
+                    run_episode(scheduler, build_problem(scenario), make_device("compiled"), 0)
+    assert not [each for each in accepted if each[0] == "network"], "its weights or its actions say another number"
+    assert ("actions", "running_slots", 100) in accepted or kind == "mlp", "rows of observations are free"
