@@ -5,6 +5,7 @@ Importing this module lets Numba compile the host interpreter for an ``ENV`` rec
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -41,9 +42,11 @@ def _on_records(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], 
     """Compile calls of an access function of :mod:`~gpusched_env.workload.host` as calls of the decorated one."""
 
     def decorate(implementation: Callable[..., Any]) -> Callable[..., Any]:
-        names = implementation.__code__.co_varnames[: implementation.__code__.co_argcount]
-        arguments = ", ".join(names)
-        chosen = eval(f"lambda {arguments}: implementation", {"implementation": implementation})
+        def chosen(*types: Any) -> Any:
+            return implementation
+
+        # Numba compares the names of arguments.
+        chosen.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
         options: Any = {"_nrt": False, "forceinline": True}
         overload(function, jit_options=options)(chosen)
         return implementation

@@ -16,7 +16,7 @@ from gpusched_env.workload.dynamic_parallelism.launches import (
     Threads,
     looping,
 )
-from gpusched_env.workload.dynamic_parallelism.warps import warp_classes
+from tests.workload.dynamic_parallelism.warps import warp_classes
 
 BLOCK = BlockShape(64, 32)
 
