@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Shown
+from gpusched_env.planning.interval import Dispatcher
 from gpusched_env.scenarios.knowledge import Knowledge, StreamKnowledge
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.dispatch import Dispatcher
 from gpusched_env.scheduling.view import View
 
 

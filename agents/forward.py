@@ -91,7 +91,7 @@ def act_on_view(
     numbers: Singles,
 ) -> int:
     """Decide on a View: show, encode, mask and act; arrays after ``choices`` are written, but ``plan``: empty
-    where every launch is a decision, else of :mod:`gpusched_env.scheduling.plans`."""
+    where every launch is a decision, else of :mod:`gpusched_env.planning.plans`."""
     gather_pending(view_pending, lookahead, shown_pending)
     gather_running(view_running, seen, shown_running)
     encode(shown_pending, shown_running, view_tenants, scalars, pending, running, tenants, device)

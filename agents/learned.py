@@ -17,10 +17,10 @@ from gpusched_env.envs.features import TABLES, Scalar
 from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.observations import Shown
 from gpusched_env.errors import InputError
+from gpusched_env.planning.lookahead import plan_ahead
 from gpusched_env.scenarios.knowledge import Knowledge, Offer, StreamKnowledge
 from gpusched_env.scenarios.scenario import CommandName
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.lookahead import plan_ahead
 from gpusched_env.scheduling.reads import EVERYTHING, Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.devices.compiled.layout import DECIDE
 from gpusched_env.envs.batch import EnvBatch
+from gpusched_env.episodes.metrics import Metrics, episode_metrics
+from gpusched_env.episodes.session import Episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario
-from gpusched_env.scheduling.metrics import Metrics, episode_metrics
-from gpusched_env.scheduling.session import Episode
 
 COPIES = 64
 """Episodes at a time."""
@@ -45,7 +45,7 @@ def evaluate_costs(
 ) -> Evaluation:
     """Run the policy on every seed, on the compiled device.
 
-    Every episode is the same as that of :func:`~gpusched_env.scheduling.session.run_episode` with a
+    Every episode is the same as that of :func:`~gpusched_env.episodes.session.run_episode` with a
     :class:`~gpusched_env.agents.learned.LearnedScheduler`.
 
     Args:

@@ -12,7 +12,7 @@ from gpusched_env.agents.policies.serve import MARGINS, ServeTerm, Way
 from gpusched_env.compiling import cached, called
 from gpusched_env.envs.features import TenantFeature
 from gpusched_env.envs.slices import OTHERS
-from gpusched_env.scheduling.dispatch import BY_PLAN
+from gpusched_env.planning.interval import BY_PLAN
 
 Singles = NDArray[np.float32]
 

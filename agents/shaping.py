@@ -91,7 +91,7 @@ class PlanShaping:
 
     A job is lost long before it is late: when the GPU has done something else for so long that not all jobs can be in
     time any more. The potential is minus the weight of the jobs that the plan of all jobs does not keep
-    (:mod:`gpusched_env.scheduling.plans`), and its growth is discounted as rewards are, so that the best policy is the
+    (:mod:`gpusched_env.planning.plans`), and its growth is discounted as rewards are, so that the best policy is the
     same for a learner that discounts.
     """
 

@@ -13,13 +13,13 @@ import math
 import numpy as np
 
 from gpusched_env.baselines.job_list import JobList, Plan
+from gpusched_env.episodes.session import problem_for
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.reads import EVERYTHING, TRUTH, Reads
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
-from gpusched_env.scheduling.session import problem_for
 from gpusched_env.scheduling.view import View
 
 PORTFOLIO = (

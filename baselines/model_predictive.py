@@ -5,7 +5,7 @@ Journal of Heuristics 1997; hindsight sampling of arrivals as by E. K. P. Chong,
 for Simulation-Based Network Control via Hindsight Optimization*, CDC 2000). The base rule is
 :class:`~gpusched_env.baselines.moore.Moore`. Whenever a job has come or gone, the oldest job of each tenant is tried in
 the first place, beside others and with the GPU to itself: ``samples`` futures of ``horizon_us`` are played in a fluid
-model (:mod:`gpusched_env.scheduling.fluid`), in which the base rule goes on once that job is done. The base rule is
+model (:mod:`gpusched_env.planning.fluid`), in which the base rule goes on once that job is done. The base rule is
 departed from where that saves more than ``margin``.
 
 What is known, and how it is modelled:
@@ -37,12 +37,12 @@ from gpusched_env.baselines.pending import JOB, JOB_LEFT, TENANT
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.baselines.ranked_streams import UNLIMITED, Rank, Row
 from gpusched_env.errors import InputError
+from gpusched_env.planning import fluid
+from gpusched_env.planning.fluid import Model
+from gpusched_env.planning.futures import MOST, mean_losses
+from gpusched_env.planning.lookahead import BESIDE, FIRST, SCALE
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scheduling import fluid
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.fluid import Model
-from gpusched_env.scheduling.futures import MOST, mean_losses
-from gpusched_env.scheduling.lookahead import BESIDE, FIRST, SCALE
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import JobColumn, View
 
@@ -130,7 +130,7 @@ class ModelPredictive(Moore):
     def decide(self, view: View) -> Command:
         """Look ahead if other jobs are there; then as the base rule, with the chosen job before all others.
 
-        Of more tenants than the model holds (:data:`~gpusched_env.scheduling.futures.MOST`) nothing is seen.
+        Of more tenants than the model holds (:data:`~gpusched_env.planning.futures.MOST`) nothing is seen.
         """
         for kernel in view.pending.array:
             tenant = int(kernel[TENANT])

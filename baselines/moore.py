@@ -2,7 +2,7 @@
 
 On one machine the jobs that are to be in time go in order of deadlines, and which of them these are is a matter of
 dynamic programming (J. M. Moore, Management Science 1968; E. L. Lawler, J. M. Moore, Management Science 1969:
-:mod:`gpusched_env.scheduling.on_time`). Here it is solved anew whenever a job has come or gone, for all jobs in the
+:mod:`gpusched_env.planning.on_time`). Here it is solved anew whenever a job has come or gone, for all jobs in the
 system:
 
 ======================================== ===============================================================================
@@ -37,9 +37,9 @@ from gpusched_env.baselines.pending import JOB, TENANT
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.baselines.ranked_streams import UNLIMITED, Rank, RankedStreams, Row
 from gpusched_env.errors import InputError
+from gpusched_env.planning.on_time import SCRATCH, worth_most
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command, Reject
-from gpusched_env.scheduling.on_time import SCRATCH, worth_most
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, View
 

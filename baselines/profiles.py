@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.baselines.pass_through import PassThrough
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import Profiles
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.session import run_episode
 from gpusched_env.workload.arrivals import ClosedLoop
 
 

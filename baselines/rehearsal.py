@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from gpusched_env.baselines.job_list import Head, JobId, JobList, Plan
+from gpusched_env.episodes.session import begin
 from gpusched_env.errors import DeadlockError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 from gpusched_env.scheduling.scheduler import Scheduler
-from gpusched_env.scheduling.session import begin
 from gpusched_env.scheduling.view import View
 
 CHECKPOINTS = 40

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from gpusched_env.display.words import counted
+from gpusched_env.episodes.cautions import cautions
+from gpusched_env.episodes.meeting import CostRange, demands, meeting_remark, some_alike_remark
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.lib import comparison_frames
 from gpusched_env.experiments.lib.alike import alike
@@ -31,8 +33,6 @@ from gpusched_env.experiments.lib.statistics import (
 )
 from gpusched_env.experiments.lib.terminal import as_text
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.cautions import cautions
-from gpusched_env.scheduling.meeting import CostRange, demands, meeting_remark, some_alike_remark
 from gpusched_env.versions import versions
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from gpusched_env.envs.registration import register, register_envs
 if TYPE_CHECKING:
     from gpusched_env.devices import make_device
     from gpusched_env.envs.env import GpuSchedulingEnv
+    from gpusched_env.episodes.metrics import episode_metrics
     from gpusched_env.experiments.api import make_scheduler, run_episode
     from gpusched_env.experiments.compare import compare, evaluate
     from gpusched_env.experiments.importing import import_trace
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from gpusched_env.experiments.report.load import load_comparison
     from gpusched_env.scenarios.problem import build_problem
     from gpusched_env.scenarios.scenario import load_scenario, scenario_names
-    from gpusched_env.scheduling.metrics import episode_metrics
 
 __all__ = [
     "GpuSchedulingEnv",
@@ -48,7 +48,7 @@ _HOMES = {
     "GpuSchedulingEnv": "gpusched_env.envs.env",
     "build_problem": "gpusched_env.scenarios.problem",
     "compare": "gpusched_env.experiments.compare",
-    "episode_metrics": "gpusched_env.scheduling.metrics",
+    "episode_metrics": "gpusched_env.episodes.metrics",
     "evaluate": "gpusched_env.experiments.compare",
     "import_trace": "gpusched_env.experiments.importing",
     "load_comparison": "gpusched_env.experiments.report.load",

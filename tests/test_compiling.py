@@ -30,7 +30,7 @@ print(probe(2.0), sum(probe.stats.cache_hits.values()))
 """
 ASK_REFERENCE = """
 from gpusched_env import build_problem, load_scenario, make_device
-from gpusched_env.scheduling.session import run_episode
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.baselines.registry import make_scheduler
 problem = build_problem(load_scenario("InferenceBesideTraining", horizon_us=2000.0))
 episode = run_episode(make_scheduler("pass-through"), problem, make_device("reference"), 0, record="kernels")
@@ -38,7 +38,7 @@ print(episode.timeline.kernels.array.sum())
 """
 ASK_DEVICE = """
 from gpusched_env import build_problem, load_scenario, make_device
-from gpusched_env.scheduling.session import run_episode
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.baselines.registry import make_scheduler
 problem = build_problem(load_scenario("InferenceBesideTraining"))
 # Nothing is kept apart: the law is about blocks of different kernels on one SM.

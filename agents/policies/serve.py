@@ -2,7 +2,7 @@
 
 For decisions that stand for an interval. Each tenant with a job has two values, one for letting it go first while the
 others fill what it leaves, and one for letting it go alone: what the observation says would be saved by that in
-sampled futures (:mod:`gpusched_env.scheduling.lookahead`), less a margin (:data:`MARGINS`), ``+ value . terms``. The
+sampled futures (:mod:`gpusched_env.planning.lookahead`), less a margin (:data:`MARGINS`), ``+ value . terms``. The
 greatest value above 0 is chosen; if there is none, the plan says who goes first. So with all weights 0 the rule departs
 from the plan where that is worth the margin, and the weights say how far what is seen ahead is to be trusted.
 

@@ -28,14 +28,14 @@ from gpusched_env.agents.training.environments import (
 from gpusched_env.envs.actions import ActionLayout, spelt_out
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.observations import Observation
+from gpusched_env.episodes.session import begin
 from gpusched_env.errors import InputError
+from gpusched_env.planning.interval import BY_PLAN, Serve, foremost
+from gpusched_env.planning.plans import plan_view
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import Command, Launch, Reject
-from gpusched_env.scheduling.dispatch import BY_PLAN, Serve, foremost
-from gpusched_env.scheduling.plans import plan_view
 from gpusched_env.scheduling.scheduler import Scheduler
-from gpusched_env.scheduling.session import begin
 from gpusched_env.scheduling.view import View
 
 Policy = ActorCriticPolicy | MaskableActorCriticPolicy

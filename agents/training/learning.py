@@ -138,7 +138,7 @@ class Boundary(BaseCallback):
 class EpisodeFigures(BaseCallback):
     """What TensorBoard shows of training episodes besides stable-baselines3's own figures.
 
-    ``reward/TERM``, ``metrics/NAME`` (those of :mod:`gpusched_env.scheduling.metrics`, a tenant's as
+    ``reward/TERM``, ``metrics/NAME`` (those of :mod:`gpusched_env.episodes.metrics`, a tenant's as
     ``metrics/TENANT/NAME``) and ``actions/...``, which the logger averages until it writes.
     """
 

@@ -40,8 +40,8 @@ from gpusched_env.agents.training.validation import Course
 from gpusched_env.devices.compiled.arena import Saved
 from gpusched_env.devices.compiled.layout import DECIDE
 from gpusched_env.envs.batch import EnvBatch
+from gpusched_env.planning.interval import Serve
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.dispatch import Serve
 
 Floats = NDArray[np.float64]
 

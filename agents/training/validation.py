@@ -40,7 +40,7 @@ from gpusched_env.agents.training.folder import (
 )
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
-from gpusched_env.scheduling.scenes import window_us
+from gpusched_env.episodes.scenes import window_us
 
 
 def policy_decider(policy: ExportedPolicy) -> Decide:

@@ -11,11 +11,11 @@ from typing import Literal
 from gpusched_env.agents.learned import LearnedScheduler
 from gpusched_env.agents.untrained import untrained_policy
 from gpusched_env.devices import make_device
+from gpusched_env.episodes.session import begin
 from gpusched_env.experiments.benchmarks.environments import RandomLoop
 from gpusched_env.experiments.benchmarks.timing import Measurement, each, timed
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.session import begin
 from gpusched_env.scheduling.view import LazyView, View
 
 Kind = Literal["slots", "rule"]

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gpusched_env.episodes.metrics import episode_metrics
+from gpusched_env.episodes.session import Episode
 from gpusched_env.errors import DeadlockError, IllegalCommand
 from gpusched_env.experiments.fuzz.case import Case, RandomActions, RandomCommands
 from gpusched_env.experiments.fuzz.compare import TIMELINES, Comparison, Differs
@@ -17,8 +19,6 @@ from gpusched_env.experiments.fuzz.players import Shown, make_player
 from gpusched_env.experiments.fuzz.sides import Side
 from gpusched_env.scheduling.commands import WAIT, Preempt
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.metrics import episode_metrics
-from gpusched_env.scheduling.session import Episode
 from gpusched_env.scheduling.view import View
 
 MakeDevice = Callable[[], Device]

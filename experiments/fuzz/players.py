@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.baselines.registry import make_scheduler
+from gpusched_env.episodes.session import begin
 from gpusched_env.experiments.fuzz.case import Baseline, Player, RandomActions, RandomCommands, Script
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.moves import (
@@ -31,7 +32,6 @@ from gpusched_env.experiments.fuzz.moves import (
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import MODES
 from gpusched_env.scheduling.legality import open_streams
-from gpusched_env.scheduling.session import begin
 from gpusched_env.scheduling.view import View
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpusched_env.display.frame import frame, named
+from gpusched_env.episodes.frames import jobs_frame, kernels_frame
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES, figure_value
-from gpusched_env.scheduling.frames import jobs_frame, kernels_frame
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame

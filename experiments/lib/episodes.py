@@ -10,12 +10,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.names import DeviceSource, SchedulerSource
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Shared
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.metrics import Metrics
 from gpusched_env.scheduling.timeline import Detail, Timeline
 
 

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from gpusched_env.episodes.metrics import Metrics, TenantMetrics
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.scheduling.metrics import Metrics, TenantMetrics
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of :class:`~gpusched_env.scheduling.metrics.Metrics` or of its tenants."""
+    """One figure of :class:`~gpusched_env.episodes.metrics.Metrics` or of its tenants."""
 
     key: str
     """Attribute of the metrics record."""

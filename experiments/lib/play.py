@@ -7,11 +7,11 @@ import traceback
 from pathlib import Path
 
 import gpusched_env
+from gpusched_env.episodes import session
+from gpusched_env.episodes.session import Episode
 from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand, InputError, did_you_mean
 from gpusched_env.experiments.lib.names import DeviceSource, SchedulerSource, name_of, new_device, new_scheduler
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling import session
-from gpusched_env.scheduling.session import Episode
 from gpusched_env.scheduling.timeline import DETAILS, Detail
 
 

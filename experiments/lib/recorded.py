@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.episodes.session import Episode
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import make_scenario
-from gpusched_env.scheduling.session import Episode
 from gpusched_env.workload.workload import Workload
 
 RECORDED_ON = "h100-sxm"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpusched_env.display.frame import frame
+from gpusched_env.episodes.session import Episode
 from gpusched_env.experiments.lib.recorded import turnarounds_us
-from gpusched_env.scheduling.session import Episode
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
+from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.experiments.lib.files import encode_rows, read_struct
-from gpusched_env.scheduling.metrics import Metrics
 
 SCHEMA = "gpusched-live/1"
 APART = 0.02

@@ -15,6 +15,8 @@ import numpy as np
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice, check, offered
 from gpusched_env.devices.cuda.fitting import launched
+from gpusched_env.episodes.metrics import Metrics
+from gpusched_env.episodes.session import problem_for
 from gpusched_env.errors import GpuError, GpuschedError, InputError
 from gpusched_env.experiments.lib.episodes import EpisodeTask, checked_seeds, run_task
 from gpusched_env.experiments.lib.files import write_file
@@ -28,9 +30,7 @@ from gpusched_env.hardware.products import match_gpu
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
-from gpusched_env.scheduling.metrics import Metrics
 from gpusched_env.scheduling.scheduler import is_clairvoyant
-from gpusched_env.scheduling.session import problem_for
 from gpusched_env.versions import versions
 
 

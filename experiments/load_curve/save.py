@@ -9,6 +9,7 @@ import msgspec
 import yaml
 
 from gpusched_env.display.words import counted
+from gpusched_env.episodes.frames import MEANINGS
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.files import RESULT, ResultFolder, encoded, read_struct
@@ -23,7 +24,6 @@ from gpusched_env.experiments.report.save import JOBS, write_parquet
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario
-from gpusched_env.scheduling.frames import MEANINGS
 from gpusched_env.workload.workload import decode_workload
 
 SCHEMA = "gpusched-load-curve/1"

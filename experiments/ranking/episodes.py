@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.errors import DeadlockError, IllegalCommand
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Shared
@@ -16,7 +17,6 @@ from gpusched_env.experiments.ranking.bound import ALONE, AloneProblems
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, override
 from gpusched_env.scenarios.variants import scenario_variants
-from gpusched_env.scheduling.metrics import Metrics
 
 Workloads = Literal["own", "train", "held_out"]
 """The scenario as it is, or the variants of one of its workload sets."""
@@ -38,7 +38,7 @@ class Cell(msgspec.Struct, frozen=True):
 class EpisodeCost(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one episode cost, and its place in the plane of protection and throughput.
 
-    These figures are those of :class:`~gpusched_env.scheduling.metrics.Metrics`, ``None`` where an episode does not
+    These figures are those of :class:`~gpusched_env.episodes.metrics.Metrics`, ``None`` where an episode does not
     define them.
     """
 

@@ -56,7 +56,7 @@ class Ranking(msgspec.Struct, kw_only=True):
     settings: list[str] = []
     """Fields of the scenarios that were replaced, as ``--set`` takes them."""
     remarks: dict[str, list[str]] = {}
-    """By scenario: what to know of its figures, a sentence each (:mod:`gpusched_env.scheduling.cautions`)."""
+    """By scenario: what to know of its figures, a sentence each (:mod:`gpusched_env.episodes.cautions`)."""
     clairvoyant: list[str] = []
     """Schedulers that were told the truth."""
     policies: dict[str, dict[str, str]] = {}

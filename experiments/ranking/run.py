@@ -12,6 +12,7 @@ from gpusched_env.agents.launches.learned import LearnedLaunches
 from gpusched_env.agents.manifest import file_hash
 from gpusched_env.agents.shipped import shipped_file
 from gpusched_env.baselines.tuning import tuned_names
+from gpusched_env.episodes.cautions import cautions
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.episodes import checked_seeds
 from gpusched_env.experiments.lib.files import write_file
@@ -40,7 +41,6 @@ from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, rea
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
-from gpusched_env.scheduling.cautions import cautions
 from gpusched_env.versions import versions
 
 WRITE_EVERY_S = 10.0

@@ -11,12 +11,12 @@ from gpusched_env.display.kinds import Kinds
 from gpusched_env.display.palette import BASELINE, Look, look
 from gpusched_env.display.plots import Bars, Estimate, Panel, Series, areas, curves, dots, scatter, timeline
 from gpusched_env.display.points import distribution
+from gpusched_env.episodes.charts import NOT_RECORDED, SHARE, kernel_bars, usage
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.figures import find_figure
 from gpusched_env.experiments.lib.statistics import Interval
 from gpusched_env.experiments.report.window import interesting_window
-from gpusched_env.scheduling.charts import NOT_RECORDED, SHARE, kernel_bars, usage
 
 if TYPE_CHECKING:
     from gpusched_env.display.plots import Figure

@@ -11,6 +11,7 @@ from zipfile import BadZipFile
 import msgspec
 import numpy as np
 
+from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.episodes import Run
@@ -19,7 +20,6 @@ from gpusched_env.experiments.report.result import SCHEMA, Result, kept_name, sh
 from gpusched_env.experiments.report.save import JOBS, TIMELINES
 from gpusched_env.reading import read_bytes
 from gpusched_env.scenarios.problem import build_problem
-from gpusched_env.scheduling.metrics import Metrics
 from gpusched_env.scheduling.timeline import Columns, Timeline
 from gpusched_env.workload.workload import decode_workload
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpusched_env.episodes.frames import MEANINGS
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.files import RESULT, TRACE_SUFFIX, ResultFolder, encoded, file_name
 from gpusched_env.experiments.report.page import report_html
 from gpusched_env.experiments.report.perfetto import write_trace
 from gpusched_env.experiments.report.result import kept_name, result_of, sha256
-from gpusched_env.scheduling.frames import MEANINGS
 from gpusched_env.scheduling.timeline import Columns
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def write_timelines(comparison: Comparison, path: Path) -> None:
 
 
 def write_parquet(table: DataFrame, path: Path, meanings: Mapping[str, str] = MEANINGS) -> None:
-    """A frame of :mod:`gpusched_env.scheduling.frames`; fields say what they are and in which unit."""
+    """A frame of :mod:`gpusched_env.episodes.frames`; fields say what they are and in which unit."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -14,6 +14,7 @@ from gpusched_env.envs.numbering import CHOICES, FIRST, SLOTS, action_with, fill
 from gpusched_env.envs.observations import Shown, select
 from gpusched_env.envs.slices import OTHERS, Slice
 from gpusched_env.errors import IllegalCommand, InputError
+from gpusched_env.planning.interval import BY_PLAN, Serve
 from gpusched_env.scenarios.knowledge import Offer, StreamKnowledge
 from gpusched_env.scenarios.scenario import CommandName, PreemptionName
 from gpusched_env.scenarios.stream import Stream
@@ -27,7 +28,6 @@ from gpusched_env.scheduling.commands import (
     command_of,
     numbers_of,
 )
-from gpusched_env.scheduling.dispatch import BY_PLAN, Serve
 from gpusched_env.scheduling.legality import whole_or
 from gpusched_env.scheduling.view import PendingColumn, View
 
@@ -72,7 +72,7 @@ class ActionLayout:
     rejects: bool = False
     """Whether jobs can be rejected. Where decisions stand for an interval, a dispatcher may reject without that."""
     interval_us: float = 0.0
-    """How long a decision stands: a dispatcher launches meanwhile (:mod:`gpusched_env.scheduling.dispatch`), and the
+    """How long a decision stands: a dispatcher launches meanwhile (:mod:`gpusched_env.planning.interval`), and the
     actions are which tenant goes first, and rejections; 0: every launch is an action."""
 
     @classmethod

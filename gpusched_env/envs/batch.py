@@ -19,9 +19,9 @@ from gpusched_env.envs.observations import NamedTables, Observation
 from gpusched_env.envs.stepping import scratch, step_range
 from gpusched_env.envs.team import Team
 from gpusched_env.hardware.clock import to_ps
+from gpusched_env.planning.interval import Knob, levels_of
+from gpusched_env.planning.plans import Plan
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.dispatch import Knob, levels_of
-from gpusched_env.scheduling.plans import Plan
 from gpusched_env.scheduling.reward import COST_TERMS, Rate, rates, reward_weights
 from gpusched_env.scheduling.timeline import Detail
 

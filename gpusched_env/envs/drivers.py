@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown
 from gpusched_env.errors import InputError
+from gpusched_env.planning.interval import Dispatcher, Serve
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.dispatch import Dispatcher, Serve
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View

@@ -21,11 +21,11 @@ from gpusched_env.envs.render import Renderer, RenderMode
 from gpusched_env.envs.setup import check_device, check_record, check_wait, lay_out, offered
 from gpusched_env.envs.state import EnvState, Run, check_state
 from gpusched_env.envs.summary import episode_summary
+from gpusched_env.episodes.session import Episode, last_view
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.session import Episode, last_view
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 
@@ -61,9 +61,9 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
 
     ### Actions that stand for an interval
     With `interval_us` above 0, as some scenarios have it unless told otherwise, launching is left to a dispatcher
-    (`gpusched_env.scheduling.dispatch`) and the agent is asked at the first decision epoch that is `interval_us` after
+    (`gpusched_env.planning.interval`) and the agent is asked at the first decision epoch that is `interval_us` after
     the last decision: a few hundred times an episode instead of ten thousand. Action 0: who goes first is up to the
-    plan of all jobs (`gpusched_env.scheduling.plans`), as under the scheduler `moore(price=1.2)`. Then:
+    plan of all jobs (`gpusched_env.planning.plans`), as under the scheduler `moore(price=1.2)`. Then:
 
     - *Serve* tenant `s` first, with 0, 4 or 16 launches of all others together in flight. Its kernels have the most
       urgent stream priority, the others follow in the order of the plan, which is made anew when a job comes or goes.
@@ -183,7 +183,7 @@ class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
 
         Args:
             seed: the episode's seed; the same seed gives the same arrivals and durations, here and in
-                :func:`~gpusched_env.scheduling.session.run_episode`. ``None``: drawn from ``np_random``.
+                :func:`~gpusched_env.episodes.session.run_episode`. ``None``: drawn from ``np_random``.
             options: ``{"scenario": {...}}`` replaces fields of the scenario for this episode only, as
                 :func:`~gpusched_env.scenarios.scenario.override` does. What changes the action space or
                 needs more tenant rows than ``slots`` is refused.

@@ -149,7 +149,7 @@ class RunningFeature(Feature):
 class TenantFeature(Feature):
     """Table ``tenants``: row = tenant.
 
-    From ``EARNS`` on, columns are 0 where every launch is a decision (``gpusched_env.scheduling.plans``).
+    From ``EARNS`` on, columns are 0 where every launch is a decision (``gpusched_env.planning.plans``).
     """
 
     PRESENT = ("1 if the scenario has this tenant; otherwise the row is 0", FLAG, 0, 1, "tenants.priority")

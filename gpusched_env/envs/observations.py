@@ -15,7 +15,7 @@ from gpusched_env.envs.encoding import Floats, encode, gather_pending, gather_ru
 from gpusched_env.envs.features import TABLES, Feature
 from gpusched_env.envs.planning import encode_plan
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.scheduling.lookahead import plan_ahead
+from gpusched_env.planning.lookahead import plan_ahead
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
 if TYPE_CHECKING:

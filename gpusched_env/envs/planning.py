@@ -7,7 +7,7 @@ import math
 from gpusched_env.compiling import cached
 from gpusched_env.envs.encoding import COUNT_HALF, Features, Floats, clip, log_us, saturate
 from gpusched_env.envs.features import TenantFeature
-from gpusched_env.scheduling.plans import Plan
+from gpusched_env.planning.plans import Plan
 from gpusched_env.scheduling.view import TenantColumn
 
 
@@ -16,8 +16,8 @@ def encode_plan(plan: Floats, tenants: Floats, time_us: float, out: Features) ->
     """Write the columns from ``EARNS`` on of the table of tenants.
 
     Args:
-        plan: of :func:`~gpusched_env.scheduling.plans.plan_oldest` and then of
-            :func:`~gpusched_env.scheduling.lookahead.look_ahead`.
+        plan: of :func:`~gpusched_env.planning.plans.plan_oldest` and then of
+            :func:`~gpusched_env.planning.lookahead.look_ahead`.
         tenants: a View's table.
         time_us: the present.
         out: shape ``(slots, len(TenantFeature))``.

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.envs.text import text
+from gpusched_env.episodes.scenes import last_work_us, scene, window_us
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.scenes import last_work_us, scene, window_us
 from gpusched_env.scheduling.timeline import Timeline
 from gpusched_env.scheduling.view import View
 

@@ -5,7 +5,7 @@ slice has *slots*, which are rows of one of the shown tables, and for each slot 
 numbers ``a, b`` whose meaning is the command's own. Its actions are numbered slot by slot.
 
 Where decisions stand for an interval, launching is no action: there is
-:class:`~gpusched_env.scheduling.dispatch.Serve` instead, which no device knows, and action 0 goes by the plan.
+:class:`~gpusched_env.planning.interval.Serve` instead, which no device knows, and action 0 goes by the plan.
 
 Of each command there are, in compiled code, the function that says whether an action is legal and the one that says
 which :class:`~gpusched_env.scheduling.commands.Numbers` it means; masks, Python's commands, those of the compiled
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from gpusched_env.compiling import called
 from gpusched_env.envs.encoding import ID, NO_KERNEL
+from gpusched_env.planning.interval import Serve
 from gpusched_env.scheduling.commands import (
     COMMANDS,
     LAUNCH,
@@ -35,7 +36,6 @@ from gpusched_env.scheduling.commands import (
     Reject,
     SetPartition,
 )
-from gpusched_env.scheduling.dispatch import Serve
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ WHOLE: Final = 0
 OTHERS: Final = (0, 4, 16)
 """``a`` of letting a tenant go first: launches in flight of all others together."""
 SERVE: Final = len(COMMANDS)
-"""The code of :class:`~gpusched_env.scheduling.dispatch.Serve`."""
+"""The code of :class:`~gpusched_env.planning.interval.Serve`."""
 SLICE_CODES: Final[dict[type[Command | Serve], int]] = dict(zip((*COMMANDS, Serve), range(SERVE + 1), strict=True))
 OLDEST: Final = 0
 NEWEST: Final = 1

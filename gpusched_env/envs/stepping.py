@@ -31,12 +31,12 @@ from gpusched_env.envs.numbering import fill_mask, numbers_at, place_of
 from gpusched_env.envs.planning import encode_plan
 from gpusched_env.envs.slices import SERVE, SLOT_KINDS
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
+from gpusched_env.planning.interval import BY_PLAN, UNLIMITED, Knob, is_next, set_knobs, to_reject
+from gpusched_env.planning.lookahead import SCRATCH as FUTURE_SCRATCH
+from gpusched_env.planning.lookahead import look_ahead
+from gpusched_env.planning.on_time import MOST_JOBS
+from gpusched_env.planning.plans import NOBODY, SCRATCH, Plan, plan_oldest
 from gpusched_env.scheduling.commands import LAUNCH, REJECT, WAITING
-from gpusched_env.scheduling.dispatch import BY_PLAN, UNLIMITED, Knob, is_next, set_knobs, to_reject
-from gpusched_env.scheduling.lookahead import SCRATCH as FUTURE_SCRATCH
-from gpusched_env.scheduling.lookahead import look_ahead
-from gpusched_env.scheduling.on_time import MOST_JOBS
-from gpusched_env.scheduling.plans import NOBODY, SCRATCH, Plan, plan_oldest
 from gpusched_env.scheduling.reward import COST_TERMS, Sum, charge
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 
@@ -99,7 +99,7 @@ def step_range(
             on that had to be served.
         drive_at: ``drive`` of :func:`~gpusched_env.devices.compiled.entry.compile_units`.
         interval_ps: how long a decision stands while a dispatcher launches; 0: every launch is a decision.
-        levels: int64 ``(n, slots)``, each of :func:`~gpusched_env.scheduling.dispatch.levels_of`.
+        levels: int64 ``(n, slots)``, each of :func:`~gpusched_env.planning.interval.levels_of`.
         plans: float64 ``(n, slots, len(Plan))``: the latest.
         knobs: int64 ``(n, len(Knob), slots)``: of the present interval.
         standing: int64 ``(n, 3)``: the decision of the present interval, who goes first and launches in flight of the
@@ -240,7 +240,7 @@ def act(w, meaning, wait_us):
 def dispatch(w, standing, plan, knobs, until_ps, levels, lookahead, pending_shown, tenant_rows, jobs_shown, scratch):
     """Give an environment the next command by the decision that stands, or the wait until the end of the interval.
 
-    As :class:`~gpusched_env.scheduling.dispatch.Dispatcher` does; tables are filled for a new plan only.
+    As :class:`~gpusched_env.planning.interval.Dispatcher` does; tables are filled for a new plan only.
     """
     come_or_gone = 0
     for tenant in range(problem(w).tenants):

@@ -6,9 +6,9 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from gpusched_env.episodes.metrics import Metrics, episode_metrics
+from gpusched_env.episodes.session import Episode
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.metrics import Metrics, episode_metrics
-from gpusched_env.scheduling.session import Episode
 
 
 def episode_summary(episode: Episode) -> dict[str, Any]:

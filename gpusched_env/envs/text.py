@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from gpusched_env.display.scene import Counts
 from gpusched_env.display.words import time_text
 from gpusched_env.envs.observations import select
+from gpusched_env.episodes.scenes import kernel_name, scene
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.scenes import kernel_name, scene
 from gpusched_env.scheduling.timeline import Timeline
 from gpusched_env.scheduling.view import RunningColumn, Table, View
 

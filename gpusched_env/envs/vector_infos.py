@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.summary import episode_summary
 from gpusched_env.envs.tally import copy_infos
-from gpusched_env.scheduling.session import Episode
+from gpusched_env.episodes.session import Episode
 
 Rows = NDArray[np.bool_]
 

@@ -96,7 +96,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Pending kernels of each tenant that a scheduler sees."""
     interval_us: Annotated[float, Meta(ge=0)] = 0.0
     """How long a decision of its environment stands unless ``gym.make`` is told otherwise
-    (:mod:`gpusched_env.scheduling.dispatch`); 0: every launch is one. Schedulers are asked for every launch anyway."""
+    (:mod:`gpusched_env.planning.interval`); 0: every launch is one. Schedulers are asked for every launch anyway."""
     launch_depth: Annotated[int, Meta(ge=1, le=1_000_000)] = 1024
     """Kernels that a host may have issued and unfinished before its next launch call blocks (CUDA's queue)."""
     window: KernelWindow | None = None

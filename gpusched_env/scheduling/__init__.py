@@ -1,1 +1,1 @@
-"""The contract between schedulers and GPUs: commands, views, sessions, timelines, metrics."""
+"""The contract between schedulers and GPUs: commands, views, legality, devices, timelines, costs and rewards."""

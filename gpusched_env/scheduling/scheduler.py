@@ -11,6 +11,9 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.view import View
 
+SCHEDULER_STREAM = 0x5C4ED
+"""Spawn key that keeps a scheduler's random numbers apart from the workload's."""
+
 
 @runtime_checkable
 class Scheduler(Protocol):
@@ -58,3 +61,12 @@ class Clairvoyant(Scheduler, Protocol):
 def is_clairvoyant(scheduler: Scheduler) -> TypeGuard[Clairvoyant]:
     """Whether ``scheduler`` asks for the truth."""
     return bool(getattr(scheduler, "clairvoyant", False))
+
+
+def scheduler_rng(seed: int) -> np.random.Generator:
+    """A scheduler's random numbers in the episode of ``seed``; nothing in the generator tells the seed."""
+    sequence = np.random.SeedSequence([SCHEDULER_STREAM, seed])
+    # A generator keeps what it was made of: not the seed, but numbers drawn from it.
+    bits = np.random.PCG64(np.random.SeedSequence(sequence.generate_state(4).tolist()))
+    bits.state = np.random.PCG64(sequence).state
+    return np.random.Generator(bits)

@@ -18,13 +18,13 @@ from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.agents.untrained import untrained_policy
 from gpusched_env.devices import make_device
 from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.episodes.metrics import Metrics, episode_metrics
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
 from gpusched_env.scenarios.variants import scenario_variants
-from gpusched_env.scheduling.metrics import Metrics, episode_metrics
 from gpusched_env.scheduling.scheduler import Scheduler
-from gpusched_env.scheduling.session import run_episode
 from tests.agents.made_up import made_up, written
 
 BRIEF = {"horizon_us": 6000.0}

@@ -14,10 +14,10 @@ from gpusched_env.agents.shipped import shipped_policy
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.envs.features import TABLES, PendingFeature
+from gpusched_env.episodes.metrics import episode_metrics
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.metrics import episode_metrics
-from gpusched_env.scheduling.session import run_episode
 from tests.agents.made_up import made_up
 
 GRAPH = load_scenario("KernelGraph", tenants={"program": {"workload": "bodies6_step_b2048", "jobs": 2}})

@@ -10,11 +10,11 @@ import pytest
 from gpusched_env.agents.learned import LearnedScheduler
 from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.devices import make_device
+from gpusched_env.episodes.metrics import episode_metrics
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.metrics import episode_metrics
-from gpusched_env.scheduling.session import run_episode
 from tests.agents.made_up import made_up
 
 

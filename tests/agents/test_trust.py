@@ -27,12 +27,12 @@ from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.agents.training.folder import Checkpoints, read_record
 from gpusched_env.devices import make_device
+from gpusched_env.episodes.metrics import episode_metrics
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.metrics import episode_metrics
 from gpusched_env.scheduling.scheduler import Scheduler
-from gpusched_env.scheduling.session import run_episode
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

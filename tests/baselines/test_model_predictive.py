@@ -10,10 +10,10 @@ import pytest
 from gpusched_env.baselines.model_predictive import ModelPredictive
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.session import run_episode
 from tests.baselines.instances import spans
 from tests.devices.problems import K, problem
 

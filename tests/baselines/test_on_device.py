@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.devices import make_device
+from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.session import Episode, run_episode
 
 JOBS = 6
 KERNELS = 2

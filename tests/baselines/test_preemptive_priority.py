@@ -10,11 +10,11 @@ import pytest
 
 from gpusched_env.baselines.preemptive_priority import PreemptivePriority
 from gpusched_env.devices.compiled.device import CompiledDevice
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.recorded import situation, tenant
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command, Preempt
-from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload

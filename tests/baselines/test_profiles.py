@@ -10,10 +10,10 @@ import pytest
 from gpusched_env.baselines.profiles import measure_profiles
 from gpusched_env.devices import make_device
 from gpusched_env.devices.compiled.device import CompiledDevice
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
-from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import OpKind
 from tests.devices.problems import SYNC, Copy, K, problem

@@ -13,6 +13,7 @@ from gpusched_env.agents.model_scheduler import ModelScheduler
 from gpusched_env.baselines.registry import make_scheduler, means, scheduler_names
 from gpusched_env.devices import make_device
 from gpusched_env.envs.features import TABLES
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import GpuschedError, InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem, build_problem
@@ -21,7 +22,6 @@ from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.disturbed import Disturbed
 from gpusched_env.scheduling.reads import PARTS, TRUTH, reads_of
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
-from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
 from tests.baselines.instances import quick
 

@@ -8,9 +8,9 @@ import pytest
 
 from gpusched_env.baselines.reef import Reef
 from gpusched_env.devices.compiled.device import CompiledDevice
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.session import run_episode
 from tests.baselines.instances import launches, spans, started
 from tests.devices.problems import K, problem
 

@@ -8,12 +8,12 @@ import pytest
 
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.devices import make_device
+from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, override, scenario_names
 from gpusched_env.scenarios.variants import scenario_variants
 from gpusched_env.scenarios.workload_sets import SetName
 from gpusched_env.scheduling.reward import cost_terms, total_cost
-from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.workload.arrivals import Poisson
 from tests.baselines.instances import quick
 

@@ -6,13 +6,13 @@ import pytest
 
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.devices import make_device
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import DeadlockError
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Wait
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.reward import cost_terms, total_cost
-from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
 
 BATCH_SHORT, BATCH_LONG, URGENT_NARROW, URGENT_WIDE = range(4)

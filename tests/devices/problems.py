@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from gpusched_env.devices import make_device
+from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem, TenantProgram, build_problem
@@ -19,7 +20,6 @@ from gpusched_env.scenarios.program import JobProgram
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import OpKind
 

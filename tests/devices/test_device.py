@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import DeadlockError, IllegalCommand
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import override
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt, SetPartition, Wait
-from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import OpKind
 from tests.devices.problems import Copy, K, Script, kernel_ends, launch_first, new_device, problem, run

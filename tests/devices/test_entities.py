@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import DeadlockError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Reject, Wait
-from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind
 from tests.devices.problems import Script, launch_first, new_device, run

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
+from gpusched_env.episodes.session import Episode
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Wait
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.session import Episode
 from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.kernel import Kernel

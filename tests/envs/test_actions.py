@@ -17,6 +17,7 @@ from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.slices import SLICES, partition_sms
 from gpusched_env.errors import IllegalCommand, InputError
+from gpusched_env.planning.interval import Serve
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scenarios.stream import Stream
@@ -30,7 +31,6 @@ from gpusched_env.scheduling.commands import (
     SetPartition,
     Wait,
 )
-from gpusched_env.scheduling.dispatch import Serve
 from gpusched_env.scheduling.legality import check
 from gpusched_env.scheduling.view import View
 

@@ -19,11 +19,11 @@ from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.features import TenantFeature
 from gpusched_env.envs.slices import OTHERS
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.episodes.metrics import episode_metrics
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
-from gpusched_env.scheduling.metrics import episode_metrics
-from gpusched_env.scheduling.session import run_episode
 from tests.envs.same import assert_same
 
 HORIZON_US = 3000.0

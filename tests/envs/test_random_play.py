@@ -12,11 +12,11 @@ from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.launches.env import DynamicParallelismEnv
 from gpusched_env.envs.registration import DYNAMIC_PARALLELISM, env_id, env_ids
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.episodes.metrics import episode_metrics
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, scenario_names
-from gpusched_env.scheduling.metrics import episode_metrics
-from gpusched_env.scheduling.session import run_episode
 
 SEEDS = 2
 BRIEF_US = 60_000.0

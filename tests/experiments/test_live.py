@@ -12,6 +12,7 @@ import pytest
 
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.devices.compiled.device import CompiledDevice
+from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import GpuError
 from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.lib.names import new_scheduler
@@ -23,7 +24,6 @@ from gpusched_env.experiments.live.timed import TimedDecisions
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.scheduling.view import View
 from tests.devices.cuda import fake_cupy
 

@@ -17,12 +17,12 @@ import yaml
 
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
+from gpusched_env.episodes.metrics import episode_metrics
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.metrics import episode_metrics
-from gpusched_env.scheduling.session import run_episode
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 Run = Callable[..., int]

@@ -15,9 +15,9 @@ from gpusched_env import build_problem, load_scenario, make_device
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.scheduling.commands import Launch, Partition, Preempt, Reject, SetPartition, Wait
-from gpusched_env.scheduling.session import run_episode
 from tests.robustness.playing import play, started
 
 TOY = load_scenario("Toy")

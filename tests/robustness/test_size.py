@@ -11,10 +11,10 @@ import pytest
 from gpusched_env import build_problem, load_scenario, make_device
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.problem import Problem, load_workload
-from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.workload.workload import Workload
 from tests.robustness.playing import play
 

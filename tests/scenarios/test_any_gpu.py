@@ -12,11 +12,11 @@ import yaml
 
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import gpu_names, load_gpu
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, override, scenario_names
-from gpusched_env.scheduling.session import run_episode
 
 
 @pytest.mark.long

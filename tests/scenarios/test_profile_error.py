@@ -13,12 +13,12 @@ from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.features import PendingFeature, RunningFeature
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.capture import Capture
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.profile_error import ProfileError, Profiles
 from gpusched_env.scenarios.scenario import load_scenario, override
-from gpusched_env.scheduling.session import run_episode
 
 RIGHT = Profiles(duration_us=np.array([10.0, 20.0, 40.0, 80.0]), gap_us=np.array([1.0, 2.0, 0.0, 4.0]))
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from gpusched_env.devices import make_device
+from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.session import Episode, run_episode
 
 ARRIVALS: list[dict[str, Any]] = [
     {"kind": "closed-loop", "think_us": 40.0, "start_us": 5.0},

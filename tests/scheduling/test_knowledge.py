@@ -13,6 +13,7 @@ from gpusched_env.devices import make_device
 from gpusched_env.devices.compiled.arena import Arena
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import GpuschedError
 from gpusched_env.hardware.records import BLOCK_DTYPE
 from gpusched_env.scenarios.knowledge import Knowledge
@@ -21,7 +22,6 @@ from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.scheduling.view import LazyView, View
 from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
 from gpusched_env.workload.kernel import Kernel

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpusched_env.episodes.session import Episode
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import situation, tenant
 from gpusched_env.experiments.lib.requests import Requests, finished_kernels, requests_of, work_rate
@@ -24,7 +25,6 @@ from gpusched_env.experiments.papers.concurrency.hosts import (
 )
 from gpusched_env.hardware.timing import save_us, state_bytes
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.session import Episode
 from gpusched_env.workload.workload import OpKind
 
 GPUS = {"rtx-3090": 4, "h100-sxm": 12}

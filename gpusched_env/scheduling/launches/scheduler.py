@@ -13,7 +13,7 @@ from gpusched_env.scenarios.launch_problem import LaunchProblem
 from gpusched_env.scheduling.launches.device import LaunchDevice
 from gpusched_env.scheduling.launches.timeline import TOTALS
 from gpusched_env.scheduling.launches.view import Decision, LaunchKnowledge, RequestView
-from gpusched_env.scheduling.session import scheduler_rng
+from gpusched_env.scheduling.scheduler import scheduler_rng
 
 
 class LaunchScheduler(Protocol):

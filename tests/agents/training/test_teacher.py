@@ -13,12 +13,12 @@ from gpusched_env.agents.training.environments import training_layout
 from gpusched_env.agents.training.imitation import Lesson, discounted, record
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
+from gpusched_env.episodes.metrics import episode_metrics
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
+from gpusched_env.planning.interval import BY_PLAN
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
-from gpusched_env.scheduling.dispatch import BY_PLAN
-from gpusched_env.scheduling.metrics import episode_metrics
-from gpusched_env.scheduling.session import run_episode
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -13,9 +13,9 @@ from gpusched_env.devices.cuda import block_record, cupy_gpu
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.devices.cuda.fitting import NEAR
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
-from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind
 from tests.devices.cuda import fake_cupy

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from gpusched_env.devices import make_device
 from gpusched_env.devices.cuda.device import RealDevice
+from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand, InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Reject, SetPartition, Wait
-from gpusched_env.scheduling.session import Episode, run_episode
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind
 from tests.devices import windows

@@ -12,9 +12,9 @@ from gpusched_env.devices.cuda import cupy_gpu
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.devices.cuda.recalls import RECALL_BYTES
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import GpuError
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Preempt, Wait
-from gpusched_env.scheduling.session import run_episode
 from gpusched_env.scheduling.view import View
 from tests.devices.cuda import fake_cupy
 from tests.devices.cuda.test_cupy_gpu import LATE_US

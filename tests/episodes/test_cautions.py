@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from gpusched_env.data import read_recorded
+from gpusched_env.episodes.cautions import cautions
 from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.cautions import cautions
 
 
 def test_an_objective_that_is_out_of_reach() -> None:

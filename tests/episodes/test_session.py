@@ -11,10 +11,11 @@ from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.devices.compiled import tables
 from gpusched_env.devices.compiled.device import CompiledDevice
+from gpusched_env.episodes.session import problem_for, run_episode
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command, Launch, Wait
-from gpusched_env.scheduling.session import problem_for, run_episode, scheduler_rng
+from gpusched_env.scheduling.scheduler import scheduler_rng
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import K, problem
 

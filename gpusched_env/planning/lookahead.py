@@ -1,9 +1,9 @@
 """Whom it would pay to let go first: each tenant's oldest job tried in sampled futures of a fluid model of the GPU.
 
-The plan of the jobs that are there (:mod:`gpusched_env.scheduling.plans`) knows nothing of those that will come. Here
+The plan of the jobs that are there (:mod:`gpusched_env.planning.plans`) knows nothing of those that will come. Here
 they come at the mean rates of their tenants, in some of a fixed set of futures: which ones, the jobs that are there
 say, so that a state looks the same everywhere, and other futures are tried when a job comes or goes. What is modelled
-and what is not: :mod:`gpusched_env.scheduling.fluid`.
+and what is not: :mod:`gpusched_env.planning.fluid`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 
 from gpusched_env.compiling import cached, called
-from gpusched_env.scheduling.dispatch import foremost
-from gpusched_env.scheduling.fluid import Floats, Job, Model, Tenant
-from gpusched_env.scheduling.futures import MOST, mean_losses
-from gpusched_env.scheduling.plans import DEAR, Plan, job_left_us, mean_earned, oldest_of, plan_view
+from gpusched_env.planning.fluid import Floats, Job, Model, Tenant
+from gpusched_env.planning.futures import MOST, mean_losses
+from gpusched_env.planning.interval import foremost
+from gpusched_env.planning.plans import DEAR, Plan, job_left_us, mean_earned, oldest_of, plan_view
 from gpusched_env.scheduling.view import JobColumn, TenantColumn, View
 
 FUTURES: Final = 16
@@ -30,7 +30,7 @@ HORIZON_US: Final = 10000.0
 SCALE: Final = 0.8
 FIRST: Final = 0.65
 BESIDE: Final = 0.8
-"""Of :class:`~gpusched_env.scheduling.fluid.Model`, as measured for ``plan``."""
+"""Of :class:`~gpusched_env.planning.fluid.Model`, as measured for ``plan``."""
 SCRATCH: Final = (3 + len(Job) + len(Tenant) + 1, MOST)
 """Shape of what :func:`look_ahead` works in."""
 TABLE: Final = 3 * MOST
@@ -57,10 +57,10 @@ def look_ahead(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, sc
     """Write the columns from ``AHEAD`` on.
 
     Args:
-        jobs, tenants, oldest, time_us: as for :func:`~gpusched_env.scheduling.plans.plan_oldest`; of the jobs the first
-            :data:`~gpusched_env.scheduling.futures.MOST` count. Of more tenants than that nothing is seen.
+        jobs, tenants, oldest, time_us: as for :func:`~gpusched_env.planning.plans.plan_oldest`; of the jobs the first
+            :data:`~gpusched_env.planning.futures.MOST` count. Of more tenants than that nothing is seen.
         scratch: of shape :data:`SCRATCH`, written.
-        plan: of :func:`~gpusched_env.scheduling.plans.plan_oldest`; written.
+        plan: of :func:`~gpusched_env.planning.plans.plan_oldest`; written.
     """
     count, rows = tenants.shape[0], min(jobs.shape[0], MOST)
     for tenant in range(count):

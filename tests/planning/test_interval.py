@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gpusched_env.scheduling.commands import Launch, Reject, Wait
-from gpusched_env.scheduling.dispatch import (
+from gpusched_env.planning.interval import (
     BY_PLAN,
     DEPTH,
     UNLIMITED,
@@ -21,7 +20,8 @@ from gpusched_env.scheduling.dispatch import (
     set_knobs,
     to_reject,
 )
-from gpusched_env.scheduling.plans import DEAR, NOBODY, NOTHING, Plan, plan_view
+from gpusched_env.planning.plans import DEAR, NOBODY, NOTHING, Plan, plan_view
+from gpusched_env.scheduling.commands import Launch, Reject, Wait
 from gpusched_env.scheduling.view import TenantColumn, View
 from tests.envs.conftest import Row, build_view
 

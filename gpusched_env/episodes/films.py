@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpusched_env.display.film import Cut, film
+from gpusched_env.episodes.scenes import last_work_us, scene
 from gpusched_env.errors import InputError
-from gpusched_env.scheduling.scenes import last_work_us, scene
 
 if TYPE_CHECKING:
-    from gpusched_env.scheduling.session import Episode
+    from gpusched_env.episodes.session import Episode
 
 
 def animate(
@@ -21,7 +21,7 @@ def animate(
     frames_per_s: float,
     title: str,
 ) -> Path:
-    """As :meth:`~gpusched_env.scheduling.session.Episode.animate` says."""
+    """As :meth:`~gpusched_env.episodes.session.Episode.animate` says."""
     if episode.last is None:
         raise InputError("films show kernels, which were not recorded: run with record='blocks'")
     last_us = last_work_us(episode.timeline, episode.last)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.scheduling.fluid import Job, Model
-from gpusched_env.scheduling.futures import MOST, mean_losses
+from gpusched_env.planning.fluid import Job, Model
+from gpusched_env.planning.futures import MOST, mean_losses
 
 NEVER = [1e9]
 """Gaps of a future in which nobody comes."""

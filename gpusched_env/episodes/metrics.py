@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.episodes.session import Episode
 from gpusched_env.scenarios.problem import TenantProgram
 from gpusched_env.scheduling.reward import cost_terms, total_cost
-from gpusched_env.scheduling.session import Episode
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.scheduling.on_time import MOST_JOBS, SCRATCH, worth_most
+from gpusched_env.planning.on_time import MOST_JOBS, SCRATCH, worth_most
 
 
 class Work(NamedTuple):

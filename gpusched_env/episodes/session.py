@@ -9,29 +9,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Cell, Table
 from gpusched_env.display.words import FEW, is_largest
+from gpusched_env.episodes.frames import jobs_frame, kernels_frame
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.frames import jobs_frame, kernels_frame
-from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
+from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant, scheduler_rng
 from gpusched_env.scheduling.timeline import Detail, Timeline
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
-    from gpusched_env.scheduling.charts import EpisodePlots
-    from gpusched_env.scheduling.metrics import Metrics
+    from gpusched_env.episodes.charts import EpisodePlots
+    from gpusched_env.episodes.metrics import Metrics
     from gpusched_env.scheduling.view import View
 
 NOTE = f"Turnaround of completed jobs. {FEW} before a p99: of fewer than 100 jobs, hardly more than the longest."
-SCHEDULER_STREAM = 0x5C4ED
-"""Spawn key that keeps a scheduler's random numbers apart from the workload's."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +55,14 @@ class Episode:
     @cached_property
     def metrics(self) -> Metrics:
         """The episode's figures."""
-        from gpusched_env.scheduling.metrics import episode_metrics
+        from gpusched_env.episodes.metrics import episode_metrics
 
         return episode_metrics(self)
 
     @property
     def plot(self) -> EpisodePlots:
         """Charts, as Plotly figures: ``plot.timeline()``, ``plot.cdf()``, ``plot.utilisation()``."""
-        from gpusched_env.scheduling.charts import EpisodePlots
+        from gpusched_env.episodes.charts import EpisodePlots
 
         return EpisodePlots(self)
 
@@ -95,7 +91,7 @@ class Episode:
             InputError: kernels were not recorded (blocks fill the SMs: ``record="blocks"``), nothing ran in the window,
                 or the path ends otherwise.
         """
-        from gpusched_env.scheduling.films import animate
+        from gpusched_env.episodes.films import animate
 
         return animate(self, Path(path), window_us, frames, frames_per_s, title)
 
@@ -193,15 +189,6 @@ def begin(scheduler: Scheduler, problem: Problem, seed: int) -> None:
     if is_clairvoyant(scheduler):
         scheduler.see(problem, seed)
     scheduler.reset(problem.knowledge, scheduler_rng(seed))
-
-
-def scheduler_rng(seed: int) -> np.random.Generator:
-    """A scheduler's random numbers in the episode of ``seed``; nothing in the generator tells the seed."""
-    sequence = np.random.SeedSequence([SCHEDULER_STREAM, seed])
-    # A generator keeps what it was made of: not the seed, but numbers drawn from it.
-    bits = np.random.PCG64(np.random.SeedSequence(sequence.generate_state(4).tolist()))
-    bits.state = np.random.PCG64(sequence).state
-    return np.random.Generator(bits)
 
 
 def run_episode(

@@ -17,7 +17,7 @@ from gpusched_env.scheduling.timeline import Timeline
 
 if TYPE_CHECKING:
     from gpusched_env.display.plots import Figure
-    from gpusched_env.scheduling.session import Episode
+    from gpusched_env.episodes.session import Episode
 
 BINS = 300
 BUSY, TRAFFIC = Look(palette.GREY), Look(palette.TRAFFIC)

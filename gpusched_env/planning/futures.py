@@ -11,7 +11,7 @@ import math
 from typing import Final
 
 from gpusched_env.compiling import cached, called
-from gpusched_env.scheduling.fluid import (
+from gpusched_env.planning.fluid import (
     NOBODY,
     Floats,
     Job,

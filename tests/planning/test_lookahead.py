@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from gpusched_env.scheduling.futures import MOST
-from gpusched_env.scheduling.lookahead import plan_ahead
-from gpusched_env.scheduling.plans import Plan
+from gpusched_env.planning.futures import MOST
+from gpusched_env.planning.lookahead import plan_ahead
+from gpusched_env.planning.plans import Plan
 from tests.envs.conftest import Row, build_view
 
 AHEAD = [Plan.AHEAD, Plan.AHEAD_ALONE]

@@ -1,6 +1,6 @@
 """What the plan of all jobs says of each tenant's, as a host can work it out in microseconds.
 
-Which jobs can be in time together (:mod:`gpusched_env.scheduling.on_time`) is no function of one job, and hard to
+Which jobs can be in time together (:mod:`gpusched_env.planning.on_time`) is no function of one job, and hard to
 learn. A scheduler could do no better than such a plan if nothing came any more and the GPU did one job at a time at
 the profiled speed.
 """
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called
-from gpusched_env.scheduling import on_time
-from gpusched_env.scheduling.on_time import MOST_JOBS, worth_most
+from gpusched_env.planning import on_time
+from gpusched_env.planning.on_time import MOST_JOBS, worth_most
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
 
 Floats = NDArray[np.float64]
@@ -57,7 +57,7 @@ class Plan(enum.IntEnum):
     """Profiled device time left of all its jobs that are kept."""
     AHEAD = enum.auto()
     """What is lost more in sampled futures if it goes first than if who is first in the plan does, in multiples of the
-    mean weight; ``inf``: it cannot be in time. Of :func:`gpusched_env.scheduling.lookahead.look_ahead`, 0 without."""
+    mean weight; ``inf``: it cannot be in time. Of :func:`gpusched_env.planning.lookahead.look_ahead`, 0 without."""
     AHEAD_ALONE = enum.auto()
     """The same if no other job is served until it is done."""
 
@@ -113,7 +113,7 @@ def plan_oldest(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, s
     """Write the plan of all jobs.
 
     Args:
-        jobs, tenants: a View's tables; of the jobs the first :data:`~gpusched_env.scheduling.on_time.MOST_JOBS` count.
+        jobs, tenants: a View's tables; of the jobs the first :data:`~gpusched_env.planning.on_time.MOST_JOBS` count.
         oldest: by tenant its oldest pending launch, a row of a View's table; ``ID`` -1: none.
         time_us: the present.
         scratch: of shape :data:`SCRATCH`, written.

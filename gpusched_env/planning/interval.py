@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called, law
+from gpusched_env.planning.plans import NOBODY, NOTHING, Plan, plan_view
 from gpusched_env.scheduling.commands import Command, Launch, Reject, Wait
-from gpusched_env.scheduling.plans import NOBODY, NOTHING, Plan, plan_view
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
 
 Knobs = NDArray[np.int64]
@@ -54,7 +54,7 @@ class Serve:
     """Let one tenant go first until the next decision, or as long as it has a job.
 
     Its kernels have the most urgent stream priority. The others follow in the order of their oldest jobs in the plan
-    (:mod:`gpusched_env.scheduling.plans`): those that are kept even if time is dear, other kept ones, those without an
+    (:mod:`gpusched_env.planning.plans`): those that are kept even if time is dear, other kept ones, those without an
     objective (or a job, yet), the rest; each time by deadline, and each with a priority of its own as far as there are
     levels. Whenever a job has come or gone, the plan is made anew, and where the scenario offers it, jobs that the plan
     gives up are rejected; those of the tenant that was said to go first are not.
@@ -86,7 +86,7 @@ def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArr
     """Write what :class:`Serve` stands for.
 
     Args:
-        plan: of :func:`~gpusched_env.scheduling.plans.plan_oldest`.
+        plan: of :func:`~gpusched_env.planning.plans.plan_oldest`.
         tenants: their number.
         first, others: fields of :class:`Serve`.
         levels: of :func:`levels_of`.

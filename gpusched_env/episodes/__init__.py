@@ -1,0 +1,1 @@
+"""From a scheduler and a problem to an episode, its metrics, frames and pictures."""

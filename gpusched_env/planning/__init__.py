@@ -1,0 +1,1 @@
+"""What rules, plans and agents reckon with: who can be in time, the fluid model, sampled futures, intervals."""
