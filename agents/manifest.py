@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from gpusched_env.agents.dynamic_parallelism.learned import NAME as LAUNCHES
+from gpusched_env.agents.dynamic_parallelism.policy_file import read_launch_policy
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.files import replacing
-from gpusched_env.agents.launches.learned import NAME as LAUNCHES
-from gpusched_env.agents.launches.policy_file import read_launch_policy
 from gpusched_env.agents.training.folder import EXPORTED, Record, read_record
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario

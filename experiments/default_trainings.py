@@ -20,7 +20,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from gpusched_env.agents.launches.learned import NAME as DYNAMIC_PARALLELISM
+from gpusched_env.agents.dynamic_parallelism.learned import NAME as DYNAMIC_PARALLELISM
 from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.folder import RESULT, VALIDATION, LearningCurve
 from gpusched_env.experiments.lib.pages import page

@@ -8,17 +8,17 @@ from pathlib import Path
 import msgspec
 
 from gpusched_env.agents.training.config import LaunchTraining, TrainingConfig
+from gpusched_env.agents.training.dynamic_parallelism import geometric_mean, validation_applications
 from gpusched_env.agents.training.environments import training_scenarios, validation_seeds
-from gpusched_env.agents.training.launches import geometric_mean, validation_applications
-from gpusched_env.baselines.launches.registry import launch_scheduler_names, make_launch_scheduler
+from gpusched_env.baselines.dynamic_parallelism.registry import launch_scheduler_names, make_launch_scheduler
 from gpusched_env.baselines.registry import honest_names
 from gpusched_env.baselines.spec import split_specs
-from gpusched_env.devices.warps.compiled.device import CompiledWarpDevice
+from gpusched_env.devices.dynamic_parallelism.compiled.device import CompiledWarpDevice
+from gpusched_env.dynamic_parallelism.scheduler import run_application
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.lib.names import sees_truth
 from gpusched_env.experiments.lib.terminal import progress_bar
-from gpusched_env.scheduling.launches.scheduler import run_application
 
 STORED = "baselines.json"
 

@@ -94,8 +94,8 @@ def train(
     """
     import torch
 
+    from gpusched_env.agents.training.dynamic_parallelism import LaunchJudge, evolve_launches
     from gpusched_env.agents.training.evolution import evolve
-    from gpusched_env.agents.training.launches import LaunchJudge, evolve_launches
     from gpusched_env.agents.training.learning import learn
     from gpusched_env.agents.training.rollouts import roll_out
     from gpusched_env.agents.training.validation import Course, EpisodeJudge

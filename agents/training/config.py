@@ -230,7 +230,7 @@ class TrainingConfig(Values, frozen=True, kw_only=True):
 
 
 class LaunchSettings(Values, frozen=True, kw_only=True):
-    """CMA-ES on the launch rule (:mod:`gpusched_env.agents.launches.rule`)."""
+    """CMA-ES on the launch rule (:mod:`gpusched_env.agents.dynamic_parallelism.rule`)."""
 
     population: Annotated[int, Meta(ge=4)] = 16
     """Candidates of a generation."""

@@ -39,8 +39,12 @@ def list_schedulers() -> None:
     are for DynamicParallelism (rank, train).
     """
     from gpusched_env.agents.shipped import shipped_names
-    from gpusched_env.baselines.launches.registry import CLAIRVOYANT, launch_scheduler_names, launch_scheduler_options
-    from gpusched_env.baselines.launches.registry import describe_launch_scheduler as describe_launches
+    from gpusched_env.baselines.dynamic_parallelism.registry import (
+        CLAIRVOYANT,
+        launch_scheduler_names,
+        launch_scheduler_options,
+    )
+    from gpusched_env.baselines.dynamic_parallelism.registry import describe_launch_scheduler as describe_launches
     from gpusched_env.baselines.registry import default_options, describe, honest_names, means, scheduler_names
     from gpusched_env.experiments.lib.labels import LEGEND, labels
     from gpusched_env.experiments.lib.names import LEARNED

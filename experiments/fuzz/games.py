@@ -10,10 +10,10 @@ from typing import Any, Final
 from gpusched_env.experiments.fuzz.case import Counterexample, read_counterexample
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.duel import play
-from gpusched_env.experiments.fuzz.launches.case import LaunchCounterexample, read_launch_counterexample
-from gpusched_env.experiments.fuzz.launches.draw import draw_launches
-from gpusched_env.experiments.fuzz.launches.duel import play_launches
-from gpusched_env.experiments.fuzz.launches.shrink import LaunchShrinker
+from gpusched_env.experiments.fuzz.dynamic_parallelism.case import LaunchCounterexample, read_launch_counterexample
+from gpusched_env.experiments.fuzz.dynamic_parallelism.draw import draw_launches
+from gpusched_env.experiments.fuzz.dynamic_parallelism.duel import play_launches
+from gpusched_env.experiments.fuzz.dynamic_parallelism.shrink import LaunchShrinker
 from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.experiments.fuzz.shrink import Shrinker
 from gpusched_env.experiments.lib.names import new_device, new_launch_device

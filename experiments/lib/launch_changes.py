@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from gpusched_env.scenarios.launch_problem import LaunchProblem
+from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 
 Change = Callable[[LaunchProblem], LaunchProblem]
 

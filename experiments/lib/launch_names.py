@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from gpusched_env.agents.launches.learned import NAME, LearnedLaunches
+from gpusched_env.agents.dynamic_parallelism.learned import NAME, LearnedLaunches
 from gpusched_env.agents.training.folder import policy_file
-from gpusched_env.baselines.launches.registry import make_launch_scheduler
+from gpusched_env.baselines.dynamic_parallelism.registry import make_launch_scheduler
 from gpusched_env.baselines.tuning import PREFIX as TUNED
 from gpusched_env.baselines.tuning import tuned_spec
+from gpusched_env.dynamic_parallelism.scheduler import LaunchScheduler
 from gpusched_env.experiments.lib.names import is_learned
-from gpusched_env.scheduling.launches.scheduler import LaunchScheduler
 
 DYNAMIC_PARALLELISM: Final = NAME
 """In place of a scenario's name."""

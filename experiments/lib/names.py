@@ -19,10 +19,10 @@ from gpusched_env.baselines.registry import describe, honest_names, make_schedul
 from gpusched_env.baselines.spec import parse_spec, with_options
 from gpusched_env.baselines.tuning import PREFIX as TUNED
 from gpusched_env.baselines.tuning import tuned_names, tuned_spec, tuning_for
+from gpusched_env.dynamic_parallelism.device import LaunchDevice
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.launches.device import LaunchDevice
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def new_launch_device(source: str | Callable[[], LaunchDevice]) -> LaunchDevice:
     if ":" in source:
         device: LaunchDevice = _load(source)()
         return device
-    from gpusched_env.devices.warps import make_launch_device
+    from gpusched_env.devices.dynamic_parallelism import make_launch_device
 
     return make_launch_device(source)
 

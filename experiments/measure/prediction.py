@@ -6,14 +6,14 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from gpusched_env.baselines.launches.registry import make_launch_scheduler
-from gpusched_env.devices.warps import make_launch_device
+from gpusched_env.baselines.dynamic_parallelism.registry import make_launch_scheduler
+from gpusched_env.devices.dynamic_parallelism import make_launch_device
 from gpusched_env.display.table import NONE, Table
+from gpusched_env.dynamic_parallelism.problem import LaunchProblem, launch_problem
+from gpusched_env.dynamic_parallelism.scheduler import run_application
 from gpusched_env.experiments.measure.applications import application
 from gpusched_env.experiments.measure.recording import Run, Serial, shipped_recording
 from gpusched_env.hardware.warp_machine import H200, LoopCosts
-from gpusched_env.scenarios.launch_problem import LaunchProblem, launch_problem
-from gpusched_env.scheduling.launches.scheduler import run_application
 
 
 @dataclass(frozen=True, slots=True)

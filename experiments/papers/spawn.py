@@ -36,10 +36,12 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from gpusched_env.baselines.launches.registry import make_launch_scheduler
-from gpusched_env.baselines.launches.threshold import Threshold
-from gpusched_env.devices.warps import make_launch_device
+from gpusched_env.baselines.dynamic_parallelism.registry import make_launch_scheduler
+from gpusched_env.baselines.dynamic_parallelism.threshold import Threshold
+from gpusched_env.devices.dynamic_parallelism import make_launch_device
 from gpusched_env.display.table import Table
+from gpusched_env.dynamic_parallelism.problem import LaunchProblem, launch_problem
+from gpusched_env.dynamic_parallelism.scheduler import LaunchScheduler, run_application
 from gpusched_env.experiments.lib.bars import bars_svg
 from gpusched_env.experiments.lib.judged import Cell as AnyCell
 from gpusched_env.experiments.lib.launch_changes import Change, block_slots, body, child_block, machine
@@ -47,8 +49,6 @@ from gpusched_env.experiments.lib.verdicts import Target, record, targets_table
 from gpusched_env.experiments.measure.prediction import OnGpu, predicted, prediction_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.hardware.warp_machine import H200
-from gpusched_env.scenarios.launch_problem import LaunchProblem, launch_problem
-from gpusched_env.scheduling.launches.scheduler import LaunchScheduler, run_application
 from gpusched_env.workload.dynamic_parallelism.suite import benchmark
 
 if TYPE_CHECKING:

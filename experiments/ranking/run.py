@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from gpusched_env.agents.launches.learned import LearnedLaunches
+from gpusched_env.agents.dynamic_parallelism.learned import LearnedLaunches
 from gpusched_env.agents.manifest import file_hash
 from gpusched_env.agents.shipped import shipped_file
 from gpusched_env.baselines.tuning import tuned_names
@@ -29,14 +29,14 @@ from gpusched_env.experiments.lib.names import (
 )
 from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
 from gpusched_env.experiments.ranking.bound import has_bound
-from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell, Workloads, cells_of, variants_of
-from gpusched_env.experiments.ranking.launches import (
+from gpusched_env.experiments.ranking.dynamic_parallelism import (
     SUITE,
     default_launch_schedulers,
     launch_cells,
     run_launch_cell,
     speedup_text,
 )
+from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell, Workloads, cells_of, variants_of
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.scenarios.problem import build_problem

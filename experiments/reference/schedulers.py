@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import gpusched_env
 from gpusched_env.baselines import registry
-from gpusched_env.baselines.launches import registry as launches
+from gpusched_env.baselines.dynamic_parallelism import registry as launches
 from gpusched_env.baselines.ranges import Choice, Range, ranges_of
 from gpusched_env.baselines.spec import options_of
 from gpusched_env.experiments.reference.docstrings import attribute_docstrings, literals, markdown, pipe_table

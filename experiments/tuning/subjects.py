@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from gpusched_env.agents.training.config import LaunchTraining
-from gpusched_env.agents.training.launches import applications, geometric_mean
-from gpusched_env.baselines.launches.registry import (
+from gpusched_env.agents.training.dynamic_parallelism import applications, geometric_mean
+from gpusched_env.baselines.dynamic_parallelism.registry import (
     CLAIRVOYANT,
     launch_scheduler_names,
     launch_scheduler_options,
@@ -18,13 +18,13 @@ from gpusched_env.baselines.launches.registry import (
 from gpusched_env.baselines.ranges import Ranges, ranges_of
 from gpusched_env.baselines.registry import honest_names
 from gpusched_env.baselines.spec import options_of
-from gpusched_env.envs.launches.playing import RANDOM
+from gpusched_env.envs.dynamic_parallelism.playing import RANDOM
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
 from gpusched_env.experiments.lib.names import check_scheduler, new_scheduler, sees_truth
 from gpusched_env.experiments.lib.workers import Shared
+from gpusched_env.experiments.ranking.dynamic_parallelism import run_launch_cell
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell
-from gpusched_env.experiments.ranking.launches import run_launch_cell
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.variants import scenario_variants
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.dynamic_parallelism.env import DynamicParallelismEnv
+from gpusched_env.envs.dynamic_parallelism.features import LaunchFeature
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.features import TABLES, Feature
-from gpusched_env.envs.launches.env import DynamicParallelismEnv
-from gpusched_env.envs.launches.features import LaunchFeature
 from gpusched_env.envs.observations import RUNNING_SLOTS, ObservationEncoder
 from gpusched_env.envs.registration import DYNAMIC_PARALLELISM, env_id
 from gpusched_env.envs.setup import offered
@@ -34,7 +34,7 @@ UNITS = """\
 
 LOG_UNIT = """\
 ### Columns
-Sources are fields of `gpusched_env.scheduling.launches.view.RequestView`. `log`: log1p(x) / log1p(10^8) of a count or
+Sources are fields of `gpusched_env.dynamic_parallelism.view.RequestView`. `log`: log1p(x) / log1p(10^8) of a count or
 of a time in core cycles, at most 1.
 """
 REFERENCES = """\

@@ -18,7 +18,7 @@ VERSION = 0
 ENTRY_POINT = "gpusched_env.envs.env:GpuSchedulingEnv"
 VECTOR_ENTRY_POINT = "gpusched_env.envs.vector_env:GpuSchedulingVectorEnv"
 DYNAMIC_PARALLELISM = f"{NAMESPACE}/DynamicParallelism-v{VERSION}"
-LAUNCH_ENTRY_POINT = "gpusched_env.envs.launches.env:DynamicParallelismEnv"
+LAUNCH_ENTRY_POINT = "gpusched_env.envs.dynamic_parallelism.env:DynamicParallelismEnv"
 """Strings, so that registering imports neither the environments nor Numba."""
 
 

@@ -10,7 +10,7 @@ simulates: all running warps of an SM progress at one common rate, ``1 / stretch
 where traffic and issue are what the running warps would ask for if nobody slowed them. An SM is thus a clock that runs
 slower the more it holds: a phase that takes ``d`` cycles alone ends when its SM's clock has gone on by ``d``.
 
-Devices: :mod:`gpusched_env.devices.warps`.
+Devices: :mod:`gpusched_env.devices.dynamic_parallelism`.
 """
 
 from __future__ import annotations

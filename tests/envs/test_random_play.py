@@ -8,8 +8,8 @@ import pytest
 
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
+from gpusched_env.envs.dynamic_parallelism.env import DynamicParallelismEnv
 from gpusched_env.envs.env import GpuSchedulingEnv
-from gpusched_env.envs.launches.env import DynamicParallelismEnv
 from gpusched_env.envs.registration import DYNAMIC_PARALLELISM, env_id, env_ids
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.episodes.metrics import episode_metrics

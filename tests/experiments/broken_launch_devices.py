@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpusched_env.devices.warps.parts import Block, Grid, Sm, Warps
-from gpusched_env.devices.warps.reference import ReferenceWarpDevice
-from gpusched_env.scenarios.launch_problem import LaunchProblem
-from gpusched_env.scheduling.launches.view import RequestView
+from gpusched_env.devices.dynamic_parallelism.parts import Block, Grid, Sm, Warps
+from gpusched_env.devices.dynamic_parallelism.reference import ReferenceWarpDevice
+from gpusched_env.dynamic_parallelism.problem import LaunchProblem
+from gpusched_env.dynamic_parallelism.view import RequestView
 
 
 class LastSm(ReferenceWarpDevice):

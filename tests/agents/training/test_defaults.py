@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpusched_env.agents.launches.learned import NAME as DYNAMIC_PARALLELISM
-from gpusched_env.agents.launches.learned import LearnedLaunches
+from gpusched_env.agents.dynamic_parallelism.learned import NAME as DYNAMIC_PARALLELISM
+from gpusched_env.agents.dynamic_parallelism.learned import LearnedLaunches
 from gpusched_env.agents.manifest import read_manifest
 from gpusched_env.agents.policy_file import kind
 from gpusched_env.agents.shipped import FOLDER, shipped_names, shipped_policy

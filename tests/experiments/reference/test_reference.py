@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpusched_env.baselines.launches.registry import launch_scheduler_names
+from gpusched_env.baselines.dynamic_parallelism.registry import launch_scheduler_names
 from gpusched_env.baselines.registry import scheduler_names
 from gpusched_env.experiments.reference import schedulers
 from gpusched_env.experiments.reference.__main__ import PAGES

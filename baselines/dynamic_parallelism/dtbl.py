@@ -1,0 +1,17 @@
+"""DTBL: Wang, Rubin, Sidelnik, Yalamanchili, *Dynamic Thread Block Launch* (ISCA 2015), as SPAWN compares with it."""
+
+from __future__ import annotations
+
+from gpusched_env.baselines.dynamic_parallelism.threshold import Threshold
+from gpusched_env.dynamic_parallelism.problem import LaunchProblem
+from gpusched_env.hardware.launch_costs import FREE
+
+
+class Dtbl(Threshold):
+    """DTBL: blocks of children join a running kernel: no launch, no hardware queue; what an SM holds stays a limit."""
+
+    hardware = True
+
+    def adapt(self, problem: LaunchProblem) -> LaunchProblem:
+        """The GPU with such launches."""
+        return super().adapt(problem).with_launches(FREE)

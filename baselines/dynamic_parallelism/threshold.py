@@ -1,0 +1,63 @@
+"""Static thresholds: how programs with dynamic parallelism are written.
+
+*Flat* and *Baseline-DP* of Tang et al., *Controlled Kernel Launch for Dynamic Parallelism in GPUs* (HPCA 2017): a
+thread launches a child if its work is above a constant of the program.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+import numpy as np
+
+from gpusched_env.baselines.ranges import Choice, Ranges
+from gpusched_env.dynamic_parallelism.problem import LaunchProblem
+from gpusched_env.dynamic_parallelism.view import SERIALISE, SPAWN, Decision, LaunchKnowledge, RequestView
+from gpusched_env.errors import InputError
+
+THRESHOLDS: Final = Choice((None, 8, 16, 32, 64, 128, 256, 512, 1024, 2048))
+"""One for all programs; ``None``: each its own."""
+
+
+class Flat:
+    """No dynamic parallelism: every thread does its work itself."""
+
+    def adapt(self, problem: LaunchProblem) -> LaunchProblem:
+        """A program that launches nothing does not ask."""
+        return problem.flat()
+
+    def reset(self, knowledge: LaunchKnowledge, rng: np.random.Generator) -> None:
+        """Nothing to forget."""
+
+    def decide(self, view: RequestView) -> Decision:
+        """No."""
+        return SERIALISE
+
+
+class Threshold:
+    """Baseline-DP: whatever is above the program's threshold is launched."""
+
+    ranges: ClassVar[Ranges] = {"threshold": THRESHOLDS}
+
+    def __init__(self, threshold: int | None = None) -> None:
+        """
+        Args:
+            threshold: in place of the program's own, serial iterations.
+
+        Raises:
+            InputError: it is below 0.
+        """
+        if threshold is not None and threshold < 0:
+            raise InputError(f"threshold: is {threshold}, must be at least 0")
+        self.threshold = threshold
+
+    def adapt(self, problem: LaunchProblem) -> LaunchProblem:
+        """The program with the threshold."""
+        return problem if self.threshold is None else problem.with_threshold(self.threshold)
+
+    def reset(self, knowledge: LaunchKnowledge, rng: np.random.Generator) -> None:
+        """Nothing to forget."""
+
+    def decide(self, view: RequestView) -> Decision:
+        """Yes."""
+        return SPAWN

@@ -1,0 +1,139 @@
+"""A case: everything that a fuzzed run of an application with child launches depends on, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from gpusched_env.dynamic_parallelism.problem import LaunchProblem
+from gpusched_env.experiments.fuzz.case import Difference, Share
+from gpusched_env.hardware.warp_machine import LoopBody, WarpMachine
+from gpusched_env.reading import decoded, read_bytes
+from gpusched_env.workload.dynamic_parallelism.launches import Benchmark, BlockShape, ParentKernel, Requests, Threads
+
+FORMAT: Final = "gpusched-fuzz-launches/1"
+
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class _Data(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class Request(_Data, frozen=True, kw_only=True):
+    """A loop that a thread can hand over."""
+
+    items: Positive = 1
+    """Threads of the child, of ``iterations`` each."""
+    iterations: Count = 1
+    threads: tuple[Thread, ...] | None = None
+    """Threads of the child, in place of equal ones."""
+
+
+class Thread(_Data, frozen=True, kw_only=True):
+    """What a thread has to do."""
+
+    base: Count = 0
+    requests: tuple[Request, ...] = ()
+
+
+class Kernel(_Data, frozen=True, kw_only=True):
+    """What the host launches."""
+
+    block: BlockShape
+    child_block: BlockShape
+    threads: Annotated[tuple[Thread, ...], Meta(min_length=1)]
+
+
+class LaunchCase(_Data, frozen=True, kw_only=True):
+    """One run of an application."""
+
+    machine: WarpMachine
+    body: LoopBody
+    kernels: Annotated[tuple[Kernel, ...], Meta(min_length=1)]
+    threshold: int = 0
+    queue_of: Literal["child", "block"] = "child"
+    parents: Literal["leave", "wait"] = "leave"
+    held_until: Literal["blocks", "children"] = "blocks"
+    aggregated: bool = False
+    spawns: tuple[bool, ...] = ()
+    """The first decisions."""
+    spawned: Share = 1.0
+    """Share of launches among those after them."""
+    misused: Share = 0.0
+    """Share of requests before which the devices are told something that they have to refuse."""
+    seed: int = 0
+    """Of both."""
+    before: Count = 0
+    """Decisions in a run that is left unfinished first."""
+    snapshot: Count | None = None
+    """Decisions before a snapshot; after the end the rest is played again from there."""
+    fresh: bool = False
+    """Again on a new device, from the snapshot as it comes out of a file."""
+
+    def problem(self) -> LaunchProblem:
+        """The case's problem.
+
+        Raises:
+            InputError: it is not a valid one.
+        """
+        kernels = tuple(
+            ParentKernel(f"kernel {row}", kernel.block, kernel.child_block, _level(kernel.threads))
+            for row, kernel in enumerate(self.kernels)
+        )
+        problem = LaunchProblem(
+            *(Benchmark("fuzz", kernels, self.threshold), self.machine, self.body, self.threshold),
+            *(self.queue_of, self.parents, self.held_until, self.aggregated),
+        )
+        _ = problem.tables, problem.costs
+        return problem
+
+    def self_contained(self) -> LaunchCase:
+        """The same: it names nothing that has to be looked up."""
+        return self
+
+
+def _level(threads: Sequence[Thread]) -> Threads:
+    """Threads of one level of nesting; where one request has threads of its own, those of all are written out."""
+    base = np.array([thread.base for thread in threads], np.int64)
+    made = [(row, request) for row, thread in enumerate(threads) for request in thread.requests]
+    if not made:
+        return Threads(base)
+    rows = np.array([row for row, _ in made], np.int64)
+    requests = [request for _, request in made]
+    if all(request.threads is None for request in requests):
+        items = np.array([request.items for request in requests], np.int64)
+        return Threads(base, Requests(rows, items, np.array([request.iterations for request in requests], np.int64)))
+    children = [request.threads or (Thread(base=request.iterations),) * request.items for request in requests]
+    items = np.array([len(child) for child in children], np.int64)
+    return Threads(base, Requests(rows, items, children=_level([thread for child in children for thread in child])))
+
+
+class LaunchCounterexample(_Data, frozen=True, kw_only=True):
+    """A stored case on which two devices differ."""
+
+    format: Literal["gpusched-fuzz-launches/1"] = FORMAT
+    device: str
+    against: str
+    seed: int
+    """Of the fuzzer."""
+    episode: int
+    difference: Difference
+    repeats: bool = True
+    """Whether the case showed the difference again when it was played alone."""
+    case: LaunchCase
+
+
+def read_launch_counterexample(path: Path) -> LaunchCounterexample:
+    """Read a stored one.
+
+    Raises:
+        InputError: unreadable or invalid; names the file and the field.
+    """
+    return decoded(read_bytes(path), LaunchCounterexample, str(path))
