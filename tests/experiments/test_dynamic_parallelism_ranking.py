@@ -10,6 +10,7 @@ import pytest
 from gpusched_env.agents.shipped import shipped_names
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
+from gpusched_env.experiments.ranking import dynamic_parallelism
 from gpusched_env.experiments.ranking.result import read_ranking
 from gpusched_env.experiments.ranking.run import rank
 

@@ -68,8 +68,8 @@ GRID: Final = np.dtype(
         *("unfinished_members", "finished"),
     )
 )
-"""As in :class:`gpusched_env.devices.dynamic_parallelism.parts.Grid`. ``leader``: itself, if it is one; only leaders use
-``handing`` (whose blocks are handed out), ``unended_members``, ``unfinished_members`` and what concerns queues."""
+"""As in :class:`gpusched_env.devices.dynamic_parallelism.parts.Grid`. ``leader``: itself, if it is one; only leaders
+use ``handing`` (whose blocks are handed out), ``unended_members``, ``unfinished_members`` and what concerns queues."""
 
 
 class State(NamedTuple):
