@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class GpuschedError(Exception):
@@ -31,3 +32,16 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     names = sorted(known)
     close = difflib.get_close_matches(given, names, n=1)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
+
+
+@contextlib.contextmanager
+def leaving_is_an_error(who: str) -> Iterator[None]:
+    """A user's code that calls ``sys.exit`` does not end the program, with a status that says that all went well.
+
+    Raises:
+        InputError: it does.
+    """
+    try:
+        yield
+    except SystemExit as leaving:
+        raise InputError(f"{who} called sys.exit({leaving.code!r}): raise an error, or return Wait()") from leaving

@@ -13,6 +13,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gpusched_env.baselines.registry import describe, honest_names, make_scheduler, scheduler_names
@@ -20,7 +21,7 @@ from gpusched_env.baselines.spec import parse_spec, with_options
 from gpusched_env.baselines.tuning import PREFIX as TUNED
 from gpusched_env.baselines.tuning import tuned_names, tuned_spec, tuning_for
 from gpusched_env.dynamic_parallelism.device import LaunchDevice
-from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.errors import InputError, did_you_mean, leaving_is_an_error
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
@@ -112,13 +113,30 @@ def new_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -> 
         if ":" not in name:
             return make_scheduler(source)
         made = _load(name)
+        _check_referred(made, name)
         if options:
             made = with_options(made, name, options)
     if isinstance(made, type) or (callable(made) and not isinstance(made, Scheduler)):
-        made = made()
+        with leaving_is_an_error(f"{source!r} as it was made"):
+            made = made()
     if not isinstance(made, Scheduler):
         raise InputError(f"{source!r} is no scheduler: it must have the methods reset(knowledge, rng) and decide(view)")
     return made
+
+
+def _check_referred(made: Any, reference: str) -> None:
+    """Of what a name leads to, only what can be a scheduler is called: not ``os:system``.
+
+    Raises:
+        InputError: it is neither a class with the methods, nor such an object, nor a function in one's own file.
+    """
+    if all(callable(getattr(made, method, None)) for method in ("reset", "decide")):
+        return
+    if not (isinstance(made, FunctionType) and reference.rpartition(":")[0].endswith(".py")):
+        raise InputError(
+            f"{reference!r} is no scheduler: it must be a class with the methods reset(knowledge, rng) and "
+            "decide(view), or in a file of one's own a function that makes one"
+        )
 
 
 def name_of(source: SchedulerSource) -> str:
@@ -259,8 +277,9 @@ def _load_file(path: Path, reference: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
-    except (ImportError, SyntaxError) as error:
+        with leaving_is_an_error(f"{path} as it was loaded"):
+            spec.loader.exec_module(module)
+    except (ImportError, SyntaxError, InputError) as error:
         del sys.modules[name]
         raise InputError(f"{reference!r}: cannot load {path} ({error})") from error
     return module

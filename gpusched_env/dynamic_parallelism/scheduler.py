@@ -13,6 +13,7 @@ from gpusched_env.dynamic_parallelism.device import LaunchDevice
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.timeline import TOTALS
 from gpusched_env.dynamic_parallelism.view import Decision, LaunchKnowledge, RequestView
+from gpusched_env.errors import leaving_is_an_error
 from gpusched_env.scheduling.scheduler import scheduler_rng
 
 
@@ -83,15 +84,17 @@ def run_application(
     """Run an application under ``scheduler`` on ``device`` to its end.
 
     Raises:
+        InputError: the scheduler calls ``sys.exit``.
         IllegalCommand: the scheduler gave something else than a decision.
         DeadlockError: the application cannot go on.
     """
     began = time.perf_counter()
     problem = problem_for(scheduler, problem)
-    scheduler.reset(LaunchKnowledge(problem.machine, problem.threshold, problem.aggregated), scheduler_rng(seed))
-    view = device.reset(problem)
-    while view is not None:
-        device.apply(scheduler.decide(view))
-        view = device.advance()
+    with leaving_is_an_error(f"{type(scheduler).__name__} with seed {seed}"):
+        scheduler.reset(LaunchKnowledge(problem.machine, problem.threshold, problem.aggregated), scheduler_rng(seed))
+        view = device.reset(problem)
+        while view is not None:
+            device.apply(scheduler.decide(view))
+            view = device.advance()
     totals = np.array([device.totals.item()], TOTALS)[0]
     return LaunchRun(problem, device.time_ps, totals, device.launches.copy(), time.perf_counter() - began)

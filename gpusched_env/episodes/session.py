@@ -13,7 +13,7 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Cell, Table
 from gpusched_env.display.words import FEW, is_largest
 from gpusched_env.episodes.frames import jobs_frame, kernels_frame
-from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.errors import InputError, did_you_mean, leaving_is_an_error
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.costs import Costs
@@ -204,19 +204,21 @@ def run_episode(
     The same seed gives the same arrivals and durations to every scheduler.
 
     Raises:
+        InputError: the scheduler calls ``sys.exit``.
         IllegalCommand: the scheduler gave a command that is not legal.
         DeadlockError: work is left but nothing can happen any more.
     """
     began = time.perf_counter()
     problem = problem_for(scheduler, problem)
-    begin(scheduler, problem, seed)
-    view = device.reset(problem, seed, record=record)
     decisions = 0
-    while view is not None:
-        command = scheduler.decide(view)
-        device.apply(command)
-        decisions += not isinstance(command, Wait)
-        view = device.advance()
+    with leaving_is_an_error(f"{type(scheduler).__name__} in the episode with seed {seed}"):
+        begin(scheduler, problem, seed)
+        view = device.reset(problem, seed, record=record)
+        while view is not None:
+            command = scheduler.decide(view)
+            device.apply(command)
+            decisions += not isinstance(command, Wait)
+            view = device.advance()
     return Episode(
         problem=problem,
         seed=seed,
