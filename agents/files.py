@@ -8,12 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gpusched_env.errors import InputError
+
 PARTIAL = ".partial"
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` to write, which replaces it on leaving without an error; it has the same suffix."""
+    """A file beside ``path`` to write, which replaces it on leaving without an error; it has the same suffix.
+
+    Raises:
+        InputError: ``path`` is a folder, a device or a pipe.
+    """
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: is no regular file; name another one")
     handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=f"{PARTIAL}{path.suffix}", dir=path.parent)
     os.close(handle)
     partial = Path(name)

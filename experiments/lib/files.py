@@ -70,7 +70,7 @@ class ResultFolder:
         self._cleanup = contextlib.ExitStack()
 
     def __enter__(self) -> ResultFolder:
-        target = self.path.resolve()
+        target = _resolved(self.path, "--out")
         with contextlib.ExitStack() as undo, _told("--out", self.path):
             if target.exists() and not target.is_dir():
                 raise InputError(f"--out {self.path}: is a file; name a folder")
@@ -151,7 +151,10 @@ def result_file(path: Path, option: str) -> Iterator[Path]:
     with contextlib.ExitStack() as undo, _told(option, path):
         if path.is_dir():
             raise InputError(f"{option} {path}: is a folder; name a file")
-        target = path.resolve()
+        if path.exists() and not path.is_file():
+            yield from _passed_on(path)
+            return
+        target = _resolved(path, option)
         undo.enter_context(_parents(target))
         handle, name = tempfile.mkstemp(prefix=_hidden(target), suffix=PARTIAL, dir=target.parent)
         os.close(handle)
@@ -161,6 +164,28 @@ def result_file(path: Path, option: str) -> Iterator[Path]:
         if staging.stat().st_size > 0:
             os.chmod(staging, 0o666 & ~_umask())
             os.replace(staging, target)
+
+
+def _passed_on(path: Path) -> Iterator[Path]:
+    """A temporary file whose content goes through a pipe or to a device, which stays what it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        staging = Path(folder) / "content"
+        staging.touch()
+        yield staging
+        with path.open("wb") as sink:
+            sink.write(staging.read_bytes())
+
+
+def _resolved(path: Path, option: str) -> Path:
+    """Where a path leads.
+
+    Raises:
+        InputError: nowhere, its links lead back to themselves.
+    """
+    try:
+        return path.resolve()
+    except RuntimeError as error:
+        raise InputError(f"{option} {path}: its links lead back to themselves") from error
 
 
 @contextlib.contextmanager
