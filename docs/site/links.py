@@ -58,9 +58,9 @@ def read_source(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def prepare(app: Sphinx) -> None:
-    """Remember, from one build to the next, which files pages link to."""
-    if not hasattr(app.env, "gpusched_sources"):
-        app.env.gpusched_sources = set()  # type: ignore[attr-defined]
+    """Remember, from one build to the next, which files pages link to, of those that are still there."""
+    linked: set[str] = getattr(app.env, "gpusched_sources", set())
+    app.env.gpusched_sources = {path for path in linked if (ROOT / path).is_file()}  # type: ignore[attr-defined]
 
 
 def source_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
