@@ -11,17 +11,23 @@ import re
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import yaml
-from msgspec import inspect
+from msgspec import Meta, inspect
 
 from gpusched_env.errors import InputError, did_you_mean
 
 T = TypeVar("T")
 
+Label = Annotated[str, Meta(max_length=4096, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+"""What is shown to people: no control characters, which a terminal would obey."""
+FileName = Annotated[str, Meta(max_length=120, pattern=r"^[^/\\\s.\x00-\x1f\x7f-\x9f][^/\\\x00-\x1f\x7f-\x9f]*$")]
+"""What files and folders are called by."""
+
 _PLACE = re.compile(r" - at `(.*)`$")
+_PATTERN = re.compile(r"Expected `str` matching regex '.*'", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
@@ -129,7 +135,7 @@ def _explained(message: str, data: Any, kind: type) -> str:
     """msgspec's message with its place as people write it, and what would be right."""
     place = _PLACE.search(message)
     steps = [name or index for name, index in _STEP.findall(place[1])] if place else []
-    what = _PLACE.sub("", message)
+    what = _PATTERN.sub("is no name", _PLACE.sub("", message))
     structures, names = _walk(inspect.type_info(kind), data, steps)
     hint = _hint(what, structures)
     path = "".join(f"[{name}]" if name.isdigit() else f".{name}" for name in names).lstrip(".")
@@ -193,6 +199,8 @@ def _hint(what: str, structures: Sequence[inspect.Type]) -> str:
             return _kinds(here)
         needed = [f.encode_name for s in _structures(here) for f in s.fields if f.required]
         return f"required are {', '.join(needed)}"
+    if what == "is no name":
+        return "a name has no control characters; that of a scenario no slash either, and begins with no dot or space"
     if value := re.search(r"Invalid (?:enum )?value '(.*)'", what):
         if isinstance(here, inspect.LiteralType):
             return did_you_mean(value[1], [str(known) for known in here.values])

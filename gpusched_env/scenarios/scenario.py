@@ -18,7 +18,7 @@ from msgspec import Meta
 from gpusched_env.data import recorded_names
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.hardware.specs import is_gpu_path
-from gpusched_env.reading import checked, parse_yaml, read_text
+from gpusched_env.reading import FileName, checked, parse_yaml, read_text
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scenarios.workload_sets import Substitute, Variant, WorkloadSets, problem_with_sets
@@ -57,7 +57,7 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One scheduling problem."""
 
-    name: Annotated[str, Meta(pattern=r"^[^/\\\s][^/\\]*$")]
+    name: FileName
     """Names results and, if registered, the environment."""
     summary: str = ""
     gpu: str

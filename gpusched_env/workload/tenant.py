@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from gpusched_env.reading import Label
 from gpusched_env.workload.arrivals import ArrivalProcess
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One tenant of a scenario: a host process that serves its jobs one at a time, in order of arrival."""
 
-    name: str
+    name: Label
     workload: str
     """Name of a shipped workload (``gpusched workloads``), path of a workload file (``.json`` or ``.json.gz``), or
     ``irregular(family=physics,seed=3)`` for a generated one."""
