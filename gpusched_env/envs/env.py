@@ -27,13 +27,14 @@ from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.scheduling.uncopied import Uncopied
 from gpusched_env.scheduling.view import View
 
 SEED_LIMIT = 2**31
 """Episode seeds drawn by the environment are below this."""
 
 
-class GpuSchedulingEnv(gymnasium.Env[dict[str, Any], np.int64]):
+class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
     """Decide when the kernels of several tenants are launched on one GPU, and what makes way for them.
 
     Every tenant's host issues kernels (or CUDA graphs, which are one launch each); each waits until the agent launches

@@ -40,13 +40,14 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem, build_problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.scheduling.uncopied import Uncopied
 
 NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 CACHED_PROBLEMS = 64
 """Problems that a vector environment keeps for further episodes, beyond those in use."""
 
 
-class GpuSchedulingVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
+class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     """``num_envs`` environments on the compiled device, each with a GPU, tenants and seed of its own.
 
     Step by step the same as a ``gymnasium.vector.SyncVectorEnv`` of as many

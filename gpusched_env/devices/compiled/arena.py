@@ -27,6 +27,7 @@ from gpusched_env.scheduling.commands import NOTHING
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.sealed import Sealed
 from gpusched_env.scheduling.timeline import DETAILS, Columns, Detail, Timeline
+from gpusched_env.scheduling.uncopied import Uncopied
 from gpusched_env.workload.host import RANDOM_STREAMS
 
 JOBS: Final = 64
@@ -102,7 +103,7 @@ class Saved(Sealed):
     timeline: Timeline
 
 
-class Arena:
+class Arena(Uncopied):
     """The memory of one environment. ``reset`` comes first."""
 
     problem: Problem

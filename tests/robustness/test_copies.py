@@ -1,0 +1,65 @@
+"""Environments and devices are not copied with the addresses of their memory in them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import pytest
+
+from gpusched_env import build_problem, load_scenario, make_device
+from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from tests.robustness.playing import play, started
+
+
+def wrapped() -> Any:
+    env = gymnasium.wrappers.TimeLimit(GpuSchedulingEnv("Toy"), 100)
+    env.reset(seed=0)
+    return env
+
+
+def several() -> Any:
+    envs = GpuSchedulingVectorEnv("Toy", num_envs=2)
+    envs.reset(seed=0)
+    return envs
+
+
+def for_sb3() -> Any:
+    pytest.importorskip("stable_baselines3")
+    from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+
+    return Sb3VecEnv(GpuSchedulingVectorEnv("Toy", num_envs=2, autoreset_mode="SAME_STEP"))
+
+
+def device() -> Any:
+    compiled = make_device("compiled")
+    compiled.reset(build_problem(load_scenario("Toy")), 0)
+    return compiled
+
+
+def pickled(original: Any) -> Any:
+    return pickle.loads(pickle.dumps(original))
+
+
+@pytest.mark.parametrize("make", [started, wrapped, several, for_sb3, device])
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
+def test_copies_are_refused(make: Callable[[], Any], copied: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match=r"save_state\(\)"):
+        copied(make())
+
+
+@pytest.mark.parametrize("make", [started, several])
+def test_shallow_copies_are_refused(make: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match=r"save_state\(\)"):
+        copy.copy(make())
+
+
+def test_an_environment_goes_on_after_a_refused_copy() -> None:
+    env = started()
+    with pytest.raises(TypeError):
+        copy.deepcopy(env)
+    assert play(env) == play(started())
