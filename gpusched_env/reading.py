@@ -21,7 +21,7 @@ from gpusched_env.errors import InputError, did_you_mean
 
 T = TypeVar("T")
 
-Label = Annotated[str, Meta(max_length=4096, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 """What is shown to people: no control characters, which a terminal would obey."""
 FileName = Annotated[str, Meta(max_length=120, pattern=r"^[^/\\\s.\x00-\x1f\x7f-\x9f][^/\\\x00-\x1f\x7f-\x9f]*$")]
 """What files and folders are called by."""

@@ -121,6 +121,7 @@ def test_layers_are_those_of_the_contract_on_imports() -> None:
     assert set(downwards) - set(LAYERS) == {
         "experiments",
         "baselines",
+        "episodes",
         "display",
         "reading",
         "compiling",

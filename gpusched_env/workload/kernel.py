@@ -7,8 +7,6 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.reading import Label
-
 Dim = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 KernelClass = Literal["compute", "memory", "mixed", "latency"]
@@ -22,7 +20,7 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     profiles are averaged when a recording is imported.
     """
 
-    name: Label
+    name: str
     grid: tuple[Dim, Dim, Dim]
     block: tuple[Dim, Dim, Dim]
     registers: Annotated[int, Meta(ge=1, le=255)]

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Meta
 
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.reading import Label, decoded, read_bytes, unzipped
+from gpusched_env.reading import decoded, read_bytes, unzipped
 from gpusched_env.workload.kernel import Kernel
 
 FORMAT = "gpusched-workload/1"
@@ -140,7 +140,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
 
     format: str = FORMAT
-    name: Label
+    name: str
     summary: str = ""
     gpu: str
     """Specification name of the GPU of the recording."""
