@@ -7,8 +7,8 @@
   and need no cache of their own.
 
 Compiled functions write into arrays that they are given, and neither make nor return any. So Numba's reference counting
-is off: on arrays it takes a quarter of a step's time, on the records of the device two thirds. The exception says
-``_nrt=True``.
+is off: on arrays it takes a tenth to a quarter of a step's time, on the records of the device two thirds. The exception
+says ``_nrt=True``.
 
 Numba by itself looks at the file that a function is in. Here the name of a cache file holds a hash of the contents of
 all sources that can end up in the function, so that an edit to any of them is seen by the next process.

@@ -39,6 +39,7 @@ LEARNED = "learned"
 """The shipped agent; with a colon and a path behind it, the agent of a file."""
 GROUPS = ("default", "tuned")
 """Names that stand for several: what is compared by default, and all schedulers that tuning changed."""
+DEVICE_METHODS = ("reset", "apply", "advance")
 TRUST = "(trust=true)"
 """Behind the path of a ``.zip`` whose code may run."""
 
@@ -113,7 +114,7 @@ def new_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -> 
         if ":" not in name:
             return make_scheduler(source)
         made = _load(name)
-        _check_referred(made, name)
+        _check_referred(made, name, "scheduler", ("reset", "decide"))
         if options:
             made = with_options(made, name, options)
     if isinstance(made, type) or (callable(made) and not isinstance(made, Scheduler)):
@@ -124,18 +125,18 @@ def new_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -> 
     return made
 
 
-def _check_referred(made: Any, reference: str) -> None:
-    """Of what a name leads to, only what can be a scheduler is called: not ``os:system``.
+def _check_referred(made: Any, reference: str, role: str, methods: Sequence[str]) -> None:
+    """Of what a name leads to, only what can be a scheduler or a device is called: not ``os:system``.
 
     Raises:
         InputError: it is neither a class with the methods, nor such an object, nor a function in one's own file.
     """
-    if all(callable(getattr(made, method, None)) for method in ("reset", "decide")):
+    if all(callable(getattr(made, method, None)) for method in methods):
         return
     if not (isinstance(made, FunctionType) and reference.rpartition(":")[0].endswith(".py")):
         raise InputError(
-            f"{reference!r} is no scheduler: it must be a class with the methods reset(knowledge, rng) and "
-            "decide(view), or in a file of one's own a function that makes one"
+            f"{reference!r} is no {role}: it must be a class with the methods {', '.join(methods)}, or in a file of "
+            "one's own a function that makes one"
         )
 
 
@@ -175,7 +176,9 @@ def new_device(source: DeviceSource) -> Device:
     if not isinstance(source, str):
         return source()
     if ":" in source:
-        device: Device = _load(source)()
+        made = _load(source)
+        _check_referred(made, source, "device", DEVICE_METHODS)
+        device: Device = made()
         return device
     from gpusched_env.devices import device_names, make_device
 
@@ -189,7 +192,9 @@ def new_launch_device(source: str | Callable[[], LaunchDevice]) -> LaunchDevice:
     if not isinstance(source, str):
         return source()
     if ":" in source:
-        device: LaunchDevice = _load(source)()
+        made = _load(source)
+        _check_referred(made, source, "device", DEVICE_METHODS)
+        device: LaunchDevice = made()
         return device
     from gpusched_env.devices.dynamic_parallelism import make_launch_device
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
-from gpusched_env.experiments.lib.names import new_scheduler
+from gpusched_env.experiments.lib.names import new_device, new_launch_device, new_scheduler
 from gpusched_env.scheduling.scheduler import Scheduler
 
 LEAVES = """
@@ -66,6 +67,12 @@ def test_what_is_no_scheduler_is_not_called(source: str, tmp_path: Path, monkeyp
     with pytest.raises(InputError, match="is no scheduler"):
         new_scheduler(source)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("make", [new_device, new_launch_device])
+def test_what_is_no_device_is_not_called(make: Callable[[str], object]) -> None:
+    with pytest.raises(InputError, match="is no device"):
+        make("os:getcwd")
 
 
 def test_a_name_of_a_module_itself_is_no_scheduler(tmp_path: Path) -> None:
