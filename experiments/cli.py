@@ -111,7 +111,8 @@ def main() -> None:
 
 
 def _complain(error: GpuschedError) -> None:
-    line = " ".join(str(error).split())
+    # What was given may be in it, and a terminal would obey control characters.
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(str(error).split()))
     typer.secho(f"error: {line}", fg=typer.colors.RED, err=True)
 
 
