@@ -24,10 +24,8 @@ T = TypeVar("T")
 
 Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*\Z")]
 """What is shown to people: no control characters, which a terminal would obey."""
-FileName = Annotated[
-    str,
-    Meta(max_length=120, pattern=r"^[^/\\\s.\x00-\x1f\x7f-\x9f\ud800-\udfff][^/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]*\Z"),
-]
+_INNER = r"/\\\x00-\x1f\x7f-\x9f\ud800-\udfff"
+FileName = Annotated[str, Meta(max_length=120, pattern=rf"^[^\s.{_INNER}][^{_INNER}]*\Z")]
 """What files and folders are called by."""
 
 MOST_UNZIPPED = 2**30
