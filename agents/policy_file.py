@@ -138,6 +138,8 @@ def checked_weights(members: Weights, shapes: Shapes, where: str) -> Weights:
     return {name: members[name] for name in shapes}
 
 
+MOST_BYTES = 2**28
+"""Of a policy's arrays: what a small file can expand to is refused before it is read."""
 MOST = 65_536
 """Of what an action space is made of: rows of observations, streams."""
 MOST_ACTIONS = 1_048_576
@@ -149,7 +151,7 @@ def read_members(path: Path) -> Weights:
     """The arrays of an archive; nothing is unpickled.
 
     Raises:
-        InputError: it cannot be read, or is no archive of a policy.
+        InputError: it cannot be read, is no archive of a policy, or has more than :data:`MOST_BYTES`.
     """
     try:
         with path.open("rb") as file:
@@ -158,6 +160,9 @@ def read_members(path: Path) -> Weights:
                 raise InputError(f"{path}: no exported policy (a single array); {_HOW}")
             if "policy.pth" in archive.files:
                 raise InputError(f"{path}: a model of stable-baselines3, no exported policy; {_HOW}")
+            size = sum(member.file_size for member in archive.zip.infolist())
+            if size > MOST_BYTES:
+                raise InputError(f"{path}: its arrays are {size} bytes, must be at most {MOST_BYTES}")
             return {name: archive[name] for name in archive.files}
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error

@@ -26,6 +26,7 @@ PORTFOLIO = (
     "pass-through+priority-streams+sjf+srpt+wspt+edf+llf+clockwork+triage+moore+moore(price=1.2)+plan"
     "+orion+fikit+xsched+reef+tally+lithos+preemptive-priority"
 )
+MOST_ROUNDS = 1_000_000
 STREAM = 0x415D
 """Keeps the random numbers of the search apart from those of the workload."""
 
@@ -42,7 +43,8 @@ class Hindsight:
     """Partitions cost no time, as in LithOS."""
 
     def __init__(self, rounds: float = 60, portfolio: str = PORTFOLIO) -> None:
-        """``rounds``: episodes that the search may simulate, besides one with each of the portfolio (>= 0); those that
+        """``rounds``: episodes that the search may simulate, besides one with each of the portfolio (0 to a
+        million); those that
         are begun in the middle or broken off count by their part.
 
         ``portfolio``: schedulers that are tried first, with ``+`` between them: ``edf(classes=one)+fikit``.
@@ -50,8 +52,8 @@ class Hindsight:
         Raises:
             InputError: ``rounds`` is out of range, there is no such scheduler, or it is clairvoyant itself.
         """
-        if not 0 <= rounds < math.inf:
-            raise InputError(f"hindsight: rounds is {rounds}, must be at least 0")
+        if not 0 <= rounds <= MOST_ROUNDS:
+            raise InputError(f"hindsight: rounds is {rounds}, must be at least 0 and at most {MOST_ROUNDS}")
         self._rounds = rounds
         self._portfolio = [spec.strip() for spec in portfolio.split("+") if spec.strip()]
         for spec in self._portfolio:

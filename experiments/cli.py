@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+import threading
 from typing import Annotated
 
 try:
@@ -82,11 +84,14 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; exit status 2 for wrong input, 3 for a deadlock, 130 after an interrupt."""
+    """Run the command line; exit status 2 for wrong input, 3 for a deadlock, 130 after an interrupt or SIGTERM."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that knows no ± gets a question mark.
             stream.reconfigure(errors="replace")
+    if threading.current_thread() is threading.main_thread():
+        # Whoever asks to end gets what an interrupt keeps.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except BrokenPipeError:
@@ -111,7 +116,8 @@ def main() -> None:
 
 
 def _complain(error: GpuschedError) -> None:
-    line = " ".join(str(error).split())
+    # What was given may be in it, and a terminal would obey control characters.
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(str(error).split()))
     typer.secho(f"error: {line}", fg=typer.colors.RED, err=True)
 
 

@@ -49,7 +49,8 @@ def replaced(scenario: Scenario, changes: Sequence[tuple[str, Any]], option: str
     Raises:
         InputError: as from :func:`apply_settings`.
     """
-    data = msgspec.to_builtins(scenario)
+    # Lists, where the scenario has tuples: their items can be replaced.
+    data = msgspec.json.decode(msgspec.json.encode(scenario))
     changed = set()
     for path, value in changes:
         parts = path.split(".")

@@ -7,6 +7,7 @@ right: the closest known name, the kinds there are with their fields, the values
 from __future__ import annotations
 
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Sequence
@@ -21,10 +22,16 @@ from gpusched_env.errors import InputError, did_you_mean
 
 T = TypeVar("T")
 
-Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*\Z")]
 """What is shown to people: no control characters, which a terminal would obey."""
-FileName = Annotated[str, Meta(max_length=120, pattern=r"^[^/\\\s.\x00-\x1f\x7f-\x9f][^/\\\x00-\x1f\x7f-\x9f]*$")]
+_INNER = r"/\\\x00-\x1f\x7f-\x9f\ud800-\udfff"
+FileName = Annotated[str, Meta(max_length=120, pattern=rf"^[^\s.{_INNER}][^{_INNER}]*\Z")]
 """What files and folders are called by."""
+
+MOST_UNZIPPED = 2**30
+"""Bytes: what a small file can expand to is refused before all of it is in memory."""
+MOST_READ = 2**30
+"""Bytes of a file."""
 
 _PLACE = re.compile(r" - at `(.*)`$")
 _PATTERN = re.compile(r"Expected `str` matching regex '.*'", re.DOTALL)
@@ -50,13 +57,19 @@ def read_bytes(path: Path) -> bytes:
     """What is in a file.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: it cannot be read, is a device, or larger than :data:`MOST_READ`.
     """
     try:
-        return path.read_bytes()
+        if path.is_char_device() or path.is_block_device():
+            raise InputError(f"{path}: is a device; name a file")
+        with path.open("rb") as file:
+            data = file.read(MOST_READ + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{path}: cannot be read ({reason})") from error
+    if len(data) > MOST_READ:
+        raise InputError(f"{path}: more than {MOST_READ} bytes")
+    return data
 
 
 def read_text(path: Path) -> str:
@@ -75,14 +88,18 @@ def unzipped(data: bytes, where: str) -> bytes:
     """``data`` as it was before gzip, or as it is if it is not gzipped.
 
     Raises:
-        InputError: damaged or truncated; ``where`` names the file.
+        InputError: damaged, truncated, or larger than :data:`MOST_UNZIPPED`; ``where`` names the file.
     """
     if data[:2] != b"\x1f\x8b":
         return data
     try:
-        return gzip.decompress(data)
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            whole = file.read(MOST_UNZIPPED + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{where}: damaged or truncated gzip data ({error})") from error
+    if len(whole) > MOST_UNZIPPED:
+        raise InputError(f"{where}: more than {MOST_UNZIPPED} bytes once it is unzipped")
+    return whole
 
 
 def parse_yaml(text: str, where: str) -> Any:

@@ -71,15 +71,26 @@ def run_task(task: EpisodeTask) -> Run:
     )
 
 
+MOST_SEEDS = 1_000_000
+"""Of one comparison."""
+LAST_SEED = 2**63 - 1
+"""Tables of results hold no larger number."""
+
+
 def checked_seeds(seeds: int | Sequence[int]) -> list[int]:
     """``seeds``: how many, counted from 0, or which.
 
     Raises:
-        InputError: none, the same one twice, or one below 0.
+        InputError: none, more than :data:`MOST_SEEDS`, the same one twice, or one below 0 or beyond
+            :data:`LAST_SEED`.
     """
+    if isinstance(seeds, int) and seeds > MOST_SEEDS:
+        raise InputError(f"{seeds} seeds, must be at most {MOST_SEEDS}")
     chosen = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if not chosen:
         raise InputError("no seed given; at least 1 is needed")
     if min(chosen) < 0 or len(set(chosen)) < len(chosen):
         raise InputError(f"seeds must be different and not negative, got {chosen}")
+    if max(chosen) > LAST_SEED:
+        raise InputError(f"seed {max(chosen)} must be at most {LAST_SEED}")
     return chosen

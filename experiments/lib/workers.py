@@ -12,6 +12,8 @@ import os
 import pickle
 import signal
 import sys
+import threading
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Generator, Sequence
@@ -29,6 +31,8 @@ from gpusched_env.errors import GpuschedError, InputError
 _REPLACED = "A worker (stopped|was restarted) while some jobs were given"
 warnings.filterwarnings("ignore", _REPLACED, UserWarning)
 
+WATCH_S = 0.5
+"""How often a worker looks whether its parent is there."""
 A = TypeVar("A")
 R = TypeVar("R")
 T = TypeVar("T")
@@ -143,7 +147,11 @@ def _executor(workers: int) -> Any:
     # What is imported no longer here may still be in the workers that go on.
     _seen = seen if edited else {**_seen, **seen}
     return get_reusable_executor(
-        max_workers=workers, initializer=_ignore_interrupts, reuse=False if edited else "auto", kill_workers=edited
+        max_workers=workers,
+        initializer=_begin,
+        initargs=(os.getpid(),),
+        reuse=False if edited else "auto",
+        kill_workers=edited,
     )
 
 
@@ -158,5 +166,13 @@ def _run(packed: bytes, path: tuple[str, ...], folder: Path) -> Any:
     return task(argument)
 
 
-def _ignore_interrupts() -> None:
+def _begin(parent: int) -> None:
+    """In a new worker: interrupts are the parent's, and nobody waits for results once that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(WATCH_S)
+    os._exit(1)

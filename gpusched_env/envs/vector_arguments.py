@@ -164,13 +164,13 @@ def thread_count(threads: int | None, count: int) -> int:
     """How many threads step ``count`` environments: ``threads``, or as many as pay.
 
     Raises:
-        InputError: fewer than one.
+        InputError: fewer than one, or no whole number.
     """
     if threads is None:
         return max(1, min(cores(), count // ENVIRONMENTS_A_THREAD))
-    if threads < 1:
-        raise InputError(f"threads is {threads}, must be at least 1")
-    return threads
+    if not isinstance(threads, int | np.integer) or threads < 1:
+        raise InputError(f"threads is {threads!r}, must be a whole number of at least 1")
+    return int(threads)
 
 
 def _one_each(rows: Sequence[Mapping[str, Any]], count: int, what: str) -> list[Mapping[str, Any]]:

@@ -19,6 +19,8 @@ NonNegativeInt = Annotated[int, Meta(ge=0, le=2**53)]
 Count = Annotated[int, Meta(ge=1, le=4096)]
 """Of what devices have a table of."""
 PositiveFloat = Annotated[float, Meta(gt=0, le=1e18)]
+LEAST_SLICE_US = 1.0
+"""Shorter slices than any GPU has would take for ever to simulate."""
 NonNegativeFloat = Annotated[float, Meta(ge=0, le=1e18)]
 
 
@@ -73,7 +75,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """From a kernel's end to the start of a kernel of another stream that waits for it by an event."""
     sync_latency_us: NonNegativeFloat
     """From the end of the last kernel to the return of a host synchronisation."""
-    slice_us: PositiveFloat
+    slice_us: Annotated[float, Meta(ge=LEAST_SLICE_US, le=1e18)]
     """Time slice between contexts that do not share (processes without MPS)."""
     switch_us: NonNegativeFloat
     """Dead time of one switch between such contexts."""

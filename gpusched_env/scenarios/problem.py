@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.data import read_recorded
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.hardware.specs import LEAST_SLICE_US, GpuSpec, load_gpu
 from gpusched_env.scenarios import adapting
 from gpusched_env.scenarios.capture import Capture
 from gpusched_env.scenarios.graph_profile import GraphProfile, graph_profile
@@ -161,10 +161,10 @@ class Problem:
         """The same problem with slices of ``slice_us`` where contexts take turns, in place of the GPU's.
 
         Raises:
-            InputError: it is not above 0.
+            InputError: it is below :data:`~gpusched_env.hardware.specs.LEAST_SLICE_US`.
         """
-        if not slice_us > 0.0:
-            raise InputError(f"slice_us is {slice_us}, must be above 0")
+        if not slice_us >= LEAST_SLICE_US:
+            raise InputError(f"slice_us is {slice_us}, must be at least {LEAST_SLICE_US:g}")
         if slice_us == self.gpu.timing.slice_us:
             return self
         if self.plain is not None:

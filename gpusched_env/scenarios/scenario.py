@@ -227,7 +227,10 @@ def override(scenario: Scenario, **changes: Any) -> Scenario:
     """
     data = msgspec.to_builtins(scenario)
     for key, value in changes.items():
-        value = msgspec.to_builtins(value)
+        try:
+            value = msgspec.to_builtins(value)
+        except RecursionError as error:
+            raise InputError(f"override {key}: contains itself, or is nested too deeply") from error
         if key == "tenants" and isinstance(value, dict):
             by_name = {tenant["name"]: tenant for tenant in data["tenants"]}
             for name, fields in value.items():
