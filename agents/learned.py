@@ -20,6 +20,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.planning.lookahead import plan_ahead
 from gpusched_env.scenarios.knowledge import Knowledge, Offer, StreamKnowledge
 from gpusched_env.scenarios.scenario import CommandName
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.reads import EVERYTHING, Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
@@ -37,6 +38,7 @@ class LearnedScheduler:
             InputError: the file cannot be read, or was made for other observations.
         """
         self._given = policy if policy is None or isinstance(policy, ExportedPolicy) else ExportedPolicy.load(policy)
+        self.set_up = SetUp(uses=self._uses)
         self._workspace: _Workspace | None = None
 
     def describe(self) -> str:
@@ -57,7 +59,7 @@ class LearnedScheduler:
         if before is None or before.policy is not policy or before.layout != layout:
             self._workspace = _Workspace(policy, layout)
 
-    def uses(self, scenario: Offer) -> tuple[CommandName, ...]:
+    def _uses(self, scenario: Offer) -> tuple[CommandName, ...]:
         """Commands of ``scenario`` that the policy has actions for; no other one asks it for a decision.
 
         Raises:

@@ -14,6 +14,7 @@ from gpusched_env.envs.observations import ObservationEncoder
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge, Offer
 from gpusched_env.scenarios.scenario import CommandName, Scenario
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.reads import EVERYTHING, Reads
 from gpusched_env.scheduling.view import View
@@ -38,6 +39,7 @@ class ModelScheduler:
             InputError: as :func:`~gpusched_env.agents.model_file.read_model`.
         """
         self._path = Path(path)
+        self.set_up = SetUp(uses=self._uses)
         self._model = read_model(self._path, trust=trust)
         self._decide = torch_decider(self._model.policy)
         self._wait_us = WAIT_US if self._model.wait_us is None else self._model.wait_us
@@ -76,7 +78,7 @@ class ModelScheduler:
             )
         self._layout, self._encoder = layout, encoder
 
-    def uses(self, scenario: Scenario) -> tuple[CommandName, ...]:
+    def _uses(self, scenario: Scenario) -> tuple[CommandName, ...]:
         """Commands of ``scenario`` that the model has actions for; no other one asks it for a decision.
 
         Raises:

@@ -17,8 +17,9 @@ from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.episodes.metrics import Metrics, episode_metrics
 from gpusched_env.episodes.session import Episode
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.set_up import SetUp, set_up
 
 COPIES = 64
 """Episodes at a time."""
@@ -79,7 +80,7 @@ class _Episodes:
         self.metrics: dict[int, Metrics] = {}
         self._policy = policy
         self._layout = policy.layout_for(scenario)
-        self._problem = build_problem(scenario).with_only(self._layout.uses(scenario.commands))
+        self._problem = set_up(build_problem(scenario), SetUp(uses=lambda it: self._layout.uses(it.commands)))
         self._seeds = seeds
         self._left = deque(range(len(seeds)))
         self._on_progress = on_progress

@@ -8,11 +8,14 @@ in hardware (ACS-HW) the GPU's command processor holds the window, and a kernel 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scenarios.window import KernelWindow
 
 
@@ -32,8 +35,9 @@ class AcsSoftware(PassThrough):
             InputError: one is out of range.
         """
         self._given = {"size": size, "streams": streams, "launch_us": launch_us, "sync_us": sync_us}
+        self.set_up = SetUp(window=self._window)
 
-    def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
+    def _window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
         """That of the scenario with the scheduler's options; a stream has one kernel."""
         return changed(offered or KernelWindow(), "acs-sw", **self._given, depth=1)
 
@@ -41,7 +45,7 @@ class AcsSoftware(PassThrough):
 class AcsHardware(PassThrough):
     """ACS-HW: a window of launches in the GPU, oldest ready kernel first, without a way to the host and back."""
 
-    hardware = True
+    set_up = SetUp(hardware=True)
 
     def __init__(self, size: int | None = None) -> None:
         """``size``: launches that the window holds; ``None``: the scenario's, or 32.
@@ -50,8 +54,9 @@ class AcsHardware(PassThrough):
             InputError: it is out of range.
         """
         self._size = size
+        self.set_up = replace(self.set_up, window=self._window)
 
-    def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
+    def _window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
         """An entry takes as many cycles as the window has slots, an end one less; the host does the check.
 
         A slot is as good as a stream here: as many run as are ready.

@@ -18,6 +18,7 @@ from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import JobProgram
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.reads import Reads
@@ -50,8 +51,9 @@ class CriticalPath:
             InputError: one is out of range.
         """
         self._given = {"streams": streams, "depth": depth, "launch_us": launch_us, "sync_us": sync_us}
+        self.set_up = SetUp(window=self._window)
 
-    def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
+    def _window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
         """That of the scenario with the scheduler's options, and room for the whole graph, which needs no check."""
         whole = msgspec.structs.replace(offered or KernelWindow(), size=WHOLE, checked_by="nobody")
         return changed(whole, "critical-path", **self._given)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from gpusched_env.baselines.serial import Serial
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.capture import Capture
+from gpusched_env.scenarios.set_up import SetUp
 
 
 class CudaGraph(Serial):
@@ -26,4 +27,4 @@ class CudaGraph(Serial):
         """
         if not (node_us >= 0.0 and edge_us >= 0.0):
             raise InputError(f"cuda-graph: node_us is {node_us} and edge_us {edge_us}, must be at least 0")
-        self.capture = Capture(node_us, edge_us, per_input)
+        self.set_up = SetUp(capture=Capture(node_us, edge_us, per_input))

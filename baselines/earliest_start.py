@@ -17,6 +17,7 @@ from gpusched_env.baselines.acs import changed
 from gpusched_env.baselines.pending import ID, launchable_rows
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.reads import Reads
@@ -42,8 +43,9 @@ class EarliestStart:
             InputError: one is out of range.
         """
         self._given = {"size": size, "streams": streams, "depth": depth, "launch_us": launch_us, "sync_us": sync_us}
+        self.set_up = SetUp(window=self._window)
 
-    def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
+    def _window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
         """That of the scenario with the scheduler's options."""
         return changed(offered or KernelWindow(), "earliest-start", **self._given)
 

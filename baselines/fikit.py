@@ -42,6 +42,7 @@ from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.scenario import Contexts
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Wait
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn, View
@@ -97,8 +98,7 @@ class Fikit:
             raise InputError(f"fikit: queues {queues}, in_flight {in_flight}; must be at least 1")
         if contexts not in (None, "shared", "per-tenant"):
             raise InputError(f"fikit: contexts is {contexts!r}; shared, per-tenant or None")
-        self.contexts = contexts
-        self.interception_us = interception_us
+        self.set_up = SetUp(contexts=contexts, interception_us=interception_us)
         self._epsilon_us, self._queues, self._in_flight = epsilon_us, queues, in_flight
         self._ahead, self._first_gap = ahead, first_gap
 

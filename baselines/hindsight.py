@@ -13,10 +13,10 @@ import math
 import numpy as np
 
 from gpusched_env.baselines.job_list import JobList, Plan
-from gpusched_env.episodes.session import problem_for
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.set_up import SetUp, problem_for
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.reads import EVERYTHING, TRUTH, Reads
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
@@ -37,10 +37,8 @@ class Hindsight:
     # Whatever those of the portfolio read.
     reads: Reads = (*EVERYTHING, TRUTH)
     clairvoyant = True
-    commands = ("preempt", "partition")
-    """Beside the scenario's own: what co-location systems bring with them, as some of the portfolio do."""
-    masks = True
-    """Partitions cost no time, as in LithOS."""
+    set_up = SetUp(commands=("preempt", "partition"), masks=True)
+    """What co-location systems bring with them, as some of the portfolio do; partitions cost no time, as in LithOS."""
 
     def __init__(self, rounds: float = 60, portfolio: str = PORTFOLIO) -> None:
         """``rounds``: episodes that the search may simulate, besides one with each of the portfolio (0 to a

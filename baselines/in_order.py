@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpusched_env.baselines.acs import changed
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scenarios.window import KernelWindow
 
 
@@ -18,7 +19,8 @@ class InOrder(PassThrough):
             InputError: one is out of range.
         """
         self._given = {"size": size, "streams": streams, "depth": depth}
+        self.set_up = SetUp(window=self._window)
 
-    def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
+    def _window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
         """That of the scenario with the scheduler's options."""
         return changed(offered or KernelWindow(), "in-order", **self._given)

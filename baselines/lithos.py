@@ -43,6 +43,7 @@ from gpusched_env.baselines.pending import ID, TENANT, launchable_kernels
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, SetPartition, Wait
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
@@ -56,8 +57,7 @@ SMS_PER_TPC = 2
 class LithOS:
     """TPC stealing: tenants own SMs, best-effort kernels run in atoms on those that are idle."""
 
-    commands = ("preempt", "partition")
-    masks = True
+    set_up = SetUp(commands=("preempt", "partition"), masks=True)
     reads: Reads = ("priorities", "profiles", "shapes", "completions", "progress")
     ranges: ClassVar[Ranges] = {
         "quota": Choice(get_args(Quota)),

@@ -33,6 +33,7 @@ from gpusched_env.baselines.priority_streams import stream_priorities
 from gpusched_env.baselines.ranges import Choice, Range
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, SetPartition
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
@@ -65,8 +66,7 @@ class Mps(PassThrough):
     """Every kernel goes straight to its stream; a tenant may be limited to a share of the SMs."""
 
     reads: Reads = ("priorities",)
-    commands = ("partition",)
-    own_processes = True
+    set_up = SetUp(commands=("partition",), own_processes=True)
     ranges: ClassVar = {
         "urgent_share": Range(10.0, 100.0),
         "other_share": Range(10.0, 100.0),

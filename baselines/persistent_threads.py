@@ -10,6 +10,7 @@ from __future__ import annotations
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scenarios.window import KernelWindow
 
 WHOLE = 1024
@@ -28,11 +29,12 @@ class PersistentThreads(PassThrough):
         """
         if not task_us >= 0.0:
             raise InputError(f"persistent-threads: task_us is {task_us}, must be at least 0")
-        self.task_us = task_us
+        self._task_us = task_us
+        self.set_up = SetUp(task_us=task_us, window=self._window)
 
-    def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
+    def _window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
         """The queue: what the application puts there starts when it can."""
         return KernelWindow(
-            size=WHOLE, streams=WHOLE, launch_us=0.0, sync_us=self.task_us, checked_by="nobody",
+            size=WHOLE, streams=WHOLE, launch_us=0.0, sync_us=self._task_us, checked_by="nobody",
             transfer_us=gpu.timing.launch_latency_us,
         )  # fmt: skip

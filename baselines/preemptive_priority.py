@@ -39,7 +39,7 @@ from gpusched_env.baselines.ranges import Choice, Range
 from gpusched_env.baselines.room import RoomMaker
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.scenario import CommandName
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, PreemptionMode, SetPartition, Wait
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
@@ -51,7 +51,7 @@ class PreemptivePriority:
     """Fine-grained preemption: urgent kernels save the running kernels of less urgent tenants, which resume later."""
 
     reads: Reads = ("priorities", "requests", "shapes", "completions", "progress")
-    commands: tuple[CommandName, ...] = ("preempt", "partition")
+    set_up = SetUp(commands=("preempt", "partition"))
     ranges: ClassVar = {
         "mode": Choice(("save", "drain", "reset")),
         "keep_open_us": Range(0.0, 2000.0),

@@ -2,7 +2,7 @@
 
 FIKIT's measurement stage (arXiv 2311.10359): a service runs alone some times, and each kernel identity (name,
 grid, block) gets the mean duration of its occurrences and the mean idle time until the service's next kernel. It needs
-the device, and comes before any scheduler: ``problem.with_profiles(measure_profiles(problem, device, runs=3))`` is the
+the device, and comes before any scheduler: ``with_profiles(problem, measure_profiles(problem, device, runs=3))`` is the
 problem of which that is known.
 """
 

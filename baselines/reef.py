@@ -40,6 +40,7 @@ from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.baselines.two_classes import Row, TwoClasses
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt, Wait
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
@@ -51,7 +52,7 @@ class Reef:
     """Reset-based preemption and dynamic padding: requests kill best-effort kernels, which then fill idle SMs."""
 
     reads: Reads = ("priorities", "requests", "profiles", "shapes", "completions", "progress")
-    commands = ("preempt",)
+    set_up = SetUp(commands=("preempt",))
     ranges: ClassVar[Ranges] = {
         "reset": Choice((True, False)),
         "padding": Choice((True, False)),

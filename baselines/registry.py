@@ -41,6 +41,7 @@ from gpusched_env.baselines.wfq import WeightedFairQueueing
 from gpusched_env.baselines.wspt import WeightedShortest
 from gpusched_env.baselines.xsched import XSched
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scenarios.set_up import set_up_of
 from gpusched_env.scheduling.reads import Reads, reads_of
 from gpusched_env.scheduling.scheduler import Scheduler
 
@@ -100,7 +101,7 @@ def honest_names(windowed: bool | None = None, *, hardware: bool = True) -> list
     ``hardware``: also those that need hardware which no GPU of today has.
     """
     honest = [name for name in scheduler_names(windowed) if not getattr(_SCHEDULERS[name], "clairvoyant", False)]
-    return [name for name in honest if hardware or not getattr(_SCHEDULERS[name], "hardware", False)]
+    return [name for name in honest if hardware or not set_up_of(_SCHEDULERS[name]).hardware]
 
 
 def describe(name: str) -> str:

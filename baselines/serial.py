@@ -7,13 +7,10 @@ host runs ahead, so that a launch is hidden behind the kernels before it.
 from __future__ import annotations
 
 from gpusched_env.baselines.pass_through import PassThrough
-from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.scenarios.window import KernelWindow
+from gpusched_env.scenarios.set_up import SetUp
 
 
 class Serial(PassThrough):
     """Every kernel goes straight to its program's own stream, past any window."""
 
-    def window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow | None:
-        """None."""
-        return None
+    set_up = SetUp(window=lambda offered, gpu: None)

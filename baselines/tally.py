@@ -48,6 +48,7 @@ from gpusched_env.baselines.pending import launchable_kernels
 from gpusched_env.baselines.ranges import Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import Command, Launch, Preempt, Wait
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
@@ -61,7 +62,7 @@ class Tally:
     """Block-level slicing: one best-effort kernel while urgent ones pause, stopped between blocks within a bound."""
 
     reads: Reads = ("priorities", "profiles", "shapes", "completions", "progress")
-    commands = ("preempt",)
+    set_up = SetUp(commands=("preempt",))
     ranges: ClassVar[Ranges] = {
         "turnaround_us": Range(5.0, 500.0, log=True),
         "idle_us": Range(0.0, 200.0),

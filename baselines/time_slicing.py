@@ -21,12 +21,12 @@ from typing import ClassVar
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.baselines.ranges import Range
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.set_up import SetUp
 
 
 class TimeSlicing(PassThrough):
     """Every tenant is its own process; the driver gives the whole GPU to one of them per time slice."""
 
-    contexts = "per-tenant"
     ranges: ClassVar = {"slice_us": Range(200.0, 20_000.0, log=True)}
 
     def __init__(self, slice_us: float | None = None) -> None:
@@ -37,4 +37,4 @@ class TimeSlicing(PassThrough):
         """
         if slice_us is not None and not slice_us > 0.0:
             raise InputError(f"time-slicing: slice_us is {slice_us}, must be above 0, or none for the GPU's")
-        self.slice_us = slice_us
+        self.set_up = SetUp(contexts="per-tenant", slice_us=slice_us)

@@ -46,6 +46,7 @@ from gpusched_env.baselines.pending import ID, TENANT, launchable_rows
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import Command, Launch, Preempt, Wait
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
@@ -61,7 +62,7 @@ class XSched:
     """In-flight limits: few kernels of a tenant are launched, and none while the policy lets other tenants run."""
 
     reads: Reads = ("priorities", "objectives", "requests", "profiles", "completions", "progress")
-    commands = ("preempt",)
+    set_up = SetUp(commands=("preempt",))
     ranges: ClassVar[Ranges] = {
         "policy": Choice(get_args(Policy)),
         "threshold": Range(1, 64, log=True),

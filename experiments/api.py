@@ -11,7 +11,8 @@ from typing import Any
 from gpusched_env.episodes.session import Episode
 from gpusched_env.experiments.lib.names import DeviceSource, SchedulerSource, new_scheduler
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.timeline import Detail

@@ -35,7 +35,7 @@ from gpusched_env.experiments.load_curve.curve import LoadCurve
 from gpusched_env.experiments.load_curve.run import compare_over
 from gpusched_env.experiments.report.window import interesting_window, same_start
 from gpusched_env.reading import read_bytes
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.workload.workload import is_workload_path

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpusched_env.experiments.load_curve.save import load_sweep
     from gpusched_env.experiments.ranking.run import rank
     from gpusched_env.experiments.report.load import load_comparison
-    from gpusched_env.scenarios.problem import build_problem
+    from gpusched_env.scenarios.building import build_problem
     from gpusched_env.scenarios.scenario import load_scenario, scenario_names
 
 __all__ = [

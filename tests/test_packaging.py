@@ -110,7 +110,7 @@ for module in pkgutil.walk_packages([str(home)], "gpusched_env."):
 
 from gpusched_env.data import read_recorded, recorded_names
 from gpusched_env.hardware.specs import gpu_names, load_gpu
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, scenario_names
 
 for name in gpu_names():

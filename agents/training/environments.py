@@ -19,9 +19,11 @@ from gpusched_env.envs.setup import lay_out
 from gpusched_env.envs.vector_arguments import SampleScenario
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.load import faster
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
+from gpusched_env.scenarios.set_up import SetUp, set_up
 from gpusched_env.scenarios.variants import scenario_variants, variant_changes
 
 TRAINING_SEED = 10_000_000
@@ -211,7 +213,7 @@ def problem_source(config: TrainingConfig, each: int) -> Callable[[np.random.Gen
 
     def build(changed: Mapping[str, Any]) -> Problem:
         variant = override(scenario, **changed)
-        return build_problem(variant).with_only(layout.uses(variant.commands))
+        return set_up(build_problem(variant), SetUp(uses=lambda scenario: layout.uses(scenario.commands)))
 
     if config.randomise == Randomise():
         fixed = [build(change) for change in changes]

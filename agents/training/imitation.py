@@ -33,6 +33,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.planning.interval import BY_PLAN, Serve, foremost
 from gpusched_env.planning.plans import plan_view
 from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.set_up import set_up_of
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import Command, Launch, Reject
 from gpusched_env.scheduling.scheduler import Scheduler
@@ -176,7 +177,7 @@ def record(
         )
     parts = []
     for scenario, seed in episodes:
-        contexts = getattr(scheduler, "contexts", None)
+        contexts = set_up_of(scheduler).contexts
         if contexts not in (None, scenario.contexts):
             raise InputError(
                 f"a scheduler that needs {contexts} contexts cannot be imitated in {scenario.name}, "

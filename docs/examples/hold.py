@@ -3,13 +3,14 @@
 import sys
 
 import gpusched_env
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import WAIT, Hold, Launch
 
 
 class Head:
     """The second tenant is held back for ten microseconds; everything else goes at once."""
 
-    commands = ("hold",)
+    set_up = SetUp(commands=("hold",))
 
     def reset(self, knowledge, rng):
         self.held = False

@@ -14,7 +14,7 @@ from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import begin
 from gpusched_env.experiments.benchmarks.environments import RandomLoop
 from gpusched_env.experiments.benchmarks.timing import Measurement, each, timed
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.view import LazyView, View
 

@@ -13,7 +13,8 @@ from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.experiments.benchmarks.timing import Measurement, each, timed
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.workload.arrivals import Backlog
 from gpusched_env.workload.kernel import Kernel

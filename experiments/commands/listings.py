@@ -95,7 +95,7 @@ def _lacking() -> list[tuple[str, str]]:
     """GPUs and scenarios that ask for what the GPU does not have."""
     from gpusched_env.errors import InputError
     from gpusched_env.hardware.specs import gpu_names, load_gpu
-    from gpusched_env.scenarios.problem import check_gpu
+    from gpusched_env.scenarios.building import check_gpu
     from gpusched_env.scenarios.scenario import load_scenario, scenario_names
 
     found = []

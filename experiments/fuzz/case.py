@@ -14,9 +14,11 @@ from gpusched_env.experiments.fuzz.moves import Move
 from gpusched_env.experiments.lib.files import result_file
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.reading import decoded, read_bytes
+from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.capture import Capture
-from gpusched_env.scenarios.problem import Problem, build_problem, load_workload
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario, make_scenario
+from gpusched_env.scenarios.set_up import SetUp, set_up
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.workload.workload import Workload
 
@@ -144,11 +146,8 @@ class Case(_Data, frozen=True, kw_only=True):
             block["spread"] = spread
             kernels[row] = replace(kernels[row], block=block)
         problem = replace(problem, kernels=tuple(kernels))
-        if self.task_us is not None:
-            problem = problem.with_persistent_threads(self.task_us)
-        if self.capture is not None:
-            return problem.with_captured_graphs(self.capture)
-        return problem.with_window(scenario.window)
+        needs = SetUp(task_us=self.task_us, capture=self.capture, window=lambda offered, gpu: scenario.window)
+        return set_up(problem, needs)
 
     def gpu_spec(self) -> GpuSpec:
         """The GPU."""

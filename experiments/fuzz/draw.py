@@ -23,9 +23,10 @@ from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
 from gpusched_env.experiments.fuzz.windows import WINDOWS, has_place, with_window
 from gpusched_env.experiments.fuzz.workloads import SOURCE, Size, draw_workload, fits, size_of
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.scenarios.problem import load_workload
+from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import CommandName, PreemptionName, Reward, Scenario
+from gpusched_env.scenarios.set_up import set_up_of
 from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import OpKind, Workload
@@ -70,7 +71,7 @@ def draw_case(seed: int, episode: int) -> Case:
     tenants, horizon_us = _tenants(dice, workloads, sizes, kernels)
     env = dice.chance(ENVIRONMENTS)
     player = _actions(dice) if env else _player(dice, horizon_us / kernels)
-    contexts = getattr(make_scheduler(player.name), "contexts", None) if isinstance(player, Baseline) else None
+    contexts = set_up_of(make_scheduler(player.name)).contexts if isinstance(player, Baseline) else None
     scenario = Scenario(
         name="fuzz",
         summary=f"drawn by the fuzzer: seed {seed}, episode {episode}",

@@ -12,7 +12,7 @@ import numpy as np
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, measurements, situation, tenant, turnarounds_us
 from gpusched_env.experiments.lib.workers import Shared
-from gpusched_env.scenarios.problem import load_workload
+from gpusched_env.scenarios.building import load_workload
 from gpusched_env.workload.workload import Workload
 
 SCHEDULERS = {"streams": "pass-through", "priority": "priority-streams"}

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.episodes.session import Episode
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.workload.workload import Workload
 

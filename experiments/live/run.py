@@ -16,7 +16,6 @@ from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice, check, offered
 from gpusched_env.devices.cuda.fitting import launched
 from gpusched_env.episodes.metrics import Metrics
-from gpusched_env.episodes.session import problem_for
 from gpusched_env.errors import GpuError, GpuschedError, InputError
 from gpusched_env.experiments.lib.episodes import EpisodeTask, checked_seeds, run_task
 from gpusched_env.experiments.lib.files import write_file
@@ -28,8 +27,10 @@ from gpusched_env.experiments.live.timed import TimedDecisions
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.products import match_gpu
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
+from gpusched_env.scenarios.set_up import SetUp, problem_for, set_up
 from gpusched_env.scheduling.scheduler import is_clairvoyant
 from gpusched_env.versions import versions
 
@@ -194,7 +195,7 @@ def _on_gpu(scheduler: str, problem: Problem, seed: int, device: RealDevice) -> 
 def _simulation(problem: Problem, real: _Real) -> EpisodeTask:
     """An episode in simulation: each decision takes as long as it took; what partitions take is part of that."""
     device = partial(TimedDecisions, real.decisions_us)
-    return EpisodeTask(real.scheduler, real.scheduler, Shared(problem.with_masked_launches()), device, real.seed)
+    return EpisodeTask(real.scheduler, real.scheduler, Shared(set_up(problem, SetUp(masks=True))), device, real.seed)
 
 
 def _simulated(task: EpisodeTask) -> Figures | str:

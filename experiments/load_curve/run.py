@@ -12,7 +12,7 @@ from gpusched_env.experiments.lib.workers import Progress
 from gpusched_env.experiments.load_curve.axis import Axis, axis_of
 from gpusched_env.experiments.load_curve.capacity import SHARE
 from gpusched_env.experiments.load_curve.curve import LoadCurve
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 
 

@@ -22,7 +22,7 @@ from gpusched_env.experiments.report.load import kept_workload, runs_of
 from gpusched_env.experiments.report.result import Provenance, episode_of, kept_name, provenance_of, sha256
 from gpusched_env.experiments.report.save import JOBS, write_parquet
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.workload.workload import decode_workload
 

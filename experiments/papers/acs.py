@@ -39,7 +39,8 @@ from gpusched_env.experiments.lib.recorded import tenant
 from gpusched_env.experiments.lib.verdicts import Target, record, table_of, table_of_numbers, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.scenarios.problem import Problem, build_problem, load_workload
+from gpusched_env.scenarios.building import build_problem, load_workload
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.workload.carry_over import stretched
 from gpusched_env.workload.graph_figures import graph_figures

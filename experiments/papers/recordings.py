@@ -30,7 +30,7 @@ from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, recorded_turns, situation, tenant, turnarounds_us
 from gpusched_env.experiments.lib.verdicts import Check, record, table_of
 from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.scenarios.problem import load_workload
+from gpusched_env.scenarios.building import load_workload
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame

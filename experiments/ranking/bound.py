@@ -10,7 +10,7 @@ import msgspec
 
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.reward import cost_terms, total_cost

@@ -14,7 +14,7 @@ from gpusched_env.errors import DeadlockError, IllegalCommand
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Shared
 from gpusched_env.experiments.ranking.bound import ALONE, AloneProblems
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, override
 from gpusched_env.scenarios.variants import scenario_variants
 

@@ -39,7 +39,7 @@ from gpusched_env.experiments.ranking.dynamic_parallelism import (
 from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell, Workloads, cells_of, variants_of
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking
 from gpusched_env.experiments.settings import apply_settings
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.versions import versions
 

@@ -87,7 +87,7 @@ LEGAL: Final[dict[str, str]] = {
     "all": (
         "A command that is not legal raises `IllegalCommand`, which says why and what would be legal, and changes "
         "nothing. A scenario names those that it offers in `commands`; waiting always is. A scheduler that needs more "
-        'says so in its class: `commands = ("preempt",)`.'
+        'says so in its set-up: `set_up = SetUp(commands=("preempt",))`.'
     ),
     "launch": (
         "`view.pending.launchable` is 1: nothing that it waits for is pending itself. The priority is one that the GPU "

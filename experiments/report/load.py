@@ -19,7 +19,7 @@ from gpusched_env.experiments.lib.files import RESULT, read_struct
 from gpusched_env.experiments.report.result import SCHEMA, Result, kept_name, sha256
 from gpusched_env.experiments.report.save import JOBS, TIMELINES
 from gpusched_env.reading import read_bytes
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scheduling.timeline import Columns, Timeline
 from gpusched_env.workload.workload import decode_workload
 

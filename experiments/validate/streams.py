@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.problem import Problem, TenantProgram
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp, JobProgram
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.stream import Stream as ProgramStream
+from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.arrivals import Backlog

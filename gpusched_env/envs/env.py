@@ -23,7 +23,7 @@ from gpusched_env.envs.state import EnvState, Run, check_state
 from gpusched_env.envs.summary import episode_summary
 from gpusched_env.episodes.session import Episode, last_view
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.timeline import Detail

@@ -37,7 +37,8 @@ from gpusched_env.envs.vector_arguments import (
 from gpusched_env.envs.vector_infos import Rows, add_seeds, batched_infos, last_info
 from gpusched_env.episodes.session import Episode, last_view
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.uncopied import Uncopied

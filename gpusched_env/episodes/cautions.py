@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpusched_env.scenarios.problem import Problem, TenantProgram
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.tenant_program import TenantProgram
 
 
 def cautions(problem: Problem) -> list[str]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.episodes.session import Episode
-from gpusched_env.scenarios.problem import TenantProgram
+from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 
 

@@ -15,6 +15,7 @@ from gpusched_env.display.words import FEW, is_largest
 from gpusched_env.episodes.frames import jobs_frame, kernels_frame
 from gpusched_env.errors import InputError, did_you_mean, leaving_is_an_error
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.set_up import problem_for
 from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.device import Device
@@ -144,44 +145,6 @@ class Episode:
 
 def _text(value: float, form: str, scale: float = 1.0) -> str:
     return NONE if math.isnan(value) else form.format(value * scale)
-
-
-def problem_for(scheduler: Scheduler, problem: Problem) -> Problem:
-    """``problem`` with the window, contexts, processes, slices, commands, host time and graphs that ``scheduler`` asks
-    for; always the same one.
-
-    Raises:
-        InputError: it asks for graphs to be something else than opened, or for host time below 0.
-    """
-    window = getattr(scheduler, "window", None)
-    if window is not None:
-        problem = problem.with_window(window(problem.window, problem.gpu))
-    task_us = getattr(scheduler, "task_us", None)
-    if task_us is not None:
-        problem = problem.with_persistent_threads(task_us)
-    capture = getattr(scheduler, "capture", None)
-    if capture is not None:
-        problem = problem.with_captured_graphs(capture)
-    graphs = getattr(scheduler, "graphs", "units")
-    if graphs not in ("units", "opened"):
-        raise InputError(f"{type(scheduler).__name__}.graphs is {graphs!r}, must be 'units' or 'opened'")
-    if graphs == "opened":
-        problem = problem.with_opened_graphs()
-    contexts = getattr(scheduler, "contexts", None)
-    if contexts is not None:
-        problem = problem.with_contexts(contexts)
-    if getattr(scheduler, "own_processes", False):
-        problem = problem.with_own_processes()
-    slice_us = getattr(scheduler, "slice_us", None)
-    if slice_us is not None:
-        problem = problem.with_slice(slice_us)
-    if getattr(scheduler, "masks", False):
-        problem = problem.with_masked_launches()
-    problem = problem.with_commands(getattr(scheduler, "commands", ()))
-    uses = getattr(scheduler, "uses", None)
-    if uses is not None:
-        problem = problem.with_only(uses(problem.scenario))
-    return problem.with_interception(getattr(scheduler, "interception_us", 0.0))
 
 
 def begin(scheduler: Scheduler, problem: Problem, seed: int) -> None:

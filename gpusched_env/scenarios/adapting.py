@@ -1,13 +1,9 @@
-"""Problems adapted to a scheduler: how its launches are made, what they pass, and what it may do.
-
-:class:`~gpusched_env.scenarios.problem.Problem` has a method for each; these make the problem, and those keep it.
-"""
+"""Problems made from others: other profiles told, other kernels, another way of launching."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -15,30 +11,52 @@ import numpy as np
 from gpusched_env.scenarios.capture import Capture, captured
 from gpusched_env.scenarios.graph_profile import graph_duration_us, graph_profile
 from gpusched_env.scenarios.persistent import as_tasks
-from gpusched_env.scenarios.profile_error import Profiles, told_program
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.profile_error import ProfileError, Profiles, told_program
 from gpusched_env.scenarios.program import branches, with_graphs_opened
-from gpusched_env.scenarios.scenario import CommandName, Contexts
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scenarios.windowed import check_plain, windowed
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import profile_kernel
 
-if TYPE_CHECKING:
-    from gpusched_env.scenarios.problem import Problem
+
+def with_window(problem: Problem, window: KernelWindow | None) -> Problem:
+    """With launches that pass ``window``, or with streams that keep their order.
+
+    Raises:
+        InputError: a tenant's program has no place in a window.
+    """
+    if window == problem.window:
+        return problem
+    in_order = problem.unwindowed or problem
+    return in_order if window is None else in_order.once(_through_window, window)
 
 
-def told(problem: Problem, profiles: Profiles) -> Problem:
-    """With other profiles told."""
+def beneath_window(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
+    """With a change that is made to the problem whose streams keep their order: what windows do comes after it."""
+    return with_window(change(problem.unwindowed or problem), problem.window)
+
+
+def with_profiles(problem: Problem, profiles: Profiles) -> Problem:
+    """With other profiles told, those of a measurement stage for example."""
+    return beneath_window(problem, lambda in_order: _told(in_order, profiles))
+
+
+def with_profile_error(problem: Problem, error: ProfileError) -> Problem:
+    """With this error in the true profiles, as if the scenario said so."""
+
+    def wrong(in_order: Problem) -> Problem:
+        told = _told(in_order, in_order.true_profiles.distorted(error))
+        return replace(told, scenario=msgspec.structs.replace(told.scenario, profiles=error))
+
+    return beneath_window(problem, wrong)
+
+
+def _told(problem: Problem, profiles: Profiles) -> Problem:
     true_us = problem.true_profiles.duration_us.tolist()
     programs = tuple(told_program(program, true_us, profiles.duration_us) for program in problem.programs)
     return replace(problem, profiles=profiles, programs=programs)
-
-
-def offered(problem: Problem, contexts: Contexts, commands: tuple[CommandName, ...], decision_us: float) -> Problem:
-    """With other contexts and commands, and decisions that take ``decision_us``."""
-    changed = msgspec.structs.replace(problem.scenario, contexts=contexts, commands=commands, decision_us=decision_us)
-    return replace(problem, scenario=changed)
 
 
 def with_kernels(problem: Problem, kernels: Mapping[int, Kernel]) -> Problem:
@@ -47,10 +65,10 @@ def with_kernels(problem: Problem, kernels: Mapping[int, Kernel]) -> Problem:
     Raises:
         InputError: a kernel does not fit on an SM.
     """
-    if not kernels:
-        return problem
-    if problem.plain is not None:
-        return with_kernels(problem.plain, kernels).with_window(problem.window)
+    return beneath_window(problem, lambda in_order: _with_kernels(in_order, kernels)) if kernels else problem
+
+
+def _with_kernels(problem: Problem, kernels: Mapping[int, Kernel]) -> Problem:
     gpu = problem.gpu
     profiles = [
         profile_kernel(kernels[identity], gpu, gpu) if identity in kernels else profile
@@ -63,15 +81,12 @@ def with_kernels(problem: Problem, kernels: Mapping[int, Kernel]) -> Problem:
     return replace(problem, kernels=tuple(profiles), graphs=tuple(graphs))
 
 
-def own_processes(problem: Problem) -> Problem:
-    """With hosts that do not slow each other."""
-    return replace(
-        problem, scenario=msgspec.structs.replace(problem.scenario, host_contention=0.0, waiting_contention=0.0)
-    )
-
-
 def in_real_time(problem: Problem) -> Problem:
-    """With latencies and host times of decisions that are not simulated: a real GPU and host take theirs."""
+    """For a real GPU: nothing that this and the host's own work take is simulated. Always the same one."""
+    return problem.once(_in_real_time)
+
+
+def _in_real_time(problem: Problem) -> Problem:
     timing = msgspec.structs.replace(
         problem.gpu.timing,
         launch_latency_us=0.0,
@@ -86,24 +101,7 @@ def in_real_time(problem: Problem) -> Problem:
     return replace(problem, scenario=changed, gpu=msgspec.structs.replace(problem.gpu, timing=timing))
 
 
-def with_slices_of(problem: Problem, slice_us: float) -> Problem:
-    """With slices of ``slice_us`` where contexts take turns."""
-    timing = msgspec.structs.replace(problem.gpu.timing, slice_us=slice_us)
-    return replace(problem, gpu=msgspec.structs.replace(problem.gpu, timing=timing))
-
-
-def masked_launches(problem: Problem) -> Problem:
-    """With launches that carry their SMs, so that naming these takes no host time."""
-    timing = msgspec.structs.replace(problem.gpu.timing, partition_change_us=0.0)
-    return replace(problem, gpu=msgspec.structs.replace(problem.gpu, timing=timing))
-
-
-def through_window(problem: Problem, window: KernelWindow) -> Problem:
-    """With launches that pass a window, of a problem whose streams keep their order.
-
-    Raises:
-        InputError: a tenant's program has no place in a window.
-    """
+def _through_window(problem: Problem, window: KernelWindow) -> Problem:
     programs = []
     for program in problem.programs:
         for job in program.variants:
@@ -120,7 +118,7 @@ def through_window(problem: Problem, window: KernelWindow) -> Problem:
         gpu=msgspec.structs.replace(problem.gpu, timing=timing),
         streams=(*streams, *(Stream(-1, 0) for _ in range(window.streams))),
         programs=tuple(programs),
-        plain=problem,
+        unwindowed=problem,
     )
 
 

@@ -22,7 +22,8 @@ from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.profile import KernelProfile
 
 if TYPE_CHECKING:
-    from gpusched_env.scenarios.problem import Problem, TenantProgram
+    from gpusched_env.scenarios.problem import Problem
+    from gpusched_env.scenarios.tenant_program import TenantProgram
 
 
 class Offer(Protocol):

@@ -18,8 +18,8 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from gpusched_env.scenarios.problem import TenantProgram
     from gpusched_env.scenarios.program import HostOp, JobProgram
+    from gpusched_env.scenarios.tenant_program import TenantProgram
 
 
 class ProfileError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

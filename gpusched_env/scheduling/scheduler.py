@@ -19,24 +19,10 @@ SCHEDULER_STREAM = 0x5C4ED
 class Scheduler(Protocol):
     """Decides, at every decision epoch, one command at a time until it waits.
 
-    The same object drives the simulated devices and a real GPU. A scheduler that needs its tenants to
-    run as separate processes (time slicing) sets the class attribute ``contexts = "per-tenant"``; the
-    session then sets the device up that way; ``slice_us`` is the length of their slices, if it is not to be the GPU's.
-    One whose tenants are processes though they share a context (MPS) says ``own_processes = True``: their hosts do not
-    slow each other. One that needs to be asked also where only a preemption or a partition is left to decide names
-    those commands in the class attribute ``commands``, for example ``("preempt",)``; the session offers them besides
-    the scenario's. One that writes the SMs of a launch into the launch itself, by no interface that the driver
-    documents, says ``masks = True``: confining takes no host time then. One whose way of intercepting launches costs
-    host time says how much, a decision, in the attribute ``interception_us``; it adds to the scenario's. A CUDA
-    graph is one launch, unless the scheduler intercepts inside graphs and says so: ``graphs = "opened"``. One that
-    releases launches out of order, or on the contrary leaves them in their streams, has a method
-    ``window(offered, gpu)`` that gives the window it works with (``None``: none) in place of the scenario's; one that
-    has launches captured into CUDA graphs first says what that costs in the attribute ``capture``
-    (:mod:`gpusched_env.scenarios.capture`); one that runs all kernels as tasks of one that stays on the GPU says how
-    long it takes to get one in the attribute ``task_us``. One that needs hardware which no GPU of today has says
-    ``hardware = True``, and is no baseline for a training. What its decisions depend on it says in ``reads``
-    (:mod:`gpusched_env.scheduling.reads`). One that is to know what no scheduler can know is
-    :class:`Clairvoyant`.
+    The same object drives the simulated devices and a real GPU. How it wants its tenants run and itself asked it says
+    in an attribute ``set_up`` (:class:`~gpusched_env.scenarios.set_up.SetUp`), what its decisions depend on in
+    ``reads`` (:mod:`gpusched_env.scheduling.reads`); without them it takes the scenario as it is. One that is to know
+    what no scheduler can know is :class:`Clairvoyant`.
     """
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:

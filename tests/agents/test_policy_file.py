@@ -24,7 +24,7 @@ from gpusched_env.devices import make_device
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, scenario_names
 from tests.agents.made_up import made_up, written
 

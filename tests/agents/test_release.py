@@ -16,7 +16,7 @@ from gpusched_env.devices import make_device
 from gpusched_env.envs.features import TABLES, PendingFeature
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.episodes.session import run_episode
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.made_up import made_up
 

@@ -17,7 +17,7 @@ from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from tests.agents.made_up import made_up
 

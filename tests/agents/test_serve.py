@@ -14,7 +14,7 @@ from gpusched_env.devices.compiled.layout import DECIDE
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.features import TABLES, TenantFeature
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.made_up import made_up
 

@@ -26,7 +26,7 @@ from gpusched_env.experiments.lib.names import check_scheduler
 from gpusched_env.experiments.ranking.result import read_ranking
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.workload.importers import import_trace, summarise
 from gpusched_env.workload.workload import decode_workload, encode_workload, read_workload

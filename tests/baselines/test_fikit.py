@@ -15,7 +15,9 @@ from gpusched_env.baselines.profiles import measure_profiles
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.adapting import with_profile_error, with_profiles
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import ProfileError, Profiles
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.scheduler import Scheduler
@@ -83,7 +85,7 @@ def test_a_rest_up_to_epsilon_is_left_idle(tmp_path: Path, epsilon_us: float, fi
 def test_filling_stops_when_the_holder_is_back_early(tmp_path: Path) -> None:
     """Told gaps of 200 us, it goes on filling; the holder's kernel, there at 60 us, waits for the running one only."""
     built = problem(tmp_path, {"ops": GAP}, of(20.0, kernels=5))
-    assert times(fikit(), built.with_profile_error(ProfileError(gaps=4.0))) == [
+    assert times(fikit(), with_profile_error(built, ProfileError(gaps=4.0))) == [
         (0, 0.0, 10.0), (1, 10.0, 30.0), (1, 30.0, 50.0), (1, 50.0, 70.0), (0, 70.0, 80.0),
         (1, 80.0, 100.0), (1, 100.0, 120.0),
     ]  # fmt: skip
@@ -156,23 +158,23 @@ def test_interception_costs_host_time(tmp_path: Path) -> None:
 def test_the_measurement_stage_finds_the_profiles_of_a_program_without_surprises(tmp_path: Path) -> None:
     """Gaps come out of runs on a device as they are worked out beforehand; and wrong profiles do not matter then."""
     built = problem(tmp_path, {"ops": GAP}, of(20.0), of(40.0))
-    wrong = built.with_profile_error(ProfileError(durations=9.0, gaps=0.1))
+    wrong = with_profile_error(built, ProfileError(durations=9.0, gaps=0.1))
     assert (2, 10.0, 50.0) not in times(fikit(), wrong)
-    measured = wrong.with_profiles(measure_profiles(wrong, CompiledDevice(), runs=2))
+    measured = with_profiles(wrong, measure_profiles(wrong, CompiledDevice(), runs=2))
     assert (2, 10.0, 50.0) in times(fikit(), measured)
     assert times(fikit(), measured) == times(fikit(), built)
 
 
 def test_without_any_profile_the_order_of_urgency_remains(tmp_path: Path) -> None:
     built = problem(tmp_path, {"ops": GAP}, of(20.0))
-    unknown = built.with_profile_error(ProfileError(forget=1.0))
+    unknown = with_profile_error(built, ProfileError(forget=1.0))
     assert times(fikit(), unknown) == [(0, 0.0, 10.0), (0, 60.0, 70.0), (1, 70.0, 90.0)]
 
 
 def without_the_long_one(built: Problem) -> Problem:
     """Kernels of 40 us were never measured."""
     known = np.where(built.told.duration_us == 40.0, np.nan, 1.0)
-    return built.with_profiles(Profiles(built.told.duration_us * known, built.told.gap_us * known))
+    return with_profiles(built, Profiles(built.told.duration_us * known, built.told.gap_us * known))
 
 
 def test_a_kernel_never_measured_counts_as_the_mean_of_its_tenants_others(tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ import pytest
 
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.devices import make_device
-from gpusched_env.episodes.session import Episode, problem_for, run_episode
+from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.capture import Capture, captured
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp, JobProgram
 from gpusched_env.scenarios.scenario import make_scenario
+from gpusched_env.scenarios.set_up import problem_for
 from gpusched_env.workload.workload import OpKind, Segment
 from tests.devices.windows import build, kernel, workload
 

@@ -12,7 +12,7 @@ from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.baselines.instances import spans
 from tests.devices.problems import K, problem

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import Episode, run_episode
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
 
 JOBS = 6

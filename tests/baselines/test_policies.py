@@ -18,11 +18,12 @@ from gpusched_env.baselines.priority_streams import PriorityStreams, stream_prio
 from gpusched_env.baselines.random_choice import RandomChoice
 from gpusched_env.baselines.sjf import ShortestJobFirst
 from gpusched_env.baselines.time_slicing import TimeSlicing
-from gpusched_env.episodes.session import problem_for
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scenarios.set_up import problem_for
 from gpusched_env.scheduling.commands import WAIT, Launch, Partition, SetPartition, Wait
 from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.view import View

@@ -11,8 +11,10 @@ from gpusched_env.baselines.profiles import measure_profiles
 from gpusched_env.devices import make_device
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.episodes.session import run_episode
+from gpusched_env.scenarios.adapting import with_profile_error
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import OpKind
@@ -43,7 +45,7 @@ def test_a_gap_reaches_to_the_next_kernel_over_copies_and_waits(tmp_path: Path) 
 class Witness:
     """Notes what it is told, and launches what it can."""
 
-    interception_us = 0.5
+    set_up = SetUp(interception_us=0.5)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         self.told = [kernel.duration_us for kernel in knowledge.kernels], knowledge.gap_us.tolist()
@@ -63,7 +65,7 @@ class Witness:
 def test_the_scheduler_sees_wrong_profiles_and_the_device_runs_the_right_ones(tmp_path: Path, device: str) -> None:
     built = problem(tmp_path, {"ops": [K(4, 10.0), K(4, 30.0, host_us=15.0)]}, {"ops": [K(4, 7.0, host_us=5.0)]})
     witness = Witness()
-    told = built.with_profile_error(ProfileError(durations=3.0, gaps=2.0))
+    told = with_profile_error(built, ProfileError(durations=3.0, gaps=2.0))
     episode = run_episode(witness, told, make_device(device), 0, record="kernels")
     assert witness.told == ([30.0, 90.0, 21.0], [10.0, 0.0, 0.0])
     assert witness.pending == [(30.0, 10.0, 40.0), (21.0, 0.0, 7.0), (90.0, 0.0, 30.0)]

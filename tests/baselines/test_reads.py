@@ -15,8 +15,9 @@ from gpusched_env.devices import make_device
 from gpusched_env.envs.features import TABLES
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import GpuschedError, InputError
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.disturbed import Disturbed

@@ -9,7 +9,7 @@ import pytest
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import Episode, run_episode
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, override, scenario_names
 from gpusched_env.scenarios.variants import scenario_variants
 from gpusched_env.scenarios.workload_sets import SetName

@@ -13,7 +13,8 @@ from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.baselines.sjf_clairvoyant import ShortestJobFirstClairvoyant
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import run_episode
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.view import View

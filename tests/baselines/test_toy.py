@@ -8,7 +8,8 @@ from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import DeadlockError
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Wait
 from gpusched_env.scheduling.device import Device

@@ -12,7 +12,7 @@ from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.metrics import Metrics, episode_metrics
 from gpusched_env.episodes.session import run_episode
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, override
 from tests.baselines.instances import quick
 

@@ -14,10 +14,13 @@ import numpy as np
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.problem import Problem, TenantProgram, build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import JobProgram
 from gpusched_env.scenarios.scenario import make_scenario
+from gpusched_env.scenarios.set_up import SetUp
+from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.view import View
@@ -111,8 +114,7 @@ class Script:
 
     def __init__(self, decide: Callable[[View], Command] | None = None, contexts: str | None = None) -> None:
         self._decide = decide
-        if contexts is not None:
-            self.contexts = contexts
+        self.set_up = SetUp(contexts=contexts)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         pass

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Variant, Workload

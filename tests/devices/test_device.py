@@ -10,7 +10,8 @@ import pytest
 
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import DeadlockError, IllegalCommand
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import override
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt, SetPartition, Wait
 from gpusched_env.scheduling.view import View

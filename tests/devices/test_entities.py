@@ -15,6 +15,7 @@ import pytest
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import DeadlockError
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Reject, Wait
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind
@@ -87,7 +88,7 @@ def test_nodes_come_later_beside_kernels_that_are_not_the_graph_s() -> None:
 class InsideGraphs(Script):
     """Launches what it can, the nodes of graphs one by one."""
 
-    graphs = "opened"
+    set_up = SetUp(graphs="opened")
 
 
 def test_a_scheduler_that_intercepts_inside_graphs_gets_their_nodes() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpusched_env.devices.reference.clock import Alarm, Clock, Phase
 from gpusched_env.hardware.clock import NEVER
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt, Wait
 from gpusched_env.scheduling.view import View

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpusched_env.errors import GpuschedError
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, Wait
 from gpusched_env.scheduling.device import Device

@@ -14,7 +14,8 @@ import msgspec
 
 from gpusched_env.episodes.session import Episode
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Wait
 from gpusched_env.scheduling.device import Device

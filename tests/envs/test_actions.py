@@ -18,7 +18,8 @@ from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.slices import SLICES, partition_sms
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.planning.interval import Serve
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import (

@@ -21,8 +21,8 @@ from gpusched_env.envs.features import PendingFeature
 from gpusched_env.envs.registration import env_ids
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, make_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import View

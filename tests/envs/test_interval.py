@@ -22,7 +22,7 @@ from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from tests.envs.same import assert_same
 

@@ -15,7 +15,7 @@ from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, scenario_names
 
 SEEDS = 2

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_arguments import SampleScenario
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.envs.same import assert_same
 

@@ -7,7 +7,7 @@ import pytest
 
 from gpusched_env.data import read_recorded
 from gpusched_env.episodes.cautions import cautions
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpusched_env.episodes.meeting import CostRange, Demand, demands, meeting_remark, meeting_share, some_alike_remark
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 
 IDLE = [Demand("chat", 0.9, 0.1, 20), Demand("batch", 0.2, 0.9, 5)]

@@ -12,7 +12,8 @@ import pytest
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.episodes.session import Episode
 from gpusched_env.hardware.clock import to_ps
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Reward, load_scenario
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.reward import COST_TERMS, cost_terms, total_cost

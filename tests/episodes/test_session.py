@@ -11,9 +11,10 @@ from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.devices.compiled import tables
 from gpusched_env.devices.compiled.device import CompiledDevice
-from gpusched_env.episodes.session import problem_for, run_episode
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.set_up import SetUp, problem_for
 from gpusched_env.scheduling.commands import Command, Launch, Wait
 from gpusched_env.scheduling.scheduler import scheduler_rng
 from gpusched_env.scheduling.view import View
@@ -24,7 +25,7 @@ class Poller:
     """Launches what it can and then looks every 10 us."""
 
     def __init__(self, commands: tuple[str, ...] = ()) -> None:
-        self.commands = commands
+        self.set_up = SetUp(commands=commands)
         self.asked: list[float] = []
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:

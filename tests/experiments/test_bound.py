@@ -9,7 +9,7 @@ from gpusched_env.devices import make_device
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.experiments.ranking.bound import AloneProblems, has_bound, only_tenant
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, scenario_names
 
 

@@ -37,7 +37,7 @@ from gpusched_env.experiments.fuzz.outcome import case_features
 from gpusched_env.experiments.fuzz.shrink import without_unused
 from gpusched_env.experiments.fuzz.trees import simpler_numbers, tree_of
 from gpusched_env.experiments.fuzz.workloads import kernels_of
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, Reject, SetPartition, Wait
 from gpusched_env.scheduling.view import View

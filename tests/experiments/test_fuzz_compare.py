@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gpusched_env.experiments.fuzz.compare import Comparison, Differs
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.timeline import Timeline

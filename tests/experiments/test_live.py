@@ -21,7 +21,7 @@ from gpusched_env.experiments.live.figure import live_svg
 from gpusched_env.experiments.live.result import Figures, Live, LiveEpisode, encode_live, read_live
 from gpusched_env.experiments.live.run import run_live
 from gpusched_env.experiments.live.timed import TimedDecisions
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.view import View

@@ -21,7 +21,7 @@ from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.lib.names import new_scheduler
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -31,7 +31,7 @@ from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.tuning.draw import defaults_in, next_trial, spec_of
 from gpusched_env.experiments.tuning.search import tune
 from gpusched_env.experiments.tuning.table import tuning_table
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scenarios.variants import family, scenario_variants
 from gpusched_env.workload.dynamic_parallelism.randomised import random_benchmark

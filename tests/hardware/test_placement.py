@@ -15,7 +15,7 @@ from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.placement import fit, sm_order
 from gpusched_env.hardware.records import BLOCK_DTYPE
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import Launch, Partition
 from gpusched_env.workload.kernel import Kernel

@@ -21,8 +21,8 @@ from gpusched_env.experiments import cli
 from gpusched_env.experiments.lib.episodes import LAST_SEED, MOST_SEEDS, checked_seeds
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scenarios.set_up import SetUp
 
 
 @pytest.mark.parametrize("seeds", [10**23, MOST_SEEDS + 1, [2**64], [LAST_SEED + 1]])
@@ -73,7 +73,7 @@ def test_slices_have_a_least_length(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="slice_us"):
         load_gpu(str(path))
     with pytest.raises(InputError, match="slice_us"):
-        build_problem(load_scenario("Toy")).with_slice(1e-9)
+        SetUp(slice_us=1e-9)
 
 
 def test_what_expands_past_a_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

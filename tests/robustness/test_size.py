@@ -14,7 +14,8 @@ from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import Problem, load_workload
+from gpusched_env.scenarios.building import load_workload
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.workload.workload import Workload
 from tests.robustness.playing import play
 

@@ -15,7 +15,7 @@ from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import gpu_names, load_gpu
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, override, scenario_names
 
 

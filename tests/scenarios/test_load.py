@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.load import faster, loaded
-from gpusched_env.scenarios.problem import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.workload.arrivals import ArrivalProcess
 

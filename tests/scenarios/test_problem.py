@@ -9,8 +9,10 @@ import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.adapting import with_profiles, with_window
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario
+from gpusched_env.scenarios.set_up import SetUp, set_up
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
@@ -68,17 +70,18 @@ def test_a_given_shipped_gpu_changes_nothing() -> None:
 def test_what_else_is_asked_of_a_problem_stays_when_its_window_goes() -> None:
     window = KernelWindow(size=8, streams=3)
     plain = build_problem(scenario(), workloads={"mine": workload()})
-    built = plain.with_window(window)
+    built = with_window(plain, window)
     assert (built.window, built.scenario.lookahead, len(built.streams)) == (window, 8, 1 + 3)
-    assert built.with_window(None) is plain
-    asked = built.with_contexts("per-tenant").with_commands(("preempt",)).with_interception(2.0)
-    profiled = asked.with_profiles(asked.told)
-    wider = profiled.with_window(KernelWindow(size=16))
-    for other in (asked, profiled, wider, wider.with_window(None)):
+    assert with_window(built, None) is plain
+    needs = SetUp(contexts="per-tenant", commands=("preempt",), interception_us=2.0)
+    asked = set_up(built, needs)
+    profiled = with_profiles(asked, asked.told)
+    wider = with_window(profiled, KernelWindow(size=16))
+    for other in (asked, profiled, wider, with_window(wider, None)):
         adapted = other.scenario
         assert (adapted.contexts, adapted.commands, adapted.decision_us) == ("per-tenant", ("launch", "preempt"), 2.0)
     assert [other.window for other in (asked, profiled)] == [window, window]
-    assert built.with_contexts("per-tenant") is built.with_contexts("per-tenant")
+    assert set_up(built, needs) is asked
 
 
 def test_an_iteration_without_host_time_cannot_be_stretched() -> None:

@@ -15,8 +15,10 @@ from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.features import PendingFeature, RunningFeature
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.adapting import captured_graphs, with_profile_error, with_profiles
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.capture import Capture
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import ProfileError, Profiles
 from gpusched_env.scenarios.scenario import load_scenario, override
 
@@ -59,13 +61,13 @@ def test_captured_graphs_take_as_long_as_is_told_of_their_kernels() -> None:
     told = true.told.duration_us.copy()
     told[identity] *= 3.0
     profiles = Profiles(told, true.told.gap_us)
-    right, wrong = (problem.with_captured_graphs(Capture()) for problem in (true, true.with_profiles(profiles)))
+    right, wrong = (captured_graphs(problem, Capture()) for problem in (true, with_profiles(true, profiles)))
     assert [graph.duration_us for graph in wrong.graphs] == [graph.duration_us for graph in right.graphs]
     more = wrong.told.duration_us - right.told.duration_us
     times = sum(op.identity == identity for op in true.programs[0].variants[0])
     assert more[len(true.kernels)] == pytest.approx(2.0 * times * true.kernels[identity].duration_us)
     told[identity] = math.nan
-    unknown = true.with_profiles(profiles).with_captured_graphs(Capture()).knowledge.kernels[len(true.kernels)]
+    unknown = captured_graphs(with_profiles(true, profiles), Capture()).knowledge.kernels[len(true.kernels)]
     assert math.isnan(unknown.duration_us)
     assert math.isnan(unknown.gap_us)
 
@@ -85,7 +87,7 @@ def left_us(built: Problem) -> list[list[float]]:
 def test_a_job_keeps_its_time_which_is_spread_as_told() -> None:
     """Otherwise the difference between two kernels' times left would be a true duration."""
     true = build_problem(load_scenario("InferenceBesideTraining"))
-    told = true.with_profile_error(ProfileError(scatter=2.0))
+    told = with_profile_error(true, ProfileError(scatter=2.0))
     assert [left[0] for left in left_us(told)] == pytest.approx([left[0] for left in left_us(true)])
     ops = [op for op in told.programs[0].variants[0] if op.identity >= 0]
     share = [told.told.duration_us[op.identity] for op in ops]

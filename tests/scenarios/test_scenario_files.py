@@ -17,7 +17,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.reading import parse_yaml
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario
 from gpusched_env.scenarios.variants import scenario_variants
 from gpusched_env.workload.irregular.workload import irregular

@@ -12,7 +12,9 @@ from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.names import new_scheduler
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.adapting import in_real_time
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
 
 ARRIVALS: list[dict[str, Any]] = [
@@ -35,7 +37,7 @@ def test_with_a_gpu_that_takes_no_time_of_its_own_all_takes_so_many_times_as_lon
     tenants = tuple(msgspec.convert(msgspec.to_builtins(t) | {"arrivals": arrivals}, type(t)) for t in scenario.tenants)
     scenario = msgspec.structs.replace(scenario, tenants=tenants)
     one, eight = (
-        played(build_problem(msgspec.structs.replace(scenario, stretch=factor)).in_real_time()) for factor in (1.0, 8.0)
+        played(in_real_time(build_problem(msgspec.structs.replace(scenario, stretch=factor)))) for factor in (1.0, 8.0)
     )
     assert len(one.timeline.jobs) > 0
     for table in ("jobs", "kernels"):

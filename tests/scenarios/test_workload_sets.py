@@ -9,7 +9,7 @@ import pytest
 
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario, override, scenario_names
 from gpusched_env.scenarios.variants import scenario_variants, variant_changes
 from gpusched_env.scenarios.workload_sets import SetName

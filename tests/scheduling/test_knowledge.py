@@ -16,11 +16,13 @@ from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import GpuschedError
 from gpusched_env.hardware.records import BLOCK_DTYPE
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.problem import Problem, TenantProgram, build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
+from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.view import LazyView, View
 from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes

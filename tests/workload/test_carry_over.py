@@ -6,7 +6,7 @@ import msgspec
 
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import load_workload
+from gpusched_env.scenarios.building import load_workload
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Variant, Workload

@@ -14,7 +14,7 @@ import msgspec
 
 from gpusched_env.experiments.lib.larger_batch import at_batch
 from gpusched_env.experiments.lib.recorded import situation, tenant
-from gpusched_env.scenarios.problem import load_workload
+from gpusched_env.scenarios.building import load_workload
 from gpusched_env.workload.workload import Workload
 
 REQUESTS, ADDED_S, SLICED = 5000, 90.0, 1.18

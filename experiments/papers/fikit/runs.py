@@ -17,6 +17,7 @@ from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, situation, tenant, turnarounds_us
 from gpusched_env.experiments.lib.requests import work_rate
+from gpusched_env.scenarios.adapting import with_profile_error, with_profiles
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.workload.workload import OpKind
@@ -142,9 +143,9 @@ class Cell:
     def run(self, device: str) -> Outcome:
         problem = self.problem()
         if self.mode == MEASURED_IN:
-            problem = problem.with_profiles(measure_profiles(problem, new_device(device), RUNS))
+            problem = with_profiles(problem, measure_profiles(problem, new_device(device), RUNS))
         elif self.mode in CASES:
-            problem = problem.with_profile_error(CASES[self.mode])
+            problem = with_profile_error(problem, CASES[self.mode])
         episode = play(MODES[self.mode], problem, seed=0, device=device, record="kernels")
         high, low = turnarounds_us(episode, skip=int(self.mode == EXCLUSIVE))[0], turnarounds_us(episode)[1:]
         shares = [work_rate(episode, row) for row in range(1, len(problem.programs))]

@@ -28,8 +28,9 @@ from gpusched_env.hardware.power import board_power_w
 from gpusched_env.hardware.records import BLOCK_DTYPE, GPU_DTYPE, gpu_record
 from gpusched_env.hardware.timing import state_bytes
 from gpusched_env.scenarios.knowledge import KernelKnowledge, TenantKnowledge
-from gpusched_env.scenarios.problem import Problem, TenantProgram
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp, JobProgram, NodeOp
+from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.workload.host import arrival_numbers
 from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.workload import DEVICE_OPS, OpKind

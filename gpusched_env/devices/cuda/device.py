@@ -24,6 +24,7 @@ from gpusched_env.devices.cuda.gpu import Gpu, Report, Work
 from gpusched_env.devices.cuda.handing import Handing
 from gpusched_env.errors import GpuschedError, IllegalCommand, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
+from gpusched_env.scenarios.adapting import in_real_time
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import CommandName, Scenario
 from gpusched_env.scheduling.commands import Command, Preempt, Reject
@@ -89,7 +90,7 @@ class RealDevice(CompiledDevice):
         self.decisions_us = array("d")
         self._free_ps = 0
         self._next_epoch()
-        self.arena.reset(problem.in_real_time(), seed, record)
+        self.arena.reset(in_real_time(problem), seed, record)
         self.arena.env["external"] = 1
         self._compile()
         self._gpu.start()

@@ -21,7 +21,8 @@ from gpusched_env.devices.cuda.fitting import MEASURED, NEAR, Fit, solved
 from gpusched_env.devices.cuda.launching import Launcher, call
 from gpusched_env.devices.cuda.shapes import Shape, shape_of
 from gpusched_env.devices.cuda.shared import shared_numbers
-from gpusched_env.scenarios.problem import Problem, TenantProgram
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.workload import OpKind

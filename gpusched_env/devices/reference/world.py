@@ -12,8 +12,8 @@ import numpy as np
 from gpusched_env.devices.reference.clock import Alarm, Phase
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.hardware.power import board_power_w
-from gpusched_env.scenarios.problem import TenantProgram
 from gpusched_env.scenarios.program import HostOp
+from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.workload import host
 from gpusched_env.workload.workload import DEVICE_OPS
 

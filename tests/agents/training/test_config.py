@@ -17,7 +17,7 @@ from gpusched_env.agents.training.environments import (
 )
 from gpusched_env.agents.training.folder import policy_file, read_config, write_config
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.problem import build_problem
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, override
 
 TOY = load_scenario("Toy")

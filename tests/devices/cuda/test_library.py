@@ -20,7 +20,8 @@ from gpusched_env.devices.cuda.library import LINE, LibraryStand, rounded
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.problem import Problem, build_problem
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.workload.kernel import Kernel, KernelClass
 from gpusched_env.workload.workload import GraphNode, Op, OpKind, Variant, Workload

@@ -15,7 +15,9 @@ from gpusched_env.devices import make_device
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand, InputError
+from gpusched_env.scenarios.adapting import in_real_time
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.set_up import SetUp, set_up
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Reject, SetPartition, Wait
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind
@@ -33,7 +35,7 @@ def on(device: Any, built: Problem, decide: Decide | None = None, seed: int = 0)
 
 def same(built: Problem, decide: Callable[[], Decide | None] = lambda: None, seed: int = 0) -> Episode:
     """The outcome on both devices, which is the same where a GPU and its host take no time of their own."""
-    simulated = on(make_device("compiled"), built.in_real_time(), decide(), seed)
+    simulated = on(make_device("compiled"), in_real_time(built), decide(), seed)
     real = on(RealDevice(ToyGpu()), built, decide(), seed)
     for table in ("jobs", "rejections", "kernels", "copies"):
         ours, theirs = (getattr(episode.timeline, table).array for episode in (real, simulated))
@@ -183,7 +185,7 @@ def test_time_that_passes_while_a_scheduler_thinks_passes_for_everybody(tmp_path
 def test_blocks_are_in_the_timeline(tmp_path: Path) -> None:
     built = problem(tmp_path, {"ops": [K(5, 10.0), K(2, 3.0)]}, {"ops": [K(3, 4.0)], "jobs": 2}, horizon_us=24.0)
     real = run_episode(Script(None), built, RealDevice(ToyGpu()), 0, record="blocks")
-    simulated = run_episode(Script(None), built.in_real_time(), make_device("compiled"), 0, record="blocks")
+    simulated = run_episode(Script(None), in_real_time(built), make_device("compiled"), 0, record="blocks")
     found = []
     for episode in (real, simulated):
         blocks = episode.timeline.blocks.dict()
@@ -211,9 +213,9 @@ def test_what_a_real_gpu_does_not_do_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot go back"):
         device.reset(built, 0, snapshots=True)
     with pytest.raises(InputError, match="blocks can only be drained"):
-        device.reset(built.with_commands(("preempt",)), 0)
+        device.reset(set_up(built, SetUp(commands=("preempt",))), 0)
     with pytest.raises(InputError, match="contexts of their own"):
-        device.reset(built.with_contexts("per-tenant"), 0)
+        device.reset(set_up(built, SetUp(contexts="per-tenant")), 0)
     with pytest.raises(GpuschedError, match="cannot go back"):
         device.snapshot()
     with pytest.raises(GpuschedError, match="cannot go back"):

@@ -1,0 +1,180 @@
+"""From a scenario to the problem that devices run: what it names is loaded, carried over to its GPU and profiled."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from gpusched_env.data import read_recorded
+from gpusched_env.errors import InputError
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.scenarios.adapting import with_profile_error, with_window
+from gpusched_env.scenarios.graph_profile import GraphProfile, graph_profile
+from gpusched_env.scenarios.host_speed import at_host_speed, check_host_speed
+from gpusched_env.scenarios.load import loaded as with_load
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.scenarios.program import Compiler, as_graph
+from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.stream import Stream
+from gpusched_env.scenarios.stretch import slowed, stretched
+from gpusched_env.scenarios.tenant_program import TenantProgram
+from gpusched_env.workload.alone import run_threads_alone
+from gpusched_env.workload.carry_over import CarriedOver, carry_over
+from gpusched_env.workload.irregular.name import is_irregular
+from gpusched_env.workload.irregular.workload import irregular
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.profile import KernelProfile, profile_kernel
+from gpusched_env.workload.tenant import Tenant
+from gpusched_env.workload.workload import Workload, is_workload_path, read_workload
+
+
+def build_problem(
+    scenario: Scenario, *, gpu: GpuSpec | None = None, workloads: Mapping[str, Workload] | None = None
+) -> Problem:
+    """Load and profile what ``scenario`` names.
+
+    Args:
+        scenario: the problem as data.
+        gpu: the GPU to use in place of the one that ``scenario`` names. Workloads recorded on a GPU of its
+            name are taken to be recorded on it; others are carried over (:mod:`gpusched_env.workload.carry_over`).
+        workloads: workloads that tenants may name, before the shipped ones and files.
+
+    Raises:
+        InputError: an unknown GPU or workload, a kernel that cannot fit on the GPU, tenants that need
+            more memory than it has, stream priorities that it does not have, an ``iteration_us`` that no host
+            speed gives, or more than one of ``iteration_us``, ``host_us`` and a graph.
+    """
+    gpu = gpu or load_gpu(scenario.gpu)
+    check_gpu(scenario, gpu)
+    slower, scenario = scenario.stretch, stretched(with_load(scenario))
+    loaded = []
+    carried: dict[str, CarriedOver] = {}
+    for row, tenant in enumerate(scenario.tenants):
+        try:
+            named = (workloads or {}).get(tenant.workload) or load_workload(tenant.workload)
+        except InputError as error:
+            raise InputError(f"scenario {scenario.name}: tenants[{row}].workload: {error}") from error
+        workload, done = carry_over(slowed(named, slower), gpu)
+        loaded.append(_as_launched(workload, tenant, gpu))
+        if done is not None:
+            carried.setdefault(tenant.workload, done)
+    profiles: list[KernelProfile] = []
+    graphs: list[GraphProfile] = []
+    first_kernel: dict[str, int] = {}
+    first_graph: dict[tuple[str, str], int] = {}
+    for tenant, workload in zip(scenario.tenants, loaded, strict=True):
+        if tenant.workload not in first_kernel:
+            first_kernel[tenant.workload] = len(profiles)
+            try:
+                recorded_on = gpu if workload.gpu == gpu.name else workload.spec
+                profiles += [_profile(kernel, recorded_on, gpu) for kernel in workload.kernels]
+            except InputError as error:
+                raise InputError(f"workload {tenant.workload}: {error}") from error
+    compilers = []
+    streams: list[Stream] = []
+    for row, (tenant, workload) in enumerate(zip(scenario.tenants, loaded, strict=True)):
+        key = tenant.workload, tenant.launch
+        known = key in first_graph
+        first = first_graph.setdefault(key, len(profiles) + len(graphs))
+        compiler = Compiler(workload, profiles, first_kernel[tenant.workload], first, len(streams), gpu)
+        if not known:
+            graphs += [
+                graph_profile(f"{workload.name} graph {g}", compiler.nodes(nodes), profiles, gpu)
+                for g, nodes in enumerate(workload.graphs)
+            ]
+        streams += [Stream(row, max(1 - gpu.priorities, priority)) for priority in workload.stream_priorities]
+        compilers.append(compiler)
+    streams += [Stream(-1, 0) for _ in range(scenario.streams)]
+    gaps: list[list[float]] = [[] for _ in range(len(profiles) + len(graphs))]
+    programs = tuple(
+        _program(tenant, compiler, gaps, scenario.variation)
+        for tenant, compiler in zip(scenario.tenants, compilers, strict=True)
+    )
+    problem = Problem(
+        scenario=msgspec.structs.replace(scenario, window=None),
+        gpu=gpu,
+        kernels=tuple(profiles),
+        gaps_us=np.array([statistics.fmean(g) if g else 0.0 for g in gaps]),
+        graphs=tuple(graphs),
+        streams=tuple(streams),
+        programs=programs,
+        carried_over=tuple(carried.values()),
+    )
+    if scenario.profiles != ProfileError():
+        problem = with_profile_error(problem, scenario.profiles)
+    return with_window(problem, scenario.window)
+
+
+def check_gpu(scenario: Scenario, gpu: GpuSpec) -> None:
+    """Whether ``gpu`` has what ``scenario`` asks for; workloads fit on any GPU, or are made to.
+
+    Raises:
+        InputError: too few stream priorities, or too little memory.
+    """
+    where = f"scenario {scenario.name}"
+    lowest = 1 - gpu.priorities
+    for priority in scenario.stream_priorities:
+        if priority < lowest:
+            raise InputError(
+                f"{where}: stream_priorities has {priority}, {gpu.name} has {lowest} to 0; "
+                f"set stream_priorities to {list(range(0, lowest - 1, -1))}"
+            )
+    needed = sum(tenant.memory_bytes for tenant in scenario.tenants)
+    if needed > gpu.memory_bytes:
+        raise InputError(f"{where}: tenants need {needed} bytes of device memory, {gpu.name} has {gpu.memory_bytes}")
+
+
+def _as_launched(workload: Workload, tenant: Tenant, gpu: GpuSpec) -> Workload:
+    """A tenant's workload, as a graph where the tenant launches it so."""
+    if tenant.launch == "eager":
+        return workload
+    try:
+        return as_graph(workload, gpu)
+    except ValueError as error:
+        raise InputError(f"tenant {tenant.name}: launch is graph, but workload {tenant.workload}: {error}") from error
+
+
+def load_workload(name_or_path: str) -> Workload:
+    """A shipped workload by name, one from a file (``.json`` or ``.json.gz``), or a generated one
+    (:mod:`gpusched_env.workload.irregular`)."""
+    if is_irregular(name_or_path):
+        return irregular(name_or_path)
+    return read_workload(Path(name_or_path)) if is_workload_path(name_or_path) else read_recorded(name_or_path)
+
+
+@functools.lru_cache(maxsize=8192)
+def _profile(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> KernelProfile:
+    return profile_kernel(kernel, recorded_on, gpu)
+
+
+def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variation: bool) -> TenantProgram:
+    check_host_speed(tenant)
+    workload, timing = compiler.workload, compiler.gpu.timing
+    variants = []
+    alone = []
+    for variant in workload.variants if variation else workload.variants[:1]:
+        job = at_host_speed(compiler.job(variant), tenant, compiler.gpu)
+        _, spans = run_threads_alone(job.by_thread(), timing)
+        placed = zip(job.ops, (span for thread in spans for span in thread), strict=True)
+        kernels = sorted((span, op.identity) for op, span in placed if span is not None and op.identity >= 0)
+        for ((_, end), identity), ((start, _), _) in itertools.pairwise(kernels):
+            gaps[identity].append(max(0.0, start - end))
+        alone.append(max(span[1] for thread in spans for span in thread if span is not None))
+        variants.append(job)
+    median = statistics.median(workload.iteration_us)
+    return TenantProgram(
+        tenant=tenant,
+        workload=workload,
+        variants=tuple(variants),
+        host_spread=tuple(t / median for t in workload.iteration_us)
+        if variation and tenant.host_us is None
+        else (1.0,),
+        alone_us=statistics.fmean(alone),
+    )
