@@ -160,6 +160,7 @@ def read_members(path: Path) -> Weights:
                 raise InputError(f"{path}: no exported policy (a single array); {_HOW}")
             if "policy.pth" in archive.files:
                 raise InputError(f"{path}: a model of stable-baselines3, no exported policy; {_HOW}")
+            assert archive.zip is not None, "it is open"
             size = sum(member.file_size for member in archive.zip.infolist())
             if size > MOST_BYTES:
                 raise InputError(f"{path}: its arrays are {size} bytes, must be at most {MOST_BYTES}")

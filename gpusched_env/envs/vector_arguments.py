@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -168,9 +169,13 @@ def thread_count(threads: int | None, count: int) -> int:
     """
     if threads is None:
         return max(1, min(cores(), count // ENVIRONMENTS_A_THREAD))
-    if not isinstance(threads, int | np.integer) or threads < 1:
+    try:
+        whole = operator.index(threads)
+    except TypeError:
+        whole = 0
+    if whole < 1:
         raise InputError(f"threads is {threads!r}, must be a whole number of at least 1")
-    return int(threads)
+    return whole
 
 
 def _one_each(rows: Sequence[Mapping[str, Any]], count: int, what: str) -> list[Mapping[str, Any]]:

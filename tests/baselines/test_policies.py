@@ -23,7 +23,7 @@ from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scenarios.set_up import problem_for
+from gpusched_env.scenarios.set_up import problem_for, set_up_of
 from gpusched_env.scheduling.commands import WAIT, Launch, Partition, SetPartition, Wait
 from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.view import View
@@ -114,7 +114,7 @@ def test_priority_streams_forgets_the_last_problem() -> None:
 
 
 def test_time_slicing_asks_for_separate_contexts() -> None:
-    assert TimeSlicing.contexts == "per-tenant"
+    assert set_up_of(TimeSlicing()).contexts == "per-tenant"
     assert not hasattr(PassThrough, "contexts")
 
 

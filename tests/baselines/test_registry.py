@@ -88,7 +88,7 @@ def test_errors_say_what_would_be_right(name: str, options: dict[str, float], me
 def test_options_may_follow_the_name() -> None:
     made = make_scheduler("fikit(epsilon_us=50, contexts=per-tenant)", interception_us=2.5)
     assert isinstance(made, Fikit)
-    assert (made.contexts, made.interception_us) == ("per-tenant", 2.5)
+    assert (made.set_up.contexts, made.set_up.interception_us) == ("per-tenant", 2.5)
 
 
 def test_default_options_are_listed() -> None:

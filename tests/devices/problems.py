@@ -114,7 +114,8 @@ class Script:
 
     def __init__(self, decide: Callable[[View], Command] | None = None, contexts: str | None = None) -> None:
         self._decide = decide
-        self.set_up = SetUp(contexts=contexts)
+        if contexts is not None:
+            self.set_up = SetUp(contexts=contexts)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         pass
