@@ -34,7 +34,7 @@ def test_who_asks_for_nothing_gets_the_problem_itself() -> None:
 
 
 def test_a_field_that_there_is_not_names_the_right_one() -> None:
-    with pytest.raises(InputError, match="'context'.*contexts"):
+    with pytest.raises(InputError, match=r"'context'.*contexts"):
         SetUp(context="per-tenant")  # type: ignore[call-arg]
 
 
