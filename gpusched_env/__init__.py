@@ -46,7 +46,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "GpuSchedulingEnv": "gpusched_env.envs.env",
-    "build_problem": "gpusched_env.scenarios.problem",
+    "build_problem": "gpusched_env.scenarios.building",
     "compare": "gpusched_env.experiments.compare",
     "episode_metrics": "gpusched_env.episodes.metrics",
     "evaluate": "gpusched_env.experiments.compare",
