@@ -29,9 +29,9 @@ def test_environments_in_other_processes(method: str) -> None:
         results: Any = context.SimpleQueue()
         process: Any = context.Process(target=in_process, args=(results, env if method == "fork" else None))
         process.start()
-    got = results.get()
     process.join()
     assert process.exitcode == 0
+    got = results.get()
     assert got == [expected] * len(got) != []
 
 
@@ -45,8 +45,9 @@ def test_a_vector_environment_goes_on_after_a_fork() -> None:
         results: Any = context.SimpleQueue()
         process: Any = context.Process(target=lambda: (envs.reset(seed=0), results.put(envs.step([0] * 8)[1].tolist())))
         process.start()
-    assert results.get() == expected
     process.join()
+    assert process.exitcode == 0
+    assert results.get() == expected
     envs.reset(seed=0)
     assert envs.step([0] * 8)[1].tolist() == expected
     envs.close()
