@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Shown
-from gpusched_env.planning.interval import Dispatcher
+from gpusched_env.planning.interval import IntervalDispatcher
 from gpusched_env.scenarios.knowledge import Knowledge, StreamKnowledge
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.view import View
@@ -21,7 +21,7 @@ class Acting:
 
     def reset(self, knowledge: Knowledge) -> None:
         """A new episode."""
-        self._dispatcher = Dispatcher(
+        self._dispatcher = IntervalDispatcher(
             self._layout.interval_us, knowledge.stream_priorities, rejects="reject" in knowledge.commands
         )
 

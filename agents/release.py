@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.agents.policies.release import Place, ReleaseTerm
+from gpusched_env.agents.policies.release import ReleaseColumn, ReleaseTerm
 from gpusched_env.compiling import called
 from gpusched_env.envs.features import PendingFeature
 
 Singles = NDArray[np.float32]
 
-VALUE_SHAPE = (len(ReleaseTerm), len(Place))
+VALUE_SHAPE = (len(ReleaseTerm), len(ReleaseColumn))
 """Of the weights ``value``, transposed."""
 SOME = 8.0
 """Launches that count as 1."""
@@ -39,7 +39,7 @@ def release_numbers(launches: int, weights: Singles, pending: Singles, tenants: 
         row = pending[place]
         if row[PendingFeature.LAUNCHABLE] < 0.5:
             continue
-        where = Place.BEHIND.value if row[PendingFeature.UPSTREAM] > 0.0 else Place.FREE.value
+        where = ReleaseColumn.BEHIND.value if row[PendingFeature.UPSTREAM] > 0.0 else ReleaseColumn.FREE.value
         out[1 + place * launches] = (
             1.0
             + value[ReleaseTerm.ONE, where]

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from gpusched_env.baselines.job_list import JobList, Plan
+from gpusched_env.baselines.job_list import JobList, JobOrder
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
@@ -58,7 +58,7 @@ class Hindsight:
             self._member(spec)
         if not self._portfolio and not rounds:
             raise InputError("hindsight: without a portfolio, rounds must be above 0")
-        self.chosen: str | Plan = Plan()
+        self.chosen: str | JobOrder = JobOrder()
         """What is played: a scheduler of the portfolio, or a plan."""
         self.cost = math.inf
         """What the episode will cost."""
@@ -76,7 +76,7 @@ class Hindsight:
         from gpusched_env.devices.compiled.device import CompiledDevice
 
         rehearsal = Rehearsal(truth, seed, CompiledDevice())
-        self.chosen, self.cost = Plan(), math.inf
+        self.chosen, self.cost = JobOrder(), math.inf
         for spec in self._portfolio:
             member = self._member(spec)
             if problem_for(member, truth) is not truth:

@@ -29,7 +29,7 @@ JobId = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Plan:
+class JobOrder:
     """What a :class:`JobList` follows."""
 
     slack: float = 1.0
@@ -70,7 +70,7 @@ def shares(knowledge: Knowledge) -> list[float]:
 class JobList:
     """Stream priorities by the order of jobs in a plan; given-up jobs last, or rejected."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: JobOrder) -> None:
         self.plan = plan
         self.heads: dict[int, Head] = {}
         """By tenant; all that changes during an episode."""

@@ -105,7 +105,7 @@ class ModelPredictive(Moore):
             )
         self._samples, self._horizon_us, self._margin, self._prior_us = samples, horizon_us, margin, prior_us
         self._future_scale, self._first, self._beside, self._limit = scale, first, beside, others
-        self._work = np.empty((MOST, len(fluid.Job)))
+        self._work = np.empty((MOST, len(fluid.FluidJob)))
         self._found = np.empty(MOST)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
@@ -114,8 +114,8 @@ class ModelPredictive(Moore):
         self._rng = rng
         tenants = knowledge.tenants
         self._tenants = np.array([[each.alone_us, each.slo_us, each.weight, 0.0] for each in tenants])
-        self._with_slo = self._tenants[:, fluid.Tenant.SLO_US] < math.inf
-        even = 1.0 / (max(1, int(self._with_slo.sum())) * self._tenants[:, fluid.Tenant.ALONE_US])
+        self._with_slo = self._tenants[:, fluid.FluidTenant.SLO_US] < math.inf
+        even = 1.0 / (max(1, int(self._with_slo.sum())) * self._tenants[:, fluid.FluidTenant.ALONE_US])
         self._prior_jobs = np.where(self._with_slo, even, 0.0) * self._prior_us
         self._least_gain = self._margin * statistics.fmean(each.weight for each in tenants)
         self._model = Model(self._horizon_us, self._price_a_us, self._future_scale, self._first, self._beside)
@@ -172,7 +172,7 @@ class ModelPredictive(Moore):
             axis=1,
         )
         rates = (self._prior_jobs + self._arrived) / (self._prior_us + view.time_us)
-        self._tenants[:, fluid.Tenant.JOBS_A_US] = np.where(self._with_slo, rates, 0.0)
+        self._tenants[:, fluid.FluidTenant.JOBS_A_US] = np.where(self._with_slo, rates, 0.0)
         arrivals = int(MORE * self._horizon_us * rates[self._with_slo].sum()) + LEAST
         gaps = self._rng.standard_exponential((self._samples, arrivals))
         draws = self._rng.random((self._samples, arrivals))

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from gpusched_env.baselines.job_list import PATIENCE, JobId, Plan, shares
-from gpusched_env.baselines.rehearsal import Outcome, Rehearsal, Rehearsed
+from gpusched_env.baselines.job_list import PATIENCE, JobId, JobOrder, shares
+from gpusched_env.baselines.rehearsal import JobOutcome, Rehearsal, Rehearsed
 from gpusched_env.scenarios.problem import Problem
 
 RULES = (
-    Plan(),
-    Plan(slack=0.3, left=1.0),
-    Plan(slack=1.0, left=1.0),
-    Plan(slack=1.0, left=0.0),
-    Plan(slack=0.0, left=1.0),
+    JobOrder(),
+    JobOrder(slack=0.3, left=1.0),
+    JobOrder(slack=1.0, left=1.0),
+    JobOrder(slack=1.0, left=0.0),
+    JobOrder(slack=0.0, left=1.0),
 )
 """Between slack and deadline; more by what is left; by deadline; by slack; by what is left over weight."""
 CHANGES: tuple[dict[str, Any], ...] = (
@@ -78,7 +78,7 @@ class PlanSearch:
             best = _better(best, rehearsal.follow(plan, best.cost, best, between_us))
         return best
 
-    def _rules(self) -> list[Plan]:
+    def _rules(self) -> list[JobOrder]:
         """Each rule as it is, and before that so that it rejects what it gives up, where the scenario offers that."""
         kinds = (True, False) if self._rejects else (False,)
         return [replace(rule, reject=reject) for rule in RULES for reject in kinds]
@@ -88,7 +88,7 @@ class PlanSearch:
         missed = frozenset(job.id for job in best.jobs if job.missed)
         return _better(best, self._rehearsal.follow(replace(best.plan, given_up=missed), best.cost)) if missed else best
 
-    def _retuned(self, plan: Plan) -> Plan:
+    def _retuned(self, plan: JobOrder) -> JobOrder:
         """The same changes to jobs, another rule or other limits."""
         rng = self._rng
         match int(rng.integers(4)):
@@ -103,7 +103,7 @@ class PlanSearch:
 
     # ---- changes to single jobs ------------------------------------------------------------------
 
-    def _changed(self, best: Rehearsed) -> tuple[Plan, list[Outcome]]:
+    def _changed(self, best: Rehearsed) -> tuple[JobOrder, list[JobOutcome]]:
         """A plan that treats one job, or two that compete, otherwise; and these jobs."""
         plan, rng = best.plan, self._rng
         job = self._troubled(best)
@@ -131,14 +131,14 @@ class PlanSearch:
             return _moved(_moved(plan, other.id, ahead_us + 1.0), job.id, 0.0), [job, other]
         return _moved(plan, other.id, self._stretch_us(other)), [other]
 
-    def _number_us(self, plan: Plan, job: Outcome) -> float:
+    def _number_us(self, plan: JobOrder, job: JobOutcome) -> float:
         """Where a job is in the order before anything of it has run, about."""
         left_us = self._alone_us[job.id[0]]
         deadline_us = job.deadline_us if job.deadline_us < math.inf else job.arrived_us + PATIENCE * left_us
         number_us = plan.slack * (deadline_us - left_us) + plan.left * left_us / self._shares[job.id[0]]
         return number_us + plan.shifts.get(job.id, 0.0)
 
-    def _troubled(self, best: Rehearsed) -> Outcome:
+    def _troubled(self, best: Rehearsed) -> JobOutcome:
         """A job that was missed; where none was, or now and then, one that took long."""
         missed = [job for job in best.jobs if job.missed]
         if missed and self._rng.random() < 0.9:
@@ -147,15 +147,15 @@ class PlanSearch:
         sizes = [self._weight(job) * us / self._alone_us[job.id[0]] for job, us in zip(best.jobs, took, strict=True)]
         return self._picked(best.jobs, sizes)
 
-    def _picked(self, jobs: list[Outcome], sizes: list[float]) -> Outcome:
+    def _picked(self, jobs: list[JobOutcome], sizes: list[float]) -> JobOutcome:
         """One of ``jobs``, in proportion to ``sizes``."""
         edges = np.cumsum(np.maximum(sizes, 1e-9))
         return jobs[min(int(np.searchsorted(edges, self._rng.random() * edges[-1])), len(jobs) - 1)]
 
-    def _weight(self, job: Outcome) -> float:
+    def _weight(self, job: JobOutcome) -> float:
         return self._shares[job.id[0]]
 
-    def _stretch_us(self, job: Outcome) -> float:
+    def _stretch_us(self, job: JobOutcome) -> float:
         """How far a job is moved in the order: from a fraction of its time alone to some times it."""
         return float(self._alone_us[job.id[0]] * 0.25 * 2.0 ** (5.0 * self._rng.random()))
 
@@ -165,16 +165,16 @@ def _better(one: Rehearsed, other: Rehearsed) -> Rehearsed:
     return other if other.cost <= one.cost and other.cost < math.inf else one
 
 
-def _compete(job: Outcome, other: Outcome) -> bool:
+def _compete(job: JobOutcome, other: JobOutcome) -> bool:
     """Whether the other one was in the system while it mattered to the job."""
     return other.arrived_us < job.matters_us and other.ended_us > job.arrived_us
 
 
-def _giving_up(plan: Plan, job: JobId) -> Plan:
+def _giving_up(plan: JobOrder, job: JobId) -> JobOrder:
     return replace(plan, given_up=plan.given_up | {job}, kept=plan.kept - {job})
 
 
-def _moved(plan: Plan, job: JobId, by_us: float) -> Plan:
+def _moved(plan: JobOrder, job: JobId, by_us: float) -> JobOrder:
     """A job is moved in the order, and no longer given up."""
     shifts = {**plan.shifts, job: plan.shifts.get(job, 0.0) + by_us}
     return replace(plan, shifts=shifts, given_up=plan.given_up - {job})

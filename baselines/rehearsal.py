@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from gpusched_env.baselines.job_list import Head, JobId, JobList, Plan
+from gpusched_env.baselines.job_list import Head, JobId, JobList, JobOrder
 from gpusched_env.episodes.session import begin
 from gpusched_env.errors import DeadlockError
 from gpusched_env.scenarios.problem import Problem
@@ -35,7 +35,7 @@ class Checkpoint(NamedTuple):
     """Of the dispatcher."""
 
 
-class Outcome(NamedTuple):
+class JobOutcome(NamedTuple):
     """What became of a job."""
 
     id: JobId
@@ -57,10 +57,10 @@ class Outcome(NamedTuple):
 class Rehearsed:
     """A plan and what came of it."""
 
-    plan: Plan
+    plan: JobOrder
     cost: float
     end_us: float = 0.0
-    jobs: list[Outcome] = field(default_factory=list)
+    jobs: list[JobOutcome] = field(default_factory=list)
     checkpoints: list[Checkpoint] = field(default_factory=list)
 
 
@@ -87,7 +87,7 @@ class Rehearsal:
 
     def follow(
         self,
-        plan: Plan,
+        plan: JobOrder,
         limit: float = math.inf,
         like: Rehearsed | None = None,
         between_us: tuple[float, float] = (0.0, math.inf),
@@ -160,7 +160,7 @@ class Rehearsal:
     def _cost(self) -> float:
         return total_cost(self._truth, cost_terms(self._truth, self._device.costs))
 
-    def _outcomes(self) -> list[Outcome]:
+    def _outcomes(self) -> list[JobOutcome]:
         timeline, end_us = self._device.timeline, self._device.time_us
         slos_us = [tenant.slo_us for tenant in self._truth.knowledge.tenants]
         found = []
@@ -168,7 +168,7 @@ class Rehearsal:
         def add(tenant: int, job: int, arrived_us: float, ended_us: float, missed: bool) -> None:
             deadline_us = arrived_us + slos_us[tenant]
             missed = missed or min(ended_us, end_us) > deadline_us
-            found.append(Outcome((tenant, job), arrived_us, ended_us, deadline_us, missed))
+            found.append(JobOutcome((tenant, job), arrived_us, ended_us, deadline_us, missed))
 
         for row in timeline.jobs.array.tolist():
             add(int(row[0]), int(row[1]), row[2], row[4], False)

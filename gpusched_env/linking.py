@@ -18,7 +18,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
 
-class Part(JITCodeLibrary):
+class PartLibrary(JITCodeLibrary):
     """The code of one function that others call, without that of what it calls itself."""
 
     _with_callees: Any = None
@@ -42,7 +42,7 @@ class Part(JITCodeLibrary):
         return self._with_callees
 
 
-class Whole(JITCodeLibrary):
+class WholeLibrary(JITCodeLibrary):
     """The code of a function that Python calls and of all that it calls."""
 
     def finalize(self) -> None:
@@ -59,7 +59,7 @@ class Whole(JITCodeLibrary):
 
 
 class _Linked:
-    """A library as :class:`Whole` links it: of a part its own code."""
+    """A library as :class:`WholeLibrary` links it: of a part its own code."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -70,7 +70,7 @@ class _Linked:
 
 
 def _module(library: Any) -> Any:
-    return library.own_module() if isinstance(library, Part) else library._get_module_for_linking()
+    return library.own_module() if isinstance(library, PartLibrary) else library._get_module_for_linking()
 
 
 def _everything(libraries: Iterable[Any]) -> list[Any]:
@@ -82,7 +82,7 @@ def _everything(libraries: Iterable[Any]) -> list[Any]:
 
     def visit(library: Any) -> None:
         if library not in ended:
-            for called in library._linking_libraries if isinstance(library, Part) else ():
+            for called in library._linking_libraries if isinstance(library, PartLibrary) else ():
                 visit(called)
             ended[library] = None
 
@@ -123,7 +123,7 @@ class _OwnLibrary(Compiler):
 class WholeCompiler(_OwnLibrary):
     """For functions that Python calls."""
 
-    library = Whole
+    library = WholeLibrary
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -149,7 +149,7 @@ class PartLowering(NativeLowering):
 class PartCompiler(_OwnLibrary):
     """For functions that only compiled functions call."""
 
-    library = Part
+    library = PartLibrary
 
     def define_pipelines(self) -> list[Any]:
         """Numba's own, but for the last step."""

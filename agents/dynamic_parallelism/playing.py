@@ -13,7 +13,7 @@ from gpusched_env.compiling import cached
 from gpusched_env.devices.dynamic_parallelism.compiled.loop import ASKS, DONE, decide_and_run_on, run_on
 from gpusched_env.devices.dynamic_parallelism.compiled.state import new_state
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
-from gpusched_env.envs.dynamic_parallelism.encoding import WIDTH, Costs, costs_of, encode, monitored
+from gpusched_env.envs.dynamic_parallelism.encoding import WIDTH, EncodedMachine, costs_of, encode, monitored
 from gpusched_env.errors import DeadlockError
 
 Singles = NDArray[np.float32]
@@ -24,7 +24,7 @@ BROKEN_OFF: Final = -1
 
 
 @cached(nogil=True)
-def play_on(state: Any, costs: Costs, weights: Singles, columns: Singles, limit_ps: int) -> int:
+def play_on(state: Any, costs: EncodedMachine, weights: Singles, columns: Singles, limit_ps: int) -> int:
     """From the beginning of an application to its end, a deadlock or a time; gives the status of the loop."""
     status = run_on(state)
     while status == ASKS:

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from gpusched_env.agents.dynamic_parallelism.rule import READS, SHAPES, LaunchTerm
+from gpusched_env.agents.dynamic_parallelism.rule import READS, SHAPES, SpawnTerm
 from gpusched_env.agents.policy_file import METADATA, Weights, checked_weights, read_members, write_members
 from gpusched_env.display.words import counted
 from gpusched_env.envs.dynamic_parallelism.features import LaunchFeature
@@ -20,7 +20,7 @@ class LaunchPolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     format: Literal["gpusched-launch-rule"] = "gpusched-launch-rule"
     version: Literal[1] = 1
-    terms: tuple[str, ...] = tuple(term.name for term in LaunchTerm)
+    terms: tuple[str, ...] = tuple(term.name for term in SpawnTerm)
     """That the weights belong to, in order."""
     reads: tuple[str, ...] = READS
     """Columns of an observation that they are made of."""
@@ -57,7 +57,7 @@ def read_launch_policy(path: str | Path) -> tuple[LaunchPolicyInfo, Weights]:
         info = msgspec.json.decode(members.pop(METADATA, np.zeros(0, np.uint8)).tobytes(), type=LaunchPolicyInfo)
     except msgspec.DecodeError as error:
         raise InputError(f"{path}: not the file of a launch rule ({error}); gpusched train makes one") from error
-    if info.terms != tuple(term.name for term in LaunchTerm):
+    if info.terms != tuple(term.name for term in SpawnTerm):
         raise InputError(f"{path}: a launch rule of other terms than there are now; train it again")
     gone = [name for name in info.reads if name not in LaunchFeature.__members__]
     if gone:

@@ -29,7 +29,7 @@ LN: Final = LOG_SCALE / 4.0
 """From a column's logarithm to ``ln``."""
 
 
-class LaunchTerm(enum.IntEnum):
+class SpawnTerm(enum.IntEnum):
     """Of the weights ``value``."""
 
     ONE = 0
@@ -80,7 +80,7 @@ READS: Final = (
     *("BLOCK", "WARP", "WAITING", "QUEUES", "RESIDENT_BLOCKS", "RESIDENT_WARPS", "PARENT_BLOCKS", "ADVANTAGE"),
 )
 """Columns of an observation that the rule reads."""
-SHAPES: Final[dict[str, tuple[int, ...]]] = {"value": (len(LaunchTerm),)}
+SHAPES: Final[dict[str, tuple[int, ...]]] = {"value": (len(SpawnTerm),)}
 """Weights by name."""
 
 
@@ -99,27 +99,27 @@ def launch_number(weights: Singles, columns: Any) -> float:
     parents = columns[LaunchFeature.PARENT_BLOCKS]
     number: float = (
         WORST * columns[LaunchFeature.ADVANTAGE]
-        + weights[LaunchTerm.ONE]
-        + weights[LaunchTerm.WORK] * (LN * columns[LaunchFeature.WORK] - 1.0)
-        + weights[LaunchTerm.ITEMS] * (LN * columns[LaunchFeature.ITEMS] - 1.0)
-        + weights[LaunchTerm.INSIDE] * inside
-        + weights[LaunchTerm.WAITING] * LN * columns[LaunchFeature.WAITING]
-        + weights[LaunchTerm.PARENT_BLOCKS] * LN * parents
-        + weights[LaunchTerm.PARENTS] * (1.0 if parents > 0.0 else 0.0)
-        + weights[LaunchTerm.RESIDENT_WARPS] * columns[LaunchFeature.RESIDENT_WARPS]
-        + weights[LaunchTerm.RESIDENT_BLOCKS] * columns[LaunchFeature.RESIDENT_BLOCKS]
-        + weights[LaunchTerm.QUEUES] * columns[LaunchFeature.QUEUES]
-        + weights[LaunchTerm.PAID] * (1.0 if columns[LaunchFeature.SPAWNED] > 0.0 else 0.0)
-        + weights[LaunchTerm.CALLS] * columns[LaunchFeature.CALLS]
-        + weights[LaunchTerm.LEFT] * columns[LaunchFeature.LEFT]
-        + weights[LaunchTerm.OF_LARGEST] * work / max(largest, 1.0)
-        + weights[LaunchTerm.COVERED] * min(serial / max(work, 1.0), 1.0)
-        + weights[LaunchTerm.NESTING] * 2.0 * columns[LaunchFeature.NESTING]
+        + weights[SpawnTerm.ONE]
+        + weights[SpawnTerm.WORK] * (LN * columns[LaunchFeature.WORK] - 1.0)
+        + weights[SpawnTerm.ITEMS] * (LN * columns[LaunchFeature.ITEMS] - 1.0)
+        + weights[SpawnTerm.INSIDE] * inside
+        + weights[SpawnTerm.WAITING] * LN * columns[LaunchFeature.WAITING]
+        + weights[SpawnTerm.PARENT_BLOCKS] * LN * parents
+        + weights[SpawnTerm.PARENTS] * (1.0 if parents > 0.0 else 0.0)
+        + weights[SpawnTerm.RESIDENT_WARPS] * columns[LaunchFeature.RESIDENT_WARPS]
+        + weights[SpawnTerm.RESIDENT_BLOCKS] * columns[LaunchFeature.RESIDENT_BLOCKS]
+        + weights[SpawnTerm.QUEUES] * columns[LaunchFeature.QUEUES]
+        + weights[SpawnTerm.PAID] * (1.0 if columns[LaunchFeature.SPAWNED] > 0.0 else 0.0)
+        + weights[SpawnTerm.CALLS] * columns[LaunchFeature.CALLS]
+        + weights[SpawnTerm.LEFT] * columns[LaunchFeature.LEFT]
+        + weights[SpawnTerm.OF_LARGEST] * work / max(largest, 1.0)
+        + weights[SpawnTerm.COVERED] * min(serial / max(work, 1.0), 1.0)
+        + weights[SpawnTerm.NESTING] * 2.0 * columns[LaunchFeature.NESTING]
     )
     if columns[LaunchFeature.KNOWN] > 0.0:
-        number += weights[LaunchTerm.BLOCK] * (LN * columns[LaunchFeature.BLOCK] - 2.0)
-        number += weights[LaunchTerm.WARP] * (LN * columns[LaunchFeature.WARP] - 2.0)
-        number += weights[LaunchTerm.RUNNING] * LN * columns[LaunchFeature.MEAN_RUNNING]
+        number += weights[SpawnTerm.BLOCK] * (LN * columns[LaunchFeature.BLOCK] - 2.0)
+        number += weights[SpawnTerm.WARP] * (LN * columns[LaunchFeature.WARP] - 2.0)
+        number += weights[SpawnTerm.RUNNING] * LN * columns[LaunchFeature.MEAN_RUNNING]
     else:
-        number += weights[LaunchTerm.UNKNOWN] + weights[LaunchTerm.UNKNOWN_INSIDE] * inside
+        number += weights[SpawnTerm.UNKNOWN] + weights[SpawnTerm.UNKNOWN_INSIDE] * inside
     return number

@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 
 
-class Place(enum.IntEnum):
+class ReleaseColumn(enum.IntEnum):
     """Where a launch would go: rows of ``value``."""
 
     FREE = 0
@@ -48,5 +48,5 @@ READS: dict[str, tuple[str, ...]] = {
 }
 """Columns of an observation that the rule reads, by name: others may come and go."""
 
-SHAPES: dict[str, tuple[int, ...]] = {"value": (len(Place), len(ReleaseTerm))}
+SHAPES: dict[str, tuple[int, ...]] = {"value": (len(ReleaseColumn), len(ReleaseTerm))}
 """Weights by name."""

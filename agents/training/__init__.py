@@ -25,9 +25,9 @@ from gpusched_env.agents.training.folder import (
     RESULT,
     VALIDATION,
     Checkpoints,
+    CurveEntry,
     LearningCurve,
-    Result,
-    Validation,
+    TrainingResult,
     read_config,
     write_config,
     write_json,
@@ -46,14 +46,14 @@ IMITATES = ("maskable-ppo", "ppo", "a2c")
 class Trained:
     """What a training came to."""
 
-    curve: list[Validation]
+    curve: list[CurveEntry]
     timesteps: int
     train_s: float
     stopped: bool
     """Whether its watcher ended it early."""
 
     @property
-    def best(self) -> Validation:
+    def best(self) -> CurveEntry:
         """The validation of the model that was kept."""
         return min(self.curve, key=lambda point: point.cost)
 
@@ -144,7 +144,7 @@ def train(
         else:
             timesteps = learn(course, config, teacher, learner)
         trained = Trained(course.curve, timesteps, course.train_s, course.stopped)
-        result = Result(
+        result = TrainingResult(
             timesteps=timesteps,
             train_s=round(trained.train_s, 3),
             stopped=trained.stopped,
@@ -192,7 +192,7 @@ def check_training(config: Training, out: Path, *, resume: bool) -> Training:
 def _completed(config: Training, out: Path) -> Trained | None:
     """What a completed training came to; ``None`` if there is more to do."""
     try:
-        result = msgspec.json.decode((out / RESULT).read_bytes(), type=Result)
+        result = msgspec.json.decode((out / RESULT).read_bytes(), type=TrainingResult)
         curve = msgspec.json.decode((out / VALIDATION).read_bytes(), type=LearningCurve).validations
     except FileNotFoundError:
         return None

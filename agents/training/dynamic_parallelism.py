@@ -22,7 +22,7 @@ from gpusched_env.agents.training.config import LaunchTraining
 from gpusched_env.agents.training.environments import DRAWN_SEEDS, SEEDS_EACH, TRAINING_SEED, VALIDATION_SEED
 from gpusched_env.agents.training.evolution import Evolution
 from gpusched_env.agents.training.folder import EXPORTED
-from gpusched_env.agents.training.validation import Course, Judged
+from gpusched_env.agents.training.validation import Course, ValidationResult
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem, launch_problem
 from gpusched_env.envs.dynamic_parallelism.playing import flat_ps
 from gpusched_env.versions import versions
@@ -77,7 +77,7 @@ class LaunchJudge:
         self._applications = validation_applications(config)
         self.seeds = [int(problem.name.rpartition("-")[2]) for problem, _ in self._applications]
 
-    def judge(self, decide: NDArray[np.float32]) -> Judged:
+    def judge(self, decide: NDArray[np.float32]) -> ValidationResult:
         """``decide``: the weights of the rule."""
         played = [play_launches(decide, *application) for application in self._applications]
         costs = [episode.cost for episode in played]
@@ -88,7 +88,7 @@ class LaunchJudge:
             "decisions": decisions,
             "launched_share": children / decisions,
         }
-        return Judged(costs, geometric_mean(costs), figures, None)
+        return ValidationResult(costs, geometric_mean(costs), figures, None)
 
     def close(self) -> None:
         """There are no threads."""

@@ -65,7 +65,7 @@ class _Config(msgspec.Struct):
     provenance: _Provenance
 
 
-class Validation(msgspec.Struct, frozen=True, kw_only=True):
+class CurveEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One point of a learning curve."""
 
     timesteps: int
@@ -84,19 +84,19 @@ class LearningCurve(msgspec.Struct, frozen=True, kw_only=True):
     """Of the validation episodes, in the order of their costs."""
     baselines: dict[str, float]
     """Mean costs of hand-written schedulers on the same episodes."""
-    validations: list[Validation]
+    validations: list[CurveEntry]
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class TrainingResult(msgspec.Struct, frozen=True, kw_only=True):
     """``result.json``."""
 
     timesteps: int
     train_s: float
     stopped: bool
     """Whether its watcher ended it early."""
-    best: Validation
+    best: CurveEntry
     """Of the model that was kept."""
-    final: Validation
+    final: CurveEntry
     baselines: dict[str, float]
 
 
@@ -149,7 +149,7 @@ class Record:
     curve: LearningCurve
 
     @property
-    def best(self) -> Validation:
+    def best(self) -> CurveEntry:
         """The validation of the model that was kept."""
         return min(self.curve.validations, key=lambda point: point.cost)
 

@@ -62,7 +62,7 @@ def roll_out(course: Course, config: TrainingConfig, state: dict[str, Any] | Non
 
 
 @dataclass(slots=True)
-class Fit:
+class RidgeFit:
     """Ridge regression for each way to go first: sums over all pairs of terms and gain."""
 
     products: Floats = field(default_factory=lambda: np.zeros((len(Way), len(ServeTerm), len(ServeTerm))))
@@ -106,7 +106,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TriedAction:
     """An action to be tried."""
 
     state: tuple[Saved, float]
@@ -120,7 +120,7 @@ class Rollouts:
     def __init__(self, course: Course, config: TrainingConfig, state: dict[str, Any] | None) -> None:
         self._course, self._config, self._settings = course, config, config.settings
         self._rule = RuleTraining(course, config)
-        self.timesteps, self._round, self._fit = 0, 0, Fit()
+        self.timesteps, self._round, self._fit = 0, 0, RidgeFit()
         if state is not None:
             self.timesteps, self._round, self._fit = state["timesteps"], state["round"], state["fit"]
         each = int(config.settings["episodes"])
@@ -168,7 +168,7 @@ class Rollouts:
             units.append(unit_of(problem))
         batch.run()
         questions: list[Question] = []
-        trials: deque[Trial] = deque()
+        trials: deque[TriedAction] = deque()
         departed = decisions = 0
         while (batch.reasons == DECIDE).any():
             actions = policy.act(batch.observations, batch.masks)
@@ -181,7 +181,7 @@ class Rollouts:
                     question = Question(self._draw(ways, rng), units[e])
                     questions.append(question)
                     saved = batch.save(e)
-                    trials += (Trial(saved, action, question) for action in (0, *question.terms))
+                    trials += (TriedAction(saved, action, question) for action in (0, *question.terms))
                 if rng.random() < self._settings["explore"]:
                     actions[e] = rng.choice(list(ways))
             if len(trials) >= QUEUED:
@@ -208,10 +208,10 @@ class Rollouts:
         chosen = rng.permutation(list(ways))[: self._settings["tries"]].tolist()
         return {action: ways[action] for action in chosen}
 
-    def _try(self, trials: deque[Trial], policy: ExportedPolicy) -> None:
+    def _try(self, trials: deque[TriedAction], policy: ExportedPolicy) -> None:
         """Play what is queued, until the queue is empty."""
         tried, settings = self._tried, self._settings
-        playing: list[Trial | None] = [None] * tried.count
+        playing: list[TriedAction | None] = [None] * tried.count
         until_us, played = np.zeros(tried.count), np.zeros(tried.count, np.int64)
         while trials or any(playing):
             begun = []

@@ -34,8 +34,8 @@ from gpusched_env.agents.training.folder import (
     CHECKPOINTS,
     VALIDATION,
     Checkpoints,
+    CurveEntry,
     LearningCurve,
-    Validation,
     write_json,
 )
 from gpusched_env.envs.env import GpuSchedulingEnv
@@ -62,7 +62,7 @@ class Learner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ValidationResult:
     """What a validation found."""
 
     costs: list[float]
@@ -81,7 +81,7 @@ class Judge(Protocol):
     seeds: list[int]
     """Of these."""
 
-    def judge(self, decide: Any) -> Judged:
+    def judge(self, decide: Any) -> ValidationResult:
         """Play them with a policy."""
 
     def close(self) -> None:
@@ -96,11 +96,11 @@ class EpisodeJudge:
         self._config = config
         self._env = validation_env(config)
 
-    def judge(self, decide: Decide) -> Judged:
+    def judge(self, decide: Decide) -> ValidationResult:
         episodes = play(decide, self._env, self.seeds)
         picture = gantt(decide, self._config, self.seeds[0])
         costs = [episode.metrics["cost"] for episode in episodes]
-        return Judged(costs, statistics.fmean(costs), mean_figures(episodes), picture)
+        return ValidationResult(costs, statistics.fmean(costs), mean_figures(episodes), picture)
 
     def close(self) -> None:
         self._env.close()
@@ -111,7 +111,7 @@ class Progress:
     """What a training tells whoever watches it."""
 
     timesteps: int
-    validation: Validation | None
+    validation: CurveEntry | None
     """That has just been made."""
     best_cost: float | None
 
@@ -144,7 +144,7 @@ class Course:
             state: of the last checkpoint, from which it goes on.
         """
         self.config, self.out, self.command = config, out, command
-        self.curve: list[Validation] = []
+        self.curve: list[CurveEntry] = []
         self.stopped = False
         """Whether the watcher ended the training."""
         self._baselines, self._watch, self._saves = dict(baselines), watch, saves
@@ -184,7 +184,7 @@ class Course:
             self._validate(learner, timesteps)
         self._save(learner, timesteps)
 
-    def tell(self, timesteps: int, validation: Validation | None = None) -> None:
+    def tell(self, timesteps: int, validation: CurveEntry | None = None) -> None:
         """Tell the watcher how far the training is, and of a validation."""
         if self._watch is not None and self._watch(Progress(timesteps, validation, self.best_cost)) is False:
             self.stopped = True
@@ -206,7 +206,7 @@ class Course:
         best = self.best_cost is None or cost < self.best_cost
         if best:
             learner.keep()
-        point = Validation(timesteps=timesteps, cost=cost, costs=judged.costs, best=best)
+        point = CurveEntry(timesteps=timesteps, cost=cost, costs=judged.costs, best=best)
         self.curve.append(point)
         content = LearningCurve(seeds=self._judge.seeds, baselines=self._baselines, validations=self.curve)
         write_json(content, self.out / VALIDATION)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from gpusched_env.baselines.dynamic_parallelism.aggregation import Aggregation
 from gpusched_env.baselines.dynamic_parallelism.dtbl import Dtbl
 from gpusched_env.baselines.dynamic_parallelism.offline_search import OfflineSearch
-from gpusched_env.baselines.dynamic_parallelism.spawn import Spawn
+from gpusched_env.baselines.dynamic_parallelism.spawn import SpawnScheduler
 from gpusched_env.baselines.dynamic_parallelism.threshold import Flat, Threshold
 from gpusched_env.baselines.spec import options_of, parse_spec, with_options
 from gpusched_env.dynamic_parallelism.scheduler import LaunchScheduler
@@ -19,7 +19,7 @@ _SCHEDULERS: Final[dict[str, Callable[..., LaunchScheduler]]] = {
     "flat": Flat,
     "baseline-dp": Threshold,
     "offline-search": OfflineSearch,
-    "spawn": Spawn,
+    "spawn": SpawnScheduler,
     "dtbl": Dtbl,
     "aggregation": Aggregation,
 }

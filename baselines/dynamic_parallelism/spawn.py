@@ -24,7 +24,7 @@ CAPACITY: Final = 65_536
 """Child blocks in the system at most: the queue of a Kepler."""
 
 
-class Spawn:
+class SpawnScheduler:
     """SPAWN: a child is launched if it is expected to end before its parent thread would be through."""
 
     ranges: ClassVar[Ranges] = {

@@ -14,7 +14,7 @@ import numpy as np
 import gpusched_env  # noqa: F401  (registers the ids)
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
-from gpusched_env.experiments.benchmarks.timing import Measurement, Stopwatch, Timing, each, timed
+from gpusched_env.experiments.benchmarks.timing import Elapsed, Measurement, Stopwatch, each, timed
 from gpusched_env.scenarios.scenario import load_scenario
 
 ENV_ID = "gpusched/InferenceBesideTraining-v0"
@@ -35,7 +35,7 @@ class RandomLoop:
         self.observations, _ = self.env.reset(seed=0)
         self._rng = np.random.default_rng(0)
 
-    def play(self, steps: int) -> Timing:
+    def play(self, steps: int) -> Elapsed:
         """What so many steps took; actions are drawn between them and do not count."""
         watch = Stopwatch()
         for _ in range(steps):

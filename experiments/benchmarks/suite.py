@@ -19,7 +19,7 @@ from gpusched_env.experiments.benchmarks.environments import (
 )
 from gpusched_env.experiments.benchmarks.policies import Kind, network_decisions, scheduler_decisions
 from gpusched_env.experiments.benchmarks.scaling import SMS, decisions, made_up_problem
-from gpusched_env.experiments.benchmarks.timing import Measurement, Timing, first_uses, machine, take_turns
+from gpusched_env.experiments.benchmarks.timing import Elapsed, Measurement, first_uses, machine, take_turns
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.versions import versions
 
@@ -41,11 +41,11 @@ BASES = {
 }
 
 Basis = Literal["wall", "cpu"]
-Timings = dict[str, list[Timing]]
+Timings = dict[str, list[Elapsed]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class BenchmarkSizes:
     """How much is measured in each turn."""
 
     rounds: int = 5
@@ -81,7 +81,7 @@ class Row:
         return self.value >= self.target if self.at_least else self.value <= self.target
 
 
-def measure(sizes: Sizes, on_progress: Callable[[int, float], None] = lambda done, share: None) -> Timings:
+def measure(sizes: BenchmarkSizes, on_progress: Callable[[int, float], None] = lambda done, share: None) -> Timings:
     """Measure everything; ``on_progress`` is told how many groups of measurements are done, and their share."""
     groups = [_environments, _scaling, _policies]
     if importlib.util.find_spec("sb3_contrib") is not None:
@@ -95,7 +95,7 @@ def measure(sizes: Sizes, on_progress: Callable[[int, float], None] = lambda don
     return {**timings, "first_use": [cold], "first_use_cached": [cached]}
 
 
-def _environments(sizes: Sizes) -> dict[str, Measurement]:
+def _environments(sizes: BenchmarkSizes) -> dict[str, Measurement]:
     actions = random_episode("compiled", sizes.single_steps)
     return {
         "vector": vector_decisions(sizes.copies, sizes.threads, sizes.steps, sizes.warm_up),
@@ -106,7 +106,7 @@ def _environments(sizes: Sizes) -> dict[str, Measurement]:
     }
 
 
-def _scaling(sizes: Sizes) -> dict[str, Measurement]:
+def _scaling(sizes: BenchmarkSizes) -> dict[str, Measurement]:
     problems = {
         "kernel_alone": {"tenants": 1},
         "kernel_alone_million": {"tenants": 1, "blocks": 10**6},
@@ -120,7 +120,7 @@ def _scaling(sizes: Sizes) -> dict[str, Measurement]:
     return {name: decisions(made_up_problem(kernels=sizes.kernels, **given)) for name, given in problems.items()}
 
 
-def _policies(sizes: Sizes) -> dict[str, Measurement]:
+def _policies(sizes: BenchmarkSizes) -> dict[str, Measurement]:
     found: dict[str, Measurement] = {}
     for tenants, scenario in SCENARIOS.items():
         alone = network_decisions(scenario, sizes.policy_states)
@@ -130,7 +130,7 @@ def _policies(sizes: Sizes) -> dict[str, Measurement]:
     return found
 
 
-def _learning(sizes: Sizes) -> dict[str, Measurement]:
+def _learning(sizes: BenchmarkSizes) -> dict[str, Measurement]:
     from gpusched_env.experiments.benchmarks.learning import SETTINGS, torch_decisions, training_frames
 
     found: dict[str, Measurement] = {}
@@ -152,7 +152,7 @@ def basis_of(timings: Timings) -> Basis:
 def rows_of(timings: Timings, basis: Basis) -> list[Row]:
     """The figures; those whose measurement is missing are left out."""
 
-    def seconds(timing: Timing) -> float:
+    def seconds(timing: Elapsed) -> float:
         return timing.wall_s if basis == "wall" else timing.cpu_s
 
     def singles(name: str) -> list[float]:
@@ -211,7 +211,7 @@ def rows_of(timings: Timings, basis: Basis) -> list[Row]:
     ]
 
 
-def results_dict(timings: Timings, sizes: Sizes) -> dict[str, Any]:
+def results_dict(timings: Timings, sizes: BenchmarkSizes) -> dict[str, Any]:
     """Everything as plain values: what was measured on what, raw timings, and the figures."""
     basis = basis_of(timings)
     by_wall, by_cpu = rows_of(timings, "wall"), rows_of(timings, "cpu")

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Measurement = Callable[[], "Timing"]
+Measurement = Callable[[], "Elapsed"]
 """Does some work and says how long it took."""
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class Elapsed:
     """What one measurement took, seconds."""
 
     count: int
@@ -49,15 +49,15 @@ class Stopwatch:
         self._process += time.process_time()
         self._wall += time.perf_counter()
 
-    def timing(self, count: int) -> Timing:
+    def timing(self, count: int) -> Elapsed:
         """What was measured for ``count`` things."""
-        return Timing(count, self._wall, self._cpu, self._process)
+        return Elapsed(count, self._wall, self._cpu, self._process)
 
 
 def timed(work: Callable[[], object], count: int, before: Callable[[], object] = lambda: None) -> Measurement:
     """Measures ``work``, which does ``count`` things; what is done ``before`` does not count."""
 
-    def measure() -> Timing:
+    def measure() -> Elapsed:
         before()
         with Stopwatch() as watch:
             work()
@@ -78,9 +78,9 @@ def each(function: Callable[[Any], object], arguments: Iterable[Any]) -> Callabl
 
 def take_turns(
     measurements: Mapping[str, Measurement], rounds: int, on_turn: Callable[[], object] = lambda: None
-) -> dict[str, list[Timing]]:
+) -> dict[str, list[Elapsed]]:
     """Each measurement once a round, one after the other; returns their timings by name."""
-    timings: dict[str, list[Timing]] = {name: [] for name in measurements}
+    timings: dict[str, list[Elapsed]] = {name: [] for name in measurements}
     for _ in range(rounds):
         for name, measure in measurements.items():
             timings[name].append(measure())
@@ -103,7 +103,7 @@ print(json.dumps((1, time.perf_counter() - wall, time.thread_time() - cpu, time.
 """Imports, makes a single and a vector environment, resets and steps them."""
 
 
-def first_uses() -> tuple[Timing, Timing]:
+def first_uses() -> tuple[Elapsed, Elapsed]:
     """Time from the start of a fresh process to its first steps: with an empty cache, and with the filled one."""
     with tempfile.TemporaryDirectory(prefix="gpusched-bench-") as cache:
         runs = [
@@ -116,7 +116,7 @@ def first_uses() -> tuple[Timing, Timing]:
             )
             for _ in range(2)
         ]
-    cold, cached = (Timing(*json.loads(run.stdout.splitlines()[-1])) for run in runs)
+    cold, cached = (Elapsed(*json.loads(run.stdout.splitlines()[-1])) for run in runs)
     return cold, cached
 
 

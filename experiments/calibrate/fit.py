@@ -47,7 +47,7 @@ STEP = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class FittedConstants:
     """Constants before and after, and how well they predict."""
 
     gpu: GpuSpec
@@ -124,7 +124,7 @@ def footprints(samples: Sequence[Sample], gpu: GpuSpec) -> list[BlockFootprint]:
     return [footprint(gpu, s.kernel.block, s.kernel.regs, s.kernel.smem, s.kernel.id) for s in samples]
 
 
-def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fit:
+def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> FittedConstants:
     """Fit :data:`FITTED` to the samples' measured durations.
 
     Args:
@@ -182,7 +182,7 @@ def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fi
     value = constants(fitted)
     slopes = np.stack([(closed(at + step) - closed(at - step)) / (2.0 * STEP) for step in STEP * np.eye(len(at))], 1)
     errors = standard_errors(slopes, residuals(at), [sample.family for sample in samples])
-    return Fit(
+    return FittedConstants(
         gpu=fitted,
         start=start,
         value=value,

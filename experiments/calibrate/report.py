@@ -12,8 +12,8 @@ from gpusched_env import __version__
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.calibrate import fit as method
-from gpusched_env.experiments.calibrate.fit import EFFICIENCY, FITTED, INSTRUCTIONS, Fit, fit
-from gpusched_env.experiments.calibrate.samples import KERNELS, LAUNCH, WAVES, Recordings, read_recordings
+from gpusched_env.experiments.calibrate.fit import EFFICIENCY, FITTED, INSTRUCTIONS, FittedConstants, fit
+from gpusched_env.experiments.calibrate.samples import KERNELS, LAUNCH, WAVES, CalibrationSamples, read_recordings
 from gpusched_env.experiments.lib.judged import JudgedResult
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.verdicts import Target, table_of
@@ -43,7 +43,7 @@ def calibrate(folder: Path, gpu: GpuSpec) -> Calibration:
 class Calibration(JudgedResult):
     """Constants before and after, and the errors of kernels alone with them."""
 
-    def __init__(self, recordings: Recordings, result: Fit, gpu: GpuSpec, folder: str) -> None:
+    def __init__(self, recordings: CalibrationSamples, result: FittedConstants, gpu: GpuSpec, folder: str) -> None:
         """The figures of a fit; ``folder``: name of that of the recordings."""
         self.name, self.gpu, self.folder, self.result = f"calibrate {gpu.name}", gpu.name, folder, result
         event, gap = recordings.event_latency, recordings.block_gap

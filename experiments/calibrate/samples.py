@@ -12,7 +12,7 @@ from scipy.stats import median_abs_deviation
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.graph_pairs import Positive
-from gpusched_env.experiments.validate.recordings import Solo, SyntheticKernel, Work, find_all, read_rows
+from gpusched_env.experiments.validate.recordings import Solo, SyntheticKernel, SyntheticWork, find_all, read_rows
 
 BACK_TO_BACK = "same_stream_back_to_back"
 EVENT = "cross_stream_event_dependency_ns"
@@ -24,7 +24,7 @@ TIMER_STEP_US = 0.032
 class WaveRow(msgspec.Struct, frozen=True, kw_only=True):
     """One kernel of a grid sweep alone; times in us."""
 
-    spec: Work
+    spec: SyntheticWork
     start_us: float
     end_us: Positive
     block_us: Positive
@@ -85,7 +85,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Recordings:
+class CalibrationSamples:
     """Everything that a calibration uses of a folder."""
 
     samples: tuple[Sample, ...]
@@ -94,7 +94,7 @@ class Recordings:
     event_latency: Gap
 
 
-def read_recordings(folder: Path) -> Recordings:
+def read_recordings(folder: Path) -> CalibrationSamples:
     """The recordings in ``folder``.
 
     Raises:
@@ -112,7 +112,7 @@ def read_recordings(folder: Path) -> Recordings:
                 "one must be positive"
             )
     rows = read_rows(launch, LaunchRow)
-    return Recordings(
+    return CalibrationSamples(
         tuple(samples),
         block_gap=_gap(launch, rows, BACK_TO_BACK, "device_gap_ns"),
         event_latency=_gap(launch, rows, EVENT, "median"),

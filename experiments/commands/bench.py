@@ -48,7 +48,7 @@ def bench(
             data = by_threads.results_dict(speeds, rounds)
             table, page = by_threads.table(data), by_threads.markdown(data)
         else:
-            sizes = suite.Sizes(rounds=rounds)
+            sizes = suite.BenchmarkSizes(rounds=rounds)
             with progress_bar(5, "measurement", "the figures") as tell:
                 data = suite.results_dict(suite.measure(sizes, tell), sizes)
             table, page = suite.table(data), suite.markdown(data)

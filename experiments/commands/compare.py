@@ -30,7 +30,7 @@ from gpusched_env.experiments.lib.options import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class ComparisonOptions:
     """Of a comparison."""
 
     schedulers: Schedulers = ""
@@ -73,7 +73,7 @@ def register(app: typer.Typer) -> None:
     app.command("evaluate", rich_help_panel=USE)(with_fields(evaluate_command))
 
 
-def compare_command(scenario: Scenario, options: Options) -> None:
+def compare_command(scenario: Scenario, options: ComparisonOptions) -> None:
     """Compare schedulers on a scenario.
 
     Runs them on the same seeds, prints tables, and writes report and data to results/SCENARIO, or if that is
@@ -93,7 +93,7 @@ def evaluate_command(
         ),
     ],
     scenario: Scenario,
-    options: Options,
+    options: ComparisonOptions,
 ) -> None:
     """Compare a trained scheduler with the others.
 
@@ -108,7 +108,7 @@ def evaluate_command(
     _compare(scenario, chosen, Path("results") / "evaluate", options)
 
 
-def _compare(name: str, schedulers: Sequence[str], home: Path, options: Options) -> None:
+def _compare(name: str, schedulers: Sequence[str], home: Path, options: ComparisonOptions) -> None:
     """Run the comparison, print the tables, write the files; ``home``: folder above the default one."""
     from rich.console import Console
 

@@ -12,11 +12,11 @@ import typer
 from gpusched_env.experiments.lib.options import command_line
 
 if TYPE_CHECKING:
-    from gpusched_env.experiments.commands.compare import Options
+    from gpusched_env.experiments.commands.compare import ComparisonOptions
     from gpusched_env.scenarios.scenario import Scenario
 
 
-def over(scenario: Scenario, schedulers: Sequence[str], home: Path, options: Options) -> None:
+def over(scenario: Scenario, schedulers: Sequence[str], home: Path, options: ComparisonOptions) -> None:
     """Run the comparison at every value, print tables, write the files; ``home``: folder above the default one."""
     from gpusched_env.experiments.compare import compare
     from gpusched_env.experiments.lib.files import RESULT, result_folder, writing

@@ -42,10 +42,10 @@ def record(
     timm. Rows are written as they come; an interrupted recording goes on with --resume.
     """
     from gpusched_env.experiments.lib.terminal import progress_bar
-    from gpusched_env.experiments.record.run import SETS, Plan
+    from gpusched_env.experiments.record.run import SETS, RecordingPlan
     from gpusched_env.experiments.record.run import record as run
 
-    plan = Plan(
+    plan = RecordingPlan(
         folder=folder,
         sets=SETS if sets is None else _names(sets),
         seed=seed,

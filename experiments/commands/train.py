@@ -13,7 +13,7 @@ from gpusched_env.experiments.lib.options import USE, Gpu, Scenario, command_lin
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class TrainingOptions:
     """Fields of a training's configuration, where they are given."""
 
     algo: Annotated[
@@ -51,7 +51,7 @@ def register(app: typer.Typer) -> None:
 
 def train_command(
     scenario: Scenario,
-    options: Options,
+    options: TrainingOptions,
     gpu: Gpu = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: results/train/<scenario>.")] = None,
     settings: Annotated[

@@ -59,7 +59,7 @@ class Differs(Exception):
         self.difference = difference
 
 
-class Comparison:
+class DuelComparison:
     """Compares, at one point of an episode after another; every method raises ``Differs`` at the first difference."""
 
     def __init__(self) -> None:

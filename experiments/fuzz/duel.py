@@ -13,16 +13,16 @@ from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.episodes.session import Episode
 from gpusched_env.errors import DeadlockError, IllegalCommand
 from gpusched_env.experiments.fuzz.case import Case, RandomActions, RandomCommands
-from gpusched_env.experiments.fuzz.compare import TIMELINES, Comparison, Differs
+from gpusched_env.experiments.fuzz.compare import TIMELINES, Differs, DuelComparison
 from gpusched_env.experiments.fuzz.outcome import Outcome, case_features, timeline_features, view_features
-from gpusched_env.experiments.fuzz.players import Shown, make_player
+from gpusched_env.experiments.fuzz.players import ShownStep, make_player
 from gpusched_env.experiments.fuzz.sides import Side
 from gpusched_env.scheduling.commands import WAIT, Preempt
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.view import View
 
 MakeDevice = Callable[[], Device]
-Both = tuple[Shown, Shown]
+Both = tuple[ShownStep, ShownStep]
 
 
 def play(case: Case, device: MakeDevice, against: MakeDevice) -> Outcome:
@@ -49,7 +49,7 @@ class _Duel:
         self.makers = (against, device)
         self.sides = self._sides()
         """The trusted one comes first, here and in all pairs."""
-        self.comparison = Comparison()
+        self.comparison = DuelComparison()
         self.outcome = Outcome(features=case_features(case, self.problem))
         self.taken: list[Any] = []
         """Commands that were legal, or actions."""

@@ -11,7 +11,7 @@ from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.errors import DeadlockError
 from gpusched_env.experiments.fuzz.case import Case
 from gpusched_env.experiments.fuzz.moves import Act, Move
-from gpusched_env.experiments.fuzz.players import Shown, action_of
+from gpusched_env.experiments.fuzz.players import ShownStep, action_of
 from gpusched_env.experiments.fuzz.sides import Side
 from gpusched_env.hardware.specs import gpu_names, load_gpu
 from gpusched_env.scenarios.problem import Problem
@@ -46,15 +46,15 @@ class EnvSide(Side):
         layout = self._env.layout
         self._launches = layout.pending_slots * layout.choices("launch")
 
-    def reset(self, seed: int) -> Shown:
+    def reset(self, seed: int) -> ShownStep:
         return self._told(*self._env.reset(seed=seed))
 
-    def meaning(self, move: Move, shown: Shown) -> int:
+    def meaning(self, move: Move, shown: ShownStep) -> int:
         assert isinstance(move, Act)
         assert shown.mask is not None
         return action_of(move, shown.mask)
 
-    def step(self, action: Any) -> Shown:
+    def step(self, action: Any) -> ShownStep:
         observation, reward, terminated, truncated, info = self._env.step(action)
         end = (terminated, truncated)
         return self._told(observation, info, over=any(end), reward=reward, end=end)
@@ -62,12 +62,12 @@ class EnvSide(Side):
     def save(self) -> None:
         self.saved = self._env.save_state()
 
-    def restore(self) -> Shown:
+    def restore(self) -> ShownStep:
         return self._told(*self._env.restore_state(self.saved))
 
-    def _told(self, observation: dict[str, Any], info: dict[str, Any], *, over: bool = False, **more: Any) -> Shown:
+    def _told(self, observation: dict[str, Any], info: dict[str, Any], *, over: bool = False, **more: Any) -> ShownStep:
         told = {f"observation.{name}": values for name, values in observation.items()} | {"info": info} | more
-        return Shown(self._env.view, over, told, info["action_mask"] == 1, self._launches)
+        return ShownStep(self._env.view, over, told, info["action_mask"] == 1, self._launches)
 
 
 def _stand_in(scenario: Scenario) -> Scenario:

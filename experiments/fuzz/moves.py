@@ -25,7 +25,7 @@ from gpusched_env.scheduling.commands import (
     SetPartition,
     Wait,
 )
-from gpusched_env.scheduling.view import Table, View
+from gpusched_env.scheduling.view import View, ViewTable
 
 Sms = tuple[int, int]
 """First SM and number of SMs of a partition."""
@@ -157,7 +157,7 @@ def _among(among: Among | AmongJobs, view: View) -> NDArray[np.float64]:
     """Rows of kernels, which begin with a launch id, or of jobs, which begin with tenant and number."""
     if among == "none":
         return np.zeros((0, 0))
-    table: Table = getattr(view, {"launchable": "pending", "rejectable": "jobs", "all": "jobs"}.get(among, among))
+    table: ViewTable = getattr(view, {"launchable": "pending", "rejectable": "jobs", "all": "jobs"}.get(among, among))
     rows = getattr(table, among) == 1.0 if among in ("launchable", "rejectable") else slice(None)
     return np.asarray(table.array[rows])
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.experiments.fuzz.case import Baseline, Case, Difference
 from gpusched_env.experiments.fuzz.moves import Move
-from gpusched_env.experiments.fuzz.players import Shown
+from gpusched_env.experiments.fuzz.players import ShownStep
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scheduling.timeline import Timeline
@@ -92,7 +92,7 @@ def case_features(case: Case, problem: Problem) -> set[str]:
     return _there(present)
 
 
-def view_features(shown: Shown) -> set[str]:
+def view_features(shown: ShownStep) -> set[str]:
     """What can be seen after a step."""
     pending, running, tenants = shown.view.pending, shown.view.running, shown.view.tenants
     resident = running.blocks_resident > 0

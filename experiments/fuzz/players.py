@@ -36,7 +36,7 @@ from gpusched_env.scheduling.view import View
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownStep:
     """What one side of a duel shows after a step."""
 
     view: View
@@ -50,7 +50,7 @@ class Shown:
     """How many actions after 0 are launches."""
 
 
-NextMove = Callable[[Shown], Move]
+NextMove = Callable[[ShownStep], Move]
 
 
 def make_player(player: Player, problem: Problem, seed: int) -> NextMove:
@@ -86,7 +86,7 @@ class _RandomPlayer:
         self._problem = problem
         self._own = own_streams(problem)
 
-    def __call__(self, shown: Shown) -> Move:
+    def __call__(self, shown: ShownStep) -> Move:
         w, dice, view = self._w, self._dice, shown.view
         launchable = int((view.pending.launchable == 1.0).sum())
         preemptible = np.flatnonzero(view.running.preemptible == 1.0)
@@ -179,7 +179,7 @@ class _RandomPlayer:
         return dice.integer(-1, self._sms), dice.integer(0, self._sms + 1)
 
 
-def _random_act(player: RandomActions, dice: Dice, shown: Shown) -> Act:
+def _random_act(player: RandomActions, dice: Dice, shown: ShownStep) -> Act:
     mask = shown.mask
     assert mask is not None
     if dice.chance(player.illegal):
@@ -197,7 +197,7 @@ def _scripted(script: Script, problem: Problem) -> NextMove:
     """Given moves in turn, without those that mean nothing there; then the default."""
     own, moves = own_streams(problem), iter(script.moves)
 
-    def next_move(shown: Shown) -> Move:
+    def next_move(shown: ShownStep) -> Move:
         mask = shown.mask
         for move in moves:
             if isinstance(move, Act) if mask is not None else command_of(move, shown.view, own) is not None:

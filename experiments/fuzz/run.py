@@ -15,7 +15,7 @@ from gpusched_env.errors import GpuschedError
 from gpusched_env.experiments.fuzz.case import Difference, write_counterexample
 from gpusched_env.experiments.fuzz.games import KERNELS, Game
 from gpusched_env.experiments.fuzz.outcome import Outcome
-from gpusched_env.experiments.fuzz.tally import Tally, name_of
+from gpusched_env.experiments.fuzz.tally import FuzzTally, name_of
 from gpusched_env.experiments.fuzz.trees import SECONDS
 from gpusched_env.experiments.lib.names import DeviceSource
 from gpusched_env.experiments.lib.workers import run_tasks
@@ -40,7 +40,7 @@ def fuzz(
     workers: int = 1,
     limit_s: float = LIMIT_S,
     on_progress: Progress | None = None,
-) -> Tally:
+) -> FuzzTally:
     """Play ``episodes`` cases of ``seed``, from number ``first`` on, on two devices.
 
     Stops early after ``enough`` differences, at an interrupt (Ctrl-C), and when a worker process dies; what
@@ -59,7 +59,7 @@ def fuzz(
         InputError: unknown device.
     """
     game.new_device(device), game.new_device(against)
-    tally = Tally(device, against, seed)
+    tally = FuzzTally(device, against, seed)
     numbers = range(first, first + episodes)
     began = time.perf_counter()
     task = functools.partial(
@@ -103,7 +103,7 @@ def _episode(
     return outcome
 
 
-def counterexample(tally: Tally, episode: int, *, game: Game = KERNELS, seconds: float = SECONDS) -> Any:
+def counterexample(tally: FuzzTally, episode: int, *, game: Game = KERNELS, seconds: float = SECONDS) -> Any:
     """The case of an episode that showed a difference, simplified for up to ``seconds`` (0: as it is).
 
     An interrupt ends the simplification early.
@@ -123,7 +123,9 @@ def counterexample(tally: Tally, episode: int, *, game: Game = KERNELS, seconds:
     )
 
 
-def write_counterexamples(tally: Tally, folder: Path, *, game: Game = KERNELS, seconds: float = SECONDS) -> list[str]:
+def write_counterexamples(
+    tally: FuzzTally, folder: Path, *, game: Game = KERNELS, seconds: float = SECONDS
+) -> list[str]:
     """Simplify and store the first episode with each kind of difference in ``folder``; returns the files' names."""
     names = []
     for episode in tally.one_of_each_kind():

@@ -15,7 +15,7 @@ from gpusched_env.experiments.lib.names import DeviceSource
 
 
 @dataclass
-class Tally:
+class FuzzTally:
     """Sums over episodes."""
 
     device: DeviceSource

@@ -23,7 +23,7 @@ Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
 @dataclass(frozen=True, slots=True)
-class Graphs:
+class GraphPairs:
     """Networks side by side, each on a stream of its own."""
 
     networks: tuple[str, ...]
@@ -68,17 +68,21 @@ class GraphPair(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field
         """Slowdown of foreground and background: median time together over alone."""
         return self.fg_p50_us / self.fg_solo_us, self.bg_p50_us / self.bg_solo_us
 
-    def simulated(self, runs: Mapping[Graphs, list[float]], **where: Any) -> tuple[float, float]:
+    def simulated(self, runs: Mapping[GraphPairs, list[float]], **where: Any) -> tuple[float, float]:
         """The same of ``runs``, which have the pair's :meth:`cells`."""
         (fg_us, bg_us), (fg_alone_us,), (bg_alone_us,) = (runs[cell] for cell in self.cells(**where))
         return fg_us / fg_alone_us, bg_us / bg_alone_us
 
-    def cells(self, **where: Any) -> tuple[Graphs, Graphs, Graphs]:
-        """Both together, the foreground alone, the background alone; ``where``: further fields of :class:`Graphs`."""
-        return Graphs((self.fg, self.bg), self.mode, **where), Graphs((self.fg,), **where), Graphs((self.bg,), **where)
+    def cells(self, **where: Any) -> tuple[GraphPairs, GraphPairs, GraphPairs]:
+        """Both together, the foreground alone, the background alone; ``where``: further fields of theirs."""
+        return (
+            GraphPairs((self.fg, self.bg), self.mode, **where),
+            GraphPairs((self.fg,), **where),
+            GraphPairs((self.bg,), **where),
+        )
 
 
-def graph_cells(pairs: Sequence[GraphPair], **where: Any) -> list[Graphs]:
+def graph_cells(pairs: Sequence[GraphPair], **where: Any) -> list[GraphPairs]:
     """All that pairs need, each once; those together, which take longest, come first."""
     cells = [pair.cells(**where) for pair in pairs]
     alone = (cell for _, *each in cells for cell in each)

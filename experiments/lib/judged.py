@@ -13,7 +13,7 @@ from gpusched_env.experiments.lib.verdicts import Judged
 from gpusched_env.experiments.lib.workers import Progress, run_all
 
 
-class Cell(Protocol):
+class Simulation(Protocol):
     """One simulation: hashable, and can be sent to another process."""
 
     def run(self, device: str) -> Any:
@@ -22,19 +22,22 @@ class Cell(Protocol):
 
 
 def run_cells(
-    cells: Sequence[Cell], device: str = "compiled", workers: int | None = None, on_progress: Progress | None = None
+    cells: Sequence[Simulation],
+    device: str = "compiled",
+    workers: int | None = None,
+    on_progress: Progress | None = None,
 ) -> dict[Any, Any]:
     """What every cell finds, by cell; in worker processes (default: one a CPU core)."""
-    return dict(zip(cells, run_all(_Run(device), cells, workers, on_progress), strict=True))
+    return dict(zip(cells, run_all(_Simulate(device), cells, workers, on_progress), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _Simulate:
     """The task of worker processes."""
 
     device: str
 
-    def __call__(self, cell: Cell) -> Any:
+    def __call__(self, cell: Simulation) -> Any:
         return cell.run(self.device)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Requests:
+class RequestFigures:
     """NaN where nothing was completed."""
 
     requests: int = 0
@@ -36,7 +36,7 @@ class Requests:
 
 
 def requests_of(episode: Episode, tenant: int) -> dict[str, Any]:
-    """Figures of :class:`Requests` for a tenant (its row); none if it completed nothing.
+    """Figures of :class:`RequestFigures` for a tenant (its row); none if it completed nothing.
 
     The episode was recorded with detail ``kernels`` or more.
     """

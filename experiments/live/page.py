@@ -11,7 +11,7 @@ from gpusched_env.display.table import NONE, Table
 from gpusched_env.display.words import counted
 from gpusched_env.experiments.lib.labels import labels
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.live.result import Figures, Live, LiveEpisode, slowdown_of
+from gpusched_env.experiments.live.result import Live, LiveEpisode, LiveFigures, slowdown_of
 
 SHARE, TAU = "{:.1%}", "{:.2f}"
 
@@ -100,14 +100,14 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return sum(value for value in values if value is not None) if any(values) else None
 
 
-def _mean(episodes: Sequence[LiveEpisode], real: bool, figure: Callable[[Figures], float | None]) -> float:
+def _mean(episodes: Sequence[LiveEpisode], real: bool, figure: Callable[[LiveFigures], float | None]) -> float:
     """Over those that define it."""
     found = [figure(episode.real if real else episode.simulated) for episode in episodes]
     given = [value for value in found if value is not None]
     return float(np.mean(given)) if given else float("nan")
 
 
-def _pair(episodes: Sequence[LiveEpisode], figure: Callable[[Figures], float | None], form: str) -> str:
+def _pair(episodes: Sequence[LiveEpisode], figure: Callable[[LiveFigures], float | None], form: str) -> str:
     measured, predicted = (_mean(episodes, real, figure) for real in (True, False))
     return f"{_shown(measured, form)} / {_shown(predicted, form)}"
 

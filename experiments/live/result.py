@@ -20,7 +20,7 @@ APART = 0.02
 """Relative difference of two schedulers that is no chance of one measurement."""
 
 
-class Figures(msgspec.Struct, frozen=True):
+class LiveFigures(msgspec.Struct, frozen=True):
     """Of one episode, real or simulated; ``None`` where it does not define one."""
 
     turnaround_us: tuple[float | None, ...]
@@ -34,9 +34,9 @@ class Figures(msgspec.Struct, frozen=True):
     done: bool
 
 
-def figures_of(metrics: Metrics) -> Figures:
+def figures_of(metrics: Metrics) -> LiveFigures:
     """What is compared of an episode."""
-    return Figures(
+    return LiveFigures(
         turnaround_us=tuple(_given(t.turnaround_mean_us) for t in metrics.tenants),
         slowdown=tuple(_given(t.slowdown) for t in metrics.tenants),
         throughput_per_s=tuple(_given(t.throughput_per_s) for t in metrics.tenants),
@@ -48,7 +48,7 @@ def figures_of(metrics: Metrics) -> Figures:
     )
 
 
-def slowdown_of(tenant: int) -> Callable[[Figures], float | None]:
+def slowdown_of(tenant: int) -> Callable[[LiveFigures], float | None]:
     """The figure of a tenant, a row of the scenario's."""
     return lambda figures: figures.slowdown[tenant]
 
@@ -68,8 +68,8 @@ class LiveEpisode(msgspec.Struct, frozen=True):
     decision_us: float
     """Mean real time of the host for each."""
     decision_p99_us: float
-    real: Figures
-    simulated: Figures
+    real: LiveFigures
+    simulated: LiveFigures
 
 
 class Fits(msgspec.Struct, frozen=True):
@@ -118,7 +118,7 @@ class Live(msgspec.Struct, kw_only=True):
                 found.setdefault(episode.scheduler, []).append(episode)
         return found
 
-    def errors(self, scenario: str, figure: Callable[[Figures], Sequence[float | None]]) -> NDArray[np.float64]:
+    def errors(self, scenario: str, figure: Callable[[LiveFigures], Sequence[float | None]]) -> NDArray[np.float64]:
         """Relative errors of a prediction, absolute values, over episodes and what the figure has (tenants)."""
         found = [
             abs(simulated / real - 1.0)
@@ -129,13 +129,13 @@ class Live(msgspec.Struct, kw_only=True):
         ]
         return np.array(found)
 
-    def tau(self, scenario: str, figure: Callable[[Figures], float | None]) -> float:
+    def tau(self, scenario: str, figure: Callable[[LiveFigures], float | None]) -> float:
         """Kendall's tau-b between measured and predicted order of the schedulers, by the mean of a figure; NaN with
         fewer than three of them."""
         means = self.means(scenario, figure)
         return float(kendalltau(*means.T).statistic) if len(means) > 2 else float("nan")
 
-    def in_order(self, scenario: str, figure: Callable[[Figures], float | None]) -> tuple[int, int]:
+    def in_order(self, scenario: str, figure: Callable[[LiveFigures], float | None]) -> tuple[int, int]:
         """Of the pairs of schedulers whose measured means differ by more than :data:`APART`, how many are predicted in
         the measured order, and how many there are."""
         pairs = [
@@ -145,7 +145,7 @@ class Live(msgspec.Struct, kw_only=True):
         ]
         return sum((one[0] < other[0]) == (one[1] < other[1]) for one, other in pairs), len(pairs)
 
-    def means(self, scenario: str, figure: Callable[[Figures], float | None]) -> NDArray[np.float64]:
+    def means(self, scenario: str, figure: Callable[[LiveFigures], float | None]) -> NDArray[np.float64]:
         """Measured and predicted mean of each scheduler whose episodes all define the figure: ``(schedulers, 2)``."""
         found = []
         for episodes in self.of(scenario).values():

@@ -22,7 +22,7 @@ from gpusched_env.experiments.lib.files import write_file
 from gpusched_env.experiments.lib.names import expanded, new_scheduler
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
-from gpusched_env.experiments.live.result import Figures, Fits, Live, LiveEpisode, encode_live, figures_of
+from gpusched_env.experiments.live.result import Fits, Live, LiveEpisode, LiveFigures, encode_live, figures_of
 from gpusched_env.experiments.live.timed import TimedDecisions
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.products import match_gpu
@@ -198,7 +198,7 @@ def _simulation(problem: Problem, real: _Real) -> EpisodeTask:
     return EpisodeTask(real.scheduler, real.scheduler, Shared(set_up(problem, SetUp(masks=True))), device, real.seed)
 
 
-def _simulated(task: EpisodeTask) -> Figures | str:
+def _simulated(task: EpisodeTask) -> LiveFigures | str:
     """The figures of an episode, or why there are none."""
     try:
         return figures_of(run_task(task).metrics)

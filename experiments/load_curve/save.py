@@ -30,7 +30,7 @@ SCHEMA = "gpusched-load-curve/1"
 HOW = "load the folder that gpusched compare --sweep or LoadCurve.save wrote"
 
 
-class Point(msgspec.Struct):
+class CurvePoint(msgspec.Struct):
     """The episodes at one value of the field."""
 
     value: float
@@ -61,7 +61,7 @@ class CurveResult(msgspec.Struct):
     gpu: GpuSpec
     workloads: dict[str, str]
     """Files of workloads that do not come with the package, and their SHA-256."""
-    points: list[Point]
+    points: list[CurvePoint]
 
 
 def save_curve(curve: LoadCurve, folder: Path, *, overwrite: bool = False) -> list[str]:
@@ -106,7 +106,7 @@ def result_of(curve: LoadCurve) -> CurveResult:
         gpu=first.problem.gpu,
         workloads={name: sha256(data) for name, data in first.own_workloads.items()},
         points=[
-            Point(
+            CurvePoint(
                 value,
                 at.interrupted,
                 provenance_of(at),

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.experiments.measure.gpu import DEFAULT_POOL, LARGE_POOL, REPETITIONS, Gpu
-from gpusched_env.experiments.measure.recording import Burst, Call, Pool
+from gpusched_env.experiments.measure.gpu import DEFAULT_POOL, LARGE_POOL, REPETITIONS, MeasuringGpu
+from gpusched_env.experiments.measure.recording import Burst, LaunchCallTime, Pool
 from gpusched_env.hardware.occupancy import WARP_THREADS
 
 POOLS: Final = (DEFAULT_POOL, 1 << 16, LARGE_POOL)
@@ -22,7 +22,7 @@ _SPIN_US: Final = 200.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class LaunchPattern:
     """Who launches what."""
 
     warps: int = 1
@@ -39,20 +39,20 @@ class Shape:
         return self.warps * self.rounds * self.lanes
 
 
-MANY_ROUNDS: Final = tuple(Shape(rounds=1 << power) for power in range(12))
+MANY_ROUNDS: Final = tuple(LaunchPattern(rounds=1 << power) for power in range(12))
 """32 to 65,536 children from one warp."""
 MANY_WARPS: Final = tuple(
-    Shape(warps=warps, block_warps=block_warps)
+    LaunchPattern(warps=warps, block_warps=block_warps)
     for block_warps in (1, 8)
     for warps in (8, 32, 64, 128, 256, 512, 1024, 2048)
 )
 """256 to 65,536 children from as many threads."""
 CHILD_SHAPES: Final = tuple(
-    Shape(warps=128, child_blocks=blocks, child_threads=threads)
+    LaunchPattern(warps=128, child_blocks=blocks, child_threads=threads)
     for blocks, threads in ((1, 64), (1, 256), (1, 1024), (4, 32), (16, 32), (8, 128))
 )
 LONG_CHILDREN: Final = tuple(
-    Shape(warps=32, child_blocks=blocks, child_threads=threads, spin_us=_SPIN_US)
+    LaunchPattern(warps=32, child_blocks=blocks, child_threads=threads, spin_us=_SPIN_US)
     for blocks, threads in ((1, 32), (1, 1024), (8, 128))
 )
 
@@ -75,14 +75,14 @@ class Times:
     """Calls by error code, successes left out."""
 
 
-class Launcher:
+class LaunchingKernel:
     """The kernel that launches."""
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: MeasuringGpu) -> None:
         self._gpu = gpu
         self._kernel = gpu.kernels("child_launches.cu").get_function("launch")
 
-    def run(self, shape: Shape) -> Times:
+    def run(self, shape: LaunchPattern) -> Times:
         """Once."""
         calls = (shape.warps, shape.rounds)
         begin, call, cycles = (self._gpu.array(np.zeros(of, np.int64)) for of in (shape.warps, calls, calls))
@@ -109,14 +109,14 @@ class Launcher:
             errors,
         )
 
-    def repeated(self, shape: Shape) -> list[Times]:
+    def repeated(self, shape: LaunchPattern) -> list[Times]:
         """After one run that is not counted."""
         return [self.run(shape) for _ in range(1 + REPETITIONS)][1:]
 
-    def call(self, pool: int, lanes: int) -> Call:
+    def call(self, pool: int, lanes: int) -> LaunchCallTime:
         """Calls of one warp."""
-        runs = self.repeated(Shape(lanes=lanes, rounds=1 + _LATER_CALLS))
-        return Call(
+        runs = self.repeated(LaunchPattern(lanes=lanes, rounds=1 + _LATER_CALLS))
+        return LaunchCallTime(
             pool=pool,
             lanes=lanes,
             first_ns=_median([run.call[0, 0] for run in runs]),
@@ -125,7 +125,7 @@ class Launcher:
             later_cycles=_median([run.cycles[0, 1:] for run in runs]),
         )
 
-    def burst(self, pool: int, shape: Shape) -> Burst:
+    def burst(self, pool: int, shape: LaunchPattern) -> Burst:
         """Many launches at once."""
         runs = self.repeated(shape)
         marks = [1, *(shape.children * quarter // 4 for quarter in (1, 2, 3, 4))]
@@ -160,13 +160,13 @@ def most_at_once(start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
     return int((np.arange(1, len(start) + 1) - np.searchsorted(end, start, side="right")).max(initial=0))
 
 
-def measured(gpu: Gpu) -> Iterator[Call | Burst | Pool]:
+def measured(gpu: MeasuringGpu) -> Iterator[LaunchCallTime | Burst | Pool]:
     """All of it, with room for every launch."""
-    launcher = Launcher(gpu)
+    launcher = LaunchingKernel(gpu)
     for pool in POOLS:
         yield gpu.set_pool(pool)
         for lanes in range(1, WARP_THREADS + 1):
             yield launcher.call(pool, lanes)
-        yield launcher.burst(pool, Shape(warps=32))
+        yield launcher.burst(pool, LaunchPattern(warps=32))
     for shape in (*MANY_ROUNDS, *MANY_WARPS, *CHILD_SHAPES, *LONG_CHILDREN):
         yield launcher.burst(LARGE_POOL, shape)

@@ -14,7 +14,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.files import write_file
 from gpusched_env.experiments.measure import child_launches, overflow, running
 from gpusched_env.experiments.measure.applications import APPLICATIONS, application
-from gpusched_env.experiments.measure.gpu import Gpu
+from gpusched_env.experiments.measure.gpu import MeasuringGpu
 from gpusched_env.experiments.measure.recording import Rows
 
 LAUNCHES: Final = "launches"
@@ -28,7 +28,7 @@ def measure(
 ) -> None:
     """Measure the cost of launches from the device, and three applications flat and with child launches."""
     try:
-        gpu = Gpu()
+        gpu = MeasuringGpu()
         recording = gpu.recording()
         rows: list[Rows] = []
         write_file(json, recording.encoded(), "--json")
@@ -41,7 +41,7 @@ def measure(
         sys.exit(f"error: {error}")
 
 
-def _measured(gpu: Gpu, part: str, seed: int) -> Iterator[Rows]:
+def _measured(gpu: MeasuringGpu, part: str, seed: int) -> Iterator[Rows]:
     if part == LAUNCHES:
         return child_launches.measured(gpu)
     if part == OVERFLOW:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.measure.recording import Pool, Recording
+from gpusched_env.experiments.measure.recording import Measurements, Pool
 from gpusched_env.versions import versions
 
 REPETITIONS: Final = 10
@@ -47,7 +47,7 @@ class Took:
     max_us: float
 
 
-class Gpu:
+class MeasuringGpu:
     """The GPU that CuPy uses.
 
     Raises:
@@ -99,12 +99,12 @@ class Gpu:
         timed = times[_WARM_UP:]
         return Took(*(round(float(figure(timed)), 3) for figure in (np.median, np.min, np.max)))
 
-    def recording(self) -> Recording:
+    def recording(self) -> Measurements:
         """Without rows: what the measurements are of."""
         runtime = self.cupy.cuda.runtime
         properties = runtime.getDeviceProperties(self.cupy.cuda.Device().id)
         compiler = ".".join(map(str, self.cupy.cuda.nvrtc.getVersion()))
-        return Recording(
+        return Measurements(
             gpu=properties["name"].decode(),
             sms=properties["multiProcessorCount"],
             clock_mhz=self.cupy.cuda.Device().attributes["ClockRate"] / 1e3,

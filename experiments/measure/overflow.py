@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from gpusched_env.experiments.measure.child_launches import Launcher, Shape
-from gpusched_env.experiments.measure.gpu import DEFAULT_POOL, Gpu
+from gpusched_env.experiments.measure.child_launches import LaunchingKernel, LaunchPattern
+from gpusched_env.experiments.measure.gpu import DEFAULT_POOL, MeasuringGpu
 from gpusched_env.experiments.measure.recording import Overflow
 
 PATIENCE_S: Final = 15.0
@@ -20,9 +20,9 @@ _LARGER: Final = 4096
 _LONG_US: Final = 200.0
 """Of a child: far longer than it takes to launch as many as the pool holds."""
 TRIES: Final = (
-    *((DEFAULT_POOL, Shape(warps=warps, spin_us=spin)) for warps in (64, 65, 128) for spin in (0.0, _LONG_US)),
-    *((DEFAULT_POOL, Shape(rounds=128, spin_us=spin)) for spin in (0.0, _LONG_US)),
-    *((_LARGER, Shape(warps=warps, spin_us=_LONG_US)) for warps in (128, 129)),
+    *((DEFAULT_POOL, LaunchPattern(warps=warps, spin_us=spin)) for warps in (64, 65, 128) for spin in (0.0, _LONG_US)),
+    *((DEFAULT_POOL, LaunchPattern(rounds=128, spin_us=spin)) for spin in (0.0, _LONG_US)),
+    *((_LARGER, LaunchPattern(warps=warps, spin_us=_LONG_US)) for warps in (128, 129)),
 )
 """Bursts that fit exactly, that are one warp too large and twice too large, and calls of one warp."""
 
@@ -45,12 +45,14 @@ def measured() -> Iterator[Overflow]:
             yield msgspec.json.decode(output, type=Overflow)
 
 
-def _started(pool: int, shape: Shape) -> subprocess.Popen[str]:
+def _started(pool: int, shape: LaunchPattern) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", __name__, msgspec.json.encode((pool, shape)).decode()]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def _overflow(pool: int, shape: Shape, outcome: str, ran: int = 0, refused: dict[int, int] | None = None) -> Overflow:
+def _overflow(
+    pool: int, shape: LaunchPattern, outcome: str, ran: int = 0, refused: dict[int, int] | None = None
+) -> Overflow:
     return Overflow(
         pool=pool,
         warps=shape.warps,
@@ -63,13 +65,15 @@ def _overflow(pool: int, shape: Shape, outcome: str, ran: int = 0, refused: dict
     )
 
 
-def _try(pool: int, shape: Shape) -> Overflow:
-    gpu = Gpu()
+def _try(pool: int, shape: LaunchPattern) -> Overflow:
+    gpu = MeasuringGpu()
     if pool != DEFAULT_POOL:
         gpu.set_pool(pool)
-    times = Launcher(gpu).run(shape)
+    times = LaunchingKernel(gpu).run(shape)
     return _overflow(pool, shape, "ended", len(times.start), dict(times.errors))
 
 
 if __name__ == "__main__":
-    sys.stdout.write(msgspec.json.encode(_try(*msgspec.json.decode(sys.argv[1], type=tuple[int, Shape]))).decode())
+    sys.stdout.write(
+        msgspec.json.encode(_try(*msgspec.json.decode(sys.argv[1], type=tuple[int, LaunchPattern]))).decode()
+    )

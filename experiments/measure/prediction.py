@@ -12,7 +12,7 @@ from gpusched_env.display.table import NONE, Table
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem, launch_problem
 from gpusched_env.dynamic_parallelism.scheduler import run_application
 from gpusched_env.experiments.measure.applications import application
-from gpusched_env.experiments.measure.recording import Run, Serial, shipped_recording
+from gpusched_env.experiments.measure.recording import ApplicationTime, SerialTime, shipped_recording
 from gpusched_env.hardware.warp_machine import H200, LoopCosts
 
 
@@ -40,14 +40,14 @@ def _problem(name: str) -> LaunchProblem:
 
 def _loop(name: str) -> LoopCosts:
     """Latency of one warp, and what an SM full of warps takes an iteration."""
-    rows = [row for row in shipped_recording().of(Serial) if row.application == name]
+    rows = [row for row in shipped_recording().of(SerialTime) if row.application == name]
     alone, full = ((row.median_us - row.empty_us) / row.turns * H200.clock_mhz for row in (rows[0], rows[-1]))
     return LoopCosts(alone, full * H200.gpu.sms, 0.0, 0.0)
 
 
-def _runs() -> list[Run]:
+def _runs() -> list[ApplicationTime]:
     """With children of 32 threads a block."""
-    return [run for run in shipped_recording().of(Run) if run.child_block in (None, 32)]
+    return [run for run in shipped_recording().of(ApplicationTime) if run.child_block in (None, 32)]
 
 
 def predicted() -> list[OnGpu]:

@@ -13,11 +13,11 @@ from gpusched_env.experiments.lib.files import encode_rows, read_struct
 SCHEMA: Final = "gpusched-dynamic-parallelism/1"
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="what"):
+class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="what"):
     """A measurement; times are medians of repetitions unless a field says otherwise."""
 
 
-class Call(Row, tag="call", frozen=True, kw_only=True):
+class LaunchCallTime(Measurement, tag="call", frozen=True, kw_only=True):
     """A warp alone on the GPU whose first ``lanes`` lanes launch a child each, at once: how long the warp is held."""
 
     pool: int
@@ -31,7 +31,7 @@ class Call(Row, tag="call", frozen=True, kw_only=True):
     later_cycles: float
 
 
-class Burst(Row, tag="burst", frozen=True, kw_only=True):
+class Burst(Measurement, tag="burst", frozen=True, kw_only=True):
     """Warps that launch children from all 32 lanes, ``rounds`` times; times count from the first warp's start."""
 
     pool: int
@@ -57,7 +57,7 @@ class Burst(Row, tag="burst", frozen=True, kw_only=True):
     """The most children that ran at once."""
 
 
-class Pool(Row, tag="pool", frozen=True, kw_only=True):
+class Pool(Measurement, tag="pool", frozen=True, kw_only=True):
     """Room for pending launches, taken before any kernel runs."""
 
     pool: int
@@ -67,7 +67,7 @@ class Pool(Row, tag="pool", frozen=True, kw_only=True):
     """Device memory that it took, against the limit set before it in the file."""
 
 
-class Overflow(Row, tag="overflow", frozen=True, kw_only=True):
+class Overflow(Measurement, tag="overflow", frozen=True, kw_only=True):
     """Launches beyond the pool's room, once, in a process of their own; beside other tries, so without times."""
 
     pool: int
@@ -84,7 +84,7 @@ class Overflow(Row, tag="overflow", frozen=True, kw_only=True):
     """Calls that failed, by CUDA's error code."""
 
 
-class Input(Row, tag="input", frozen=True, kw_only=True):
+class Input(Measurement, tag="input", frozen=True, kw_only=True):
     """An application on its input, and its kernels as compiled."""
 
     application: str
@@ -102,7 +102,7 @@ class Input(Row, tag="input", frozen=True, kw_only=True):
     """A thread, by kernel."""
 
 
-class Run(Row, tag="run", frozen=True, kw_only=True):
+class ApplicationTime(Measurement, tag="run", frozen=True, kw_only=True):
     """An application from its first kernel's start to its last one's end, children included; results were right."""
 
     application: str
@@ -122,7 +122,7 @@ class Run(Row, tag="run", frozen=True, kw_only=True):
     max_us: float
 
 
-class Serial(Row, tag="serial", frozen=True, kw_only=True):
+class SerialTime(Measurement, tag="serial", frozen=True, kw_only=True):
     """Warps of a flat kernel whose threads have about the median iteration's work, drawn from the input's threads."""
 
     application: str
@@ -136,11 +136,11 @@ class Serial(Row, tag="serial", frozen=True, kw_only=True):
     """The same launch without any work."""
 
 
-Rows = Call | Burst | Pool | Overflow | Input | Run | Serial
-T = TypeVar("T", bound=Row)
+Rows = LaunchCallTime | Burst | Pool | Overflow | Input | ApplicationTime | SerialTime
+T = TypeVar("T", bound=Measurement)
 
 
-class Recording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that one program run measured."""
 
     schema: str = SCHEMA
@@ -165,17 +165,17 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return encode_rows(msgspec.structs.replace(self, rows=[]), self.rows)
 
 
-def read_recording(path: Path) -> Recording:
+def read_recording(path: Path) -> Measurements:
     """A file that ``python -m gpusched_env.experiments.measure.dynamic_parallelism --json`` wrote.
 
     Raises:
         InputError: it cannot be read, or is none.
     """
     how = "python -m gpusched_env.experiments.measure.dynamic_parallelism --json FILE writes one"
-    return read_struct(path, Recording, SCHEMA, "not a measurement of dynamic parallelism", how)
+    return read_struct(path, Measurements, SCHEMA, "not a measurement of dynamic parallelism", how)
 
 
-def shipped_recording() -> Recording:
+def shipped_recording() -> Measurements:
     """What was measured on an H200."""
     file = resources.files("gpusched_env.data") / "measurements" / "h200" / "dynamic_parallelism.json"
     with resources.as_file(file) as path:

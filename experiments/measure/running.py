@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.experiments.measure.applications import Application
-from gpusched_env.experiments.measure.gpu import LARGE_POOL, Gpu, struct
-from gpusched_env.experiments.measure.recording import Input, Pool, Run, Serial
+from gpusched_env.experiments.measure.gpu import LARGE_POOL, MeasuringGpu, struct
+from gpusched_env.experiments.measure.recording import ApplicationTime, Input, Pool, SerialTime
 from gpusched_env.hardware.occupancy import WARP_THREADS
 
 SHARES: Final = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 0.9, 1.0)
@@ -29,10 +29,10 @@ class WrongResult(RuntimeError):
     """The GPU did not compute what the CPU did."""
 
 
-class OnGpu:
+class ApplicationOnGpu:
     """An application whose input is on the GPU."""
 
-    def __init__(self, gpu: Gpu, application: Application) -> None:
+    def __init__(self, gpu: MeasuringGpu, application: Application) -> None:
         self.application = application
         self._gpu = gpu
         self._module = gpu.kernels("applications.cu")
@@ -60,11 +60,11 @@ class OnGpu:
             registers={name: self._module.get_function(name).num_regs for name in names},
         )
 
-    def flat(self, pool: int) -> Run:
+    def flat(self, pool: int) -> ApplicationTime:
         """Every thread loops."""
         return self._run("flat", pool)
 
-    def launching(self, pool: int, threshold: int, child_block: int) -> Run:
+    def launching(self, pool: int, threshold: int, child_block: int) -> ApplicationTime:
         """Threads of more work than ``threshold`` launch children."""
         return self._run("launching", pool, (threshold, child_block))
 
@@ -73,7 +73,7 @@ class OnGpu:
         made = self.application.benchmark
         return sorted({NEVER, made.threshold, *map(made.threshold_of, SHARES)}, reverse=True)
 
-    def _run(self, form: str, pool: int, launch: tuple[int, int] | None = None) -> Run:
+    def _run(self, form: str, pool: int, launch: tuple[int, int] | None = None) -> ApplicationTime:
         made = self.application.benchmark
         threshold, child_block = launch or (None, None)
         more = () if launch is None else (*map(np.int32, launch), self._refused)
@@ -97,7 +97,7 @@ class OnGpu:
         if not np.array_equal(self._result.get(), self.application.expected):
             raise WrongResult(f"{made.name}, {form}, threshold {threshold}, pool {pool}")
         above = NEVER if threshold is None else threshold
-        return Run(
+        return ApplicationTime(
             application=made.name,
             threshold=threshold,
             child_block=child_block,
@@ -110,7 +110,7 @@ class OnGpu:
             max_us=took.max_us,
         )
 
-    def serial(self, warps: int) -> Serial:
+    def serial(self, warps: int) -> SerialTime:
         """Flat warps of threads with about the same work, on a result that is complete."""
         order = equal_threads(self.application, warps * WARP_THREADS)
         block = WARP_THREADS * -(-warps // _RESIDENT_BLOCKS)
@@ -123,7 +123,7 @@ class OnGpu:
             arguments = (self._struct(drawn), np.int32(threads))
             return self._gpu.took(lambda: kernel(grid, (block,), arguments)).median_us
 
-        return Serial(
+        return SerialTime(
             application=self.application.benchmark.name,
             warps=warps,
             block=block,
@@ -144,9 +144,11 @@ def equal_threads(application: Application, count: int) -> NDArray[np.int32]:
     return np.random.default_rng(0).choice(nearest, count).astype(np.int32)
 
 
-def measured(gpu: Gpu, application: Application, seed: int) -> Iterator[Input | Pool | Run | Serial]:
+def measured(
+    gpu: MeasuringGpu, application: Application, seed: int
+) -> Iterator[Input | Pool | ApplicationTime | SerialTime]:
     """Everything about one application."""
-    there = OnGpu(gpu, application)
+    there = ApplicationOnGpu(gpu, application)
     yield there.input(seed)
     yield gpu.set_pool(LARGE_POOL)
     yield there.flat(LARGE_POOL)

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.judged import Cell as AnyCell
+from gpusched_env.experiments.lib.judged import Simulation as AnyCell
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import tenant
 from gpusched_env.experiments.lib.verdicts import Target, record, table_of, table_of_numbers, targets_table
@@ -102,7 +102,7 @@ CHECK_COLUMNS = "window = {what[0]} | segments = {what[1]} | published = {publis
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AcsOutcome:
     """Of one run."""
 
     time_us: float
@@ -112,7 +112,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class AcsRun:
     """A program under a scheduler."""
 
     program: str
@@ -129,7 +129,7 @@ class Cell:
         """The program alone on the paper's GPU."""
         return problem(self.program, self.gap_us, self.host_us, self.length)
 
-    def run(self, device: str) -> Outcome:
+    def run(self, device: str) -> AcsOutcome:
         episode = play(SCHEDULERS[self.scheduler], self.problem(), 0, device=device, record="kernels")
         gpu, kernels = episode.problem.gpu, episode.timeline.kernels.dict()
         spent = 0.0
@@ -139,7 +139,7 @@ class Cell:
             print_ = episode.problem.kernels[identity].footprint
             blocks = min(episode.problem.kernels[identity].kernel.blocks, gpu.sms * print_.blocks_per_sm)
             spent += blocks * print_.warps * (ended - began)
-        return Outcome(episode.end_us, spent / (gpu.sms * gpu.limits.warps * episode.end_us))
+        return AcsOutcome(episode.end_us, spent / (gpu.sms * gpu.limits.warps * episode.end_us))
 
 
 @functools.lru_cache(maxsize=32)
@@ -191,20 +191,20 @@ class Paper(Reproduction):
     def cells() -> Sequence[AnyCell]:
         return (
             [
-                Cell(program, scheduler, gap_us)
+                AcsRun(program, scheduler, gap_us)
                 for gap_us in (SIMULATOR_GAP_US, STREAM_GAP_US)
                 for program in CLASS_OF
                 for scheduler in SCHEDULERS
             ]
             + [
-                Cell(program, scheduler, SIMULATOR_GAP_US, host_us)
+                AcsRun(program, scheduler, SIMULATOR_GAP_US, host_us)
                 for host_us in HOSTS_US
                 for program in PROGRAMS[RL]
                 for scheduler in (SERIAL, *(f"{HW}, {size}" for size in SIZES))
                 if host_us != HOST_US
             ]
             + [
-                Cell(program, scheduler, SIMULATOR_GAP_US, length=length)
+                AcsRun(program, scheduler, SIMULATOR_GAP_US, length=length)
                 for length in LENGTHS
                 for program in CLASS_OF
                 for scheduler in BY_LENGTH
@@ -214,13 +214,13 @@ class Paper(Reproduction):
 
     @functools.cached_property
     def _runs(self) -> DataFrame:
-        runs = self.to_frame(Cell)
+        runs = self.to_frame(AcsRun)
         return runs[(runs.host_us == HOST_US) & (runs.length == 1.0)].assign(kind=runs.program.map(CLASS_OF))
 
     @property
     def by_host(self) -> DataFrame:
         """Mean speed-ups of physics steps by the application's time from launch to launch (us) and window."""
-        runs = self.to_frame(Cell)
+        runs = self.to_frame(AcsRun)
         of_steps = runs.program.isin(PROGRAMS[RL]) & (runs.length == 1.0)
         runs = runs[(runs.gap_us == SIMULATOR_GAP_US) & of_steps]
         times = runs.pivot(index=["host_us", "program"], columns="scheduler", values="time_us")
@@ -230,7 +230,7 @@ class Paper(Reproduction):
     @property
     def by_length(self) -> DataFrame:
         """Mean speed-ups by class and length of kernels."""
-        runs = self.to_frame(Cell)
+        runs = self.to_frame(AcsRun)
         runs = runs[(runs.gap_us == SIMULATOR_GAP_US) & (runs.host_us == HOST_US) & runs.scheduler.isin(BY_LENGTH)]
         runs = runs.assign(kind=runs.program.map(CLASS_OF))
         times = runs.pivot(index=["kind", "length", "program"], columns="scheduler", values="time_us")
@@ -291,7 +291,7 @@ class Paper(Reproduction):
             "by_length": self.by_length.reset_index().to_dict("records"),
             "by_host_us": self.by_host.reset_index().to_dict("records"),
             "occupancy": self.occupancy.reset_index().to_dict("records"),
-            "runs": self.to_frame(Cell).to_dict("records"),
+            "runs": self.to_frame(AcsRun).to_dict("records"),
         }
 
     def tables(self) -> list[Table]:

@@ -25,7 +25,7 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib import time_sliced
 from gpusched_env.experiments.lib.graph_pairs import graph_cells, recorded_pairs
-from gpusched_env.experiments.lib.judged import Cell, run_cells
+from gpusched_env.experiments.lib.judged import Simulation, run_cells
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, recorded_turns, situation, tenant, turnarounds_us
 from gpusched_env.experiments.lib.verdicts import Check, record, table_of
@@ -43,7 +43,7 @@ FOREGROUND, BACKGROUND = "resnet50_infer_b1", "resnet50_train_b32"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure(Check):
+class GroupFigure(Check):
     """One figure of a group."""
 
     group: str
@@ -51,10 +51,10 @@ class Figure(Check):
     unit: str
 
 
-def figures(group: str, unit: str, tolerance: float, found: Iterable[tuple[str, float, float]]) -> list[Figure]:
+def figures(group: str, unit: str, tolerance: float, found: Iterable[tuple[str, float, float]]) -> list[GroupFigure]:
     """Of a group: what each is, simulated and recorded."""
     return [
-        Figure(group=group, what=what, unit=unit, simulated=simulated, recorded=recorded, tolerance=tolerance)
+        GroupFigure(group=group, what=what, unit=unit, simulated=simulated, recorded=recorded, tolerance=tolerance)
         for what, simulated, recorded in found
     ]
 
@@ -70,7 +70,7 @@ class Alone:
     workload: str
     jobs: int = 4
 
-    def run(self, device: str) -> list[Figure]:
+    def run(self, device: str) -> list[GroupFigure]:
         iterations = load_workload(self.workload).iteration_us
         problem = situation([tenant(self.workload, jobs=self.jobs)], variation=False)
         (took,) = turnarounds_us(play("pass-through", problem, seed=0, device=device), skip=1)
@@ -84,7 +84,7 @@ class BesideTraining:
 
     horizon_us: float = 250_000.0
 
-    def run(self, device: str) -> list[Figure]:
+    def run(self, device: str) -> list[GroupFigure]:
         pairs = [pair for pair in recorded_pairs() if (pair.fg, pair.bg) == (FOREGROUND, BACKGROUND)]
         where = {"horizon_us": self.horizon_us}
         runs = run_cells(graph_cells(pairs, **where), device, workers=1)
@@ -97,13 +97,13 @@ class BesideTraining:
 
 
 @dataclass(frozen=True)
-class TimeSliced:
+class TimeSlicedPair:
     """A pair of eager processes that take turns."""
 
     networks: tuple[str, ...]
     horizon_us: float = 500_000.0
 
-    def run(self, device: str) -> list[Figure]:
+    def run(self, device: str) -> list[GroupFigure]:
         turns = time_sliced.TimeSliced(TURNS, self.networks, self.horizon_us, skip=1).run(device)
         names = [f"mean iteration of {name}" for name in self.networks]
         found = zip(names, turns.simulated_us, turns.recorded_us, strict=True)
@@ -117,11 +117,11 @@ class Paper(Reproduction):
     title = "The simulator against its recordings"
 
     @staticmethod
-    def cells() -> Sequence[Cell]:
+    def cells() -> Sequence[Simulation]:
         shipped = [name for name in recorded_names() if load_workload(name).gpu == RECORDED_ON]
-        return [*map(Alone, shipped), BesideTraining(), *map(TimeSliced, recorded_turns(TURNS))]
+        return [*map(Alone, shipped), BesideTraining(), *map(TimeSlicedPair, recorded_turns(TURNS))]
 
-    def checks(self) -> list[Figure]:
+    def checks(self) -> list[GroupFigure]:
         return [figure for figures in self.runs.values() for figure in figures]
 
     def summary(self) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from gpusched_env import __version__
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.judged import Cell, JudgedResult, run_cells
+from gpusched_env.experiments.lib.judged import JudgedResult, Simulation, run_cells
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.workers import Progress
 
@@ -48,14 +48,14 @@ class Reproduction(JudgedResult):
         device: str = "compiled",
         workers: int | None = None,
         on_progress: Progress | None = None,
-        cells: Sequence[Cell] | None = None,
+        cells: Sequence[Simulation] | None = None,
     ) -> Self:
         """Run ``cells``, by default all, in worker processes (default: one a CPU core)."""
         return cls(run_cells(cls.cells() if cells is None else cells, device, workers, on_progress))
 
     @staticmethod
     @abstractmethod
-    def cells() -> Sequence[Cell]:
+    def cells() -> Sequence[Simulation]:
         """Everything that is simulated."""
 
     def details(self) -> Sequence[Table]:

@@ -43,7 +43,7 @@ from gpusched_env.display.table import Table
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem, launch_problem
 from gpusched_env.dynamic_parallelism.scheduler import LaunchScheduler, run_application
 from gpusched_env.experiments.lib.bars import bars_svg
-from gpusched_env.experiments.lib.judged import Cell as AnyCell
+from gpusched_env.experiments.lib.judged import Simulation as AnyCell
 from gpusched_env.experiments.lib.launch_changes import Change, block_slots, body, child_block, machine
 from gpusched_env.experiments.lib.verdicts import Target, record, targets_table
 from gpusched_env.experiments.measure.prediction import OnGpu, predicted, prediction_table
@@ -129,7 +129,7 @@ VARIATIONS: dict[str, Change] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SpawnOutcome:
     """Of one run."""
 
     cycles: float
@@ -139,7 +139,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class SpawnRun:
     """A benchmark under a scheduler."""
 
     benchmark: str
@@ -152,9 +152,9 @@ class Cell:
         """The benchmark as the variation has it."""
         return VARIATIONS[self.variation](problem_of(self.benchmark))
 
-    def run(self, device: str) -> Outcome:
+    def run(self, device: str) -> SpawnOutcome:
         run = run_application(self._scheduler(), self.problem(), make_launch_device(device))
-        return Outcome(run.cycles, run.children, run.occupancy)
+        return SpawnOutcome(run.cycles, run.children, run.occupancy)
 
     def _scheduler(self) -> LaunchScheduler:
         if not self.scheduler.startswith(SHARE):
@@ -190,24 +190,24 @@ class Paper(Reproduction):
         schemes = (FLAT, DP, OFFLINE, SPAWN, DTBL, AGGREGATION, *CHOICES.values())
         found: list[AnyCell] = []
         for name, figures in published().items():
-            found += [Cell(name, scheme) for scheme in (*schemes, *(SHARE + share for share in figures["offload"]))]
+            found += [SpawnRun(name, scheme) for scheme in (*schemes, *(SHARE + share for share in figures["offload"]))]
             found += [
-                Cell(name, scheme, of) for of in (*SENSITIVITY, *MECHANISMS) for scheme in (FLAT, DP, QUICK, SPAWN)
+                SpawnRun(name, scheme, of) for of in (*SENSITIVITY, *MECHANISMS) for scheme in (FLAT, DP, QUICK, SPAWN)
             ]
-            found += [Cell(name, DP, of) for of in STRUCTURE]
-            found += [Cell(name, scheme, TODAY) for scheme in (FLAT, DP, QUICK, SPAWN)]
+            found += [SpawnRun(name, DP, of) for of in STRUCTURE]
+            found += [SpawnRun(name, scheme, TODAY) for scheme in (FLAT, DP, QUICK, SPAWN)]
         return [*found, *predicted()]
 
     @functools.cached_property
     def published(self) -> dict[str, Any]:
         """The paper's figures of the benchmarks that were run."""
-        run = {cell.benchmark for cell in self.of(Cell)}
+        run = {cell.benchmark for cell in self.of(SpawnRun)}
         return {name: figures for name, figures in published().items() if name in run}
 
     @functools.cached_property
     def speedups(self) -> DataFrame:
         """By variation and benchmark; a column a scheduler."""
-        runs = self.to_frame(Cell)
+        runs = self.to_frame(SpawnRun)
         cycles = runs.pivot(index=["variation", "benchmark"], columns="scheduler", values="cycles")
         flat = cycles[FLAT].where(cycles[FLAT].notna(), cycles[DP])
         return cycles.rdiv(flat, axis=0).reindex(list(self.published), level="benchmark")
@@ -225,7 +225,7 @@ class Paper(Reproduction):
         return pd.DataFrame({name: figures["speedup"] for name, figures in self.published.items()}).T
 
     def _children(self, scheduler: str = SPAWN) -> Series:
-        runs = self.to_frame(Cell)
+        runs = self.to_frame(SpawnRun)
         runs = runs[(runs.variation == "") & (runs.scheduler == scheduler)]
         return runs.set_index("benchmark")["children"]
 
@@ -256,7 +256,7 @@ class Paper(Reproduction):
         return f"{sum(t.holds for t in targets)} of {len(targets)} figures come out; speed-up over flat: {found}"
 
     def data(self) -> dict[str, Any]:
-        bars, runs = self._bars(""), self.to_frame(Cell)
+        bars, runs = self._bars(""), self.to_frame(SpawnRun)
         runs = runs[runs.variation == ""].set_index(["benchmark", "scheduler"])
         rows = {}
         for name, figures in self.published.items():
@@ -313,7 +313,7 @@ class Paper(Reproduction):
         )
 
     def _launch_table(self) -> Table:
-        runs = self.to_frame(Cell)
+        runs = self.to_frame(SpawnRun)
         runs = runs[runs.variation == ""].set_index(["benchmark", "scheduler"])
         rows = []
         for name, figures in self.published.items():
@@ -367,7 +367,7 @@ class Paper(Reproduction):
         return Table(title, ("", *heads), rows, "Fewer thresholds are tried than above.")
 
     def _structure_table(self) -> Table:
-        runs = self.to_frame(Cell).pivot(index="benchmark", columns=["variation", "scheduler"], values="cycles")
+        runs = self.to_frame(SpawnRun).pivot(index="benchmark", columns=["variation", "scheduler"], values="cycles")
         rows = []
         for name, figures in self.published.items():
             of = runs.loc[name]
@@ -385,7 +385,7 @@ class Paper(Reproduction):
         return Table("Blocks and queues of children", heads, rows, note)
 
     def _today_table(self) -> Table:
-        bars, runs = self._bars(TODAY), self.to_frame(Cell)
+        bars, runs = self._bars(TODAY), self.to_frame(SpawnRun)
         children = runs[(runs.variation == TODAY) & (runs.scheduler == SPAWN)].set_index("benchmark")["children"]
         rows = [
             (name, *(f"{bars.loc[name, bar]:.2f}" for bar in BARS), f"{children[name]:,}") for name in self.published

@@ -18,7 +18,7 @@ from gpusched_env.dynamic_parallelism.scheduler import run_application
 from gpusched_env.envs.dynamic_parallelism.playing import RANDOM, flat_ps
 from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM, new_launch_scheduler
 from gpusched_env.experiments.lib.names import LEARNED
-from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.workload.dynamic_parallelism.randomised import random_benchmark
 from gpusched_env.workload.dynamic_parallelism.suite import BENCHMARKS, benchmark
 
@@ -32,19 +32,19 @@ def default_launch_schedulers() -> list[str]:
     return [*launch_scheduler_names(), *tuned_names(DYNAMIC_PARALLELISM), *shipped]
 
 
-def launch_cells(schedulers: Sequence[str], seeds: Sequence[int]) -> list[list[Cell]]:
+def launch_cells(schedulers: Sequence[str], seeds: Sequence[int]) -> list[list[RankedEpisode]]:
     """Every episode, those of one input together: it takes longer to make than to run.
 
     Seed by seed, so that an interrupt leaves equal footing.
     """
     inputs = [(name, seed) for seed in seeds for name in SUITE]
     return [
-        [Cell(DYNAMIC_PARALLELISM, name, scheduler, "compiled", seed) for scheduler in schedulers]
+        [RankedEpisode(DYNAMIC_PARALLELISM, name, scheduler, "compiled", seed) for scheduler in schedulers]
         for name, seed in inputs
     ]
 
 
-def run_launch_cell(cell: Cell) -> EpisodeCost:
+def run_launch_cell(cell: RankedEpisode) -> EpisodeCost:
     """The task of worker processes: a cost is the time over that of the flat version."""
     problem, flat = _problem(cell.variant, cell.seed)
     run = run_application(new_launch_scheduler(cell.scheduler), problem, CompiledWarpDevice(), cell.seed)

@@ -22,7 +22,7 @@ Workloads = Literal["own", "train", "held_out"]
 """The scenario as it is, or the variants of one of its workload sets."""
 
 
-class Cell(msgspec.Struct, frozen=True):
+class RankedEpisode(msgspec.Struct, frozen=True):
     """One episode to run."""
 
     scenario: str
@@ -42,7 +42,7 @@ class EpisodeCost(msgspec.Struct, frozen=True, omit_defaults=True):
     define them.
     """
 
-    cell: Cell
+    cell: RankedEpisode
     cost: float
     urgent_p99: float | None = None
     best_effort: float | None = None
@@ -66,9 +66,9 @@ class RunCell:
     """The task of worker processes."""
 
     scenarios: Shared[dict[tuple[str, str], Scenario]]
-    """By scenario and variant, as in :class:`Cell`."""
+    """By scenario and variant, as in :class:`RankedEpisode`."""
 
-    def __call__(self, cell: Cell) -> EpisodeCost:
+    def __call__(self, cell: RankedEpisode) -> EpisodeCost:
         scenario = self.scenarios.value[cell.scenario, cell.variant]
         if cell.scheduler == ALONE:
             return EpisodeCost(cell, self.scenarios.make(AloneProblems, scenario).cost(cell.device, cell.seed))
@@ -80,7 +80,7 @@ class RunCell:
         return _figures(cell, episode.metrics)
 
 
-def _figures(cell: Cell, metrics: Metrics) -> EpisodeCost:
+def _figures(cell: RankedEpisode, metrics: Metrics) -> EpisodeCost:
     return EpisodeCost(
         cell,
         metrics.cost,
@@ -101,13 +101,13 @@ def cells_of(
     devices: Sequence[str],
     seeds: Sequence[int],
     bounded: Collection[str] = (),
-) -> list[Cell]:
+) -> list[RankedEpisode]:
     """Every episode, problem by problem and within one seed by seed, so that an interrupt leaves equal footing.
 
     ``bounded``: scenarios whose cost with every tenant alone is wanted too, on the first device.
     """
     return [
-        Cell(scenario, variant, scheduler, device, seed)
+        RankedEpisode(scenario, variant, scheduler, device, seed)
         for scenario, variant in scenarios
         for device in devices
         for seed in seeds

@@ -36,7 +36,14 @@ from gpusched_env.experiments.ranking.dynamic_parallelism import (
     run_launch_cell,
     speedup_text,
 )
-from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell, Workloads, cells_of, variants_of
+from gpusched_env.experiments.ranking.episodes import (
+    EpisodeCost,
+    RankedEpisode,
+    RunCell,
+    Workloads,
+    cells_of,
+    variants_of,
+)
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.scenarios.building import build_problem
@@ -172,8 +179,8 @@ def _rank_launches(
 
 def _run(
     ranking: Ranking,
-    task: Callable[[Cell], EpisodeCost],
-    groups: list[list[Cell]],
+    task: Callable[[RankedEpisode], EpisodeCost],
+    groups: list[list[RankedEpisode]],
     path: Path | None,
     workers: int | None,
     on_progress: Progress | None,
@@ -185,7 +192,7 @@ def _run(
     written = time.monotonic()
     _write(path, ranking)
     try:
-        for _, episodes in run_tasks(_Each(task), todo, workers):
+        for _, episodes in run_tasks(_RunEpisodes(task), todo, workers):
             done |= {episode.cell: episode for episode in episodes}
             ranking.episodes = [done[cell] for cell in cells if cell in done]
             if on_progress is not None:
@@ -199,12 +206,12 @@ def _run(
 
 
 @dataclass(frozen=True)
-class _Each:
+class _RunEpisodes:
     """A task of several cells."""
 
-    task: Callable[[Cell], EpisodeCost]
+    task: Callable[[RankedEpisode], EpisodeCost]
 
-    def __call__(self, cells: list[Cell]) -> list[EpisodeCost]:
+    def __call__(self, cells: list[RankedEpisode]) -> list[EpisodeCost]:
         return [self.task(cell) for cell in cells]
 
 
@@ -213,7 +220,7 @@ def _write(path: Path | None, ranking: Ranking) -> None:
         write_file(path, encode_ranking(ranking), "--json")
 
 
-def _kept(path: Path, ranking: Ranking, cells: list[Cell]) -> list[EpisodeCost]:
+def _kept(path: Path, ranking: Ranking, cells: list[RankedEpisode]) -> list[EpisodeCost]:
     """The wanted episodes of an earlier run."""
     before = read_ranking(path)
     ours, theirs = ranking.versions.get("gpusched-env"), before.versions.get("gpusched-env")
@@ -224,7 +231,7 @@ def _kept(path: Path, ranking: Ranking, cells: list[Cell]) -> list[EpisodeCost]:
     return [e for e in before.episodes if e.cell in wanted and _policy(before, e.cell) == _policy(ranking, e.cell)]
 
 
-def _policy(ranking: Ranking, cell: Cell) -> str | None:
+def _policy(ranking: Ranking, cell: RankedEpisode) -> str | None:
     return ranking.policies.get(cell.scenario, {}).get(cell.scheduler)
 
 

@@ -14,7 +14,7 @@ Blocks = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class BlockFigures:
     """Of one launch; times in us since the release."""
 
     start_us: float
@@ -33,14 +33,14 @@ class Figures:
         return self.end_us - self.start_us
 
 
-NAMES = tuple(Figures.__dataclass_fields__)
+NAMES = tuple(BlockFigures.__dataclass_fields__)
 
 
-def figures(blocks: Blocks) -> Figures:
+def figures(blocks: Blocks) -> BlockFigures:
     """Of one launch in one repetition."""
     start, end, sm = blocks.T
     resident = end - start
-    return Figures(
+    return BlockFigures(
         start_us=start.min() / 1e3,
         end_us=end.max() / 1e3,
         block_us=resident.mean() / 1e3,
@@ -50,12 +50,12 @@ def figures(blocks: Blocks) -> Figures:
     )
 
 
-def medians(repetitions: Sequence[Figures]) -> dict[str, float]:
+def medians(repetitions: Sequence[BlockFigures]) -> dict[str, float]:
     """Median of every figure of one launch over its repetitions, us with three decimals."""
     return {name: _rounded(np.median([getattr(one, name) for one in repetitions])) for name in NAMES}
 
 
-def measured(repetitions: Sequence[Sequence[Figures]]) -> dict[str, Any]:
+def measured(repetitions: Sequence[Sequence[BlockFigures]]) -> dict[str, Any]:
     """The fields ``measured`` and ``end_min_max_us`` of a scenario's row.
 
     Args:
@@ -69,7 +69,7 @@ def measured(repetitions: Sequence[Sequence[Figures]]) -> dict[str, Any]:
     }
 
 
-def solo(repetitions: Sequence[Figures]) -> dict[str, float]:
+def solo(repetitions: Sequence[BlockFigures]) -> dict[str, float]:
     """The field ``solo`` of a kernel's row: medians over its repetitions."""
     found = medians(repetitions)
     duration_us = _rounded(np.median([one.duration_us for one in repetitions]))

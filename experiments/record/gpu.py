@@ -45,7 +45,7 @@ def more_queues() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class StreamedKernel:
     """A kernel in a stream."""
 
     spec: Spec
@@ -60,7 +60,7 @@ class Launch:
     """Whether its machine code is a second copy, elsewhere in memory: another kernel to caches of instructions."""
 
 
-class Gpu(Protocol):
+class Recorder(Protocol):
     """What records synthetic kernels."""
 
     head: dict[str, Any]
@@ -71,7 +71,7 @@ class Gpu(Protocol):
     regs: int
     """Registers a thread."""
 
-    def run(self, launches: Sequence[Launch]) -> list[Blocks]:
+    def run(self, launches: Sequence[StreamedKernel]) -> list[Blocks]:
         """All streams together, once; what each launch's blocks reported."""
 
     def event_gap_ns(self, spec: Spec) -> float:
@@ -84,8 +84,8 @@ class Gpu(Protocol):
         """Time of the host for a launch and until its stream is done."""
 
 
-class CupyGpu:
-    """See :class:`Gpu`."""
+class CupyRecorder:
+    """See :class:`Recorder`."""
 
     def __init__(self, number: int = 0) -> None:
         """
@@ -171,7 +171,7 @@ class CupyGpu:
             self._driver(self._timer_call({}), self._clock.ptr)
             self._clock.synchronize()
 
-    def run(self, launches: Sequence[Launch]) -> list[Blocks]:
+    def run(self, launches: Sequence[StreamedKernel]) -> list[Blocks]:
         """All streams together, once; what each launch's blocks reported.
 
         Raises:
@@ -200,7 +200,9 @@ class CupyGpu:
         zero = self._released(fill, delays)
         return self._reported(firsts, zero)
 
-    def _captured(self, launches: Sequence[Launch], streams: Sequence[Any], firsts: Sequence[int]) -> dict[int, Any]:
+    def _captured(
+        self, launches: Sequence[StreamedKernel], streams: Sequence[Any], firsts: Sequence[int]
+    ) -> dict[int, Any]:
         """CUDA graphs by the row of the first launch of each."""
         chains: dict[int, list[int]] = {}
         growing: dict[int, int] = {}

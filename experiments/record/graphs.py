@@ -31,7 +31,7 @@ class Span(NamedTuple):
     end_ms: float
 
 
-class Replay(Protocol):
+class GraphReplay(Protocol):
     """A replay that is under way or done."""
 
     def begun(self) -> bool:
@@ -47,7 +47,7 @@ class Replay(Protocol):
 class Replayed(Protocol):
     """A network that can be replayed."""
 
-    def replay(self) -> Replay:
+    def replay(self) -> GraphReplay:
         """Queue one behind those before it."""
 
 
@@ -86,8 +86,8 @@ def beside(front: Replayed, behind: Replayed, replays: int = REPLAYS, least_behi
         replays: of the foreground, at least, after some that are not counted.
         least_behind: replays of the background that are counted, at least.
     """
-    ahead: deque[Replay] = deque()
-    ended: list[Replay] = []
+    ahead: deque[GraphReplay] = deque()
+    ended: list[GraphReplay] = []
 
     def keep_busy() -> None:
         while ahead and ahead[0].done():
@@ -95,7 +95,7 @@ def beside(front: Replayed, behind: Replayed, replays: int = REPLAYS, least_behi
         while len(ahead) < AHEAD:
             ahead.append(behind.replay())
 
-    def follow() -> Replay:
+    def follow() -> GraphReplay:
         one = front.replay()
         while not one.done():
             keep_busy()
@@ -109,7 +109,7 @@ def beside(front: Replayed, behind: Replayed, replays: int = REPLAYS, least_behi
         follow()
     before = len(ended) + len(ahead)
     """Replays of the background that are queued before the foreground's time begins: none of them counts."""
-    fronts: list[Replay] = []
+    fronts: list[GraphReplay] = []
     while len(fronts) < replays or len(ended) < before + least_behind:
         fronts.append(follow())
     while not ahead[-1].done():

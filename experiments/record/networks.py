@@ -18,7 +18,7 @@ Step = Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class NetworkBuilder:
     """How to build one."""
 
     packages: tuple[str, ...]
@@ -48,27 +48,27 @@ def _images(batch: int, pixels: int) -> Any:
     return torch.randn(batch, 3, pixels, pixels, device="cuda", dtype=torch.half)
 
 
-def _vision(name: str, batch: int) -> Network:
+def _vision(name: str, batch: int) -> NetworkBuilder:
     """A classification network of torchvision."""
 
     def build() -> Step:
         return _inference(getattr(import_module("torchvision").models, name)(weights=None), _images(batch, 224))
 
-    return Network(("torchvision",), build)
+    return NetworkBuilder(("torchvision",), build)
 
 
-def _nasnet(batch: int) -> Network:
+def _nasnet(batch: int) -> NetworkBuilder:
     def build() -> Step:
         return _inference(import_module("timm").create_model("nasnetalarge", pretrained=False), _images(batch, 331))
 
-    return Network(("timm",), build)
+    return NetworkBuilder(("timm",), build)
 
 
 def _tokens(vocabulary: int, batch: int, length: int) -> Any:
     return _torch().randint(0, vocabulary, (batch, length), device="cuda")
 
 
-def _bert(batch: int, length: int) -> Network:
+def _bert(batch: int, length: int) -> NetworkBuilder:
     """BERT-base, all of whose tokens attend to each other."""
 
     def build() -> Step:
@@ -88,10 +88,10 @@ def _bert(batch: int, length: int) -> Network:
 
         return _inference(Unmasked(), _tokens(config.vocab_size, batch, length))
 
-    return Network(("transformers",), build)
+    return NetworkBuilder(("transformers",), build)
 
 
-def _gpt2_prefill(batch: int, length: int) -> Network:
+def _gpt2_prefill(batch: int, length: int) -> NetworkBuilder:
     """GPT-2 (124 million weights), which reads a prompt."""
 
     def build() -> Step:
@@ -100,10 +100,10 @@ def _gpt2_prefill(batch: int, length: int) -> Network:
         model = transformers.GPT2LMHeadModel(config)
         return _inference(model, input_ids=_tokens(config.vocab_size, batch, length))
 
-    return Network(("transformers",), build)
+    return NetworkBuilder(("transformers",), build)
 
 
-def _lstm(batch: int, steps: int) -> Network:
+def _lstm(batch: int, steps: int) -> NetworkBuilder:
     """A layer of 1024 units as cells, whose kernels are many and small, and one of 1000 classes."""
 
     def build() -> Step:
@@ -125,10 +125,10 @@ def _lstm(batch: int, steps: int) -> Network:
 
         return _inference(Cells(), torch.randn(steps, batch, size, device="cuda", dtype=torch.half))
 
-    return Network((), build)
+    return NetworkBuilder((), build)
 
 
-def _resnet50_training(batch: int) -> Network:
+def _resnet50_training(batch: int) -> NetworkBuilder:
     """A step of stochastic gradient descent, with bfloat16 autocast."""
 
     def build() -> Step:
@@ -148,7 +148,7 @@ def _resnet50_training(batch: int) -> Network:
 
         return step
 
-    return Network(("torchvision",), build)
+    return NetworkBuilder(("torchvision",), build)
 
 
 NETWORKS: Final = {

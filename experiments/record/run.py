@@ -10,11 +10,11 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.experiments.record.gpu import CupyGpu, Gpu
+from gpusched_env.experiments.record.gpu import CupyRecorder, Recorder
 from gpusched_env.experiments.record.graphs import MODEL_PAIRS, Graphs, model_pairs
 from gpusched_env.experiments.record.networks import NETWORKS, chosen
 from gpusched_env.experiments.record.rows import SUFFIX, Rows
-from gpusched_env.experiments.record.sets import KERNELS, QUICK, Sizes, Synthetic, known_sets
+from gpusched_env.experiments.record.sets import KERNELS, QUICK, RecordingSizes, Synthetic, known_sets
 from gpusched_env.experiments.record.torch_gpu import TorchGpu
 from gpusched_env.experiments.validate.recordings import KERNEL_SETS, TRACE_SUFFIX, TRACES, find_all
 
@@ -36,7 +36,7 @@ class Networks(Graphs, Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class RecordingPlan:
     """What is to be recorded."""
 
     folder: Path
@@ -58,7 +58,11 @@ class Plan:
 
 
 def record(
-    plan: Plan, told: Told, *, gpu: Callable[[], Gpu] = CupyGpu, networks: Callable[[], Networks] = TorchGpu
+    plan: RecordingPlan,
+    told: Told,
+    *,
+    gpu: Callable[[], Recorder] = CupyRecorder,
+    networks: Callable[[], Networks] = TorchGpu,
 ) -> None:
     """Record what a plan says.
 
@@ -84,8 +88,8 @@ def record(
         _networks(plan, names, told, networks())
 
 
-def _synthetic(plan: Plan, told: Told, gpu: Gpu) -> None:
-    sizes = QUICK if plan.quick else Sizes()
+def _synthetic(plan: RecordingPlan, told: Told, gpu: Recorder) -> None:
+    sizes = QUICK if plan.quick else RecordingSizes()
     synthetic = Synthetic(gpu, plan.seed, sizes, plan.like)
     head = gpu.head | {
         "seed": plan.seed,
@@ -115,7 +119,7 @@ def _library(folder: Path) -> list[dict[str, Any]]:
     return [msgspec.json.decode(line, type=dict[str, Any]) for line in lines]
 
 
-def _networks(plan: Plan, names: Sequence[str], told: Told, networks: Networks) -> None:
+def _networks(plan: RecordingPlan, names: Sequence[str], told: Told, networks: Networks) -> None:
     if MODEL_PAIRS in plan.sets:
         rows = Rows(plan.folder, MODEL_PAIRS, networks.head, resume=plan.resume)
         _write(rows, model_pairs(networks, names, list(rows.rows)), told)
@@ -123,7 +127,7 @@ def _networks(plan: Plan, names: Sequence[str], told: Told, networks: Networks) 
         _traces(plan, names, told, networks)
 
 
-def _traces(plan: Plan, names: Sequence[str], told: Told, networks: Networks) -> None:
+def _traces(plan: RecordingPlan, names: Sequence[str], told: Told, networks: Networks) -> None:
     folder = plan.folder / TRACES
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.record import blocks, scenarios
-from gpusched_env.experiments.record.gpu import Gpu, Launch
+from gpusched_env.experiments.record.gpu import Recorder, StreamedKernel
 from gpusched_env.experiments.record.library import LONG_US, SHORT_US, Named, Spec, draw, sweep
 from gpusched_env.experiments.validate.recordings import (
     KERNEL_SETS,
@@ -45,7 +45,7 @@ BESIDES: Final = ("nothing", "chain", "chain of other code")
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class RecordingSizes:
     """How much is recorded."""
 
     repetitions: int = 8
@@ -58,7 +58,7 @@ class Sizes:
     """One of so many grids of the sweep."""
 
 
-QUICK: Final = Sizes(
+QUICK: Final = RecordingSizes(
     repetitions=3, long=15, short=15, scenarios={"pairs": 20, "mixes": 15, "sequences": 5}, every_wave=8
 )
 
@@ -66,7 +66,7 @@ QUICK: Final = Sizes(
 class Synthetic:
     """Records synthetic kernels on one GPU."""
 
-    def __init__(self, gpu: Gpu, seed: int, sizes: Sizes, like: Path | None = None) -> None:
+    def __init__(self, gpu: Recorder, seed: int, sizes: RecordingSizes, like: Path | None = None) -> None:
         """
         Args:
             gpu: that is recorded.
@@ -122,8 +122,8 @@ class Synthetic:
         for spec in specs[len(there) :]:
             yield {"spec": spec.work(self.gpu.regs), **blocks.medians(self._alone(spec))}
 
-    def _alone(self, spec: Spec) -> list[blocks.Figures]:
-        return [one for (one,) in self._repeated([Launch(spec, delay_us=SOLO_DELAY_US)])]
+    def _alone(self, spec: Spec) -> list[blocks.BlockFigures]:
+        return [one for (one,) in self._repeated([StreamedKernel(spec, delay_us=SOLO_DELAY_US)])]
 
     # ---- what runs together ------------------------------------------------------------------------------------------
 
@@ -140,7 +140,9 @@ class Synthetic:
         specs = {row["id"]: msgspec.convert(row, Spec) for row in library}
         solo_us = {row["id"]: float(row["solo"]["duration_us"]) for row in library}
         for name, launches in self._scenarios(what, solo_us)[len(there) :]:
-            found = self._repeated([Launch(specs[o.kernel], o.stream, o.priority, o.delay_us) for o in launches])
+            found = self._repeated(
+                [StreamedKernel(specs[o.kernel], o.stream, o.priority, o.delay_us) for o in launches]
+            )
             rows = [msgspec.structs.asdict(launch) for launch in launches]
             yield {"id": name, "launches": rows, **blocks.measured(found)}
 
@@ -160,7 +162,7 @@ class Synthetic:
         }
         return [(f"{ROW_NAMES[what]}{number:03d}", made[what](number)) for number in range(count)]
 
-    def _repeated(self, launches: Sequence[Launch]) -> list[list[blocks.Figures]]:
+    def _repeated(self, launches: Sequence[StreamedKernel]) -> list[list[blocks.BlockFigures]]:
         """Figures of every launch in every repetition; one before them is not counted."""
         runs = (self.gpu.run(launches) for _ in range(1 + self._sizes.repetitions))
         return [[blocks.figures(launch) for launch in run] for run in runs][1:]
@@ -199,7 +201,7 @@ class Synthetic:
 
     def _gap_ns(self, count: int) -> float:
         """Median time between the end of a kernel and the start of the next in its stream, of ``count`` such times."""
-        return self._gaps([Launch(TINY, delay_us=SOLO_DELAY_US), *[Launch(TINY)] * count], count + 1)[0]
+        return self._gaps([StreamedKernel(TINY, delay_us=SOLO_DELAY_US), *[StreamedKernel(TINY)] * count], count + 1)[0]
 
     def _chain(self, form: str, beside: str) -> dict[str, Any]:
         """A chain of kernels in a stream or a graph, with nothing or another such chain beside it."""
@@ -216,7 +218,7 @@ class Synthetic:
             "device_gap_ns": gap_ns,
         }
 
-    def _gaps(self, launches: Sequence[Launch], count: int) -> tuple[float, float]:
+    def _gaps(self, launches: Sequence[StreamedKernel], count: int) -> tuple[float, float]:
         """Of the first ``count`` launches, which are a stream's: median time between the end of one and the start of
         the next, and median duration, ns."""
         gaps: list[int] = []
@@ -229,9 +231,9 @@ class Synthetic:
         return float(np.median(gaps)), float(np.median(durations))
 
 
-def _links(stream: int, graph: bool, copy: bool) -> list[Launch]:
+def _links(stream: int, graph: bool, copy: bool) -> list[StreamedKernel]:
     """A chain."""
-    links = [Launch(LINK, stream, graph=graph, copy=copy)] * LINKS
+    links = [StreamedKernel(LINK, stream, graph=graph, copy=copy)] * LINKS
     return [replace(links[0], delay_us=SOLO_DELAY_US), *links[1:]]
 
 

@@ -13,7 +13,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.files import read_struct, write_file
 from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
 from gpusched_env.experiments.lib.workers import Progress, run_tasks
-from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.experiments.tuning.draw import Drawn, defaults_in, next_trial, spec_of
 from gpusched_env.experiments.tuning.subjects import OfLaunches, OfTenants, Subject
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
@@ -102,7 +102,7 @@ class _Each:
 
     subject: Subject
 
-    def __call__(self, cells: list[Cell]) -> list[EpisodeCost]:
+    def __call__(self, cells: list[RankedEpisode]) -> list[EpisodeCost]:
         return [self.subject.task(cell) for cell in cells]
 
 

@@ -24,7 +24,7 @@ from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
 from gpusched_env.experiments.lib.names import check_scheduler, new_scheduler, sees_truth
 from gpusched_env.experiments.lib.workers import Shared
 from gpusched_env.experiments.ranking.dynamic_parallelism import run_launch_cell
-from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, RunCell
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.variants import scenario_variants
 
@@ -38,7 +38,7 @@ class Subject(Protocol):
     """By scheduler; empty where there is nothing to tune."""
 
     @property
-    def task(self) -> Callable[[Cell], EpisodeCost]:
+    def task(self) -> Callable[[RankedEpisode], EpisodeCost]:
         """What worker processes do."""
         ...
 
@@ -50,7 +50,7 @@ class Subject(Protocol):
         """Raises InputError if the options do not fit."""
         ...
 
-    def groups(self, specs: Sequence[str], seeds: Sequence[int]) -> list[list[Cell]]:
+    def groups(self, specs: Sequence[str], seeds: Sequence[int]) -> list[list[RankedEpisode]]:
         """Episodes of a round, those together that one process should run."""
         ...
 
@@ -79,7 +79,7 @@ class OfTenants:
         self.name = scenario.name
         problems = {(scenario.name, variant.name): variant for variant in scenario_variants(scenario, "train")}
         self.variants = [variant for _, variant in problems]
-        self.task: Callable[[Cell], EpisodeCost] = RunCell(Shared(problems))
+        self.task: Callable[[RankedEpisode], EpisodeCost] = RunCell(Shared(problems))
         names = honest_names(scenario.window is not None, hardware=False) if schedulers is None else schedulers
         for name in names:
             self.check(name)
@@ -93,10 +93,10 @@ class OfTenants:
     def check(self, spec: str) -> None:
         check_scheduler(spec, self._scenario)
 
-    def groups(self, specs: Sequence[str], seeds: Sequence[int]) -> list[list[Cell]]:
+    def groups(self, specs: Sequence[str], seeds: Sequence[int]) -> list[list[RankedEpisode]]:
         """One by one: a problem is quickly built."""
         episodes = itertools.product(self.variants, seeds, specs)
-        return [[Cell(self.name, variant, spec, "compiled", seed)] for variant, seed, spec in episodes]
+        return [[RankedEpisode(self.name, variant, spec, "compiled", seed)] for variant, seed, spec in episodes]
 
     def mean(self, costs: Sequence[float]) -> float:
         return statistics.fmean(costs)
@@ -131,9 +131,9 @@ class OfLaunches:
     def check(self, spec: str) -> None:
         make_launch_scheduler(spec)
 
-    def groups(self, specs: Sequence[str], seeds: Sequence[int]) -> list[list[Cell]]:
+    def groups(self, specs: Sequence[str], seeds: Sequence[int]) -> list[list[RankedEpisode]]:
         """Those of an application together: it takes longer to make than to run."""
-        return [[Cell(self.name, RANDOM, spec, "compiled", seed) for spec in specs] for seed in seeds]
+        return [[RankedEpisode(self.name, RANDOM, spec, "compiled", seed) for spec in specs] for seed in seeds]
 
     def mean(self, costs: Sequence[float]) -> float:
         """Geometric: costs are ratios."""

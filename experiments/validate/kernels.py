@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.validate.recordings import SyntheticKernel
-from gpusched_env.experiments.validate.streams import Stream, run_streams
+from gpusched_env.experiments.validate.streams import KernelStream, run_streams
 from gpusched_env.hardware.occupancy import BlockFootprint, footprint
 from gpusched_env.hardware.records import block_record
 from gpusched_env.hardware.specs import GpuSpec
@@ -110,7 +110,7 @@ def block_of(
 
 def solo_us(kernel: KernelProfile, gpu: GpuSpec) -> float:
     """Duration of the kernel alone on the simulated GPU."""
-    ((start_us, end_us),) = run_streams("alone", [Stream(kernel.kernel.name, [kernel])], gpu)[0].tolist()
+    ((start_us, end_us),) = run_streams("alone", [KernelStream(kernel.kernel.name, [kernel])], gpu)[0].tolist()
     return float(end_us - start_us)
 
 

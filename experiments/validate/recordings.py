@@ -47,7 +47,7 @@ class Solo(msgspec.Struct, frozen=True, kw_only=True):
     block_us_p95: Positive
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
+class SyntheticWork(msgspec.Struct, frozen=True, kw_only=True):
     """Shape and known work of a synthetic kernel."""
 
     grid: Count
@@ -58,7 +58,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     dram_bytes_per_block: NotNegative
 
 
-class SyntheticKernel(Work, frozen=True, kw_only=True):
+class SyntheticKernel(SyntheticWork, frozen=True, kw_only=True):
     """A kernel of the library."""
 
     id: str

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gpusched_env.experiments.lib.workers import Shared
 from gpusched_env.experiments.validate.kernels import profile, timer_kernel
 from gpusched_env.experiments.validate.recordings import RecordedScenario, SyntheticKernel
-from gpusched_env.experiments.validate.streams import Stream, run_streams
+from gpusched_env.experiments.validate.streams import KernelStream, run_streams
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.profile import KernelProfile
 
@@ -48,16 +48,16 @@ class Replay:
 
     def predict(self, scenario: RecordedScenario) -> NDArray[np.float64]:
         """Start and end of every launch of ``scenario``, us, shape ``(launches, 2)``; it sees no measured times."""
-        streams: list[Stream] = []
+        streams: list[KernelStream] = []
         last_us = max(launch.delay_us for launch in scenario.launches if launch.delay_us is not None)
         if self.timer and last_us > 0.0:
-            streams.append(Stream("timer", [timer_kernel(last_us, self.gpu)]))
+            streams.append(KernelStream("timer", [timer_kernel(last_us, self.gpu)]))
         launches: list[list[int]] = [[] for _ in streams]
         """Of each stream, rows of the scenario's launches; the timer kernel is none of them."""
         for number, ready_us in stream_starts(scenario).items():
             own = [i for i, launch in enumerate(scenario.launches) if launch.stream == number]
             kernels = [self._profile(scenario.launches[i].kernel) for i in own]
-            streams.append(Stream(f"stream {number}", kernels, ready_us, scenario.launches[own[0]].priority))
+            streams.append(KernelStream(f"stream {number}", kernels, ready_us, scenario.launches[own[0]].priority))
             launches.append(own)
         times = np.empty((len(scenario.launches), 2))
         for own, found in zip(launches, run_streams(scenario.id, streams, self.gpu, gap_us=BLOCK_GAP_US), strict=True):

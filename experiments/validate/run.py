@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpusched_env.experiments.lib.graph_pairs import graph_cells
-from gpusched_env.experiments.lib.judged import Cell, run_cells
+from gpusched_env.experiments.lib.judged import Simulation, run_cells
 from gpusched_env.experiments.lib.workers import Progress, Shared
 from gpusched_env.experiments.validate.recordings import Recordings
 from gpusched_env.experiments.validate.replay import Predict, Replay
@@ -39,7 +39,7 @@ class ValidationRun:
                 for name, rows in recordings.sets.items()
             }
         # The longest first, so that no worker is left with one at the end.
-        self._cells: list[Cell] = [
+        self._cells: list[Simulation] = [
             *graph_cells(recordings.model_pairs or [], **self._pairs_on),
             *(cell for sets in self._predictions.values() for cells in sets.values() for cell in cells),
         ]

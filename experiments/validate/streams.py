@@ -29,7 +29,7 @@ FOREVER_US = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class KernelStream:
     """Kernels that run one after the other."""
 
     name: str
@@ -40,7 +40,7 @@ class Stream:
 
 
 def run_streams(
-    name: str, streams: Sequence[Stream], gpu: GpuSpec, *, gap_us: float = 0.0
+    name: str, streams: Sequence[KernelStream], gpu: GpuSpec, *, gap_us: float = 0.0
 ) -> list[NDArray[np.float64]]:
     """Start and end of every kernel of every stream, us: an array of shape ``(kernels, 2)`` a stream.
 
@@ -91,7 +91,7 @@ class _InOrder:
         return Launch(int(view.pending.id[0])) if len(view.pending) else WAIT
 
 
-def _program(number: int, stream: Stream, rows: list[int], gap_us: float) -> TenantProgram:
+def _program(number: int, stream: KernelStream, rows: list[int], gap_us: float) -> TenantProgram:
     """A host that issues the kernels of ``rows`` (of the problem's table) all at once."""
     ops = tuple(HostOp(OpKind.KERNEL, 0.0, row, 1.0, 0.0, 0, 0.0, number, gap_us) for row in rows)
     return TenantProgram(

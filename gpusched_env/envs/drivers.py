@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown
 from gpusched_env.errors import InputError
-from gpusched_env.planning.interval import Dispatcher, Serve
+from gpusched_env.planning.interval import IntervalDispatcher, Serve
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.reward import cost_terms, total_cost
@@ -135,7 +135,9 @@ class DeviceDriver:
         """Let ``serve`` stand until the next decision; ``None``: the episode is over."""
         now, layout = self._point.view, self._layout
         scenario = self._point.problem.scenario
-        dispatcher = Dispatcher(layout.interval_us, scenario.stream_priorities, rejects="reject" in scenario.commands)
+        dispatcher = IntervalDispatcher(
+            layout.interval_us, scenario.stream_priorities, rejects="reject" in scenario.commands
+        )
         dispatcher.set(now, serve)
         view: View | None = now
         while view is not None and not dispatcher.asks(view):

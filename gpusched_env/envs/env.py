@@ -19,7 +19,7 @@ from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, Observati
 from gpusched_env.envs.options import episode_scenario
 from gpusched_env.envs.render import Renderer, RenderMode
 from gpusched_env.envs.setup import check_device, check_record, check_wait, lay_out, offered
-from gpusched_env.envs.state import EnvState, Run, check_state
+from gpusched_env.envs.state import EnvState, EpisodeProgress, check_state
 from gpusched_env.envs.summary import episode_summary
 from gpusched_env.episodes.session import Episode, last_view
 from gpusched_env.errors import InputError, did_you_mean
@@ -174,7 +174,7 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
         seen: Detail = "jobs" if render_mode is None else "kernels" if render_mode == "ansi" else "blocks"
         self._renderer = Renderer(render_mode) if render_mode is not None else None
         self._record: Detail = record if record is not None else seen
-        self._run: Run | None = None
+        self._run: EpisodeProgress | None = None
         self._began = 0.0
 
     def reset(
@@ -204,7 +204,7 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
         self._began = time.perf_counter()
         driver = self._driver
         driver.reset(problem, seed, self._record)
-        self._run = Run(problem, seed, driver.time_us, driver.time_us)
+        self._run = EpisodeProgress(problem, seed, driver.time_us, driver.time_us)
         if self.render_mode == "human":
             self.render()
         return driver.observe(), {**self._info(self._run), "seed": seed}
@@ -312,7 +312,7 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
         if self._renderer is not None:
             self._renderer.close()
 
-    def _info(self, run: Run) -> dict[str, Any]:
+    def _info(self, run: EpisodeProgress) -> dict[str, Any]:
         return {
             "action_mask": self._driver.mask.astype(np.int8),
             "time_us": run.time_us,
@@ -329,7 +329,7 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
             raise InputError(f"action {number} is not in 0..{self.layout.n - 1}")
         return number
 
-    def _current(self) -> Run:
+    def _current(self) -> EpisodeProgress:
         if self._run is None:
             raise ResetNeeded("call reset() first")
         return self._run

@@ -15,7 +15,7 @@ from gpusched_env.scheduling.sealed import Sealed
 
 
 @dataclass(slots=True)
-class Run:
+class EpisodeProgress:
     """The present episode, beyond what its driver knows."""
 
     problem: Problem
@@ -35,7 +35,7 @@ class Run:
 class EnvState(Sealed):
     """A point of an episode that an environment can go back to; can be pickled."""
 
-    run: Run
+    run: EpisodeProgress
     driver: Any
     layout: ActionLayout
     """Of the environment: what its actions and the rows of its observations mean."""

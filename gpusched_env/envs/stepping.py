@@ -240,7 +240,7 @@ def act(w, meaning, wait_us):
 def dispatch(w, standing, plan, knobs, until_ps, levels, lookahead, pending_shown, tenant_rows, jobs_shown, scratch):
     """Give an environment the next command by the decision that stands, or the wait until the end of the interval.
 
-    As :class:`~gpusched_env.planning.interval.Dispatcher` does; tables are filled for a new plan only.
+    As :class:`~gpusched_env.planning.interval.IntervalDispatcher` does; tables are filled for a new plan only.
     """
     come_or_gone = 0
     for tenant in range(problem(w).tenants):

@@ -10,7 +10,7 @@ from gpusched_env.envs.observations import select
 from gpusched_env.episodes.scenes import kernel_name, scene
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.timeline import Timeline
-from gpusched_env.scheduling.view import RunningColumn, Table, View
+from gpusched_env.scheduling.view import RunningColumn, View, ViewTable
 
 BAR = 24
 """Characters of the bar of busy SMs."""
@@ -49,7 +49,7 @@ def text(problem: Problem, view: View, timeline: Timeline) -> str:
     heads_of = ["tenant", "prio", *Counts._fields, "pending", "launched", "slowdown", "next kernel"]
     lines += _align(heads_of, rows, left=(0, len(heads_of) - 1))
     lines.append("")
-    running = Table(select(view, len(table), min(len(view.running), KERNELS)).running, RunningColumn)
+    running = ViewTable(select(view, len(table), min(len(view.running), KERNELS)).running, RunningColumn)
     rows = [
         [
             f"{running.id[i]:.0f}",

@@ -26,7 +26,7 @@ OFTEN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class TenantDemand:
     """What a tenant asked of the GPU in an episode."""
 
     tenant: str
@@ -50,7 +50,7 @@ class CostRange:
 
 def demands(
     problem: Problem, jobs: NDArray[np.float64], end_us: float, unfinished: Sequence[int] | None = None
-) -> list[Demand]:
+) -> list[TenantDemand]:
     """What each tenant asked of the GPU.
 
     Args:
@@ -69,7 +69,7 @@ def demands(
             sum(op.device_us for op in variant if op.kind in DEVICE_OPS) for variant in program.variants
         )
         found.append(
-            Demand(
+            TenantDemand(
                 tenant=program.tenant.name,
                 at_work=min(1.0, _covered_us(spans) / end_us) if end_us > 0.0 else 0.0,
                 device=min(1.0, device_us / program.alone_us),
@@ -79,7 +79,7 @@ def demands(
     return found
 
 
-def meeting_share(asked: Sequence[Demand]) -> float:
+def meeting_share(asked: Sequence[TenantDemand]) -> float:
     """Share of the time in which two tenants or more have work on the GPU, if they are independent of each other."""
     nobody, one = 1.0, 0.0
     for demand in asked:
@@ -88,7 +88,7 @@ def meeting_share(asked: Sequence[Demand]) -> float:
     return max(0.0, 1.0 - nobody - one)
 
 
-def meeting_remark(asked: Sequence[Demand], utilisation: float, costs: Mapping[str, CostRange]) -> str:
+def meeting_remark(asked: Sequence[TenantDemand], utilisation: float, costs: Mapping[str, CostRange]) -> str:
     """What to know if all schedulers cost the same, and what to change; empty if they differ.
 
     Args:
@@ -112,7 +112,7 @@ def meeting_remark(asked: Sequence[Demand], utilisation: float, costs: Mapping[s
     )
 
 
-def some_alike_remark(asked: Sequence[Demand], first: str, alike: int, others: int) -> str:
+def some_alike_remark(asked: Sequence[TenantDemand], first: str, alike: int, others: int) -> str:
     """What to know if at least half of the schedulers, but not all, cost the same as the first; else empty.
 
     Args:
@@ -148,7 +148,7 @@ def _alike(costs: Iterable[CostRange]) -> bool:
     return overlap or most - least <= ALIKE * abs(least)
 
 
-def _advice(asked: Sequence[Demand]) -> str:
+def _advice(asked: Sequence[TenantDemand]) -> str:
     """What to change, by what keeps each tenant off the GPU."""
     seldom = [demand for demand in asked if demand.at_work < 0.5]
     slow = [demand for demand in asked if demand.device < 0.5]

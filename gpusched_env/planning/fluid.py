@@ -35,7 +35,7 @@ ROUNDING_US: Final = 1e-6
 """Times are sums of quotients."""
 
 
-class Tenant(enum.IntEnum):
+class FluidTenant(enum.IntEnum):
     """Columns of the table of tenants."""
 
     ALONE_US = 0
@@ -47,7 +47,7 @@ class Tenant(enum.IntEnum):
     """Mean rate of arrivals; 0 without an objective."""
 
 
-class Job(enum.IntEnum):
+class FluidJob(enum.IntEnum):
     """Columns of the table of jobs, which are in order of deadlines; those behind :attr:`LEFT_US` are worked in."""
 
     TENANT = 0
@@ -79,8 +79,8 @@ class Model(NamedTuple):
 @called
 def put(work: Floats, job: int, tenant: int, due_us: float, left_us: float, tenants: Floats) -> None:
     """Write a job's row."""
-    work[job, Job.TENANT], work[job, Job.DUE_US], work[job, Job.LEFT_US] = tenant, due_us, left_us
-    work[job, Job.EARNS] = tenants[tenant, Tenant.WEIGHT] / max(left_us, ROUNDING_US)
+    work[job, FluidJob.TENANT], work[job, FluidJob.DUE_US], work[job, FluidJob.LEFT_US] = tenant, due_us, left_us
+    work[job, FluidJob.EARNS] = tenants[tenant, FluidTenant.WEIGHT] / max(left_us, ROUNDING_US)
 
 
 @called
@@ -94,17 +94,17 @@ def give_up(
     """
     lost = 0.0
     for job in range(there - 1, -1, -1):
-        if work[job, Job.LEFT_US] > work[job, Job.DUE_US] - now_us + ROUNDING_US:
-            lost += tenants[int(work[job, Job.TENANT]), Tenant.WEIGHT]
+        if work[job, FluidJob.LEFT_US] > work[job, FluidJob.DUE_US] - now_us + ROUNDING_US:
+            lost += tenants[int(work[job, FluidJob.TENANT]), FluidTenant.WEIGHT]
             forced, there = removed(work, there, job, forced), there - 1
     keep(work, there, forced, now_us, model.price, model.scale)
     kept_later = 0
     for job in range(there - 1, -1, -1):
-        tenant = int(work[job, Job.TENANT])
-        if work[job, Job.KEPT] > 0.0:
+        tenant = int(work[job, FluidJob.TENANT])
+        if work[job, FluidJob.KEPT] > 0.0:
             kept_later |= 1 << tenant
-        elif kept_later >> tenant & 1 and work[job, Job.DUE_US] < math.inf:
-            lost += tenants[tenant, Tenant.WEIGHT]
+        elif kept_later >> tenant & 1 and work[job, FluidJob.DUE_US] < math.inf:
+            lost += tenants[tenant, FluidTenant.WEIGHT]
             forced, there = removed(work, there, job, forced), there - 1
     return there, forced, lost
 
@@ -116,24 +116,24 @@ def keep(work: Floats, there: int, forced: int, now_us: float, price: float, sca
     Jobs are taken in order of deadlines; whenever one would be late, the one that earns least for its time is left
     out (as by Moore for jobs of equal weight, where that is the longest). Job ``forced`` is kept, before all others.
     """
-    done_us = scale * work[forced, Job.LEFT_US] if forced != NOBODY else 0.0
+    done_us = scale * work[forced, FluidJob.LEFT_US] if forced != NOBODY else 0.0
     for job in range(there):
-        if job == forced or work[job, Job.DUE_US] == math.inf or work[job, Job.EARNS] <= price:
-            work[job, Job.KEPT] = 0.0
+        if job == forced or work[job, FluidJob.DUE_US] == math.inf or work[job, FluidJob.EARNS] <= price:
+            work[job, FluidJob.KEPT] = 0.0
             continue
-        work[job, Job.KEPT] = 1.0
-        done_us += scale * work[job, Job.LEFT_US]
-        while done_us > work[job, Job.DUE_US] - now_us + ROUNDING_US:
+        work[job, FluidJob.KEPT] = 1.0
+        done_us += scale * work[job, FluidJob.LEFT_US]
+        while done_us > work[job, FluidJob.DUE_US] - now_us + ROUNDING_US:
             worst, least = NOBODY, math.inf
             for other in range(job + 1):
-                if work[other, Job.KEPT] > 0.0 and work[other, Job.EARNS] < least:
-                    worst, least = other, work[other, Job.EARNS]
+                if work[other, FluidJob.KEPT] > 0.0 and work[other, FluidJob.EARNS] < least:
+                    worst, least = other, work[other, FluidJob.EARNS]
             if worst == NOBODY:
                 break
-            work[worst, Job.KEPT] = 0.0
-            done_us -= scale * work[worst, Job.LEFT_US]
+            work[worst, FluidJob.KEPT] = 0.0
+            done_us -= scale * work[worst, FluidJob.LEFT_US]
     if forced != NOBODY:
-        work[forced, Job.KEPT] = 1.0
+        work[forced, FluidJob.KEPT] = 1.0
 
 
 @called
@@ -141,36 +141,36 @@ def set_speeds(work: Floats, there: int, forced: int, alone: bool, model: Model)
     """The oldest job of each tenant is served: the forced one, kept ones, those without a deadline, the rest."""
     seen, first, left = 0, forced, model.others
     for job in range(there):
-        tenant = int(work[job, Job.TENANT])
+        tenant = int(work[job, FluidJob.TENANT])
         # Until it has a speed: minus its class.
-        work[job, Job.SPEED] = 0.0 if seen >> tenant & 1 else -class_of(work, job)
+        work[job, FluidJob.SPEED] = 0.0 if seen >> tenant & 1 else -class_of(work, job)
         seen |= 1 << tenant
     if forced != NOBODY:
         if alone:
             for job in range(there):
-                work[job, Job.SPEED] = 0.0
-        work[forced, Job.SPEED] = 1.0
+                work[job, FluidJob.SPEED] = 0.0
+        work[forced, FluidJob.SPEED] = 1.0
         if alone:
             return
     for class_ in range(1, 4):
         for job in range(there):
-            if work[job, Job.SPEED] != -class_:
+            if work[job, FluidJob.SPEED] != -class_:
                 continue
             if first == NOBODY:
                 first = job
-                work[job, Job.SPEED] = 1.0
+                work[job, FluidJob.SPEED] = 1.0
             else:
-                work[first, Job.SPEED] = model.first
-                work[job, Job.SPEED] = SHARE * left
+                work[first, FluidJob.SPEED] = model.first
+                work[job, FluidJob.SPEED] = SHARE * left
                 left -= SHARE * left
 
 
 @called
 def class_of(work: Floats, job: int) -> float:
     """1 to 3 in the order of :func:`set_speeds`, which puts the forced one before all."""
-    if work[job, Job.KEPT] > 0.0:
+    if work[job, FluidJob.KEPT] > 0.0:
         return 1.0
-    return 2.0 if work[job, Job.DUE_US] == math.inf else 3.0
+    return 2.0 if work[job, FluidJob.DUE_US] == math.inf else 3.0
 
 
 @called
@@ -184,23 +184,23 @@ def go_on(
     """
     lost = 0.0
     for job in range(there - 1, -1, -1):
-        if work[job, Job.SPEED] == 0.0:
+        if work[job, FluidJob.SPEED] == 0.0:
             continue
-        done_us = step_us * work[job, Job.SPEED]
-        left_us = work[job, Job.LEFT_US] - done_us
-        tenant = int(work[job, Job.TENANT])
-        due_us = work[job, Job.DUE_US]
+        done_us = step_us * work[job, FluidJob.SPEED]
+        left_us = work[job, FluidJob.LEFT_US] - done_us
+        tenant = int(work[job, FluidJob.TENANT])
+        due_us = work[job, FluidJob.DUE_US]
         best_effort = due_us == math.inf
         if best_effort:
-            lost -= tenants[tenant, Tenant.WEIGHT] * done_us / tenants[tenant, Tenant.ALONE_US]
+            lost -= tenants[tenant, FluidTenant.WEIGHT] * done_us / tenants[tenant, FluidTenant.ALONE_US]
         if left_us > ROUNDING_US:
             put(work, job, tenant, due_us, left_us, tenants)
         elif best_effort:
-            put(work, job, tenant, due_us, tenants[tenant, Tenant.ALONE_US], tenants)
+            put(work, job, tenant, due_us, tenants[tenant, FluidTenant.ALONE_US], tenants)
             forced = NOBODY if forced == job else forced
         else:
             if now_us > due_us + ROUNDING_US:
-                lost += tenants[tenant, Tenant.WEIGHT]
+                lost += tenants[tenant, FluidTenant.WEIGHT]
             forced, there = removed(work, there, job, forced), there - 1
     return there, forced, lost
 
@@ -208,23 +208,23 @@ def go_on(
 @called
 def arrive(work: Floats, there: int, forced: int, now_us: float, tenant: int, tenants: Floats) -> int:
     """Put in a new job by its deadline; the row of the job that goes first from now on."""
-    due_us = now_us + tenants[tenant, Tenant.SLO_US]
+    due_us = now_us + tenants[tenant, FluidTenant.SLO_US]
     place = there
-    while place > 0 and work[place - 1, Job.DUE_US] > due_us:
-        for column in range(Job.KEPT):
+    while place > 0 and work[place - 1, FluidJob.DUE_US] > due_us:
+        for column in range(FluidJob.KEPT):
             work[place, column] = work[place - 1, column]
         place -= 1
-    put(work, place, tenant, due_us, tenants[tenant, Tenant.ALONE_US], tenants)
+    put(work, place, tenant, due_us, tenants[tenant, FluidTenant.ALONE_US], tenants)
     return forced + 1 if forced >= place else forced
 
 
 @called
 def drawn_tenant(draw: float, tenants: Floats, mean_gap_us: float) -> int:
     """Whose job it is: each tenant's with the share of its rate."""
-    tenant, shares = 0, tenants[0, Tenant.JOBS_A_US] * mean_gap_us
+    tenant, shares = 0, tenants[0, FluidTenant.JOBS_A_US] * mean_gap_us
     while draw >= shares and tenant < tenants.shape[0] - 1:
         tenant += 1
-        shares += tenants[tenant, Tenant.JOBS_A_US] * mean_gap_us
+        shares += tenants[tenant, FluidTenant.JOBS_A_US] * mean_gap_us
     return tenant
 
 
@@ -242,7 +242,7 @@ def removed(work: Floats, there: int, job: int, forced: int) -> int:
 @called
 def is_late(work: Floats, job: int) -> bool:
     """Whether a job has a deadline and is not kept."""
-    return bool(work[job, Job.KEPT] == 0.0 and work[job, Job.DUE_US] < math.inf)
+    return bool(work[job, FluidJob.KEPT] == 0.0 and work[job, FluidJob.DUE_US] < math.inf)
 
 
 @called
@@ -250,5 +250,5 @@ def is_oldest(jobs: Floats, job: int) -> bool:
     """Whether no job of its tenant is before it."""
     before = 0
     for other in range(job):
-        before += jobs[other, Job.TENANT] == jobs[job, Job.TENANT]
+        before += jobs[other, FluidJob.TENANT] == jobs[job, FluidJob.TENANT]
     return bool(before == 0)

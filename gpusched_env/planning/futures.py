@@ -14,9 +14,9 @@ from gpusched_env.compiling import cached, called
 from gpusched_env.planning.fluid import (
     NOBODY,
     Floats,
-    Job,
+    FluidJob,
+    FluidTenant,
     Model,
-    Tenant,
     arrive,
     drawn_tenant,
     give_up,
@@ -39,7 +39,7 @@ def mean_losses(
     """Write what is lost on average if a job goes first until it is done.
 
     Args:
-        jobs: shape ``(jobs, 3)`` or wider, columns :class:`Job`, at most :data:`MOST`, in order of deadlines.
+        jobs: shape ``(jobs, 3)`` or wider, columns :class:`FluidJob`, at most :data:`MOST`, in order of deadlines.
         tenants: shape ``(tenants, len(Tenant))``, at most :data:`MOST`.
         model: figures of the model.
         alone: whether no other job is served until it is done.
@@ -52,11 +52,11 @@ def mean_losses(
     """
     rate = 0.0
     for tenant in range(tenants.shape[0]):
-        rate += tenants[tenant, Tenant.JOBS_A_US]
+        rate += tenants[tenant, FluidTenant.JOBS_A_US]
     mean_gap_us = 1.0 / rate if rate > 0.0 else math.inf
     for job in range(jobs.shape[0]):
         out[job] = math.inf
-        if jobs[job, Job.LEFT_US] <= jobs[job, Job.DUE_US] and is_oldest(jobs, job):
+        if jobs[job, FluidJob.LEFT_US] <= jobs[job, FluidJob.DUE_US] and is_oldest(jobs, job):
             out[job] = 0.0
             for future in range(gaps.shape[0]):
                 out[job] += loss(jobs, job, alone, tenants, model, mean_gap_us, gaps[future], draws[future], work)
@@ -78,7 +78,9 @@ def loss(
     """What is lost in one future if job ``forced`` goes first until it is done; the rest as :func:`mean_losses`."""
     there = jobs.shape[0]
     for job in range(there):
-        put(work, job, int(jobs[job, Job.TENANT]), jobs[job, Job.DUE_US], jobs[job, Job.LEFT_US], tenants)
+        put(
+            work, job, int(jobs[job, FluidJob.TENANT]), jobs[job, FluidJob.DUE_US], jobs[job, FluidJob.LEFT_US], tenants
+        )
     now_us, lost, arrivals = 0.0, 0.0, 0
     next_us = gaps[0] * mean_gap_us
     while True:
@@ -89,8 +91,8 @@ def loss(
         set_speeds(work, there, forced, alone, model)
         step_us = min(next_us, model.horizon_us) - now_us
         for job in range(there):
-            if work[job, Job.SPEED] > 0.0:
-                step_us = min(step_us, work[job, Job.LEFT_US] / work[job, Job.SPEED])
+            if work[job, FluidJob.SPEED] > 0.0:
+                step_us = min(step_us, work[job, FluidJob.LEFT_US] / work[job, FluidJob.SPEED])
         now_us += step_us
         there, forced, missed = go_on(work, there, forced, now_us, step_us, tenants)
         lost += missed
@@ -103,5 +105,5 @@ def loss(
     keep(work, there, NOBODY, now_us, 0.0, model.scale)
     for job in range(there):
         if is_late(work, job):
-            lost += tenants[int(work[job, Job.TENANT]), Tenant.WEIGHT]
+            lost += tenants[int(work[job, FluidJob.TENANT]), FluidTenant.WEIGHT]
     return float(lost)

@@ -3,7 +3,7 @@
 A scheduler that is asked for every launch is asked some ten thousand times a tenth of a second. A real system would
 let a network decide every hundred microseconds or so, and leave the launches between to a few lines of compiled code.
 The knobs are those that a host has (:class:`Knob`). :func:`to_reject` and :func:`is_next` are the dispatcher's rules,
-the same for schedulers on any device (:class:`Dispatcher`) and in compiled environments
+the same for schedulers on any device (:class:`IntervalDispatcher`) and in compiled environments
 (:mod:`gpusched_env.envs.stepping`).
 
 :class:`Serve` says with one word what all knobs are to be; action spaces are made of it
@@ -165,7 +165,7 @@ def is_next(head: int, launched: int, together: int, knobs: Knobs, tenant: int, 
     return head < best_head
 
 
-class Dispatcher:
+class IntervalDispatcher:
     """Launches by knobs, for a scheduler on any device."""
 
     def __init__(self, interval_us: float, stream_priorities: tuple[int, ...], *, rejects: bool) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from gpusched_env.compiling import cached, called
-from gpusched_env.planning.fluid import Floats, Job, Model, Tenant
+from gpusched_env.planning.fluid import Floats, FluidJob, FluidTenant, Model
 from gpusched_env.planning.futures import MOST, mean_losses
 from gpusched_env.planning.interval import foremost
 from gpusched_env.planning.plans import DEAR, Plan, job_left_us, mean_earned, oldest_of, plan_view
@@ -31,14 +31,14 @@ SCALE: Final = 0.8
 FIRST: Final = 0.65
 BESIDE: Final = 0.8
 """Of :class:`~gpusched_env.planning.fluid.Model`, as measured for ``plan``."""
-SCRATCH: Final = (3 + len(Job) + len(Tenant) + 1, MOST)
+SCRATCH: Final = (3 + len(FluidJob) + len(FluidTenant) + 1, MOST)
 """Shape of what :func:`look_ahead` works in."""
 TABLE: Final = 3 * MOST
-WORK: Final = TABLE + len(Job) * MOST
-TENANTS: Final = WORK + len(Tenant) * MOST
+WORK: Final = TABLE + len(FluidJob) * MOST
+TENANTS: Final = WORK + len(FluidTenant) * MOST
 """Where in it the tables begin that come after those of jobs."""
-MODEL_JOB: Final = len(Job)
-MODEL_TENANT: Final = len(Tenant)
+MODEL_JOB: Final = len(FluidJob)
+MODEL_TENANT: Final = len(FluidTenant)
 
 _RNG = np.random.default_rng(20241)
 GAPS: Final = _RNG.standard_exponential((DRAWN, ARRIVALS))
@@ -76,11 +76,11 @@ def look_ahead(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, sc
     for tenant in range(count):
         present += plan[tenant, Plan.PRESENT]
         weight += tenants[tenant, TenantColumn.WEIGHT] / count
-        known[tenant, Tenant.ALONE_US] = tenants[tenant, TenantColumn.ALONE_US]
-        known[tenant, Tenant.SLO_US] = tenants[tenant, TenantColumn.SLO_US]
-        known[tenant, Tenant.WEIGHT] = tenants[tenant, TenantColumn.WEIGHT]
+        known[tenant, FluidTenant.ALONE_US] = tenants[tenant, TenantColumn.ALONE_US]
+        known[tenant, FluidTenant.SLO_US] = tenants[tenant, TenantColumn.SLO_US]
+        known[tenant, FluidTenant.WEIGHT] = tenants[tenant, TenantColumn.WEIGHT]
         slo = tenants[tenant, TenantColumn.SLO_US] < math.inf
-        known[tenant, Tenant.JOBS_A_US] = tenants[tenant, TenantColumn.JOBS_A_US] if slo else 0.0
+        known[tenant, FluidTenant.JOBS_A_US] = tenants[tenant, TenantColumn.JOBS_A_US] if slo else 0.0
     if present < 2.0 or weight == 0.0:
         return
     drawn = 0
@@ -88,12 +88,12 @@ def look_ahead(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, sc
         drawn += int((jobs[k, JobColumn.JOB] + 1.0) * (7.0 + 31.0 * jobs[k, JobColumn.TENANT]))
         due_us = jobs[k, JobColumn.DEADLINE_US] - time_us
         place = k
-        while place > 0 and table[place - 1, Job.DUE_US] > due_us:
+        while place > 0 and table[place - 1, FluidJob.DUE_US] > due_us:
             for column in range(3):
                 table[place, column] = table[place - 1, column]
             place -= 1
-        table[place, Job.TENANT], table[place, Job.DUE_US] = jobs[k, JobColumn.TENANT], due_us
-        table[place, Job.LEFT_US] = job_left_us(jobs[k], tenants, oldest)
+        table[place, FluidJob.TENANT], table[place, FluidJob.DUE_US] = jobs[k, JobColumn.TENANT], due_us
+        table[place, FluidJob.LEFT_US] = job_left_us(jobs[k], tenants, oldest)
     model = Model(HORIZON_US, DEAR * mean_earned(tenants), SCALE, FIRST, BESIDE)
     drawn %= DRAWN - FUTURES
     gaps, draws = GAPS[drawn : drawn + FUTURES], DRAWS[drawn : drawn + FUTURES]
@@ -107,7 +107,7 @@ def look_ahead(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, sc
         column = Plan.AHEAD_ALONE if alone else Plan.AHEAD
         # From the last on, so that of each tenant the oldest remains.
         for k in range(rows - 1, -1, -1):
-            plan[int(table[k, Job.TENANT]), column] = (found[k] - base) / weight
+            plan[int(table[k, FluidJob.TENANT]), column] = (found[k] - base) / weight
 
 
 @called
@@ -117,6 +117,6 @@ def _base(table: Floats, found: Floats, first: int) -> float:
     for k in range(table.shape[0]):
         least = min(least, found[k])
     for k in range(table.shape[0]):
-        if int(table[k, Job.TENANT]) == first:
+        if int(table[k, FluidJob.TENANT]) == first:
             return float(found[k] if found[k] < math.inf else least)
     return least

@@ -24,7 +24,7 @@ Made = TypeVar("Made")
 Given = TypeVarTuple("Given")
 
 
-class _Memory:
+class _Derived:
     """What has been made of a problem; not copied or sent with it."""
 
     __slots__ = ("found",)
@@ -32,8 +32,8 @@ class _Memory:
     def __init__(self) -> None:
         self.found: dict[tuple[Any, ...], Any] = {}
 
-    def __reduce__(self) -> tuple[type[_Memory], tuple[()]]:
-        return _Memory, ()
+    def __reduce__(self) -> tuple[type[_Derived], tuple[()]]:
+        return _Derived, ()
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -61,7 +61,7 @@ class Problem:
     (:mod:`gpusched_env.workload.carry_over`)."""
     unwindowed: Problem | None = None
     """Where launches pass a window, the same problem with streams that keep their order."""
-    _memory: _Memory = field(default_factory=_Memory, init=False, repr=False, compare=False)
+    _memory: _Derived = field(default_factory=_Derived, init=False, repr=False, compare=False)
 
     @property
     def knowledge(self) -> Knowledge:

@@ -16,7 +16,7 @@ from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge, TenantK
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.reads import PARTS
 from gpusched_env.scheduling.scheduler import Scheduler
-from gpusched_env.scheduling.view import LazyView, Table, View
+from gpusched_env.scheduling.view import LazyView, View, ViewTable
 
 TABLES = ("pending", "running", "tenants", "jobs", "dependencies")
 MOST = 100
@@ -60,15 +60,15 @@ class Disturbed:
             changed[field] = type(getattr(whole, field))(self._rng.integers(1, MOST))
         return self._scheduler.decide(dataclasses.replace(whole, **changed))
 
-    def _table(self, name: str, table: Table) -> Table:
+    def _table(self, name: str, table: ViewTable) -> ViewTable:
         columns = table._columns
         if name in self._fields:
             shape = int(self._rng.integers(0, MOST_ROWS + 1)), len(columns)
-            return Table(self._rng.integers(1, MOST, shape).astype(np.float64), columns)
+            return ViewTable(self._rng.integers(1, MOST, shape).astype(np.float64), columns)
         hidden = [column for column in columns if (columns, column) in self._columns]
         array = table.array.copy()
         array[:, hidden] = self._rng.integers(1, MOST, (len(array), len(hidden)))
-        return Table(array, columns)
+        return ViewTable(array, columns)
 
     def _replaced(self, known: TenantKnowledge | KernelKnowledge, fields: Collection[str]) -> Any:
         def number(value: Any) -> Any:

@@ -232,7 +232,7 @@ class DependencyColumn(enum.IntEnum):
     """Launch id of an unfinished operation (a kernel, graph or copy), ascending within a launch."""
 
 
-class Table:
+class ViewTable:
     """A ``(rows, columns)`` float64 array whose columns read as attributes, in lower case."""
 
     __slots__ = ("_columns", "array")
@@ -252,7 +252,7 @@ class Table:
         return len(self.array)
 
     def __reduce__(self) -> Any:
-        return (Table, (self.array, self._columns))
+        return (ViewTable, (self.array, self._columns))
 
     def to_frame(self) -> DataFrame:
         """A pandas frame with the columns' names.
@@ -279,15 +279,15 @@ class View:
 
     time_us: float
     """Simulated (or real) time since the reset."""
-    pending: Table
+    pending: ViewTable
     """Columns :class:`PendingColumn`; at most the scenario's look-ahead for each tenant."""
-    running: Table
+    running: ViewTable
     """Columns :class:`RunningColumn`."""
-    tenants: Table
+    tenants: ViewTable
     """Columns :class:`TenantColumn`."""
-    jobs: Table
+    jobs: ViewTable
     """Columns :class:`JobColumn`."""
-    dependencies: Table
+    dependencies: ViewTable
     """Columns :class:`DependencyColumn`."""
     sms: int
     """SMs of the GPU."""

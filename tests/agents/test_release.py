@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpusched_env.agents.exported import ExportedPolicy
-from gpusched_env.agents.policies.release import SHAPES, Place, ReleaseTerm
+from gpusched_env.agents.policies.release import SHAPES, ReleaseColumn, ReleaseTerm
 from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.agents.shipped import shipped_policy
 from gpusched_env.baselines.registry import make_scheduler
@@ -28,7 +28,7 @@ def release(**weights: float) -> ExportedPolicy:
     value = np.zeros(SHAPES["value"], np.float32)
     for name, weight in weights.items():
         place, _, term = name.partition("_")
-        value[Place[place], ReleaseTerm[term]] = weight
+        value[ReleaseColumn[place], ReleaseTerm[term]] = weight
     return ExportedPolicy(made_up(GRAPH, "release").info, {"value": value})
 
 

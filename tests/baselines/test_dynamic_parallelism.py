@@ -17,7 +17,7 @@ from gpusched_env.baselines.dynamic_parallelism.registry import (
     launch_scheduler_options,
     make_launch_scheduler,
 )
-from gpusched_env.baselines.dynamic_parallelism.spawn import Spawn
+from gpusched_env.baselines.dynamic_parallelism.spawn import SpawnScheduler
 from gpusched_env.devices.dynamic_parallelism import make_launch_device
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem, launch_problem
 from gpusched_env.dynamic_parallelism.scheduler import LaunchRun, run_application
@@ -54,8 +54,8 @@ def view(**changes: Any) -> RequestView:
     return RequestView(**{**fields, **changes})
 
 
-def spawn(**options: Any) -> Spawn:
-    scheduler = Spawn(**options)
+def spawn(**options: Any) -> SpawnScheduler:
+    scheduler = SpawnScheduler(**options)
     scheduler.reset(LaunchKnowledge(SPAWN_KEPLER, 0, aggregated=False), np.random.default_rng(0))
     return scheduler
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gpusched_env.baselines.hindsight import PORTFOLIO, Hindsight
-from gpusched_env.baselines.job_list import JobList, Plan
+from gpusched_env.baselines.job_list import JobList, JobOrder
 from gpusched_env.baselines.plan_search import RULES
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
@@ -83,7 +83,7 @@ def dilemma(folder: Path, commands: tuple[str, ...]) -> Problem:
 @pytest.mark.parametrize("commands", COMMANDS, ids=" ".join)
 def test_what_is_given_up_goes_last_or_is_rejected(tmp_path: Path, commands: tuple[str, ...]) -> None:
     built = dilemma(tmp_path, commands)
-    plan = Plan(slack=1.0, left=1.0, reject=True, given_up=frozenset({(0, 0)}))
+    plan = JobOrder(slack=1.0, left=1.0, reject=True, given_up=frozenset({(0, 0)}))
     episode = played(JobList(plan), built)
     assert episode.metrics.cost == 1.0
     assert [t.rejected for t in episode.metrics.tenants] == [int("reject" in commands), 0, 0, 0, 0]
@@ -95,7 +95,9 @@ def test_jobs_are_moved_in_the_order(tmp_path: Path) -> None:
     built = dilemma(tmp_path, ("launch",))
     ends = []
     for shift in (0.0, 11.0, 16.0):
-        jobs = played(JobList(Plan(left=1.0, late=False, others=0, shifts={(0, 0): shift})), built).timeline.jobs.dict()
+        jobs = played(
+            JobList(JobOrder(left=1.0, late=False, others=0, shifts={(0, 0): shift})), built
+        ).timeline.jobs.dict()
         ends.append(round(float(jobs["completed_us"][jobs["tenant"] == 0][0]), 3))
     assert ends == [60.0, 80.0, 100.0]
 

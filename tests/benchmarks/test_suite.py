@@ -11,11 +11,19 @@ import pytest
 
 from gpusched_env.experiments.benchmarks import suite
 from gpusched_env.experiments.benchmarks.scaling import decisions, made_up_problem
-from gpusched_env.experiments.benchmarks.suite import Row, Sizes, basis_of, markdown, measure, results_dict, rows_of
-from gpusched_env.experiments.benchmarks.timing import Stopwatch, Timing, take_turns
+from gpusched_env.experiments.benchmarks.suite import (
+    BenchmarkSizes,
+    Row,
+    basis_of,
+    markdown,
+    measure,
+    results_dict,
+    rows_of,
+)
+from gpusched_env.experiments.benchmarks.timing import Elapsed, Stopwatch, take_turns
 from gpusched_env.experiments.cli import main
 
-TINY = Sizes(
+TINY = BenchmarkSizes(
     rounds=1,
     copies=4,
     threads=1,
@@ -39,13 +47,13 @@ SECONDS = {
 """Of one thing, on a free machine."""
 
 
-def made_up_timings(busy: float = 1.0) -> dict[str, list[Timing]]:
+def made_up_timings(busy: float = 1.0) -> dict[str, list[Elapsed]]:
     """Timings of three rounds, the second three times as slow; wall times are ``busy`` times processor times."""
     timings = {
-        name: [Timing(1000, s * 1000 * slow * busy, s * 1000 * slow, s * 1000 * slow) for slow in (1.0, 3.0, 1.0)]
+        name: [Elapsed(1000, s * 1000 * slow * busy, s * 1000 * slow, s * 1000 * slow) for slow in (1.0, 3.0, 1.0)]
         for name, s in SECONDS.items()
     }
-    cold, cached = Timing(1, 25.0 * busy, 25.0, 25.0), Timing(1, 1.0 * busy, 1.0, 1.0)
+    cold, cached = Elapsed(1, 25.0 * busy, 25.0, 25.0), Elapsed(1, 1.0 * busy, 1.0, 1.0)
     return {**timings, "first_use": [cold], "first_use_cached": [cached]}
 
 
@@ -98,7 +106,7 @@ def test_measurements_take_turns() -> None:
     order: list[str] = []
 
     def measurement(name: str) -> Any:
-        def measure() -> Timing:
+        def measure() -> Elapsed:
             order.append(name)
             with Stopwatch() as watch:
                 pass
@@ -115,7 +123,7 @@ def test_measurements_take_turns() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.long
 def test_every_measurement_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suite, "first_uses", lambda: (Timing(1, 2.0, 2.0, 2.0), Timing(1, 1.0, 1.0, 1.0)))
+    monkeypatch.setattr(suite, "first_uses", lambda: (Elapsed(1, 2.0, 2.0, 2.0), Elapsed(1, 1.0, 1.0, 1.0)))
     data = results_dict(measure(TINY), TINY)
     assert set(data["timings"]) == {*SECONDS, "first_use", "first_use_cached"}
     assert {name: turns[0]["count"] for name, turns in data["timings"].items()} == {

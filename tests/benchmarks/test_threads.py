@@ -14,7 +14,7 @@ import pytest
 from gpusched_env.experiments.benchmarks import threads
 from gpusched_env.experiments.benchmarks.environments import RandomLoop
 from gpusched_env.experiments.benchmarks.threads import Speed, markdown, results_dict, thread_speeds
-from gpusched_env.experiments.benchmarks.timing import Timing
+from gpusched_env.experiments.benchmarks.timing import Elapsed
 from gpusched_env.experiments.cli import main
 
 
@@ -39,8 +39,8 @@ def test_figures_are_medians_of_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
             self.env = SimpleNamespace(close=lambda: None)
             self.turns = iter([0.0, *seconds[count]])
 
-        def play(self, steps: int) -> Timing:
-            return Timing(steps, next(self.turns), 0.0, 0.0)
+        def play(self, steps: int) -> Elapsed:
+            return Elapsed(steps, next(self.turns), 0.0, 0.0)
 
     monkeypatch.setattr(threads, "RandomLoop", Loop)
     told: list[int] = []
@@ -60,7 +60,7 @@ def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     class Brief(RandomLoop):
-        def play(self, steps: int) -> Timing:
+        def play(self, steps: int) -> Elapsed:
             return super().play(2)
 
     monkeypatch.setattr(threads, "RandomLoop", Brief)

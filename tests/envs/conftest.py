@@ -15,9 +15,9 @@ from gpusched_env.scheduling.view import (
     JobColumn,
     PendingColumn,
     RunningColumn,
-    Table,
     TenantColumn,
     View,
+    ViewTable,
 )
 
 Row = dict[str, float]
@@ -33,12 +33,12 @@ TENANT: Row = {
 JOB: Row = {"deadline_us": math.inf, "started_us": math.inf, "rejectable": 1}
 
 
-def _table(columns: Any, defaults: Row, rows: Sequence[Row]) -> Table:
+def _table(columns: Any, defaults: Row, rows: Sequence[Row]) -> ViewTable:
     array = np.zeros((len(rows), len(columns)))
     for i, row in enumerate(rows):
         for name, value in {**defaults, **row}.items():
             array[i, columns[name.upper()]] = value
-    return Table(array, columns)
+    return ViewTable(array, columns)
 
 
 def build_view(

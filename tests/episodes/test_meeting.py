@@ -7,12 +7,19 @@ import math
 import numpy as np
 import pytest
 
-from gpusched_env.episodes.meeting import CostRange, Demand, demands, meeting_remark, meeting_share, some_alike_remark
+from gpusched_env.episodes.meeting import (
+    CostRange,
+    TenantDemand,
+    demands,
+    meeting_remark,
+    meeting_share,
+    some_alike_remark,
+)
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 
-IDLE = [Demand("chat", 0.9, 0.1, 20), Demand("batch", 0.2, 0.9, 5)]
-BUSY = [Demand("chat", 0.9, 0.8, 20), Demand("batch", 1.0, 0.9, 5)]
+IDLE = [TenantDemand("chat", 0.9, 0.1, 20), TenantDemand("batch", 0.2, 0.9, 5)]
+BUSY = [TenantDemand("chat", 0.9, 0.8, 20), TenantDemand("batch", 1.0, 0.9, 5)]
 SAME = {"fifo": CostRange(10.0, 9.0, 11.0), "sjf": CostRange(10.5, 9.6, 11.4)}
 APART = {"fifo": CostRange(10.0, 9.9, 10.1), "sjf": CostRange(12.0, 11.9, 12.1)}
 
@@ -20,7 +27,7 @@ APART = {"fifo": CostRange(10.0, 9.9, 10.1), "sjf": CostRange(12.0, 11.9, 12.1)}
 def test_two_tenants_meet_as_often_as_both_are_at_work() -> None:
     assert meeting_share(IDLE) == pytest.approx(0.09 * 0.18)
     assert meeting_share(BUSY[:1]) == 0.0
-    third = Demand("more", 1.0, 0.5, 1)
+    third = TenantDemand("more", 1.0, 0.5, 1)
     # Of three, two or more: all pairs, less twice all three.
     assert meeting_share([*BUSY, third]) == pytest.approx(0.72 * 0.9 + 0.72 * 0.5 + 0.9 * 0.5 - 2 * 0.72 * 0.9 * 0.5)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpusched_env.devices.dynamic_parallelism.parts import Block, Grid, Sm, Warps
+from gpusched_env.devices.dynamic_parallelism.parts import LaunchedGrid, WarpBlock, WarpGroup, WarpSm
 from gpusched_env.devices.dynamic_parallelism.reference import ReferenceWarpDevice
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.view import RequestView
@@ -13,7 +13,7 @@ from gpusched_env.dynamic_parallelism.view import RequestView
 class LastSm(ReferenceWarpDevice):
     """Of SMs with equal room the last one gets a block."""
 
-    def _most_room(self, grid: Grid) -> Sm | None:
+    def _most_room(self, grid: LaunchedGrid) -> WarpSm | None:
         self._sms.reverse()
         try:
             return super()._most_room(grid)
@@ -24,7 +24,7 @@ class LastSm(ReferenceWarpDevice):
 class NewestFirst(ReferenceWarpDevice):
     """Children of a warp go into their queues last lane first."""
 
-    def _enter(self, warps: Warps) -> None:
+    def _enter(self, warps: WarpGroup) -> None:
         if not self._problem.aggregated:
             warps.spawned.reverse()
         super()._enter(warps)
@@ -33,7 +33,7 @@ class NewestFirst(ReferenceWarpDevice):
 class Keeps(ReferenceWarpDevice):
     """Blocks of children keep their registers."""
 
-    def _occupy(self, grid: Grid, sm: Sm, sign: int) -> None:
+    def _occupy(self, grid: LaunchedGrid, sm: WarpSm, sign: int) -> None:
         super()._occupy(grid, sm, sign)
         if sign < 0 and grid.nesting == 2:
             sm.registers -= 256
@@ -42,7 +42,7 @@ class Keeps(ReferenceWarpDevice):
 class Uncounted(ReferenceWarpDevice):
     """Forgets a child block that a second-level child launches."""
 
-    def _block_ends(self, block: Block) -> None:
+    def _block_ends(self, block: WarpBlock) -> None:
         super()._block_ends(block)
         if block.grid.nesting == 2:
             self._monitor.inside += 1

@@ -24,9 +24,9 @@ from gpusched_env.scheduling.view import (
     JobColumn,
     PendingColumn,
     RunningColumn,
-    Table,
     TenantColumn,
     View,
+    ViewTable,
 )
 
 JOBS = 4
@@ -122,11 +122,11 @@ class FakeDevice:
                 self.timeline.blocks.add(sm, 2 * self._period + tenant, 1, taken_ps, ended_ps)
 
     def _view(self) -> View:
-        pending = Table(np.zeros((0, len(PendingColumn))), PendingColumn)
-        running = Table(np.zeros((0, len(RunningColumn))), RunningColumn)
-        tenants = Table(np.zeros((0, len(TenantColumn))), TenantColumn)
-        jobs = Table(np.zeros((0, len(JobColumn))), JobColumn)
-        dependencies = Table(np.zeros((0, len(DependencyColumn))), DependencyColumn)
+        pending = ViewTable(np.zeros((0, len(PendingColumn))), PendingColumn)
+        running = ViewTable(np.zeros((0, len(RunningColumn))), RunningColumn)
+        tenants = ViewTable(np.zeros((0, len(TenantColumn))), TenantColumn)
+        jobs = ViewTable(np.zeros((0, len(JobColumn))), JobColumn)
+        dependencies = ViewTable(np.zeros((0, len(DependencyColumn))), DependencyColumn)
         return View(
             self.time_us, pending, running, tenants, jobs, dependencies, 4, 0, occupancy=0.0, dram=0.0, horizon_us=400.0
         )

@@ -13,7 +13,7 @@ PROGRAMS = ("bodies6_step_b2048", "dynamic_routing_input0_b4", "amoebanet_infer_
 
 @pytest.fixture(scope="module")
 def paper() -> acs.Paper:
-    cells = [cell for cell in acs.Paper.cells() if isinstance(cell, acs.Cell) and cell.program in PROGRAMS]
+    cells = [cell for cell in acs.Paper.cells() if isinstance(cell, acs.AcsRun) and cell.program in PROGRAMS]
     return acs.Paper.simulate(workers=1, cells=cells)
 
 

@@ -17,7 +17,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.calibrate import report
 from gpusched_env.experiments.calibrate.fit import (
     FITTED,
-    Fit,
+    FittedConstants,
     closed_form_us,
     fit,
     footprints,
@@ -26,7 +26,7 @@ from gpusched_env.experiments.calibrate.fit import (
     starting_gpu,
     with_constants,
 )
-from gpusched_env.experiments.calibrate.samples import Gap, Recordings, Sample, read_recordings
+from gpusched_env.experiments.calibrate.samples import CalibrationSamples, Gap, Sample, read_recordings
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.validate.recordings import Solo, SyntheticKernel
 from gpusched_env.hardware.specs import Contention, Instructions, load_gpu
@@ -90,7 +90,7 @@ def closed_form_samples() -> tuple[Sample, ...]:
 
 
 @functools.cache
-def fitted(generic: bool = False) -> Fit:
+def fitted(generic: bool = False) -> FittedConstants:
     """The fit to them, from the specification's costs or from generic ones."""
     gpu = msgspec.structs.replace(H100, instructions=None) if generic else H100
     return fit(closed_form_samples(), gpu, simulate=False)
@@ -224,7 +224,7 @@ def test_a_missing_folder_is_an_input_error(tmp_path: Path) -> None:
 
 def summary(after: float) -> report.Calibration:
     samples = closed_form_samples()
-    result = Fit(
+    result = FittedConstants(
         gpu=with_constants(H100, TRUE),
         start=dict.fromkeys(FITTED, 0.5),
         value=TRUE,
@@ -234,7 +234,7 @@ def summary(after: float) -> report.Calibration:
         bounded=("block_us",),
         generic=False,
     )
-    return report.Calibration(Recordings(samples, Gap(2.1, 0.01, 5), Gap(3.7, None, 1)), result, H100, "h100")
+    return report.Calibration(CalibrationSamples(samples, Gap(2.1, 0.01, 5), Gap(3.7, None, 1)), result, H100, "h100")
 
 
 def test_the_fragment_fits_a_specification() -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gpusched_env.agents.training.folder import LearningCurve, Validation
+from gpusched_env.agents.training.folder import CurveEntry, LearningCurve
 from gpusched_env.experiments import default_trainings
 from gpusched_env.experiments.default_trainings import SUMMARY, found_in, read, train_all
 from gpusched_env.experiments.lib.pages import page
 
 
-def validation(timesteps: int, cost: float) -> Validation:
-    return Validation(timesteps=timesteps, cost=cost, costs=[cost], best=True)
+def validation(timesteps: int, cost: float) -> CurveEntry:
+    return CurveEntry(timesteps=timesteps, cost=cost, costs=[cost], best=True)
 
 
 def begun(folder: Path, reference: str = "pass-through") -> None:

@@ -28,8 +28,8 @@ from gpusched_env.experiments.papers.fikit.runs import (
     SLICES,
     SWEEP,
     UNDER_MPS,
-    Cell,
-    Outcome,
+    FikitOutcome,
+    FikitRun,
     all_cells,
 )
 
@@ -101,18 +101,18 @@ def test_every_pair_runs_in_every_mode() -> None:
 
 
 def test_arrivals_and_priorities_of_the_modes() -> None:
-    problem = Cell(GPU, "AlexNet", "VGG-16", FIKIT_NOW_AND_THEN).problem()
+    problem = FikitRun(GPU, "AlexNet", "VGG-16", FIKIT_NOW_AND_THEN).problem()
     now_and_then = problem.scenario.tenants
     alone_us = [program.alone_us for program in problem.programs]
     assert now_and_then[0].arrivals.think_us == pytest.approx(9.0 * alone_us[0])  # type: ignore[union-attr]
     assert [tenant.priority for tenant in now_and_then] == [0, 1]
     assert now_and_then[0].jobs is None
     assert now_and_then[1].jobs == math.ceil(10.0 * alone_us[0] / alone_us[1])
-    turns = Cell(GPU, "AlexNet", "VGG-16", EXCLUSIVE).problem().scenario.tenants
+    turns = FikitRun(GPU, "AlexNet", "VGG-16", EXCLUSIVE).problem().scenario.tenants
     assert [tenant.priority for tenant in turns] == [0, 0]
     assert turns[0].jobs == math.ceil(20_000.0 / alone_us[0]) + 1
     for mode, slice_us in SLICES.items():
-        assert Cell(GPU, "AlexNet", "VGG-16", mode).problem().gpu.timing.slice_us == slice_us
+        assert FikitRun(GPU, "AlexNet", "VGG-16", mode).problem().gpu.timing.slice_us == slice_us
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def test_the_result_is_data_and_a_page(small: Paper) -> None:
 def test_wrong_profiles_cost_little() -> None:
     """Durations off by two, or kernels that nobody measured: the urgent service hardly notices."""
     cases = (RIGHT, "durations halved", "each off by up to 2", "a tenth never measured", "nothing measured")
-    found = {case: Cell(RECORDED_ON, "FCOS", "ResNet-50", case).run("compiled") for case in cases}
+    found = {case: FikitRun(RECORDED_ON, "FCOS", "ResNet-50", case).run("compiled") for case in cases}
     right = found[RIGHT]
     assert right.low_share > 0.03, "the low-priority service lives on the gaps"
     assert all(wrong.high_us / right.high_us < 1.02 for wrong in found.values())
@@ -196,18 +196,20 @@ def test_wrong_profiles_cost_little() -> None:
 def tried() -> Paper:
     """AlexNet takes 100 us alone, VGG-16 200 us; together what the tests of trials say."""
 
-    def made(high: str, low: str, alone_us: float, share: float) -> dict[Cell, Outcome]:
-        found = {Cell(RECORDED_ON, high, None, mode): Outcome(alone_us, math.nan, 0.0) for mode in BY_ITSELF}
+    def made(high: str, low: str, alone_us: float, share: float) -> dict[FikitRun, FikitOutcome]:
+        found = {FikitRun(RECORDED_ON, high, None, mode): FikitOutcome(alone_us, math.nan, 0.0) for mode in BY_ITSELF}
         modes = (DEFAULT, FIKIT, UNDER_MPS, *CASES)
-        found |= {Cell(RECORDED_ON, high, low, mode): Outcome(1.1 * alone_us, math.nan, share) for mode in modes}
+        found |= {
+            FikitRun(RECORDED_ON, high, low, mode): FikitOutcome(1.1 * alone_us, math.nan, share) for mode in modes
+        }
         for (contexts, epsilon_us), mode in SWEEP.items():
             longer = 2.0 if contexts == CONTEXTS[0] else 3.0
-            found[Cell(RECORDED_ON, high, low, mode)] = Outcome(longer * alone_us, math.nan, epsilon_us)
+            found[FikitRun(RECORDED_ON, high, low, mode)] = FikitOutcome(longer * alone_us, math.nan, epsilon_us)
         return found
 
     found = made("AlexNet", "VGG-16", 100.0, 0.1) | made("VGG-16", "AlexNet", 200.0, 0.3)
-    found[Cell(RECORDED_ON, "AlexNet", "VGG-16", RIGHT)] = Outcome(100.0, math.nan, 0.2)
-    found[Cell(RECORDED_ON, "VGG-16", "AlexNet", SWEEP["shared", 50.0])] = Outcome(600.0, math.nan, 70.0)
+    found[FikitRun(RECORDED_ON, "AlexNet", "VGG-16", RIGHT)] = FikitOutcome(100.0, math.nan, 0.2)
+    found[FikitRun(RECORDED_ON, "VGG-16", "AlexNet", SWEEP["shared", 50.0])] = FikitOutcome(600.0, math.nan, 70.0)
     return Paper(found)
 
 

@@ -29,7 +29,7 @@ from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.duel import play
 from gpusched_env.experiments.fuzz.moves import PreemptMove
 from gpusched_env.experiments.fuzz.run import counterexample, fuzz, write_counterexamples
-from gpusched_env.experiments.fuzz.tally import Tally
+from gpusched_env.experiments.fuzz.tally import FuzzTally
 from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.scheduling.device import Device
 from tests.experiments import broken_devices as broken
@@ -68,7 +68,7 @@ def test_a_run_stops_after_enough_differences() -> None:
 
 
 def test_equal_devices_do_not_differ() -> None:
-    tally = Tally("reference", "reference", seed=0)
+    tally = FuzzTally("reference", "reference", seed=0)
     for episode in FULL:
         tally.add(episode, play(draw_case(0, episode), ReferenceDevice, ReferenceDevice))
     assert tally.differences == {}
@@ -86,11 +86,11 @@ def test_equal_devices_do_not_differ() -> None:
 
 
 @pytest.fixture(scope="module")
-def found() -> Callable[[type[Device]], tuple[Tally, Counterexample]]:
+def found() -> Callable[[type[Device]], tuple[FuzzTally, Counterexample]]:
     """What a device's episode in the list above shows, and the counterexample that it becomes."""
 
     @functools.cache
-    def find(device: type[Device]) -> tuple[Tally, Counterexample]:
+    def find(device: type[Device]) -> tuple[FuzzTally, Counterexample]:
         episode = next(number for other, number, _ in FAULTS if other is device)
         tally = fuzz(device, first=episode, episodes=1)
         return tally, counterexample(tally, episode, seconds=math.inf)
@@ -98,7 +98,7 @@ def found() -> Callable[[type[Device]], tuple[Tally, Counterexample]]:
     return find
 
 
-Found = Callable[[type[Device]], tuple[Tally, Counterexample]]
+Found = Callable[[type[Device]], tuple[FuzzTally, Counterexample]]
 
 
 def test_a_counterexample_is_small(found: Found) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpusched_env.experiments.fuzz.compare import Comparison, Differs
+from gpusched_env.experiments.fuzz.compare import Differs, DuelComparison
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.costs import Costs
@@ -19,21 +19,21 @@ from gpusched_env.scheduling.view import (
     JobColumn,
     PendingColumn,
     RunningColumn,
-    Table,
     TenantColumn,
     View,
+    ViewTable,
 )
 
 
 def view(time_us: float = 10.0, dram: float = 0.5, **tenants: float) -> View:
     """One tenant's row; what is not given is 0."""
-    table = Table(np.zeros((1, len(TenantColumn))), TenantColumn)
+    table = ViewTable(np.zeros((1, len(TenantColumn))), TenantColumn)
     for name, value in tenants.items():
         getattr(table, name)[0] = value
-    pending = Table(np.zeros((0, len(PendingColumn))), PendingColumn)
-    running = Table(np.zeros((0, len(RunningColumn))), RunningColumn)
-    jobs = Table(np.zeros((0, len(JobColumn))), JobColumn)
-    waits = Table(np.zeros((0, len(DependencyColumn))), DependencyColumn)
+    pending = ViewTable(np.zeros((0, len(PendingColumn))), PendingColumn)
+    running = ViewTable(np.zeros((0, len(RunningColumn))), RunningColumn)
+    jobs = ViewTable(np.zeros((0, len(JobColumn))), JobColumn)
+    waits = ViewTable(np.zeros((0, len(DependencyColumn))), DependencyColumn)
     return View(time_us, pending, running, table, jobs, waits, 4, 2, occupancy=0.25, dram=dram, horizon_us=100.0)
 
 
@@ -68,14 +68,14 @@ def differs(call: Callable[..., None], *arguments: Any) -> str | None:
     ],
 )
 def test_views(expected: View, found: View, where: str | None) -> None:
-    assert differs(Comparison().views, expected, found) == where
+    assert differs(DuelComparison().views, expected, found) == where
 
 
 def test_tables_of_other_shapes_differ() -> None:
     other = view()
-    rows = Table(np.zeros((2, len(TenantColumn))), TenantColumn)
+    rows = ViewTable(np.zeros((2, len(TenantColumn))), TenantColumn)
     two = View(**{**vars(other), "tenants": rows})
-    assert differs(Comparison().views, other, two) == "view: shape of view.tenants"
+    assert differs(DuelComparison().views, other, two) == "view: shape of view.tenants"
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_costs(field: str, value: Any, where: str | None) -> None:
         one.energy_j = 3.0
     setattr(other, field, np.array(value) if isinstance(value, list) else value)
     problem = build_problem(load_scenario("Toy"))
-    assert differs(Comparison().costs, costs, other, problem) == where
+    assert differs(DuelComparison().costs, costs, other, problem) == where
 
 
 def test_nested_values() -> None:
     plain = {"cost": 1.0, "tenants": [{"name": "a", "p50": math.nan, "done": True}], "mask": np.array([1, 0], np.int8)}
     close = {**plain, "cost": 1.0 + 1e-10, "mask": np.array([1, 0], np.int8)}
-    compare = Comparison().plain
+    compare = DuelComparison().plain
     assert differs(compare, "info", "info", plain, close) is None
     for change, where in (
         ({"cost": 1.0 + 1e-8}, "info.cost"),
@@ -133,7 +133,7 @@ def timeline(blocks: list[tuple[float, ...]] = (), **rows: list[tuple[float, ...
 
 
 def timelines_differ(expected: Timeline, found: Timeline) -> str | None:
-    return differs(Comparison().timelines, expected, found)
+    return differs(DuelComparison().timelines, expected, found)
 
 
 def test_blocks_that_end_together_may_change_places() -> None:

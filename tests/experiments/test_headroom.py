@@ -9,7 +9,7 @@ import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.ranking.bound import ALONE
-from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.experiments.ranking.headroom import headroom, headrooms, pages
 from gpusched_env.experiments.ranking.result import Ranking
 from tests.experiments.test_ranking import made_of
@@ -22,7 +22,7 @@ def ranked(scenario: str, costs: dict[str, list[float]], alone: float | None = N
     ranking = msgspec.structs.replace(made_of(scenario, costs), clairvoyant=[TOLD])
     if alone is None:
         return ranking
-    cells = [Cell(scenario, scenario, ALONE, "compiled", seed) for seed in ranking.seeds]
+    cells = [RankedEpisode(scenario, scenario, ALONE, "compiled", seed) for seed in ranking.seeds]
     episodes = [*ranking.episodes, *(EpisodeCost(cell, alone) for cell in cells)]
     return msgspec.structs.replace(ranking, bounded=[scenario], episodes=episodes)
 

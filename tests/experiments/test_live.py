@@ -18,7 +18,7 @@ from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.live import page
 from gpusched_env.experiments.live.figure import live_svg
-from gpusched_env.experiments.live.result import Figures, Live, LiveEpisode, encode_live, read_live
+from gpusched_env.experiments.live.result import Live, LiveEpisode, LiveFigures, encode_live, read_live
 from gpusched_env.experiments.live.run import run_live
 from gpusched_env.experiments.live.timed import TimedDecisions
 from gpusched_env.scenarios.building import build_problem
@@ -135,8 +135,8 @@ def test_each_decision_takes_its_own_time() -> None:
     assert started.tolist() == [0.0, 3.0, 13.0]
 
 
-def figures(cost: float, turnaround: float | None) -> Figures:
-    return Figures(
+def figures(cost: float, turnaround: float | None) -> LiveFigures:
+    return LiveFigures(
         turnaround_us=(turnaround, 10.0), slowdown=(turnaround, 1.0), throughput_per_s=(1.0, 1.0), urgent_p99=None,
         best_effort=None, makespan_us=1.0, cost=cost, done=True,
     )  # fmt: skip
@@ -156,5 +156,5 @@ def test_errors_and_order() -> None:
     assert encode_live(live).count(b'"scheduler"') == 3
 
 
-def replace_of(episode: LiveEpisode, scheduler: str, real: Figures, simulated: Figures) -> LiveEpisode:
+def replace_of(episode: LiveEpisode, scheduler: str, real: LiveFigures, simulated: LiveFigures) -> LiveEpisode:
     return msgspec.structs.replace(episode, scheduler=scheduler, real=real, simulated=simulated)

@@ -22,21 +22,21 @@ from gpusched_env.experiments.measure.applications import (
     mandelbrot,
     search,
 )
-from gpusched_env.experiments.measure.child_launches import Shape, most_at_once
-from gpusched_env.experiments.measure.gpu import LARGE_POOL, Gpu, struct
+from gpusched_env.experiments.measure.child_launches import LaunchPattern, most_at_once
+from gpusched_env.experiments.measure.gpu import LARGE_POOL, MeasuringGpu, struct
 from gpusched_env.experiments.measure.recording import (
+    ApplicationTime,
     Burst,
-    Call,
     Input,
+    LaunchCallTime,
+    Measurements,
     Overflow,
     Pool,
-    Recording,
-    Run,
-    Serial,
+    SerialTime,
     read_recording,
     shipped_recording,
 )
-from gpusched_env.experiments.measure.running import NEVER, OnGpu, equal_threads
+from gpusched_env.experiments.measure.running import NEVER, ApplicationOnGpu, equal_threads
 from gpusched_env.workload.dynamic_parallelism.graphs import simple_graph
 from gpusched_env.workload.dynamic_parallelism.mandelbrot import Window
 from gpusched_env.workload.dynamic_parallelism.suite import benchmark
@@ -187,10 +187,10 @@ class TestShippedRecording:
         assert recording.gpu == "NVIDIA H200"
         assert {row.application for row in recording.of(Input)} == set(APPLICATIONS)
         for name in APPLICATIONS:
-            runs = [row for row in recording.of(Run) if row.application == name]
+            runs = [row for row in recording.of(ApplicationTime) if row.application == name]
             assert sum(row.threshold is None for row in runs) == 1
             assert {row.child_block for row in runs} == {None, 32, 64}
-            assert {row.application for row in recording.of(Serial)} >= {name}
+            assert {row.application for row in recording.of(SerialTime)} >= {name}
             assert all(0 < row.min_us <= row.median_us <= row.max_us for row in runs)
 
     @pytest.mark.parametrize("name", ["JOIN-uniform", "JOIN-gaussian"])
@@ -198,7 +198,9 @@ class TestShippedRecording:
         made, recording = application(name), shipped_recording()
         (stated,) = [row for row in recording.of(Input) if row.application == name]
         assert (stated.work, stated.turns) == (made.benchmark.total_work, sum(map(made.turns, made.order)))
-        launching = [row for row in recording.of(Run) if row.application == name and row.threshold is not None]
+        launching = [
+            row for row in recording.of(ApplicationTime) if row.application == name and row.threshold is not None
+        ]
         assert [row.launches for row in launching] == [
             made.benchmark.child_launches(row.threshold) for row in launching
         ]
@@ -217,7 +219,7 @@ class TestShippedRecording:
     def test_calls_by_lanes_are_complete(self) -> None:
         recording = shipped_recording()
         for pool in (2048, 1 << 16, LARGE_POOL):
-            assert [row.lanes for row in recording.of(Call) if row.pool == pool] == list(range(1, 33))
+            assert [row.lanes for row in recording.of(LaunchCallTime) if row.pool == pool] == list(range(1, 33))
         assert {row.pool for row in recording.of(Pool)} == {2048, 1 << 16, LARGE_POOL}
 
     def test_it_is_written_as_it_was_read(self) -> None:
@@ -238,12 +240,12 @@ HUNG, FAILED = "import time; time.sleep(10_000)", "raise RuntimeError('no such l
 def outcomes(monkeypatch: pytest.MonkeyPatch, code: str) -> list[Overflow]:
     """Of one try whose process runs ``code``."""
 
-    def started(pool: int, shape: Shape) -> subprocess.Popen[str]:
+    def started(pool: int, shape: LaunchPattern) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", code]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     monkeypatch.setattr(overflow, "_started", started)
-    monkeypatch.setattr(overflow, "TRIES", ((2048, Shape(warps=65)),))
+    monkeypatch.setattr(overflow, "TRIES", ((2048, LaunchPattern(warps=65)),))
     return list(overflow.measured())
 
 
@@ -269,7 +271,7 @@ def test_the_program_writes_what_it_measured(monkeypatch: pytest.MonkeyPatch, tm
     known = shipped_recording()
 
     class Fake:
-        def recording(self) -> Recording:
+        def recording(self) -> Measurements:
             return msgspec.structs.replace(known, rows=[])
 
     def measured(gpu: Fake, part: str, seed: int) -> list[Pool]:
@@ -296,7 +298,7 @@ def test_without_cupy_the_program_says_what_it_needs(monkeypatch: pytest.MonkeyP
 def test_kernels_compute_the_expected_result(small) -> None:
     if not pytest.importorskip("cupy").is_available():
         pytest.skip("no GPU")
-    there = OnGpu(Gpu(), small())
+    there = ApplicationOnGpu(MeasuringGpu(), small())
     there.flat(2048)
     for threshold in (NEVER, 1, 0):
         assert there.launching(2048, threshold, 32).refused == 0

@@ -14,7 +14,7 @@ import yaml
 from gpusched_env.agents import shipped
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.statistics import interquartile_mean, standings
-from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost, RunCell
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, RunCell
 from gpusched_env.experiments.ranking.lead import pages
 from gpusched_env.experiments.ranking.page import table
 from gpusched_env.experiments.ranking.result import Ranking, device_difference, encode_ranking, read_ranking
@@ -65,7 +65,7 @@ def written_pages(*rankings: Ranking) -> str:
 def made_of(scenario: str, costs: dict[str, list[float]]) -> Ranking:
     """Episodes of these costs, by scheduler."""
     seeds = list(range(len(next(iter(costs.values())))))
-    cells = [(Cell(scenario, scenario, name, "compiled", n), costs[name][n]) for n in seeds for name in costs]
+    cells = [(RankedEpisode(scenario, scenario, name, "compiled", n), costs[name][n]) for n in seeds for name in costs]
     return Ranking(
         command="",
         versions={},
@@ -223,7 +223,7 @@ def test_another_agent_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ran: list[str] = []
     run_cell = RunCell.__call__
 
-    def noting(self: RunCell, cell: Cell) -> EpisodeCost:
+    def noting(self: RunCell, cell: RankedEpisode) -> EpisodeCost:
         ran.append(cell.scheduler)
         return run_cell(self, cell)
 

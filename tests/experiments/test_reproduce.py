@@ -18,17 +18,17 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.commands import reproduce
-from gpusched_env.experiments.lib.judged import Cell
+from gpusched_env.experiments.lib.judged import Simulation
 from gpusched_env.experiments.lib.verdicts import Check, Target, table_of, table_of_numbers, targets_table
 from gpusched_env.experiments.papers import find_paper, paper_names, recordings
-from gpusched_env.experiments.papers.recordings import Figure, TimeSliced
+from gpusched_env.experiments.papers.recordings import GroupFigure, TimeSlicedPair
 from gpusched_env.experiments.papers.reproduction import Reproduction
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
-GOOD = Figure(group="alone", what="net", unit="us", simulated=102.0, recorded=100.0, tolerance=0.03)
-BAD = Figure(group="alone", what="other", unit="us", simulated=80.0, recorded=100.0, tolerance=0.15)
+GOOD = GroupFigure(group="alone", what="net", unit="us", simulated=102.0, recorded=100.0, tolerance=0.03)
+BAD = GroupFigure(group="alone", what="other", unit="us", simulated=80.0, recorded=100.0, tolerance=0.15)
 
 
 def test_a_figure_holds_within_its_relative_tolerance() -> None:
@@ -66,7 +66,7 @@ class Made(Reproduction):
     legend = "*Error*: relative."
 
     @staticmethod
-    def cells() -> Sequence[Cell]:
+    def cells() -> Sequence[Simulation]:
         return [Twice(2)]
 
     def checks(self) -> list[Check]:
@@ -188,7 +188,7 @@ def test_the_summary_of_recordings_names_the_worst_figure() -> None:
 
 def test_time_sliced_processes_take_turns_as_recorded() -> None:
     """AlexNet beside VGG-16: both finish an iteration a turn, 2.29 ms (recorded)."""
-    checks = TimeSliced(("alexnet_infer_b1", "vgg16_infer_b8"), horizon_us=60_000.0).run("compiled")
+    checks = TimeSlicedPair(("alexnet_infer_b1", "vgg16_infer_b8"), horizon_us=60_000.0).run("compiled")
     assert len(checks) == 2
     assert all(check.holds for check in checks), checks
 

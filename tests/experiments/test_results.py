@@ -18,7 +18,7 @@ from gpusched_env.baselines.tuning import FIRST_SEED, Trial, Tuning
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.lib.statistics import Interval
-from gpusched_env.experiments.ranking.episodes import Cell, EpisodeCost
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking
 from gpusched_env.experiments.results.page import page
 from gpusched_env.experiments.results.summary import summaries, verdict
@@ -46,7 +46,9 @@ def ranked(costs: Mapping[str, Sequence[float]], **changes: object) -> Ranking:
         variants={"Toy": ["Toy"]},
         bounded=["Toy"] if "alone" in costs else [],
         episodes=[
-            EpisodeCost(Cell("Toy", "Toy", name, "compiled", n), costs[name][n]) for n in seeds for name in costs
+            EpisodeCost(RankedEpisode("Toy", "Toy", name, "compiled", n), costs[name][n])
+            for n in seeds
+            for name in costs
         ],
     )
     return msgspec.structs.replace(ranking, **changes)

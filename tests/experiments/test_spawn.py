@@ -15,7 +15,7 @@ QUICK = ("SA-thaliana", "MM-small")
 
 @pytest.fixture(scope="module")
 def paper() -> spawn.Paper:
-    cells = [cell for cell in spawn.Paper.cells() if isinstance(cell, spawn.Cell) and cell.benchmark in QUICK]
+    cells = [cell for cell in spawn.Paper.cells() if isinstance(cell, spawn.SpawnRun) and cell.benchmark in QUICK]
     return spawn.Paper.simulate(workers=1, cells=cells)
 
 
@@ -23,8 +23,8 @@ def test_every_benchmark_of_the_paper_is_run_under_every_bar() -> None:
     cells = set(spawn.Paper.cells())
     assert len(spawn.published()) == 13
     for name, figures in spawn.published().items():
-        assert {spawn.Cell(name, scheduler) for scheduler in (spawn.FLAT, *spawn.BARS.values())} <= cells
-        assert {spawn.Cell(name, f"{spawn.SHARE}{share}") for share in figures["offload"]} <= cells
+        assert {spawn.SpawnRun(name, scheduler) for scheduler in (spawn.FLAT, *spawn.BARS.values())} <= cells
+        assert {spawn.SpawnRun(name, f"{spawn.SHARE}{share}") for share in figures["offload"]} <= cells
 
 
 @pytest.mark.long
@@ -38,7 +38,9 @@ def test_launching_gains_and_the_best_threshold_gains_most(paper: spawn.Paper) -
 
 @pytest.mark.long
 def test_changes_work_in_the_direction_of_their_names(paper: spawn.Paper) -> None:
-    cycles = paper.to_frame(spawn.Cell).pivot(index=["variation", "benchmark"], columns="scheduler", values="cycles")
+    cycles = paper.to_frame(spawn.SpawnRun).pivot(
+        index=["variation", "benchmark"], columns="scheduler", values="cycles"
+    )
     dp, flat = cycles[spawn.DP], cycles[spawn.FLAT]
     for name in QUICK:
         assert dp["b x 2", name] > dp["", name] > dp["b x 0.5", name]

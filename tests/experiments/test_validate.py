@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
-from gpusched_env.experiments.lib.graph_pairs import GraphPair, Graphs
+from gpusched_env.experiments.lib.graph_pairs import GraphPair, GraphPairs
 from gpusched_env.experiments.validate import results
 from gpusched_env.experiments.validate.recordings import (
     RecordedScenario,
@@ -292,11 +292,11 @@ def test_networks_are_those_of_the_folder_s_traces(validate: Callable[..., Resul
 def test_a_network_alone_is_simulated_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[tuple[str, ...]] = []
 
-    def turnarounds(cell: Graphs, device: str) -> list[float]:
+    def turnarounds(cell: GraphPairs, device: str) -> list[float]:
         played.append(cell.networks)
         return [10.0] if len(cell.networks) == 1 else [20.0, 30.0]
 
-    monkeypatch.setattr(Graphs, "run", turnarounds)
+    monkeypatch.setattr(GraphPairs, "run", turnarounds)
     row: dict[str, Any] = {"what": "pair", "mode": "streams", "fg": "alexnet_infer_b1", "bg": "alexnet_infer_b1"}
     row |= {"fg_p50_us": 40.0, "fg_solo_us": 20.0, "bg_p50_us": 20.0, "bg_solo_us": 10.0}
     write(folder, "model_pairs", [row, row | {"mode": "priority"}])

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from gpusched_env.agents.training.config import config_of
-from gpusched_env.agents.training.folder import LearningCurve, Validation, write_config
+from gpusched_env.agents.training.folder import CurveEntry, LearningCurve, write_config
 from gpusched_env.scenarios.scenario import load_scenario
 
 BASELINES = {"fifo": 1.83, "sjf": 1.14}
@@ -29,7 +29,7 @@ def training(
     command = f"gpusched train Toy --seed {config.seed} --out runs/{folder.name}"
     write_config(config, {"command": command, "versions": {"gpusched-env": version}}, folder / "config.yaml")
     points = [
-        Validation(timesteps=1000 * k, cost=cost, costs=[cost, cost], best=cost <= min(costs[: k + 1]))
+        CurveEntry(timesteps=1000 * k, cost=cost, costs=[cost, cost], best=cost <= min(costs[: k + 1]))
         for k, cost in enumerate(costs)
     ]
     curve = LearningCurve(seeds=[10, 11], baselines=baselines, validations=points)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.planning.fluid import Job, Model
+from gpusched_env.planning.fluid import FluidJob, Model
 from gpusched_env.planning.futures import MOST, mean_losses
 
 NEVER = [1e9]
@@ -34,7 +34,7 @@ def losses(
         alone,
         np.array([gaps]),
         np.array([draws if draws is not None else [0.0] * len(gaps)]),
-        np.full((MOST, len(Job)), np.nan),
+        np.full((MOST, len(FluidJob)), np.nan),
         found,
     )
     return found.tolist()

@@ -11,7 +11,7 @@ from gpusched_env.planning.interval import (
     BY_PLAN,
     DEPTH,
     UNLIMITED,
-    Dispatcher,
+    IntervalDispatcher,
     Knob,
     Knobs,
     Serve,
@@ -125,8 +125,8 @@ JOBS: list[Row] = [
 ]
 
 
-def dispatcher_of(rejects: bool = False) -> Dispatcher:
-    return Dispatcher(100.0, (0, -1, -2, -3), rejects=rejects)
+def dispatcher_of(rejects: bool = False) -> IntervalDispatcher:
+    return IntervalDispatcher(100.0, (0, -1, -2, -3), rejects=rejects)
 
 
 def four_tenants() -> View:

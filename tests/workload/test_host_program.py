@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.workload.alone import run_alone
 from gpusched_env.workload.importers.build import LEAST_FACTOR, build_workload
-from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, OrderCall, Recording, Shape
+from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, LaunchShape, OrderCall, Recording
 from gpusched_env.workload.workload import OpKind, Variant
 
 GPU = load_gpu("h100-sxm")
-SHAPE = Shape((64, 1, 1), (128, 1, 1), 32, 0)
+SHAPE = LaunchShape((64, 1, 1), (128, 1, 1), 32, 0)
 Step = tuple[OpKind, float, float]
 
 host_us = st.floats(0.1, 50.0)

@@ -22,41 +22,41 @@ Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 
 
-class _Data(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _LaunchData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pass
 
 
-class Request(_Data, frozen=True, kw_only=True):
+class Request(_LaunchData, frozen=True, kw_only=True):
     """A loop that a thread can hand over."""
 
     items: Positive = 1
     """Threads of the child, of ``iterations`` each."""
     iterations: Count = 1
-    threads: tuple[Thread, ...] | None = None
+    threads: tuple[ThreadWork, ...] | None = None
     """Threads of the child, in place of equal ones."""
 
 
-class Thread(_Data, frozen=True, kw_only=True):
+class ThreadWork(_LaunchData, frozen=True, kw_only=True):
     """What a thread has to do."""
 
     base: Count = 0
     requests: tuple[Request, ...] = ()
 
 
-class Kernel(_Data, frozen=True, kw_only=True):
+class HostKernel(_LaunchData, frozen=True, kw_only=True):
     """What the host launches."""
 
     block: BlockShape
     child_block: BlockShape
-    threads: Annotated[tuple[Thread, ...], Meta(min_length=1)]
+    threads: Annotated[tuple[ThreadWork, ...], Meta(min_length=1)]
 
 
-class LaunchCase(_Data, frozen=True, kw_only=True):
+class LaunchCase(_LaunchData, frozen=True, kw_only=True):
     """One run of an application."""
 
     machine: WarpMachine
     body: LoopBody
-    kernels: Annotated[tuple[Kernel, ...], Meta(min_length=1)]
+    kernels: Annotated[tuple[HostKernel, ...], Meta(min_length=1)]
     threshold: int = 0
     queue_of: Literal["child", "block"] = "child"
     parents: Literal["leave", "wait"] = "leave"
@@ -99,7 +99,7 @@ class LaunchCase(_Data, frozen=True, kw_only=True):
         return self
 
 
-def _level(threads: Sequence[Thread]) -> Threads:
+def _level(threads: Sequence[ThreadWork]) -> Threads:
     """Threads of one level of nesting; where one request has threads of its own, those of all are written out."""
     base = np.array([thread.base for thread in threads], np.int64)
     made = [(row, request) for row, thread in enumerate(threads) for request in thread.requests]
@@ -110,12 +110,12 @@ def _level(threads: Sequence[Thread]) -> Threads:
     if all(request.threads is None for request in requests):
         items = np.array([request.items for request in requests], np.int64)
         return Threads(base, Requests(rows, items, np.array([request.iterations for request in requests], np.int64)))
-    children = [request.threads or (Thread(base=request.iterations),) * request.items for request in requests]
+    children = [request.threads or (ThreadWork(base=request.iterations),) * request.items for request in requests]
     items = np.array([len(child) for child in children], np.int64)
     return Threads(base, Requests(rows, items, children=_level([thread for child in children for thread in child])))
 
 
-class LaunchCounterexample(_Data, frozen=True, kw_only=True):
+class LaunchCounterexample(_LaunchData, frozen=True, kw_only=True):
     """A stored case on which two devices differ."""
 
     format: Literal["gpusched-fuzz-launches/1"] = FORMAT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.experiments.fuzz.dynamic_parallelism.case import Kernel, LaunchCase, Request, Thread
+from gpusched_env.experiments.fuzz.dynamic_parallelism.case import HostKernel, LaunchCase, Request, ThreadWork
 from gpusched_env.hardware.launch_costs import LaunchCosts, Overflow
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.hardware.warp_machine import LoopBody, WarpMachine
@@ -121,15 +121,15 @@ class _Application:
         """Of children: a few that come again and again."""
         self._iterations = [dice.log_integer(1, 60) - 1 for _ in range(dice.integer(1, 3))]
 
-    def kernels(self) -> tuple[Kernel, ...]:
+    def kernels(self) -> tuple[HostKernel, ...]:
         return tuple(self._kernel() for _ in range(self._dice.weighted(KERNELS)))
 
-    def _kernel(self) -> Kernel:
+    def _kernel(self) -> HostKernel:
         dice = self._dice
         levels = dice.weighted(LEVELS)
         asking = dice.pick((0.05, 0.3, 0.7, 1.0))
         count = dice.log_integer(1, 300) if levels < 2 else dice.log_integer(1, 60)
-        return Kernel(
+        return HostKernel(
             block=self._block(),
             child_block=self._block(small=dice.chance(0.6)),
             threads=tuple(self._thread(levels, asking) for _ in range(count)),
@@ -144,13 +144,13 @@ class _Application:
         shared = dice.log_integer(1, limits.shared_bytes_per_block) if dice.chance(0.2) else 0
         return BlockShape(threads, registers, shared)
 
-    def _thread(self, levels: int, asking: float) -> Thread:
+    def _thread(self, levels: int, asking: float) -> ThreadWork:
         dice = self._dice
         self._left -= 1
         requests = 0
         if levels > 0 and self._left > 0 and dice.chance(asking):
             requests = dice.weighted({1: 6, 2: 2, 4: 1})
-        return Thread(
+        return ThreadWork(
             base=dice.pick(self._iterations) if dice.chance(0.5) else 0,
             requests=tuple(self._request(levels, asking) for _ in range(requests)),
         )

@@ -14,7 +14,7 @@ from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.timeline import LAUNCH, TOTALS
 from gpusched_env.dynamic_parallelism.view import SERIALISE, SPAWN, RequestView
 from gpusched_env.errors import DeadlockError, GpuschedError
-from gpusched_env.experiments.fuzz.compare import Comparison, Differs
+from gpusched_env.experiments.fuzz.compare import Differs, DuelComparison
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.dynamic_parallelism.case import LaunchCase
 from gpusched_env.experiments.fuzz.outcome import Outcome
@@ -30,7 +30,7 @@ def play_launches(case: LaunchCase, device: MakeLaunchDevice, against: MakeLaunc
     Raises:
         InputError: the case is not a valid problem.
     """
-    duel = _Duel(case, device, against)
+    duel = _LaunchDuel(case, device, against)
     try:
         duel.run()
     except Differs as differs:
@@ -38,7 +38,7 @@ def play_launches(case: LaunchCase, device: MakeLaunchDevice, against: MakeLaunc
     return duel.outcome
 
 
-class _Duel:
+class _LaunchDuel:
     """A case, the trusted device and the one under test."""
 
     def __init__(self, case: LaunchCase, device: MakeLaunchDevice, against: MakeLaunchDevice) -> None:
@@ -47,7 +47,7 @@ class _Duel:
         self.makers = (against, device)
         self.devices = (against(), device())
         """The trusted one comes first, here and in all pairs."""
-        self.comparison = Comparison()
+        self.comparison = DuelComparison()
         self.outcome = Outcome(features=_contents(case, self.problem))
         self.dice = Dice(case.seed)
         self.taken: list[bool] = []

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib import judged
-from gpusched_env.experiments.lib.graph_pairs import Graphs, graph_cells, recorded_pairs
+from gpusched_env.experiments.lib.graph_pairs import GraphPairs, graph_cells, recorded_pairs
 from gpusched_env.experiments.lib.verdicts import (
     UNDECIDED,
     VERDICTS,
@@ -41,7 +41,7 @@ from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, OFFERED, 
 from gpusched_env.experiments.papers.concurrency.hosts import BOUND_US, RECORDED
 from gpusched_env.experiments.papers.concurrency.one_process import OneProcess, one_process_cells
 from gpusched_env.experiments.papers.concurrency.picture import added_svg
-from gpusched_env.experiments.papers.concurrency.recorded import LIMIT, Side
+from gpusched_env.experiments.papers.concurrency.recorded import LIMIT, PairSide
 from gpusched_env.experiments.papers.concurrency.runs import (
     ALONE,
     APART,
@@ -50,7 +50,7 @@ from gpusched_env.experiments.papers.concurrency.runs import (
     PAPERS,
     REQUESTS,
     SEEDS,
-    Cell,
+    ConcurrencyRun,
     all_cells,
     judged_cells,
 )
@@ -96,7 +96,7 @@ their mean. *Training*: speed, 1 alone. *Progress*: the sum of both tasks'. *Sav
 under which a task never completes anything has no figure (nan)."""
 
     @staticmethod
-    def cells() -> Sequence[judged.Cell]:
+    def cells() -> Sequence[judged.Simulation]:
         return [*judged_cells(), *one_process_cells(), *all_cells(), *graph_cells(recorded_pairs())]
 
     def checks(self) -> list[Judged]:
@@ -119,7 +119,7 @@ under which a task never completes anything has no figure (nan)."""
         ``slowdown``: mean turnaround over that alone. ``training_speed``: work done over that alone, about 0 to 1.
         ``progress``: the sum of both tasks'; 1 is what taking turns without loss gives.
         """
-        runs = self.to_frame(Cell)
+        runs = self.to_frame(ConcurrencyRun)
         alone = runs[runs.mechanism == ALONE[0]][[*SETTING, *HOST, "turnaround_us"]]
         training = runs[runs.mechanism == ALONE[1]][["gpu", "pair", *HOST, "training_rate"]]
         runs = runs[~runs.mechanism.isin(ALONE)].merge(alone, on=[*SETTING, *HOST], suffixes=("", "_alone"))
@@ -173,9 +173,9 @@ under which a task never completes anything has no figure (nan)."""
         ]
 
     @functools.cached_property
-    def sides(self) -> list[Side]:
+    def sides(self) -> list[PairSide]:
         """Both sides of every recorded pair of networks that was run."""
-        return recorded.sides(self.of(Graphs))
+        return recorded.sides(self.of(GraphPairs))
 
     def data(self) -> dict[str, Any]:
         held = [finding.holds for finding in self.findings if finding.holds is not None]
@@ -226,7 +226,7 @@ under which a task never completes anything has no figure (nan)."""
 
     def _all_runs(self) -> DataFrame:
         speeds = self.outcomes[["slowdown", "training_speed", "progress"]].reset_index()
-        return self.to_frame(Cell).merge(speeds, how="left")
+        return self.to_frame(ConcurrencyRun).merge(speeds, how="left")
 
     def _hosts(self) -> Table:
         """What is added to the turnaround at every host speed, and the published figures."""
@@ -296,6 +296,6 @@ def _mean(frames: Sequence[DataFrame]) -> DataFrame:
 
 def long_share() -> float:
     """Share of the paper's training's kernel time in kernels of more than a millisecond."""
-    program = Cell(*PAPERS, ALONE[1]).problem().programs[0]
+    program = ConcurrencyRun(*PAPERS, ALONE[1]).problem().programs[0]
     durations = [op.device_us for op in program.variants[0] if op.kind is OpKind.KERNEL]
     return sum(d for d in durations if d > LONG_US) / sum(durations)

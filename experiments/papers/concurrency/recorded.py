@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.graph_pairs import GraphPair, Graphs, recorded_pairs
+from gpusched_env.experiments.lib.graph_pairs import GraphPair, GraphPairs, recorded_pairs
 from gpusched_env.experiments.lib.recorded import measurements
 from gpusched_env.experiments.lib.verdicts import Check, record, table_of, table_of_numbers
 
@@ -29,7 +29,7 @@ Turnaround of requests and time of a training step, each over that alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Side(Check):
+class PairSide(Check):
     """One side of a recorded pair of networks: its slowdown, median time together over alone."""
 
     mode: str
@@ -39,10 +39,10 @@ class Side(Check):
     """What is special about the recording where the error is beyond the limit."""
 
 
-def sides(runs: Mapping[Graphs, list[float]]) -> list[Side]:
+def sides(runs: Mapping[GraphPairs, list[float]]) -> list[PairSide]:
     """Both sides of every recorded pair of networks that was run; ``runs``: median times (us)."""
     return [
-        Side(
+        PairSide(
             mode=pair.mode,
             pair=f"{pair.fg} beside {pair.bg}",
             side=("foreground", "background")[side],
@@ -68,7 +68,7 @@ def cause_of(pair: GraphPair, side: int, simulated: float) -> str:
     return "unexplained: an error of the simulator"
 
 
-def sides_by_mode(sides: Sequence[Side]) -> Table:
+def sides_by_mode(sides: Sequence[PairSide]) -> Table:
     """How many sides are within the limit, by launch mode."""
     found = frame([record(side) for side in sides]).assign(size=lambda of: of.error.abs())
     found = found.sort_values(["mode", "side"], ascending=False).groupby(["mode", "side"], sort=False)
@@ -80,7 +80,7 @@ def sides_by_mode(sides: Sequence[Side]) -> Table:
     )
 
 
-def sides_table(sides: Sequence[Side], title: str = "Recorded pairs of networks") -> Table:
+def sides_table(sides: Sequence[PairSide], title: str = "Recorded pairs of networks") -> Table:
     columns = "pair = {pair} | mode = {mode} | side = {side} | simulated = {simulated:.2f} | recorded = {recorded:.2f}"
     columns += f" | error = {{error:+.1%}} | within {LIMIT:.0%} = {{verdict}} | remark = {{cause}}"
     return table_of(title, sides, columns)

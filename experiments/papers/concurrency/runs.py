@@ -12,7 +12,7 @@ import numpy as np
 from gpusched_env.episodes.session import Episode
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import situation, tenant
-from gpusched_env.experiments.lib.requests import Requests, finished_kernels, requests_of, work_rate
+from gpusched_env.experiments.lib.requests import RequestFigures, finished_kernels, requests_of, work_rate
 from gpusched_env.experiments.papers.concurrency.hosts import (
     AT_WORK,
     AT_WORK_MOST,
@@ -85,7 +85,7 @@ PREEMPT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures(Requests):
+class Figures(RequestFigures):
     """Of one run: the inference's requests, and the training. NaN where there is no such tenant."""
 
     utilisation: float
@@ -101,7 +101,7 @@ class Figures(Requests):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ConcurrencyRun:
     """One run."""
 
     gpu: str
@@ -144,22 +144,22 @@ class Cell:
         return problem
 
 
-def judged_cells() -> list[Cell]:
+def judged_cells() -> list[ConcurrencyRun]:
     """The paper's own setting, at all host speeds; the judged one with every mechanism."""
     cells = []
     for alone_us, seed in itertools.product(SWEPT_US, SEEDS):
         mechanisms = [*MECHANISMS, APART, MOST] if alone_us == BOUND_US else SWEPT
-        cells += [Cell(*PAPERS, each, alone_us, seed, REQUESTS) for each in (*ALONE, *mechanisms)]
+        cells += [ConcurrencyRun(*PAPERS, each, alone_us, seed, REQUESTS) for each in (*ALONE, *mechanisms)]
     return cells
 
 
-def all_cells(gpus: tuple[str, ...] = tuple(GPUS), pairs: tuple[str, ...] = tuple(PAIRS)) -> list[Cell]:
+def all_cells(gpus: tuple[str, ...] = tuple(GPUS), pairs: tuple[str, ...] = tuple(PAIRS)) -> list[ConcurrencyRun]:
     """Runs of all settings but the paper's own; training alone does not depend on the arrivals, and runs once."""
     cells = []
     for where in itertools.product(gpus, pairs, ARRIVALS):
         if where != PAPERS:
             alone = ALONE if where[-1] == "sequential" else ALONE[:1]
-            cells += [Cell(*where, each) for each in (*MECHANISMS, *alone)]
+            cells += [ConcurrencyRun(*where, each) for each in (*MECHANISMS, *alone)]
     return cells
 
 

@@ -44,7 +44,7 @@ from gpusched_env.experiments.papers.fikit.runs import (
     GPU,
     NETWORKS,
     NOT_JUDGED,
-    Cell,
+    FikitRun,
 )
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.hardware.specs import load_gpu
@@ -85,14 +85,14 @@ class Paper(Reproduction):
     )
 
     @staticmethod
-    def cells() -> Sequence[judged.Cell]:
+    def cells() -> Sequence[judged.Simulation]:
         turns = [TimeSliced(TURNS, pair, first_us=TURNS_US) for pair in recorded_turns(TURNS)]
         return [*runs.all_cells(), *turns]
 
     @functools.cached_property
     def _by_itself(self) -> DataFrame:
         """Completion times (us) of services by themselves: a row a GPU and name, a column a mode."""
-        own = self.to_frame(Cell)
+        own = self.to_frame(FikitRun)
         return unstacked(own[own.low.isna()].set_index(["gpu", "high", "mode"]).high_us)
 
     @functools.cached_property
@@ -104,7 +104,7 @@ class Paper(Reproduction):
         that alone. ``overhead``: relative growth of the completion time by FIKIT's interception.
         """
         own, alone_us = self._by_itself, self._by_itself[ALONE]
-        jobs = frame([Cell(gpu, name, None, ALONE).job() for gpu, name in own.index]).set_index(own.index)
+        jobs = frame([FikitRun(gpu, name, None, ALONE).job() for gpu, name in own.index]).set_index(own.index)
         return jobs.assign(
             alone_us=alone_us,
             gap_share=1.0 - jobs.busy_us / alone_us,
@@ -123,7 +123,7 @@ class Paper(Reproduction):
         completion time of the high-priority service, as ``low_us: MODE`` and ``low_share: MODE`` what it says of the
         low-priority one.
         """
-        shared = self.to_frame(Cell)
+        shared = self.to_frame(FikitRun)
         shared = shared[shared.low.notna() & (shared.lows == 1)].set_index(["gpu", "high", "low", "mode"])
         lows = [unstacked(shared[name]).add_prefix(f"{name}: ") for name in ("low_us", "low_share")]
         found = unstacked(shared.high_us).join(lows).reset_index()
@@ -139,7 +139,7 @@ class Paper(Reproduction):
     @functools.cached_property
     def by_co_runners(self) -> dict[int, DataFrame]:
         """Pairs on the paper's stand-in with their speed-ups, by the number of low-priority services."""
-        shared = self.to_frame(Cell)
+        shared = self.to_frame(FikitRun)
         shared = shared[shared.low.notna() & (shared.gpu == GPU) & shared["mode"].isin((DEFAULT, FIKIT))]
         found = {}
         for lows, of in shared.groupby("lows"):
@@ -258,7 +258,7 @@ class Paper(Reproduction):
             "largest_overhead_by_cost_us": self.overheads().rename("{:g}".format).to_dict(),
             "thresholds": self.thresholds().to_dict("records"),
             "recorded_time_slicing": self.turns(),
-            "runs": self.to_frame(Cell).to_dict("records"),
+            "runs": self.to_frame(FikitRun).to_dict("records"),
         }
 
     def tables(self) -> list[Table]:

@@ -115,7 +115,7 @@ MODES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FikitOutcome:
     """Of one run."""
 
     high_us: float
@@ -127,7 +127,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class FikitRun:
     """One run."""
 
     gpu: str
@@ -140,7 +140,7 @@ class Cell:
     lows: int = 1
     """Low-priority services of the network ``low``."""
 
-    def run(self, device: str) -> Outcome:
+    def run(self, device: str) -> FikitOutcome:
         problem = self.problem()
         if self.mode == MEASURED_IN:
             problem = with_profiles(problem, measure_profiles(problem, new_device(device), RUNS))
@@ -149,7 +149,7 @@ class Cell:
         episode = play(MODES[self.mode], problem, seed=0, device=device, record="kernels")
         high, low = turnarounds_us(episode, skip=int(self.mode == EXCLUSIVE))[0], turnarounds_us(episode)[1:]
         shares = [work_rate(episode, row) for row in range(1, len(problem.programs))]
-        return Outcome(_mean(high), _mean(*low), sum(shares))
+        return FikitOutcome(_mean(high), _mean(*low), sum(shares))
 
     def problem(self) -> Problem:
         """Tenants are ``high`` and as many ``low`` ones, or ``high`` by itself."""
@@ -181,18 +181,18 @@ class Cell:
         }
 
 
-def all_cells(networks: tuple[str, ...] = tuple(NETWORKS)) -> list[Cell]:
+def all_cells(networks: tuple[str, ...] = tuple(NETWORKS)) -> list[FikitRun]:
     """Every run of networks: by themselves, all pairs on both GPUs in the modes that speed-ups are made of, judged ones
     in the others too, and what is tried on some pairs."""
     by_itself = itertools.product((GPU, RECORDED_ON), networks, (None,), BY_ITSELF)
-    cells = [Cell(*each) for each in by_itself]
+    cells = [FikitRun(*each) for each in by_itself]
     for pair in itertools.permutations(networks, 2):
         further = () if set(pair) & set(NOT_JUDGED) else (EXCLUSIVE, *INTERMITTENT, *SLICES)
-        cells += [Cell(GPU, *pair, mode) for mode in (DEFAULT, FIKIT, UNDER_MPS, *further)]
-        cells += [Cell(GPU, *pair, mode, lows) for lows in CO_RUNNERS if lows > 1 for mode in (DEFAULT, FIKIT)]
-        cells += [Cell(RECORDED_ON, *pair, mode) for mode in (DEFAULT, FIKIT, UNDER_MPS)]
+        cells += [FikitRun(GPU, *pair, mode) for mode in (DEFAULT, FIKIT, UNDER_MPS, *further)]
+        cells += [FikitRun(GPU, *pair, mode, lows) for lows in CO_RUNNERS if lows > 1 for mode in (DEFAULT, FIKIT)]
+        cells += [FikitRun(RECORDED_ON, *pair, mode) for mode in (DEFAULT, FIKIT, UNDER_MPS)]
     tried = [pair for pair in TRIED if set(pair) <= set(networks)]
-    return [*cells, *(Cell(RECORDED_ON, *pair, mode) for pair in tried for mode in (*CASES, *SWEEP.values()))]
+    return [*cells, *(FikitRun(RECORDED_ON, *pair, mode) for pair in tried for mode in (*CASES, *SWEEP.values()))]
 
 
 def _mean(*values: NDArray[np.float64]) -> float:

@@ -21,8 +21,8 @@ from gpusched_env.scheduling.view import (
     LazyView,
     PendingColumn,
     RunningColumn,
-    Table,
     TenantColumn,
+    ViewTable,
 )
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ def lazy_view(device: CompiledDevice) -> LazyView:
     return LazyView(device, device.time_us, _BUILDERS)
 
 
-def _table(array: NDArray[np.float64], columns: Any) -> Table:
+def _table(array: NDArray[np.float64], columns: Any) -> ViewTable:
     array.flags.writeable = False
-    return Table(array, columns)
+    return ViewTable(array, columns)
 
 
-def _pending(device: CompiledDevice) -> Table:
+def _pending(device: CompiledDevice) -> ViewTable:
     arena = device.arena
     lookahead = arena.problem.scenario.lookahead
     rows = sum(min(lookahead, kernels) for kernels in arena.clients["kernels_pending"].tolist())
@@ -48,7 +48,7 @@ def _pending(device: CompiledDevice) -> Table:
     return _table(pending, PendingColumn)
 
 
-def _dependencies(device: CompiledDevice) -> Table:
+def _dependencies(device: CompiledDevice) -> ViewTable:
     arena = device.arena
     lookahead = arena.problem.scenario.lookahead
     pairs = np.empty((16, len(DependencyColumn)))
@@ -62,21 +62,21 @@ def _dependencies(device: CompiledDevice) -> Table:
     return _table(np.array(rows).reshape(-1, len(DependencyColumn)), DependencyColumn)
 
 
-def _running(device: CompiledDevice) -> Table:
+def _running(device: CompiledDevice) -> ViewTable:
     arena = device.arena
     running = np.empty((sum(arena.clients["kernels_launched"].tolist()), len(RunningColumn)))
     look_running(arena.address, running)
     return _table(running, RunningColumn)
 
 
-def _tenants(device: CompiledDevice) -> Table:
+def _tenants(device: CompiledDevice) -> ViewTable:
     arena = device.arena
     tenants = np.empty((len(arena.problem.programs), len(TenantColumn)))
     look_tenants(arena.address, tenants)
     return _table(tenants, TenantColumn)
 
 
-def _jobs(device: CompiledDevice) -> Table:
+def _jobs(device: CompiledDevice) -> ViewTable:
     arena = device.arena
     clients = arena.clients
     jobs = np.empty((int((clients["arrived"] - clients["completed"] - clients["rejected"]).sum()), len(JobColumn)))

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.cuda.clock import Clock
+from gpusched_env.devices.cuda.clock import HostClock
 from gpusched_env.errors import InputError
 
 MOST_BLOCKS: Final = 1 << 22
@@ -44,7 +44,7 @@ class BlockRecord:
         self._taken += blocks
         return int(self._blocks.data.ptr) + BLOCK_BYTES * first
 
-    def rows(self, clock: Clock, unfinished: Collection[int]) -> NDArray[np.int64]:
+    def rows(self, clock: HostClock, unfinished: Collection[int]) -> NDArray[np.int64]:
         """What was recorded, in the order of ends; the GPU has nothing left to do.
 
         Args:

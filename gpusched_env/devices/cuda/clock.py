@@ -17,7 +17,7 @@ ANSWER_S: Final = 10.0
 """An answer that takes longer does not come."""
 
 
-class Clock:
+class HostClock:
     """Time since a start, by the host's clock."""
 
     def __init__(self, cupy: Any, launcher: Launcher) -> None:

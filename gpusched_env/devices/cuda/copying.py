@@ -11,7 +11,7 @@ from gpusched_env.scenarios.program import HostOp, NodeOp
 from gpusched_env.workload.workload import OpKind
 
 
-class Copies:
+class CopyBuffers:
     """Buffers for the copies of a problem."""
 
     def __init__(self, cupy: Any, most_bytes: int) -> None:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.devices.cuda.block_record import BlockRecord
-from gpusched_env.devices.cuda.clock import Clock
-from gpusched_env.devices.cuda.copying import Copies
+from gpusched_env.devices.cuda.clock import HostClock
+from gpusched_env.devices.cuda.copying import CopyBuffers
 from gpusched_env.devices.cuda.fit_cache import FitCache, cache_file
 from gpusched_env.devices.cuda.fitting import MEASURED, Fit, Stand, fitted, launched, stand_for
 from gpusched_env.devices.cuda.gpu import Report, Work
@@ -92,7 +92,7 @@ class CupyGpu:
             self._counts_at = int(self._counts.data.ptr)
             self._launcher = Launcher(cupy, f"sm_{cupy.cuda.Device(number).compute_capability}")
             self._mark = call(self._launcher.mark, 1, 1, 0, [0])
-            self._clock = Clock(cupy, self._launcher)
+            self._clock = HostClock(cupy, self._launcher)
         self._calls: dict[tuple[int, float], Call] = {}
         """By kernel of the problem and scale."""
         self._fits = FitCache(cache_file(cupy, self.name) if cache else None)
@@ -141,7 +141,7 @@ class CupyGpu:
                 for job in p.variants
                 for op in (*job, *(n for o in job for n in o.nodes))
             ]
-            self._copies = Copies(self._cp, max(bytes_, default=0))
+            self._copies = CopyBuffers(self._cp, max(bytes_, default=0))
             self._graphs = {}
             self._blocks = BlockRecord(self._cp) if blocks else None
             self._recalls = Recalls(self._cp, SLOTS) if "preempt" in problem.scenario.commands else None

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from gpusched_env.devices.cuda.clock import Clock
+from gpusched_env.devices.cuda.clock import HostClock
 from gpusched_env.devices.cuda.cublas import Cublas
 from gpusched_env.devices.cuda.fit_cache import FitCache
 from gpusched_env.devices.cuda.fitting import MEASURED, NEAR, Fit, solved
@@ -107,7 +107,7 @@ def occurrences(program: TenantProgram) -> Iterator[tuple[int, float, bool]]:
 class Library:
     """Library kernels on one GPU, for the tenants of a problem that ask for them."""
 
-    def __init__(self, cupy: Any, launcher: Launcher, clock: Clock) -> None:
+    def __init__(self, cupy: Any, launcher: Launcher, clock: HostClock) -> None:
         self._cp, self._launcher, self._clock = cupy, launcher, clock
         self._cublas = Cublas(cupy)
         self._mark = call(launcher.mark, 1, 1, 0, [0])

@@ -9,7 +9,7 @@ from gpusched_env.hardware.warps import clock_now
 
 
 @dataclass(eq=False)
-class Grid:
+class LaunchedGrid:
     """A launch: a kernel of the host, or a child."""
 
     number: int
@@ -19,14 +19,14 @@ class Grid:
     """Of each thread, where these are equal."""
     threads: int
     blocks: int
-    parent: Grid | None
+    parent: LaunchedGrid | None
     nesting: int
     """0: the host launched it."""
-    block: Block | None = None
+    block: WarpBlock | None = None
     """Whose warp launched it."""
-    fellows: list[Grid] = field(default_factory=list)
+    fellows: list[LaunchedGrid] = field(default_factory=list)
     """Grids that were launched with it, as one: they use its hardware queue."""
-    leader: Grid | None = None
+    leader: LaunchedGrid | None = None
     """The grid that has this one among its fellows."""
     handed_out: int = 0
     """Blocks that have been on an SM."""
@@ -37,12 +37,12 @@ class Grid:
     ready_ps: int = 0
     ready: bool = False
     """Its blocks may be handed out."""
-    next_in_queue: Grid | None = None
+    next_in_queue: LaunchedGrid | None = None
     """Behind it in its software queue."""
     finished: bool = False
 
     @property
-    def launch(self) -> list[Grid]:
+    def launch(self) -> list[LaunchedGrid]:
         """All grids of the launch that this one leads, in order of lanes."""
         return [self, *self.fellows]
 
@@ -53,24 +53,24 @@ class Grid:
 
 
 @dataclass(eq=False)
-class Block:
+class WarpBlock:
     """A thread block on an SM."""
 
-    grid: Grid
-    sm: Sm
+    grid: LaunchedGrid
+    sm: WarpSm
     started_ps: int
     warps: int = 0
     """That have not ended."""
     children: int = 0
     """Launches of its warps that have not finished."""
-    last_child: Grid | None = None
+    last_child: LaunchedGrid | None = None
 
 
 @dataclass(eq=False)
-class Warps:
+class WarpGroup:
     """A warp, or equal ones of a block that request nothing."""
 
-    block: Block
+    block: WarpBlock
     first_thread: int
     lanes: int
     count: int = 1
@@ -83,14 +83,14 @@ class Warps:
     """What it asks for in its phase (:func:`gpusched_env.hardware.warps.demand`)."""
     serial_work: list[int] = field(default_factory=list)
     """Of the lanes that do their requests themselves in this turn."""
-    spawned: list[Grid] = field(default_factory=list)
+    spawned: list[LaunchedGrid] = field(default_factory=list)
     """Children that it launches in this turn."""
     spilled: int = 0
     """Of these, those for which the pool had no room."""
 
 
 @dataclass(eq=False)
-class Sm:
+class WarpSm:
     """A streaming multiprocessor: room for blocks, and a clock that its running warps share."""
 
     threads: int
@@ -98,7 +98,7 @@ class Sm:
     blocks: int
     registers: int
     shared: int
-    running: list[Warps] = field(default_factory=list)
+    running: list[WarpGroup] = field(default_factory=list)
     """In order of the end of their phases; of equal ones the first to begin."""
     live_warps: int = 0
     clock: float = 0.0
@@ -107,7 +107,7 @@ class Sm:
     next_ps: int = 0
     """When the first phase ends."""
 
-    def begin(self, warps: Warps, cycles: float, now_ps: int) -> None:
+    def begin(self, warps: WarpGroup, cycles: float, now_ps: int) -> None:
         """A phase of ``cycles``, alone, begins."""
         warps.target = clock_now(self.clock, self.since_ps, self.rate, now_ps) + cycles
         place = len(self.running)
@@ -125,13 +125,13 @@ class Sm:
 class Queues:
     """Launches on their way to the SMs."""
 
-    waiting: deque[Grid] = field(default_factory=deque)
+    waiting: deque[LaunchedGrid] = field(default_factory=deque)
     """For a hardware queue, in order."""
     children: int = 0
     """Launched, but without a hardware queue: what the pool holds."""
     in_use: int = 0
     """Hardware queues."""
-    handing_out: deque[Grid] = field(default_factory=deque)
+    handing_out: deque[LaunchedGrid] = field(default_factory=deque)
     """In hardware queues, with blocks that were not on an SM yet, in order."""
     ready_ps: int = 0
     """When the last of them is, or was, ready."""

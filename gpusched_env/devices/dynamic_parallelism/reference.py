@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.devices.dynamic_parallelism.asking import AskingDevice
-from gpusched_env.devices.dynamic_parallelism.parts import Block, Grid, Queues, Sm, Warps
+from gpusched_env.devices.dynamic_parallelism.parts import LaunchedGrid, Queues, WarpBlock, WarpGroup, WarpSm
 from gpusched_env.dynamic_parallelism import monitors
 from gpusched_env.dynamic_parallelism.device import NO_LIMIT, deadlock_text
 from gpusched_env.dynamic_parallelism.monitors import MONITOR, WINDOW_CYCLES
@@ -37,11 +37,11 @@ class ReferenceWarpDevice(AskingDevice):
         self._problem = problem
         self._tables = problem.tables
         self._sms = [
-            Sm(limits.threads, limits.warps, limits.blocks, limits.registers, limits.shared_bytes)
+            WarpSm(limits.threads, limits.warps, limits.blocks, limits.registers, limits.shared_bytes)
             for _ in range(problem.machine.gpu.sms)
         ]
         self._queues = Queues()
-        self._stalls: list[tuple[int, Warps]] = []
+        self._stalls: list[tuple[int, WarpGroup]] = []
         self._monitor = np.zeros(1, MONITOR).view(np.recarray)[0]
         self._window_ps = problem.machine.ps(WINDOW_CYCLES)
         self._launches: list[dict[str, int]] = []
@@ -167,21 +167,21 @@ class ReferenceWarpDevice(AskingDevice):
         self._enqueue(grid)
 
     def _new_grid(
-        self, first_thread: int, iterations: int, threads: int, blocks: int, block: Block | None, request: int
-    ) -> Grid:
+        self, first_thread: int, iterations: int, threads: int, blocks: int, block: WarpBlock | None, request: int
+    ) -> LaunchedGrid:
         parent = block.grid if block is not None else None
         nesting = parent.nesting + 1 if parent is not None else 0
-        grid = Grid(len(self._launches), first_thread, iterations, threads, blocks, parent, nesting, block)
+        grid = LaunchedGrid(len(self._launches), first_thread, iterations, threads, blocks, parent, nesting, block)
         grid.unended = blocks
         values = (parent.number if parent is not None else -1, request, blocks, self._now, -1, -1, -1, -1)
         self._launches.append(dict(zip(LAUNCH.names or (), values, strict=True)))
         return grid
 
-    def _enqueue(self, grid: Grid) -> None:
+    def _enqueue(self, grid: LaunchedGrid) -> None:
         self._queues.waiting.append(grid)
         self._changed = True
 
-    def _enter(self, warps: Warps) -> None:
+    def _enter(self, warps: WarpGroup) -> None:
         """Children whose launch call is over go into their software queues."""
         for grid in warps.spawned[:1] if self._problem.aggregated else warps.spawned:
             before, warps.block.last_child = warps.block.last_child, grid
@@ -215,12 +215,12 @@ class ReferenceWarpDevice(AskingDevice):
             if all(g.handed_out == g.blocks for g in queues.handing_out[0].launch):
                 queues.handing_out.popleft()
 
-    def _shape(self, grid: Grid) -> tuple[int, int, int, int]:
+    def _shape(self, grid: LaunchedGrid) -> tuple[int, int, int, int]:
         """Threads, warps, registers and shared memory of a block."""
         row, whose = self._tables.kernels[self._kernel], "child" if grid.nesting else "block"
         return tuple(int(row[f"{whose}_{what}"]) for what in ("threads", "warps", "registers", "shared"))  # type: ignore[return-value]
 
-    def _most_room(self, grid: Grid) -> Sm | None:
+    def _most_room(self, grid: LaunchedGrid) -> WarpSm | None:
         shape = self._shape(grid)
         rooms = [fit(sm.threads, sm.warps, sm.blocks, sm.registers, sm.shared, *shape) for sm in self._sms]
         best = max(rooms)
@@ -228,7 +228,7 @@ class ReferenceWarpDevice(AskingDevice):
 
     # ---- blocks and warps
 
-    def _occupy(self, grid: Grid, sm: Sm, sign: int) -> None:
+    def _occupy(self, grid: LaunchedGrid, sm: WarpSm, sign: int) -> None:
         threads, warps, registers, shared = self._shape(grid)
         sm.threads -= sign * threads
         sm.warps -= sign * warps
@@ -236,7 +236,7 @@ class ReferenceWarpDevice(AskingDevice):
         sm.registers -= sign * registers
         sm.shared -= sign * shared
 
-    def _place(self, grid: Grid, sm: Sm) -> None:
+    def _place(self, grid: LaunchedGrid, sm: WarpSm) -> None:
         self._occupy(grid, sm, 1)
         if grid.handed_out == 0:
             self._launches[grid.number]["started_ps"] = self._now
@@ -244,12 +244,12 @@ class ReferenceWarpDevice(AskingDevice):
         first = grid.handed_out * size
         threads = range(first, min(first + size, grid.threads))
         grid.handed_out += 1
-        block = Block(grid, sm, self._now)
+        block = WarpBlock(grid, sm, self._now)
         self._totals.resident_blocks += 1
         self._totals.peak_blocks = max(self._totals.peak_blocks, self._totals.resident_blocks)
         if grid.nesting:
             monitors.block_started(self._monitor, self._now, self._window_ps)
-        alike: dict[tuple[int, int], Warps] = {}
+        alike: dict[tuple[int, int], WarpGroup] = {}
         for at in range(0, len(threads), WARP_THREADS):
             row = threads[at : at + WARP_THREADS]
             most, total, requests = self._work_before(grid, row)
@@ -262,7 +262,7 @@ class ReferenceWarpDevice(AskingDevice):
             block.warps += 1
             sm.live_warps += 1
 
-    def _work_before(self, grid: Grid, row: range) -> tuple[int, int, int]:
+    def _work_before(self, grid: LaunchedGrid, row: range) -> tuple[int, int, int]:
         """Most and total iterations of a warp's lanes before their requests, and the number of these."""
         if grid.first_thread < 0:
             return grid.iterations, grid.iterations * len(row), 0
@@ -270,20 +270,20 @@ class ReferenceWarpDevice(AskingDevice):
         base, requests = self._tables.base[first:end], self._tables.first_request
         return int(base.max()), int(base.sum()), int(requests[end] - requests[first])
 
-    def _begin(self, block: Block, row: range, most: int, total: int) -> Warps:
+    def _begin(self, block: WarpBlock, row: range, most: int, total: int) -> WarpGroup:
         """A warp's prologue, and the iterations that come before its requests."""
         machine, costs, grid = self._problem.machine, self._problem.costs, block.grid
-        warps = Warps(block, grid.first_thread + row[0] if grid.first_thread >= 0 else -1, len(row))
+        warps = WarpGroup(block, grid.first_thread + row[0] if grid.first_thread >= 0 else -1, len(row))
         cycles = machine.prologue_cycles + most * costs.iteration_cycles
         lines = machine.prologue_lines + total * (costs.child_lines if grid.nesting else costs.parent_lines)
         self._phase(warps, cycles, lines, machine.prologue_issue_cycles + most * costs.iteration_issue_cycles)
         return warps
 
-    def _phase(self, warps: Warps, cycles: float, lines: float, issue_cycles: float) -> None:
+    def _phase(self, warps: WarpGroup, cycles: float, lines: float, issue_cycles: float) -> None:
         warps.lines, warps.issue = demand(lines, cycles), demand(issue_cycles, cycles)
         warps.block.sm.begin(warps, cycles, self._now)
 
-    def _next_turn(self, warps: Warps) -> Asking:
+    def _next_turn(self, warps: WarpGroup) -> Asking:
         """The lanes of a warp come to their next requests; without any, it ends."""
         tables, threshold = self._tables, self._problem.threshold
         while warps.first_thread >= 0:
@@ -298,7 +298,7 @@ class ReferenceWarpDevice(AskingDevice):
                 return
         self._warps_end(warps)
 
-    def _ask(self, warps: Warps, asking: Sequence[int]) -> Asking:
+    def _ask(self, warps: WarpGroup, asking: Sequence[int]) -> Asking:
         tables, costs = self._tables, self._problem.machine.launches
         warps.spilled = 0
         for position, request in enumerate(asking):
@@ -312,7 +312,7 @@ class ReferenceWarpDevice(AskingDevice):
                 self._totals.refused += 1
             warps.serial_work.append(int(tables.work[request]))
 
-    def _view(self, warps: Warps, asking: Sequence[int], position: int) -> RequestView:
+    def _view(self, warps: WarpGroup, asking: Sequence[int], position: int) -> RequestView:
         monitors.advance(self._monitor, self._now, self._window_ps)
         tables, request, grid = self._tables, asking[position], warps.block.grid
         kernel = tables.kernels[self._kernel]
@@ -350,7 +350,7 @@ class ReferenceWarpDevice(AskingDevice):
         pool = self._problem.machine.launches.pool
         return NO_LIMIT if pool is None else max(0, pool - self._queues.children)
 
-    def _spawn(self, warps: Warps, request: int) -> None:
+    def _spawn(self, warps: WarpGroup, request: int) -> None:
         tables, block, blocks = self._tables, warps.block, self._child_blocks(request)
         first, iterations = int(tables.first_child[request]), int(tables.iterations[request])
         child = self._new_grid(first, iterations, int(tables.items[request]), blocks, block, request)
@@ -364,7 +364,7 @@ class ReferenceWarpDevice(AskingDevice):
         block.children += 1
         block.grid.children += 1
 
-    def _stall(self, warps: Warps) -> bool:
+    def _stall(self, warps: WarpGroup) -> bool:
         """The launch call; ``False`` if there is none, or it takes no time and is over."""
         if not warps.spawned:
             return False
@@ -379,12 +379,12 @@ class ReferenceWarpDevice(AskingDevice):
         self._enter(warps)
         return False
 
-    def _stall_over(self, warps: Warps) -> Asking:
+    def _stall_over(self, warps: WarpGroup) -> Asking:
         self._enter(warps)
         if not self._serial_loop(warps):
             yield from self._next_turn(warps)
 
-    def _serial_loop(self, warps: Warps) -> bool:
+    def _serial_loop(self, warps: WarpGroup) -> bool:
         """Lanes that launched nothing do the work of this turn; the warp waits for the longest. Is there any?"""
         work, warps.serial_work = warps.serial_work, []
         if not any(work):
@@ -400,7 +400,7 @@ class ReferenceWarpDevice(AskingDevice):
 
     # ---- ends
 
-    def _warps_end(self, warps: Warps) -> None:
+    def _warps_end(self, warps: WarpGroup) -> None:
         block = warps.block
         block.sm.live_warps -= warps.count
         if block.grid.nesting:
@@ -410,7 +410,7 @@ class ReferenceWarpDevice(AskingDevice):
         if block.warps == 0 and (block.children == 0 or self._problem.parents == "leave"):
             self._block_ends(block)
 
-    def _block_ends(self, block: Block) -> None:
+    def _block_ends(self, block: WarpBlock) -> None:
         grid = block.grid
         self._occupy(grid, block.sm, -1)
         self._changed = True
@@ -425,13 +425,13 @@ class ReferenceWarpDevice(AskingDevice):
             if grid.children == 0:
                 self._finish(grid)
 
-    def _give_queue_back(self, leader: Grid, *, ended: bool) -> None:
+    def _give_queue_back(self, leader: LaunchedGrid, *, ended: bool) -> None:
         """If all that was launched together has ended, or has finished."""
         if all(grid.unended == 0 if ended else grid.finished for grid in leader.launch):
             self._queues.in_use -= 1
             self._changed = True
 
-    def _finish(self, grid: Grid) -> None:
+    def _finish(self, grid: LaunchedGrid) -> None:
         """Its blocks have ended and its children have finished; that may have been the last of its parent."""
         grid.finished = True
         self._launches[grid.number]["finished_ps"] = self._now

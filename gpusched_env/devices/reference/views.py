@@ -18,8 +18,8 @@ from gpusched_env.scheduling.view import (
     LazyView,
     PendingColumn,
     RunningColumn,
-    Table,
     TenantColumn,
+    ViewTable,
 )
 from gpusched_env.workload import host
 
@@ -34,11 +34,11 @@ def lazy_view(device: ReferenceDevice) -> LazyView:
     return LazyView(device, device.time_us, _BUILDERS)
 
 
-def _table(rows: Iterable[Row], columns: type[enum.IntEnum]) -> Table:
+def _table(rows: Iterable[Row], columns: type[enum.IntEnum]) -> ViewTable:
     found = list(rows)
     array = np.array(found, np.float64) if found else np.empty((0, len(columns)))
     array.flags.writeable = False
-    return Table(array, columns)
+    return ViewTable(array, columns)
 
 
 def _shown(device: ReferenceDevice) -> list[Launch]:

@@ -21,7 +21,7 @@ SHORTEST: Final = 1e-3
 """No estimate counts as shorter, cycles: both may be 0."""
 
 
-class Costs(NamedTuple):
+class EncodedMachine(NamedTuple):
     """What the encoder needs to know of a machine."""
 
     ps_per_cycle: float
@@ -33,10 +33,10 @@ class Costs(NamedTuple):
     warp_slots: float
 
 
-def costs_of(machine: WarpMachine) -> Costs:
+def costs_of(machine: WarpMachine) -> EncodedMachine:
     """The costs of ``machine``."""
     launches, gpu = machine.launches, machine.gpu
-    return Costs(
+    return EncodedMachine(
         machine.ps_per_cycle,
         float(launches.per_child_cycles),
         float(launches.per_call_cycles),
@@ -89,7 +89,7 @@ def log_of(value: float) -> float:
 
 
 @procedure
-def advantage(request: Any, seen: Any, costs: Costs) -> float:
+def advantage(request: Any, seen: Any, costs: EncodedMachine) -> float:
     """Log of SPAWN's estimate of the thread's time over that of the child's (Algorithm 1); 0: no child has ended."""
     if seen.blocks_ended == 0:
         return 0.0
@@ -102,7 +102,7 @@ def advantage(request: Any, seen: Any, costs: Costs) -> float:
 
 
 @procedure
-def encode(request: Any, seen: Any, costs: Costs, out: Singles) -> None:
+def encode(request: Any, seen: Any, costs: EncodedMachine, out: Singles) -> None:
     """Write the columns of a request.
 
     Args:

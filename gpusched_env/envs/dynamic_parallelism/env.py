@@ -30,7 +30,7 @@ def observation_space() -> gymnasium.Space[Any]:
 
 
 @dataclass(slots=True)
-class Run:
+class ApplicationEpisode:
     """An episode under way."""
 
     name: str
@@ -105,7 +105,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
         self.machine = machine
         self.application = make_application(device)
         self._columns: Singles = np.zeros(WIDTH, np.float32)
-        self._run: Run | None = None
+        self._run: ApplicationEpisode | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -130,7 +130,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
         if seed is None:
             seed = int(self.np_random.integers(SEED_LIMIT))
         problem, flat_ps = episode_problem(name, seed, self.machine)
-        self._run = run = Run(name, seed, problem, flat_ps)
+        self._run = run = ApplicationEpisode(name, seed, problem, flat_ps)
         self._columns[:] = 0.0
         self.application.begin(problem, self._columns)
         return self._columns.copy(), {**self._info(run), "benchmark": problem.name, "seed": seed}
@@ -182,7 +182,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
             else picture(run.problem, self.application.device)
         )
 
-    def _info(self, run: Run) -> dict[str, Any]:
+    def _info(self, run: ApplicationEpisode) -> dict[str, Any]:
         totals = self.application.device.totals
         return {
             "action_mask": self.action_masks().astype(np.int8),
@@ -192,7 +192,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
             "illegal_actions": int(totals["refused"]),
         }
 
-    def _summary(self, run: Run) -> dict[str, Any]:
+    def _summary(self, run: ApplicationEpisode) -> dict[str, Any]:
         totals, gpu = self.application.device.totals, run.problem.machine.gpu
         speedup = run.flat_ps / run.time_ps
         metrics = {
@@ -213,7 +213,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
             raise InputError(f"action {number} is not in 0..1")
         return number == 1
 
-    def _current(self) -> Run:
+    def _current(self) -> ApplicationEpisode:
         if self._run is None:
             raise ResetNeeded("call reset() first")
         return self._run

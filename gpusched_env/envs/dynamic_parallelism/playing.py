@@ -54,7 +54,7 @@ def flat_ps(problem: LaunchProblem) -> int:
     return device.time_ps
 
 
-class Application:
+class PlayedApplication:
     """On any device: views are made and encoded in Python."""
 
     def __init__(self, device: LaunchDevice) -> None:
@@ -82,7 +82,7 @@ class Application:
             encode(view, view, self._costs, out)
 
 
-class CompiledApplication(Application):
+class CompiledApplication(PlayedApplication):
     """On the compiled device: one call a decision."""
 
     device: CompiledWarpDevice
@@ -97,10 +97,10 @@ class CompiledApplication(Application):
             self.device.reached(status)
 
 
-def make_application(device: str) -> Application:
+def make_application(device: str) -> PlayedApplication:
     """On the device of that name.
 
     Raises:
         InputError: there is none.
     """
-    return CompiledApplication() if device == "compiled" else Application(make_launch_device(device))
+    return CompiledApplication() if device == "compiled" else PlayedApplication(make_launch_device(device))

@@ -21,8 +21,8 @@ from gpusched_env.workload.classify import classify
 from gpusched_env.workload.importers.graphs import Node, graphs_of
 from gpusched_env.workload.importers.names import short_name, with_digest
 from gpusched_env.workload.importers.ordering import Action
-from gpusched_env.workload.importers.program import HostOp, Iteration, iterations
-from gpusched_env.workload.importers.recording import DeviceEvent, Recording, Shape
+from gpusched_env.workload.importers.program import ImportedOp, Iteration, iterations
+from gpusched_env.workload.importers.recording import DeviceEvent, LaunchShape, Recording
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import EVENT_OPS, GraphNode, Op, OpKind, Variant, Workload
 
@@ -35,7 +35,7 @@ factors 0.5 to 0.77, mostly 0.7)."""
 DEVICE_BOUND = 1.05
 """An iteration that is at most so much longer than it should be, at :data:`LEAST_FACTOR`, says nothing of the host."""
 
-_Identity = tuple[str, Shape]
+_Identity = tuple[str, LaunchShape]
 
 
 def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Workload:
@@ -152,7 +152,7 @@ def _kernel_table(origin: str, found: list[Iteration], gpu: GpuSpec) -> tuple[tu
     return tuple(kernels), {identity: row for row, identity in enumerate(durations)}
 
 
-def _in_order(found: Sequence[Iteration]) -> Iterator[HostOp]:
+def _in_order(found: Sequence[Iteration]) -> Iterator[ImportedOp]:
     """Recorded operations of all iterations, one iteration after the other, in order of their calls."""
     for iteration in found:
         recorded = [(op.action.call.start_us, k, op) for k, op in enumerate(iteration.ops) if op.action is not None]
@@ -184,7 +184,7 @@ class _Tables:
         main, *others = (tuple(self._op(op, events) for op in thread) for thread in iteration.threads)
         return Variant(ops=main, threads=tuple(others))
 
-    def _op(self, op: HostOp, events: dict[Action, int]) -> Op:
+    def _op(self, op: ImportedOp, events: dict[Action, int]) -> Op:
         stream = 0 if op.stream is None or op.kind is OpKind.SYNC else self.streams[op.stream]
         # With one stream, waiting for it is waiting for everything.
         kind = OpKind.SYNC if op.kind is OpKind.SYNC_STREAM and len(self.streams) == 1 else op.kind

@@ -21,9 +21,9 @@ from gpusched_env.workload.importers.kineto import copy_kind
 from gpusched_env.workload.importers.recording import (
     DeviceEvent,
     HostCall,
+    LaunchShape,
     OrderCall,
     Recording,
-    Shape,
     ordering,
 )
 from gpusched_env.workload.workload import OpKind, Workload, encode_workload
@@ -81,7 +81,7 @@ def _event(value: Any, where: str) -> DeviceEvent:
     kind = kinds[event.text("kind")]
     shape = None
     if kind is OpKind.KERNEL:
-        shape = Shape(
+        shape = LaunchShape(
             event.dimensions("grid"),
             event.dimensions("block"),
             event.integer("regs", 1, 255),

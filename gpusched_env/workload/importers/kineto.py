@@ -39,9 +39,9 @@ from gpusched_env.workload.importers.recording import (
     UNPROFILED,
     DeviceEvent,
     HostCall,
+    LaunchShape,
     OrderCall,
     Recording,
-    Shape,
     check_unprofiled,
     ordering,
     pick_iterations,
@@ -175,7 +175,7 @@ def _device_event(event: Fields, calls: dict[int, HostCall]) -> DeviceEvent:
     correlation = arguments.values.get("correlation")
     if event.values["cat"] == "kernel":
         kind = OpKind.KERNEL
-        shape = Shape(
+        shape = LaunchShape(
             grid=arguments.dimensions("grid"),
             block=arguments.dimensions("block"),
             registers=arguments.integer("registers per thread", 1, 255),

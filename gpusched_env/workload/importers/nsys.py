@@ -27,9 +27,9 @@ from gpusched_env.workload.importers.recording import (
     UNPROFILED,
     DeviceEvent,
     HostCall,
+    LaunchShape,
     OrderCall,
     Recording,
-    Shape,
     check_unprofiled,
     ordering,
     pick_iterations,
@@ -193,7 +193,7 @@ class _Export:
         kind, name, shape, size = OpKind.MEMSET, "memset", None, 0
         if "gridX" in row.values or "demangledName" in row.values:
             kind, name = OpKind.KERNEL, self._named(row, "demangledName")
-            shape = Shape(
+            shape = LaunchShape(
                 grid=self._dimensions(row, "grid"),
                 block=self._dimensions(row, "block"),
                 registers=row.integer("registersPerThread", 1, 255),

@@ -31,7 +31,7 @@ _SYNCS = (OpKind.SYNC, OpKind.SYNC_STREAM, OpKind.SYNC_EVENT)
 
 
 @dataclass(slots=True)
-class HostOp:
+class ImportedOp:
     """One operation of an iteration."""
 
     kind: OpKind
@@ -46,7 +46,7 @@ class HostOp:
 class Iteration:
     """The operations of one iteration and how long it took under the profiler."""
 
-    threads: list[list[HostOp]]
+    threads: list[list[ImportedOp]]
     """By host program, the main one first."""
     recorded_us: float
     """From the iteration's start to the return of the synchronisation that closes it."""
@@ -56,7 +56,7 @@ class Iteration:
     """Waits for events that nothing of the iteration records, or no record whose times fit."""
 
     @property
-    def ops(self) -> Iterator[HostOp]:
+    def ops(self) -> Iterator[ImportedOp]:
         """Operations of all host programs."""
         return (op for thread in self.threads for op in thread)
 
@@ -183,7 +183,7 @@ class _Walk:
     """Follows the host through its calls."""
 
     def __init__(self, overheads: Sequence[HostCall], timing: Timing, start_us: float) -> None:
-        self.ops: list[HostOp] = []
+        self.ops: list[ImportedOp] = []
         self.returned_us = start_us
         """When the previous operation returned."""
         self.closed_us = start_us
@@ -242,7 +242,7 @@ class _Walk:
         self, kind: OpKind, stream: int | None, action: Action | None, until_us: float, returned_us: float
     ) -> None:
         self._pass(until_us, returned_us)
-        self.ops.append(HostOp(kind, self._carried_us, stream, action))
+        self.ops.append(ImportedOp(kind, self._carried_us, stream, action))
         self._carried_us = 0.0
 
     def _pass(self, until_us: float, returned_us: float) -> None:

@@ -74,7 +74,7 @@ class OrderCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LaunchShape:
     """Launch configuration of a kernel."""
 
     grid: tuple[int, int, int]
@@ -98,7 +98,7 @@ class DeviceEvent:
     stream: int
     call: HostCall | None
     """The launch call; ``None`` if the profiler lost it."""
-    shape: Shape | None = None
+    shape: LaunchShape | None = None
     """Set for kernels."""
     bytes: int = 0
     """Bytes moved by a copy or memset."""

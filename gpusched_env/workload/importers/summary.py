@@ -151,7 +151,7 @@ def _caution(workload: Workload, spec: GpuSpec, alone_us: float) -> str:
     )
 
 
-class _Run(NamedTuple):
+class _IterationAlone(NamedTuple):
     """An iteration alone."""
 
     length_us: float
@@ -163,7 +163,7 @@ class _Run(NamedTuple):
     """Between them."""
 
 
-def _run(workload: Workload, variant: Variant, spec: GpuSpec) -> _Run:
+def _run(workload: Workload, variant: Variant, spec: GpuSpec) -> _IterationAlone:
     threads = recorded_threads(variant, workload.graphs, spec.timing)
     length_us, spans = run_threads_alone([[op for _, op in thread] for thread in threads], spec.timing)
     found: list[tuple[float, float]] = []
@@ -183,7 +183,7 @@ def _run(workload: Workload, variant: Variant, spec: GpuSpec) -> _Run:
     until = np.maximum.accumulate(ends_us)[:-1]
     gaps_us = np.maximum(0.0, starts[1:] - until)
     covered_us = float(np.max(ends_us) - starts[0] - gaps_us.sum())
-    return _Run(length_us, covered_us, _shared_us(found), gaps_us)
+    return _IterationAlone(length_us, covered_us, _shared_us(found), gaps_us)
 
 
 def _shared_us(spans: Sequence[tuple[float, float]]) -> float:

@@ -14,7 +14,7 @@ from gpusched_env.agents.dynamic_parallelism.policy_file import (
     read_launch_policy,
     write_launch_policy,
 )
-from gpusched_env.agents.dynamic_parallelism.rule import READS, LaunchTerm, launch_number
+from gpusched_env.agents.dynamic_parallelism.rule import READS, SpawnTerm, launch_number
 from gpusched_env.agents.policy_file import write_members
 from gpusched_env.baselines.dynamic_parallelism.registry import make_launch_scheduler
 from gpusched_env.devices.dynamic_parallelism.compiled.device import CompiledWarpDevice
@@ -27,11 +27,11 @@ from gpusched_env.hardware.warp_machine import SPAWN_KEPLER
 
 SEEDS = (11, 14, 18, 27)
 """Of random applications with a few to thousands of requests; some of the last are nested."""
-NOTHING = np.zeros(len(LaunchTerm), np.float32)
+NOTHING = np.zeros(len(SpawnTerm), np.float32)
 
 
 def made_up(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=len(LaunchTerm)).astype(np.float32)
+    return np.random.default_rng(seed).normal(size=len(SpawnTerm)).astype(np.float32)
 
 
 def saved(path: Path, weights: np.ndarray) -> Path:
@@ -64,7 +64,7 @@ def test_compiled_episodes_are_those_of_the_scheduler(seed: int, tmp_path: Path)
 def test_hopeless_episodes_are_broken_off() -> None:
     problem, flat_ps = episode_problem(RANDOM, SEEDS[0], SPAWN_KEPLER)
     everything = NOTHING.copy()
-    everything[LaunchTerm.ONE] = 1e6
+    everything[SpawnTerm.ONE] = 1e6
     whole = play_launches(everything, problem, flat_ps)
     cut = play_launches(everything, problem, int(flat_ps * whole.cost / (2 * HOPELESS)))
     assert cut.decisions < whole.decisions

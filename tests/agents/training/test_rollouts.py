@@ -13,7 +13,7 @@ from gpusched_env.agents.policies.serve import MARGINS, ServeTerm, Way
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.agents.training.folder import Checkpoints
-from gpusched_env.agents.training.rollouts import Fit
+from gpusched_env.agents.training.rollouts import RidgeFit
 from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
@@ -39,16 +39,16 @@ def serving(**values: Any) -> TrainingConfig:
     )
 
 
-def learnt(folder: Path) -> Fit:
+def learnt(folder: Path) -> RidgeFit:
     """What the last checkpoint has."""
-    found: Fit = Checkpoints(folder / "checkpoints").last()["learner"]["fit"]
+    found: RidgeFit = Checkpoints(folder / "checkpoints").last()["learner"]["fit"]
     return found
 
 
 def test_a_fit_gives_back_the_line_that_gains_lie_on() -> None:
     """Gains of -0.5 times what is seen ahead, plus 0.1 for the way alone: what the rule has anyway is taken off."""
     rng = np.random.default_rng(0)
-    fit = Fit()
+    fit = RidgeFit()
     assert not fit.weights(1.0, 0.5)["value"].any(), "nothing is known"
     for _ in range(4000):
         for way in Way:
@@ -64,7 +64,7 @@ def test_a_fit_gives_back_the_line_that_gains_lie_on() -> None:
 
 
 def test_a_penalty_holds_back_what_few_pairs_say() -> None:
-    fit = Fit()
+    fit = RidgeFit()
     terms = np.zeros(len(ServeTerm))
     terms[ServeTerm.ONE] = 1.0
     fit.add(Way.BESIDE, terms, 8.0)

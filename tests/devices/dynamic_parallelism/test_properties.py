@@ -15,7 +15,7 @@ from gpusched_env.dynamic_parallelism.device import LaunchDevice
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.view import SERIALISE, SPAWN
 from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.experiments.fuzz.dynamic_parallelism.case import LaunchCase, Request, Thread
+from gpusched_env.experiments.fuzz.dynamic_parallelism.case import LaunchCase, Request, ThreadWork
 from gpusched_env.experiments.fuzz.dynamic_parallelism.draw import draw_launches
 from gpusched_env.experiments.fuzz.dynamic_parallelism.duel import play_launches
 from tests.devices.dynamic_parallelism.toys import kernel, toy
@@ -102,17 +102,17 @@ def test_every_request_is_launched_refused_or_done_by_its_thread(case: LaunchCas
 SMALL = st.integers(0, 5)
 LEAVES = st.builds(lambda items, iterations: Request(items=items, iterations=iterations), st.integers(1, 32), SMALL)
 LEAF_THREADS = st.builds(
-    lambda base, made: Thread(base=base, requests=tuple(made)), SMALL, st.lists(LEAVES, max_size=2)
+    lambda base, made: ThreadWork(base=base, requests=tuple(made)), SMALL, st.lists(LEAVES, max_size=2)
 )
 NESTED = st.builds(lambda threads: Request(threads=tuple(threads)), st.lists(LEAF_THREADS, min_size=1, max_size=32))
 THREADS = st.builds(
-    lambda base, made: Thread(base=base, requests=tuple(made)), SMALL, st.lists(LEAVES | NESTED, max_size=3)
+    lambda base, made: ThreadWork(base=base, requests=tuple(made)), SMALL, st.lists(LEAVES | NESTED, max_size=3)
 )
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(THREADS, min_size=1, max_size=32), st.integers(0, 1000), st.integers(2, 6))
-def test_residency_of_warps_is_that_of_launches_of_one_warp(threads: list[Thread], seed: int, queues: int) -> None:
+def test_residency_of_warps_is_that_of_launches_of_one_warp(threads: list[ThreadWork], seed: int, queues: int) -> None:
     for device in (ReferenceWarpDevice(), CompiledWarpDevice()):
         play(device, toy(kernel(*threads), hardware_queues=queues), seed, 0.7)
         launches = device.launches

@@ -11,7 +11,7 @@ from msgspec.structs import replace as altered
 from gpusched_env.dynamic_parallelism.device import LaunchDevice
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.view import SERIALISE, SPAWN, RequestView
-from gpusched_env.experiments.fuzz.dynamic_parallelism.case import Kernel, LaunchCase, Request, Thread
+from gpusched_env.experiments.fuzz.dynamic_parallelism.case import HostKernel, LaunchCase, Request, ThreadWork
 from gpusched_env.hardware.launch_costs import LaunchCosts
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.hardware.warp_machine import LoopBody, WarpMachine
@@ -46,18 +46,18 @@ MACHINE = WarpMachine(
 )
 
 
-def thread(base: int = 0, *requests: int | Request) -> Thread:
+def thread(base: int = 0, *requests: int | Request) -> ThreadWork:
     """Requests are children of one thread, of so many iterations."""
-    return Thread(
+    return ThreadWork(
         base=base, requests=tuple(r if isinstance(r, Request) else Request(items=1, iterations=r) for r in requests)
     )
 
 
-def kernel(*threads: Thread, block: int = 32, child_block: int = 32) -> Kernel:
-    return Kernel(block=BlockShape(block, 8), child_block=BlockShape(child_block, 8), threads=threads)
+def kernel(*threads: ThreadWork, block: int = 32, child_block: int = 32) -> HostKernel:
+    return HostKernel(block=BlockShape(block, 8), child_block=BlockShape(child_block, 8), threads=threads)
 
 
-def toy(*kernels: Kernel, machine: WarpMachine = MACHINE, body: LoopBody = BODY, **options: Any) -> LaunchProblem:
+def toy(*kernels: HostKernel, machine: WarpMachine = MACHINE, body: LoopBody = BODY, **options: Any) -> LaunchProblem:
     """A problem; options are those of :class:`LaunchProblem` and of :class:`LaunchCosts`."""
     costs = {name: options.pop(name) for name in [*options] if name in LaunchCosts.__dataclass_fields__}
     machine = replace(machine, launches=replace(machine.launches, **costs))

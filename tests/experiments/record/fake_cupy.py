@@ -1,5 +1,5 @@
-"""What :class:`gpusched_env.experiments.record.gpu.CupyGpu` uses of CuPy, without a GPU: streams that wait for flags, a
-timer that raises them when the host has released it, kernels of one wave that report their blocks."""
+"""What :class:`gpusched_env.experiments.record.gpu.CupyRecorder` uses of CuPy, without a GPU: streams that wait for
+flags, a timer that raises them when the host has released it, kernels of one wave that report their blocks."""
 
 from __future__ import annotations
 

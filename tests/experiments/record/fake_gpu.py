@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpusched_env.experiments.record.blocks import Blocks
-from gpusched_env.experiments.record.gpu import Launch
+from gpusched_env.experiments.record.gpu import StreamedKernel
 from gpusched_env.experiments.record.library import Spec
 
 FLAG_NS, GAP_NS = 4000, 2000
@@ -21,16 +21,16 @@ def block_ns(spec: Spec) -> int:
 
 
 class FakeGpu:
-    """See :class:`gpusched_env.experiments.record.gpu.Gpu`."""
+    """See :class:`gpusched_env.experiments.record.gpu.Recorder`."""
 
     def __init__(self, sms: int = 132, most_shared: int = 232_448, fail_after: int | None = None) -> None:
         self.head: dict[str, Any] = {"gpu": "fake", "sms": sms, "cupy": "0", "cuda": 0, "driver": 0, "work_regs": 26}
         self.sms, self.most_shared, self.regs = sms, most_shared, 26
-        self.runs: list[tuple[Launch, ...]] = []
+        self.runs: list[tuple[StreamedKernel, ...]] = []
         self.fail_after = fail_after
         """Runs after which someone interrupts."""
 
-    def run(self, launches: Sequence[Launch]) -> list[Blocks]:
+    def run(self, launches: Sequence[StreamedKernel]) -> list[Blocks]:
         if self.fail_after is not None and len(self.runs) >= self.fail_after:
             raise KeyboardInterrupt
         self.runs.append(tuple(launches))

@@ -15,7 +15,7 @@ from gpusched_env.errors import GpuError, InputError
 from gpusched_env.experiments.calibrate import samples
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.record import gpu as recorder
-from gpusched_env.experiments.record.gpu import CupyGpu, Launch
+from gpusched_env.experiments.record.gpu import CupyRecorder, StreamedKernel
 from gpusched_env.experiments.record.library import Spec
 from gpusched_env.experiments.validate.recordings import read_recordings
 from tests.experiments.record.fake_cupy import FakeCupy
@@ -46,7 +46,7 @@ def test_kernels_compile(arch: str) -> None:
 
 
 def test_the_head_says_what_is_recorded(cupy: FakeCupy) -> None:
-    made = CupyGpu()
+    made = CupyRecorder()
     assert made.head == {
         "gpu": "NVIDIA H100 80GB HBM3",
         "sms": 8,
@@ -59,12 +59,12 @@ def test_the_head_says_what_is_recorded(cupy: FakeCupy) -> None:
 
 
 def test_streams_start_at_their_delays(cupy: FakeCupy) -> None:
-    made = CupyGpu()
+    made = CupyRecorder()
     launches = [
-        Launch(SHORT, stream=0, delay_us=300.0),
-        Launch(LONG, stream=0),
-        Launch(LONG, stream=1, priority=-5, delay_us=20.5),
-        Launch(SHORT, stream=1, priority=-5),
+        StreamedKernel(SHORT, stream=0, delay_us=300.0),
+        StreamedKernel(LONG, stream=0),
+        StreamedKernel(LONG, stream=1, priority=-5, delay_us=20.5),
+        StreamedKernel(SHORT, stream=1, priority=-5),
     ]
     for _ in range(2):
         found = made.run(launches)
@@ -80,19 +80,19 @@ def test_streams_start_at_their_delays(cupy: FakeCupy) -> None:
 
 
 def test_there_are_so_many_streams(cupy: FakeCupy) -> None:
-    made = CupyGpu()
-    found = made.run([Launch(SHORT, stream=stream, delay_us=40.0 - stream) for stream in range(16)])
+    made = CupyRecorder()
+    found = made.run([StreamedKernel(SHORT, stream=stream, delay_us=40.0 - stream) for stream in range(16)])
     assert [int(blocks[0, 0]) for blocks in found] == [43_900 - 1000 * stream for stream in range(16)]
     with pytest.raises(InputError, match="stream 16: a recording has at most 16 streams"):
-        made.run([Launch(SHORT, stream=16, delay_us=1.0)])
+        made.run([StreamedKernel(SHORT, stream=16, delay_us=1.0)])
 
 
 def test_chains_in_streams_and_graphs(cupy: FakeCupy) -> None:
     """A stream's launches become one graph as long as they follow each other and no flag is between them."""
-    made = CupyGpu()
-    link, other = Launch(SHORT, graph=True), Launch(SHORT, stream=1, copy=True)
+    made = CupyRecorder()
+    link, other = StreamedKernel(SHORT, graph=True), StreamedKernel(SHORT, stream=1, copy=True)
     begin = {"delay_us": 20.0}
-    launches = [replace(link, **begin), replace(other, **begin), link, other, Launch(SHORT), link]
+    launches = [replace(link, **begin), replace(other, **begin), link, other, StreamedKernel(SHORT), link]
     cupy.codes.clear()
     found = made.run(launches)
     assert cupy.graphs == [2, 1]
@@ -102,18 +102,18 @@ def test_chains_in_streams_and_graphs(cupy: FakeCupy) -> None:
 
 
 def test_costs_of_launches(cupy: FakeCupy) -> None:
-    made = CupyGpu()
+    made = CupyRecorder()
     assert made.event_gap_ns(SHORT) == 3600.0
     assert made.host_us(SHORT, 5) > 0.0
     assert made.synchronised_us(SHORT) > 0.0
 
 
 def test_work_that_does_not_end_is_told(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = CupyGpu()
+    made = CupyRecorder()
     monkeypatch.setattr(recorder, "HANG_S", 0.05)
     cupy.hangs = True
     with pytest.raises(GpuError, match=r"has not ended for 0\.05 s"):
-        made.run([Launch(SHORT, delay_us=1.0)])
+        made.run([StreamedKernel(SHORT, delay_us=1.0)])
 
 
 def test_the_command_records(cupy: FakeCupy, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_the_command_records(cupy: FakeCupy, tmp_path: Path) -> None:
 def test_what_is_missing_is_named(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
     cupy.available = False
     with pytest.raises(InputError, match="no NVIDIA GPU with its driver in this machine"):
-        CupyGpu()
+        CupyRecorder()
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(InputError, match=r"cupy is not installed: install the extra, gpusched-env\[gpu\]"):
-        CupyGpu()
+        CupyRecorder()

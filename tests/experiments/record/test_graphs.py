@@ -22,7 +22,7 @@ from gpusched_env.experiments.record.graphs import (
     counted,
     model_pairs,
 )
-from gpusched_env.experiments.record.run import Plan, record
+from gpusched_env.experiments.record.run import RecordingPlan, record
 from gpusched_env.experiments.record.torch_gpu import TorchGpu
 from gpusched_env.experiments.validate.recordings import read_recordings
 from tests.experiments.record.fake_gpu import FakeGpu
@@ -125,8 +125,8 @@ def test_a_network_alone_is_replayed_one_at_a_time() -> None:
 def test_rows_are_read_by_the_validation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(networks, "import_module", lambda name: None)
     graphs = Graphs({"alexnet_infer_b1": 0.2, "vgg16_infer_b8": 1.7, "resnet50_infer_b32": 3.9})
-    record(Plan(folder=tmp_path, sets=("kernels",), quick=True), lambda *of: None, gpu=FakeGpu)
-    plan = Plan(folder=tmp_path, sets=("model_pairs",), networks=tuple(graphs.times_ms))
+    record(RecordingPlan(folder=tmp_path, sets=("kernels",), quick=True), lambda *of: None, gpu=FakeGpu)
+    plan = RecordingPlan(folder=tmp_path, sets=("model_pairs",), networks=tuple(graphs.times_ms))
     told: list[tuple[Path, int]] = []
     record(plan, lambda *of: told.append(of), networks=lambda: graphs)
     assert told == [(tmp_path / "model_pairs.jsonl", number) for number in range(1, 8)]
@@ -156,7 +156,7 @@ def test_what_is_there_is_not_recorded_again() -> None:
 def test_traces_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(networks, "import_module", lambda name: None)
     graphs = Graphs({"alexnet_infer_b1": 0.2, "vgg16_infer_b8": 1.7})
-    plan = Plan(folder=tmp_path, sets=("traces",), networks=tuple(graphs.times_ms))
+    plan = RecordingPlan(folder=tmp_path, sets=("traces",), networks=tuple(graphs.times_ms))
     made = tmp_path / "traces" / "alexnet_infer_b1.kineto.json.gz"
     record(plan, lambda *of: None, networks=lambda: graphs)
     assert made.read_text() == "alexnet_infer_b1"

@@ -16,7 +16,7 @@ from gpusched_env.experiments.calibrate import samples
 from gpusched_env.experiments.record import scenarios
 from gpusched_env.experiments.record.blocks import figures
 from gpusched_env.experiments.record.library import KINDS, Spec, draw
-from gpusched_env.experiments.record.run import Plan, record
+from gpusched_env.experiments.record.run import RecordingPlan, record
 from gpusched_env.experiments.record.sets import QUICK, known_sets
 from gpusched_env.experiments.validate.recordings import read_recordings
 from tests.experiments.record.fake_gpu import FLAG_NS, FakeGpu, block_ns
@@ -29,7 +29,7 @@ def recorded(folder: Path, gpu: FakeGpu | None = None, **plan: Any) -> list[tupl
     told: list[tuple[Path, int]] = []
     made = gpu or FakeGpu()
     given = {"sets": SYNTHETIC, "quick": True, **plan}
-    record(Plan(folder=folder, **given), lambda *of: told.append(of), gpu=lambda: made)
+    record(RecordingPlan(folder=folder, **given), lambda *of: told.append(of), gpu=lambda: made)
     return told
 
 

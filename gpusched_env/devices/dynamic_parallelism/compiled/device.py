@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices.dynamic_parallelism.asking import AskingDevice
 from gpusched_env.devices.dynamic_parallelism.compiled.loop import ASKS, DEADLOCK, begin, proceed
-from gpusched_env.devices.dynamic_parallelism.compiled.state import Saved, State, load, new_state, save
+from gpusched_env.devices.dynamic_parallelism.compiled.state import MachineState, Saved, load, new_state, save
 from gpusched_env.dynamic_parallelism.device import deadlock_text
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.view import RequestView, request_view
@@ -23,7 +23,7 @@ class CompiledWarpDevice(AskingDevice):
 
     def _start(self, problem: LaunchProblem) -> None:
         self._problem, self._answer = problem, None
-        self.state: State = new_state(problem)
+        self.state: MachineState = new_state(problem)
 
     def _run_on(self, answer: bool) -> RequestView | None:
         return self.reached(proceed(self.state, answer))

@@ -68,11 +68,12 @@ GRID: Final = np.dtype(
         *("unfinished_members", "finished"),
     )
 )
-"""As in :class:`gpusched_env.devices.dynamic_parallelism.parts.Grid`. ``leader``: itself, if it is one; only leaders
-use ``handing`` (whose blocks are handed out), ``unended_members``, ``unfinished_members`` and what concerns queues."""
+"""As in :class:`gpusched_env.devices.dynamic_parallelism.parts.LaunchedGrid`. ``leader``: itself, if it is one; only
+leaders use ``handing`` (whose blocks are handed out), ``unended_members``, ``unfinished_members`` and what concerns
+queues."""
 
 
-class State(NamedTuple):
+class MachineState(NamedTuple):
     """All that changes during a run, and what the application is."""
 
     rules: Table
@@ -110,7 +111,7 @@ class State(NamedTuple):
     first_child: Ints
 
 
-def new_state(problem: LaunchProblem) -> State:
+def new_state(problem: LaunchProblem) -> MachineState:
     """The tables of ``problem``, before anything has happened."""
     gpu, tables = problem.machine.gpu, problem.tables
     limits = gpu.limits
@@ -122,7 +123,7 @@ def new_state(problem: LaunchProblem) -> State:
     for name in ("threads", "warps", "blocks", "registers"):
         sms[name] = getattr(limits, name)
     sms["shared"] = limits.shared_bytes
-    return State(
+    return MachineState(
         rules=_rules(problem),
         core=core,
         monitor=np.zeros(1, MONITOR),
@@ -154,17 +155,17 @@ def new_state(problem: LaunchProblem) -> State:
 
 IN_USE: Final = {"grids": "grids", "launches": "grids", "waiting": "waiting_end", "handing": "handing_end"}
 """Tables that fill up in the course of a run, and what in the core says how far."""
-CHANGING: Final = State._fields[State._fields.index("core") : State._fields.index("kernels")]
+CHANGING: Final = MachineState._fields[MachineState._fields.index("core") : MachineState._fields.index("kernels")]
 
 
-def save(state: State) -> Saved:
+def save(state: MachineState) -> Saved:
     """A copy of all that changes in a run."""
     core = state.core[0]
     used = {name: int(core[end]) for name, end in IN_USE.items()}
     return {name: getattr(state, name)[: used.get(name)].copy() for name in CHANGING}
 
 
-def load(state: State, saved: Saved) -> None:
+def load(state: MachineState, saved: Saved) -> None:
     """Make ``state``, one of the same problem, what it was when ``saved`` was copied."""
     for name, table in saved.items():
         getattr(state, name)[: len(table)] = table
