@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from simpy.events import Event
+from simpy.core import SimTime
+from simpy.events import NORMAL, Event, EventPriority
 
-from gpusched_env.devices.reference.clock import Clock, Phase
+from gpusched_env.devices.reference.clock import Clock, Due, Phase
 from gpusched_env.devices.reference.copies import TO_DEVICE
 from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.devices.reference.dispatcher import Dispatcher
@@ -62,8 +62,9 @@ class Asleep(ReferenceDevice):
 
 
 class _Late(Clock):
-    def call_at(self, at_ps: int, phase: Phase, entity: int, callback: Callable[[Event], None]) -> Event:
-        return super().call_at(at_ps + (phase is Phase.COPY_ENDS), phase, entity, callback)
+    def schedule(self, event: Event, priority: EventPriority = NORMAL, delay: SimTime = 0) -> None:
+        late = isinstance(event, Due) and event.phase is Phase.COPY_ENDS
+        super().schedule(event, priority, delay + late)
 
 
 class LateCopies(ReferenceDevice):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
+import sys
 from typing import TYPE_CHECKING
+
+import simpy
+from simpy.events import ProcessGenerator
 
 from gpusched_env.devices.reference.clock import Phase
 from gpusched_env.devices.reference.launch import Launch
@@ -25,33 +28,21 @@ class CopyEngines:
 
     def __init__(self, device: ReferenceDevice) -> None:
         self._device = device
-        to_device: deque[Launch] = deque()
-        to_host: deque[Launch] = to_device if device.problem.gpu.copies.engines == 1 else deque()
-        self._queues = {TO_DEVICE: to_device, TO_HOST: to_host}
-        """The first in a queue is at the engine."""
+        self._clock = clock = device.clock
+        to_device = simpy.Resource(clock)
+        to_host = to_device if device.problem.gpu.copies.engines == 1 else simpy.Resource(clock)
+        self._engines = {TO_DEVICE: to_device, TO_HOST: to_host, ON_DEVICE: simpy.Resource(clock, sys.maxsize)}
 
     def submit(self, copy: Launch) -> None:
         """A copy or memset is ready."""
-        queue = self._queues.get(NUMBERS.get(copy.kind, ON_DEVICE))
-        if queue is not None:
-            queue.append(copy)
-        if queue is None or queue[0] is copy:
-            self._start_soon(copy)
+        self._clock.process(self._carry_out(copy))
 
-    def _start_soon(self, copy: Launch) -> None:
-        copy.alarm.set(self._device.clock.now, Phase.COPY_STARTS, copy.id, lambda: self._start(copy))
-
-    def _start(self, copy: Launch) -> None:
+    def _carry_out(self, copy: Launch) -> ProcessGenerator:
         assert not isinstance(copy.op, ChildOp)
-        started(self._device, copy)
-        end_ps = self._device.clock.now + to_ps(copy.op.device_us)
-        copy.alarm.set(end_ps, Phase.COPY_ENDS, copy.id, lambda: self._end(copy))
-
-    def _end(self, copy: Launch) -> None:
         number = NUMBERS.get(copy.kind, ON_DEVICE)
-        queue = self._queues.get(number)
-        if queue is not None:
-            queue.popleft()
-            if queue:
-                self._start_soon(queue[0])
+        with self._engines[number].request() as turn:
+            yield turn
+            yield copy.alarm.at(self._clock.now, Phase.COPY_STARTS, copy.id)
+            started(self._device, copy)
+            yield copy.alarm.at(self._clock.now + to_ps(copy.op.device_us), Phase.COPY_ENDS, copy.id)
         self._device.copy_ended(copy, number)

@@ -120,15 +120,16 @@ class ReferenceDevice:
                 # Nothing is legal only because of the instant: to be asked again something must happen first.
                 world.awake = 0
                 continue
-            elif clock.next_ps == NEVER and decisions.wait_until_ps == NEVER:
+            elif not clock.alarms and decisions.wait_until_ps == NEVER:
                 raise DeadlockError(f"nothing can happen any more at {self.time_us:.3f} us: {decisions.stuck()}")
-            if clock.next_ps <= limit:
+            if clock.peek() <= limit:
                 clock.step()
                 continue
             if limit >= decisions.wait_until_ps:
                 decisions.wait_until_ps = NEVER
                 world.awake = 1
-            clock.advance(limit)
+            if limit > now:
+                clock.run(until=limit)
         return None
 
     # ---- what happens ----------------------------------------------------------------------------------------------

@@ -10,11 +10,14 @@ context has work. A context that keeps the GPU because no other has work begins 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import Any
+
+from simpy.events import Event, ProcessGenerator
 
 from gpusched_env.devices.reference.clock import Alarm, Clock, Phase
 from gpusched_env.devices.reference.context import Context
-from gpusched_env.hardware.clock import to_ps
+from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.hardware.specs import Timing
 
 
@@ -37,48 +40,42 @@ class Slicer:
         self._work = work
         self._note = note
         self._alarm = Alarm(clock)
-        self._current = 0
-        self._switching = False
-        self._alone = True
-        """Whether no other context had work when it last looked."""
-        self._give()
+        self._looks: Event | None = None
+        """The slicer looks at the contexts next; ``None``: the GPU changes hands."""
+        clock.process(self._take_turns())
 
     def notify(self) -> None:
         """A kernel was launched or has left."""
-        if not self._switching:
-            self._alarm.set(self._clock.now, Phase.SLICER, 0, self._look)
+        if self._looks is not None:
+            self._alarm.set(self._clock.now, Phase.SLICER, 0, self._looks.succeed)
 
-    def _switched(self) -> None:
-        """The GPU has changed hands."""
-        self._note(self._current)
-        self._give()
+    def _take_turns(self) -> ProcessGenerator:
+        current = 0
+        while True:
+            self._contexts[current].activate()
+            other = yield from self._slice(current)
+            self._contexts[current].deactivate()
+            self._note(-1)
+            yield self._alarm.at(self._clock.now + self._switch_ps, Phase.SLICER, 0)
+            current = other
+            self._note(current)
 
-    def _give(self) -> None:
-        """The current context gets the GPU."""
-        self._switching = False
-        self._slice_end_ps = self._clock.now + self._slice_ps
-        self._contexts[self._current].activate()
-        self._look()
+    def _slice(self, current: int) -> Generator[Event, Any, int]:
+        """A context has the GPU; returns the one that gets it next."""
+        end_ps = self._clock.now + self._slice_ps
+        while True:
+            other = self._next(current)
+            if other is not None and (self._clock.now >= end_ps or not self._work(current)):
+                return other
+            self._looks = self._clock.event()
+            self._alarm.set(NEVER if other is None else end_ps, Phase.SLICER, 0, self._looks.succeed)
+            yield self._looks
+            self._looks = None
+            while other is None and end_ps <= self._clock.now:
+                end_ps += self._slice_ps
 
-    def _next(self) -> int | None:
+    def _next(self, current: int) -> int | None:
         """The next context after the current one that has work."""
         count = len(self._contexts)
-        order = ((self._current + step) % count for step in range(1, count))
+        order = ((current + step) % count for step in range(1, count))
         return next((index for index in order if self._work(index)), None)
-
-    def _look(self) -> None:
-        now = self._clock.now
-        while self._alone and self._slice_end_ps <= now:
-            self._slice_end_ps += self._slice_ps
-        other = self._next()
-        self._alone = other is None
-        if other is None:
-            self._alarm.stop()
-        elif self._work(self._current) and now < self._slice_end_ps:
-            self._alarm.set(self._slice_end_ps, Phase.SLICER, 0, self._look)
-        else:
-            self._contexts[self._current].deactivate()
-            self._current = other
-            self._switching = True
-            self._note(-1)
-            self._alarm.set(now + self._switch_ps, Phase.SLICER, 0, self._switched)

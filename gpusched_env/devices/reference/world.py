@@ -127,6 +127,8 @@ class StreamBooks:
 class World:
     """Hosts at run time. Names and meanings are those of :mod:`gpusched_env.workload.host`."""
 
+    # Host threads are no SimPy processes: one text of them is compiled for other devices, and steps by timers.
+
     def __init__(self, device: ReferenceDevice, seed: int) -> None:
         problem, gpu = device.problem, device.problem.gpu
         self._device = device
