@@ -46,7 +46,7 @@ class Misordered(ReferenceDevice):
 
 class _Asleep(Streams):
     def preempted(self, launch: Launch, *, keeps_progress: bool) -> None:
-        world = self._device.world
+        world = self._world
         awake = world.awake
         super().preempted(launch, keeps_progress=keeps_progress)
         world.awake = awake

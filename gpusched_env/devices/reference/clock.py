@@ -97,8 +97,13 @@ class Alarm:
     def set(self, at_ps: int, phase: Phase, entity: int, callback: Callable[[], object]) -> None:
         """Call ``callback`` at ``at_ps`` and not when it was set to before; :data:`NEVER`: not at all."""
         self.stop()
-        if at_ps < NEVER:
-            self.at(at_ps, phase, entity).callbacks.append(lambda _: callback())
+        if at_ps >= NEVER:
+            return
+
+        def call(_: Event) -> None:
+            callback()
+
+        self.at(at_ps, phase, entity).callbacks.append(call)
 
     def _happens(self, _: Event) -> None:
         self._event = None

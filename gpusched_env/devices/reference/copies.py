@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import simpy
 from simpy.events import ProcessGenerator
 
 from gpusched_env.devices.reference.clock import Phase
 from gpusched_env.devices.reference.launch import Launch
-from gpusched_env.devices.reference.parts import started
+from gpusched_env.devices.reference.setting import Setting
+from gpusched_env.devices.reference.streams import Streams
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scenarios.program import ChildOp
 from gpusched_env.workload.workload import OpKind
-
-if TYPE_CHECKING:
-    from gpusched_env.devices.reference.device import ReferenceDevice
 
 TO_DEVICE, TO_HOST, ON_DEVICE = 0, 1, 2
 """Engine numbers in the timeline."""
@@ -26,11 +24,13 @@ NUMBERS = {OpKind.COPY_TO_DEVICE: TO_DEVICE, OpKind.COPY_TO_HOST: TO_HOST}
 class CopyEngines:
     """Host-device copies queue for an engine; copies and memsets within the device run at once."""
 
-    def __init__(self, device: ReferenceDevice) -> None:
-        self._device = device
-        self._clock = clock = device.clock
+    def __init__(self, setting: Setting, streams: Streams, ended: Callable[[Launch, int], None]) -> None:
+        """``ended``: called with a copy that has ended, and its engine."""
+        self._clock = clock = setting.clock
+        self._streams = streams
+        self._ended = ended
         to_device = simpy.Resource(clock)
-        to_host = to_device if device.problem.gpu.copies.engines == 1 else simpy.Resource(clock)
+        to_host = to_device if setting.problem.gpu.copies.engines == 1 else simpy.Resource(clock)
         self._engines = {TO_DEVICE: to_device, TO_HOST: to_host, ON_DEVICE: simpy.Resource(clock, sys.maxsize)}
 
     def submit(self, copy: Launch) -> None:
@@ -43,6 +43,6 @@ class CopyEngines:
         with self._engines[number].request() as turn:
             yield turn
             yield copy.alarm.at(self._clock.now, Phase.COPY_STARTS, copy.id)
-            started(self._device, copy)
+            self._streams.started(copy)
             yield copy.alarm.at(self._clock.now + to_ps(copy.op.device_us), Phase.COPY_ENDS, copy.id)
-        self._device.copy_ended(copy, number)
+        self._ended(copy, number)

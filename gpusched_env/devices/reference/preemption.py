@@ -9,40 +9,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from simpy.events import Event, ProcessGenerator
 
 from gpusched_env.devices.reference.blocks import Sm, evict, stop
 from gpusched_env.devices.reference.clock import Phase
+from gpusched_env.devices.reference.context import Context
 from gpusched_env.devices.reference.grid import Grid, Queueing
 from gpusched_env.devices.reference.launch import Launch
+from gpusched_env.devices.reference.setting import Setting
+from gpusched_env.devices.reference.world import World
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.placement import within
 from gpusched_env.hardware.timing import save_us, state_bytes
 from gpusched_env.scheduling.commands import Partition, PreemptionMode
 
-if TYPE_CHECKING:
-    from gpusched_env.devices.reference.device import ReferenceDevice
-
 
 class Preemption:
     """One preemption of a resident kernel. Its process ends where it stands when the kernel leaves the GPU before."""
 
-    def __init__(
-        self,
-        device: ReferenceDevice,
-        launch: Launch,
-        mode: PreemptionMode,
-        partition: Partition | None,
-        at_ps: int,
-    ) -> None:
+    def __init__(self, setting: Setting, world: World, context: Context, launch: Launch) -> None:
+        self._problem, self._clock, self._world = setting.problem, setting.clock, world
+        self._context, self._launch = context, launch
+
+    def begin(self, mode: PreemptionMode, partition: Partition | None, at_ps: int) -> None:
         """``partition``: SMs whose blocks alone are saved; ``at_ps``: when the command takes effect."""
-        self._device = device
-        self._clock = device.clock
-        self._context = device.context_of(launch)
-        self._launch = launch
-        launch.preempting = True
+        self._launch.preempting = True
         self._clock.process(self._carry_out(mode, partition, at_ps))
 
     def _carry_out(self, mode: PreemptionMode, partition: Partition | None, at_ps: int) -> ProcessGenerator:
@@ -55,7 +46,7 @@ class Preemption:
             yield from self._save_some(partition)
 
     def _drain(self) -> ProcessGenerator:
-        yield self._over_in(to_ps(self._device.problem.gpu.timing.drain_ack_us))
+        yield self._over_in(to_ps(self._problem.gpu.timing.drain_ack_us))
         self._leave_queue(Queueing.DRAINING)
         if self._grid.over:
             self._context.take_off(self._launch, keeps_progress=True)
@@ -66,7 +57,7 @@ class Preemption:
         self._leave_queue(Queueing.FROZEN)
         stopped = self._stop(context.sms)
         keeps = mode == "save"
-        dead_ps = self._save_ps(stopped) if keeps else to_ps(self._device.problem.gpu.timing.reset_us)
+        dead_ps = self._save_ps(stopped) if keeps else to_ps(self._problem.gpu.timing.reset_us)
         yield self._over_in(dead_ps)
         self._evict()
         # What an earlier save left to be read back comes on top.
@@ -122,11 +113,11 @@ class Preemption:
 
     def _save_ps(self, blocks: int) -> int:
         """Time to write the state of some blocks, or to read it back."""
-        footprint = self._device.problem.kernels[self._launch.op.identity].footprint
+        footprint = self._problem.kernels[self._launch.op.identity].footprint
         state = state_bytes(footprint.registers, footprint.shared_bytes, blocks)
-        return to_ps(save_us(state, self._device.problem.gpu.dram_bytes_per_us))
+        return to_ps(save_us(state, self._problem.gpu.dram_bytes_per_us))
 
     def _end_part(self) -> None:
         """The kernel may be preempted again, and room is free."""
         self._launch.preempting = False
-        self._device.world.awake = 1
+        self._world.awake = 1

@@ -5,13 +5,19 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from gpusched_env.devices.reference.clock import Clock
+from gpusched_env.devices.reference.context import Context
+from gpusched_env.devices.reference.decisions import Decisions
 from gpusched_env.devices.reference.launch import Launch, State, in_order
-from gpusched_env.devices.reference.world import Job
+from gpusched_env.devices.reference.meter import Meter
+from gpusched_env.devices.reference.streams import Streams
+from gpusched_env.devices.reference.world import Job, World
 from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_us
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.view import (
     DependencyColumn,
@@ -24,15 +30,25 @@ from gpusched_env.scheduling.view import (
 )
 from gpusched_env.workload import host
 
-if TYPE_CHECKING:
-    from gpusched_env.devices.reference.device import ReferenceDevice
-
 C = TypeVar("C", bound=enum.IntEnum)
 
 
-def lazy_view(device: ReferenceDevice) -> LazyView:
+class Viewed(Protocol):
+    """A device, as far as views show it."""
+
+    epoch: int
+    problem: Problem
+    clock: Clock
+    world: World
+    streams: Streams
+    decisions: Decisions
+    contexts: list[Context]
+    meter: Meter
+
+
+def lazy_view(device: Viewed) -> LazyView:
     """A snapshot of ``device`` at its present time."""
-    return LazyView(device, device.time_us, _BUILDERS)
+    return LazyView(device, to_us(device.clock.now), _BUILDERS)
 
 
 def _table(rows: Iterable[dict[C, float]], columns: type[C]) -> Table:
@@ -47,12 +63,12 @@ def _table(rows: Iterable[dict[C, float]], columns: type[C]) -> Table:
     return Table(array, columns)
 
 
-def _rows(device: ReferenceDevice) -> range:
+def _rows(device: Viewed) -> range:
     """The tenants."""
     return range(len(device.problem.programs))
 
 
-def _shown(device: ReferenceDevice) -> list[Launch]:
+def _shown(device: Viewed) -> list[Launch]:
     """Pending launches within the look-ahead, tenant after tenant, oldest first."""
     lookahead = device.problem.scenario.lookahead
     found: list[Launch] = []
@@ -62,10 +78,10 @@ def _shown(device: ReferenceDevice) -> list[Launch]:
     return found
 
 
-def _pending(device: ReferenceDevice, launch: Launch) -> dict[PendingColumn, float]:
+def _pending(device: Viewed, launch: Launch) -> dict[PendingColumn, float]:
     problem, op, job, now = device.problem, launch.op, launch.job, device.clock.now
     known = problem.knowledge.kernels[op.identity]
-    queued_us, between_us = device.streams.queued_us(launch)
+    queued_us, between_us = device.streams.own.queued_us(launch)
     dependents = sum(other.state is State.PENDING for other in launch.waiters) if launch.windowed else 0
     return {
         PendingColumn.ID: launch.id,
@@ -87,7 +103,7 @@ def _pending(device: ReferenceDevice, launch: Launch) -> dict[PendingColumn, flo
         PendingColumn.JOB_ARRIVED_US: to_us(job.arrived_ps),
         PendingColumn.DEADLINE_US: to_us(job.deadline_ps),
         PendingColumn.JOB_LEFT_US: launch.left_us,
-        PendingColumn.PREEMPTED: launch.returned,
+        PendingColumn.PREEMPTED: launch.preempted,
         PendingColumn.STREAM: launch.stream,
         PendingColumn.UPSTREAM: len(launch.waits),
         PendingColumn.NODES: known.nodes,
@@ -98,7 +114,7 @@ def _pending(device: ReferenceDevice, launch: Launch) -> dict[PendingColumn, flo
     }
 
 
-def _running(device: ReferenceDevice, launch: Launch) -> dict[RunningColumn, float]:
+def _running(device: Viewed, launch: Launch) -> dict[RunningColumn, float]:
     problem, job = device.problem, launch.job
     known = problem.knowledge.kernels[launch.op.identity]
     waiting, resident = _blocks(device, launch)
@@ -129,7 +145,7 @@ def _running(device: ReferenceDevice, launch: Launch) -> dict[RunningColumn, flo
     }
 
 
-def _blocks(device: ReferenceDevice, launch: Launch) -> tuple[int, int]:
+def _blocks(device: Viewed, launch: Launch) -> tuple[int, int]:
     """Blocks of a launch that wait and that are resident; of a graph summed over its nodes."""
     if isinstance(launch.op, HostOp) and launch.op.nodes:
         if launch.state is State.LAUNCHED:
@@ -145,7 +161,7 @@ def _parent(launch: Launch) -> int:
     return -1 if launch.parent is None else launch.parent.id
 
 
-def _tenant(device: ReferenceDevice, tenant: int) -> dict[TenantColumn, float]:
+def _tenant(device: Viewed, tenant: int) -> dict[TenantColumn, float]:
     program, client = device.problem.programs[tenant], device.world.clients[tenant]
     jobs, known = device.world.in_system(tenant), device.problem.knowledge.tenants[tenant]
     launched = [launch for launch in device.streams.launched.values() if launch.tenant == tenant]
@@ -177,7 +193,7 @@ def _tenant(device: ReferenceDevice, tenant: int) -> dict[TenantColumn, float]:
     }
 
 
-def _left_us(device: ReferenceDevice, launched: list[Launch]) -> tuple[float, float]:
+def _left_us(device: Viewed, launched: list[Launch]) -> tuple[float, float]:
     """Predicted time left of launched kernels: summed, and the least of those that have started."""
     launched_us, running_us = 0.0, math.inf
     for launch in launched:
@@ -190,7 +206,7 @@ def _left_us(device: ReferenceDevice, launched: list[Launch]) -> tuple[float, fl
     return launched_us, running_us
 
 
-def _job(device: ReferenceDevice, tenant: int, job: Job) -> dict[JobColumn, float]:
+def _job(device: Viewed, tenant: int, job: Job) -> dict[JobColumn, float]:
     return {
         JobColumn.TENANT: tenant,
         JobColumn.JOB: job.number,
@@ -201,7 +217,7 @@ def _job(device: ReferenceDevice, tenant: int, job: Job) -> dict[JobColumn, floa
     }
 
 
-def _dependencies(device: ReferenceDevice) -> list[dict[DependencyColumn, float]]:
+def _dependencies(device: Viewed) -> list[dict[DependencyColumn, float]]:
     return [
         {DependencyColumn.LAUNCH: launch.id, DependencyColumn.WAITS_FOR: other.id}
         for launch in _shown(device)
@@ -209,13 +225,13 @@ def _dependencies(device: ReferenceDevice) -> list[dict[DependencyColumn, float]
     ]
 
 
-def _occupancy(device: ReferenceDevice) -> float:
+def _occupancy(device: Viewed) -> float:
     gpu = device.problem.gpu
     threads = sum(sm.threads for context in device.contexts if context.active for sm in context.sms)
     return threads / (gpu.sms * gpu.limits.threads)
 
 
-_BUILDERS: dict[str, Callable[[ReferenceDevice], Any]] = {
+_BUILDERS: dict[str, Callable[[Viewed], Any]] = {
     "pending": lambda d: _table([_pending(d, launch) for launch in _shown(d)], PendingColumn),
     "running": lambda d: _table([_running(d, launch) for launch in d.streams.launched.values()], RunningColumn),
     "tenants": lambda d: _table([_tenant(d, tenant) for tenant in _rows(d)], TenantColumn),

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpusched_env.devices.reference.clock import Alarm, Phase
+from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.hardware.power import board_power_w
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.workload import host
 from gpusched_env.workload.workload import DEVICE_OPS
-
-if TYPE_CHECKING:
-    from gpusched_env.devices.reference.device import ReferenceDevice
-
-"""Spawn keys of a tenant's random number generators."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +125,10 @@ class World:
 
     # Host threads are no SimPy processes: one text of them is compiled for other devices, and steps by timers.
 
-    def __init__(self, device: ReferenceDevice, seed: int) -> None:
-        problem, gpu = device.problem, device.problem.gpu
-        self._device = device
+    def __init__(self, setting: Setting, seed: int, issue: Callable[[HostOp, int, Job], None]) -> None:
+        """``issue``: called when a host thread issues an operation of a tenant's job."""
+        problem, gpu, clock = setting.problem, setting.problem.gpu, setting.clock
+        self._clock, self._timeline, self._issue = clock, setting.timeline, issue
         self.rules = Rules(
             problem.scenario.launch_depth,
             to_ps(gpu.timing.sync_latency_us),
@@ -170,7 +167,6 @@ class World:
             [np.random.default_rng([seed, tenant, key]) for key in host.RANDOM_STREAMS]
             for tenant in range(len(self.clients))
         ]
-        clock = device.clock
         self._arrivals = [Alarm(clock) for _ in self.clients]
         self._deadlines = [Alarm(clock) for _ in self.clients]
         self._steps = [Alarm(clock) for _ in self.threads]
@@ -178,7 +174,7 @@ class World:
     @property
     def now_ps(self) -> int:
         """The present time."""
-        return self._device.clock.now
+        return self._clock.now
 
     def set_timer(self, kind: int, number: int, at_ps: int) -> None:
         """Set the timer of a tenant or thread."""
@@ -207,15 +203,15 @@ class World:
         """A thread issues the operation that it stands at."""
         thread = self.threads[k]
         job = self.jobs[thread.tenant][self.clients[thread.tenant].host_job]
-        self._device.streams.issue(self.ops[thread.op], thread.tenant, job)
+        self._issue(self.ops[thread.op], thread.tenant, job)
 
     def log_job(self, tenant: int, number: int) -> None:
         """A job has completed."""
-        if self._device.record != "none":
+        if self._timeline.detail != "none":
             job = self.jobs[tenant][number]
-            self._device.timeline.jobs.add(tenant, number, job.arrived_ps, job.started_ps, self.now_ps)
+            self._timeline.jobs.add(tenant, number, job.arrived_ps, job.started_ps, self.now_ps)
 
     def log_rejection(self, tenant: int, number: int) -> None:
         """A job was rejected."""
-        if self._device.record != "none":
-            self._device.timeline.rejections.add(tenant, number, self.jobs[tenant][number].arrived_ps, self.now_ps)
+        if self._timeline.detail != "none":
+            self._timeline.rejections.add(tenant, number, self.jobs[tenant][number].arrived_ps, self.now_ps)
