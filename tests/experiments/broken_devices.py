@@ -11,7 +11,7 @@ from simpy.core import SimTime
 from simpy.events import NORMAL, Event, EventPriority
 
 from gpusched_env.devices.reference.clock import Clock, Due, Phase
-from gpusched_env.devices.reference.copies import TO_DEVICE
+from gpusched_env.devices.reference.copies import TO_DEVICE, CopyEngines
 from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.devices.reference.dispatcher import Dispatcher
 from gpusched_env.devices.reference.grid import Grid
@@ -143,11 +143,18 @@ class Crowded(ReferenceDevice):
         return super().reset(problem, seed, record=record, snapshots=snapshots)
 
 
+class _MixedCopies(CopyEngines):
+    def _log(self, copy: Launch, engine: int) -> None:
+        super()._log(copy, TO_DEVICE)
+
+
 class Mixed(ReferenceDevice):
     """Writes copies to the host down as copies to the device."""
 
-    def copy_ended(self, copy: Launch, engine: int) -> None:
-        super().copy_ended(copy, TO_DEVICE)
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "_copies":
+            value.__class__ = _MixedCopies
+        super().__setattr__(name, value)
 
 
 class Dying(ReferenceDevice):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable
 from types import SimpleNamespace
 
 from gpusched_env.devices.reference.blocks import Sm
@@ -27,19 +26,10 @@ class Context:
     dispatched. More streams than channels alias: they wait for each other (Bakita & Anderson, RTAS 2024).
     """
 
-    def __init__(
-        self,
-        setting: Setting,
-        streams: Streams,
-        meter: Meter,
-        index: int,
-        kernel_ended: Callable[[Launch], None],
-        *,
-        active: bool,
-    ) -> None:
-        """``kernel_ended``: called when all blocks of a kernel have ended; ``active``: it has the GPU."""
-        gpu, self._clock, self._timeline = setting.problem.gpu, setting.clock, setting.timeline
-        self._streams, self._meter, self._index, self._kernel_ended = streams, meter, index, kernel_ended
+    def __init__(self, setting: Setting, streams: Streams, meter: Meter, index: int, *, active: bool) -> None:
+        """``active``: it has the GPU."""
+        gpu, self._setting, self._clock = setting.problem.gpu, setting, setting.clock
+        self._streams, self._meter, self._index = streams, meter, index
         self._alarm = Alarm(self._clock)
         self.active = active
         self._paused_ps = 0
@@ -110,9 +100,9 @@ class Context:
         return entered
 
     def _record(self, ended: list[Residency]) -> None:
-        if self._timeline.detail == "blocks":
+        if self._setting.timeline.detail == "blocks":
             for sm, grid, blocks, start_ps in ended:
-                self._timeline.blocks.add(sm, grid.id, blocks, start_ps, self._clock.now)
+                self._setting.timeline.blocks.add(sm, grid.id, blocks, start_ps, self._clock.now)
 
     # ---- hardware queues -------------------------------------------------------------------------------------------
 
@@ -152,12 +142,21 @@ class Context:
         launch.alarm.stop()
         self.touch()
         if grid.waiting == 0:
-            self._kernel_ended(launch)
+            self._log(launch)
+            self._streams.ended(launch)
             return
         whole = launch.tiles.blocks, 0, 1.0
         rest = grid.waiting, grid.saved, grid.saved_left
         launch.blocks, launch.saved, launch.saved_left = rest if keeps_progress else whole
         self._streams.preempted(launch, keeps_progress=keeps_progress)
+
+    def _log(self, launch: Launch) -> None:
+        if self._setting.logs_kernels:
+            self._setting.timeline.kernels.add(
+                launch.id, launch.tenant, launch.job.number, launch.op.identity, launch.issued_ps, launch.launched_ps,
+                launch.first_started_ps, self._clock.now, launch.priority, launch.preemptions, launch.stream,
+                -1 if launch.parent is None else launch.parent.id,
+            )  # fmt: skip
 
     def has_others_beside(self, node: Launch) -> bool:
         """Whether kernels that are not of a node's graph are resident."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 
 import simpy
 from simpy.events import ProcessGenerator
@@ -24,11 +23,9 @@ NUMBERS = {OpKind.COPY_TO_DEVICE: TO_DEVICE, OpKind.COPY_TO_HOST: TO_HOST}
 class CopyEngines:
     """Host-device copies queue for an engine; copies and memsets within the device run at once."""
 
-    def __init__(self, setting: Setting, streams: Streams, ended: Callable[[Launch, int], None]) -> None:
-        """``ended``: called with a copy that has ended, and its engine."""
+    def __init__(self, setting: Setting, streams: Streams) -> None:
+        self._setting, self._streams = setting, streams
         self._clock = clock = setting.clock
-        self._streams = streams
-        self._ended = ended
         to_device = simpy.Resource(clock)
         to_host = to_device if setting.problem.gpu.copies.engines == 1 else simpy.Resource(clock)
         self._engines = {TO_DEVICE: to_device, TO_HOST: to_host, ON_DEVICE: simpy.Resource(clock, sys.maxsize)}
@@ -45,4 +42,10 @@ class CopyEngines:
             yield copy.alarm.at(self._clock.now, Phase.COPY_STARTS, copy.id)
             self._streams.started(copy)
             yield copy.alarm.at(self._clock.now + to_ps(copy.op.device_us), Phase.COPY_ENDS, copy.id)
-        self._ended(copy, number)
+        self._log(copy, number)
+        self._streams.ended(copy)
+
+    def _log(self, copy: Launch, engine: int) -> None:
+        if self._setting.logs_kernels:
+            bytes_ = getattr(copy.op, "bytes", 0)
+            self._setting.timeline.copies.add(engine, copy.tenant, bytes_, copy.started_ps, self._clock.now)

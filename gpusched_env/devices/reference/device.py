@@ -43,20 +43,18 @@ class ReferenceDevice:
         self._history: list[Command] | None = [] if snapshots else None
         self._horizon_ps = to_ps(problem.scenario.horizon_us)
         self.clock, self.timeline = Clock(), Timeline(record)
-        setting = self._setting = Setting(problem, self.clock, self.timeline)
+        setting = Setting(problem, self.clock, self.timeline)
         self.world: World = World(setting, seed, lambda op, tenant, job: self.streams.issue(op, tenant, job))
         self.streams: Streams = Streams(setting, self.world, self)
         self.meter: Meter = Meter(setting)
-        self._copies = CopyEngines(setting, self.streams, self.copy_ended)
+        self._copies = CopyEngines(setting, self.streams)
         sliced = problem.scenario.contexts == "per-tenant"
         self.contexts = [
-            Context(setting, self.streams, self.meter, index, self._kernel_ended, active=not sliced)
+            Context(setting, self.streams, self.meter, index, active=not sliced)
             for index in range(len(problem.programs) if sliced else 1)
         ]
         self.decisions: Decisions = Decisions(setting, self.world, self.streams, self.context_of)
-        self._slicer = (
-            Slicer(self.clock, problem.gpu.timing, self.contexts, self._has_work, self._log_turn) if sliced else None
-        )
+        self._slicer = Slicer(setting, self.streams, self.contexts) if sliced else None
         for tenant in range(len(problem.programs)):
             host.begin(self.world, tenant)
         return self.advance()
@@ -134,9 +132,6 @@ class ReferenceDevice:
         """The context that a launch belongs to."""
         return self.contexts[launch.tenant if len(self.contexts) > 1 else 0]
 
-    def _has_work(self, tenant: int) -> bool:
-        return any(launch.tenant == tenant for launch in self.streams.launched.values())
-
     def submit(self, launch: Launch) -> None:
         """A kernel or copy is ready."""
         if launch.kind is OpKind.KERNEL:
@@ -156,28 +151,6 @@ class ReferenceDevice:
         """A kernel or graph was launched or has left."""
         if self._slicer is not None:
             self._slicer.notify()
-
-    def _log_turn(self, context: int) -> None:
-        """A time-sliced context has got the GPU; -1: it changes hands."""
-        if self._setting.logs_kernels:
-            self.timeline.turns.add(self.clock.now, context)
-
-    def _kernel_ended(self, launch: Launch) -> None:
-        """All blocks of a kernel have ended."""
-        if self._setting.logs_kernels:
-            self.timeline.kernels.add(
-                launch.id, launch.tenant, launch.job.number, launch.op.identity, launch.issued_ps, launch.launched_ps,
-                launch.first_started_ps, self.clock.now, launch.priority, launch.preemptions, launch.stream,
-                -1 if launch.parent is None else launch.parent.id,
-            )  # fmt: skip
-        self.streams.ended(launch)
-
-    def copy_ended(self, copy: Launch, engine: int) -> None:
-        """A copy has ended."""
-        if self._setting.logs_kernels:
-            bytes_ = getattr(copy.op, "bytes", 0)
-            self.timeline.copies.add(engine, copy.tenant, bytes_, copy.started_ps, self.clock.now)
-        self.streams.ended(copy)
 
     # ---- snapshots -------------------------------------------------------------------------------------------------
 

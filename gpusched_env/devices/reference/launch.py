@@ -50,10 +50,6 @@ class Launch:
     """Unfinished launches that it waits for."""
     waiters: set[Launch] = field(default_factory=set)
     """Launches that wait for it."""
-    before: Launch | None = None
-    behind: Launch | None = None
-    """Its neighbours in its program's stream, unfinished; of a window: in the stream that it was launched into,
-    until it ends."""
     parts: int = 0
     """Nodes or children that have not finished."""
     emptied: bool = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from simpy.events import Event, ProcessGenerator
 
-from gpusched_env.devices.reference.blocks import Sm, evict, stop
+from gpusched_env.devices.reference.blocks import Sm
 from gpusched_env.devices.reference.clock import Phase
 from gpusched_env.devices.reference.context import Context
 from gpusched_env.devices.reference.grid import Grid, Queueing
@@ -22,6 +22,9 @@ from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.placement import within
 from gpusched_env.hardware.timing import save_us, state_bytes
 from gpusched_env.scheduling.commands import Partition, PreemptionMode
+
+WHOLE = 2.0**40
+"""Work of saved blocks is summed in this part of a block, in whole numbers: so the sum does not hang on the order."""
 
 
 class Preemption:
@@ -103,12 +106,30 @@ class Preemption:
         launch.alarm.stop()
 
     def _stop(self, sms: list[Sm]) -> int:
-        stopped = stop(self._grid, sms, self._context.time_ps)
+        """Stop its blocks on some SMs; returns how many."""
+        stopped = 0
+        for sm in sms:
+            for block in sm.blocks:
+                if block.grid is self._grid and not block.stopped:
+                    block.stopped = sm.changed = True
+                    block.change_rate(0.0, self._context.time_ps)
+                    stopped += 1
         self._context.touch()
         return stopped
 
     def _evict(self) -> None:
-        evict(self._grid, self._context.sms)
+        """Take its stopped blocks off the SMs; they wait as saved ones with the mean of what is left of them."""
+        grid = self._grid
+        evicted = left = 0
+        for sm in self._context.sms:
+            for block in [block for block in sm.blocks if block.grid is grid and block.stopped]:
+                sm.remove(block)
+                evicted += 1
+                left += int(block.left * WHOLE)
+        if evicted > 0:
+            grid.saved_left = (grid.saved * grid.saved_left + left / WHOLE) / (grid.saved + evicted)
+            grid.saved += evicted
+            grid.waiting += evicted
         self._context.dispatcher.changed = True
 
     def _save_ps(self, blocks: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from typing import Protocol
 
 from gpusched_env.devices.reference.clock import Phase
@@ -47,8 +48,8 @@ class Streams:
         """Those that wait for the scheduler."""
         self.launched: dict[int, Launch] = {}
         """Kernels and graphs that it has launched, in order of launch."""
-        self._last_issued: dict[int, Launch] = {}
-        """By stream of a program; unfinished."""
+        self._lines: defaultdict[int, list[Launch]] = defaultdict(list)
+        """By stream of a program: its unfinished launches, in order of issue. A window has none."""
         self._last_in_queue: dict[tuple[int, int], Launch] = {}
         self._priorities = [0] * len(problem.streams)
         """By stream, of the last kernel or graph that was handed to it."""
@@ -68,18 +69,16 @@ class Streams:
         launch = self.new(op, tenant, job)
         launch.gap_ps = to_ps(op.gap_us)
         launch.windowed = self._problem.streams[op.stream].windowed
-        before = None if launch.windowed else self._last_issued.get(op.stream)
-        marked = [self._marked(tenant, mark) for mark in op.after]
-        for other in (before, *marked):
+        for other in (self._marked(tenant, mark) for mark in op.after):
             if other is not None:
                 launch.wait_for(other)
-        launch.before = before
-        if before is not None:
-            before.behind = launch
+        if not launch.windowed:
+            line = self._lines[op.stream]
+            if line:
+                launch.wait_for(line[-1])
+            line.append(launch)
         producer = self._marked(tenant, op.tiles) if op.tiles >= 0 else None
         launch.awaits = None if producer is None else producer.tiles
-        if not launch.windowed:
-            self._last_issued[op.stream] = launch
         host.operation_issued(self._world, tenant, job.number, op.stream, op.mark, launch.id)
         self.issued(launch)
 
@@ -137,11 +136,17 @@ class Streams:
         if launch.stream >= 0 and not launch.windowed:
             queue = launch.stream, launch.priority
             before = self._last_in_queue.get(queue)
-            if before is not None and before.state is not State.DONE and not _follows(launch, before):
+            if before is not None and before.state is not State.DONE and not self._follows(launch, before):
                 launch.wait_for(before)
             self._last_in_queue[queue] = launch
         self._arm(launch)
         self._let_copies_go(launch, at_ps)
+
+    def _follows(self, launch: Launch, before: Launch) -> bool:
+        """Whether a launch waits for an unfinished one anyway: it comes before it in its program's stream."""
+        if not (isinstance(launch.op, HostOp) and isinstance(before.op, HostOp)):
+            return False
+        return launch.op.stream == before.op.stream and self._lines[launch.op.stream][0] is not launch
 
     def _leave_line(self, launch: Launch) -> None:
         behind = self.own.leave(launch)
@@ -230,7 +235,7 @@ class Streams:
         launch.state = State.DONE
         launch.tiles.finished = True
         del self.unfinished[launch.id]
-        self._close_line(launch)
+        self._leave_program(launch)
         if launch.windowed and launch.scheduled and launch.launched_ps < NEVER:
             self.own.finish(launch)
         if self.launched.pop(launch.id, None) is not None:
@@ -248,29 +253,19 @@ class Streams:
             if parent.emptied and parent.state is not State.DONE:
                 self.finish(parent)
 
-    def _close_line(self, launch: Launch) -> None:
-        """A launch leaves its program's stream: the one behind it is behind the one before it, if there is one.
-
-        There is none before one that has finished.
-        """
+    def _leave_program(self, launch: Launch) -> None:
+        """A launch leaves its program's stream: the one behind it is behind the one before it, if there is one."""
         if not isinstance(launch.op, HostOp):
             return
         if launch.windowed:
             if launch.scheduled and launch.preempted:
                 self._leave_line(launch)
             return
-        before, behind = launch.before, launch.behind
-        if before is not None:
-            before.behind = behind
-        if behind is not None:
-            behind.before = before
-            if before is not None:
-                behind.wait_for(before)
-        if self._last_issued.get(launch.op.stream) is launch:
-            if before is None:
-                del self._last_issued[launch.op.stream]
-            else:
-                self._last_issued[launch.op.stream] = before
+        line = self._lines[launch.op.stream]
+        place = line.index(launch)
+        del line[place]
+        if 0 < place < len(line):
+            line[place].wait_for(line[place - 1])
 
     def _release(self, launch: Launch) -> None:
         """What waits for a launch learns that it has ended."""
@@ -317,9 +312,3 @@ class Streams:
             self.finish(launch)
             # Its tiles are waited for no longer.
             self._hardware.touch(launch)
-
-
-def _follows(launch: Launch, before: Launch) -> bool:
-    """Whether a launch waits for an unfinished one anyway: it comes before it in its program's stream."""
-    mine = isinstance(launch.op, HostOp) and isinstance(before.op, HostOp) and launch.op.stream == before.op.stream
-    return mine and launch.before is not None

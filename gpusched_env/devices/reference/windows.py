@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from gpusched_env.devices.reference.launch import Launch, State
 from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.hardware.clock import PS_PER_US
@@ -10,12 +12,13 @@ from gpusched_env.hardware.clock import PS_PER_US
 class OwnStream:
     """A stream of the scheduler's."""
 
-    in_flight = 0
-    """Launches from when they are launched until they are known to have ended."""
-    last: Launch | None = None
-    """Of those that have not ended."""
-    thread_ps = 0
-    """When the thread that launches them has launched the last one."""
+    def __init__(self) -> None:
+        self.line: deque[Launch] = deque()
+        """What was launched into it and has not ended, in order."""
+        self.in_flight = 0
+        """Launches from when they are launched until they are known to have ended."""
+        self.thread_ps = 0
+        """When the thread that launches them has launched the last one."""
 
 
 class OwnStreams:
@@ -43,16 +46,15 @@ class OwnStreams:
         """Profiled time left of what a pending launch would be behind in its stream, and of those of them that are
         behind all that it waits for; 0 where no window is."""
         row = self.stream_for(launch) if launch.windowed and not launch.preempted else -1
-        before = self._streams[row].last if row >= 0 else None
+        line = self._streams[row].line if row >= 0 else ()
         left_us = between_us = 0.0
         is_between = True
-        while before is not None:
+        for before in reversed(line):
             is_between = is_between and before not in launch.waits
             known = self._setting.problem.knowledge.kernels[before.op.identity]
             # Never measured: NaN, which is no more than 0.
             left_us += max(0.0, known.duration_us - before.elapsed_ps(self._setting.clock.now) / PS_PER_US)
             between_us = left_us if is_between else between_us
-            before = before.before
         return left_us, between_us
 
     def join(self, launch: Launch) -> None:
@@ -62,11 +64,9 @@ class OwnStreams:
         launch.waits.clear()
         stream = self._streams[launch.stream]
         stream.in_flight += 1
-        launch.before = stream.last
-        if stream.last is not None:
-            stream.last.behind = launch
-            launch.wait_for(stream.last)
-        stream.last = launch
+        if stream.line:
+            launch.wait_for(stream.line[-1])
+        stream.line.append(launch)
 
     def launched_ps(self, launch: Launch, at_ps: int, latency_ps: int) -> int:
         """When the thread of its stream, free from ``at_ps`` on at the earliest, has launched it."""
@@ -75,14 +75,13 @@ class OwnStreams:
         return stream.thread_ps
 
     def leave(self, launch: Launch) -> Launch | None:
-        """A launch has ended, or has vanished; returns the one behind it in its stream, which waits for it no more."""
-        stream, behind = self._streams[launch.stream], launch.behind
-        if stream.last is launch:
-            stream.last = None
-        if behind is not None:
-            behind.before = launch.behind = None
-            launch.waiters.remove(behind)
-        return behind
+        """The first launch of its stream has ended, or has vanished; returns the next, which waits for it no more."""
+        line = self._streams[launch.stream].line
+        line.popleft()
+        if not line:
+            return None
+        launch.waiters.remove(line[0])
+        return line[0]
 
     def finish(self, launch: Launch) -> None:
         """The end of a launch is known."""

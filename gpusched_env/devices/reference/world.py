@@ -14,30 +14,8 @@ from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.hardware.power import board_power_w
 from gpusched_env.scenarios.program import HostOp
-from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.workload import host
 from gpusched_env.workload.workload import DEVICE_OPS
-
-
-@dataclass(frozen=True)
-class Rules:
-    launch_depth: int
-    sync_latency_ps: int
-    horizon_us: float
-    host_contention: float
-    waiting_contention: float
-    peak_w: float
-
-
-def program_of(program: TenantProgram) -> SimpleNamespace:
-    """A tenant's arrivals and objective in numbers."""
-    tenant = program.tenant
-    return SimpleNamespace(
-        **host.arrival_numbers(tenant.arrivals),
-        jobs=-1 if tenant.jobs is None else tenant.jobs,
-        slo_us=math.inf if tenant.slo_us is None else tenant.slo_us,
-        alone_us=program.alone_us,
-    )
 
 
 @dataclass(frozen=True)
@@ -129,12 +107,14 @@ class World:
         """``issue``: called when a host thread issues an operation of a tenant's job."""
         problem, gpu, clock = setting.problem, setting.problem.gpu, setting.clock
         self._clock, self._timeline, self._issue = clock, setting.timeline, issue
-        self.rules = Rules(
-            problem.scenario.launch_depth,
-            to_ps(gpu.timing.sync_latency_us),
-            problem.scenario.horizon_us,
-            *problem.host_contention,
-            board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us),
+        host_contention, waiting_contention = problem.host_contention
+        self.rules = SimpleNamespace(
+            launch_depth=problem.scenario.launch_depth,
+            sync_latency_ps=to_ps(gpu.timing.sync_latency_us),
+            horizon_us=problem.scenario.horizon_us,
+            host_contention=host_contention,
+            waiting_contention=waiting_contention,
+            peak_w=board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us),
         )
         self.awake = 0
         """Whether something has happened that a scheduler could react to."""
@@ -142,7 +122,15 @@ class World:
         self.done = 0
         self.done_ps = NEVER
         self.charged_energy_j = self.charged_makespan_us = 0.0
-        self.programs = [program_of(program) for program in problem.programs]
+        self.programs = [
+            SimpleNamespace(
+                **host.arrival_numbers(program.tenant.arrivals),
+                jobs=-1 if program.tenant.jobs is None else program.tenant.jobs,
+                slo_us=math.inf if program.tenant.slo_us is None else program.tenant.slo_us,
+                alone_us=program.alone_us,
+            )
+            for program in problem.programs
+        ]
         self.to_complete = sum(max(0, program.jobs) for program in self.programs)
         self.ops: list[HostOp] = []
         self.variants: list[list[Variant]] = []
