@@ -96,8 +96,8 @@ class Alarm:
 
     def set(self, at_ps: int, phase: Phase, entity: int, callback: Callable[[], object]) -> None:
         """Call ``callback`` at ``at_ps`` and not when it was set to before; :data:`NEVER`: not at all."""
-        self.stop()
         if at_ps >= NEVER:
+            self.stop()
             return
 
         def call(_: Event) -> None:
