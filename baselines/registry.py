@@ -129,7 +129,7 @@ def means(name: str) -> tuple[Reads, tuple[str, ...]]:
         InputError: no scheduler of that name.
     """
     found = _find(name)
-    return reads_of(found) or (), tuple(getattr(found, "commands", ()))
+    return reads_of(found) or (), set_up_of(found).commands
 
 
 def scheduler_class(name: str) -> Callable[..., Scheduler]:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from simpy.events import ProcessGenerator
 
 from gpusched_env.devices.reference.clock import Alarm, Clock, Phase
-from gpusched_env.hardware.clock import NEVER
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt, Wait
@@ -33,7 +33,7 @@ def test_an_alarm_goes_off_at_its_very_time_unless_it_is_stopped(now: int, delay
         alarm.set(now + delay, Phase.READY, 0, lambda: fired.append(clock.now))
 
     alarm.set(now, Phase.READY, 0, again)
-    while clock.next_ps < NEVER:
+    while clock.alarms:
         clock.step()
     assert fired == [now + delay]
     assert clock.now == now + delay, "a stopped alarm does not move the clock"
@@ -53,6 +53,25 @@ def test_what_an_event_causes_at_its_instant_takes_its_place(tmp_path: Path) -> 
     clock.step()
     clock.finish_present()
     assert log == ["ready", "sms", "ready 1", "thread 0", "thread 1"]
+
+
+def test_a_process_waits_for_its_place_and_ends_where_its_alarm_is_stopped() -> None:
+    clock, log = Clock(), []
+    alarm = Alarm(clock)
+
+    def steps() -> ProcessGenerator:
+        yield alarm.at(5, Phase.READY, 1)
+        log.append("second")
+        yield alarm.at(9, Phase.READY, 1)
+        log.append("never")
+
+    clock.process(steps())
+    Alarm(clock).set(5, Phase.HOST, 0, alarm.stop)
+    Alarm(clock).set(5, Phase.READY, 0, lambda: log.append("first"))
+    while clock.alarms:
+        clock.step()
+    assert log == ["first", "second"]
+    assert clock.now == 5
 
 
 def test_a_block_end_is_not_missed_by_an_ulp(tmp_path: Path) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from simpy.events import Event
+from simpy.core import SimTime
+from simpy.events import NORMAL, Event, EventPriority
 
-from gpusched_env.devices.reference.clock import Clock, Phase
-from gpusched_env.devices.reference.copies import TO_DEVICE
+from gpusched_env.devices.reference.clock import Clock, Due, Phase
+from gpusched_env.devices.reference.copies import TO_DEVICE, CopyEngines
 from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.devices.reference.dispatcher import Dispatcher
 from gpusched_env.devices.reference.grid import Grid
@@ -46,7 +46,7 @@ class Misordered(ReferenceDevice):
 
 class _Asleep(Streams):
     def preempted(self, launch: Launch, *, keeps_progress: bool) -> None:
-        world = self._device.world
+        world = self._world
         awake = world.awake
         super().preempted(launch, keeps_progress=keeps_progress)
         world.awake = awake
@@ -62,8 +62,9 @@ class Asleep(ReferenceDevice):
 
 
 class _Late(Clock):
-    def call_at(self, at_ps: int, phase: Phase, entity: int, callback: Callable[[Event], None]) -> Event:
-        return super().call_at(at_ps + (phase is Phase.COPY_ENDS), phase, entity, callback)
+    def schedule(self, event: Event, priority: EventPriority = NORMAL, delay: SimTime = 0) -> None:
+        late = isinstance(event, Due) and event.phase is Phase.COPY_ENDS
+        super().schedule(event, priority, delay + late)
 
 
 class LateCopies(ReferenceDevice):
@@ -142,11 +143,18 @@ class Crowded(ReferenceDevice):
         return super().reset(problem, seed, record=record, snapshots=snapshots)
 
 
+class _MixedCopies(CopyEngines):
+    def _log(self, copy: Launch, engine: int) -> None:
+        super()._log(copy, TO_DEVICE)
+
+
 class Mixed(ReferenceDevice):
     """Writes copies to the host down as copies to the device."""
 
-    def copy_ended(self, copy: Launch, engine: int) -> None:
-        super().copy_ended(copy, TO_DEVICE)
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "_copies":
+            value.__class__ = _MixedCopies
+        super().__setattr__(name, value)
 
 
 class Dying(ReferenceDevice):

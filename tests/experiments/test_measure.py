@@ -277,7 +277,7 @@ def test_the_program_writes_what_it_measured(monkeypatch: pytest.MonkeyPatch, tm
     def measured(gpu: Fake, part: str, seed: int) -> list[Pool]:
         return [Pool(pool=seed, set_us=1.0, bytes=len(part))]
 
-    monkeypatch.setattr(dynamic_parallelism, "Gpu", Fake)
+    monkeypatch.setattr(dynamic_parallelism, "MeasuringGpu", Fake)
     monkeypatch.setattr(dynamic_parallelism, "_measured", measured)
     path = tmp_path / "measured.json"
     dynamic_parallelism.measure(path, seed=7)

@@ -11,9 +11,6 @@ from gpusched_env.devices.reference.grid import Grid
 from gpusched_env.hardware.clock import NEVER, PS_PER_US
 from gpusched_env.hardware.placement import fit
 
-WHOLE = 2.0**40
-"""Work of saved blocks is summed in this part of a block, in whole numbers: so the sum does not hang on the order."""
-
 
 class Block:
     """One resident thread block."""
@@ -128,35 +125,3 @@ class Sm:
     def next_ps(self) -> int:
         """When its next block ends."""
         return min((block.end_ps for block in self.blocks), default=NEVER)
-
-
-def stop(grid: Grid, sms: list[Sm], now: int) -> int:
-    """Stop the blocks of a grid on some SMs; returns how many."""
-    stopped = 0
-    for sm in sms:
-        for block in sm.blocks:
-            if block.grid is grid and not block.stopped:
-                block.stopped = sm.changed = True
-                block.change_rate(0.0, now)
-                stopped += 1
-    return stopped
-
-
-def evict(grid: Grid, sms: list[Sm]) -> int:
-    """Take the stopped blocks of a grid off the SMs; they wait as saved ones with the mean of what is left of them.
-
-    Returns:
-        how many.
-    """
-    evicted = 0
-    left = 0
-    for sm in sms:
-        for block in [block for block in sm.blocks if block.grid is grid and block.stopped]:
-            sm.remove(block)
-            evicted += 1
-            left += int(block.left * WHOLE)
-    if evicted > 0:
-        grid.saved_left = (grid.saved * grid.saved_left + left / WHOLE) / (grid.saved + evicted)
-        grid.saved += evicted
-        grid.waiting += evicted
-    return evicted

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
 
 from gpusched_env.devices.reference.blocks import Sm
 from gpusched_env.devices.reference.clock import Alarm, Phase
 from gpusched_env.devices.reference.dispatcher import Dispatcher, Residency
-from gpusched_env.devices.reference.grid import Grid
+from gpusched_env.devices.reference.grid import BlockNeeds, Grid
 from gpusched_env.devices.reference.launch import Launch
-from gpusched_env.devices.reference.parts import started
+from gpusched_env.devices.reference.meter import Meter
 from gpusched_env.devices.reference.rates import Rates
-
-if TYPE_CHECKING:
-    from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.devices.reference.setting import Setting
+from gpusched_env.devices.reference.streams import Streams
+from gpusched_env.hardware.placement import sm_order
+from gpusched_env.hardware.records import gpu_record
 
 
 class Context:
@@ -24,24 +26,26 @@ class Context:
     dispatched. More streams than channels alias: they wait for each other (Bakita & Anderson, RTAS 2024).
     """
 
-    def __init__(self, device: ReferenceDevice, index: int, *, active: bool) -> None:
-        self._device = device
-        self._clock = device.clock
-        self._index = index
-        self._alarm = Alarm(device.clock)
+    def __init__(self, setting: Setting, streams: Streams, meter: Meter, index: int, *, active: bool) -> None:
+        """``active``: it has the GPU."""
+        gpu, self._setting, self._clock = setting.problem.gpu, setting, setting.clock
+        self._streams, self._meter, self._index = streams, meter, index
+        self._alarm = Alarm(self._clock)
         self.active = active
         self._paused_ps = 0
         """When it was switched out."""
-        physics = device.physics
-        self.sms = [Sm(rank, int(number), physics) for rank, number in enumerate(device.sm_order)]
+        fields = gpu_record(gpu)
+        physics = SimpleNamespace(**dict(zip(fields.dtype.names or (), fields[0].item(), strict=True)))
+        self.sms = [Sm(rank, int(number), physics) for rank, number in enumerate(sm_order(gpu))]
         self.dispatcher = Dispatcher(self.sms)
         self._rates = Rates(self.sms, physics)
-        self._channels: list[deque[Launch]] = [deque() for _ in range(device.problem.gpu.channels)]
+        self._needs = [BlockNeeds.read(profile.block) for profile in setting.problem.kernels]
+        self._channels: list[deque[Launch]] = [deque() for _ in range(gpu.channels)]
         self._heads: deque[Launch] = deque()
         """Channel heads that wait for a free slot among the resident grids."""
         self._resident: dict[int, Launch] = {}
-        self._slots = device.problem.gpu.resident_grids
-        self._serial = 0
+        self._slots = gpu.resident_grids
+        self._serials = itertools.count()
 
     @property
     def time_ps(self) -> int:
@@ -63,17 +67,17 @@ class Context:
         while entered:
             if dispatcher.changed:
                 dispatcher.dispatch(now)
-            self._tell()
+            self._report()
             entered = self._enter()
         self._rates.update(now)
         busy_sms = sum(1 for sm in self.sms if sm.blocks)
-        self._device.meter.gpu_changed(now, busy_sms, self._rates.traffic)
+        self._meter.gpu_changed(now, busy_sms, self._rates.traffic)
         self._alarm.set(min(sm.next_ps for sm in self.sms), Phase.SMS, self._index, self._settle)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Pass on what the dispatcher has done, in order of launches."""
         for grid in _taken(self.dispatcher.started):
-            started(self._device, self._resident[grid.id])
+            self._streams.started(self._resident[grid.id])
         for grid in _taken(self.dispatcher.dispatched):
             self._leave_channel(self._resident[grid.id])
         for launch in sorted(self._resident.values(), key=lambda launch: launch.id):
@@ -86,21 +90,19 @@ class Context:
         while self._heads and len(self._resident) < self._slots:
             launch = self._heads.popleft()
             op = launch.op
-            launch.grid = grid = Grid(
-                self._device.needs[op.identity], op.scale, launch.blocks, launch.priority, launch.partition,
-                launch.tiles, launch.awaits, launch.saved, launch.saved_left,
+            launch.grid = Grid(
+                self._needs[op.identity], op.scale, launch.blocks, launch.priority, launch.partition, launch.tiles,
+                launch.awaits, launch.saved, launch.saved_left, launch.id, next(self._serials),
             )  # fmt: skip
-            grid.id, grid.serial = launch.id, self._serial
-            self._serial += 1
             self._resident[launch.id] = launch
-            self.dispatcher.enqueue(grid)
+            self.dispatcher.enqueue(launch.grid)
             entered = True
         return entered
 
     def _record(self, ended: list[Residency]) -> None:
-        if self._device.record == "blocks":
+        if self._setting.timeline.detail == "blocks":
             for sm, grid, blocks, start_ps in ended:
-                self._device.timeline.blocks.add(sm, grid.id, blocks, start_ps, self._clock.now)
+                self._setting.timeline.blocks.add(sm, grid.id, blocks, start_ps, self._clock.now)
 
     # ---- hardware queues -------------------------------------------------------------------------------------------
 
@@ -140,12 +142,21 @@ class Context:
         launch.alarm.stop()
         self.touch()
         if grid.waiting == 0:
-            self._device.kernel_ended(launch)
+            self._log(launch)
+            self._streams.ended(launch)
             return
         whole = launch.tiles.blocks, 0, 1.0
-        kept = grid.waiting, grid.saved, grid.saved_left
-        launch.blocks, launch.saved, launch.saved_left = kept if keeps_progress else whole
-        self._device.streams.preempted(launch, keeps_progress=keeps_progress)
+        rest = grid.waiting, grid.saved, grid.saved_left
+        launch.blocks, launch.saved, launch.saved_left = rest if keeps_progress else whole
+        self._streams.preempted(launch, keeps_progress=keeps_progress)
+
+    def _log(self, launch: Launch) -> None:
+        if self._setting.logs_kernels:
+            self._setting.timeline.kernels.add(
+                launch.id, launch.tenant, launch.job.number, launch.op.identity, launch.issued_ps, launch.launched_ps,
+                launch.first_started_ps, self._clock.now, launch.priority, launch.preemptions, launch.stream,
+                -1 if launch.parent is None else launch.parent.id,
+            )  # fmt: skip
 
     def has_others_beside(self, node: Launch) -> bool:
         """Whether kernels that are not of a node's graph are resident."""
@@ -166,7 +177,7 @@ class Context:
         self.active = False
         self._paused_ps = self._clock.now
         self._alarm.stop()
-        self._device.meter.gpu_changed(self._clock.now, 0, 0.0)
+        self._meter.gpu_changed(self._clock.now, 0, 0.0)
 
 
 def _taken(grids: list[Grid]) -> list[Grid]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from gpusched_env.devices.reference.context import Context
 from gpusched_env.devices.reference.launch import Launch, State
 from gpusched_env.devices.reference.preemption import Preemption
+from gpusched_env.devices.reference.setting import Setting
+from gpusched_env.devices.reference.streams import Streams
+from gpusched_env.devices.reference.world import World
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.scheduling import commands
 from gpusched_env.scheduling.commands import CODES, Command, Preempt, Reject, SetPartition, Wait
@@ -13,21 +17,22 @@ from gpusched_env.scheduling.legality import whole_or
 from gpusched_env.workload import host
 from gpusched_env.workload.workload import OpKind
 
-if TYPE_CHECKING:
-    from gpusched_env.devices.reference.device import ReferenceDevice
-
 
 class Decisions:
     """The scheduler's side of the device. Commands were checked before."""
 
-    def __init__(self, device: ReferenceDevice) -> None:
-        self._device = device
-        self._sms = device.problem.gpu.sms
-        self._decision_ps = to_ps(device.problem.scenario.decision_us)
-        self._change_ps = to_ps(device.problem.gpu.timing.partition_change_us)
+    def __init__(
+        self, setting: Setting, world: World, streams: Streams, context_of: Callable[[Launch], Context]
+    ) -> None:
+        problem = setting.problem
+        self._setting, self._problem, self._clock = setting, problem, setting.clock
+        self._world, self._streams, self._context_of = world, streams, context_of
+        self._sms = problem.gpu.sms
+        self._decision_ps = to_ps(problem.scenario.decision_us)
+        self._change_ps = to_ps(problem.gpu.timing.partition_change_us)
         self._begun = False
         """Whether something was launched: partitions made before that are set-up."""
-        tenants = len(device.problem.programs)
+        tenants = len(problem.programs)
         self.partitions = [(0, self._sms)] * tenants
         """By tenant: where its launches go by default."""
         self._partitioned_ps = [NEVER] * tenants
@@ -40,13 +45,13 @@ class Decisions:
 
     def carry_out(self, command: Command) -> None:
         """Carry out a legal command."""
-        now = self._device.clock.now
-        if self._device.keeps_kernels and not isinstance(command, Wait):
+        now = self._clock.now
+        if self._setting.logs_kernels and not isinstance(command, Wait):
             launch_id = command.launch if isinstance(command, commands.Launch | Preempt) else -1
-            self._device.timeline.decisions.add(now, CODES[type(command)], launch_id)
+            self._setting.timeline.decisions.add(now, CODES[type(command)], launch_id)
         self.busy_until_ps = max(self.busy_until_ps, now) + self._decision_ps
         # After a command the scheduler is asked again, until it waits: then something must happen first.
-        self._device.world.awake = 0 if isinstance(command, Wait) else 1
+        self._world.awake = 0 if isinstance(command, Wait) else 1
         match command:
             case Wait(until_us):
                 # At least a picosecond: no sequence of commands stops the clock.
@@ -54,26 +59,27 @@ class Decisions:
             case commands.Launch():
                 self._launch(command)
             case Preempt(id_, mode, partition):
-                launch = self._device.streams.launched[id_]
+                launch = self._streams.launched[id_]
                 self.once_ps = launch.preempted_ps = now
-                Preemption(self._device, launch, mode, partition, self.busy_until_ps)
+                preemption = Preemption(self._setting, self._world, self._context_of(launch), launch)
+                preemption.begin(mode, partition, self.busy_until_ps)
             case SetPartition(tenant, partition):
                 self.once_ps = self._partitioned_ps[tenant] = now
                 self.partitions[tenant] = whole_or(partition, self._sms)
                 self._charge_change()
             case Reject(tenant, number):
                 self.once_ps = now
-                job = self._device.world.jobs[tenant][number]
-                host.reject(self._device.world, tenant, number)
-                self._device.streams.vanish(tenant, job)
+                job = self._world.jobs[tenant][number]
+                host.reject(self._world, tenant, number)
+                self._streams.vanish(tenant, job)
 
     def _charge_change(self) -> None:
-        """The GPU is told of a partition."""
+        """Setting a partition on the GPU takes time."""
         if self._begun:
             self.busy_until_ps += self._change_ps
 
     def _launch(self, command: commands.Launch) -> None:
-        launch = self._device.streams.pending[command.launch]
+        launch = self._streams.pending[command.launch]
         launch.partition = own = self.partitions[launch.tenant]
         if command.partition is not None:
             launch.partition = whole_or(command.partition, self._sms)
@@ -81,39 +87,39 @@ class Decisions:
             self._charge_change()
         self._begun = True
         if launch.windowed and command.stream is None:
-            launch.stream = self._device.streams.stream_for(launch)
-        elif command.stream is not None and not launch.returned:
+            launch.stream = self._streams.own.stream_for(launch)
+        elif command.stream is not None and not launch.preempted:
             launch.stream = command.stream
-        launch.priority = self._stream_s_priority(launch) if command.priority is None else command.priority
-        self._device.streams.launch(launch, self.busy_until_ps)
+        launch.priority = self._priority_of_stream(launch) if command.priority is None else command.priority
+        self._streams.launch(launch, self.busy_until_ps)
 
-    def _stream_s_priority(self, launch: Launch) -> int:
+    def _priority_of_stream(self, launch: Launch) -> int:
         """The priority of a launch's stream; a child without one has its parent's (0: that went with its job)."""
         if launch.stream >= 0:
-            return self._device.problem.streams[launch.stream].priority
+            return self._problem.streams[launch.stream].priority
         parent = launch.parent
         return 0 if parent is None or parent.state is State.DONE else parent.priority
 
     def preemptible(self, launch: Launch) -> bool:
         """Whether a launched kernel may be preempted now."""
         started = launch.started_ps < NEVER and launch.grid is not None
-        return started and not launch.preempting and launch.preempted_ps != self._device.clock.now
+        return started and not launch.preempting and launch.preempted_ps != self._clock.now
 
     def partitionable(self, tenant: int) -> bool:
         """Whether a tenant's partition may be changed now."""
-        return self._partitioned_ps[tenant] != self._device.clock.now
+        return self._partitioned_ps[tenant] != self._clock.now
 
     def rejectable(self, tenant: int) -> list[int]:
         """Numbers of a tenant's jobs that may be rejected now, oldest first."""
-        world = self._device.world
-        if "reject" not in self._device.problem.scenario.commands:
+        world = self._world
+        if "reject" not in self._problem.scenario.commands:
             return []
         return [job.number for job in world.in_system(tenant) if host.rejectable(world, tenant, job.number)]
 
     @property
     def any_legal(self) -> bool:
         """Whether a command other than ``Wait`` is legal (of those that the scenario offers)."""
-        offered, streams = self._device.problem.scenario.commands, self._device.streams
+        offered, streams = self._problem.scenario.commands, self._streams
         tenants = range(len(self.partitions))
         return (
             ("launch" in offered and any(map(streams.launchable, streams.pending.values())))
@@ -124,20 +130,19 @@ class Decisions:
 
     def stuck(self) -> str:
         """What keeps the GPU from going on, where nothing can happen any more."""
-        device = self._device
         found = []
-        for tenant, client in enumerate(device.world.clients):
+        for tenant, client in enumerate(self._world.clients):
             if client.outstanding:
-                mine = [id_ for id_, launch in device.streams.pending.items() if launch.tenant == tenant]
-                name = device.problem.programs[tenant].tenant.name
+                mine = [id_ for id_, launch in self._streams.pending.items() if launch.tenant == tenant]
+                name = self._problem.programs[tenant].tenant.name
                 found.append(
                     f"tenant {name}: {client.outstanding} operations unfinished, "
                     + (f"kernels {sorted(mine)[:3]} wait for a launch" if mine else "none waits for the scheduler")
                 )
-        left = [launch for launch in device.streams.launched.values() if launch.state is not State.DONE]
+        left = [launch for launch in self._streams.launched.values() if launch.state is not State.DONE]
         tiles = [
             launch.id
-            for launch in device.streams.unfinished.values()
+            for launch in self._streams.unfinished.values()
             if launch.kind is OpKind.KERNEL and launch.grid is not None and launch.awaits is not None
         ]
         if left:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 from gpusched_env.devices.reference.clock import Clock
 from gpusched_env.devices.reference.context import Context
 from gpusched_env.devices.reference.copies import CopyEngines
 from gpusched_env.devices.reference.decisions import Decisions
-from gpusched_env.devices.reference.grid import BlockNeeds
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.meter import Meter
+from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.devices.reference.slicer import Slicer
 from gpusched_env.devices.reference.streams import Streams
 from gpusched_env.devices.reference.views import lazy_view
 from gpusched_env.devices.reference.world import World
 from gpusched_env.errors import DeadlockError, GpuschedError, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
-from gpusched_env.hardware.placement import sm_order
-from gpusched_env.hardware.records import gpu_record
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.costs import Costs
@@ -27,6 +24,7 @@ from gpusched_env.scheduling.legality import check
 from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import LazyView, View
 from gpusched_env.workload import host
+from gpusched_env.workload.workload import OpKind
 
 
 class ReferenceDevice:
@@ -37,30 +35,26 @@ class ReferenceDevice:
 
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch (``None``: it ended before one)."""
-        gpu = problem.gpu
         self.problem: Problem = problem
         self._seed = seed
-        self.record: Detail = record
-        self.keeps_kernels = record in ("kernels", "blocks")
         self.epoch += 1
         self._shown: LazyView | None = None
         self._over = False
         self._history: list[Command] | None = [] if snapshots else None
         self._horizon_ps = to_ps(problem.scenario.horizon_us)
-        self.clock = Clock()
-        self.timeline = Timeline(record)
-        fields = gpu_record(gpu)
-        self.physics = SimpleNamespace(**dict(zip(fields.dtype.names or (), fields[0].item(), strict=True)))
-        self.sm_order = sm_order(gpu)
-        self.needs = [BlockNeeds.read(profile.block) for profile in problem.kernels]
-        self.meter: Meter = Meter(self)
-        self.streams: Streams = Streams(self)
-        self.copies = CopyEngines(self)
-        self.decisions: Decisions = Decisions(self)
-        self.world: World = World(self, seed)
+        self.clock, self.timeline = Clock(), Timeline(record)
+        setting = Setting(problem, self.clock, self.timeline)
+        self.world: World = World(setting, seed, lambda op, tenant, job: self.streams.issue(op, tenant, job))
+        self.streams: Streams = Streams(setting, self.world, self)
+        self.meter: Meter = Meter(setting)
+        self._copies = CopyEngines(setting, self.streams)
         sliced = problem.scenario.contexts == "per-tenant"
-        self.contexts = [Context(self, i, active=not sliced) for i in range(len(problem.programs) if sliced else 1)]
-        self._slicer = Slicer(self.clock, gpu.timing, self.contexts, self._has_work, self._turn) if sliced else None
+        self.contexts = [
+            Context(setting, self.streams, self.meter, index, active=not sliced)
+            for index in range(len(problem.programs) if sliced else 1)
+        ]
+        self.decisions: Decisions = Decisions(setting, self.world, self.streams, self.context_of)
+        self._slicer = Slicer(setting, self.streams, self.contexts) if sliced else None
         for tenant in range(len(problem.programs)):
             host.begin(self.world, tenant)
         return self.advance()
@@ -78,7 +72,7 @@ class ReferenceDevice:
     @property
     def costs(self) -> Costs:
         """Time integrals since the reset, exact at :attr:`time_us`."""
-        costs = self.meter.read(self.clock.now)
+        costs = self.meter.read(self.world, self.clock.now)
         costs.over = self._over
         return costs
 
@@ -120,15 +114,16 @@ class ReferenceDevice:
                 # Nothing is legal only because of the instant: to be asked again something must happen first.
                 world.awake = 0
                 continue
-            elif clock.next_ps == NEVER and decisions.wait_until_ps == NEVER:
+            elif not clock.alarms and decisions.wait_until_ps == NEVER:
                 raise DeadlockError(f"nothing can happen any more at {self.time_us:.3f} us: {decisions.stuck()}")
-            if clock.next_ps <= limit:
+            if clock.peek() <= limit:
                 clock.step()
                 continue
             if limit >= decisions.wait_until_ps:
                 decisions.wait_until_ps = NEVER
                 world.awake = 1
-            clock.advance(limit)
+            if limit > now:
+                clock.run(until=limit)
         return None
 
     # ---- what happens ----------------------------------------------------------------------------------------------
@@ -137,35 +132,25 @@ class ReferenceDevice:
         """The context that a launch belongs to."""
         return self.contexts[launch.tenant if len(self.contexts) > 1 else 0]
 
-    def _has_work(self, tenant: int) -> bool:
-        return any(launch.tenant == tenant for launch in self.streams.launched.values())
+    def submit(self, launch: Launch) -> None:
+        """A kernel or copy is ready."""
+        if launch.kind is OpKind.KERNEL:
+            self.context_of(launch).submit(launch)
+        else:
+            self._copies.submit(launch)
+
+    def touch(self, launch: Launch) -> None:
+        """Something that may concern the context of a launch has happened."""
+        self.context_of(launch).touch()
+
+    def has_others_beside(self, node: Launch) -> bool:
+        """Whether kernels that are not of a node's graph are resident in its context."""
+        return self.context_of(node).has_others_beside(node)
 
     def notify_slicer(self) -> None:
         """A kernel or graph was launched or has left."""
         if self._slicer is not None:
             self._slicer.notify()
-
-    def _turn(self, context: int) -> None:
-        """A time-sliced context has got the GPU; -1: it changes hands."""
-        if self.keeps_kernels:
-            self.timeline.turns.add(self.clock.now, context)
-
-    def kernel_ended(self, launch: Launch) -> None:
-        """All blocks of a kernel have ended."""
-        if self.keeps_kernels:
-            self.timeline.kernels.add(
-                launch.id, launch.tenant, launch.job.number, launch.op.identity, launch.issued_ps, launch.launched_ps,
-                launch.first_started_ps, self.clock.now, launch.priority, launch.preemptions, launch.stream,
-                -1 if launch.parent is None else launch.parent.id,
-            )  # fmt: skip
-        self.streams.ended(launch)
-
-    def copy_ended(self, copy: Launch, engine: int) -> None:
-        """A copy has ended."""
-        if self.keeps_kernels:
-            bytes_ = getattr(copy.op, "bytes", 0)
-            self.timeline.copies.add(engine, copy.tenant, bytes_, copy.started_ps, self.clock.now)
-        self.streams.ended(copy)
 
     # ---- snapshots -------------------------------------------------------------------------------------------------
 
@@ -177,7 +162,7 @@ class ReferenceDevice:
         """
         if self._history is None:
             raise GpuschedError("snapshots are only possible after reset(..., snapshots=True)")
-        return (self.problem, self._seed, self.record, tuple(self._history))
+        return (self.problem, self._seed, self.timeline.detail, tuple(self._history))
 
     def restore(self, snapshot: tuple[Problem, int, Detail, tuple[Command, ...]]) -> View | None:
         """Return to a snapshot exactly, by replaying it; costs as much as the episode up to there."""

@@ -107,8 +107,8 @@ class Dispatcher:
             work += grid.needs.spread * block_noise(sm.rank, grid.serial, grid.waiting)
         sm.place(Block(grid, work, grid.need_of_next(), now))
         grid.waiting -= 1
-        if not grid.begun:
-            grid.begun = True
+        if not grid.started:
+            grid.started = True
             self.started.append(grid)
         if grid.waiting == 0:
             grid.state = Queueing.DISPATCHED

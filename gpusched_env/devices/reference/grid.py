@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from dataclasses import InitVar, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -60,53 +61,41 @@ class Queueing(enum.Enum):
     """No more: its resident blocks are saved or killed."""
 
 
+@dataclass(eq=False)
 class Grid:
     """A kernel among the resident ones of a context."""
 
-    def __init__(
-        self,
-        needs: BlockNeeds,
-        scale: float,
-        waiting: int,
-        priority: int,
-        partition: tuple[int, int],
-        tiles: Tiles,
-        awaits: Tiles | None = None,
-        saved: int = 0,
-        saved_left: float = 1.0,
-    ) -> None:
-        """
-        Args:
-            needs: what one block needs.
-            scale: actual over profiled duration of this launch.
-            waiting: blocks to run.
-            priority: stream priority, lower is more urgent.
-            partition: first SM rank and number of SMs that may hold its blocks.
-            tiles: of this kernel.
-            awaits: of the producer that its blocks wait for.
-            saved: how many of ``waiting`` continue with ``saved_left`` of their work.
-        """
-        self.needs = needs
-        self.latency_us = needs.latency_us * scale
-        self.dram_bytes = needs.dram_bytes * scale
-        self.log_idle = math.log1p(-needs.rho)
-        self.waiting = waiting
-        """Blocks that are not handed out, saved ones included."""
-        self.resident = 0
-        self.saved = saved
-        self.saved_left = saved_left
-        """Work left of each saved block."""
-        self.priority = priority
+    needs: BlockNeeds
+    """What one block needs."""
+    scale: InitVar[float]
+    """Actual over profiled duration of this launch."""
+    waiting: int
+    """Blocks that are not handed out, saved ones included."""
+    priority: int
+    """Stream priority, lower is more urgent."""
+    partition: InitVar[tuple[int, int]]
+    """First SM rank and number of SMs that may hold its blocks."""
+    tiles: Tiles
+    """Of this kernel."""
+    awaits: Tiles | None = None
+    """Of the producer that its blocks wait for."""
+    saved: int = 0
+    """How many of :attr:`waiting` continue with :attr:`saved_left` of their work."""
+    saved_left: float = 1.0
+    id: int = -1
+    """Of its launch."""
+    serial: int = -1
+    """Number in order of becoming resident in its context."""
+    resident: int = 0
+    state: Queueing = Queueing.QUEUED
+    started: bool = False
+    """Whether a block has started."""
+
+    def __post_init__(self, scale: float, partition: tuple[int, int]) -> None:
+        self.latency_us = self.needs.latency_us * scale
+        self.dram_bytes = self.needs.dram_bytes * scale
+        self.log_idle = math.log1p(-self.needs.rho)
         self.first, self.sms = partition
-        self.tiles = tiles
-        self.awaits = awaits
-        self.state = Queueing.QUEUED
-        self.begun = False
-        """Whether a block has started."""
-        self.serial = -1
-        """Number in order of becoming resident in its context."""
-        self.id = -1
-        """Of its launch."""
 
     def share_sms(self, other: Grid, sms: int) -> bool:
         """Whether the partitions of two grids have an SM in common."""

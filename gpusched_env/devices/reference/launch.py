@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import InitVar, dataclass, field
 
 from gpusched_env.devices.reference.clock import Alarm, Clock
 from gpusched_env.devices.reference.grid import Grid, Tiles
@@ -27,94 +28,77 @@ class State(enum.Enum):
     """Finished or vanished."""
 
 
+@dataclass(eq=False)
 class Launch:
     """Ids count up in order of issue (of children: of creation)."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        id_: int,
-        op: HostOp | NodeOp | ChildOp,
-        tenant: int,
-        job: Job,
-        blocks: int,
-        parent: Launch | None = None,
-    ) -> None:
-        """
-        Args:
-            clock: the device's.
-            id_: counts up.
-            op: what it carries out.
-            tenant: row of the tenants.
-            job: that it belongs to.
-            blocks: thread blocks of a kernel.
-            parent: the graph that it is a node of, or the kernel that launched it.
-        """
-        self.id = id_
-        self.op = op
-        self.kind = OpKind.KERNEL if isinstance(op, ChildOp) else op.kind
-        self.tenant = tenant
-        self.job = job
-        self.state = State.PENDING
+    clock: InitVar[Clock]
+    id: int
+    op: HostOp | NodeOp | ChildOp
+    """What it carries out."""
+    tenant: int
+    """Row of the tenants."""
+    job: Job
+    blocks: int
+    """Thread blocks of a kernel to run when it is next put on the device."""
+    parent: Launch | None = None
+    """The graph that it is a node of, or the kernel that launched it."""
+    state: State = State.PENDING
+
+    # What waits for what.
+    waits: set[Launch] = field(default_factory=set)
+    """Unfinished launches that it waits for."""
+    waiters: set[Launch] = field(default_factory=set)
+    """Launches that wait for it."""
+    parts: int = 0
+    """Nodes or children that have not finished."""
+    emptied: bool = False
+    """Whether it has nothing to do itself any more, besides its parts."""
+    awaits: Tiles | None = None
+    """Of the producer that its blocks wait for."""
+
+    # How it was launched.
+    windowed: bool = False
+    """Whether it passed a window."""
+    gap_ps: int = 0
+    branch: int = 0
+    priority: int = 0
+    partition: tuple[int, int] = (0, 0)
+    preempted: bool = False
+    """Whether it was preempted and not launched since."""
+
+    # Where its blocks are.
+    grid: Grid | None = None
+    saved: int = 0
+    saved_left: float = 1.0
+    preempting: bool = False
+    preemptions: int = 0
+    restore_ps: int = 0
+    """Time to read saved blocks back when it is launched again."""
+    readback_ps: int = 0
+    """When blocks that were saved while it stays launched are, or were, read back."""
+
+    launched_ps: int = NEVER
+    ready_ps: int = 0
+    """Earliest start, as far as it is known."""
+    started_ps: int = NEVER
+    """Of its first block since it was last launched (of a graph: of its first node)."""
+    first_started_ps: int = NEVER
+    ran_ps: int = 0
+    """What it ran before."""
+    preempted_ps: int = NEVER
+    """When a preemption of it was last commanded."""
+
+    def __post_init__(self, clock: Clock) -> None:
+        self.kind = OpKind.KERNEL if isinstance(self.op, ChildOp) else self.op.kind
+        self.stream = self.op.stream if isinstance(self.op, HostOp) else -1
+        """Row of the stream; -1: none."""
+        self.tiles = Tiles(self.blocks)
+        self.issued_ps = clock.now
         self.alarm = Alarm(clock)
         """Its next step: it is ready, it is issued, saved blocks are back, a copy starts or ends."""
         self.preemption = Alarm(clock)
         """The step of its preemption that is under way."""
-
-        # What waits for what.
-        self.waits: set[Launch] = set()
-        """Unfinished launches that it waits for."""
-        self.waiters: set[Launch] = set()
-        """Launches that wait for it."""
-        self.before: Launch | None = None
-        self.behind: Launch | None = None
-        """Its neighbours in its program's stream, unfinished; of a window: in the stream that it was launched into,
-        until it ends."""
-        self.parent = parent
-        self.parts = 0
-        """Nodes or children that have not finished."""
-        self.emptied = False
-        """Whether it has nothing to do itself any more, besides its parts."""
-        self.tiles = Tiles(blocks)
-        self.awaits: Tiles | None = None
-        """Of the producer that its blocks wait for."""
-
-        # How it was launched.
-        self.stream = op.stream if isinstance(op, HostOp) else -1
-        """Row of the stream; -1: none."""
-        self.windowed = False
-        """Whether it passed a window."""
-        self.gap_ps = 0
-        self.branch = 0
-        self.priority = 0
-        self.partition = (0, 0)
-        self.returned = False
-        """Whether it was preempted and not launched since."""
-
-        # Where its blocks are.
-        self.grid: Grid | None = None
-        self.blocks = blocks
-        """Blocks to run when it is next put on the device."""
-        self.saved = 0
-        self.saved_left = 1.0
-        self.preempting = False
-        self.preemptions = 0
-        self.restore_ps = 0
-        """Time to read saved blocks back when it is launched again."""
-        self.readback_ps = 0
-        """When blocks that were saved while it stays launched are, or were, read back."""
-
-        self.issued_ps = clock.now
-        self.launched_ps = NEVER
-        self.ready_ps = 0
-        """Earliest start, as far as it is known."""
-        self.started_ps = NEVER
-        """Of its first block since it was last launched (of a graph: of its first node)."""
-        self.first_started_ps = NEVER
-        self.ran_ps = 0
-        """What it ran before."""
-        self.preempted_ps = NEVER
-        """When it was last told to make way."""
 
     @property
     def scheduled(self) -> bool:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpusched_env.devices.reference.setting import Setting
+from gpusched_env.devices.reference.world import World
 from gpusched_env.hardware.clock import PS_PER_US, to_us
 from gpusched_env.hardware.power import board_power_w
 from gpusched_env.scheduling.costs import Costs
-
-if TYPE_CHECKING:
-    from gpusched_env.devices.reference.device import ReferenceDevice
 
 TRAFFIC_CHANGE = 1e-9
 """Relative changes of traffic below this are rounding, not events."""
@@ -18,14 +15,14 @@ TRAFFIC_CHANGE = 1e-9
 class Meter:
     """Integrates busy SMs, traffic and power over simulated time; hosts keep the books of jobs."""
 
-    def __init__(self, device: ReferenceDevice) -> None:
-        self._device = device
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
         self._busy_sm_us = self._dram_bytes = self._energy_j = 0.0
         self._since_ps = 0
         self.busy_sms = 0
         self.traffic = 0.0
         """Bytes/us."""
-        self._power_w = board_power_w(device.problem.gpu, 0, 0.0)
+        self._power_w = board_power_w(setting.problem.gpu, 0, 0.0)
 
     def gpu_changed(self, now: int, busy_sms: int, traffic: float) -> None:
         """From ``now`` on, ``busy_sms`` SMs hold blocks and ``traffic`` bytes/us go to DRAM."""
@@ -38,13 +35,12 @@ class Meter:
         self._since_ps = now
         self.busy_sms = busy_sms
         self.traffic = traffic
-        self._power_w = board_power_w(self._device.problem.gpu, busy_sms, traffic)
-        if self._device.keeps_kernels:
-            self._device.timeline.sms.add(now, busy_sms, traffic, self._power_w)
+        self._power_w = board_power_w(self._setting.problem.gpu, busy_sms, traffic)
+        if self._setting.logs_kernels:
+            self._setting.timeline.sms.add(now, busy_sms, traffic, self._power_w)
 
-    def read(self, now: int) -> Costs:
+    def read(self, world: World, now: int) -> Costs:
         """The integrals up to ``now``; when and how often they are read leaves no trace."""
-        world = self._device.world
         costs = Costs(len(world.clients))
         elapsed_us = (now - self._since_ps) / PS_PER_US
         costs.time_us = to_us(now)

@@ -9,119 +9,136 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from simpy.events import Event, ProcessGenerator
 
-from gpusched_env.devices.reference.blocks import evict, stop
+from gpusched_env.devices.reference.blocks import Sm
 from gpusched_env.devices.reference.clock import Phase
+from gpusched_env.devices.reference.context import Context
 from gpusched_env.devices.reference.grid import Grid, Queueing
 from gpusched_env.devices.reference.launch import Launch
+from gpusched_env.devices.reference.setting import Setting
+from gpusched_env.devices.reference.world import World
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.placement import within
 from gpusched_env.hardware.timing import save_us, state_bytes
 from gpusched_env.scheduling.commands import Partition, PreemptionMode
 
-if TYPE_CHECKING:
-    from gpusched_env.devices.reference.device import ReferenceDevice
+WHOLE = 2.0**40
+"""Work of saved blocks is summed in this part of a block, in whole numbers: so the sum does not hang on the order."""
 
 
 class Preemption:
-    """One preemption of a resident kernel. Its alarm is stopped when the kernel leaves the GPU before."""
+    """One preemption of a resident kernel. Its process ends where it stands when the kernel leaves the GPU before."""
 
-    def __init__(
-        self,
-        device: ReferenceDevice,
-        launch: Launch,
-        mode: PreemptionMode,
-        partition: Partition | None,
-        at_ps: int,
-    ) -> None:
+    def __init__(self, setting: Setting, world: World, context: Context, launch: Launch) -> None:
+        self._problem, self._clock, self._world = setting.problem, setting.clock, world
+        self._context, self._launch = context, launch
+
+    def begin(self, mode: PreemptionMode, partition: Partition | None, at_ps: int) -> None:
         """``partition``: SMs whose blocks alone are saved; ``at_ps``: when the command takes effect."""
-        self._device = device
-        self._context = device.context_of(launch)
-        self._launch = launch
-        self._mode = mode
-        self._partition = partition
-        self._dead_ps = 0
-        launch.preempting = True
-        launch.preemption.set(at_ps, Phase.PREEMPTION_BEGINS, launch.id, self._begin)
+        self._launch.preempting = True
+        self._clock.process(self._carry_out(mode, partition, at_ps))
+
+    def _carry_out(self, mode: PreemptionMode, partition: Partition | None, at_ps: int) -> ProcessGenerator:
+        yield self._launch.preemption.at(at_ps, Phase.PREEMPTION_BEGINS, self._launch.id)
+        if mode == "drain":
+            yield from self._drain()
+        elif partition is None:
+            yield from self._take_off(mode)
+        else:
+            yield from self._save_some(partition)
+
+    def _drain(self) -> ProcessGenerator:
+        yield self._over_in(to_ps(self._problem.gpu.timing.drain_ack_us))
+        self._leave_queue(Queueing.DRAINING)
+        if self._grid.over:
+            self._context.take_off(self._launch, keeps_progress=True)
+
+    def _take_off(self, mode: PreemptionMode) -> ProcessGenerator:
+        """Save or kill all blocks."""
+        launch, context = self._launch, self._context
+        self._leave_queue(Queueing.FROZEN)
+        stopped = self._stop(context.sms)
+        keeps = mode == "save"
+        dead_ps = self._save_ps(stopped) if keeps else to_ps(self._problem.gpu.timing.reset_us)
+        yield self._over_in(dead_ps)
+        self._evict()
+        # What an earlier save left to be read back comes on top.
+        launch.restore_ps = launch.restore_ps + dead_ps if keeps else 0
+        context.take_off(launch, keeps_progress=keeps)
+
+    def _save_some(self, partition: Partition) -> ProcessGenerator:
+        """Save the blocks on some SMs, and read them back after those of earlier saves."""
+        launch, context, grid = self._launch, self._context, self._grid
+        sms = [sm for sm in context.sms if within(sm.rank, partition.first, partition.sms, len(context.sms))]
+        stopped = self._stop(sms)
+        if stopped == 0:
+            self._end_part()
+            return
+        dead_ps = self._save_ps(stopped)
+        yield self._over_in(dead_ps)
+        self._evict()
+        context.dispatcher.leave(grid, Queueing.RETURNING)
+        context.touch()
+        launch.preemptions += 1
+        launch.readback_ps = max(launch.readback_ps, self._clock.now) + dead_ps
+        self._end_part()
+        yield launch.alarm.at(launch.readback_ps, Phase.READY, launch.id)
+        context.dispatcher.enqueue(grid)
+        context.touch()
 
     @property
     def _grid(self) -> Grid:
         assert self._launch.grid is not None
         return self._launch.grid
 
-    def _over_in(self, ps: int) -> None:
+    def _over_in(self, ps: int) -> Event:
         launch = self._launch
-        launch.preemption.set(self._device.clock.now + ps, Phase.PREEMPTION_OVER, launch.id, self._over)
-
-    def _begin(self) -> None:
-        timing = self._device.problem.gpu.timing
-        if self._mode == "drain":
-            self._over_in(to_ps(timing.drain_ack_us))
-            return
-        sms = self._context.sms
-        if self._partition is None:
-            self._leave_queue(Queueing.FROZEN)
-        else:
-            first, count = self._partition.first, self._partition.sms
-            sms = [sm for sm in sms if within(sm.rank, first, count, len(sms))]
-        stopped = stop(self._grid, sms, self._context.time_ps)
-        self._context.touch()
-        if self._partition is not None and stopped == 0:
-            self._end_partial()
-            return
-        self._dead_ps = to_ps(timing.reset_us if self._mode == "reset" else self._save_us(stopped))
-        self._over_in(self._dead_ps)
-
-    def _save_us(self, blocks: int) -> float:
-        """Time to write the state of some blocks, or to read it back."""
-        footprint = self._device.problem.kernels[self._launch.op.identity].footprint
-        state = state_bytes(footprint.registers, footprint.shared_bytes, blocks)
-        return save_us(state, self._device.problem.gpu.dram_bytes_per_us)
+        return launch.preemption.at(self._clock.now + ps, Phase.PREEMPTION_OVER, launch.id)
 
     def _leave_queue(self, state: Queueing) -> None:
         """Hand out no blocks; what is left of reading saved ones back is done when the kernel is launched again."""
-        launch, now = self._launch, self._device.clock.now
+        launch = self._launch
         self._context.dispatcher.leave(self._grid, state)
         self._context.withdraw(launch)
-        launch.restore_ps = max(0, launch.readback_ps - now)
+        launch.restore_ps = max(0, launch.readback_ps - self._clock.now)
         launch.readback_ps = 0
         launch.alarm.stop()
 
-    def _over(self) -> None:
-        """The dispatcher has acknowledged a drain; stopped blocks are saved or killed."""
-        launch = self._launch
-        if self._mode == "drain":
-            self._leave_queue(Queueing.DRAINING)
-            if self._grid.over:
-                self._context.take_off(launch, keeps_progress=True)
-            return
-        evict(self._grid, self._context.sms)
+    def _stop(self, sms: list[Sm]) -> int:
+        """Stop its blocks on some SMs; returns how many."""
+        stopped = 0
+        for sm in sms:
+            for block in sm.blocks:
+                if block.grid is self._grid and not block.stopped:
+                    block.stopped = sm.changed = True
+                    block.change_rate(0.0, self._context.time_ps)
+                    stopped += 1
+        self._context.touch()
+        return stopped
+
+    def _evict(self) -> None:
+        """Take its stopped blocks off the SMs; they wait as saved ones with the mean of what is left of them."""
+        grid = self._grid
+        evicted = left = 0
+        for sm in self._context.sms:
+            for block in [block for block in sm.blocks if block.grid is grid and block.stopped]:
+                sm.remove(block)
+                evicted += 1
+                left += int(block.left * WHOLE)
+        if evicted > 0:
+            grid.saved_left = (grid.saved * grid.saved_left + left / WHOLE) / (grid.saved + evicted)
+            grid.saved += evicted
+            grid.waiting += evicted
         self._context.dispatcher.changed = True
-        if self._partition is not None:
-            self._read_back()
-            self._end_partial()
-            return
-        # What an earlier save left to be read back comes on top.
-        keeps = self._mode == "save"
-        launch.restore_ps = launch.restore_ps + self._dead_ps if keeps else 0
-        self._context.take_off(launch, keeps_progress=keeps)
 
-    def _read_back(self) -> None:
-        """Read blocks back that were saved, after those of earlier saves; until then none are handed out."""
-        launch, grid, context = self._launch, self._grid, self._context
-        context.dispatcher.leave(grid, Queueing.RETURNING)
-        context.touch()
-        launch.preemptions += 1
-        launch.readback_ps = max(launch.readback_ps, self._device.clock.now) + self._dead_ps
+    def _save_ps(self, blocks: int) -> int:
+        """Time to write the state of some blocks, or to read it back."""
+        footprint = self._problem.kernels[self._launch.op.identity].footprint
+        state = state_bytes(footprint.registers, footprint.shared_bytes, blocks)
+        return to_ps(save_us(state, self._problem.gpu.dram_bytes_per_us))
 
-        def requeue() -> None:
-            context.dispatcher.enqueue(grid)
-            context.touch()
-
-        launch.alarm.set(launch.readback_ps, Phase.READY, launch.id, requeue)
-
-    def _end_partial(self) -> None:
+    def _end_part(self) -> None:
         """The kernel may be preempted again, and room is free."""
         self._launch.preempting = False
-        self._device.world.awake = 1
+        self._world.awake = 1

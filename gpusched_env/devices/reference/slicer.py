@@ -10,75 +10,73 @@ context has work. A context that keeps the GPU because no other has work begins 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Generator
+from typing import Any
 
-from gpusched_env.devices.reference.clock import Alarm, Clock, Phase
+from simpy.events import Event, ProcessGenerator
+
+from gpusched_env.devices.reference.clock import Alarm, Phase
 from gpusched_env.devices.reference.context import Context
-from gpusched_env.hardware.clock import to_ps
-from gpusched_env.hardware.specs import Timing
+from gpusched_env.devices.reference.setting import Setting
+from gpusched_env.devices.reference.streams import Streams
+from gpusched_env.hardware.clock import NEVER, to_ps
 
 
 class Slicer:
     """Gives the GPU to one context at a time."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        timing: Timing,
-        contexts: list[Context],
-        work: Callable[[int], bool],
-        note: Callable[[int], None],
-    ) -> None:
-        """``work``: whether launched kernels of a context are unfinished; ``note``: told who has the GPU now, or -1."""
-        self._clock = clock
+    def __init__(self, setting: Setting, streams: Streams, contexts: list[Context]) -> None:
+        timing = setting.problem.gpu.timing
+        self._setting, self._streams, self._contexts = setting, streams, contexts
+        self._clock = clock = setting.clock
         self._slice_ps = to_ps(timing.slice_us)
         self._switch_ps = to_ps(timing.switch_us)
-        self._contexts = contexts
-        self._work = work
-        self._note = note
         self._alarm = Alarm(clock)
-        self._current = 0
-        self._switching = False
-        self._alone = True
-        """Whether no other context had work when it last looked."""
-        self._give()
+        self._looks: Event | None = None
+        """The slicer looks at the contexts next; ``None``: the GPU changes hands."""
+        clock.process(self._take_turns())
 
     def notify(self) -> None:
         """A kernel was launched or has left."""
-        if not self._switching:
-            self._alarm.set(self._clock.now, Phase.SLICER, 0, self._look)
+        if self._looks is not None:
+            self._alarm.set(self._clock.now, Phase.SLICER, 0, self._looks.succeed)
 
-    def _switched(self) -> None:
-        """The GPU has changed hands."""
-        self._note(self._current)
-        self._give()
+    def _take_turns(self) -> ProcessGenerator:
+        current = 0
+        while True:
+            self._contexts[current].activate()
+            other = yield from self._slice(current)
+            self._contexts[current].deactivate()
+            self._log(-1)
+            yield self._alarm.at(self._clock.now + self._switch_ps, Phase.SLICER, 0)
+            current = other
+            self._log(current)
 
-    def _give(self) -> None:
-        """The current context gets the GPU."""
-        self._switching = False
-        self._slice_end_ps = self._clock.now + self._slice_ps
-        self._contexts[self._current].activate()
-        self._look()
+    def _slice(self, current: int) -> Generator[Event, Any, int]:
+        """A context has the GPU; returns the one that gets it next."""
+        end_ps = self._clock.now + self._slice_ps
+        while True:
+            other = self._next(current)
+            if other is not None and (self._clock.now >= end_ps or not self._has_work(current)):
+                return other
+            self._looks = self._clock.event()
+            self._alarm.set(NEVER if other is None else end_ps, Phase.SLICER, 0, self._looks.succeed)
+            yield self._looks
+            self._looks = None
+            while other is None and end_ps <= self._clock.now:
+                end_ps += self._slice_ps
 
-    def _next(self) -> int | None:
+    def _log(self, context: int) -> None:
+        """A context has got the GPU; -1: it changes hands."""
+        if self._setting.logs_kernels:
+            self._setting.timeline.turns.add(self._clock.now, context)
+
+    def _has_work(self, context: int) -> bool:
+        """Whether launched kernels of a context are unfinished."""
+        return any(launch.tenant == context for launch in self._streams.launched.values())
+
+    def _next(self, current: int) -> int | None:
         """The next context after the current one that has work."""
         count = len(self._contexts)
-        order = ((self._current + step) % count for step in range(1, count))
-        return next((index for index in order if self._work(index)), None)
-
-    def _look(self) -> None:
-        now = self._clock.now
-        while self._alone and self._slice_end_ps <= now:
-            self._slice_end_ps += self._slice_ps
-        other = self._next()
-        self._alone = other is None
-        if other is None:
-            self._alarm.stop()
-        elif self._work(self._current) and now < self._slice_end_ps:
-            self._alarm.set(self._slice_end_ps, Phase.SLICER, 0, self._look)
-        else:
-            self._contexts[self._current].deactivate()
-            self._current = other
-            self._switching = True
-            self._note(-1)
-            self._alarm.set(now + self._switch_ps, Phase.SLICER, 0, self._switched)
+        order = ((current + step) % count for step in range(1, count))
+        return next((index for index in order if self._has_work(index)), None)

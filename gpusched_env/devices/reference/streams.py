@@ -2,95 +2,89 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from collections import defaultdict
+from typing import Protocol
 
 from gpusched_env.devices.reference.clock import Phase
 from gpusched_env.devices.reference.launch import Launch, State, in_order
-from gpusched_env.devices.reference.parts import begin_graph
-from gpusched_env.devices.reference.world import Job
-from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_ps
+from gpusched_env.devices.reference.setting import Setting
+from gpusched_env.devices.reference.windows import OwnStreams
+from gpusched_env.devices.reference.world import Job, World
+from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.scenarios.program import ChildOp, HostOp, NodeOp
 from gpusched_env.workload import host
 from gpusched_env.workload.workload import OpKind
 
-if TYPE_CHECKING:
-    from gpusched_env.devices.reference.device import ReferenceDevice
 
+class Hardware(Protocol):
+    """What streams hand launches to: hardware queues and copy engines."""
 
-class OwnStream:
-    """A stream of the scheduler's, as launches of a window use it."""
+    def submit(self, launch: Launch) -> None:
+        """A kernel or copy is ready."""
 
-    def __init__(self) -> None:
-        self.held = 0
-        """Launches from when they are launched until they are known to have ended."""
-        self.last: Launch | None = None
-        """Of those that have not ended."""
-        self.thread_ps = 0
-        """When the thread that launches them has launched the last one."""
+    def touch(self, launch: Launch) -> None:
+        """Something that may concern the context of a launch has happened."""
+
+    def has_others_beside(self, node: Launch) -> bool:
+        """Whether kernels that are not of a node's graph are resident in its context."""
+
+    def notify_slicer(self) -> None:
+        """A kernel or graph was launched or has left."""
 
 
 class Streams:
     """All unfinished launches. What is launched into a stream at a priority (a *queue*) starts in order."""
 
-    def __init__(self, device: ReferenceDevice) -> None:
-        self._device = device
-        self._clock = device.clock
-        timing = device.problem.gpu.timing
+    def __init__(self, setting: Setting, world: World, hardware: Hardware) -> None:
+        problem, timing = setting.problem, setting.problem.gpu.timing
+        self._problem, self._clock, self._world, self._hardware = problem, setting.clock, world, hardware
         self._latency_ps = to_ps(timing.launch_latency_us)
         self._event_ps = to_ps(timing.event_latency_us)
-        self._beside_ps = to_ps(timing.graph_gap_beside_us)
-        self._ids = 0
+        self._sync_ps = 0 if problem.window is None else to_ps(problem.window.sync_us)
+        self._ids = itertools.count()
         self.unfinished: dict[int, Launch] = {}
         self.pending: dict[int, Launch] = {}
         """Those that wait for the scheduler."""
         self.launched: dict[int, Launch] = {}
         """Kernels and graphs that it has launched, in order of launch."""
-        self._last_issued: dict[int, Launch] = {}
-        """By stream of a program; unfinished."""
-        self._last_handed: dict[tuple[int, int], Launch] = {}
-        """By queue."""
-        self._priorities = [0] * len(device.problem.streams)
+        self._lines: defaultdict[int, list[Launch]] = defaultdict(list)
+        """By stream of a program: its unfinished launches, in order of issue. A window has none."""
+        self._last_in_queue: dict[tuple[int, int], Launch] = {}
+        self._priorities = [0] * len(problem.streams)
         """By stream, of the last kernel or graph that was handed to it."""
-        self._windowed = [stream.windowed for stream in device.problem.streams]
-        window = device.problem.window
-        self._sync_ps = 0 if window is None else to_ps(window.sync_us)
-        self._depth = 1 if window is None else window.depth
-        self._own = {row: OwnStream() for row, stream in enumerate(device.problem.streams) if stream.tenant < 0}
-        """The scheduler's own streams, as launches of a window use them."""
+        self.own = OwnStreams(setting)
+        """The scheduler's, for launches of a window."""
 
     def new(self, op: HostOp | NodeOp | ChildOp, tenant: int, job: Job, parent: Launch | None = None) -> Launch:
         """A launch with the next id."""
-        kernels = self._device.problem.kernels
+        kernels = self._problem.kernels
         blocks = kernels[op.identity].kernel.blocks if 0 <= op.identity < len(kernels) else 0
-        launch = Launch(self._clock, self._ids, op, tenant, job, blocks, parent)
-        self._ids += 1
+        launch = Launch(self._clock, next(self._ids), op, tenant, job, blocks, parent)
         self.unfinished[launch.id] = launch
         return launch
 
     def issue(self, op: HostOp, tenant: int, job: Job) -> None:
         """A host thread issues an operation."""
-        world = self._device.world
         launch = self.new(op, tenant, job)
         launch.gap_ps = to_ps(op.gap_us)
-        launch.windowed = self._windowed[op.stream]
-        before = None if launch.windowed else self._last_issued.get(op.stream)
-        marked = [self._marked(tenant, mark) for mark in op.after]
-        for other in (before, *marked):
+        launch.windowed = self._problem.streams[op.stream].windowed
+        for other in (self._marked(tenant, mark) for mark in op.after):
             if other is not None:
                 launch.wait_for(other)
-        launch.before = before
-        if before is not None:
-            before.behind = launch
+        if not launch.windowed:
+            line = self._lines[op.stream]
+            if line:
+                launch.wait_for(line[-1])
+            line.append(launch)
         producer = self._marked(tenant, op.tiles) if op.tiles >= 0 else None
         launch.awaits = None if producer is None else producer.tiles
-        if not launch.windowed:
-            self._last_issued[op.stream] = launch
-        host.operation_issued(world, tenant, job.number, op.stream, op.mark, launch.id)
+        host.operation_issued(self._world, tenant, job.number, op.stream, op.mark, launch.id)
         self.issued(launch)
 
     def _marked(self, tenant: int, mark: int) -> Launch | None:
         """The launch of an operation, if it is unfinished."""
-        return self.unfinished.get(self._device.world.marks[tenant][mark].launch)
+        return self.unfinished.get(self._world.marks[tenant][mark].launch)
 
     def issued(self, launch: Launch) -> None:
         """A launch is pending from now on; the scheduler intercepts kernels and graphs, copies go on by themselves."""
@@ -99,7 +93,7 @@ class Streams:
         if launch.scheduled:
             self.pending[launch.id] = launch
             if self.launchable(launch):
-                self._device.world.awake = 1
+                self._world.awake = 1
         elif self.launchable(launch):
             self._hand_over(launch, self._clock.now)
 
@@ -112,51 +106,23 @@ class Streams:
     def launchable(self, launch: Launch) -> bool:
         """Whether nothing that a pending launch waits for is pending; in a window: some stream may take it."""
         if launch.windowed:
-            return self.stream_for(launch) >= 0 if launch.scheduled else not launch.waits
+            return self.own.stream_for(launch) >= 0 if launch.scheduled else not launch.waits
         return all(other.state is not State.PENDING for other in launch.waits)
-
-    def stream_for(self, launch: Launch) -> int:
-        """The scheduler's stream that takes a pending launch of a window: its own again; that of all that it waits for;
-        of those with room the one that holds least. -1: none does."""
-        if launch.returned:
-            return launch.stream
-        rows = [row for row, stream in self._own.items() if stream.held < self._depth]
-        if launch.waits:
-            taken = {other.stream for other in launch.waits if other.state is not State.PENDING}
-            pending = any(other.state is State.PENDING for other in launch.waits)
-            rows = [row for row in rows if {row} == taken and not pending]
-        return min(rows, key=lambda row: self._own[row].held, default=-1)
-
-    def queued_us(self, launch: Launch) -> tuple[float, float]:
-        """Profiled time left of what a pending launch of a window would be behind in its stream, and of those of them
-        that are behind all that it waits for; 0 elsewhere."""
-        row = self.stream_for(launch) if launch.windowed and not launch.returned else -1
-        before = self._own[row].last if row >= 0 else None
-        left_us = between_us = 0.0
-        is_between = True
-        while before is not None:
-            is_between = is_between and before not in launch.waits
-            known = self._device.problem.knowledge.kernels[before.op.identity]
-            # Never measured: NaN, which is no more than 0.
-            left_us += max(0.0, known.duration_us - before.elapsed_ps(self._clock.now) / PS_PER_US)
-            between_us = left_us if is_between else between_us
-            before = before.before
-        return left_us, between_us
 
     def launch(self, launch: Launch, at_ps: int) -> None:
         """The scheduler's word: a pending launch, whose stream, priority and partition are set, goes to its stream."""
         del self.pending[launch.id]
         self.launched[launch.id] = launch
-        self._device.notify_slicer()
-        if not launch.returned:
+        self._hardware.notify_slicer()
+        if not launch.preempted:
             if launch.windowed:
-                self._join_line(launch)
+                self.own.join(launch)
             if launch.stream >= 0:
                 self._priorities[launch.stream] = launch.priority
             self._hand_over(launch, at_ps)
             return
         # A preempted kernel has kept its place.
-        launch.returned = False
+        launch.preempted = False
         self._set_off(launch, at_ps)
         launch.ready_ps += launch.restore_ps
         self._arm(launch)
@@ -169,34 +135,22 @@ class Streams:
             launch.priority = self._priorities[launch.stream]
         if launch.stream >= 0 and not launch.windowed:
             queue = launch.stream, launch.priority
-            before = self._last_handed.get(queue)
-            if before is not None and before.state is not State.DONE and not _follows(launch, before):
+            before = self._last_in_queue.get(queue)
+            if before is not None and before.state is not State.DONE and not self._follows(launch, before):
                 launch.wait_for(before)
-            self._last_handed[queue] = launch
+            self._last_in_queue[queue] = launch
         self._arm(launch)
         self._let_copies_go(launch, at_ps)
 
-    def _join_line(self, launch: Launch) -> None:
-        """A launch of a window waits for the end of the one before it in its stream, and with it for all it has to."""
-        for other in launch.waits:
-            other.waiters.remove(launch)
-        launch.waits.clear()
-        stream = self._own[launch.stream]
-        stream.held += 1
-        launch.before = stream.last
-        if stream.last is not None:
-            stream.last.behind = launch
-            launch.wait_for(stream.last)
-        stream.last = launch
+    def _follows(self, launch: Launch, before: Launch) -> bool:
+        """Whether a launch waits for an unfinished one anyway: it comes before it in its program's stream."""
+        if not (isinstance(launch.op, HostOp) and isinstance(before.op, HostOp)):
+            return False
+        return launch.op.stream == before.op.stream and self._lines[launch.op.stream][0] is not launch
 
     def _leave_line(self, launch: Launch) -> None:
-        """A launch of a window has ended, or has vanished: the one behind it in its stream waits for it no more."""
-        stream, behind = self._own[launch.stream], launch.behind
-        if stream.last is launch:
-            stream.last = None
+        behind = self.own.leave(launch)
         if behind is not None:
-            behind.before = launch.behind = None
-            launch.waiters.remove(behind)
             self._release_one(launch, behind)
 
     def _set_off(self, launch: Launch, at_ps: int) -> None:
@@ -204,8 +158,7 @@ class Streams:
         launch.launched_ps = at_ps
         launch.ready_ps = at_ps + self._latency_ps
         if launch.windowed and launch.scheduled:
-            stream = self._own[launch.stream]
-            launch.ready_ps = stream.thread_ps = max(at_ps, stream.thread_ps) + self._latency_ps
+            launch.ready_ps = self.own.launched_ps(launch, at_ps, self._latency_ps)
 
     def _arm(self, launch: Launch) -> None:
         """Be ready, if a launch waits for nothing more."""
@@ -221,12 +174,47 @@ class Streams:
     def ready(self, launch: Launch) -> None:
         """A launch may start."""
         launch.state = State.READY
-        if launch.kind is OpKind.KERNEL:
-            self._device.context_of(launch).submit(launch)
-        elif launch.kind is OpKind.GRAPH:
-            begin_graph(self._device, launch)
+        if launch.kind is OpKind.GRAPH:
+            self._begin_graph(launch)
         else:
-            self._device.copies.submit(launch)
+            self._hardware.submit(launch)
+
+    def _begin_graph(self, graph: Launch) -> None:
+        """The nodes of a graph that is ready become launches that wait for each other, in its stream."""
+        assert isinstance(graph.op, HostOp)
+        nodes: list[Launch] = []
+        for op in graph.op.nodes:
+            node = self.new(op, graph.tenant, graph.job, graph)
+            node.state = State.LAUNCHED
+            node.stream, node.priority, node.partition = graph.stream, graph.priority, graph.partition
+            node.branch, node.gap_ps = op.branch, to_ps(self._problem.gpu.timing.graph_gap_us)
+            node.issued_ps, node.launched_ps, node.ready_ps = graph.issued_ps, graph.launched_ps, self._clock.now
+            for before in op.after:
+                node.wait_for(nodes[before])
+            nodes.append(node)
+        graph.emptied = True
+        graph.parts = len(nodes)
+        for node in nodes:
+            self._arm(node)
+
+    def started(self, launch: Launch) -> None:
+        """The first block of a kernel has started since it was launched, or a copy: so has its graph; children come."""
+        now = self._clock.now
+        is_first = launch.first_started_ps == NEVER
+        for one in (launch, launch.parent):
+            if one is not None and (one is launch or one.kind is OpKind.GRAPH) and one.started_ps == NEVER:
+                one.started_ps = now
+                one.first_started_ps = min(one.first_started_ps, now)
+        if is_first and isinstance(launch.op, HostOp):
+            for op in launch.op.children:
+                self._launch_child(self.new(op, launch.tenant, launch.job, launch))
+                launch.parts += 1
+
+    def _launch_child(self, child: Launch) -> None:
+        """A child is issued when the launch call on the device has taken effect."""
+        child.state = State.COMING
+        at_ps = self._clock.now + to_ps(self._problem.gpu.timing.child_launch_us)
+        child.alarm.set(at_ps, Phase.READY, child.id, lambda: self.issued(child))
 
     def ended(self, launch: Launch) -> None:
         """A kernel or copy has ended; whoever launched it from a window knows when its synchronisation returns."""
@@ -247,47 +235,37 @@ class Streams:
         launch.state = State.DONE
         launch.tiles.finished = True
         del self.unfinished[launch.id]
-        self._close_line(launch)
+        self._leave_program(launch)
         if launch.windowed and launch.scheduled and launch.launched_ps < NEVER:
-            self._own[launch.stream].held -= 1
+            self.own.finish(launch)
         if self.launched.pop(launch.id, None) is not None:
-            self._device.notify_slicer()
-            self._device.world.awake = 1
+            self._hardware.notify_slicer()
+            self._world.awake = 1
         elif launch.windowed:
             # A kernel may have waited for the copy.
-            self._device.world.awake = 1
+            self._world.awake = 1
         self._release(launch)
         op, parent = launch.op, launch.parent
         if isinstance(op, HostOp):
-            host.operation_finished(self._device.world, launch.tenant, launch.job.number, op.stream, op.mark, launch.id)
+            host.operation_finished(self._world, launch.tenant, launch.job.number, op.stream, op.mark, launch.id)
         if parent is not None:
             parent.parts -= 1
             if parent.emptied and parent.state is not State.DONE:
                 self.finish(parent)
 
-    def _close_line(self, launch: Launch) -> None:
-        """A launch leaves its program's stream: the one behind it is behind the one before it, if there is one.
-
-        There is none before one that has finished.
-        """
+    def _leave_program(self, launch: Launch) -> None:
+        """A launch leaves its program's stream: the one behind it is behind the one before it, if there is one."""
         if not isinstance(launch.op, HostOp):
             return
         if launch.windowed:
-            if launch.scheduled and launch.returned:
+            if launch.scheduled and launch.preempted:
                 self._leave_line(launch)
             return
-        before, behind = launch.before, launch.behind
-        if before is not None:
-            before.behind = behind
-        if behind is not None:
-            behind.before = before
-            if before is not None:
-                behind.wait_for(before)
-        if self._last_issued.get(launch.op.stream) is launch:
-            if before is None:
-                del self._last_issued[launch.op.stream]
-            else:
-                self._last_issued[launch.op.stream] = before
+        line = self._lines[launch.op.stream]
+        place = line.index(launch)
+        del line[place]
+        if 0 < place < len(line):
+            line[place].wait_for(line[place - 1])
 
     def _release(self, launch: Launch) -> None:
         """What waits for a launch learns that it has ended."""
@@ -301,9 +279,8 @@ class Streams:
         if waiter.state is State.LAUNCHED:
             same = (waiter.stream, waiter.priority) == (launch.stream, launch.priority)
             gap_ps = waiter.gap_ps if same else max(waiter.gap_ps, self._event_ps)
-            in_graph = isinstance(waiter.op, NodeOp)
-            if self._beside_ps and in_graph and self._device.context_of(waiter).has_others_beside(waiter):
-                gap_ps += self._beside_ps
+            if isinstance(waiter.op, NodeOp) and self._hardware.has_others_beside(waiter):
+                gap_ps += to_ps(self._problem.gpu.timing.graph_gap_beside_us)
             waiter.ready_ps = max(waiter.ready_ps, self._clock.now + gap_ps)
             self._arm(waiter)
 
@@ -313,12 +290,12 @@ class Streams:
         launch.preemptions += 1
         launch.ran_ps = launch.elapsed_ps(now) if keeps_progress else 0
         launch.started_ps = NEVER
-        launch.returned = True
+        launch.preempted = True
         launch.state = State.PENDING
         self.pending[launch.id] = launch
         del self.launched[launch.id]
-        self._device.notify_slicer()
-        self._device.world.awake = 1
+        self._hardware.notify_slicer()
+        self._world.awake = 1
 
     def vanish(self, tenant: int, job: Job) -> None:
         """The pending launches of a rejected job are gone."""
@@ -334,10 +311,4 @@ class Streams:
         for launch in in_order(gone):
             self.finish(launch)
             # Its tiles are waited for no longer.
-            self._device.context_of(launch).touch()
-
-
-def _follows(launch: Launch, before: Launch) -> bool:
-    """Whether a launch waits for an unfinished one anyway: it comes before it in its program's stream."""
-    mine = isinstance(launch.op, HostOp) and isinstance(before.op, HostOp) and launch.op.stream == before.op.stream
-    return mine and launch.before is not None
+            self._hardware.touch(launch)

@@ -5,12 +5,19 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from gpusched_env.devices.reference.clock import Clock
+from gpusched_env.devices.reference.context import Context
+from gpusched_env.devices.reference.decisions import Decisions
 from gpusched_env.devices.reference.launch import Launch, State, in_order
+from gpusched_env.devices.reference.meter import Meter
+from gpusched_env.devices.reference.streams import Streams
+from gpusched_env.devices.reference.world import Job, World
 from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_us
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.view import (
     DependencyColumn,
@@ -23,99 +30,122 @@ from gpusched_env.scheduling.view import (
 )
 from gpusched_env.workload import host
 
-if TYPE_CHECKING:
-    from gpusched_env.devices.reference.device import ReferenceDevice
-
-Row = tuple[float, ...]
+C = TypeVar("C", bound=enum.IntEnum)
 
 
-def lazy_view(device: ReferenceDevice) -> LazyView:
+class Viewed(Protocol):
+    """A device, as far as views show it."""
+
+    epoch: int
+    problem: Problem
+    clock: Clock
+    world: World
+    streams: Streams
+    decisions: Decisions
+    contexts: list[Context]
+    meter: Meter
+
+
+def lazy_view(device: Viewed) -> LazyView:
     """A snapshot of ``device`` at its present time."""
-    return LazyView(device, device.time_us, _BUILDERS)
+    return LazyView(device, to_us(device.clock.now), _BUILDERS)
 
 
-def _table(rows: Iterable[Row], columns: type[enum.IntEnum]) -> ViewTable:
-    found = list(rows)
-    array = np.array(found, np.float64) if found else np.empty((0, len(columns)))
+def _table(rows: Iterable[dict[C, float]], columns: type[C]) -> ViewTable:
+    """A read-only table of rows that have a value for each column.
+
+    Raises:
+        KeyError: a row lacks a column.
+    """
+    values = [[row[column] for column in columns] for row in rows]
+    array = np.array(values, np.float64).reshape(len(values), len(columns))
     array.flags.writeable = False
     return ViewTable(array, columns)
 
 
-def _shown(device: ReferenceDevice) -> list[Launch]:
+def _rows(device: Viewed) -> range:
+    """The tenants."""
+    return range(len(device.problem.programs))
+
+
+def _shown(device: Viewed) -> list[Launch]:
     """Pending launches within the look-ahead, tenant after tenant, oldest first."""
     lookahead = device.problem.scenario.lookahead
     found: list[Launch] = []
-    for tenant in range(len(device.problem.programs)):
+    for tenant in _rows(device):
         mine = {launch for launch in device.streams.pending.values() if launch.tenant == tenant}
         found += in_order(mine)[:lookahead]
     return found
 
 
-def _pending(device: ReferenceDevice, launch: Launch) -> Row:
+def _pending(device: Viewed, launch: Launch) -> dict[PendingColumn, float]:
     problem, op, job, now = device.problem, launch.op, launch.job, device.clock.now
     known = problem.knowledge.kernels[op.identity]
-    return (
-        launch.id,
-        launch.tenant,
-        job.number,
-        op.identity,
-        device.streams.launchable(launch),
-        problem.programs[launch.tenant].tenant.priority,
-        known.blocks if launch.blocks == 0 else launch.blocks,
-        known.threads,
-        known.blocks_per_sm,
-        known.sms,
-        known.duration_us,
-        known.gap_us,
-        known.issue,
-        known.dram,
-        to_us(launch.issued_ps),
-        (now - launch.issued_ps) / PS_PER_US,
-        to_us(job.arrived_ps),
-        to_us(job.deadline_ps),
-        launch.left_us,
-        launch.returned,
-        launch.stream,
-        len(launch.waits),
-        known.nodes,
-        _parent(launch),
-        *device.streams.queued_us(launch),
-        sum(other.state is State.PENDING for other in launch.waiters) if launch.windowed else 0,
-    )
+    queued_us, between_us = device.streams.own.queued_us(launch)
+    dependents = sum(other.state is State.PENDING for other in launch.waiters) if launch.windowed else 0
+    return {
+        PendingColumn.ID: launch.id,
+        PendingColumn.TENANT: launch.tenant,
+        PendingColumn.JOB: job.number,
+        PendingColumn.IDENTITY: op.identity,
+        PendingColumn.LAUNCHABLE: device.streams.launchable(launch),
+        PendingColumn.PRIORITY: problem.programs[launch.tenant].tenant.priority,
+        PendingColumn.BLOCKS: known.blocks if launch.blocks == 0 else launch.blocks,
+        PendingColumn.THREADS: known.threads,
+        PendingColumn.BLOCKS_PER_SM: known.blocks_per_sm,
+        PendingColumn.SMS: known.sms,
+        PendingColumn.PROFILED_US: known.duration_us,
+        PendingColumn.PROFILED_GAP_US: known.gap_us,
+        PendingColumn.PROFILED_ISSUE: known.issue,
+        PendingColumn.PROFILED_DRAM: known.dram,
+        PendingColumn.ISSUED_US: to_us(launch.issued_ps),
+        PendingColumn.WAITED_US: (now - launch.issued_ps) / PS_PER_US,
+        PendingColumn.JOB_ARRIVED_US: to_us(job.arrived_ps),
+        PendingColumn.DEADLINE_US: to_us(job.deadline_ps),
+        PendingColumn.JOB_LEFT_US: launch.left_us,
+        PendingColumn.PREEMPTED: launch.preempted,
+        PendingColumn.STREAM: launch.stream,
+        PendingColumn.UPSTREAM: len(launch.waits),
+        PendingColumn.NODES: known.nodes,
+        PendingColumn.PARENT: _parent(launch),
+        PendingColumn.QUEUED_US: queued_us,
+        PendingColumn.BETWEEN_US: between_us,
+        PendingColumn.DEPENDENTS: dependents,
+    }
 
 
-def _running(device: ReferenceDevice, launch: Launch) -> Row:
+def _running(device: Viewed, launch: Launch) -> dict[RunningColumn, float]:
     problem, job = device.problem, launch.job
     known = problem.knowledge.kernels[launch.op.identity]
     waiting, resident = _blocks(device, launch)
-    return (
-        launch.id,
-        launch.tenant,
-        job.number,
-        launch.op.identity,
-        problem.programs[launch.tenant].tenant.priority,
-        launch.priority,
-        launch.started_ps < NEVER,
-        launch.preempting,
-        to_us(launch.launched_ps),
-        to_us(launch.started_ps),
-        launch.elapsed_ps(device.clock.now) / PS_PER_US,
-        known.blocks,
-        waiting,
-        resident,
-        known.duration_us,
-        known.issue,
-        known.dram,
-        to_us(job.deadline_ps),
-        known.idempotent,
-        device.decisions.preemptible(launch),
-        launch.stream,
-        known.nodes,
-        _parent(launch),
-    )
+    return {
+        RunningColumn.ID: launch.id,
+        RunningColumn.TENANT: launch.tenant,
+        RunningColumn.JOB: job.number,
+        RunningColumn.IDENTITY: launch.op.identity,
+        RunningColumn.PRIORITY: problem.programs[launch.tenant].tenant.priority,
+        RunningColumn.STREAM_PRIORITY: launch.priority,
+        RunningColumn.STARTED: launch.started_ps < NEVER,
+        RunningColumn.PREEMPTING: launch.preempting,
+        RunningColumn.LAUNCHED_US: to_us(launch.launched_ps),
+        RunningColumn.STARTED_US: to_us(launch.started_ps),
+        RunningColumn.ELAPSED_US: launch.elapsed_ps(device.clock.now) / PS_PER_US,
+        RunningColumn.BLOCKS: known.blocks,
+        RunningColumn.BLOCKS_WAITING: waiting,
+        RunningColumn.BLOCKS_RESIDENT: resident,
+        RunningColumn.PROFILED_US: known.duration_us,
+        RunningColumn.PROFILED_ISSUE: known.issue,
+        RunningColumn.PROFILED_DRAM: known.dram,
+        RunningColumn.DEADLINE_US: to_us(job.deadline_ps),
+        RunningColumn.IDEMPOTENT: known.idempotent,
+        RunningColumn.PREEMPTIBLE: device.decisions.preemptible(launch),
+        RunningColumn.STREAM: launch.stream,
+        RunningColumn.NODES: known.nodes,
+        RunningColumn.PARENT: _parent(launch),
+    }
 
 
-def _blocks(device: ReferenceDevice, launch: Launch) -> tuple[int, int]:
+def _blocks(device: Viewed, launch: Launch) -> tuple[int, int]:
     """Blocks of a launch that wait and that are resident; of a graph summed over its nodes."""
     if isinstance(launch.op, HostOp) and launch.op.nodes:
         if launch.state is State.LAUNCHED:
@@ -131,82 +161,81 @@ def _parent(launch: Launch) -> int:
     return -1 if launch.parent is None else launch.parent.id
 
 
-def _tenants(device: ReferenceDevice) -> list[Row]:
-    now, programs = device.clock.now, device.problem.programs
-    launched_left = [0.0] * len(programs)
-    running_left = [math.inf] * len(programs)
-    for launch in device.streams.launched.values():
-        elapsed_us = launch.elapsed_ps(now) / PS_PER_US
-        # Never measured: NaN, which is no more than 0.
-        left = max(0.0, device.problem.knowledge.kernels[launch.op.identity].duration_us - elapsed_us)
-        launched_left[launch.tenant] += left
-        if launch.started_ps < NEVER:
-            running_left[launch.tenant] = min(running_left[launch.tenant], left)
-    return [
-        (*_tenant(device, tenant), launched_left[tenant], running_left[tenant], *_legal(device, tenant))
-        for tenant in range(len(programs))
-    ]
-
-
-def _tenant(device: ReferenceDevice, tenant: int) -> Row:
-    """The columns up to ``LAST_END_US``."""
+def _tenant(device: Viewed, tenant: int) -> dict[TenantColumn, float]:
     program, client = device.problem.programs[tenant], device.world.clients[tenant]
     jobs, known = device.world.in_system(tenant), device.problem.knowledge.tenants[tenant]
-    return (
-        program.tenant.priority,
-        program.tenant.weight,
-        math.inf if program.tenant.slo_us is None else program.tenant.slo_us,
-        program.alone_us,
-        known.device_us,
-        known.jobs_a_us,
-        len(jobs),
-        client.completed,
-        sum(launch.tenant == tenant for launch in device.streams.pending.values()),
-        sum(launch.tenant == tenant for launch in device.streams.launched.values()),
-        to_us(jobs[0].arrived_ps) if jobs else math.inf,
-        client.last_turnaround_us,
-        client.mean_turnaround_us,
-        *device.decisions.partitions[tenant],
-        to_us(max(0, client.last_end_ps)),
-    )
-
-
-def _legal(device: ReferenceDevice, tenant: int) -> Row:
-    """The columns from ``PARTITIONABLE`` on."""
+    launched = [launch for launch in device.streams.launched.values() if launch.tenant == tenant]
+    launched_left_us, running_left_us = _left_us(device, launched)
+    first, sms = device.decisions.partitions[tenant]
     rejectable = device.decisions.rejectable(tenant) or [-1]
-    return (device.decisions.partitionable(tenant), rejectable[0], rejectable[-1])
+    return {
+        TenantColumn.PRIORITY: program.tenant.priority,
+        TenantColumn.WEIGHT: program.tenant.weight,
+        TenantColumn.SLO_US: math.inf if program.tenant.slo_us is None else program.tenant.slo_us,
+        TenantColumn.ALONE_US: program.alone_us,
+        TenantColumn.DEVICE_US: known.device_us,
+        TenantColumn.JOBS_A_US: known.jobs_a_us,
+        TenantColumn.JOBS_WAITING: len(jobs),
+        TenantColumn.JOBS_DONE: client.completed,
+        TenantColumn.KERNELS_PENDING: sum(launch.tenant == tenant for launch in device.streams.pending.values()),
+        TenantColumn.KERNELS_LAUNCHED: len(launched),
+        TenantColumn.OLDEST_ARRIVED_US: to_us(jobs[0].arrived_ps) if jobs else math.inf,
+        TenantColumn.LAST_TURNAROUND_US: client.last_turnaround_us,
+        TenantColumn.MEAN_TURNAROUND_US: client.mean_turnaround_us,
+        TenantColumn.PARTITION_FIRST: first,
+        TenantColumn.PARTITION_SMS: sms,
+        TenantColumn.LAST_END_US: to_us(max(0, client.last_end_ps)),
+        TenantColumn.LAUNCHED_LEFT_US: launched_left_us,
+        TenantColumn.RUNNING_LEFT_US: running_left_us,
+        TenantColumn.PARTITIONABLE: device.decisions.partitionable(tenant),
+        TenantColumn.OLDEST_REJECTABLE: rejectable[0],
+        TenantColumn.NEWEST_REJECTABLE: rejectable[-1],
+    }
 
 
-def _jobs(device: ReferenceDevice) -> list[Row]:
+def _left_us(device: Viewed, launched: list[Launch]) -> tuple[float, float]:
+    """Predicted time left of launched kernels: summed, and the least of those that have started."""
+    launched_us, running_us = 0.0, math.inf
+    for launch in launched:
+        elapsed_us = launch.elapsed_ps(device.clock.now) / PS_PER_US
+        # Never measured: NaN, which is no more than 0.
+        left_us = max(0.0, device.problem.knowledge.kernels[launch.op.identity].duration_us - elapsed_us)
+        launched_us += left_us
+        if launch.started_ps < NEVER:
+            running_us = min(running_us, left_us)
+    return launched_us, running_us
+
+
+def _job(device: Viewed, tenant: int, job: Job) -> dict[JobColumn, float]:
+    return {
+        JobColumn.TENANT: tenant,
+        JobColumn.JOB: job.number,
+        JobColumn.ARRIVED_US: to_us(job.arrived_ps),
+        JobColumn.DEADLINE_US: to_us(job.deadline_ps),
+        JobColumn.STARTED_US: to_us(job.started_ps),
+        JobColumn.REJECTABLE: host.rejectable(device.world, tenant, job.number),
+    }
+
+
+def _dependencies(device: Viewed) -> list[dict[DependencyColumn, float]]:
     return [
-        (
-            tenant,
-            job.number,
-            to_us(job.arrived_ps),
-            to_us(job.deadline_ps),
-            to_us(job.started_ps),
-            host.rejectable(device.world, tenant, job.number),
-        )
-        for tenant in range(len(device.problem.programs))
-        for job in device.world.in_system(tenant)
+        {DependencyColumn.LAUNCH: launch.id, DependencyColumn.WAITS_FOR: other.id}
+        for launch in _shown(device)
+        for other in in_order(launch.waits)
     ]
 
 
-def _dependencies(device: ReferenceDevice) -> list[Row]:
-    return [(launch.id, other.id) for launch in _shown(device) for other in in_order(launch.waits)]
-
-
-def _occupancy(device: ReferenceDevice) -> float:
+def _occupancy(device: Viewed) -> float:
     gpu = device.problem.gpu
     threads = sum(sm.threads for context in device.contexts if context.active for sm in context.sms)
     return threads / (gpu.sms * gpu.limits.threads)
 
 
-_BUILDERS: dict[str, Callable[[ReferenceDevice], Any]] = {
+_BUILDERS: dict[str, Callable[[Viewed], Any]] = {
     "pending": lambda d: _table([_pending(d, launch) for launch in _shown(d)], PendingColumn),
     "running": lambda d: _table([_running(d, launch) for launch in d.streams.launched.values()], RunningColumn),
-    "tenants": lambda d: _table(_tenants(d), TenantColumn),
-    "jobs": lambda d: _table(_jobs(d), JobColumn),
+    "tenants": lambda d: _table([_tenant(d, tenant) for tenant in _rows(d)], TenantColumn),
+    "jobs": lambda d: _table([_job(d, i, job) for i in _rows(d) for job in d.world.in_system(i)], JobColumn),
     "dependencies": lambda d: _table(_dependencies(d), DependencyColumn),
     "sms": lambda d: d.problem.gpu.sms,
     "busy_sms": lambda d: d.meter.busy_sms,

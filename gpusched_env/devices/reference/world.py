@@ -3,45 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpusched_env.devices.reference.clock import Alarm, Phase
+from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.hardware.power import board_power_w
 from gpusched_env.scenarios.program import HostOp
-from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.workload import host
 from gpusched_env.workload.workload import DEVICE_OPS
-
-if TYPE_CHECKING:
-    from gpusched_env.devices.reference.device import ReferenceDevice
-
-"""Spawn keys of a tenant's random number generators."""
-
-
-@dataclass(frozen=True)
-class Rules:
-    launch_depth: int
-    sync_latency_ps: int
-    horizon_us: float
-    host_contention: float
-    waiting_contention: float
-    peak_w: float
-
-
-def program_of(program: TenantProgram) -> SimpleNamespace:
-    """A tenant's arrivals and objective in numbers."""
-    tenant = program.tenant
-    return SimpleNamespace(
-        **host.arrival_numbers(tenant.arrivals),
-        jobs=-1 if tenant.jobs is None else tenant.jobs,
-        slo_us=math.inf if tenant.slo_us is None else tenant.slo_us,
-        alone_us=program.alone_us,
-    )
 
 
 @dataclass(frozen=True)
@@ -127,15 +101,20 @@ class StreamBooks:
 class World:
     """Hosts at run time. Names and meanings are those of :mod:`gpusched_env.workload.host`."""
 
-    def __init__(self, device: ReferenceDevice, seed: int) -> None:
-        problem, gpu = device.problem, device.problem.gpu
-        self._device = device
-        self.rules = Rules(
-            problem.scenario.launch_depth,
-            to_ps(gpu.timing.sync_latency_us),
-            problem.scenario.horizon_us,
-            *problem.host_contention,
-            board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us),
+    # Host threads are no SimPy processes: one text of them is compiled for other devices, and steps by timers.
+
+    def __init__(self, setting: Setting, seed: int, issue: Callable[[HostOp, int, Job], None]) -> None:
+        """``issue``: called when a host thread issues an operation of a tenant's job."""
+        problem, gpu, clock = setting.problem, setting.problem.gpu, setting.clock
+        self._clock, self._timeline, self._issue = clock, setting.timeline, issue
+        host_contention, waiting_contention = problem.host_contention
+        self.rules = SimpleNamespace(
+            launch_depth=problem.scenario.launch_depth,
+            sync_latency_ps=to_ps(gpu.timing.sync_latency_us),
+            horizon_us=problem.scenario.horizon_us,
+            host_contention=host_contention,
+            waiting_contention=waiting_contention,
+            peak_w=board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us),
         )
         self.awake = 0
         """Whether something has happened that a scheduler could react to."""
@@ -143,7 +122,15 @@ class World:
         self.done = 0
         self.done_ps = NEVER
         self.charged_energy_j = self.charged_makespan_us = 0.0
-        self.programs = [program_of(program) for program in problem.programs]
+        self.programs = [
+            SimpleNamespace(
+                **host.arrival_numbers(program.tenant.arrivals),
+                jobs=-1 if program.tenant.jobs is None else program.tenant.jobs,
+                slo_us=math.inf if program.tenant.slo_us is None else program.tenant.slo_us,
+                alone_us=program.alone_us,
+            )
+            for program in problem.programs
+        ]
         self.to_complete = sum(max(0, program.jobs) for program in self.programs)
         self.ops: list[HostOp] = []
         self.variants: list[list[Variant]] = []
@@ -168,7 +155,6 @@ class World:
             [np.random.default_rng([seed, tenant, key]) for key in host.RANDOM_STREAMS]
             for tenant in range(len(self.clients))
         ]
-        clock = device.clock
         self._arrivals = [Alarm(clock) for _ in self.clients]
         self._deadlines = [Alarm(clock) for _ in self.clients]
         self._steps = [Alarm(clock) for _ in self.threads]
@@ -176,7 +162,7 @@ class World:
     @property
     def now_ps(self) -> int:
         """The present time."""
-        return self._device.clock.now
+        return self._clock.now
 
     def set_timer(self, kind: int, number: int, at_ps: int) -> None:
         """Set the timer of a tenant or thread."""
@@ -205,15 +191,15 @@ class World:
         """A thread issues the operation that it stands at."""
         thread = self.threads[k]
         job = self.jobs[thread.tenant][self.clients[thread.tenant].host_job]
-        self._device.streams.issue(self.ops[thread.op], thread.tenant, job)
+        self._issue(self.ops[thread.op], thread.tenant, job)
 
     def log_job(self, tenant: int, number: int) -> None:
         """A job has completed."""
-        if self._device.record != "none":
+        if self._timeline.detail != "none":
             job = self.jobs[tenant][number]
-            self._device.timeline.jobs.add(tenant, number, job.arrived_ps, job.started_ps, self.now_ps)
+            self._timeline.jobs.add(tenant, number, job.arrived_ps, job.started_ps, self.now_ps)
 
     def log_rejection(self, tenant: int, number: int) -> None:
         """A job was rejected."""
-        if self._device.record != "none":
-            self._device.timeline.rejections.add(tenant, number, self.jobs[tenant][number].arrived_ps, self.now_ps)
+        if self._timeline.detail != "none":
+            self._timeline.rejections.add(tenant, number, self.jobs[tenant][number].arrived_ps, self.now_ps)
