@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -13,6 +14,8 @@ import yaml
 from gpusched_env.errors import InputError, did_you_mean
 
 S = TypeVar("S")
+FILE = re.compile(r"[^=]*\.py:")
+"""The path of ``FILE.py:NAME``. It may have parentheses, and no equals sign: that belongs to an option."""
 
 
 def split_specs(text: str) -> list[str]:
@@ -43,7 +46,10 @@ def parse_spec(spec: str) -> tuple[str, dict[str, str]]:
     Raises:
         InputError: anything else.
     """
-    name, opened, inside = spec.partition("(")
+    file = FILE.match(spec)
+    path = file.group() if file else ""
+    called, opened, inside = spec[len(path) :].partition("(")
+    name = path + called
     options: dict[str, str] = {}
     if not opened:
         return name.strip(), options

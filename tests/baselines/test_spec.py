@@ -42,6 +42,9 @@ def test_parentheses_must_match(text: str) -> None:
 def test_a_spec_is_a_name_and_options_as_text() -> None:
     assert parse_spec("fifo") == ("fifo", {})
     assert parse_spec("fifo()") == ("fifo", {})
+    assert parse_spec("my (1).py:Name(option=2)") == ("my (1).py:Name", {"option": "2"})
+    assert parse_spec("my (1).py:Name") == ("my (1).py:Name", {})
+    assert parse_spec("own(file=a.py:Name)") == ("own", {"file": "a.py:Name"})
     assert parse_spec(" fikit ( epsilon_us = 1e2 , runs=3 ) ") == ("fikit", {"epsilon_us": "1e2", "runs": "3"})
 
 
