@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -76,3 +77,15 @@ def test_a_state_survives_its_pickle() -> None:
     fresh = GpuSchedulingEnv("Toy")
     fresh.restore_state(state)
     assert [fresh.step(0)[1] for _ in range(2)] == expected
+
+
+@pytest.mark.parametrize("through", [lambda state: state, lambda state: pickle.loads(pickle.dumps(state))])
+def test_arrays_of_a_state_cannot_be_written_to(through: Callable[[Any], Any]) -> None:
+    """Compiled functions go on from the numbers in them: a wrong one would be a wrong place in memory."""
+    device = make_device("compiled")
+    device.reset(build_problem(TOY), 0)
+    state = through(device.snapshot())
+    assert state.sections
+    for section in state.sections.values():
+        assert not section.flags.writeable
+    device.restore(state)

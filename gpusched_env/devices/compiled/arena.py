@@ -100,7 +100,12 @@ class Saved(Sealed):
     problem: Problem
     sizes: Sizes
     sections: dict[str, NDArray[Any]]
+    """Read-only: compiled functions go on from these numbers without checking them."""
     timeline: Timeline
+
+    def __post_init__(self) -> None:
+        for section in self.sections.values():
+            section.flags.writeable = False
 
 
 class Arena(Uncopied):
