@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpusched_env.agents.network import MLP, RELEASE, RULE, SERVE, SLOTS, scratch_size
 from gpusched_env.agents.policies.sizes import MlpSizes, ReleaseSizes, RuleSizes, ServeSizes, Sizes
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, read_policy
+from gpusched_env.agents.slot_places import places
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
 from gpusched_env.envs.observations import Observation
@@ -148,5 +149,5 @@ def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
         found = [SERVE, layout.choices("serve")]
     else:
         found = [SLOTS, network.launches, network.modes, network.quarters, network.rejections]
-        found += [network.width, network.heads]
+        found += [network.width, network.heads, *places(network, layout)]
     return np.array(found, np.int64)

@@ -26,7 +26,8 @@ from gpusched_env.agents.release import release_numbers
 from gpusched_env.agents.rows import owner
 from gpusched_env.agents.rule import rule_numbers
 from gpusched_env.agents.serve import serve_numbers
-from gpusched_env.compiling import called, part
+from gpusched_env.agents.slot_places import A_SLOT, Place, Work
+from gpusched_env.compiling import called, inlined, part
 from gpusched_env.envs.encoding import COUNT_HALF, Bools
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, TenantFeature
 
@@ -40,7 +41,8 @@ RELEASE = 3
 SERVE = 4
 """Kinds of networks, in entry 0 of ``sizes``. The other entries: of :data:`MLP` whether ReLU takes the place of tanh,
 the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` launches (actions of a
-pending slot), modes, quarters, rejections, width and heads; of :data:`RULE` the first three of these, and the stream
+pending slot), modes, quarters, rejections, width, heads and the places of
+:mod:`gpusched_env.agents.slot_places`; of :data:`RULE` the first three of these, and the stream
 priorities; of :data:`RELEASE` the first; of :data:`SERVE` actions of a tenant."""
 FIRST_WIDTH = 6
 """Entry of ``sizes`` with the first width of an :data:`MLP`."""
@@ -122,6 +124,13 @@ def _present(pending: Singles, tenants: Singles, slot: int, lookahead: int) -> b
     return there and (slot % lookahead == 0 or pending[slot, PendingFeature.PRESENT] > 0.5)
 
 
+@inlined
+def _work(sizes: Ints, table: int, slots: int) -> int:
+    """Where a table of the slot network's working memory begins."""
+    at: int = sizes[table] + slots * sizes[table + A_SLOT]
+    return at
+
+
 @part(fastmath={"contract", "reassoc", "nsz"})
 def _slots(
     sizes: Ints,
@@ -135,22 +144,28 @@ def _slots(
     everything: bool,
     out: Singles,
 ) -> None:
+    _slot_rows(sizes, pending, running, tenants, device, scratch)
+    _slot_tokens(sizes, weights, pending, tenants, scratch, everything)
+    _attend(sizes, weights, pending, tenants, scratch)
+    _tell(sizes, weights, pending.shape[0], scratch, out)
+    kernels = running.shape[0]
+    for slot in range(pending.shape[0]):
+        if _is_needed(sizes, pending, tenants, kernels, slot, mask, everything):
+            _score_slot(sizes, weights, pending.shape[0], kernels, tenants.shape[0], slot, scratch, out)
+    if sizes[2] > 0:
+        _score_kernels(sizes, weights, pending.shape[0], running, tenants.shape[0], scratch, out)
+
+
+@part(fastmath={"contract", "reassoc", "nsz"})
+def _slot_rows(
+    sizes: Ints, pending: Singles, running: Singles, tenants: Singles, device: Singles, scratch: Singles
+) -> None:
+    """Write the rows of slots, and what is common to all."""
     slots = pending.shape[0]
     lookahead = slots // tenants.shape[0]
-    launches, modes, quarters, rejections, width, heads = sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6]
-    zero = np.float32(0.0)
-    # Places in scratch.
-    rows = 0
-    common = rows + slots * SLOT_FEATURES
-    shared = common + COMMON_FEATURES
-    tokens = shared + width
-    scores = tokens + slots * width
-    pooled = scores + slots * heads
-    told = pooled + heads * width
-    mixed = told + width
-    # Rows of slots, and what is common to all.
-    for i in range(shared):
-        scratch[i] = zero
+    rows, common = _work(sizes, Work.ROWS, slots), _work(sizes, Work.COMMON, slots)
+    for i in range(_work(sizes, Work.SHARED, slots)):
+        scratch[i] = np.float32(0.0)
     own = PENDING_FEATURES + TENANT_FEATURES
     for slot in range(slots):
         row = rows + slot * SLOT_FEATURES
@@ -171,26 +186,46 @@ def _slots(
             for slot in range(tenant * lookahead, (tenant + 1) * lookahead):
                 scratch[rows + slot * SLOT_FEATURES + own + column] += value
             scratch[common + DEVICE_FEATURES + column] += value
-    # Tokens.
-    bias_at = SLOT_FEATURES * width
-    common_at = bias_at + width
-    _set(weights, bias_at, scratch, shared, width)
-    at = _add(weights, common_at, scratch, common, COMMON_FEATURES, scratch, shared, width)
+
+
+@part(fastmath={"contract", "reassoc", "nsz"})
+def _slot_tokens(
+    sizes: Ints, weights: Singles, pending: Singles, tenants: Singles, scratch: Singles, everything: bool
+) -> None:
+    """Write the tokens of slots, of all if ``everything``."""
+    slots = pending.shape[0]
+    lookahead = slots // tenants.shape[0]
+    width = sizes[5]
+    rows, common = _work(sizes, Work.ROWS, slots), _work(sizes, Work.COMMON, slots)
+    shared, tokens = _work(sizes, Work.SHARED, slots), _work(sizes, Work.TOKENS, slots)
+    _set(weights, sizes[Place.ENCODER_SLOTS_BIAS], scratch, shared, width)
+    _add(weights, sizes[Place.ENCODER_COMMON_WEIGHT], scratch, common, COMMON_FEATURES, scratch, shared, width)
     for slot in range(slots):
         if everything or _present(pending, tenants, slot, lookahead):
             token = tokens + slot * width
             for j in range(width):
                 scratch[token + j] = scratch[shared + j]
-            _add(weights, 0, scratch, rows + slot * SLOT_FEATURES, SLOT_FEATURES, scratch, token, width)
+            encoder = sizes[Place.ENCODER_SLOTS_WEIGHT]
+            _add(weights, encoder, scratch, rows + slot * SLOT_FEATURES, SLOT_FEATURES, scratch, token, width)
             for j in range(token, token + width):
-                scratch[j] = max(scratch[j], zero)
-    # Attention.
+                scratch[j] = max(scratch[j], np.float32(0.0))
+
+
+@part(fastmath={"contract", "reassoc", "nsz"})
+def _attend(sizes: Ints, weights: Singles, pending: Singles, tenants: Singles, scratch: Singles) -> None:
+    """Write for each head the mean of all tokens, weighted by attention."""
+    slots = pending.shape[0]
+    lookahead = slots // tenants.shape[0]
+    width, heads = sizes[5], sizes[6]
+    zero = np.float32(0.0)
+    tokens, scores = _work(sizes, Work.TOKENS, slots), _work(sizes, Work.SCORES, slots)
+    pooled = _work(sizes, Work.POOLED, slots)
     for i in range(scores, pooled + heads * width):
         scratch[i] = zero
+    queries = sizes[Place.POOL_QUERIES_WEIGHT]
     for slot in range(slots):
         if _present(pending, tenants, slot, lookahead):
-            _add(weights, at, scratch, tokens + slot * width, width, scratch, scores + slot * heads, heads)
-    at += width * heads
+            _add(weights, queries, scratch, tokens + slot * width, width, scratch, scores + slot * heads, heads)
     for head in range(heads):
         highest = np.float32(-np.inf)
         for slot in range(slots):
@@ -205,66 +240,101 @@ def _slots(
                     scratch[pooled + head * width + j] += weight * scratch[tokens + slot * width + j]
         for j in range(pooled + head * width, pooled + (head + 1) * width):
             scratch[j] /= max(total, np.float32(1e-30))
-    # What slots are told; wait.
-    mix = at + heads * width * width
-    _set(weights, mix + width * width, scratch, told, width)
-    _add(weights, at, scratch, pooled, heads * width, scratch, told, width)
-    weigh = mix + width * width + width
-    _set(weights, weigh + heads * width * width, scratch, mixed, width)
-    at = _add(weights, weigh, scratch, pooled, heads * width, scratch, mixed, width) + width
-    out[0] = weights[at + width]
+
+
+@part(fastmath={"contract", "reassoc", "nsz"})
+def _tell(sizes: Ints, weights: Singles, slots: int, scratch: Singles, out: Singles) -> None:
+    """Write what slots are told, and the number of the wait."""
+    width, heads = sizes[5], sizes[6]
+    pooled, told = _work(sizes, Work.POOLED, slots), _work(sizes, Work.TOLD, slots)
+    mixed = _work(sizes, Work.MIXED, slots)
+    _set(weights, sizes[Place.MIX_BIAS], scratch, told, width)
+    _add(weights, sizes[Place.TELL_WEIGHT], scratch, pooled, heads * width, scratch, told, width)
+    _set(weights, sizes[Place.WEIGH_BIAS], scratch, mixed, width)
+    _add(weights, sizes[Place.WEIGH_WEIGHT], scratch, pooled, heads * width, scratch, mixed, width)
+    wait = sizes[Place.WAIT_WEIGHT]
+    out[0] = weights[sizes[Place.WAIT_BIAS]]
     for j in range(width):
-        out[0] += max(scratch[mixed + j], zero) * weights[at + j]
-    launch = at + width + 1
-    join = launch + width * launches + launches
-    preempt = join + ((KERNEL_FEATURES + width) * width + width if modes > 0 else 0)
-    partition = preempt + (width * modes + modes if modes > 0 else 0)
-    reject = partition + width * quarters + quarters
-    first_preemption = 1 + slots * launches
-    first_partition = first_preemption + running.shape[0] * modes
-    first_rejection = first_partition + tenants.shape[0] * quarters
-    for slot in range(slots):
-        # A tenant's first token stands for the tenant.
-        tenant = slot // lookahead if slot % lookahead == 0 else -1
-        needed = everything or (modes > 0 and tenant >= 0)
-        for action in range(1 + slot * launches, 1 + (slot + 1) * launches):
+        out[0] += max(scratch[mixed + j], np.float32(0.0)) * weights[wait + j]
+
+
+@called
+def _is_needed(
+    sizes: Ints, pending: Singles, tenants: Singles, kernels: int, slot: int, mask: Bools, everything: bool
+) -> bool:
+    """Whether any number that is computed from a slot's token is asked for, and the slot has a token."""
+    slots = pending.shape[0]
+    lookahead = slots // tenants.shape[0]
+    launches, modes, quarters, rejections = sizes[1], sizes[2], sizes[3], sizes[4]
+    if not (everything or _present(pending, tenants, slot, lookahead)):
+        return False
+    needed: bool = everything
+    for action in range(1 + slot * launches, 1 + (slot + 1) * launches):
+        needed = needed or mask[action]
+    if slot % lookahead == 0:
+        tenant = slot // lookahead
+        first_partition = 1 + slots * launches + kernels * modes
+        first_rejection = first_partition + tenants.shape[0] * quarters
+        needed = needed or modes > 0
+        for action in range(first_partition + tenant * quarters, first_partition + (tenant + 1) * quarters):
             needed = needed or mask[action]
+        for action in range(first_rejection + tenant * rejections, first_rejection + (tenant + 1) * rejections):
+            needed = needed or mask[action]
+    return needed
+
+
+@part(fastmath={"contract", "reassoc", "nsz"})
+def _score_slot(
+    sizes: Ints, weights: Singles, slots: int, kernels: int, tenants: int, slot: int, scratch: Singles, out: Singles
+) -> None:
+    """Write the numbers of a slot's launches; a tenant's first token stands for the tenant's other actions too."""
+    launches, modes, quarters, rejections, width = sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]
+    lookahead = slots // tenants
+    told, mixed = _work(sizes, Work.TOLD, slots), _work(sizes, Work.MIXED, slots)
+    token = _work(sizes, Work.TOKENS, slots) + slot * width
+    for j in range(width):
+        scratch[mixed + j] = scratch[told + j]
+    _add(weights, sizes[Place.MIX_WEIGHT], scratch, token, width, scratch, mixed, width)
+    for j in range(width):
+        scratch[token + j] += max(scratch[mixed + j], np.float32(0.0))
+    _set(weights, sizes[Place.LAUNCH_BIAS], out, 1 + slot * launches, launches)
+    _add(weights, sizes[Place.LAUNCH_WEIGHT], scratch, token, width, out, 1 + slot * launches, launches)
+    if slot % lookahead != 0:
+        return
+    first_partition = 1 + slots * launches + kernels * modes
+    if quarters > 0:
+        partition = first_partition + slot // lookahead * quarters
+        _set(weights, sizes[Place.PARTITION_BIAS], out, partition, quarters)
+        _add(weights, sizes[Place.PARTITION_WEIGHT], scratch, token, width, out, partition, quarters)
+    if rejections > 0:
+        rejection = first_partition + tenants * quarters + slot // lookahead * rejections
+        _set(weights, sizes[Place.REJECT_BIAS], out, rejection, rejections)
+        _add(weights, sizes[Place.REJECT_WEIGHT], scratch, token, width, out, rejection, rejections)
+
+
+@part(fastmath={"contract", "reassoc", "nsz"})
+def _score_kernels(
+    sizes: Ints, weights: Singles, slots: int, running: Singles, tenants: int, scratch: Singles, out: Singles
+) -> None:
+    """Write the numbers of preemptions."""
+    launches, modes, width = sizes[1], sizes[2], sizes[5]
+    tokens, common = _work(sizes, Work.TOKENS, slots), _work(sizes, Work.COMMON, slots)
+    mixed = _work(sizes, Work.MIXED, slots)
+    for kernel in range(running.shape[0]):
+        tenant = owner(running, kernel, tenants)
+        # An empty row is a row of zeros that nobody owns.
+        _set(weights, sizes[Place.JOIN_BIAS], scratch, mixed, width)
         if tenant >= 0:
-            for action in range(first_partition + tenant * quarters, first_partition + (tenant + 1) * quarters):
-                needed = needed or mask[action]
-            for action in range(first_rejection + tenant * rejections, first_rejection + (tenant + 1) * rejections):
-                needed = needed or mask[action]
-        if not needed or not (everything or _present(pending, tenants, slot, lookahead)):
-            continue
-        token = tokens + slot * width
-        for j in range(width):
-            scratch[mixed + j] = scratch[told + j]
-        _add(weights, mix, scratch, token, width, scratch, mixed, width)
-        for j in range(width):
-            scratch[token + j] += max(scratch[mixed + j], zero)
-        _set(weights, launch + width * launches, out, 1 + slot * launches, launches)
-        _add(weights, launch, scratch, token, width, out, 1 + slot * launches, launches)
-        if tenant >= 0 and quarters > 0:
-            _set(weights, partition + width * quarters, out, first_partition + tenant * quarters, quarters)
-            _add(weights, partition, scratch, token, width, out, first_partition + tenant * quarters, quarters)
-        if tenant >= 0 and rejections > 0:
-            _set(weights, reject + width * rejections, out, first_rejection + tenant * rejections, rejections)
-            _add(weights, reject, scratch, token, width, out, first_rejection + tenant * rejections, rejections)
-    if modes > 0:
-        for kernel in range(running.shape[0]):
-            tenant = owner(running, kernel, tenants.shape[0])
-            # An empty row is a row of zeros that nobody owns.
-            _set(weights, join + (KERNEL_FEATURES + width) * width, scratch, mixed, width)
-            if tenant >= 0:
-                for column in range(KERNEL_FEATURES):
-                    scratch[common + column] = running[kernel, column if column < OWNER else column + 1]
-                after = _add(weights, join, scratch, common, KERNEL_FEATURES, scratch, mixed, width)
-                _add(weights, after, scratch, tokens + tenant * lookahead * width, width, scratch, mixed, width)
-            for j in range(mixed, mixed + width):
-                scratch[j] = max(scratch[j], zero)
-            action = first_preemption + kernel * modes
-            _set(weights, preempt + width * modes, out, action, modes)
-            _add(weights, preempt, scratch, mixed, width, out, action, modes)
+            for column in range(KERNEL_FEATURES):
+                scratch[common + column] = running[kernel, column if column < OWNER else column + 1]
+            token = tokens + tenant * (slots // tenants) * width
+            after = _add(weights, sizes[Place.JOIN_WEIGHT], scratch, common, KERNEL_FEATURES, scratch, mixed, width)
+            _add(weights, after, scratch, token, width, scratch, mixed, width)
+        for j in range(mixed, mixed + width):
+            scratch[j] = max(scratch[j], np.float32(0.0))
+        action = 1 + slots * launches + kernel * modes
+        _set(weights, sizes[Place.PREEMPT_BIAS], out, action, modes)
+        _add(weights, sizes[Place.PREEMPT_WEIGHT], scratch, mixed, width, out, action, modes)
 
 
 @called
@@ -313,5 +383,4 @@ def scratch_size(sizes: Ints, slots: int) -> int:
         return 0
     if sizes[0] == SERVE:
         return len(ServeTerm)
-    width, heads = int(sizes[5]), int(sizes[6])
-    return slots * (SLOT_FEATURES + width + heads) + COMMON_FEATURES + (heads + 3) * width
+    return int(sizes[Work.END] + slots * sizes[Work.END + A_SLOT])
