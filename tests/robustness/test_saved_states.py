@@ -76,3 +76,20 @@ def test_a_state_survives_its_pickle() -> None:
     fresh = GpuSchedulingEnv("Toy")
     fresh.restore_state(state)
     assert [fresh.step(0)[1] for _ in range(2)] == expected
+
+
+@pytest.mark.parametrize("travelled", [False, True])
+def test_a_state_cannot_be_changed_in_memory(travelled: bool) -> None:
+    """Numbers in it are places in memory: nothing of it can be written to, and what was replaced is refused."""
+    device = make_device("compiled")
+    device.reset(build_problem(TOY), 0)
+    state: Any = device.snapshot()
+    if travelled:
+        state = pickle.loads(pickle.dumps(state))
+    for section in state.sections.values():
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            section.setflags(write=True)
+    device.restore(state)
+    state.sections["clients"] = state.sections["clients"].copy()
+    with pytest.raises(InputError, match="clients is not what was saved"):
+        device.restore(state)
