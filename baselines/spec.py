@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import typing
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -14,8 +13,6 @@ import yaml
 from gpusched_env.errors import InputError, did_you_mean
 
 S = TypeVar("S")
-FILE = re.compile(r"[^=]*\.py:")
-"""The path of ``FILE.py:NAME``. It may have parentheses, and no equals sign: that belongs to an option."""
 
 
 def split_specs(text: str) -> list[str]:
@@ -41,21 +38,16 @@ def split_specs(text: str) -> list[str]:
 
 
 def parse_spec(spec: str) -> tuple[str, dict[str, str]]:
-    """Name and options, as text, of ``NAME`` or ``NAME(OPTION=VALUE,...)``.
+    """Name and options, as text, of ``NAME`` or ``NAME(OPTION=VALUE,...)``; a path in ``NAME`` may have parentheses.
 
     Raises:
         InputError: anything else.
     """
-    file = FILE.match(spec)
-    path = file.group() if file else ""
-    called, opened, inside = spec[len(path) :].partition("(")
-    name = path + called
+    name, inside = _apart(spec.strip())
     options: dict[str, str] = {}
-    if not opened:
-        return name.strip(), options
-    if not inside.rstrip().endswith(")"):
+    if "(" in name and ".py:" not in name.rpartition(")")[2]:
         raise InputError(f"scheduler {spec!r}: expected NAME or NAME(OPTION=VALUE,...)")
-    for part in inside.rstrip()[:-1].split(","):
+    for part in inside.split(","):
         option, equals, value = (piece.strip() for piece in part.partition("="))
         if not part.strip():
             continue
@@ -65,6 +57,16 @@ def parse_spec(spec: str) -> tuple[str, dict[str, str]]:
             raise InputError(f"scheduler {spec!r}: {option} is given twice")
         options[option] = value
     return name.strip(), options
+
+
+def _apart(spec: str) -> tuple[str, str]:
+    """A name, and what is in the last pair of parentheses if the text ends with it."""
+    depth = 0
+    for place in range(len(spec) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(spec[place], 0)
+        if depth == 0:
+            return (spec[:place], spec[place + 1 : -1]) if spec[place] == "(" else (spec, "")
+    return spec, ""
 
 
 def with_options(make: Callable[..., S], name: str, options: dict[str, Any]) -> S:

@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from gpusched_env.errors import InputError
+from gpusched_env.reading import read_bytes
 
 RESULT = "result.json"
 TRACE_SUFFIX = ".perfetto-trace"
@@ -256,10 +257,8 @@ def read_struct(path: Path, kind: type[T], schema: str, refusal: str, how: str) 
         InputError: it cannot be read, or is none.
     """
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=kind)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        found = msgspec.json.decode(read_bytes(path), type=kind)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InputError(f"{path}: {refusal} ({error}); {how}") from error
     if found.schema != schema:
         raise InputError(f"{path}: schema {found.schema!r}, expected {schema!r}")

@@ -49,11 +49,27 @@ def test_a_spec_is_a_name_and_options_as_text() -> None:
 
 
 @pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("my (1).py:Name(option=2)", ("my (1).py:Name", {"option": "2"})),
+        ("my (1).py:Name", ("my (1).py:Name", {})),
+        ("a (b (c)).py:Name()", ("a (b (c)).py:Name", {})),
+        ("fifo(path=x.py:Y)", ("fifo", {"path": "x.py:Y"})),
+    ],
+)
+def test_a_path_may_have_parentheses(spec: str, expected: tuple[str, dict[str, str]]) -> None:
+    assert split_specs(f"{spec},fifo") == [spec, "fifo"]
+    assert parse_spec(spec) == expected
+
+
+@pytest.mark.parametrize(
     ("spec", "message"),
     [
         ("mps(50)", "'50' is no option; expected OPTION=VALUE"),
         ("mps(share=)", "'share=' is no option"),
         ("mps(share=5,share=6)", "share is given twice"),
+        ("mps(share=5)(share=6)", r"expected NAME or NAME\(OPTION=VALUE"),
+        ("mps(share=5", r"expected NAME or NAME\(OPTION=VALUE"),
         ("mps(share=5)x", r"expected NAME or NAME\(OPTION=VALUE"),
     ],
 )

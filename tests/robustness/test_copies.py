@@ -11,6 +11,7 @@ import gymnasium
 import pytest
 
 from gpusched_env import build_problem, load_scenario, make_device
+from gpusched_env.envs.dynamic_parallelism.env import DynamicParallelismEnv
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from tests.robustness.playing import play, started
@@ -56,6 +57,19 @@ def test_copies_are_refused(make: Callable[[], Any], copied: Callable[[Any], Any
 def test_shallow_copies_are_refused(make: Callable[[], Any]) -> None:
     with pytest.raises(TypeError, match=r"save_state\(\)"):
         copy.copy(make())
+
+
+def test_a_launch_environment_is_copied_whole_or_not_at_all() -> None:
+    env = DynamicParallelismEnv("random", device="reference")
+    env.reset(seed=0)
+    with pytest.raises(TypeError, match="deepcopy"):
+        copy.copy(env)
+    other = copy.deepcopy(env)
+    env.step(1)
+    env.step(1)
+    again = copy.deepcopy(other)
+    assert other.step(0)[1] == again.step(0)[1]
+    assert other.application.device.time_ps != env.application.device.time_ps
 
 
 def test_an_environment_goes_on_after_a_refused_copy() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import gymnasium
 import numpy as np
@@ -106,6 +106,14 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
         self.application = make_application(device)
         self._columns: Singles = np.zeros(WIDTH, np.float32)
         self._run: ApplicationEpisode | None = None
+
+    def __copy__(self) -> NoReturn:
+        """Refuse.
+
+        Raises:
+            TypeError: always: both would play the one episode of one device.
+        """
+        raise TypeError(f"{type(self).__name__} has no shallow copy, whose steps would be the original's: use deepcopy")
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
