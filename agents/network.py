@@ -41,9 +41,9 @@ RELEASE = 3
 SERVE = 4
 """Kinds of networks, in entry 0 of ``sizes``. The other entries: of :data:`MLP` whether ReLU takes the place of tanh,
 the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` launches (actions of a
-pending slot), modes, quarters, rejections, width, heads and the places of
-:mod:`gpusched_env.agents.slot_places`; of :data:`RULE` the first three of these, and the stream
-priorities; of :data:`RELEASE` the first; of :data:`SERVE` actions of a tenant."""
+pending slot), modes, quarters, rejections, width, heads and the places of :mod:`gpusched_env.agents.slot_places`;
+of :data:`RULE` the first three of these, and the stream priorities; of :data:`RELEASE` the first; of :data:`SERVE`
+actions of a tenant."""
 FIRST_WIDTH = 6
 """Entry of ``sizes`` with the first width of an :data:`MLP`."""
 RULE_PRIORITIES = 4
