@@ -42,7 +42,7 @@ from tests.workload.test_import_kineto import three_kernels as kineto_kernels
 Trial = Callable[[random.Random], object]
 """Damages an input and loads it."""
 TUNED = Path(__file__).parents[2] / "baselines" / "tuned" / "PriorityFill.json"
-POLICIES = ("slots", "mlp", "rule", "release", "serve")
+POLICIES = ("slots", "mlp", "rule", "release")
 RESULTS = ("result.json", "jobs.parquet", "timelines.npz")
 
 
@@ -143,7 +143,7 @@ def results(folder: Path) -> dict[str, Trial]:
     found["tuning"] = of_values(
         tuning, json.loads(TUNED.read_bytes()), as_json, lambda: read_struct(tuning, Tuning, SCHEMA, "none", "x")
     )
-    write_config(config_of({"scenario": "Toy"}), {}, config)
+    write_config(config_of({"scenario": load_scenario("Toy")}), {}, config)
     settings = yaml.safe_load(config.read_text())
     found["training"] = of_values(config, settings, as_yaml, lambda: read_config(config))
 
