@@ -43,18 +43,17 @@ class Rows:
     def _read(self, head: dict[str, Any]) -> None:
         """The rows that are there; half a row, which an interrupted process has left, goes."""
         complete, end, _ = self.path.read_bytes().rpartition(b"\n")
-        self.path.write_bytes(complete + end)
         try:
             lines = [msgspec.json.decode(line, type=dict[str, Any]) for line in complete.splitlines()]
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise InputError(f"{self.path}: is no recording ({error}); name another folder") from error
-        if not lines:
-            return
-        differ = [key for key, value in head.items() if lines[0].get(key) != value]
+        differ = [key for key, value in head.items() if lines and lines[0].get(key) != value]
         if differ:
             was, now = ({key: of.get(key) for key in differ} for of in (lines[0], head))
             raise InputError(f"{self.path}: was recorded with {was}, not {now}; name another folder")
-        self.rows, self._head = lines[1:], None
+        self.path.write_bytes(complete + end)
+        if lines:
+            self.rows, self._head = lines[1:], None
 
     def add(self, row: dict[str, Any]) -> None:
         """Write a row.

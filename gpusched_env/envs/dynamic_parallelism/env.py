@@ -113,7 +113,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
         Raises:
             TypeError: always: both would play the one episode of one device.
         """
-        raise TypeError(f"{type(self).__name__} has no shallow copy, whose steps would be the original's: use deepcopy")
+        raise TypeError(f"{type(self).__name__} has no shallow copy: its steps would be the original's; make another")
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
