@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,7 @@ def load_comparison(folder: Path | str) -> Comparison:
     episodes = {name: scheduler.per_seed for name, scheduler in found.schedulers.items()}
     try:
         runs = runs_of(episodes, _jobs(folder), _timelines(folder / TIMELINES, list(episodes)), found.seeds[0])
-    except (ValueError, LookupError, OSError, RuntimeError, BadZipFile) as error:
+    except (ValueError, LookupError, OSError, EOFError, RuntimeError, BadZipFile, zlib.error) as error:
         raise InputError(f"{folder}: damaged or incomplete ({error}); {how}") from error
     about = found.provenance
     return Comparison(
