@@ -119,13 +119,13 @@ class RankedStreams(abc.ABC):
         return min(ranks, key=lambda tenant: (ranks[tenant], tenant), default=None)
 
     def _ranks(self, view: View) -> dict[int, Rank]:
-        """By tenant with a job in service."""
+        """By tenant with a job in service, or with kernels of one that is over (children of its last kernels)."""
         table, tenants = view.pending.array, view.tenants.array
         pending = {int(table[row, TENANT]): table[row] for row in reversed(range(len(table)))}
         self._heads.update({tenant: kernel.copy() for tenant, kernel in pending.items()})
         ranks = {}
         for tenant, kernel in self._heads.items():
-            if tenants[tenant, T.JOBS_WAITING] > 0:
+            if tenants[tenant, T.JOBS_WAITING] > 0 or tenant in pending:
                 left_us = float(tenants[tenant, T.LAUNCHED_LEFT_US])
                 left_us += float(kernel[JOB_LEFT]) if tenant in pending else 0.0
                 ranks[tenant] = self.rank(view, kernel, left_us)

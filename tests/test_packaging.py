@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -73,7 +74,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(sys.executable, "-c", build, "build_sdist", out, cwd=source)
     unpacked = tmp_path_factory.mktemp("unpacked")
     (archive,) = out.glob("*.tar.gz")
-    shutil.unpack_archive(archive, unpacked, filter="data")
+    # Python 3.11.0 to 3.11.3 know no filters.
+    shutil.unpack_archive(archive, unpacked, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     (folder,) = unpacked.iterdir()
     run(sys.executable, "-c", build, "build_wheel", out, cwd=folder)
     (built,) = out.glob("*.whl")

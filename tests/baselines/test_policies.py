@@ -16,6 +16,7 @@ from gpusched_env.baselines.mps import Mps, sm_cap
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.baselines.priority_streams import PriorityStreams, stream_priorities
 from gpusched_env.baselines.random_choice import RandomChoice
+from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.baselines.sjf import ShortestJobFirst
 from gpusched_env.baselines.time_slicing import TimeSlicing
 from gpusched_env.errors import InputError
@@ -280,3 +281,11 @@ def test_random_follows_its_seed() -> None:
 
     assert commands(1) == commands(1)
     assert commands(1) != commands(2)
+
+
+@pytest.mark.parametrize("name", ["edf", "llf", "moore", "srpt", "triage", "wspt"])
+def test_children_of_a_job_that_is_over_are_launched(name: str) -> None:
+    """A kernel's children can come when its job has been rejected or completed: no job of the tenant is there then."""
+    command = started(make_scheduler(name)).decide(view(kernel(5, 1), tenants=(tenant(1), tenant(0, waiting=0))))
+    assert isinstance(command, Launch)
+    assert command.launch == 5
