@@ -38,7 +38,7 @@ class RandomCommands(_Data, frozen=True, kw_only=True, tag="random-commands", ta
 
     seed: int
     weights: dict[CommandName | Literal["wait"], float] = {}
-    """How often each command is given; one that is not named: as often as its move says."""
+    """How often each command is given; one that is not named: as often as its move says, ``wait`` once."""
     illegal: float = 0.1
     """The weight of commands that are often not legal."""
     confined: Share = 0.2

@@ -41,7 +41,7 @@ class _Move(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", omit_defa
     pass
 
 
-class _CommandMove(_Move, frozen=True, kw_only=True):
+class CommandMove(_Move, frozen=True, kw_only=True):
     """A command that a scenario may offer."""
 
     NAME: ClassVar[CommandName]
@@ -51,7 +51,7 @@ class _CommandMove(_Move, frozen=True, kw_only=True):
     """A drawn case has one of these in its place."""
 
 
-class LaunchMove(_CommandMove, frozen=True, kw_only=True, tag="launch"):
+class LaunchMove(CommandMove, frozen=True, kw_only=True, tag="launch"):
     """Launch a kernel: row ``pick`` (counted round) of those ``among``; legal only for launchable ones."""
 
     NAME = "launch"
@@ -66,7 +66,7 @@ class LaunchMove(_CommandMove, frozen=True, kw_only=True, tag="launch"):
     """Of the scheduler's own streams (counted round); -1 and below: row 0 and up of all streams. ``None``: its own."""
 
 
-class PreemptMove(_CommandMove, frozen=True, kw_only=True, tag="preempt"):
+class PreemptMove(CommandMove, frozen=True, kw_only=True, tag="preempt"):
     """Preempt a kernel: row ``pick`` (counted round) of those ``among``; ``partition``: where its blocks are saved."""
 
     NAME = "preempt"
@@ -79,7 +79,7 @@ class PreemptMove(_CommandMove, frozen=True, kw_only=True, tag="preempt"):
     partition: Sms | None = None
 
 
-class PartitionMove(_CommandMove, frozen=True, kw_only=True, tag="partition"):
+class PartitionMove(CommandMove, frozen=True, kw_only=True, tag="partition"):
     """Confine a tenant to a partition, ``None``: to none."""
 
     NAME = "partition"
@@ -89,7 +89,7 @@ class PartitionMove(_CommandMove, frozen=True, kw_only=True, tag="partition"):
     partition: Sms | None = None
 
 
-class RejectMove(_CommandMove, frozen=True, kw_only=True, tag="reject"):
+class RejectMove(CommandMove, frozen=True, kw_only=True, tag="reject"):
     """Reject a job: row ``pick`` (counted round) of those ``among``; legal only for rejectable ones."""
 
     NAME = "reject"
@@ -117,7 +117,7 @@ class Act(_Move, frozen=True, kw_only=True, tag="act"):
     legal: bool = True
 
 
-OPTIONAL_MOVES: Final[tuple[type[_CommandMove], ...]] = (PreemptMove, PartitionMove, RejectMove)
+OPTIONAL_MOVES: Final[tuple[type[CommandMove], ...]] = (PreemptMove, PartitionMove, RejectMove)
 """Commands that a scenario need not offer."""
 
 Move = LaunchMove | PreemptMove | PartitionMove | RejectMove | WaitMove | BadWait | Act

@@ -18,6 +18,7 @@ from gpusched_env.experiments.fuzz.moves import (
     Act,
     Among,
     BadWait,
+    CommandMove,
     LaunchMove,
     Move,
     PartitionMove,
@@ -91,7 +92,7 @@ class _RandomPlayer:
         launchable = int((view.pending.launchable == 1.0).sum())
         preemptible = np.flatnonzero(view.running.preemptible == 1.0)
         rejectable = int((view.jobs.rejectable == 1.0).sum())
-        legal = {
+        legal: dict[type[CommandMove], bool] = {
             LaunchMove: launchable > 0,
             PreemptMove: len(preemptible) > 0,
             PartitionMove: True,
