@@ -26,7 +26,10 @@ EXECUTE ?= on
 NOTEBOOKS := $(wildcard experiments/notebooks/*.ipynb)
 EXECUTED := $(if $(filter off,$(EXECUTE)),,$(NOTEBOOKS:experiments/notebooks/%=build/notebooks/%))
 
-.PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results docs docs-serve reference clean
+RANKINGS := $(wildcard $(addprefix docs/results/,*.json headroom/*.json saturated/*.json serving/*.json))
+PAPERS := acs concurrency fikit recordings spawn
+
+.PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results again docs docs-serve reference clean
 
 help:
 	@echo "make install    environment in $(VENV): everything needed to simulate and compare"
@@ -39,6 +42,7 @@ help:
 	@echo "make format     let ruff format and fix what it can"
 	@echo "make bench      benchmarks, as ratios measured side by side"
 	@echo "make results    the page of trained agents, docs/results.md, from the result files in docs/results"
+	@echo "make again      plays a part of every result file and all papers again, and says what comes out otherwise"
 	@echo "make docs       the site of the pages in docs, with a search, into $(DOCS_OUT)"
 	@echo "make reference  pages of the interface, schedulers and leaderboard, from docstrings and result files"
 	@echo "make docs-serve the same, shown on http://localhost:$(DOCS_PORT)"
@@ -106,6 +110,13 @@ bench: install-dev
 results: install-dev
 	$(BIN)/gpusched results $(wildcard docs/results/*.json) \
 		$(addprefix --curves ,$(wildcard docs/results/curves/*.json)) --docs docs/results.md
+
+# Ends with an error where the simulator says another figure than when result files and pages were written.
+again: install-dev
+	$(BIN)/gpusched rank-replay $(RANKINGS)
+	for paper in $(PAPERS); do $(BIN)/gpusched reproduce $$paper --docs docs/$$paper.md || exit 1; done
+	$(MAKE) results reference
+	git diff --exit-code --stat -- docs
 
 build/notebooks/%.ipynb: experiments/notebooks/%.ipynb | $(VENV)/.dev
 	$(BIN)/python -m pytest -q -k $* tests/test_notebooks.py

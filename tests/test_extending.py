@@ -26,7 +26,7 @@ EXAMPLES = [
     for title, text in SECTION.findall(TEXT)
     for number, block in enumerate(BLOCK.findall(text))
 ]
-PLACES = PLACE.findall(TEXT)
+PLACES = PLACE.findall(TEXT + (DOCS / "where.md").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("block", EXAMPLES)

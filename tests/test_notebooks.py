@@ -34,6 +34,8 @@ def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     charts = [output.data for output in outputs if "application/vnd.plotly.v1+json" in output.get("data", {})]
     assert all("image/png" in chart for chart in charts), "charts show where no script runs"
     assert charts, "each shows at least one"
+    complaints = [str(output.get("text", "")) for output in outputs if "ERROR" in str(output.get("text", ""))]
+    assert not complaints, "a magic command that fails raises nothing"
     sizes = [len(str(output)) for output in outputs]
     assert max(sizes) < LIMIT
     EXECUTED.mkdir(parents=True, exist_ok=True)

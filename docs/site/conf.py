@@ -72,3 +72,4 @@ html_css_files = ["site.css"]
 html_js_files = [("scroll.js", {"defer": "defer"})]
 html_copy_source = False
 html_show_sourcelink = False
+html_show_copyright = False

@@ -1,4 +1,4 @@
-"""``gpusched rank``, ``gpusched rank-page`` and ``gpusched headroom-page``."""
+"""``gpusched rank``, ``gpusched rank-replay``, ``gpusched rank-page`` and ``gpusched headroom-page``."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from gpusched_env.experiments.lib.options import (
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
     app.command("rank", rich_help_panel=USE)(rank)
+    app.command("rank-replay", rich_help_panel=MAINTAIN)(rank_replay)
     app.command("rank-page", rich_help_panel=MAINTAIN)(rank_page)
     app.command("headroom-page", rich_help_panel=MAINTAIN)(headroom_page)
 
@@ -81,6 +82,32 @@ def rank(
         typer.secho(f"interrupted; --resume goes on from {json}", fg=typer.colors.YELLOW, err=True)
         raise typer.Exit(130)
     output_console().print(ranking)
+
+
+def rank_replay(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of gpusched rank.")],
+    seeds: Annotated[int, typer.Option(metavar="N", help="How many of each file's seeds.", min=1)] = 1,
+    workers: Workers = None,
+) -> None:
+    """Play episodes of result files again, and say what comes out otherwise.
+
+    Exits with status 1 if a figure differs, be it in its last bit.
+    """
+    from gpusched_env.experiments.ranking.replay import replay
+    from gpusched_env.experiments.ranking.result import read_ranking
+
+    played = differing = 0
+    for file in files:
+        found = replay(read_ranking(file), seeds, workers)
+        played += found.episodes
+        differing += len({difference.episode for difference in found.differences})
+        for difference in found.differences:
+            typer.secho(f"{file}: {difference}", fg=typer.colors.RED)
+        left_out = f"; another policy now: {', '.join(found.other_policies)}" if found.other_policies else ""
+        typer.echo(f"{file}: {found.episodes} episodes{left_out}")
+    typer.echo(f"{played} episodes of {len(files)} files, {differing} of them with another figure")
+    if differing:
+        raise typer.Exit(1)
 
 
 def rank_page(

@@ -17,12 +17,12 @@ from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.capture import Capture
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.scenario import Scenario, make_scenario
+from gpusched_env.scenarios.scenario import CommandName, Scenario, make_scenario
 from gpusched_env.scenarios.set_up import SetUp, set_up
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.workload.workload import Workload
 
-FORMAT: Final = "gpusched-fuzz/1"
+FORMAT: Final = "gpusched-fuzz/2"
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Spread = Annotated[float, Meta(ge=0, le=0.5)]
@@ -34,15 +34,13 @@ class _Data(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RandomCommands(_Data, frozen=True, kw_only=True, tag="random-commands", tag_field="kind"):
-    """Random legal commands, and some illegal ones; the first six fields are weights."""
+    """Random legal commands, and some illegal ones."""
 
     seed: int
-    launch: float = 4.0
-    wait: float = 1.0
-    preempt: float = 0.5
-    partition: float = 0.2
-    reject: float = 0.1
+    weights: dict[CommandName | Literal["wait"], float] = {}
+    """How often each command is given; one that is not named: as often as its move says, ``wait`` once."""
     illegal: float = 0.1
+    """The weight of commands that are often not legal."""
     confined: Share = 0.2
     """Share of launches with a partition of their own."""
     partial: Share = 0.6
@@ -184,7 +182,7 @@ class Difference(_Data, frozen=True, kw_only=True):
 class Counterexample(_Data, frozen=True, kw_only=True):
     """A stored case on which two devices differ."""
 
-    format: Literal["gpusched-fuzz/1"] = FORMAT
+    format: Literal["gpusched-fuzz/2"] = FORMAT
     device: str
     against: str
     seed: int

@@ -20,12 +20,13 @@ from gpusched_env.experiments.fuzz.case import (
 )
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
+from gpusched_env.experiments.fuzz.moves import OPTIONAL_MOVES
 from gpusched_env.experiments.fuzz.windows import WINDOWS, has_place, with_window
 from gpusched_env.experiments.fuzz.workloads import SOURCE, Size, draw_workload, fits, size_of
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.profile_error import ProfileError
-from gpusched_env.scenarios.scenario import CommandName, PreemptionName, Reward, Scenario
+from gpusched_env.scenarios.scenario import PreemptionName, Reward, Scenario
 from gpusched_env.scenarios.set_up import set_up_of
 from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
 from gpusched_env.workload.tenant import Tenant
@@ -43,7 +44,6 @@ USUAL_BLOCKS = 20_000
 MOST_WAVES = 10_000
 """Waves of an episode whose blocks are recorded (recorded waves are not jumped over)."""
 MOST_TENANTS = 40
-OPTIONAL: tuple[CommandName, ...] = ("preempt", "partition", "reject")
 MODES: tuple[PreemptionName, ...] = ("drain", "save", "reset", "save-part")
 RECORDED_GPUS = ("h100-sxm", "h200-sxm", "a100-sxm")
 """Large enough for the recorded workloads."""
@@ -79,7 +79,7 @@ def draw_case(seed: int, episode: int) -> Case:
         tenants=tenants,
         horizon_us=horizon_us,
         decision_us=0.0 if dice.chance(0.6) else dice.number(0.1, 20.0),
-        commands=("launch", *(command for command in OPTIONAL if dice.chance(0.5))),
+        commands=("launch", *(move.NAME for move in OPTIONAL_MOVES if dice.chance(0.5))),
         stream_priorities=dice.some(tuple(-p for p in range(spec.priorities))),
         preemption=dice.some(MODES),
         contexts=contexts or ("per-tenant" if dice.chance(0.3) else "shared"),
@@ -226,11 +226,11 @@ def _player(dice: Dice, kernel_us: float) -> Player:
         return Baseline(name=dice.pick_by_name([name for name in scheduler_names(windowed=False) if name not in SLOW]))
     return RandomCommands(
         seed=dice.seed(),
-        launch=dice.number(1.0, 10.0),
-        wait=dice.number(0.3, 3.0),
-        preempt=dice.pick((0.0, 0.3, 1.0)),
-        partition=dice.pick((0.0, 0.05, 0.3)),
-        reject=dice.pick((0.0, 0.05, 0.3)),
+        weights={
+            "launch": dice.number(1.0, 10.0),
+            "wait": dice.number(0.3, 3.0),
+            **{move.NAME: dice.pick(move.DRAWN_WEIGHTS) for move in OPTIONAL_MOVES},
+        },
         illegal=dice.pick((0.0, 0.05, 0.2)),
         confined=dice.pick((0.0, 0.2, 0.8)),
         urgent=dice.pick((0.0, 0.3, 0.8)),

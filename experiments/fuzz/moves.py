@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Final, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.scenario import CommandName
 from gpusched_env.scheduling.commands import (
     Command,
     Launch,
@@ -40,8 +41,21 @@ class _Move(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", omit_defa
     pass
 
 
-class LaunchMove(_Move, frozen=True, kw_only=True, tag="launch"):
+class CommandMove(_Move, frozen=True, kw_only=True):
+    """A command that a scenario may offer."""
+
+    NAME: ClassVar[CommandName]
+    WEIGHT: ClassVar[float] = 0.1
+    """How often random players give it."""
+    DRAWN_WEIGHTS: ClassVar[tuple[float, ...]] = (0.0, 0.05, 0.3)
+    """A drawn case has one of these in its place."""
+
+
+class LaunchMove(CommandMove, frozen=True, kw_only=True, tag="launch"):
     """Launch a kernel: row ``pick`` (counted round) of those ``among``; legal only for launchable ones."""
+
+    NAME = "launch"
+    WEIGHT = 4.0
 
     among: Among = "launchable"
     pick: int = 0
@@ -52,8 +66,12 @@ class LaunchMove(_Move, frozen=True, kw_only=True, tag="launch"):
     """Of the scheduler's own streams (counted round); -1 and below: row 0 and up of all streams. ``None``: its own."""
 
 
-class PreemptMove(_Move, frozen=True, kw_only=True, tag="preempt"):
+class PreemptMove(CommandMove, frozen=True, kw_only=True, tag="preempt"):
     """Preempt a kernel: row ``pick`` (counted round) of those ``among``; ``partition``: where its blocks are saved."""
+
+    NAME = "preempt"
+    WEIGHT = 0.5
+    DRAWN_WEIGHTS = (0.0, 0.3, 1.0)
 
     among: Among = "running"
     pick: int = 0
@@ -61,15 +79,20 @@ class PreemptMove(_Move, frozen=True, kw_only=True, tag="preempt"):
     partition: Sms | None = None
 
 
-class PartitionMove(_Move, frozen=True, kw_only=True, tag="partition"):
+class PartitionMove(CommandMove, frozen=True, kw_only=True, tag="partition"):
     """Confine a tenant to a partition, ``None``: to none."""
+
+    NAME = "partition"
+    WEIGHT = 0.2
 
     tenant: int = 0
     partition: Sms | None = None
 
 
-class RejectMove(_Move, frozen=True, kw_only=True, tag="reject"):
+class RejectMove(CommandMove, frozen=True, kw_only=True, tag="reject"):
     """Reject a job: row ``pick`` (counted round) of those ``among``; legal only for rejectable ones."""
+
+    NAME = "reject"
 
     among: AmongJobs = "rejectable"
     pick: int = 0
@@ -93,6 +116,9 @@ class Act(_Move, frozen=True, kw_only=True, tag="act"):
     pick: int = 0
     legal: bool = True
 
+
+OPTIONAL_MOVES: Final[tuple[type[CommandMove], ...]] = (PreemptMove, PartitionMove, RejectMove)
+"""Commands that a scenario need not offer."""
 
 Move = LaunchMove | PreemptMove | PartitionMove | RejectMove | WaitMove | BadWait | Act
 

@@ -14,10 +14,11 @@ from gpusched_env.experiments.fuzz.moves import Move
 from gpusched_env.experiments.fuzz.players import ShownStep
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.scheduling.commands import COMMANDS, Wait
 from gpusched_env.scheduling.timeline import Timeline
 from gpusched_env.workload.workload import DEVICE_OPS, OpKind
 
-DECISIONS = ("launch commands", "preempt commands", "partition commands", "reject commands")
+DECISIONS = tuple(f"{command.NAME} commands" for command in COMMANDS if command is not Wait)
 """By code in the timeline."""
 
 

@@ -18,6 +18,7 @@ from gpusched_env.experiments.fuzz.moves import (
     Act,
     Among,
     BadWait,
+    CommandMove,
     LaunchMove,
     Move,
     PartitionMove,
@@ -91,14 +92,18 @@ class _RandomPlayer:
         launchable = int((view.pending.launchable == 1.0).sum())
         preemptible = np.flatnonzero(view.running.preemptible == 1.0)
         rejectable = int((view.jobs.rejectable == 1.0).sum())
-        weights = {
-            "launch": w.launch if launchable else 0.0,
-            "preempt": w.preempt if len(preemptible) else 0.0,
-            "partition": w.partition,
-            "reject": w.reject if rejectable else 0.0,
+        legal: dict[type[CommandMove], bool] = {
+            LaunchMove: launchable > 0,
+            PreemptMove: len(preemptible) > 0,
+            PartitionMove: True,
+            RejectMove: rejectable > 0,
         }
-        offered = {kind: weight for kind, weight in weights.items() if kind in self._problem.scenario.commands}
-        match dice.weighted({**offered, "illegal": w.illegal, "wait": w.wait}):
+        offered = {
+            move.NAME: w.weights.get(move.NAME, move.WEIGHT) if any_legal else 0.0
+            for move, any_legal in legal.items()
+            if move.NAME in self._problem.scenario.commands
+        }
+        match dice.weighted({**offered, "illegal": w.illegal, "wait": w.weights.get("wait", 1.0)}):
             case "launch":
                 priority = dice.integer(self._lowest, 0) if dice.chance(w.urgent) else None
                 partition = self._partition() if dice.chance(w.confined) else None

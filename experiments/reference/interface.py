@@ -6,13 +6,13 @@ import dataclasses
 import enum
 import inspect
 import re
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
 from gpusched_env.experiments.reference.docstrings import attribute_docstrings, literals, markdown, pipe_table
-from gpusched_env.experiments.reference.interface_texts import COSTS, DECIDE, HEAD, KNOWLEDGE, LEGAL, SOURCES
+from gpusched_env.experiments.reference.interface_texts import COMMAND_TIMES, DECIDE, HEAD, KNOWLEDGE, LEGAL, SOURCES
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge, StreamKnowledge, TenantKnowledge
-from gpusched_env.scheduling.commands import COMMANDS, Partition
+from gpusched_env.scheduling.commands import COMMANDS, Command, Partition
 from gpusched_env.scheduling.reads import PARTS
 from gpusched_env.scheduling.view import (
     DependencyColumn,
@@ -41,8 +41,8 @@ _UNITS: Final = (
     (r"ID|PARENT|LAUNCH|WAITS_FOR", "launch id"),
     (r"TENANT|IDENTITY|STREAM", "row"),
     (r"PROFILED_(ISSUE|DRAM)", "share"),
-    (r"LAUNCHABLE|PREEMPTED|STARTED|PREEMPTING|IDEMPOTENT|PREEMPTIBLE|PARTITIONABLE|REJECTABLE", "0 or 1"),
     (r"JOB|.*_REJECTABLE", "job number"),
+    (r"PREEMPTED|STARTED|PREEMPTING|IDEMPOTENT|.*(ABLE|IBLE)", "0 or 1"),
     (r"(STREAM_)?PRIORITY", "priority"),
     (r"WEIGHT", "weight"),
     (r"PARTITION_FIRST", "SM"),
@@ -110,17 +110,22 @@ def _fields(owner: type[Any], prefix: str = "") -> list[str]:
     return [*pipe_table(["field", "type", "meaning"], rows), ""]
 
 
+def _parts(command: type[Command]) -> tuple[str, str, str]:
+    """What the docstring of a command says: what it does, when it is legal, and what it costs."""
+    about, legal, cost = re.split(r"\n\n(?:Legal|Cost): ", inspect.getdoc(command) or "")
+    return markdown(about), " ".join(literals(legal).split()), " ".join(literals(cost).split())
+
+
 def _commands() -> list[str]:
-    lines = ["## Commands", "", LEGAL["all"], ""]
+    lines = ["## Commands", "", LEGAL, ""]
     for command in COMMANDS:
-        lines += [f"### `{command.__name__}`", "", markdown(inspect.getdoc(command) or ""), ""]
-        if get_type_hints(command).keys() - {"NAME"}:
-            lines += _fields(command)
-        lines += [f"*Legal*: {LEGAL[command.NAME]}", "", f"*Cost*: {COSTS[command.NAME]}", ""]
+        about, legal, cost = _parts(command)
+        lines += [f"### `{command.__name__}`", "", about, "", *_fields(command)]
+        lines += [f"*Legal*: {legal}", "", f"*Cost*: {cost}", ""]
     gpus = [load_gpu(name) for name in GPUS]
     rows = [[f"`{time}`", *(f"{getattr(gpu.timing, time):g}" for gpu in gpus)] for time in TIMES]
     lines += ["### `Partition`", "", markdown(inspect.getdoc(Partition) or ""), "", *_fields(Partition)]
-    lines += ["### Times of GPUs", "", COSTS["times"], ""]
+    lines += ["### Times of GPUs", "", COMMAND_TIMES, ""]
     return [*lines, *pipe_table(["us", *(f"`{name}`" for name in GPUS)], rows), ""]
 
 

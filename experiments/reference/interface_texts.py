@@ -83,46 +83,9 @@ SOURCES: Final[dict[str, str]] = {
 }
 """By word of ``gpusched_env.scheduling.reads``; ``open``: of what no word stands for."""
 
-LEGAL: Final[dict[str, str]] = {
-    "all": (
-        "A command that is not legal raises `IllegalCommand`, which says why and what would be legal, and changes "
-        "nothing. A scenario names those that it offers in `commands`; waiting always is. A scheduler that needs more "
-        'says so in its set-up: `set_up = SetUp(commands=("preempt",))`.'
-    ),
-    "launch": (
-        "`view.pending.launchable` is 1: nothing that it waits for is pending itself. The priority is one that the GPU "
-        "has. A stream is its own or one of the scheduler's; a preempted kernel goes back to its own."
-    ),
-    "preempt": (
-        "`view.running.preemptible` is 1: it has started, is no graph, no preemption of it is under way, and none was "
-        "commanded at this instant. `reset` also needs `idempotent`, a `partition` the mode `save`."
-    ),
-    "partition": (
-        "`view.tenants.partitionable` is 1: not set at this instant already. The partition is another than the present "
-        "one, and lies within the GPU's SMs."
-    ),
-    "reject": (
-        "`view.jobs.rejectable` is 1, which is nowhere so if the scenario does not offer `reject`. The oldest and the "
-        "newest such job of each tenant are in `view.tenants`."
-    ),
-    "wait": "always, with a time that is not before now.",
-}
-COSTS: Final[dict[str, str]] = {
-    "launch": (
-        "`launch_latency_us` from the decision to the start on an idle stream. At another priority than the launch "
-        "before it in its stream, `event_latency_us` after that one ended. With a partition that is not its tenant's, "
-        "`partition_change_us` of host time."
-    ),
-    "preempt": (
-        "`drain`: `drain_ack_us`, and the time until resident blocks end. `save`: that request, and the time to write "
-        "registers and shared memory of the resident blocks to DRAM; reading them back takes as long. `reset`: "
-        "`reset_us`, and all that the kernel did."
-    ),
-    "partition": "`partition_change_us` of host time; nothing before the first launch of the episode.",
-    "reject": (
-        "at once what the job would have cost had it stayed undone until the horizon, and its objective counts as "
-        "missed. Nothing on the GPU; what is launched of it finishes."
-    ),
-    "wait": "nothing, but time: at least one picosecond.",
-    "times": "Times that commands take, in microseconds; each GPU file says where they are from.",
-}
+LEGAL: Final = (
+    "A command that is not legal raises `IllegalCommand`, which says why and what would be legal, and changes "
+    "nothing. A scenario names those that it offers in `commands`; waiting always is. A scheduler that needs more "
+    'says so in its set-up: `set_up = SetUp(commands=("preempt",))`.'
+)
+COMMAND_TIMES: Final = "Times that commands take, in microseconds; each GPU file says where they are from."

@@ -16,6 +16,7 @@ from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.episodes import Run
+from gpusched_env.scheduling.commands import COMMANDS
 
 MAX_KERNELS = 50_000
 """A trace ends with this many kernels: some 10 MB, which viewers open at once."""
@@ -24,7 +25,6 @@ MAX_RESIDENCIES = 30_000
 _SEQUENCE = 1
 _ROOT, _JOBS, _STREAMS, _SMS, _BUSY, _POWER, _DECISIONS = range(1, 8)
 _FIRST_FREE = 100
-_COMMANDS = ("launch", "preempt", "set partition", "reject")
 
 
 def write_trace(comparison: Comparison, run: Run, path: Path) -> None:
@@ -150,7 +150,7 @@ class _Writer:
             if time_us > self._until_us:
                 break
             packet = self._event(_DECISIONS, time_us, TrackEvent.Type.TYPE_INSTANT)
-            self._name(packet, _COMMANDS[int(command)])
+            self._name(packet, COMMANDS[int(command)].VERB)
             if kernel >= 0:
                 self._annotate(packet, {"launch_id": int(kernel)})
             self._builder.write_packet(packet)

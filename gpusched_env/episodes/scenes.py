@@ -10,13 +10,12 @@ import numpy as np
 
 from gpusched_env.display.scene import Floats, Scene
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.commands import LAUNCH, PREEMPT, REJECT, SET_PARTITION
+from gpusched_env.scheduling.commands import COMMANDS
 from gpusched_env.scheduling.timeline import Timeline
 from gpusched_env.scheduling.view import View
 
 NAME = 60
 """Characters of a kernel's name."""
-VERBS = {LAUNCH: "launch", PREEMPT: "preempt", SET_PARTITION: "confine a tenant", REJECT: "reject a job"}
 
 
 def window_us(problem: Problem) -> float:
@@ -104,7 +103,7 @@ def _commands(problem: Problem, timeline: Timeline, launches: Floats, since_us: 
     nodes, rows = timeline.kernels.exact[:, [11, 1]], np.searchsorted(launches[:, 0], decisions[:, 2])
     found = []
     for (when_us, code, launch), row in zip(decisions.tolist(), rows.tolist(), strict=True):
-        words = VERBS[int(code)]
+        words = COMMANDS[int(code)].VERB
         if row < len(launches) and launches[row, 0] == launch:
             kernel = kernel_name(problem, int(launches[row, 2]), 40)
             words = f"{words} {kernel} of {names[int(launches[row, 1])]}"

@@ -143,7 +143,7 @@ def set_speeds(work: Floats, there: int, forced: int, alone: bool, model: Model)
     for job in range(there):
         tenant = int(work[job, FluidJob.TENANT])
         # Until it has a speed: minus its class.
-        work[job, FluidJob.SPEED] = 0.0 if seen >> tenant & 1 else -class_of(work, job)
+        work[job, FluidJob.SPEED] = 0.0 if seen >> tenant & 1 else -urgency_class(work, job)
         seen |= 1 << tenant
     if forced != NOBODY:
         if alone:
@@ -166,7 +166,7 @@ def set_speeds(work: Floats, there: int, forced: int, alone: bool, model: Model)
 
 
 @called
-def class_of(work: Floats, job: int) -> float:
+def urgency_class(work: Floats, job: int) -> float:
     """1 to 3 in the order of :func:`set_speeds`, which puts the forced one before all."""
     if work[job, FluidJob.KEPT] > 0.0:
         return 1.0
@@ -174,7 +174,7 @@ def class_of(work: Floats, job: int) -> float:
 
 
 @called
-def go_on(
+def advance(
     work: Floats, there: int, forced: int, now_us: float, step_us: float, tenants: Floats
 ) -> tuple[int, int, float]:
     """Let ``step_us`` pass until ``now_us``; jobs that are done go, best-effort ones begin anew.

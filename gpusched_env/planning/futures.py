@@ -17,10 +17,10 @@ from gpusched_env.planning.fluid import (
     FluidJob,
     FluidTenant,
     Model,
+    advance,
     arrive,
     drawn_tenant,
     give_up,
-    go_on,
     is_late,
     is_oldest,
     keep,
@@ -94,7 +94,7 @@ def loss(
             if work[job, FluidJob.SPEED] > 0.0:
                 step_us = min(step_us, work[job, FluidJob.LEFT_US] / work[job, FluidJob.SPEED])
         now_us += step_us
-        there, forced, missed = go_on(work, there, forced, now_us, step_us, tenants)
+        there, forced, missed = advance(work, there, forced, now_us, step_us, tenants)
         lost += missed
         if now_us >= next_us and now_us < model.horizon_us:
             if there < MOST:

@@ -128,7 +128,7 @@ def to_reject(plan: Floats, tenants: int, served: int) -> int:
 @called
 def goes_before(plan: Floats, tenant: int, other: int) -> bool:
     """Whether a tenant comes before another one, of those that do not go first."""
-    mine, theirs = class_of(plan, tenant), class_of(plan, other)
+    mine, theirs = urgency_class(plan, tenant), urgency_class(plan, other)
     if mine != theirs:
         return mine < theirs
     due_us, their_due_us = plan[tenant, Plan.DEADLINE_US], plan[other, Plan.DEADLINE_US]
@@ -136,7 +136,7 @@ def goes_before(plan: Floats, tenant: int, other: int) -> bool:
 
 
 @called
-def class_of(plan: Floats, tenant: int) -> int:
+def urgency_class(plan: Floats, tenant: int) -> int:
     """0 to 3 in the order of :class:`Serve`."""
     if plan[tenant, Plan.KEPT] > 0.0:
         return 0 if plan[tenant, Plan.KEPT_DEAR] > 0.0 else 1

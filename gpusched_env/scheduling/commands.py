@@ -56,9 +56,17 @@ class Launch:
     A stream has a sub-stream for each priority, as CUDA's streams have fixed ones: a launch at another priority than
     the one before it waits for that by an event, which takes longer. The GPU is told once of a partition: a launch
     with one that is not its tenant's keeps the host busy as :class:`SetPartition` does.
+
+    Legal: ``view.pending.launchable`` is 1: nothing that it waits for is pending itself. The priority is one
+    that the GPU has. A stream is its own or one of the scheduler's; a preempted kernel goes back to its own.
+
+    Cost: ``launch_latency_us`` from the decision to the start on an idle stream. At another priority than the
+    launch before it in its stream, ``event_latency_us`` after that one ended. With a partition that is not its
+    tenant's, ``partition_change_us`` of host time.
     """
 
     NAME: ClassVar = "launch"
+    VERB: ClassVar = "launch"
 
     launch: int
     """Launch id: ``view.pending.id``."""
@@ -86,9 +94,17 @@ class Preempt:
     Gilman and Walls (Performance 2021) propose this as fine-grained preemption.
 
     Graphs are units and cannot be preempted.
+
+    Legal: ``view.running.preemptible`` is 1: it has started, is no graph, no preemption of it is under way, and
+    none was commanded at this instant. ``reset`` also needs ``idempotent``, a ``partition`` the mode ``save``.
+
+    Cost: ``drain``: ``drain_ack_us``, and the time until resident blocks end. ``save``: that request, and the
+    time to write registers and shared memory of the resident blocks to DRAM; reading them back takes as long.
+    ``reset``: ``reset_us``, and all that the kernel did.
     """
 
     NAME: ClassVar = "preempt"
+    VERB: ClassVar = "preempt"
 
     launch: int
     """Launch id: ``view.running.id``."""
@@ -101,9 +117,16 @@ class Preempt:
 
 @dataclass(frozen=True, slots=True)
 class SetPartition:
-    """Confine the kernels that a tenant launches from now on to some SMs; once at one instant."""
+    """Confine the kernels that a tenant launches from now on to some SMs; once at one instant.
+
+    Legal: ``view.tenants.partitionable`` is 1: not set at this instant already. The partition is another than
+    the present one, and lies within the GPU's SMs.
+
+    Cost: ``partition_change_us`` of host time; nothing before the first launch of the episode.
+    """
 
     NAME: ClassVar = "partition"
+    VERB: ClassVar = "confine a tenant"
 
     tenant: int
     """Row of ``view.tenants``."""
@@ -118,9 +141,16 @@ class Reject:
     Its pending launches vanish, its host goes on to the next job, what is launched finishes. The job counts as one
     that missed its objective, and costs at once what it would have cost if it had stayed undone until the horizon
     (:mod:`gpusched_env.scheduling.reward`), so that giving up never pays by itself.
+
+    Legal: ``view.jobs.rejectable`` is 1, which is nowhere so if the scenario does not offer ``reject``. The
+    oldest and the newest such job of each tenant are in ``view.tenants``.
+
+    Cost: at once what the job would have cost had it stayed undone until the horizon, and its objective counts
+    as missed. Nothing on the GPU; what is launched of it finishes.
     """
 
     NAME: ClassVar = "reject"
+    VERB: ClassVar = "reject a job"
 
     tenant: int
     """Row of ``view.tenants``."""
@@ -130,9 +160,15 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Do nothing until the next event, or until ``until_us`` (simulated time) at the latest."""
+    """Do nothing until the next event, or until ``until_us`` (simulated time) at the latest.
+
+    Legal: always, with a time that is not before now.
+
+    Cost: nothing, but time: at least one picosecond.
+    """
 
     NAME: ClassVar = "wait"
+    VERB: ClassVar = "wait"
 
     until_us: float = math.inf
     """Simulated time, not before now."""

@@ -312,12 +312,12 @@ def take_job(w, tenant):
             t.op = first
             first += thread_ops(w, tenant, number, i)
             t.end = first
-            go_on(w, c.first_thread + i)
+            next_operation(w, c.first_thread + i)
         return
 
 
 @procedure
-def go_on(w, k):
+def next_operation(w, k):
     """A thread turns to its next operation, or is done with the job."""
     t = thread(w, k)
     c = client(w, t.tenant)
@@ -386,7 +386,7 @@ def thread_due(w, k):
         else:
             issue(w, k)
     t.op += 1
-    go_on(w, k)
+    next_operation(w, k)
 
 
 @procedure

@@ -17,6 +17,7 @@ from gpusched_env.experiments.lib.statistics import interquartile_mean, standing
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, RunCell
 from gpusched_env.experiments.ranking.lead import pages
 from gpusched_env.experiments.ranking.page import table
+from gpusched_env.experiments.ranking.replay import Replay, replay
 from gpusched_env.experiments.ranking.result import Ranking, device_difference, encode_ranking, read_ranking
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.scenarios.scenario import load_scenario
@@ -311,3 +312,16 @@ def test_fields_of_the_scenario_can_be_replaced(tmp_path: Path) -> None:
     assert toy(path, 1, settings=settings, resume=True).episodes == ranking.episodes
     anew = toy(path, 1, resume=True)
     assert anew.episodes != ranking.episodes, "other episodes are not kept"
+
+
+def test_a_replay_says_what_came_out_otherwise() -> None:
+    ranking = rank("Toy", ["pass-through", "sjf"], 2)
+    assert replay(ranking, 5, workers=1) == Replay(6, [], []), "with every tenant alone, too"
+    first = ranking.episodes[0]
+    ranking.episodes[0] = msgspec.structs.replace(first, cost=np.nextafter(first.cost, 0.0), jobs_rejected=None)
+    found = replay(ranking, 1, workers=1)
+    assert found.episodes == 3
+    (difference,) = found.differences
+    assert (difference.episode, difference.figure, difference.played) == (first.cell, "cost", first.cost)
+    with pytest.raises(InputError, match="seeds is 0"):
+        replay(ranking, 0)

@@ -83,7 +83,7 @@ def has_slots(w):
 
 
 @called
-def go_on_coming(w):
+def bring_forward(w):
     """There are slots for what found none (see :func:`come_forward`)."""
     w.short = 0
     for row in range(problem(w).streams):

@@ -14,7 +14,7 @@ IDLE = 0
 
 
 @inlined
-def class_of(x, rank):
+def class_of_sm(x, rank):
     """The class that the SM of a rank is in."""
     for c in range(x.classes):
         if sets.contains(members(x, c), rank):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled import members as sets
 from gpusched_env.devices.compiled.access import classes, grids, members, problem, queue, scratch
-from gpusched_env.devices.compiled.classes import IDLE, add_row, class_of, occupy, split
+from gpusched_env.devices.compiled.classes import IDLE, add_row, class_of_sm, occupy, split
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PARTITION, PICK, PLUS, SINGLE
 from gpusched_env.devices.compiled.slots import holds
@@ -155,7 +155,7 @@ def start_on_one(w, x, rank, blocks, slot, now):
     """:func:`start_on` for one SM, of a grid whose blocks differ."""
     single = scratch(w, SINGLE)
     sets.only(single, x.words, rank)
-    c = class_of(x, rank)
+    c = class_of_sm(x, rank)
     d = c
     if c == IDLE or classes(x, c).sms > 1:
         d = split(x, c, single)
@@ -199,7 +199,7 @@ def spread(w, x, slot, most, now):
         for rank in range(problem(w).sms):
             if confined and not sets.contains(partition, rank):
                 continue
-            given = max(0, classes(x, class_of(x, rank)).room - level)
+            given = max(0, classes(x, class_of_sm(x, rank)).room - level)
             if partial and sets.contains(plus, rank):
                 given += 1
             if given > 0:

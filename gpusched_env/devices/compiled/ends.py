@@ -19,7 +19,7 @@ from gpusched_env.devices.compiled.access import (
     scratch,
     word,
 )
-from gpusched_env.devices.compiled.classes import IDLE, class_of, join, occupy, remove_class, remove_row, split
+from gpusched_env.devices.compiled.classes import IDLE, class_of_sm, join, occupy, remove_class, remove_row, split
 from gpusched_env.devices.compiled.dispatch import dispatch_all, dispatch_to, head_for, singly
 from gpusched_env.devices.compiled.intrinsics import call, lowest
 from gpusched_env.devices.compiled.layout import BLOCKS, NOT_QUEUED, RUN, SINGLE, TODO
@@ -76,7 +76,7 @@ def in_order(w, x, now):
         rank = sets.first(todo, x.words)
         if rank < 0:
             return
-        c = class_of(x, rank)
+        c = class_of_sm(x, rank)
         followers = find_run(w, x, c, rank)
         sets.only(single, x.words, rank)
         sets.drop(todo, single, x.words)

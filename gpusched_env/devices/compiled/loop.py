@@ -17,7 +17,7 @@ from gpusched_env.devices.compiled.access import (
     problem,
     timers,
 )
-from gpusched_env.devices.compiled.ahead import go_on_coming, has_slots
+from gpusched_env.devices.compiled.ahead import bring_forward, has_slots
 from gpusched_env.devices.compiled.context import settle, submit
 from gpusched_env.devices.compiled.copies import end_copy, request_copy
 from gpusched_env.devices.compiled.finishing import complete
@@ -56,7 +56,7 @@ def run(w):
         if not has_slots(w):
             return GROW_LAUNCHES
         if w.short == 1:
-            go_on_coming(w)
+            bring_forward(w)
             continue
         x = contexts(w, w.slicer_context)
         upcoming_ps = x.next_ps if x.active == 1 else NEVER

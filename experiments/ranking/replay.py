@@ -1,0 +1,89 @@
+"""Result files played again: whether the simulator still says what it said when they were written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.workers import Progress
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
+from gpusched_env.experiments.ranking.result import TRADE, Ranking
+from gpusched_env.experiments.ranking.run import rank
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A figure that came out otherwise."""
+
+    episode: RankedEpisode
+    figure: str
+    written: float
+    played: float | None
+
+    def __str__(self) -> str:
+        cell = self.episode
+        where = f"{cell.variant}, {cell.scheduler}, device {cell.device}, seed {cell.seed}"
+        return f"{where}: {self.figure} is {self.written!r} in the file, {self.played!r} now"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What became of the episodes of a result file."""
+
+    episodes: int
+    """Played again."""
+    differences: list[Difference]
+    other_policies: list[str]
+    """Trained schedulers that were left out: the file's episodes are of another policy than the one shipped now."""
+
+
+def replay(ranking: Ranking, seeds: int, workers: int | None = None, on_progress: Progress | None = None) -> Replay:
+    """Play the episodes of the first ``seeds`` seeds of a result file again, of every variant and scheduler.
+
+    Figures are compared to the last bit; those that an older file lacks are not.
+
+    Args:
+        seeds: at least 1; at most all are played.
+        workers, on_progress: as for :func:`~gpusched_env.experiments.ranking.run.rank`.
+
+    Raises:
+        InputError: fewer than one seed, or the file names what is there no longer.
+    """
+    if seeds < 1:
+        raise InputError(f"seeds is {seeds}, must be at least 1")
+    again = rank(
+        list(ranking.variants),
+        ranking.schedulers,
+        ranking.seeds[:seeds],
+        workloads=ranking.workloads,
+        gpu=ranking.gpu,
+        devices=ranking.devices,
+        settings=ranking.settings,
+        workers=workers,
+        on_progress=on_progress,
+    )
+    written = {episode.cell: episode for episode in ranking.episodes}
+    pairs = [
+        (written[episode.cell], episode)
+        for episode in again.episodes
+        if episode.cell in written and _policy(ranking, episode.cell) == _policy(again, episode.cell)
+    ]
+    left_out = {e.cell.scheduler for e in again.episodes if _policy(ranking, e.cell) != _policy(again, e.cell)}
+    return Replay(
+        episodes=len(pairs),
+        differences=[difference for pair in pairs for difference in _differences(*pair)],
+        other_policies=sorted(left_out),
+    )
+
+
+def _policy(ranking: Ranking, cell: RankedEpisode) -> str | None:
+    return ranking.policies.get(cell.scenario, {}).get(cell.scheduler)
+
+
+def _differences(written: EpisodeCost, played: EpisodeCost) -> list[Difference]:
+    figures = [(figure, getattr(written, figure), getattr(played, figure)) for figure in ("cost", *TRADE)]
+    return [
+        Difference(written.cell, figure, before, now)
+        for figure, before, now in figures
+        if before is not None and before != now
+    ]
