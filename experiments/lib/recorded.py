@@ -21,9 +21,12 @@ from gpusched_env.workload.workload import Workload
 RECORDED_ON = "h100-sxm"
 
 
-def measurements(name: str) -> list[dict[str, Any]]:
-    """Rows of a shipped measurement file (JSON lines); a header without the field ``what`` is left out."""
-    text = (resources.files("gpusched_env.data") / "measurements" / "h100" / name).read_text()
+def measurements(name: str, gpu: str = "h100") -> list[dict[str, Any]]:
+    """Rows of a shipped measurement file (JSON lines); a header without the field ``what`` is left out.
+
+    ``gpu``: the folder of those that were recorded on it.
+    """
+    text = (resources.files("gpusched_env.data") / "measurements" / gpu / name).read_text()
     return [row for row in map(json.loads, text.splitlines()) if "what" in row]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.demand import JobDemand, job_demand
 from gpusched_env.scenarios.graph_profile import GraphProfile
 from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName
 from gpusched_env.scenarios.window import KernelWindow
@@ -112,6 +113,8 @@ class TenantKnowledge:
     """Mean rate of arrivals, jobs a microsecond; 0 where jobs wait for each other or are all there at once."""
     kernels: tuple[int, ...]
     """Identities that it may launch, ascending: rows of ``Knowledge.kernels``."""
+    demand: JobDemand
+    """What a job asks of the GPU, by the profiles of its kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +179,7 @@ def knowledge_of(problem: Problem) -> Knowledge:
     return Knowledge(
         name=scenario.name,
         gpu=problem.gpu,
-        tenants=tuple(_tenant(program, told.duration_us) for program in problem.programs),
+        tenants=tuple(_tenant(program, problem) for program in problem.programs),
         kernels=tuple(_known(profile, duration_us, gap_us) for profile, duration_us, gap_us in profiles),
         streams=tuple(StreamKnowledge(stream.tenant, stream.priority) for stream in problem.streams),
         commands=scenario.commands,
@@ -191,8 +194,8 @@ def knowledge_of(problem: Problem) -> Knowledge:
     )
 
 
-def _tenant(program: TenantProgram, durations: NDArray[np.float64]) -> TenantKnowledge:
-    tenant = program.tenant
+def _tenant(program: TenantProgram, problem: Problem) -> TenantKnowledge:
+    tenant, durations = program.tenant, problem.told.duration_us
     launched = [[op.identity for op in ops if op.identity >= 0] for ops in program.variants]
     return TenantKnowledge(
         name=tenant.name,
@@ -203,6 +206,7 @@ def _tenant(program: TenantProgram, durations: NDArray[np.float64]) -> TenantKno
         device_us=statistics.fmean(float(np.nansum(durations[ops])) for ops in launched),
         jobs_a_us=tenant.arrivals.jobs_a_us,
         kernels=tuple(sorted({identity for ops in launched for identity in ops})),
+        demand=job_demand(program, problem.profiled, durations, problem.gpu),
     )
 
 

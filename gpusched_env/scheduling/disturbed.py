@@ -73,6 +73,8 @@ class Disturbed:
     def _replaced(self, known: TenantKnowledge | KernelKnowledge, fields: Collection[str]) -> Any:
         def number(value: Any) -> Any:
             drawn = int(self._rng.integers(1, MOST))
+            if dataclasses.is_dataclass(value):
+                return type(value)(*(drawn for _ in dataclasses.fields(value)))
             return (drawn, 1, 1) if isinstance(value, tuple) else type(value)(drawn)
 
         return dataclasses.replace(known, **{field: number(getattr(known, field)) for field in sorted(fields)})

@@ -66,8 +66,9 @@ PARTS: Final[dict[str, Part]] = {
     ),
     "rates": Part("mean rates of arrivals", (T.JOBS_A_US,), of_tenants=("jobs_a_us",)),
     "demands": Part(
-        "profiled shares of issue slots and DRAM bandwidth",
+        "profiled shares of issue slots and DRAM bandwidth; what a job asks of the GPU",
         (P.PROFILED_ISSUE, P.PROFILED_DRAM, R.PROFILED_ISSUE, R.PROFILED_DRAM),
+        of_tenants=("demand",),
         of_kernels=("issue", "dram"),
     ),
     "shapes": Part(

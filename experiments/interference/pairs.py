@@ -1,0 +1,153 @@
+"""What the model of interference is fitted to and judged on: networks side by side, simulated and recorded."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Final, Literal
+
+import msgspec
+import numpy as np
+
+from gpusched_env.data import recorded_names
+from gpusched_env.experiments.lib.graph_pairs import GraphPair
+from gpusched_env.experiments.lib.judged import run_cells
+from gpusched_env.experiments.lib.play import play
+from gpusched_env.experiments.lib.recorded import RECORDED_ON, measurements, situation, tenant
+from gpusched_env.experiments.lib.workers import Progress
+from gpusched_env.scenarios.demand import JobDemand
+from gpusched_env.workload.workload import Workload, decode_workload
+
+Launch = Literal["host", "graph"]
+"""``host``: kernel by kernel, by a host that does nothing else; ``graph``: an iteration is one launch."""
+UNSEEN: Final = (
+    "alexnet_fp32_infer_b1", "bert_infer_b1_s128", "bodies9_step_b2048", "dlrm_infer_b256",
+    "fcos_resnet50_fpn_infer_b1", "lstm_infer_b16_t50", "randwire_infer_b1", "resnet50_infer_b1",
+    "retinanet_resnet50_fpn_infer_b1", "ssd300_vgg16_infer_b1", "vgg16_fp32_infer_b1",
+)  # fmt: skip
+"""Networks that are in no pair of the fit: those that scenarios of serving hold out, and five of other kinds."""
+SHORTEST_US, ITERATIONS = 20_000.0, 10.0
+"""Networks are simulated this long, or for so many iterations of the longest."""
+TRIPLES, TRIPLES_SEED = 100, 7
+SCHEMA: Final = "gpusched-side-by-side/1"
+JOBS = 100_000
+"""More than any network does in that time."""
+
+
+def fitted_networks() -> list[str]:
+    """Shipped recorded networks that the fit is of; of a network with three inputs one."""
+    left_out = ("toy", "dynamic_routing_input")
+    return [name for name in recorded_names() if not name.startswith(left_out) and name not in UNSEEN]
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Networks that always have a job, each one's urgency above the next one's."""
+
+    networks: tuple[str, ...]
+    launch: Launch
+
+    def run(self, device: str) -> list[float]:
+        """Jobs a microsecond of each, up to the end of its last one."""
+        launched = {"launch": "graph"} if self.launch == "graph" else {"host_us": 1.0}
+        backlog = {"arrivals": {"kind": "backlog"}, "jobs": JOBS, **launched}
+        tenants = [
+            tenant(name, name=f"{name} ({place})", priority=place, **backlog)
+            for place, name in enumerate(self.networks)
+        ]
+        problem = situation(tenants)
+        longest_us = max(program.alone_us for program in problem.programs)
+        problem = situation(tenants, horizon_us=max(SHORTEST_US, ITERATIONS * longest_us))
+        jobs = play("priority-streams", problem, seed=0, device=device, record="kernels").timeline.jobs.dict()
+        ends_us = [jobs["completed_us"][jobs["tenant"] == place] for place in range(len(self.networks))]
+        return [float(len(ends) / ends.max()) if len(ends) else 0.0 for ends in ends_us]
+
+
+class Speeds(msgspec.Struct, frozen=True):
+    """Networks side by side, the most urgent first, and how fast each was, in multiples of its speed alone."""
+
+    networks: list[str]
+    launch: Launch
+    speeds: list[float]
+
+
+class Simulated(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was simulated."""
+
+    schema: str = SCHEMA
+    pairs: list[Speeds]
+    triples: list[Speeds]
+
+    def of_networks(self, wanted: Iterable[str]) -> list[Speeds]:
+        """The pairs in which both are among ``wanted``."""
+        names = set(wanted)
+        return [pair for pair in self.pairs if names.issuperset(pair.networks)]
+
+
+def simulate(device: str = "compiled", workers: int | None = None, on_progress: Progress | None = None) -> Simulated:
+    """Every network beside every other one, among the fitted ones and among the unseen ones, and some threes."""
+    groups = [fitted_networks(), list(UNSEEN)]
+    launches: tuple[Launch, ...] = ("host", "graph")
+    pairs = [
+        SideBySide(two, launch) for group in groups for launch in launches for two in itertools.permutations(group, 2)
+    ]
+    rng = np.random.default_rng(TRIPLES_SEED)
+    names = [*groups[0], *groups[1]]
+    threes = [tuple(names[i] for i in rng.choice(len(names), 3, replace=False)) for _ in range(TRIPLES)]
+    triples = [SideBySide(three, "host") for three in dict.fromkeys(threes)]
+    alone = [SideBySide((name,), launch) for launch in launches for name in names]
+    rates = run_cells([*alone, *pairs, *triples], device, workers, on_progress)
+    return Simulated(pairs=[_speeds(cell, rates) for cell in pairs], triples=[_speeds(cell, rates) for cell in triples])
+
+
+def _speeds(cell: SideBySide, rates: Mapping[SideBySide, list[float]]) -> Speeds:
+    alone = [rates[SideBySide((name,), cell.launch)][0] for name in cell.networks]
+    speeds = [round(rate / own, 5) for rate, own in zip(rates[cell], alone, strict=True)]
+    return Speeds(list(cell.networks), cell.launch, speeds)
+
+
+def demand_of(
+    network: str, launch: Launch, gpu: str = RECORDED_ON, own: Mapping[str, Workload] | None = None
+) -> JobDemand:
+    """What a network asks of a GPU; ``own``: workloads that come before the shipped ones."""
+    launched = {"launch": "graph"} if launch == "graph" else {"host_us": 1.0}
+    return situation([tenant(network, **launched)], gpu, workloads=own).knowledge.tenants[0].demand
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """Recorded pairs with an urgent foreground, on one GPU, by networks of which the simulator has traces."""
+
+    what: str
+    gpu: str
+    pairs: list[GraphPair]
+    workloads: dict[str, Workload]
+
+
+def recorded() -> list[Recorded]:
+    """The recorded pairs that are shipped, group by group."""
+    folder = resources.files("gpusched_env.data") / "measurements"
+    return [
+        _recorded("networks of the fit and others, H100", "h100-sxm", "model_pairs.jsonl", None),
+        _recorded("networks recorded later, H100", "h100-sxm", "unseen_networks/model_pairs.jsonl",
+                  folder / "h100" / "unseen_networks" / "traces"),
+        _recorded("H200", "h200-sxm", "model_pairs.jsonl", folder / "h200" / "traces"),
+    ]  # fmt: skip
+
+
+def _recorded(what: str, gpu: str, path: str, traces: Traversable | None) -> Recorded:
+    files = [] if traces is None else sorted(traces.iterdir(), key=lambda file: file.name)
+    own = {file.name.split(".")[0]: decode_workload(file.read_bytes(), file.name) for file in files}
+    known = {*own, *recorded_names()}
+    rows = [
+        msgspec.convert(row, GraphPair) for row in measurements(path, gpu.removesuffix("-sxm")) if row["what"] == "pair"
+    ]
+    pairs = [pair for pair in rows if pair.mode == "priority" and {pair.fg, pair.bg} <= known]
+    return Recorded(what, gpu, pairs, own)
+
+
+def networks_of(pairs: Sequence[GraphPair]) -> list[str]:
+    """Networks of recorded pairs, each once."""
+    return list(dict.fromkeys(name for pair in pairs for name in (pair.fg, pair.bg)))

@@ -1,0 +1,156 @@
+"""What came of fitting the model of interference: the model, its errors group by group, tables and page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from gpusched_env.display.table import Table
+from gpusched_env.display.words import counted
+from gpusched_env.experiments.interference.fit import PENALTIES, Demands, errors, fit, left_out_error
+from gpusched_env.experiments.interference.pairs import (
+    UNSEEN,
+    Recorded,
+    Simulated,
+    Speeds,
+    demand_of,
+    fitted_networks,
+    networks_of,
+    recorded,
+)
+from gpusched_env.experiments.lib.judged import JudgedResult
+from gpusched_env.experiments.lib.pages import page
+from gpusched_env.experiments.lib.verdicts import Target, record, table_of
+from gpusched_env.planning.interference import Floats, speed_table, speeds_in_order
+
+MOST_SIMULATED: Final = 0.08
+MOST_RECORDED: Final = 0.10
+"""Median errors that hold."""
+
+
+@dataclass(frozen=True)
+class GroupErrors:
+    """How far predictions of a group are off: absolute relative errors of speeds."""
+
+    group: str
+    pairs: int
+    urgent: float
+    """Median, of the job that goes first."""
+    behind: float
+    """Median, of the others."""
+    both: float
+    p90: float
+    naive: float
+    """Median of a prediction that knows nobody: the mean speeds of the fitted pairs."""
+
+
+def group_errors(group: str, predicted: Floats, found: Floats, naive: Floats) -> GroupErrors:
+    """Of speeds, shape ``(pairs, jobs)``; ``naive``: shape ``(jobs,)``."""
+    off, off_naive = np.abs(predicted / found - 1.0), np.abs(naive / found - 1.0)
+    return GroupErrors(
+        group,
+        len(found),
+        urgent=float(np.median(off[:, 0])),
+        behind=float(np.median(off[:, 1:])),
+        both=float(np.median(off)),
+        p90=float(np.quantile(off, 0.9)),
+        naive=float(np.median(off_naive)),
+    )
+
+
+class Interference(JudgedResult):
+    """A fit to simulated pairs, and how well it predicts others."""
+
+    name = "interference"
+
+    def __init__(self, simulated: Simulated) -> None:
+        """Fit the model; takes seconds."""
+        self.simulated = simulated
+        fitted, unseen = fitted_networks(), list(UNSEEN)
+        demands = {
+            (name, launch): demand_of(name, launch)  # type: ignore[arg-type]
+            for name in [*fitted, *unseen]
+            for launch in ("host", "graph")
+        }
+        training = simulated.of_networks(fitted)
+        self.left_out = {penalty: left_out_error(training, demands, penalty) for penalty in PENALTIES}
+        best = min(self.left_out, key=lambda penalty: self.left_out[penalty])
+        words = f"{counted(len(training), 'simulated pair')} of {counted(len(fitted), 'network')}, penalty {best:g}"
+        self.model = fit(training, demands, best, words)
+        self._naive = np.exp(np.log([pair.speeds for pair in training]).mean(axis=0))
+        self.groups = [
+            self._simulated("simulated, networks of the fit", training, demands),
+            *(
+                self._simulated(f"simulated, unseen networks, {how}", pairs, demands)
+                for launch, how in (("host", "kernel by kernel"), ("graph", "as graphs"))
+                if (pairs := [pair for pair in simulated.of_networks(unseen) if pair.launch == launch])
+            ),
+            self._triples(demands),
+            *(self._recorded(group) for group in recorded()),
+        ]
+
+    def _simulated(self, group: str, pairs: Sequence[Speeds], demands: Demands) -> GroupErrors:
+        found = np.array([pair.speeds for pair in pairs])
+        return group_errors(group, (1.0 + errors(self.model, pairs, demands)) * found, found, self._naive)
+
+    def _triples(self, demands: Demands) -> GroupErrors:
+        """Three at a time: the model's products. The naive prediction has the third as slow as the second."""
+        predicted = [
+            speeds_in_order(range(3), speed_table([demands[name, three.launch] for name in three.networks], self.model))
+            for three in self.simulated.triples
+        ]
+        found = np.array([three.speeds for three in self.simulated.triples])
+        naive = np.array([*self._naive, self._naive[1]])
+        return group_errors("simulated, three networks", np.array(predicted), np.maximum(found, 1e-3), naive)
+
+    def _recorded(self, group: Recorded) -> GroupErrors:
+        demands = {name: demand_of(name, "graph", group.gpu, group.workloads) for name in networks_of(group.pairs)}
+        predicted = np.array([self.model.speeds(demands[pair.fg], demands[pair.bg]) for pair in group.pairs])
+        found = 1.0 / np.array([pair.recorded for pair in group.pairs])
+        return group_errors(f"recorded, {group.what}", predicted, found, self._naive)
+
+    def checks(self) -> Sequence[Target]:
+        """Median errors of what was not in the fit."""
+        return [
+            Target(f"median error, {group.group}", 0.0, MOST_RECORDED if "recorded" in group.group else MOST_SIMULATED,
+                   group.both)
+            for group in self.groups[1:]
+        ]  # fmt: skip
+
+    def summary(self) -> str:
+        """What comes out, in half a line."""
+        worst = max(self.checks(), key=lambda check: check.ours)
+        return f"speeds side by side are off by {worst.ours:.1%} or less in the median of each group"
+
+    def tables(self) -> Sequence[Table]:
+        """Errors, and how the penalty was chosen."""
+        return [
+            table_of(
+                "Errors of predicted speeds",
+                self.groups,
+                "pairs of = {group} | number = {pairs} | urgent = {urgent:.1%} | behind = {behind:.1%} | both = {both:.1%} "
+                "| p90 = {p90:.1%} | knowing nobody = {naive:.1%}",
+            ),
+            table_of(
+                "The penalty",
+                [{"penalty": penalty, "error": error} for penalty, error in self.left_out.items()],
+                "penalty = {penalty:g} | mean error on networks that were left out = {error:.2%}",
+            ),
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The pairs that were simulated, and what is found."""
+        return {
+            **msgspec.to_builtins(self.simulated),
+            "model": msgspec.to_builtins(self.model),
+            "groups": [record(group) for group in self.groups],
+            "left_out": {f"{penalty:g}": error for penalty, error in self.left_out.items()},
+        }
+
+    def markdown(self) -> str:
+        """The page."""
+        return page("interference.md.j2", result=self, unseen=UNSEEN, fitted=fitted_networks())

@@ -1,0 +1,100 @@
+"""Who disturbs whom: at which speeds jobs go on side by side, by what each asks of the GPU.
+
+Two jobs run at 0.3 to 1 of their speed alone, depending on both. The logarithm of a speed is taken to be linear in what
+the one asks, in what the other asks, and in the products of both (:class:`~gpusched_env.scenarios.demand.JobDemand`).
+The weights were fitted to simulated pairs of networks (``gpusched interference``; ``docs/interference.md`` has the
+errors, on networks that were not in the fit and on recorded ones). Among more than two jobs each pair counts as if it
+were alone: speeds are products.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from importlib import resources
+from typing import Annotated, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.reading import decoded
+from gpusched_env.scenarios.demand import JobDemand
+from gpusched_env.scenarios.knowledge import Knowledge
+
+Floats = NDArray[np.float64]
+
+SCHEMA: Final = "gpusched-interference/1"
+SLOWEST: Final = 0.05
+"""No job is predicted to be slower beside another one."""
+
+
+def features(demand: JobDemand) -> Floats:
+    """What the model sees of a job, shape ``(6,)``: shares as they are, the latency of blocks as its logarithm."""
+    shares = (demand.issue, demand.dram, demand.threads, demand.busy, demand.overfull)
+    return np.array([*shares, math.log(demand.block_us)])
+
+
+def products(before: Floats, behind: Floats) -> Floats:
+    """Terms of the model, shape ``(49,)``, of standardised features of two jobs: 1, each one, each times each."""
+    return np.concatenate([[1.0], before, behind, np.outer(before, behind).ravel()])
+
+
+class PairModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Weights of the model, and where they are from."""
+
+    schema: str = SCHEMA
+    fitted_to: str
+    """Simulated pairs, in words."""
+    mean: Annotated[list[float], msgspec.Meta(min_length=6, max_length=6)]
+    scale: Annotated[list[float], msgspec.Meta(min_length=6, max_length=6)]
+    """Features are standardised by these."""
+    weights: Annotated[list[list[float]], msgspec.Meta(min_length=2, max_length=2)]
+    """Of :func:`products`, for the log of the speed of the job that goes before, and of the one behind it."""
+
+    def speeds(self, before: JobDemand, behind: JobDemand) -> tuple[float, float]:
+        """Speeds of two jobs side by side, in multiples of their speeds alone: of the urgent one, of the other one."""
+        mean, scale = np.array(self.mean), np.array(self.scale)
+        terms = products((features(before) - mean) / scale, (features(behind) - mean) / scale)
+        first, second = np.clip(np.exp(np.minimum(np.array(self.weights) @ terms, 0.0)), SLOWEST, 1.0).tolist()
+        return first, second
+
+
+@functools.cache
+def shipped_model() -> PairModel:
+    """The model that comes with the package."""
+    file = resources.files("gpusched_env.data") / "calibration" / "interference.json"
+    return decoded(file.read_bytes(), PairModel, "data/calibration/interference.json")
+
+
+def pair_speeds(knowledge: Knowledge) -> Floats:
+    """Speeds of jobs of two tenants side by side, of the shipped model: see :func:`speed_table`."""
+    return speed_table([tenant.demand for tenant in knowledge.tenants], shipped_model())
+
+
+def speed_table(demands: Sequence[JobDemand], model: PairModel) -> Floats:
+    """Speeds of two jobs side by side, shape ``(jobs, jobs, 2)``.
+
+    ``[a, b, 0]`` is the speed of job ``a`` that goes before ``b``; ``[a, b, 1]`` that of ``a`` behind ``b``. A tenant's
+    own jobs come one after the other: 1 on the diagonal.
+    """
+    table = np.ones((len(demands), len(demands), 2))
+    for a, before in enumerate(demands):
+        for b, behind in enumerate(demands):
+            if a != b:
+                table[a, b, 0], table[b, a, 1] = model.speeds(before, behind)
+    return table
+
+
+def speeds_in_order(order: Sequence[int], table: Floats) -> Floats:
+    """Speeds of several jobs side by side, the most urgent first, shape ``(jobs,)``: products over pairs.
+
+    Args:
+        order: rows of ``table``, each at most once.
+        table: of :func:`speed_table`.
+    """
+    return np.array([
+        math.prod([table[a, b, 1] for b in order[:place]] + [table[a, b, 0] for b in order[place + 1 :]])
+        for place, a in enumerate(order)
+    ])  # fmt: skip

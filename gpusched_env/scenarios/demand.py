@@ -1,0 +1,81 @@
+"""What a job asks of the GPU, as means over its time alone: by this it disturbs others, and is disturbed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.graph_profile import GraphProfile
+from gpusched_env.scenarios.program import JobProgram
+from gpusched_env.scenarios.tenant_program import TenantProgram
+from gpusched_env.workload.profile import KernelProfile
+
+SHORTEST_BLOCK_US = 1e-3
+"""In place of the latency of blocks where no kernel was profiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobDemand:
+    """Of a mean job of a tenant, all by profiles. Shares are of the whole GPU, and of the job's time alone."""
+
+    issue: float
+    """Issue slots in use, 0 to 1."""
+    dram: float
+    """DRAM bandwidth in use, 0 to 1."""
+    threads: float
+    """Thread slots in use, 0 to 1."""
+    busy: float
+    """Time in which its kernels run, 0 to 1."""
+    overfull: float
+    """Time in kernels of more blocks than the GPU holds at once, 0 to 1."""
+    block_us: float
+    """Latency of a block alone, mean over the time of kernels (> 0)."""
+
+
+def job_demand(
+    program: TenantProgram,
+    profiles: Sequence[KernelProfile | GraphProfile],
+    durations_us: NDArray[np.float64],
+    gpu: GpuSpec,
+) -> JobDemand:
+    """The demand of a mean job.
+
+    Args:
+        profiles: kernels by identity, then graphs; a graph counts by the kernels in it.
+        durations_us: by identity, as they are told; NaN where never measured, which counts as nothing.
+    """
+    kernels = [kernel for variant in program.variants for kernel in _launched(variant)]
+    sums = np.zeros(6)
+    for identity in kernels:
+        profile = profiles[identity]
+        if isinstance(profile, KernelProfile) and not math.isnan(durations_us[identity]):
+            sums += durations_us[identity] * _while_it_runs(profile, gpu)
+    issue, dram, threads, kernels_us, overfull, block_us = sums / len(program.variants)
+    if kernels_us == 0.0:
+        return JobDemand(0.0, 0.0, 0.0, 0.0, 0.0, SHORTEST_BLOCK_US)
+    # Kernels of several streams overlap: their times add up to more than the job's.
+    whole_us = max(program.alone_us, kernels_us)
+    return JobDemand(
+        *(float(share / whole_us) for share in (issue, dram, threads, kernels_us, overfull)),
+        float(block_us / kernels_us),
+    )
+
+
+def _launched(variant: JobProgram) -> list[int]:
+    """Identities of the kernels of a job, those in graphs and children included."""
+    inner = [part.identity for op in variant for part in (*op.nodes, *op.children)]
+    return [identity for identity in (*(op.identity for op in variant), *inner) if identity >= 0]
+
+
+def _while_it_runs(profile: KernelProfile, gpu: GpuSpec) -> NDArray[np.float64]:
+    """The fields of :class:`JobDemand` while a kernel runs alone."""
+    room = gpu.sms * profile.footprint.blocks_per_sm
+    blocks = profile.kernel.blocks
+    threads = min(blocks, room) * profile.footprint.threads / (gpu.sms * gpu.limits.threads)
+    issue = profile.issue * profile.sms / gpu.sms
+    return np.array([issue, profile.dram, threads, 1.0, float(blocks > room), float(profile.block[0]["latency_us"])])
