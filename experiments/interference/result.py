@@ -72,9 +72,7 @@ class Interference(JudgedResult):
         self.simulated = simulated
         fitted, unseen = fitted_networks(), list(UNSEEN)
         demands = {
-            (name, launch): demand_of(name, launch)  # type: ignore[arg-type]
-            for name in [*fitted, *unseen]
-            for launch in ("host", "graph")
+            (name, launch): demand_of(name, launch) for name in [*fitted, *unseen] for launch in ("host", "graph")
         }
         training = simulated.of_networks(fitted)
         self.left_out = {penalty: left_out_error(training, demands, penalty) for penalty in PENALTIES}
@@ -132,8 +130,8 @@ class Interference(JudgedResult):
             table_of(
                 "Errors of predicted speeds",
                 self.groups,
-                "pairs of = {group} | number = {pairs} | urgent = {urgent:.1%} | behind = {behind:.1%} | both = {both:.1%} "
-                "| p90 = {p90:.1%} | knowing nobody = {naive:.1%}",
+                "pairs of = {group} | number = {pairs} | urgent = {urgent:.1%} | behind = {behind:.1%} "
+                "| both = {both:.1%} | p90 = {p90:.1%} | knowing nobody = {naive:.1%}",
             ),
             table_of(
                 "The penalty",

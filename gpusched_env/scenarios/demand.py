@@ -61,15 +61,22 @@ def job_demand(
     # Kernels of several streams overlap: their times add up to more than the job's.
     whole_us = max(program.alone_us, kernels_us)
     return JobDemand(
-        *(float(share / whole_us) for share in (issue, dram, threads, kernels_us, overfull)),
-        float(block_us / kernels_us),
+        issue=float(issue / whole_us),
+        dram=float(dram / whole_us),
+        threads=float(threads / whole_us),
+        busy=float(kernels_us / whole_us),
+        overfull=float(overfull / whole_us),
+        block_us=float(block_us / kernels_us),
     )
 
 
 def _launched(variant: JobProgram) -> list[int]:
     """Identities of the kernels of a job, those in graphs and children included."""
-    inner = [part.identity for op in variant for part in (*op.nodes, *op.children)]
-    return [identity for identity in (*(op.identity for op in variant), *inner) if identity >= 0]
+    found = [op.identity for op in variant]
+    for op in variant:
+        found += [node.identity for node in op.nodes]
+        found += [child.identity for child in op.children]
+    return [identity for identity in found if identity >= 0]
 
 
 def _while_it_runs(profile: KernelProfile, gpu: GpuSpec) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpusched_env.scenarios.demand import JobDemand
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge, TenantKnowledge
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.reads import PARTS
@@ -73,8 +74,8 @@ class Disturbed:
     def _replaced(self, known: TenantKnowledge | KernelKnowledge, fields: Collection[str]) -> Any:
         def number(value: Any) -> Any:
             drawn = int(self._rng.integers(1, MOST))
-            if dataclasses.is_dataclass(value):
-                return type(value)(*(drawn for _ in dataclasses.fields(value)))
+            if isinstance(value, JobDemand):
+                return dataclasses.replace(value, **{one.name: float(drawn) for one in dataclasses.fields(value)})
             return (drawn, 1, 1) if isinstance(value, tuple) else type(value)(drawn)
 
         return dataclasses.replace(known, **{field: number(getattr(known, field)) for field in sorted(fields)})
