@@ -30,6 +30,8 @@ from gpusched_env.planning.interference import Floats, speed_table, speeds_in_or
 MOST_SIMULATED: Final = 0.08
 MOST_RECORDED: Final = 0.10
 """Median errors that hold."""
+EXTREMES: Final = 3
+"""Pairs at each end."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ class Interference(JudgedResult):
         return f"speeds side by side are off by {worst.ours:.1%} or less in the median of each group"
 
     def tables(self) -> Sequence[Table]:
-        """Errors, and how the penalty was chosen."""
+        """Errors, how the penalty was chosen, and the pairs that disturb each other most and least."""
         return [
             table_of(
                 "Errors of predicted speeds",
@@ -138,6 +140,25 @@ class Interference(JudgedResult):
                 [{"penalty": penalty, "error": error} for penalty, error in self.left_out.items()],
                 "penalty = {penalty:g} | mean error on networks that were left out = {error:.2%}",
             ),
+            table_of(
+                "Extremes",
+                self._extremes(),
+                "urgent = {urgent} | its speed = {speeds[0]:.2f} | predicted = {predicted[0]:.2f} | behind = {behind} "
+                "| its speed = {speeds[1]:.2f} | predicted = {predicted[1]:.2f}",
+            ),
+        ]
+
+    def _extremes(self) -> list[dict[str, Any]]:
+        """Of pairs that hosts launch kernel by kernel: those of the smallest and of the largest sum of speeds."""
+        pairs = sorted((p for p in self.simulated.pairs if p.launch == "host"), key=lambda pair: sum(pair.speeds))
+        return [
+            {
+                "urgent": pair.networks[0],
+                "behind": pair.networks[1],
+                "speeds": pair.speeds,
+                "predicted": self.model.speeds(*(demand_of(name, pair.launch) for name in pair.networks)),
+            }
+            for pair in (*pairs[:EXTREMES], *pairs[-EXTREMES:])
         ]
 
     def as_dict(self) -> dict[str, Any]:

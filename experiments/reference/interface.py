@@ -11,6 +11,7 @@ from typing import Any, Final
 from gpusched_env.experiments.reference.docstrings import attribute_docstrings, literals, markdown, pipe_table
 from gpusched_env.experiments.reference.interface_texts import COMMAND_TIMES, DECIDE, HEAD, KNOWLEDGE, LEGAL, SOURCES
 from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.scenarios.demand import JobDemand
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge, StreamKnowledge, TenantKnowledge
 from gpusched_env.scheduling.commands import COMMANDS, Command, Partition
 from gpusched_env.scheduling.reads import PARTS
@@ -136,6 +137,6 @@ def document() -> str:
     for table, columns in TABLES.items():
         lines += _columns(table, columns)
     lines += ["## What is known beforehand", "", KNOWLEDGE, ""]
-    for owner in (Knowledge, TenantKnowledge, KernelKnowledge, StreamKnowledge):
+    for owner in (Knowledge, TenantKnowledge, JobDemand, KernelKnowledge, StreamKnowledge):
         lines += [f"### `{owner.__name__}`", "", markdown(inspect.getdoc(owner) or ""), "", *_fields(owner)]
     return "\n".join([*lines, *_commands()])

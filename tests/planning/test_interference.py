@@ -1,0 +1,73 @@
+"""Who disturbs whom: the model's form, and what the shipped one says."""
+
+from __future__ import annotations
+
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from gpusched_env.errors import InputError
+from gpusched_env.planning.interference import (
+    SLOWEST,
+    PairModel,
+    pair_speeds,
+    shipped_model,
+    speed_table,
+    speeds_in_order,
+)
+from gpusched_env.reading import decoded
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.demand import JobDemand
+from gpusched_env.scenarios.scenario import load_scenario
+
+SHARE = st.floats(0.0, 1.0)
+DEMANDS = st.builds(JobDemand, SHARE, SHARE, SHARE, SHARE, SHARE, st.floats(1e-3, 1e4))
+IDLE = JobDemand(0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+
+
+def by_dram(slope: float) -> PairModel:
+    """Each job is slowed by ``exp(-slope * DRAM of both, multiplied)``."""
+    weights = np.zeros((2, 49))
+    # After 1 and the six features of each: the products, that of the two second ones.
+    weights[:, 13 + 6 * 1 + 1] = -slope
+    return PairModel(fitted_to="nothing", mean=[0.0] * 6, scale=[1.0] * 6, weights=weights.tolist())
+
+
+def test_the_terms_are_products_of_both() -> None:
+    model, greedy = by_dram(2.0), JobDemand(0.1, 0.5, 0.2, 0.9, 0.0, 10.0)
+    assert model.speeds(greedy, greedy) == pytest.approx((math.exp(-0.5), math.exp(-0.5)))
+    assert model.speeds(greedy, IDLE) == (1.0, 1.0)
+
+
+@given(DEMANDS, DEMANDS)
+def test_speeds_are_speeds(one: JobDemand, other: JobDemand) -> None:
+    speeds = shipped_model().speeds(one, other)
+    assert all(SLOWEST <= speed <= 1.0 for speed in speeds)
+
+
+def test_among_three_each_pair_counts() -> None:
+    table = speed_table([IDLE, IDLE, IDLE], by_dram(1.0))
+    np.testing.assert_array_equal(table, 1.0)
+    table[0, 1], table[1, 0] = (0.9, 0.3), (0.8, 0.5)
+    table[0, 2], table[2, 0] = (0.7, 0.6), (0.4, 0.2)
+    table[1, 2], table[2, 1] = (0.5, 0.1), (0.25, 0.75)
+    # 1 first: before 0 and 2; 0: behind 1, before 2; 2: behind both.
+    np.testing.assert_allclose(speeds_in_order([1, 0, 2], table), [0.8 * 0.5, 0.3 * 0.7, 0.75 * 0.2])
+
+
+def test_services_disturb_each_other_unequally() -> None:
+    problem = build_problem(load_scenario("ServingPoisson"))
+    names = [tenant.name for tenant in problem.knowledge.tenants]
+    table = pair_speeds(problem.knowledge)
+    first = {(a, b): table[i, j, 0] for i, a in enumerate(names) for j, b in enumerate(names) if i != j}
+    assert max(first.values()) > 1.3 * min(first.values())
+    assert first["moderation", "search"] > first["search", "moderation"], "large kernels against small ones"
+    np.testing.assert_array_equal(table[np.arange(6), np.arange(6)], 1.0)
+
+
+def test_a_damaged_model_is_refused() -> None:
+    with pytest.raises(InputError, match="mean"):
+        decoded(b'{"fitted_to": "x", "mean": [1], "scale": [1,1,1,1,1,1], "weights": [[], []]}', PairModel, "m.json")
