@@ -18,8 +18,9 @@ Arrivals                 Poisson, by the rates seen so far. Before anything has 
                          modelled; a busy time shows in the rates as it goes on
 Time left of a job       The share of its profiled device time that is left, of its profiled turnaround alone: between
                          kernels the GPU waits for nobody else
-Sharing of the GPU       Two speeds, ``first`` and ``beside``, whichever kernels meet. No interference, no levels of
-                         stream priorities, no kernels in flight that keep their priority, no host and launch times
+Sharing of the GPU       Two speeds, ``first`` and ``beside``, whichever kernels meet; with ``interference`` those that
+                         are predicted for who meets (:mod:`gpusched_env.planning.interference`). No kernels in flight
+                         that keep their priority, no host and launch times
 Best-effort tenants      Always have a job, which is worth their weight; they are tried in the first place, too
 ======================== ===============================================================================================
 """
@@ -40,6 +41,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.planning import fluid
 from gpusched_env.planning.fluid import Model
 from gpusched_env.planning.futures import MOST, mean_losses
+from gpusched_env.planning.interference import pair_speeds
 from gpusched_env.planning.lookahead import BESIDE, FIRST, SCALE
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command
@@ -54,7 +56,7 @@ LEAST = 10
 class ModelPredictive(Moore):
     """Model-predictive: whoever costs least in sampled futures of a fluid model goes first, else as moore has it."""
 
-    reads: Reads = ("weights", "objectives", "requests", "profiles", "completions", "progress")
+    reads: Reads = ("weights", "objectives", "requests", "profiles", "demands", "completions", "progress")
     ranges: ClassVar[Ranges] = {
         "depth": Range(1, 64, log=True),
         "others": Range(1, UNLIMITED, log=True),
@@ -66,6 +68,7 @@ class ModelPredictive(Moore):
         "beside": Range(0.0, 1.0),
         "margin": Range(0.0, 0.5),
         "prior_us": Range(2000.0, 100000.0, log=True),
+        "interference": Choice((True, False)),
     }
 
     def __init__(
@@ -81,6 +84,7 @@ class ModelPredictive(Moore):
         beside: float = BESIDE,
         margin: float = 0.1,
         prior_us: float = 20000.0,
+        interference: bool = False,
     ) -> None:
         """``depth``, ``others``, ``price``, ``reject``: see :class:`~gpusched_env.baselines.moore.Moore`.
 
@@ -89,7 +93,8 @@ class ModelPredictive(Moore):
         job that goes first while others are served, in multiples of that alone (above 0, at most 1). ``beside``: that
         of all others together (>= 0). ``margin``: what leaving the base rule has to save, and what keeping others off
         the GPU has to save, in multiples of the tenants' mean weight (>= 0). ``prior_us``: for how long an even load is
-        taken to have been seen before the episode (> 0).
+        taken to have been seen before the episode (> 0). ``interference``: whether speeds side by side are
+        those that are predicted for each pair of tenants, in place of ``first`` and ``beside``.
 
         Raises:
             InputError: a value is out of range.
@@ -99,12 +104,15 @@ class ModelPredictive(Moore):
         for name, value in positive.items():
             if not 0.0 < value < math.inf:
                 raise InputError(f"plan: {name} is {value}, must be above 0 and finite")
+        if not isinstance(interference, bool):
+            raise InputError(f"plan: interference is {interference!r}, must be true or false")
         if first > 1.0 or not (0.0 <= beside < math.inf and 0.0 <= margin < math.inf):
             raise InputError(
                 f"plan: first {first}, beside {beside}, margin {margin}; must be at most 1, at least 0, at least 0"
             )
         self._samples, self._horizon_us, self._margin, self._prior_us = samples, horizon_us, margin, prior_us
         self._future_scale, self._first, self._beside, self._limit = scale, first, beside, others
+        self._interference = interference
         self._work = np.empty((MOST, len(fluid.FluidJob)))
         self._found = np.empty(MOST)
 
@@ -118,7 +126,8 @@ class ModelPredictive(Moore):
         even = 1.0 / (max(1, int(self._with_slo.sum())) * self._tenants[:, fluid.FluidTenant.ALONE_US])
         self._prior_jobs = np.where(self._with_slo, even, 0.0) * self._prior_us
         self._least_gain = self._margin * statistics.fmean(each.weight for each in tenants)
-        self._model = Model(self._horizon_us, self._price_a_us, self._future_scale, self._first, self._beside)
+        pairs = pair_speeds(knowledge) if self._interference else np.ones((0, 0, 2))
+        self._model = Model(self._horizon_us, self._price_a_us, self._future_scale, self._first, self._beside, pairs)
         self._arrived = np.zeros(len(tenants))
         """Jobs seen so far, by tenant."""
         self._device_us = np.zeros(len(tenants))

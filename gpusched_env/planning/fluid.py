@@ -5,8 +5,8 @@ machine that works on jobs as on fluids:
 
 * A job that is alone in service goes on at the profiled speed. With others there, the one that goes first has the
   speed ``first``; the next ones share ``others``, each :data:`SHARE` of what those before it leave. Together they do
-  more than one job's work at a time, as kernels of several jobs fill the GPU. Which kernels they are makes no
-  difference.
+  more than one job's work at a time, as kernels of several jobs fill the GPU. Whose kernels they are makes no
+  difference, unless the speeds of pairs are given (:mod:`gpusched_env.planning.interference`).
 * A tenant's jobs are served one at a time, in order of arrival. A tenant without an objective always has a job.
 * Jobs with a deadline are chosen anew that are to be in time (:func:`keep`) whenever one has come or gone; the others
   are last. Jobs that cannot be in time any more are given up, and those that are not kept and stand before one of
@@ -74,6 +74,9 @@ class Model(NamedTuple):
     """Speed of the job that goes first while others are in service, 0 to 1."""
     others: float
     """Speed of all others together, 0 or more."""
+    pairs: Floats
+    """Speeds of two tenants' jobs side by side, shape ``(tenants, tenants, 2)``, which take the place of ``first`` and
+    ``others`` (:func:`~gpusched_env.planning.interference.speed_table`); with no rows: they are not known."""
 
 
 @called
@@ -159,10 +162,24 @@ def set_speeds(work: Floats, there: int, forced: int, alone: bool, model: Model)
             if first == NOBODY:
                 first = job
                 work[job, FluidJob.SPEED] = 1.0
+            elif model.pairs.shape[0] > 0:
+                serve_behind(work, there, job, model.pairs)
             else:
                 work[first, FluidJob.SPEED] = model.first
                 work[job, FluidJob.SPEED] = SHARE * left
                 left -= SHARE * left
+
+
+@called
+def serve_behind(work: Floats, there: int, job: int, pairs: Floats) -> None:
+    """A job is served behind all that are: each pair slows down as if it were alone."""
+    tenant, speed = int(work[job, FluidJob.TENANT]), 1.0
+    for other in range(there):
+        if work[other, FluidJob.SPEED] > 0.0:
+            before = int(work[other, FluidJob.TENANT])
+            work[other, FluidJob.SPEED] *= pairs[before, tenant, 0]
+            speed *= pairs[tenant, before, 1]
+    work[job, FluidJob.SPEED] = speed
 
 
 @called

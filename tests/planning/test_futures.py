@@ -14,7 +14,7 @@ from gpusched_env.planning.futures import MOST, mean_losses
 
 NEVER = [1e9]
 """Gaps of a future in which nobody comes."""
-MODEL = Model(horizon_us=1000.0, price=0.0, scale=1.0, first=0.6, others=0.8)
+MODEL = Model(horizon_us=1000.0, price=0.0, scale=1.0, first=0.6, others=0.8, pairs=np.ones((0, 0, 2)))
 
 
 def losses(
@@ -38,6 +38,18 @@ def losses(
         found,
     )
     return found.tolist()
+
+
+def test_speeds_of_who_meets_by_hand() -> None:
+    pairs = np.ones((2, 2, 2))
+    pairs[0, 1, 0], pairs[1, 0, 1] = 0.8, 0.5
+    pairs[1, 0, 0], pairs[0, 1, 1] = 0.9, 0.25
+    model = MODEL._replace(pairs=pairs)
+    # The first in front: the second is done at 50 / 0.5 = 100, the first then at 100 + 100 - 80 = 120.
+    # The second in front: done at 50 / 0.9 = 55.6, when the first has done 13.9 and needs 86.1 more.
+    assert losses([(1, 100.1, 50.0), (0, 120.1, 100.0)], TWO, model) == [2.0, 0.0]
+    assert losses([(1, 100.1, 50.0), (0, 141.7, 100.0)], TWO, model) == [0.0, 0.0]
+    assert losses([(1, 99.9, 50.0), (0, 120.1, 100.0)], TWO, model) == [2.0, 3.0]
 
 
 TWO = [(100.0, math.inf, 2.0, 0.0), (50.0, math.inf, 3.0, 0.0)]
