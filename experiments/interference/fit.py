@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from gpusched_env.experiments.interference.pairs import Speeds
-from gpusched_env.planning.interference import Floats, PairModel, features, products
+from gpusched_env.planning.interference import Floats, PairModel, features, products, speed_table, speeds_in_order
 from gpusched_env.scenarios.demand import JobDemand
 
 PENALTIES: Final = (3.0, 10.0, 30.0, 100.0, 300.0)
+EXPONENTS: Final = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 FOLDS: Final = 5
 SLOWEST: Final = 1e-3
 """Where nothing was done at all, a logarithm is taken of this."""
@@ -30,9 +32,31 @@ def fit(pairs: Sequence[Speeds], demands: Demands, penalty: float, fitted_to: st
     shrunk = penalty * np.eye(terms.shape[1])
     shrunk[0, 0] = 0.0
     weights = np.linalg.solve(terms.T @ terms + shrunk, terms.T @ logs).T
-    return PairModel(
-        fitted_to=fitted_to, mean=_rounded(mean), scale=_rounded(scale), weights=[_rounded(row) for row in weights]
-    )
+    rounded = [_rounded(row) for row in weights]
+    return PairModel(fitted_to=fitted_to, mean=_rounded(mean), scale=_rounded(scale), weights=rounded, exponent=1.0)
+
+
+def with_exponent(model: PairModel, companies: Sequence[Speeds], demands: Demands) -> PairModel:
+    """The model with the exponent of :data:`EXPONENTS` whose mean error on companies is least."""
+
+    def error(exponent: float) -> float:
+        found = company_speeds(msgspec.structs.replace(model, exponent=exponent), companies, demands)
+        off = [np.abs(np.array(speeds) - one.speeds).mean() for speeds, one in zip(found, companies, strict=True)]
+        return float(np.mean(off))
+
+    return msgspec.structs.replace(model, exponent=min(EXPONENTS, key=error))
+
+
+def company_speeds(model: PairModel, companies: Sequence[Speeds], demands: Demands) -> list[list[float]]:
+    """Predicted speeds of networks side by side."""
+    return [
+        speeds_in_order(
+            range(len(one.networks)),
+            speed_table([demands[name, one.launch] for name in one.networks], model),
+            model.exponent,
+        )
+        for one in companies
+    ]
 
 
 def _rounded(values: Floats) -> list[float]:

@@ -31,7 +31,10 @@ UNSEEN: Final = (
 """Networks that are in no pair of the fit: those that scenarios of serving hold out, and five of other kinds."""
 SHORTEST_US, ITERATIONS = 20_000.0, 10.0
 """Networks are simulated this long, or for so many iterations of the longest."""
-TRIPLES, TRIPLES_SEED = 100, 7
+COMPANIES: Final = 60
+"""Of each size of :data:`SIZES`."""
+COMPANIES_SEED: Final = 7
+SIZES: Final = (3, 4, 6)
 SCHEMA: Final = "gpusched-side-by-side/1"
 JOBS = 100_000
 """More than any network does in that time."""
@@ -79,28 +82,43 @@ class Simulated(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: str = SCHEMA
     pairs: list[Speeds]
-    triples: list[Speeds]
+    companies: list[Speeds]
+    """Of three and more networks, all among the fitted ones or all among the unseen ones."""
 
     def of_networks(self, wanted: Iterable[str]) -> list[Speeds]:
-        """The pairs in which both are among ``wanted``."""
-        names = set(wanted)
-        return [pair for pair in self.pairs if names.issuperset(pair.networks)]
+        """The pairs of networks that are all among ``wanted``."""
+        return _among(self.pairs, wanted)
+
+    def companies_of(self, wanted: Iterable[str], size: int | None = None) -> list[Speeds]:
+        """The companies of networks that are all among ``wanted``, those of one size or all."""
+        return [one for one in _among(self.companies, wanted) if size in (None, len(one.networks))]
+
+
+def _among(groups: Iterable[Speeds], wanted: Iterable[str]) -> list[Speeds]:
+    names = set(wanted)
+    return [group for group in groups if names.issuperset(group.networks)]
 
 
 def simulate(device: str = "compiled", workers: int | None = None, on_progress: Progress | None = None) -> Simulated:
-    """Every network beside every other one, among the fitted ones and among the unseen ones, and some threes."""
+    """Every network beside every other one, among the fitted ones and among the unseen ones; some companies of more."""
     groups = [fitted_networks(), list(UNSEEN)]
     launches: tuple[Launch, ...] = ("host", "graph")
     pairs = [
         SideBySide(two, launch) for group in groups for launch in launches for two in itertools.permutations(group, 2)
     ]
-    rng = np.random.default_rng(TRIPLES_SEED)
-    names = [*groups[0], *groups[1]]
-    threes = [tuple(names[i] for i in rng.choice(len(names), 3, replace=False)) for _ in range(TRIPLES)]
-    triples = [SideBySide(three, "host") for three in dict.fromkeys(threes)]
-    alone = [SideBySide((name,), launch) for launch in launches for name in names]
-    rates = run_cells([*alone, *pairs, *triples], device, workers, on_progress)
-    return Simulated(pairs=[_speeds(cell, rates) for cell in pairs], triples=[_speeds(cell, rates) for cell in triples])
+    companies = [SideBySide(chosen, "host") for group in groups for chosen in _companies(group)]
+    alone = [SideBySide((name,), launch) for launch in launches for group in groups for name in group]
+    rates = run_cells([*alone, *pairs, *companies], device, workers, on_progress)
+    return Simulated(
+        pairs=[_speeds(cell, rates) for cell in pairs], companies=[_speeds(cell, rates) for cell in companies]
+    )
+
+
+def _companies(networks: Sequence[str]) -> list[tuple[str, ...]]:
+    """Some of each size, in random order of urgency."""
+    rng = np.random.default_rng(COMPANIES_SEED)
+    drawn = [rng.choice(networks, size, replace=False) for size in SIZES for _ in range(COMPANIES)]
+    return list(dict.fromkeys(tuple(map(str, one)) for one in drawn))
 
 
 def _speeds(cell: SideBySide, rates: Mapping[SideBySide, list[float]]) -> Speeds:

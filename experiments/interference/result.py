@@ -11,8 +11,17 @@ import numpy as np
 
 from gpusched_env.display.table import Table
 from gpusched_env.display.words import counted
-from gpusched_env.experiments.interference.fit import PENALTIES, Demands, errors, fit, left_out_error
+from gpusched_env.experiments.interference.fit import (
+    PENALTIES,
+    Demands,
+    company_speeds,
+    errors,
+    fit,
+    left_out_error,
+    with_exponent,
+)
 from gpusched_env.experiments.interference.pairs import (
+    SIZES,
     UNSEEN,
     Recorded,
     Simulated,
@@ -25,7 +34,7 @@ from gpusched_env.experiments.interference.pairs import (
 from gpusched_env.experiments.lib.judged import JudgedResult
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.verdicts import Target, record, table_of
-from gpusched_env.planning.interference import Floats, speed_table, speeds_in_order
+from gpusched_env.planning.interference import Floats
 
 MOST_SIMULATED: Final = 0.08
 MOST_RECORDED: Final = 0.10
@@ -36,10 +45,10 @@ EXTREMES: Final = 3
 
 @dataclass(frozen=True)
 class GroupErrors:
-    """How far predictions of a group are off: absolute relative errors of speeds."""
+    """How far predictions of a group are off: absolute errors of speeds."""
 
     group: str
-    pairs: int
+    number: int
     urgent: float
     """Median, of the job that goes first."""
     behind: float
@@ -50,9 +59,10 @@ class GroupErrors:
     """Median of a prediction that knows nobody: the mean speeds of the fitted pairs."""
 
 
-def group_errors(group: str, predicted: Floats, found: Floats, naive: Floats) -> GroupErrors:
-    """Of speeds, shape ``(pairs, jobs)``; ``naive``: shape ``(jobs,)``."""
-    off, off_naive = np.abs(predicted / found - 1.0), np.abs(naive / found - 1.0)
+def group_errors(group: str, predicted: Floats, found: Floats, naive: Floats, relative: bool = True) -> GroupErrors:
+    """Of speeds, shape ``(pairs, jobs)``; ``naive``: shape ``(jobs,)``; ``relative``: to the speeds that were found."""
+    scale = found if relative else np.ones_like(found)
+    off, off_naive = np.abs(predicted - found) / scale, np.abs(naive - found) / scale
     return GroupErrors(
         group,
         len(found),
@@ -80,7 +90,8 @@ class Interference(JudgedResult):
         self.left_out = {penalty: left_out_error(training, demands, penalty) for penalty in PENALTIES}
         best = min(self.left_out, key=lambda penalty: self.left_out[penalty])
         words = f"{counted(len(training), 'simulated pair')} of {counted(len(fitted), 'network')}, penalty {best:g}"
-        self.model = fit(training, demands, best, words)
+        companies = simulated.companies_of(fitted)
+        self.model = with_exponent(fit(training, demands, best, words), companies, demands)
         self._naive = np.exp(np.log([pair.speeds for pair in training]).mean(axis=0))
         self.groups = [
             self._simulated("simulated, networks of the fit", training, demands),
@@ -89,23 +100,20 @@ class Interference(JudgedResult):
                 for launch, how in (("host", "kernel by kernel"), ("graph", "as graphs"))
                 if (pairs := [pair for pair in simulated.of_networks(unseen) if pair.launch == launch])
             ),
-            self._triples(demands),
             *(self._recorded(group) for group in recorded()),
         ]
+        self.companies = [self._companies(size, simulated.companies_of(unseen, size), demands) for size in SIZES]
 
     def _simulated(self, group: str, pairs: Sequence[Speeds], demands: Demands) -> GroupErrors:
         found = np.array([pair.speeds for pair in pairs])
         return group_errors(group, (1.0 + errors(self.model, pairs, demands)) * found, found, self._naive)
 
-    def _triples(self, demands: Demands) -> GroupErrors:
-        """Three at a time: the model's products. The naive prediction has the third as slow as the second."""
-        predicted = [
-            speeds_in_order(range(3), speed_table([demands[name, three.launch] for name in three.networks], self.model))
-            for three in self.simulated.triples
-        ]
-        found = np.array([three.speeds for three in self.simulated.triples])
-        naive = np.array([*self._naive, self._naive[1]])
-        return group_errors("simulated, three networks", np.array(predicted), np.maximum(found, 1e-3), naive)
+    def _companies(self, size: int, companies: Sequence[Speeds], demands: Demands) -> GroupErrors:
+        """Of several networks: the naive prediction has all behind the first as slow as the second of a pair."""
+        found = np.array([one.speeds for one in companies])
+        predicted = np.array(company_speeds(self.model, companies, demands))
+        naive = np.array([self._naive[0], *[self._naive[1]] * (size - 1)])
+        return group_errors(f"{size} unseen networks", predicted, found, naive, relative=False)
 
     def _recorded(self, group: Recorded) -> GroupErrors:
         demands = {name: demand_of(name, "graph", group.gpu, group.workloads) for name in networks_of(group.pairs)}
@@ -132,8 +140,14 @@ class Interference(JudgedResult):
             table_of(
                 "Errors of predicted speeds",
                 self.groups,
-                "pairs of = {group} | number = {pairs} | urgent = {urgent:.1%} | behind = {behind:.1%} "
+                "pairs of = {group} | number = {number} | urgent = {urgent:.1%} | behind = {behind:.1%} "
                 "| both = {both:.1%} | p90 = {p90:.1%} | knowing nobody = {naive:.1%}",
+            ),
+            table_of(
+                "Errors in companies of more",
+                self.companies,
+                "companies of = {group} | number = {number} | urgent = {urgent:.3f} | behind = {behind:.3f} "
+                "| all = {both:.3f} | p90 = {p90:.3f} | knowing nobody = {naive:.3f}",
             ),
             table_of(
                 "The penalty",
@@ -167,6 +181,7 @@ class Interference(JudgedResult):
             **msgspec.to_builtins(self.simulated),
             "model": msgspec.to_builtins(self.model),
             "groups": [record(group) for group in self.groups],
+            "groups_of_more": [record(group) for group in self.companies],
             "left_out": {f"{penalty:g}": error for penalty, error in self.left_out.items()},
         }
 

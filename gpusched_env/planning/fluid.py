@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import called
+from gpusched_env.planning.interference import disturbance
 
 Floats = NDArray[np.float64]
 
@@ -77,6 +78,8 @@ class Model(NamedTuple):
     pairs: Floats
     """Speeds of two tenants' jobs side by side, shape ``(tenants, tenants, 2)``, which take the place of ``first`` and
     ``others`` (:func:`~gpusched_env.planning.interference.speed_table`); with no rows: they are not known."""
+    exponent: float
+    """Of :func:`~gpusched_env.planning.interference.disturbance`."""
 
 
 @called
@@ -163,7 +166,7 @@ def set_speeds(work: Floats, there: int, forced: int, alone: bool, model: Model)
                 first = job
                 work[job, FluidJob.SPEED] = 1.0
             elif model.pairs.shape[0] > 0:
-                serve_behind(work, there, job, model.pairs)
+                serve_behind(work, there, job, model.pairs, model.exponent)
             else:
                 work[first, FluidJob.SPEED] = model.first
                 work[job, FluidJob.SPEED] = SHARE * left
@@ -171,14 +174,18 @@ def set_speeds(work: Floats, there: int, forced: int, alone: bool, model: Model)
 
 
 @called
-def serve_behind(work: Floats, there: int, job: int, pairs: Floats) -> None:
-    """A job is served behind all that are: each pair slows down as if it were alone."""
+def serve_behind(work: Floats, there: int, job: int, pairs: Floats, exponent: float) -> None:
+    """A job is served behind all that are, as :func:`~gpusched_env.planning.interference.speeds_in_order` has it."""
     tenant, speed = int(work[job, FluidJob.TENANT]), 1.0
     for other in range(there):
         if work[other, FluidJob.SPEED] > 0.0:
+            speed *= pairs[tenant, int(work[other, FluidJob.TENANT]), 1]
+    for other in range(there):
+        if work[other, FluidJob.SPEED] > 0.0:
             before = int(work[other, FluidJob.TENANT])
-            work[other, FluidJob.SPEED] *= pairs[before, tenant, 0]
-            speed *= pairs[tenant, before, 1]
+            work[other, FluidJob.SPEED] *= disturbance(
+                pairs[before, tenant, 0], pairs[tenant, before, 1], speed, exponent
+            )
     work[job, FluidJob.SPEED] = speed
 
 

@@ -3,8 +3,10 @@
 Two jobs run at 0.3 to 1 of their speed alone, depending on both. The logarithm of a speed is taken to be linear in what
 the one asks, in what the other asks, and in the products of both (:class:`~gpusched_env.scenarios.demand.JobDemand`).
 The weights were fitted to simulated pairs of networks (``gpusched interference``; ``docs/interference.md`` has the
-errors, on networks that were not in the fit and on recorded ones). Among more than two jobs each pair counts as if it
-were alone: speeds are products.
+errors, on networks that were not in the fit and on recorded ones).
+
+Among more than two jobs, each is slowed by all that go before it as if each of those were its only company. One that is
+behind it disturbs it the less, the less that one gets on itself (:func:`disturbance`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.compiling import law
 from gpusched_env.reading import decoded
 from gpusched_env.scenarios.demand import JobDemand
 from gpusched_env.scenarios.knowledge import Knowledge
@@ -52,6 +55,8 @@ class PairModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Features are standardised by these."""
     weights: Annotated[list[list[float]], msgspec.Meta(min_length=2, max_length=2)]
     """Of :func:`products`, for the log of the speed of the job that goes before, and of the one behind it."""
+    exponent: Annotated[float, msgspec.Meta(ge=0.0)]
+    """Of :func:`disturbance`."""
 
     def speeds(self, before: JobDemand, behind: JobDemand) -> tuple[float, float]:
         """Speeds of two jobs side by side, in multiples of their speeds alone: of the urgent one, of the other one."""
@@ -87,14 +92,30 @@ def speed_table(demands: Sequence[JobDemand], model: PairModel) -> Floats:
     return table
 
 
-def speeds_in_order(order: Sequence[int], table: Floats) -> Floats:
-    """Speeds of several jobs side by side, the most urgent first, shape ``(jobs,)``: products over pairs.
+@law
+def disturbance(before: float, behind: float, speed: float, exponent: float) -> float:
+    """Factor (0, 1] on the speed of a job by one behind it that others keep at ``speed``.
+
+    Args:
+        before, behind: speeds of both if they were the only ones, above 0.
+        speed: of the one behind, at most ``behind``.
+        exponent: how much less it disturbs where it gets on less (>= 0).
+    """
+    return math.pow(before, math.pow(speed / behind, exponent))
+
+
+def speeds_in_order(order: Sequence[int], table: Floats, exponent: float) -> list[float]:
+    """Speeds of several jobs side by side, by place, the most urgent first.
 
     Args:
         order: rows of ``table``, each at most once.
         table: of :func:`speed_table`.
+        exponent: :attr:`PairModel.exponent`.
     """
-    return np.array([
-        math.prod([table[a, b, 1] for b in order[:place]] + [table[a, b, 0] for b in order[place + 1 :]])
-        for place, a in enumerate(order)
-    ])  # fmt: skip
+    speeds: list[float] = []
+    for place, job in enumerate(order):
+        speed = math.prod([float(table[job, other, 1]) for other in order[:place]])
+        for at, other in enumerate(order[:place]):
+            speeds[at] *= disturbance(float(table[other, job, 0]), float(table[job, other, 1]), speed, exponent)
+        speeds.append(speed)
+    return speeds

@@ -94,7 +94,7 @@ def look_ahead(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, sc
             place -= 1
         table[place, FluidJob.TENANT], table[place, FluidJob.DUE_US] = jobs[k, JobColumn.TENANT], due_us
         table[place, FluidJob.LEFT_US] = job_left_us(jobs[k], tenants, oldest)
-    model = Model(HORIZON_US, DEAR * mean_earned(tenants), SCALE, FIRST, BESIDE, flat[:0].reshape((0, 0, 2)))
+    model = Model(HORIZON_US, DEAR * mean_earned(tenants), SCALE, FIRST, BESIDE, flat[:0].reshape((0, 0, 2)), 1.0)
     drawn %= DRAWN - FUTURES
     gaps, draws = GAPS[drawn : drawn + FUTURES], DRAWS[drawn : drawn + FUTURES]
     base = math.inf

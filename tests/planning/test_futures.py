@@ -14,7 +14,7 @@ from gpusched_env.planning.futures import MOST, mean_losses
 
 NEVER = [1e9]
 """Gaps of a future in which nobody comes."""
-MODEL = Model(horizon_us=1000.0, price=0.0, scale=1.0, first=0.6, others=0.8, pairs=np.ones((0, 0, 2)))
+MODEL = Model(horizon_us=1000.0, price=0.0, scale=1.0, first=0.6, others=0.8, pairs=np.ones((0, 0, 2)), exponent=2.0)
 
 
 def losses(

@@ -33,7 +33,7 @@ def by_dram(slope: float) -> PairModel:
     weights = np.zeros((2, 49))
     # After 1 and the six features of each: the products, that of the two second ones.
     weights[:, 13 + 6 * 1 + 1] = -slope
-    return PairModel(fitted_to="nothing", mean=[0.0] * 6, scale=[1.0] * 6, weights=weights.tolist())
+    return PairModel(fitted_to="nothing", mean=[0.0] * 6, scale=[1.0] * 6, weights=weights.tolist(), exponent=1.0)
 
 
 def test_the_terms_are_products_of_both() -> None:
@@ -48,14 +48,16 @@ def test_speeds_are_speeds(one: JobDemand, other: JobDemand) -> None:
     assert all(SLOWEST <= speed <= 1.0 for speed in speeds)
 
 
-def test_among_three_each_pair_counts() -> None:
+def test_among_three_the_last_disturbs_by_how_far_it_gets_on() -> None:
     table = speed_table([IDLE, IDLE, IDLE], by_dram(1.0))
     np.testing.assert_array_equal(table, 1.0)
     table[0, 1], table[1, 0] = (0.9, 0.3), (0.8, 0.5)
     table[0, 2], table[2, 0] = (0.7, 0.6), (0.4, 0.2)
     table[1, 2], table[2, 1] = (0.5, 0.1), (0.25, 0.75)
-    # 1 first: before 0 and 2; 0: behind 1, before 2; 2: behind both.
-    np.testing.assert_allclose(speeds_in_order([1, 0, 2], table), [0.8 * 0.5, 0.3 * 0.7, 0.75 * 0.2])
+    # 2 is behind 1 and 0, at 0.75 * 0.2: a fifth of its speed behind 1 alone, three quarters of that behind 0 alone.
+    assert speeds_in_order([1, 0, 2], table, 1.0) == pytest.approx([0.8 * 0.5**0.2, 0.3 * 0.7**0.75, 0.15])
+    assert speeds_in_order([1, 0, 2], table, 2.0) == pytest.approx([0.8 * 0.5**0.04, 0.3 * 0.7**0.5625, 0.15])
+    assert speeds_in_order([1, 0, 2], table, 0.0) == pytest.approx([0.8 * 0.5, 0.3 * 0.7, 0.15]), "each pair by itself"
 
 
 def test_services_disturb_each_other_unequally() -> None:
