@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from gpusched_env.experiments.lib.options import MAINTAIN
 
 if TYPE_CHECKING:
-    from gpusched_env.experiments.fuzz.games import Game
+    from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
+
+LAUNCHES: Final = "DynamicParallelism"
+"""The game of ``--launches``."""
 
 
 def register(app: typer.Typer) -> None:
@@ -48,14 +51,14 @@ def fuzz_command(
     """
     from rich.console import Console
 
-    from gpusched_env.experiments.fuzz.games import CHILD_LAUNCHES, KERNELS
     from gpusched_env.experiments.fuzz.run import fuzz, write_counterexamples
+    from gpusched_env.experiments.games.registry import game_of
     from gpusched_env.experiments.lib.files import ResultFolder
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
-    game = CHILD_LAUNCHES if launches else KERNELS
+    fuzzing = game_of(LAUNCHES if launches else None).fuzzing
     if replay is not None:
-        _replay(replay, device, against, game, trust=trust)
+        _replay(replay, device, against, fuzzing, trust=trust)
     device, against = device or "compiled", against or "reference"
     files: list[str] = []
     with ResultFolder(out) as results:
@@ -63,7 +66,7 @@ def fuzz_command(
             tally = fuzz(
                 device,
                 against,
-                game=game,
+                fuzzing=fuzzing,
                 episodes=episodes,
                 seed=seed,
                 first=first,
@@ -74,7 +77,7 @@ def fuzz_command(
         if tally.differences:
             seconds = 0.0 if tally.interrupted else shrink_s
             with Console(stderr=True).status("Simplifying counterexamples"):
-                files = write_counterexamples(tally, results.staging, game=game, seconds=seconds)
+                files = write_counterexamples(tally, results.staging, fuzzing=fuzzing, seconds=seconds)
             results.publish()
     typer.echo(tally.summary())
     for file in files:
@@ -88,15 +91,15 @@ def fuzz_command(
     raise typer.Exit(130 if tally.interrupted else 0)
 
 
-def _replay(path: Path, device: str | None, against: str | None, game: Game, *, trust: bool) -> None:
+def _replay(path: Path, device: str | None, against: str | None, fuzzing: Fuzzing, *, trust: bool) -> None:
     from gpusched_env.experiments.fuzz.run import replay
 
-    example = game.read(path)
+    example = fuzzing.read(path)
     if not trust:
         _refuse_foreign(path, example.device if device is None else None, "--device")
         _refuse_foreign(path, example.against if against is None else None, "--against")
     device, against = device or example.device, against or example.against
-    difference = replay(example, device, against, game=game)
+    difference = replay(example, device, against, fuzzing=fuzzing)
     if difference is None:
         typer.echo(f"{path}: no difference between {device} and {against}")
         raise typer.Exit(0)

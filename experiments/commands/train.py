@@ -92,12 +92,10 @@ def train_command(
     Writes the best and the last model, checkpoints, the learning curve and TensorBoard's files. The same command with
     --resume goes on after an interrupt or a kill, exactly as if there had been none.
     """
-    from gpusched_env.agents.training.config import Training, randomise_of
-    from gpusched_env.errors import InputError
-    from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
+    from gpusched_env.agents.training.config import randomise_of
+    from gpusched_env.experiments.games.registry import game_of
     from gpusched_env.experiments.settings import parsed
-    from gpusched_env.experiments.training import configured, configured_launches, run_training
-    from gpusched_env.scenarios.scenario import load_scenario
+    from gpusched_env.experiments.training import run_training
 
     given: dict[str, Any] = dataclasses.asdict(options) | {
         "randomise": None if randomise is None else randomise_of(randomise),
@@ -105,14 +103,7 @@ def train_command(
         "imitation.episodes": imitate_episodes,
     }
     given = {name: value for name, value in given.items() if value is not None} | dict(parsed(settings or []))
-    config: Training
-    if scenario == DYNAMIC_PARALLELISM:
-        del given["variants"]
-        if gpu is not None:
-            raise InputError(f"--gpu: {DYNAMIC_PARALLELISM} is trained for one GPU")
-        config = configured_launches(given)
-    else:
-        config = configured(load_scenario(scenario, **({"gpu": gpu} if gpu else {})), given)
+    config = game_of(scenario).configured(scenario, given, gpu)
     run_training(
         config,
         out if out is not None else Path("results") / "train" / config.name,
