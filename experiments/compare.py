@@ -123,9 +123,7 @@ def compare(
         options = {"device": device, "record": record, "window_us": window_us, "workers": workers, "command": command}
         common = {"schedulers": schedulers, "seeds": seeds, **options}
         return compare_over(compare, sweep, scenario, share=share, on_progress=on_progress, **common)
-    if isinstance(schedulers, str):
-        schedulers = expanded(split_specs(schedulers), scenario)
-    sources = _sources(default_schedulers(scenario) if schedulers is None else schedulers)
+    sources = _sources(schedulers, scenario)
     seeds = checked_seeds(seeds)
     _check_window(window_us, scenario)
     if device == "compiled":
@@ -136,10 +134,9 @@ def compare(
     if isinstance(device, str):
         new_device(device)
     episodes = _Episodes(sources, seeds, Shared(build_problem(scenario)), device)
-    files = [tenant.workload for tenant in scenario.tenants if is_workload_path(tenant.workload)]
     if record not in get_args(Record):
         raise InputError(f"record is {record!r}; {did_you_mean(record, get_args(Record))}")
-    own_workloads = {file: read_bytes(Path(file)) for file in files}
+    own_workloads = _own_workloads(scenario)
     if workers is None and len(sources) * len(seeds) * scenario.horizon_us <= QUICK_US:
         workers = 1
     started, began = datetime.now(UTC).replace(microsecond=0), time.perf_counter()
@@ -249,7 +246,17 @@ def with_agent(model: str | Path, scenario: Scenario, schedulers: Sequence[str] 
     return [agent, *(schedulers or honest_names(scenario.window is not None))]
 
 
-def _sources(schedulers: Sequence[SchedulerSource] | Mapping[str, SchedulerSource]) -> dict[str, SchedulerSource]:
+def _own_workloads(scenario: Scenario) -> dict[str, bytes]:
+    """Files of one's own that tenants run, as they are now."""
+    files = [tenant.workload for tenant in scenario.tenants if is_workload_path(tenant.workload)]
+    return {file: read_bytes(Path(file)) for file in files}
+
+
+def _sources(schedulers: Schedulers, scenario: Scenario) -> dict[str, SchedulerSource]:
+    if isinstance(schedulers, str):
+        schedulers = expanded(split_specs(schedulers), scenario)
+    elif schedulers is None:
+        schedulers = default_schedulers(scenario)
     if isinstance(schedulers, Mapping):
         sources = dict(schedulers)
     else:

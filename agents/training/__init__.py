@@ -110,10 +110,7 @@ def train(
     config = check_training(config, out, resume=resume)
     if config.imitation is not None and teacher is None:
         raise InputError(f"the training imitates {config.imitation.scheduler}, but was given no teacher")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written ({error.strerror})") from error
+    _make_folder(out)
     done = _completed(config, out)
     if done is not None:
         return done
@@ -139,6 +136,18 @@ def train(
     finally:
         course.close()
     return trained
+
+
+def _make_folder(out: Path) -> None:
+    """Create the folder of a training, if it is not there.
+
+    Raises:
+        InputError: it cannot be.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror})") from error
 
 
 def check_training(config: Training, out: Path, *, resume: bool) -> Training:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.games.game import Grid, RankingTerms
+from gpusched_env.experiments.games.game import Grid, RankedField, RankingTerms
 from gpusched_env.experiments.games.registry import common_game
 from gpusched_env.experiments.lib.episodes import checked_seeds
 from gpusched_env.experiments.lib.files import write_file
@@ -71,22 +71,8 @@ def rank(
     game = common_game(terms.scenarios)
     seeds = checked_seeds(seeds)
     field = game.ranked(terms)
-    ranking = Ranking(
-        command=command,
-        versions=versions(),
-        workloads=terms.workloads,
-        gpu=gpu,
-        schedulers=field.schedulers,
-        devices=list(devices),
-        seeds=seeds,
-        variants=field.grid.variants,
-        settings=list(settings),
-        remarks=field.remarks,
-        clairvoyant=[scheduler for scheduler in field.schedulers if game.sees_truth(scheduler)],
-        bounded=field.bounded,
-        policies=field.policies,
-        episodes=[],
-    )
+    clairvoyant = [scheduler for scheduler in field.schedulers if game.sees_truth(scheduler)]
+    ranking = _begun(command, terms, seeds, field, clairvoyant)
     if resume and path is not None and path.exists():
         ranking.episodes = _kept(path, ranking, field.grid)
     _run(ranking, field.grid, path, workers, on_progress)
@@ -94,6 +80,26 @@ def rank(
         ranking.remarks |= remarks
         _write(path, ranking)
     return ranking
+
+
+def _begun(command: str, terms: RankingTerms, seeds: list[int], field: RankedField, clairvoyant: list[str]) -> Ranking:
+    """Without episodes."""
+    return Ranking(
+        command=command,
+        versions=versions(),
+        workloads=terms.workloads,
+        gpu=terms.gpu,
+        schedulers=field.schedulers,
+        devices=list(terms.devices),
+        seeds=seeds,
+        variants=field.grid.variants,
+        settings=list(terms.settings),
+        remarks=field.remarks,
+        clairvoyant=clairvoyant,
+        bounded=field.bounded,
+        policies=field.policies,
+        episodes=[],
+    )
 
 
 def _run(ranking: Ranking, grid: Grid, path: Path | None, workers: int | None, on_progress: Progress | None) -> None:

@@ -56,14 +56,8 @@ def tune(
             workload sets; ``path`` cannot be written, or is of another search.
         IllegalCommand, DeadlockError: from an episode, which it names.
     """
-    for name in schedulers or ():
-        if "(" in name:
-            raise InputError(f"{name}: name the scheduler alone, its options are searched")
     game = game_of(scenario)
-    field = game.tuned(scenario, schedulers, first_seed, seeds)
-    for name in field.ranges:
-        if game.sees_truth(name):
-            raise InputError(f"{name}: is told the truth, and no rule that could be tuned")
+    field = _tunable(game, scenario, schedulers, first_seed, seeds)
     ((tuned, variants),) = field.grid.variants.items()
     tuning = Tuning(
         command=command,
@@ -91,6 +85,19 @@ def tune(
         if path is not None:
             write_file(path, msgspec.json.format(msgspec.json.encode(tuning), indent=1) + b"\n", "--json")
     return tuning
+
+
+def _tunable(
+    game: Game, scenario: str | Scenario, schedulers: Sequence[str] | None, first_seed: int, seeds: int
+) -> TunedField:
+    for name in schedulers or ():
+        if "(" in name:
+            raise InputError(f"{name}: name the scheduler alone, its options are searched")
+    field = game.tuned(scenario, schedulers, first_seed, seeds)
+    for name in field.ranges:
+        if game.sees_truth(name):
+            raise InputError(f"{name}: is told the truth, and no rule that could be tuned")
+    return field
 
 
 @dataclass(frozen=True)
