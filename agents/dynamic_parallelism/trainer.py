@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gpusched_env.agents.dynamic_parallelism.config import LaunchTraining
 from gpusched_env.agents.dynamic_parallelism.policy_file import read_launch_policy
+from gpusched_env.agents.training.trainer import Trainer
 from gpusched_env.scheduling.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -40,3 +41,6 @@ class LaunchTrainer:
 
     def check_policy(self, path: Path, name: str) -> None:
         read_launch_policy(path)
+
+
+TRAINER: Final[Trainer[LaunchTraining]] = LaunchTrainer()

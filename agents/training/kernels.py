@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.policies.registry import ROLLOUTS, RULES, SEARCH
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_env, training_layout
+from gpusched_env.agents.training.trainer import Trainer
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.scheduler import Scheduler
 
@@ -51,3 +52,6 @@ class KernelTrainer:
 
     def check_policy(self, path: Path, name: str) -> None:
         ExportedPolicy.load(path).layout_for(load_scenario(name))
+
+
+TRAINER: Final[Trainer[TrainingConfig]] = KernelTrainer()

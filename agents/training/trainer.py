@@ -56,5 +56,5 @@ class Trainer(Protocol[C]):
 
 def trainer_of(problem: object) -> Trainer[Any]:
     """That of a game's name, or of a scenario or its name."""
-    found: Trainer[Any] = load_room(rooms_of(problem).trainer)()
+    found: Trainer[Any] = load_room(rooms_of(problem).trainer)
     return found

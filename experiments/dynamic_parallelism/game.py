@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gpusched_env.agents.dynamic_parallelism.config import LaunchTraining, launch_training_of
 from gpusched_env.agents.dynamic_parallelism.learned import NAME, LearnedLaunches
@@ -22,7 +22,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.dynamic_parallelism.grid import DEVICE, SUITE, LaunchGrid
 from gpusched_env.experiments.dynamic_parallelism.schedulers import default_launch_schedulers, new_launch_scheduler
 from gpusched_env.experiments.dynamic_parallelism.speedups import speedup_text
-from gpusched_env.experiments.games.game import RankedField, RankingTerms, SchedulerGroup, TunedField, Validation
+from gpusched_env.experiments.games.game import Game, RankedField, RankingTerms, SchedulerGroup, TunedField, Validation
 from gpusched_env.experiments.lib.names import with_groups
 from gpusched_env.experiments.lib.workers import Progress
 from gpusched_env.experiments.ranking.episodes import Workloads
@@ -120,6 +120,9 @@ class ChildLaunches:
         from gpusched_env.experiments.dynamic_parallelism.fuzz.fuzzing import CHILD_LAUNCHES
 
         return CHILD_LAUNCHES
+
+
+GAME: Final[Game] = ChildLaunches()
 
 
 def _costs(applications: Sequence[Application], schedulers: list[str], on_progress: Progress) -> dict[str, list[float]]:

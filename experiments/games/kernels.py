@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -18,7 +18,7 @@ from gpusched_env.baselines.registry import SCHEDULERS, honest_names, means, sch
 from gpusched_env.baselines.spec import options_of
 from gpusched_env.episodes.cautions import cautions
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.games.game import RankedField, RankingTerms, SchedulerGroup, TunedField, Validation
+from gpusched_env.experiments.games.game import Game, RankedField, RankingTerms, SchedulerGroup, TunedField, Validation
 from gpusched_env.experiments.lib.names import (
     check_scheduler,
     default_schedulers,
@@ -180,6 +180,9 @@ class Kernels:
         from gpusched_env.experiments.fuzz.fuzzing import KERNELS
 
         return KERNELS
+
+
+GAME: Final[Game] = Kernels()
 
 
 def _ranked_schedulers(terms: RankingTerms) -> list[str]:

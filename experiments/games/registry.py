@@ -11,7 +11,7 @@ from gpusched_env.scenarios.games import GAMES, KERNELS, load_room, rooms_of
 
 def game_of(problem: object) -> Game:
     """That of a game's name, or of a scenario, its name or file."""
-    found: Game = load_room(rooms_of(problem).game)()
+    found: Game = load_room(rooms_of(problem).game)
     return found
 
 
@@ -29,5 +29,5 @@ def common_game(problems: Sequence[object]) -> Game:
 
 def games() -> dict[str, Game]:
     """All of them, by name; that of scenarios comes first and has none."""
-    found: list[tuple[str, Game]] = [("", load_room(KERNELS.game)()), *((name, game_of(name)) for name in GAMES)]
+    found: list[tuple[str, Game]] = [("", load_room(KERNELS.game)), *((name, game_of(name)) for name in GAMES)]
     return dict(found)

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """Where the parts of a game are, each as ``module:Class``."""
+    """Where the parts of a game are, each as ``module:Name``."""
 
     env: str
-    """Its environment."""
+    """The class of its environment."""
     trainer: str
     """A :class:`gpusched_env.agents.training.trainer.Trainer`."""
     game: str
@@ -25,15 +25,15 @@ class Rooms:
 
 KERNELS: Final = Rooms(
     env="gpusched_env.envs.env:GpuSchedulingEnv",
-    trainer="gpusched_env.agents.training.kernels:KernelTrainer",
-    game="gpusched_env.experiments.games.kernels:Kernels",
+    trainer="gpusched_env.agents.training.kernels:TRAINER",
+    game="gpusched_env.experiments.games.kernels:GAME",
 )
 """Of all scenarios."""
 GAMES: Final = {
     "DynamicParallelism": Rooms(
         env="gpusched_env.envs.dynamic_parallelism.env:DynamicParallelismEnv",
-        trainer="gpusched_env.agents.dynamic_parallelism.trainer:LaunchTrainer",
-        game="gpusched_env.experiments.dynamic_parallelism.game:ChildLaunches",
+        trainer="gpusched_env.agents.dynamic_parallelism.trainer:TRAINER",
+        game="gpusched_env.experiments.dynamic_parallelism.game:GAME",
     ),
 }
 """By name, those whose problems are no scenarios."""
@@ -45,6 +45,6 @@ def rooms_of(problem: object) -> Rooms:
 
 
 def load_room(place: str) -> Any:
-    """The class that a field of :class:`Rooms` names."""
+    """What a field of :class:`Rooms` names."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
