@@ -11,13 +11,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.agents.dynamic_parallelism.learned import NAME as LAUNCHES
-from gpusched_env.agents.dynamic_parallelism.policy_file import read_launch_policy
-from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.files import replacing
 from gpusched_env.agents.training.folder import EXPORTED, Record, read_record
+from gpusched_env.agents.training.trainer import trainer_of
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.scenario import load_scenario
 
 SHIP = "gpusched ship DIR writes both"
 
@@ -90,7 +87,7 @@ def check_agent(folder: Path, scenario: str) -> Manifest:
     found = file_hash(policy)
     if found != manifest.sha256:
         raise InputError(f"{policy}: has SHA-256 {found}, {path.name} is about {manifest.sha256}; {SHIP}")
-    _check_fits(policy, scenario)
+    trainer_of(scenario).check_policy(policy, scenario)
     return manifest
 
 
@@ -113,7 +110,7 @@ def ship(folders: Sequence[Path], into: Path) -> Manifest:
     if not policy.is_file():
         raise InputError(f"{last.folder} has no {EXPORTED}; recurrent policies cannot be shipped")
     name = last.config.name
-    _check_fits(policy, name)
+    trainer_of(name).check_policy(policy, name)
     manifest = Manifest(
         scenario=name,
         sha256=file_hash(policy),
@@ -130,14 +127,6 @@ def ship(folders: Sequence[Path], into: Path) -> Manifest:
     with replacing(into / f"{name}.json") as partial:
         partial.write_bytes(encode_manifest(manifest))
     return manifest
-
-
-def _check_fits(policy: Path, name: str) -> None:
-    """Refuse a policy that cannot play what it is named after."""
-    if name == LAUNCHES:
-        read_launch_policy(policy)
-    else:
-        ExportedPolicy.load(policy).layout_for(load_scenario(name))
 
 
 def _step(record: Record) -> Step:

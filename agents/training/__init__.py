@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpusched_env.agents.files import remove_partial
-from gpusched_env.agents.policies.registry import ROLLOUTS, RULES, SEARCH
-from gpusched_env.agents.training.config import LaunchTraining, Training, TrainingConfig
+from gpusched_env.agents.training.config import Training
 from gpusched_env.agents.training.folder import (
     CHECKPOINTS,
     CONFIG,
@@ -32,6 +31,7 @@ from gpusched_env.agents.training.folder import (
     write_config,
     write_json,
 )
+from gpusched_env.agents.training.trainer import trainer_of
 from gpusched_env.errors import InputError
 from gpusched_env.scheduling.scheduler import Scheduler
 
@@ -56,6 +56,17 @@ class Trained:
     def best(self) -> CurveEntry:
         """The validation of the model that was kept."""
         return min(self.curve, key=lambda point: point.cost)
+
+    def result(self, baselines: dict[str, float]) -> TrainingResult:
+        """What is written of it; ``baselines``: mean costs of other schedulers."""
+        return TrainingResult(
+            timesteps=self.timesteps,
+            train_s=round(self.train_s, 3),
+            stopped=self.stopped,
+            best=self.best,
+            final=self.curve[-1],
+            baselines=baselines,
+        )
 
 
 def train(
@@ -94,68 +105,49 @@ def train(
     """
     import torch
 
-    from gpusched_env.agents.training.dynamic_parallelism import LaunchJudge, evolve_launches
-    from gpusched_env.agents.training.evolution import evolve
-    from gpusched_env.agents.training.learning import learn
-    from gpusched_env.agents.training.rollouts import roll_out
-    from gpusched_env.agents.training.validation import Course, EpisodeJudge
+    from gpusched_env.agents.training.validation import Course
 
     config = check_training(config, out, resume=resume)
     if config.imitation is not None and teacher is None:
         raise InputError(f"the training imitates {config.imitation.scheduler}, but was given no teacher")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written ({error.strerror})") from error
-    state = None
-    if (out / CONFIG).exists():
-        done = _completed(config, out)
-        if done is not None:
-            return done
-        kept = Checkpoints(out / CHECKPOINTS)
-        remove_partial(out)
-        remove_partial(kept.folder)
-        state = kept.last(trust=trust) if kept.steps() else None
-        if state is None:
-            # Killed before the first checkpoint, there is nothing to go on from.
-            _remove(out)
-    (out / RESULT).unlink(missing_ok=True)
+    _make_folder(out)
+    done = _completed(config, out)
+    if done is not None:
+        return done
+    state = _state_before(out, trust=trust)
     torch.set_num_threads(config.threads)
     noted, costs = dict(provenance or {}), dict(baselines or {})
     write_config(config, noted, out / CONFIG)
+    trainer = trainer_of(config.scenario)
     course = Course(
         config,
         out,
-        LaunchJudge(config) if isinstance(config, LaunchTraining) else EpisodeJudge(config),
+        trainer.judge(config),
         command=str(noted.get("command", "")),
         baselines=costs,
         watch=watch,
         saves=checkpoints,
         state=state,
     )
-    learner = None if state is None else state["learner"]
     try:
-        if isinstance(config, LaunchTraining):
-            timesteps = evolve_launches(course, config, learner)
-        elif config.algo == SEARCH:
-            timesteps = evolve(course, config, learner)
-        elif config.algo == ROLLOUTS:
-            timesteps = roll_out(course, config, learner)
-        else:
-            timesteps = learn(course, config, teacher, learner)
+        timesteps = trainer.learn(course, config, teacher, None if state is None else state["learner"])
         trained = Trained(course.curve, timesteps, course.train_s, course.stopped)
-        result = TrainingResult(
-            timesteps=timesteps,
-            train_s=round(trained.train_s, 3),
-            stopped=trained.stopped,
-            best=trained.best,
-            final=trained.curve[-1],
-            baselines=costs,
-        )
-        write_json(result, out / RESULT)
+        write_json(trained.result(costs), out / RESULT)
     finally:
         course.close()
     return trained
+
+
+def _make_folder(out: Path) -> None:
+    """Create the folder of a training, if it is not there.
+
+    Raises:
+        InputError: it cannot be.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror})") from error
 
 
 def check_training(config: Training, out: Path, *, resume: bool) -> Training:
@@ -164,8 +156,6 @@ def check_training(config: Training, out: Path, *, resume: bool) -> Training:
     Raises:
         InputError: as :func:`train`.
     """
-    from gpusched_env.agents.training.environments import training_env, training_layout
-
     config = config.checked()
     if config.imitation is not None and config.algo not in IMITATES:
         raise InputError(f"{config.algo} cannot begin with an imitation; {', '.join(IMITATES)} can")
@@ -182,15 +172,14 @@ def check_training(config: Training, out: Path, *, resume: bool) -> Training:
             )
     elif (out / CHECKPOINTS).exists():
         raise InputError(f"{out} has {CHECKPOINTS} but no {CONFIG}; name another folder")
-    if isinstance(config, TrainingConfig):
-        training_env(config).close()
-        if config.policy in RULES:
-            RULES[config.policy].of(training_layout(config))
+    trainer_of(config.scenario).check(config)
     return config
 
 
 def _completed(config: Training, out: Path) -> Trained | None:
-    """What a completed training came to; ``None`` if there is more to do."""
+    """What a completed training came to; ``None`` if there is none, or more to do."""
+    if not (out / CONFIG).exists():
+        return None
     try:
         result = msgspec.json.decode((out / RESULT).read_bytes(), type=TrainingResult)
         curve = msgspec.json.decode((out / VALIDATION).read_bytes(), type=LearningCurve).validations
@@ -201,6 +190,20 @@ def _completed(config: Training, out: Path) -> Trained | None:
     if result.timesteps < config.timesteps:
         return None
     return Trained(curve, result.timesteps, result.train_s, result.stopped)
+
+
+def _state_before(out: Path, *, trust: bool) -> dict[str, Any] | None:
+    """The last checkpoint of what was begun in ``out``; of what there is nothing to go on from, nothing stays."""
+    state = None
+    if (out / CONFIG).exists():
+        kept = Checkpoints(out / CHECKPOINTS)
+        remove_partial(out)
+        remove_partial(kept.folder)
+        state = kept.last(trust=trust) if kept.steps() else None
+        if state is None:
+            _remove(out)
+    (out / RESULT).unlink(missing_ok=True)
+    return state
 
 
 def _remove(out: Path) -> None:

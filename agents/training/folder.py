@@ -20,8 +20,9 @@ from typing import Any, BinaryIO
 import msgspec
 
 from gpusched_env.agents.files import replacing
-from gpusched_env.agents.training.config import LaunchTraining, Training, TrainingConfig
+from gpusched_env.agents.training.config import Training
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.games import load_room, rooms_of
 
 CONFIG = "config.yaml"
 BEST, EXPORTED, FINAL = "best.zip", "best.npz", "final.zip"
@@ -129,7 +130,7 @@ def _read_config(path: Path) -> tuple[Training, _Provenance]:
 
     try:
         found = msgspec.convert(yaml.safe_load(path.read_text()), _Config)
-        kind: type[Training] = LaunchTraining if found.training.get("policy") == "launch" else TrainingConfig
+        kind: type[Training] = load_room(rooms_of(found.training.get("scenario")).trainer).config
         return msgspec.convert(found.training, kind), found.provenance
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error

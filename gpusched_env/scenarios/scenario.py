@@ -19,6 +19,7 @@ from gpusched_env.data import recorded_names
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.hardware.specs import is_gpu_path
 from gpusched_env.reading import FileName, checked, parse_yaml, read_text
+from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scenarios.workload_sets import Substitute, Variant, WorkloadSets, problem_with_sets
@@ -169,10 +170,10 @@ def load_scenario(name_or_path: str | Path | Scenario, **overrides: Any) -> Scen
         text = (resources.files("gpusched_env.scenarios") / f"{name}.yaml").read_text(encoding="utf-8")
         scenario = make_scenario(parse_yaml(text, where), where)
     else:
-        if name == "DynamicParallelism":
+        if name in GAMES:
             raise InputError(
                 f"{name} is no scenario of tenants that share a GPU; gpusched rank and gpusched train know it, "
-                "and gymnasium.make('gpusched/DynamicParallelism-v0')"
+                f"and gymnasium.make('gpusched/{name}-v0')"
             )
         hint = did_you_mean(name, (*scenario_names(), *_OWN))
         raise InputError(f"unknown scenario {name!r}; {hint} (a file of your own ends in .yaml)")

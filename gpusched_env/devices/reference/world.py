@@ -19,7 +19,7 @@ from gpusched_env.workload.workload import DEVICE_OPS
 
 
 @dataclass(frozen=True)
-class Variant:
+class JobOps:
     """What a job does: its operations begin at ``first_op``, thread after thread."""
 
     first_op: int
@@ -64,7 +64,7 @@ class Job:
     """One request of a tenant: an iteration of its program."""
 
     number: int
-    variant: Variant
+    variant: JobOps
     first_op: int
     unfinished: int
     marks: int
@@ -133,7 +133,7 @@ class World:
         ]
         self.to_complete = sum(max(0, program.jobs) for program in self.programs)
         self.ops: list[HostOp] = []
-        self.variants: list[list[Variant]] = []
+        self.variants: list[list[JobOps]] = []
         self.clients: list[Client] = []
         self.threads: list[Thread] = []
         self.marks: list[list[Mark]] = []
@@ -143,7 +143,7 @@ class World:
             for job in program.variants:
                 idle = (0,) * (threads - len(job.threads))
                 device_ops = sum(op.kind in DEVICE_OPS for op in job)
-                self.variants[-1].append(Variant(len(self.ops), device_ops, job.marks, (*job.threads, *idle)))
+                self.variants[-1].append(JobOps(len(self.ops), device_ops, job.marks, (*job.threads, *idle)))
                 self.ops += job
             self.clients.append(Client(threads, len(self.threads)))
             self.threads += [Thread(tenant) for _ in range(threads)]
@@ -173,7 +173,7 @@ class World:
         else:
             self._steps[number].set(at_ps, Phase.HOST, number, lambda: host.thread_due(self, number))
 
-    def new_job(self, tenant: int, number: int, variant: Variant) -> Job:
+    def new_job(self, tenant: int, number: int, variant: JobOps) -> Job:
         """A job of a variant; those before the oldest that is not gone are forgotten."""
         jobs = self.jobs[tenant]
         for old in [old for old in jobs if old < self.clients[tenant].first]:
