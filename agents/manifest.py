@@ -17,6 +17,7 @@ from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.files import replacing
 from gpusched_env.agents.training.folder import EXPORTED, Record, read_record
 from gpusched_env.errors import InputError
+from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.scenarios.scenario import load_scenario
 
 SHIP = "gpusched ship DIR writes both"
@@ -69,12 +70,7 @@ def read_manifest(path: Path) -> Manifest:
     Raises:
         InputError: it cannot be read, or is none.
     """
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); {SHIP}") from error
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: not the manifest of an agent ({error}); {SHIP}") from error
+    return decoded(read_bytes(path), Manifest, f"{path}: not the manifest of an agent ({SHIP})")
 
 
 def check_agent(folder: Path, scenario: str) -> Manifest:
@@ -155,7 +151,4 @@ def file_hash(path: Path) -> str:
     Raises:
         InputError: it cannot be read.
     """
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    return hashlib.sha256(read_bytes(path)).hexdigest()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from gpusched_env.agents.files import replacing
 from gpusched_env.agents.training.config import LaunchTraining, TrainingConfig
 from gpusched_env.agents.training.dynamic_parallelism import geometric_mean, validation_applications
 from gpusched_env.agents.training.environments import training_scenarios, validation_seeds
@@ -19,6 +20,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.lib.names import sees_truth
 from gpusched_env.experiments.lib.terminal import progress_bar
+from gpusched_env.reading import decoded, read_bytes
 
 STORED = "baselines.json"
 
@@ -112,14 +114,12 @@ def _known(out: Path, seeds: list[int], described: list[str]) -> dict[str, float
     path = out / STORED
     if not path.is_file():
         return {}
-    try:
-        stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: not what a training wrote ({error}); remove it") from error
+    stored = decoded(read_bytes(path), _Stored, f"{path}: not what a training wrote, remove it")
     return stored.costs if (stored.seeds, stored.scenarios) == (seeds, described) else {}
 
 
 def _store(out: Path, seeds: list[int], described: list[str], costs: dict[str, float]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     content = _Stored(seeds=seeds, scenarios=described, costs=costs)
-    (out / STORED).write_bytes(msgspec.json.encode(content))
+    with replacing(out / STORED) as partial:
+        partial.write_bytes(msgspec.json.encode(content))

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from gpusched_env.agents.files import remove_partial
 from gpusched_env.agents.policies.registry import ROLLOUTS, RULES, SEARCH
 from gpusched_env.agents.training.config import LaunchTraining, Training, TrainingConfig
@@ -33,6 +31,7 @@ from gpusched_env.agents.training.folder import (
     write_json,
 )
 from gpusched_env.errors import InputError
+from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.scheduling.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -191,13 +190,11 @@ def check_training(config: Training, out: Path, *, resume: bool) -> Training:
 
 def _completed(config: Training, out: Path) -> Trained | None:
     """What a completed training came to; ``None`` if there is more to do."""
-    try:
-        result = msgspec.json.decode((out / RESULT).read_bytes(), type=TrainingResult)
-        curve = msgspec.json.decode((out / VALIDATION).read_bytes(), type=LearningCurve).validations
-    except FileNotFoundError:
+    result_file, curve_file = out / RESULT, out / VALIDATION
+    if not (result_file.exists() and curve_file.exists()):
         return None
-    except msgspec.DecodeError as error:
-        raise InputError(f"{out}: its {RESULT} or {VALIDATION} is not what a training wrote ({error})") from error
+    result = decoded(read_bytes(result_file), TrainingResult, f"{result_file}: not what a training wrote")
+    curve = decoded(read_bytes(curve_file), LearningCurve, f"{curve_file}: not what a training wrote").validations
     if result.timesteps < config.timesteps:
         return None
     return Trained(curve, result.timesteps, result.train_s, result.stopped)

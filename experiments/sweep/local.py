@@ -46,6 +46,22 @@ def sweep(
     """
     out.mkdir(parents=True, exist_ok=True)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        study = _study(config, out)
+    except InputError:
+        raise
+    except Exception as error:  # Whatever a damaged database leads to.
+        raise InputError(f"{out / STORAGE}: not what a sweep wrote ({' '.join(str(error).split())})") from error
+    finished = (TrialState.COMPLETE, TrialState.PRUNED)
+    while len(study.get_trials(deepcopy=False, states=finished)) < trials:
+        study.optimize(lambda trial: _run(trial, config, fixed, out), n_trials=1)
+        if on_trial is not None:
+            on_trial(_tried(study.trials[-1], out))
+    return [_tried(trial, out) for trial in study.trials]
+
+
+def _study(config: TrainingConfig, out: Path) -> optuna.Study:
+    """The sweep in a folder, whose trials all have ended; a new one if there is none."""
     storage = f"sqlite:///{(out / STORAGE).resolve()}"
     before = _trials_before(config, out, storage)
     study = optuna.create_study(
@@ -59,12 +75,9 @@ def sweep(
     study.set_user_attr(CONFIG, msgspec.json.decode(msgspec.json.encode(config)))
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         study.tell(trial.number, state=TrialState.FAIL)
-    finished = (TrialState.COMPLETE, TrialState.PRUNED)
-    while len(study.get_trials(deepcopy=False, states=finished)) < trials:
-        study.optimize(lambda trial: _run(trial, config, fixed, out), n_trials=1)
-        if on_trial is not None:
-            on_trial(_tried(study.trials[-1], out))
-    return [_tried(trial, out) for trial in study.trials]
+    for trial in study.trials:
+        _tried(trial, out)
+    return study
 
 
 def _trials_before(config: TrainingConfig, out: Path, storage: str) -> int:
