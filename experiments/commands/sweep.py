@@ -47,7 +47,9 @@ def sweep_command(
 ) -> None:
     """Search for hyper-parameters.
 
-    Trials that fall behind the median are stopped early. The same command again goes on after an interrupt.
+    Trials that fall behind the median are stopped early. The same command again goes on after an interrupt or a kill:
+    what has ended stays, the trial that was cut short is replaced, and those after it draw other hyper-parameters than
+    without the interrupt.
     """
     from gpusched_env.agents.training.config import config_of
     from gpusched_env.agents.training.folder import write_json
