@@ -209,7 +209,7 @@ def _extend(columns: Columns, whole: NDArray[Any], floats: NDArray[Any]) -> None
         ValueError: it is of other ones.
     """
     shapes = (len(whole), columns.whole), (len(whole), columns.floats)
-    if (whole.shape, floats.shape) != shapes or (whole.dtype, floats.dtype) != (np.int64, np.float64):
+    if (whole.shape, floats.shape) != shapes or (whole.dtype.str, floats.dtype.str) != ("<i8", "<f8"):
         raise ValueError(f"{TIMELINES} has other columns")
     columns.extend(whole, floats)
 
