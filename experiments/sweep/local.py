@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,16 +44,22 @@ def sweep(
         all trials so far. One that a kill cut short counts as failed, and is replaced.
 
     Raises:
-        InputError: ``out`` holds a sweep of another training.
+        InputError: ``out`` holds a sweep of another training, or a damaged one, which stays as it is.
     """
     out.mkdir(parents=True, exist_ok=True)
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
-        study = _study(config, out)
+        with tempfile.TemporaryDirectory() as folder:
+            # To look at a database is to change it: first at a copy, with what a kill has left to be undone.
+            for file in out.glob(f"{STORAGE}*"):
+                shutil.copy(file, folder)
+            _study(config, out, Path(folder))
+        study = _study(config, out, out)
     except InputError:
         raise
     except Exception as error:  # Whatever a damaged database leads to.
-        raise InputError(f"{out / STORAGE}: not what a sweep wrote ({' '.join(str(error).split())})") from error
+        raise InputError(f"{out / STORAGE}: not what a sweep wrote ({str(error).partition(chr(10))[0]})") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     finished = (TrialState.COMPLETE, TrialState.PRUNED)
     while len(study.get_trials(deepcopy=False, states=finished)) < trials:
         study.optimize(lambda trial: _run(trial, config, fixed, out), n_trials=1)
@@ -60,9 +68,9 @@ def sweep(
     return [_tried(trial, out) for trial in study.trials]
 
 
-def _study(config: TrainingConfig, out: Path) -> optuna.Study:
-    """The sweep in a folder, whose trials all have ended; a new one if there is none."""
-    storage = f"sqlite:///{(out / STORAGE).resolve()}"
+def _study(config: TrainingConfig, out: Path, folder: Path) -> optuna.Study:
+    """The sweep in ``out``, its database in ``folder``, its trials all at an end; a new one if there is none."""
+    storage = f"sqlite:///{(folder / STORAGE).resolve()}"
     before = _trials_before(config, out, storage)
     study = optuna.create_study(
         study_name=STUDY,
