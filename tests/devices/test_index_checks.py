@@ -50,6 +50,7 @@ def test_an_index_outside_of_its_table_ends_the_process(value: int) -> None:
     assert done.returncode == -signal.SIGABRT
 
 
+@pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("more", [(), ("--launches",)], ids=str)
 def test_the_fuzzer_finds_no_wrong_index(more: tuple[str, ...]) -> None:
     program = "from gpusched_env.experiments.cli import main; main()"
