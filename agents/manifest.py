@@ -14,7 +14,7 @@ from msgspec import Meta
 from gpusched_env.agents.dynamic_parallelism.learned import NAME as LAUNCHES
 from gpusched_env.agents.dynamic_parallelism.policy_file import read_launch_policy
 from gpusched_env.agents.exported import ExportedPolicy
-from gpusched_env.agents.files import replacing
+from gpusched_env.agents.files import replacing, writing_to
 from gpusched_env.agents.training.folder import EXPORTED, Record, read_record
 from gpusched_env.errors import InputError
 from gpusched_env.reading import decoded, read_bytes
@@ -121,10 +121,10 @@ def ship(folders: Sequence[Path], into: Path) -> Manifest:
             baselines=last.curve.baselines,
         ),
     )
-    with replacing(into / f"{name}.npz") as partial:
-        shutil.copyfile(policy, partial)
-    with replacing(into / f"{name}.json") as partial:
-        partial.write_bytes(encode_manifest(manifest))
+    with writing_to(into), replacing(into / f"{name}.npz") as weights, replacing(into / f"{name}.json") as about:
+        # Both are complete before one of them is put in its place.
+        shutil.copyfile(policy, weights)
+        about.write_bytes(encode_manifest(manifest))
     return manifest
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from gpusched_env.agents.files import replacing
+from gpusched_env.agents.files import replacing, writing_to
 from gpusched_env.agents.training.config import LaunchTraining, TrainingConfig
 from gpusched_env.agents.training.dynamic_parallelism import geometric_mean, validation_applications
 from gpusched_env.agents.training.environments import training_scenarios, validation_seeds
@@ -119,7 +119,8 @@ def _known(out: Path, seeds: list[int], described: list[str]) -> dict[str, float
 
 
 def _store(out: Path, seeds: list[int], described: list[str], costs: dict[str, float]) -> None:
-    out.mkdir(parents=True, exist_ok=True)
     content = _Stored(seeds=seeds, scenarios=described, costs=costs)
-    with replacing(out / STORED) as partial:
-        partial.write_bytes(msgspec.json.encode(content))
+    with writing_to(out):
+        out.mkdir(parents=True, exist_ok=True)
+        with replacing(out / STORED) as partial:
+            partial.write_bytes(msgspec.json.encode(content))

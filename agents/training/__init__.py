@@ -7,16 +7,18 @@ is left.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpusched_env.agents.files import remove_partial
+from gpusched_env.agents.files import remove_partial, writing_to
 from gpusched_env.agents.policies.registry import ROLLOUTS, RULES, SEARCH
 from gpusched_env.agents.training.config import LaunchTraining, Training, TrainingConfig
 from gpusched_env.agents.training.folder import (
+    BOARD,
     CHECKPOINTS,
     CONFIG,
     MADE,
@@ -91,6 +93,43 @@ def train(
         InputError: ``out`` holds another training, or cannot be written; an invalid configuration; a checkpoint
             of somebody else without ``trust``.
     """
+    config = check_training(config, out, resume=resume)
+    if config.imitation is not None and teacher is None:
+        raise InputError(f"the training imitates {config.imitation.scheduler}, but was given no teacher")
+    with writing_to(out):
+        out.mkdir(parents=True, exist_ok=True)
+        state = None
+        if (out / CONFIG).exists():
+            done = _completed(config, out)
+            if done is not None:
+                return done
+            state = _last_state(out, trust)
+        noted, costs = dict(provenance or {}), dict(baselines or {})
+        return _carry_out(config, out, teacher, costs, noted, state, watch, checkpoints)
+
+
+def _last_state(out: Path, trust: bool) -> dict[str, Any] | None:
+    """Of the last checkpoint; ``None``, and an empty folder, where a kill came before the first one."""
+    kept = Checkpoints(out / CHECKPOINTS)
+    remove_partial(out)
+    remove_partial(kept.folder)
+    state = kept.last(trust=trust) if kept.steps() else None
+    if state is None:
+        _remove(out)
+    return state
+
+
+def _carry_out(
+    config: Training,
+    out: Path,
+    teacher: Callable[[], Scheduler] | None,
+    costs: dict[str, float],
+    noted: dict[str, Any],
+    state: dict[str, Any] | None,
+    watch: Watch | None,
+    saves: bool,
+) -> Trained:
+    """Train from a state, or from the start; ``costs`` are those of baselines."""
     import torch
 
     from gpusched_env.agents.training.dynamic_parallelism import LaunchJudge, evolve_launches
@@ -99,28 +138,8 @@ def train(
     from gpusched_env.agents.training.rollouts import roll_out
     from gpusched_env.agents.training.validation import Course, EpisodeJudge
 
-    config = check_training(config, out, resume=resume)
-    if config.imitation is not None and teacher is None:
-        raise InputError(f"the training imitates {config.imitation.scheduler}, but was given no teacher")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written ({error.strerror})") from error
-    state = None
-    if (out / CONFIG).exists():
-        done = _completed(config, out)
-        if done is not None:
-            return done
-        kept = Checkpoints(out / CHECKPOINTS)
-        remove_partial(out)
-        remove_partial(kept.folder)
-        state = kept.last(trust=trust) if kept.steps() else None
-        if state is None:
-            # Killed before the first checkpoint, there is nothing to go on from.
-            _remove(out)
     (out / RESULT).unlink(missing_ok=True)
     torch.set_num_threads(config.threads)
-    noted, costs = dict(provenance or {}), dict(baselines or {})
     write_config(config, noted, out / CONFIG)
     course = Course(
         config,
@@ -129,7 +148,7 @@ def train(
         command=str(noted.get("command", "")),
         baselines=costs,
         watch=watch,
-        saves=checkpoints,
+        saves=saves,
         state=state,
     )
     learner = None if state is None else state["learner"]
@@ -170,6 +189,9 @@ def check_training(config: Training, out: Path, *, resume: bool) -> Training:
         raise InputError(f"{config.algo} cannot begin with an imitation; {', '.join(IMITATES)} can")
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file; name a folder")
+    for folder in (out / BOARD, out / CHECKPOINTS):
+        if os.path.lexists(folder) and not folder.is_dir():
+            raise InputError(f"{folder}: is no folder; remove it, or name another folder for the training")
     if (out / CONFIG).exists():
         if not resume:
             raise InputError(f"{out} holds a training already; go on with --resume, or name another folder")

@@ -51,6 +51,7 @@ def sweep_command(
     what has ended stays, the trial that was cut short is replaced, and those after it draw other hyper-parameters than
     without the interrupt.
     """
+    from gpusched_env.agents.files import writing_to
     from gpusched_env.agents.training.config import config_of
     from gpusched_env.agents.training.folder import write_json
     from gpusched_env.errors import InputError
@@ -87,10 +88,12 @@ def sweep_command(
             from gpusched_env.experiments.sweep import cluster
         except ImportError as error:
             raise InputError(f"--ray-address needs Ray: pip install 'gpusched-env[ray]' ({error})") from error
-        folder.mkdir(parents=True, exist_ok=True)
+        with writing_to(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         tried = cluster.sweep(config, trials, folder, ray_address, fixed=frozenset(fixed), trust=trust)
     trials_by_number = sorted(tried, key=lambda trial: trial.number)
-    write_json({"command": command_line(), "trials": trials_by_number}, folder / OUTCOME)
+    with writing_to(folder):
+        write_json({"command": command_line(), "trials": trials_by_number}, folder / OUTCOME)
     output_console().print(table(tried))
     typer.echo(f"Written to {folder}: {', '.join(sorted(found.name for found in folder.iterdir()))}")
 

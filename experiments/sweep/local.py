@@ -10,7 +10,9 @@ from pathlib import Path
 import msgspec
 import optuna
 from optuna.trial import FrozenTrial, Trial, TrialState
+from sqlalchemy.exc import SQLAlchemyError
 
+from gpusched_env.agents.files import writing_to
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.validation import Progress
@@ -46,7 +48,9 @@ def sweep(
     Raises:
         InputError: ``out`` holds a sweep of another training, or a damaged one, which stays as it is.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    with writing_to(out):
+        out.mkdir(parents=True, exist_ok=True)
+    # What it warns of ends the sweep with an error that says so.
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -58,14 +62,21 @@ def sweep(
     except InputError:
         raise
     except Exception as error:  # Whatever a damaged database leads to.
-        raise InputError(f"{out / STORAGE}: not what a sweep wrote ({str(error).partition(chr(10))[0]})") from error
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+        raise InputError(f"{out / STORAGE}: no sweep that can be gone on with ({_first_line(error)})") from error
     finished = (TrialState.COMPLETE, TrialState.PRUNED)
     while len(study.get_trials(deepcopy=False, states=finished)) < trials:
-        study.optimize(lambda trial: _run(trial, config, fixed, out), n_trials=1)
+        try:
+            study.optimize(lambda trial: _run(trial, config, fixed, out), n_trials=1)
+        except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+            raise InputError(f"{out / STORAGE}: cannot be written ({_first_line(error)})") from error
         if on_trial is not None:
             on_trial(_tried(study.trials[-1], out))
     return [_tried(trial, out) for trial in study.trials]
+
+
+def _first_line(error: Exception) -> str:
+    """SQLAlchemy's messages go on with the SQL."""
+    return str(error).partition("\n")[0]
 
 
 def _study(config: TrainingConfig, out: Path, folder: Path) -> optuna.Study:

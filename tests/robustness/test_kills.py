@@ -14,11 +14,15 @@ import pytest
 import yaml
 
 from gpusched_env.scenarios.scenario import load_scenario
-from tests.robustness.test_command_line import kill_when, run
+from tests.robustness.test_command_line import errors, kill_when, run
 
 TUNE = ("tune", "few.yaml", "--schedulers", "exclusive,preemptive-priority", "--trials", "12", "--workers", "1")
 SWEEP = (
     *("sweep", "Toy", "--algo", "a2c", "--trials", "3", "--timesteps", "64", "--envs", "4"),
+    *("--set", "n_steps=8", "--set", "validation_seeds=1"),
+)
+TRAIN = (
+    *("train", "Toy", "--algo", "a2c", "--timesteps", "64", "--envs", "4", "--baselines", "none"),
     *("--set", "n_steps=8", "--set", "validation_seeds=1"),
 )
 LOADS = ("compare", "Toy", "--schedulers", "sjf,fifo", "--seeds", "2", "--workers", "1", "--sweep", "load=0.5,1,2")
@@ -76,3 +80,21 @@ def test_a_killed_comparison_over_a_load_leaves_nothing_for_ever(tmp_path: Path)
     assert run(*LOADS, "--out", "curve", cwd=tmp_path)[0] == 0
     assert (tmp_path / "curve" / "result.json").exists()
     assert not staged(), "what a dead process left is removed"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("command", "again"), [(TRAIN, ("--resume",)), (SWEEP, ())], ids=["train", "sweep"])
+def test_what_a_full_disk_ended_goes_on(command: tuple[str, ...], again: tuple[str, ...], tmp_path: Path) -> None:
+    # No file may become larger than 200 KiB: a database has room then, a checkpoint and a model have none.
+    status, _, text = run(*command, "--out", "out", cwd=tmp_path, before="ulimit -f 200;")
+    assert status == 2
+    (line,) = errors(text)
+    assert "File too large" in line
+    assert run(*command, "--out", "out", *again, cwd=tmp_path)[0] == 0
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    for command in (TRAIN, SWEEP):
+        status, _, text = run(*command, "--out", "/dev/null/out", cwd=tmp_path)
+        assert status == 2
+        assert "/dev/null/out" in errors(text)[0]
