@@ -20,10 +20,12 @@ from typing import Annotated
 import msgspec
 import typer
 
+from gpusched_env.agents.files import replacing
 from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.folder import RESULT, VALIDATION, LearningCurve
 from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.pages import page
+from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.scenario import scenario_names
 
@@ -57,10 +59,10 @@ class DefaultTraining(msgspec.Struct, frozen=True, kw_only=True):
 
 def found_in(folder: Path, name: str) -> DefaultTraining | None:
     """What the training in ``folder`` has come to; ``None``: it has not been validated yet."""
-    try:
-        curve = msgspec.json.decode((folder / VALIDATION).read_bytes(), type=LearningCurve)
-    except FileNotFoundError:
+    path = folder / VALIDATION
+    if not path.exists():
         return None
+    curve = decoded(read_bytes(path), LearningCurve, f"{path}: not the learning curve of a training")
     game = game_of(name)
     if not curve.validations or game.plain_gpu not in curve.baselines:
         return None
@@ -128,13 +130,18 @@ def train_all(out: Path, names: list[str], limit_s: float, jobs: int) -> None:
 
 
 def write(found: list[DefaultTraining], path: Path) -> None:
-    """Write a file of results."""
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+    """Write a file of results, whole or not at all."""
+    with replacing(path) as partial:
+        partial.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
 
 
 def read(path: Path) -> list[DefaultTraining]:
-    """The results in a file that :func:`write` wrote."""
-    return msgspec.json.decode(path.read_bytes(), type=list[DefaultTraining])
+    """The results in a file that :func:`write` wrote.
+
+    Raises:
+        InputError: it cannot be read, or is none.
+    """
+    return decoded(read_bytes(path), list[DefaultTraining], str(path))
 
 
 def main(

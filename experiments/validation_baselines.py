@@ -6,12 +6,14 @@ from pathlib import Path
 
 import msgspec
 
+from gpusched_env.agents.files import replacing, writing_to
 from gpusched_env.agents.training.config import Training
 from gpusched_env.baselines.spec import split_specs
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.game import Validation
 from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.terminal import progress_bar
+from gpusched_env.reading import decoded, read_bytes
 
 STORED = "baselines.json"
 
@@ -61,15 +63,14 @@ def _known(out: Path, validation: Validation) -> dict[str, float]:
     path = out / STORED
     if not path.is_file():
         return {}
-    try:
-        stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: not what a training wrote ({error}); remove it") from error
+    stored = decoded(read_bytes(path), _Stored, f"{path}: not what a training wrote, remove it")
     same = (stored.seeds, stored.scenarios) == (validation.seeds, validation.problems)
     return stored.costs if same else {}
 
 
 def _store(out: Path, validation: Validation, costs: dict[str, float]) -> None:
-    out.mkdir(parents=True, exist_ok=True)
     content = _Stored(seeds=validation.seeds, scenarios=validation.problems, costs=costs)
-    (out / STORED).write_bytes(msgspec.json.encode(content))
+    with writing_to(out):
+        out.mkdir(parents=True, exist_ok=True)
+        with replacing(out / STORED) as partial:
+            partial.write_bytes(msgspec.json.encode(content))

@@ -7,17 +7,17 @@ is left.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from gpusched_env.agents.files import remove_partial
+from gpusched_env.agents.files import remove_partial, writing_to
 from gpusched_env.agents.training.config import Training
 from gpusched_env.agents.training.folder import (
+    BOARD,
     CHECKPOINTS,
     CONFIG,
     MADE,
@@ -33,6 +33,7 @@ from gpusched_env.agents.training.folder import (
 )
 from gpusched_env.agents.training.trainer import trainer_of
 from gpusched_env.errors import InputError
+from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.scheduling.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -103,20 +104,49 @@ def train(
         InputError: ``out`` holds another training, or cannot be written; an invalid configuration; a checkpoint
             of somebody else without ``trust``.
     """
+    config = check_training(config, out, resume=resume)
+    if config.imitation is not None and teacher is None:
+        raise InputError(f"the training imitates {config.imitation.scheduler}, but was given no teacher")
+    with writing_to(out):
+        out.mkdir(parents=True, exist_ok=True)
+        state = None
+        if (out / CONFIG).exists():
+            done = _completed(config, out)
+            if done is not None:
+                return done
+            state = _last_state(out, trust)
+        noted, costs = dict(provenance or {}), dict(baselines or {})
+        return _carry_out(config, out, teacher, costs, noted, state, watch, checkpoints)
+
+
+def _last_state(out: Path, trust: bool) -> dict[str, Any] | None:
+    """Of the last checkpoint; ``None``, and an empty folder, where a kill came before the first one."""
+    kept = Checkpoints(out / CHECKPOINTS)
+    remove_partial(out)
+    remove_partial(kept.folder)
+    state = kept.last(trust=trust) if kept.steps() else None
+    if state is None:
+        _remove(out)
+    return state
+
+
+def _carry_out(
+    config: Training,
+    out: Path,
+    teacher: Callable[[], Scheduler] | None,
+    costs: dict[str, float],
+    noted: dict[str, Any],
+    state: dict[str, Any] | None,
+    watch: Watch | None,
+    saves: bool,
+) -> Trained:
+    """Train from a state, or from the start; ``costs`` are those of baselines."""
     import torch
 
     from gpusched_env.agents.training.validation import Course
 
-    config = check_training(config, out, resume=resume)
-    if config.imitation is not None and teacher is None:
-        raise InputError(f"the training imitates {config.imitation.scheduler}, but was given no teacher")
-    _make_folder(out)
-    done = _completed(config, out)
-    if done is not None:
-        return done
-    state = _state_before(out, trust=trust)
+    (out / RESULT).unlink(missing_ok=True)
     torch.set_num_threads(config.threads)
-    noted, costs = dict(provenance or {}), dict(baselines or {})
     write_config(config, noted, out / CONFIG)
     trainer = trainer_of(config.scenario)
     course = Course(
@@ -126,7 +156,7 @@ def train(
         command=str(noted.get("command", "")),
         baselines=costs,
         watch=watch,
-        saves=checkpoints,
+        saves=saves,
         state=state,
     )
     try:
@@ -136,18 +166,6 @@ def train(
     finally:
         course.close()
     return trained
-
-
-def _make_folder(out: Path) -> None:
-    """Create the folder of a training, if it is not there.
-
-    Raises:
-        InputError: it cannot be.
-    """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written ({error.strerror})") from error
 
 
 def check_training(config: Training, out: Path, *, resume: bool) -> Training:
@@ -161,6 +179,9 @@ def check_training(config: Training, out: Path, *, resume: bool) -> Training:
         raise InputError(f"{config.algo} cannot begin with an imitation; {', '.join(IMITATES)} can")
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file; name a folder")
+    for folder in (out / BOARD, out / CHECKPOINTS):
+        if os.path.lexists(folder) and not folder.is_dir():
+            raise InputError(f"{folder}: is no folder; remove it, or name another folder for the training")
     if (out / CONFIG).exists():
         if not resume:
             raise InputError(f"{out} holds a training already; go on with --resume, or name another folder")
@@ -177,33 +198,15 @@ def check_training(config: Training, out: Path, *, resume: bool) -> Training:
 
 
 def _completed(config: Training, out: Path) -> Trained | None:
-    """What a completed training came to; ``None`` if there is none, or more to do."""
-    if not (out / CONFIG).exists():
+    """What a completed training came to; ``None`` if there is more to do."""
+    result_file, curve_file = out / RESULT, out / VALIDATION
+    if not (result_file.exists() and curve_file.exists()):
         return None
-    try:
-        result = msgspec.json.decode((out / RESULT).read_bytes(), type=TrainingResult)
-        curve = msgspec.json.decode((out / VALIDATION).read_bytes(), type=LearningCurve).validations
-    except FileNotFoundError:
-        return None
-    except msgspec.DecodeError as error:
-        raise InputError(f"{out}: its {RESULT} or {VALIDATION} is not what a training wrote ({error})") from error
+    result = decoded(read_bytes(result_file), TrainingResult, f"{result_file}: not what a training wrote")
+    curve = decoded(read_bytes(curve_file), LearningCurve, f"{curve_file}: not what a training wrote").validations
     if result.timesteps < config.timesteps:
         return None
     return Trained(curve, result.timesteps, result.train_s, result.stopped)
-
-
-def _state_before(out: Path, *, trust: bool) -> dict[str, Any] | None:
-    """The last checkpoint of what was begun in ``out``; of what there is nothing to go on from, nothing stays."""
-    state = None
-    if (out / CONFIG).exists():
-        kept = Checkpoints(out / CHECKPOINTS)
-        remove_partial(out)
-        remove_partial(kept.folder)
-        state = kept.last(trust=trust) if kept.steps() else None
-        if state is None:
-            _remove(out)
-    (out / RESULT).unlink(missing_ok=True)
-    return state
 
 
 def _remove(out: Path) -> None:

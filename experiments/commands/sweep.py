@@ -53,8 +53,11 @@ def register(app: typer.Typer) -> None:
 def sweep_command(scenario: Scenario, options: SweepOptions) -> None:
     """Search for hyper-parameters.
 
-    Trials that fall behind the median are stopped early. The same command again goes on after an interrupt.
+    Trials that fall behind the median are stopped early. The same command again goes on after an interrupt or a kill:
+    what has ended stays, the trial that was cut short is replaced, and those after it draw other hyper-parameters than
+    without the interrupt.
     """
+    from gpusched_env.agents.files import writing_to
     from gpusched_env.agents.training.folder import write_json
     from gpusched_env.errors import InputError
     from gpusched_env.experiments.lib.terminal import output_console
@@ -69,7 +72,8 @@ def sweep_command(scenario: Scenario, options: SweepOptions) -> None:
     folder = options.out if options.out is not None else Path("results") / "sweep" / config.scenario.name
     tried = _tried(config, folder, options, frozenset(fixed))
     trials_by_number = sorted(tried, key=lambda trial: trial.number)
-    write_json({"command": command_line(), "trials": trials_by_number}, folder / OUTCOME)
+    with writing_to(folder):
+        write_json({"command": command_line(), "trials": trials_by_number}, folder / OUTCOME)
     output_console().print(table(tried))
     typer.echo(f"Written to {folder}: {', '.join(sorted(found.name for found in folder.iterdir()))}")
 
@@ -95,6 +99,7 @@ def _config(scenario: str, options: SweepOptions, fixed: dict[str, Any]) -> Trai
 
 def _tried(config: TrainingConfig, folder: Path, options: SweepOptions, fixed: frozenset[str]) -> list[Tried]:
     """All trials, run on this machine or on a cluster."""
+    from gpusched_env.agents.files import writing_to
     from gpusched_env.errors import InputError
     from gpusched_env.experiments.sweep import local
 
@@ -104,7 +109,8 @@ def _tried(config: TrainingConfig, folder: Path, options: SweepOptions, fixed: f
         from gpusched_env.experiments.sweep import cluster
     except ImportError as error:
         raise InputError(f"--ray-address needs Ray: pip install 'gpusched-env[ray]' ({error})") from error
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     return cluster.sweep(config, options.trials, folder, options.ray_address, fixed=fixed, trust=options.trust)
 
 

@@ -305,7 +305,7 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         self._check_ready()
         return VectorState(
             environments=tuple(self._batch.save(e) for e in range(self.num_envs)),
-            counters={name: values.copy() for name, values in self._counters().items()},
+            counters=self._counters(),
             rngs=tuple(None if rng is None else rng.bit_generator.state for rng in self._generators),
             rng_seeds=tuple(self._generator_seeds),
             layout=self.layout,
@@ -318,7 +318,8 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
             the observations and infos that belong to the state.
 
         Raises:
-            InputError: the state is of another number of environments, or of one with other actions or rows.
+            InputError: the state is of another number of environments, or of one with other actions or rows; or it was
+                changed.
         """
         self._check_open()
         check_state(state, VectorState, self.layout)
@@ -327,6 +328,7 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
                 f"the state has {len(state.environments)} environments with {state.layout.n} actions, "
                 f"this vector environment {self.num_envs} with {self.layout.n}"
             )
+        state.check_counters(self._counters())
         self._ready = False
         for e, saved in enumerate(state.environments):
             self._batch.load(e, saved)

@@ -30,6 +30,7 @@ from gpusched_env.workload.workload import is_workload_path
 CommandName = Literal["launch", "preempt", "partition", "reject"]
 PreemptionName = Literal["drain", "save", "reset", "save-part"]
 Contexts = Literal["shared", "per-tenant"]
+RewardWeight = Annotated[float, Meta(ge=0, le=1e18)]
 
 
 class Reward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,17 +41,17 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     alone on the GPU (:mod:`gpusched_env.scheduling.reward`).
     """
 
-    turnaround: Annotated[float, Meta(ge=0)] = 0.0
+    turnaround: RewardWeight = 0.0
     """Per millisecond of turnaround of a job (times the tenant's weight)."""
-    slowdown: Annotated[float, Meta(ge=0)] = 0.0
+    slowdown: RewardWeight = 0.0
     """Per unit of turnaround over the tenant's turnaround alone (times the tenant's weight)."""
-    slo_miss: Annotated[float, Meta(ge=0)] = 0.0
+    slo_miss: RewardWeight = 0.0
     """Per job that exceeds its SLO (times the tenant's weight)."""
-    energy: Annotated[float, Meta(ge=0)] = 0.0
+    energy: RewardWeight = 0.0
     """Per joule."""
-    makespan: Annotated[float, Meta(ge=0)] = 0.0
+    makespan: RewardWeight = 0.0
     """Per millisecond until the workload is done."""
-    lost_progress: Annotated[float, Meta(ge=0)] = 0.0
+    lost_progress: RewardWeight = 0.0
     """Per job that a best-effort tenant (a closed loop without an objective) has completed less than it would have
     alone in the same time (times the tenant's weight)."""
 

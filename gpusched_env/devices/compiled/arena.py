@@ -25,9 +25,10 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.commands import NOTHING
 from gpusched_env.scheduling.costs import Costs
-from gpusched_env.scheduling.sealed import Sealed
+from gpusched_env.scheduling.sealed import Sealed, frozen
 from gpusched_env.scheduling.timeline import DETAILS, Columns, Detail, Timeline
 from gpusched_env.scheduling.uncopied import Uncopied
+from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
 from gpusched_env.workload.host import RANDOM_STREAMS
 
 JOBS: Final = 64
@@ -104,7 +105,7 @@ class Saved(Sealed):
     timeline: Timeline
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sections", {name: _frozen(section) for name, section in self.sections.items()})
+        object.__setattr__(self, "sections", {name: frozen(section) for name, section in self.sections.items()})
 
 
 class Arena(Uncopied):
@@ -356,12 +357,18 @@ class Arena(Uncopied):
     # ---- what compiled code asks for -------------------------------------------------------------
 
     def serve(self, reason: int) -> None:
-        """Do what the event loop stopped for: enlarge a table, or empty the log."""
+        """Do what the event loop stopped for: enlarge a table, or empty the log.
+
+        Raises:
+            InputError: more jobs are in the system than anybody can hold.
+        """
         if reason == layout.FLUSH:
             self.flush()
             return
         names = ["jobs"] if reason == layout.GROW_JOBS else self._scarce()
         sizes = {name: getattr(self._sizes_now, name) for name in Sizes.__slots__}
+        if reason == layout.GROW_JOBS and sizes["tenants"] * sizes["jobs"] >= MOST_JOBS:
+            raise too_many_jobs(self.problem.scenario.name, int(self.env["now_ps"]) / 1e6)
         self._make_room(Sizes(**sizes | {name: GROWTH * sizes[name] for name in names}))
 
     def _scarce(self) -> list[str]:
@@ -515,11 +522,6 @@ def _allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
         end += HEADER - (-dtype.itemsize * length // LINE) * LINE
     memory = lines(end)
     return {name: placed(memory[places[name] :], dtype, length) for name, (dtype, length) in shapes.items()}
-
-
-def _frozen(section: NDArray[Any]) -> NDArray[Any]:
-    """A copy over ``bytes``, which numpy never lets anybody write to; faster than a copy record by record."""
-    return np.frombuffer(section.tobytes(), section.dtype).reshape(section.shape)
 
 
 def _address(array: NDArray[Any]) -> int:

@@ -11,10 +11,11 @@ import numpy as np
 
 from gpusched_env.devices.reference.clock import Alarm, Phase
 from gpusched_env.devices.reference.setting import Setting
-from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_ps
 from gpusched_env.hardware.power import board_power_w
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.workload import host
+from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
 from gpusched_env.workload.workload import DEVICE_OPS
 
 
@@ -131,6 +132,7 @@ class World:
             )
             for program in problem.programs
         ]
+        self._name = problem.scenario.name
         self.to_complete = sum(max(0, program.jobs) for program in self.programs)
         self.ops: list[HostOp] = []
         self.variants: list[list[JobOps]] = []
@@ -176,8 +178,10 @@ class World:
     def new_job(self, tenant: int, number: int, variant: JobOps) -> Job:
         """A job of a variant; those before the oldest that is not gone are forgotten."""
         jobs = self.jobs[tenant]
-        for old in [old for old in jobs if old < self.clients[tenant].first]:
-            del jobs[old]
+        while jobs and (oldest := next(iter(jobs))) < self.clients[tenant].first:
+            del jobs[oldest]
+        if len(jobs) * len(self.jobs) >= MOST_JOBS:
+            raise too_many_jobs(self._name, self.now_ps / PS_PER_US)
         jobs[number] = job = Job(number, variant, variant.first_op, variant.device_ops, variant.marks)
         return job
 
