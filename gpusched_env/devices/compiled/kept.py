@@ -25,9 +25,14 @@ class Kept(Generic[T]):
     def __init__(self, value: T, put: Callable[[int, T], None]) -> None:
         """``put``: a compiled function that calls the first of :func:`keeping`."""
         self.value = value
+        self._put = put
         self._memory = lines(_size_of(typeof(value)))
         self.address = int(self._memory.ctypes.data)
         put(self.address, value)
+
+    def __reduce__(self) -> Any:
+        """A copy is of copied arrays, and lies elsewhere."""
+        return type(self), (self.value, self._put)
 
 
 def keeping(kind: types.Type) -> tuple[Any, Any]:
