@@ -13,14 +13,8 @@ from gpusched_env.devices.compiled.access import clients, env_at, launches, prob
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.issuing import is_launchable
 from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, NONE, OVER
-from gpusched_env.devices.compiled.views import (
-    fill_tenants,
-    list_jobs,
-    occupancy,
-    show_pending,
-    show_pending_at,
-    show_running,
-)
+from gpusched_env.devices.compiled.listing import list_jobs, show_pending, show_pending_at, show_running
+from gpusched_env.devices.compiled.views import fill_tenants, occupancy
 from gpusched_env.envs.batch_state import state_at
 from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import Scalar
