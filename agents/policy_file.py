@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from gpusched_env.agents.files import replacing
 from gpusched_env.agents.policies.sizes import MlpSizes, ReleaseSizes, RuleSizes, ServeSizes, Shapes, Sizes
 from gpusched_env.display.words import counted
-from gpusched_env.envs.actions import LEAST_INTERVAL_US, QUARTERS, ActionLayout
+from gpusched_env.envs.action_fields import LEAST_INTERVAL_US, QUARTERS
+from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
 from gpusched_env.errors import InputError
 from gpusched_env.reading import decoded, opened
