@@ -71,19 +71,7 @@ def tune(
     )
     if resume and path is not None and path.exists():
         tuning.trials |= _trials_before(path, tuning)
-    search = _Search(game, field, tuning)
-    rounds = [[name for name, ranges in field.ranges.items() if number == 0 or ranges] for number in range(budget)]
-    each = len(variants) * len(field.seeds)
-    total, done = each * sum(map(len, rounds)), 0
-    for number, searched in enumerate(rounds):
-        todo = [name for name in searched if len(tuning.trials[name]) <= number]
-        tell = counting(on_progress, total, done + each * (len(searched) - len(todo)))
-        done += each * len(searched)
-        if not todo:
-            continue
-        search.try_next(todo, workers, tell)
-        if path is not None:
-            write_file(path, msgspec.json.format(msgspec.json.encode(tuning), indent=1) + b"\n", "--json")
+    _Search(game, field, tuning).run(path, workers, on_progress)
     return tuning
 
 
@@ -107,6 +95,22 @@ class _Search:
     game: Game
     field: TunedField
     tuning: Tuning
+
+    def run(self, path: Path | None, workers: int | None, on_progress: Progress | None) -> None:
+        """Round by round, a trial of each scheduler; what a round found is written to ``path``."""
+        ranges, trials = self.field.ranges, self.tuning.trials
+        rounds = [[name for name in ranges if number == 0 or ranges[name]] for number in range(self.tuning.budget)]
+        each = len(self.tuning.variants) * len(self.field.seeds)
+        total, done = each * sum(map(len, rounds)), 0
+        for number, searched in enumerate(rounds):
+            todo = [name for name in searched if len(trials[name]) <= number]
+            tell = counting(on_progress, total, done + each * (len(searched) - len(todo)))
+            done += each * len(searched)
+            if not todo:
+                continue
+            self.try_next(todo, workers, tell)
+            if path is not None:
+                write_file(path, msgspec.json.format(msgspec.json.encode(self.tuning), indent=1) + b"\n", "--json")
 
     def try_next(self, names: list[str], workers: int | None, tell: Callable[[int], None]) -> None:
         """One more trial of each scheduler.
