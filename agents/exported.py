@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.agents.actor import Actor
 from gpusched_env.agents.network import MLP, RELEASE, RULE, SERVE, SLOTS, scratch_size
 from gpusched_env.agents.policies.sizes import MlpSizes, ReleaseSizes, RuleSizes, ServeSizes, Sizes
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, read_policy
 from gpusched_env.agents.slot_places import places
 from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.batch_state import Tables
 from gpusched_env.envs.features import TABLES
 from gpusched_env.envs.observations import Observation
 from gpusched_env.errors import InputError
@@ -94,9 +96,9 @@ class ExportedPolicy:
         _, numbers = self._act(observations, everything, masked=False)
         return numbers
 
-    def scratch(self, slots: int) -> NDArray[np.float32]:
-        """Working memory for states with ``slots`` pending rows."""
-        return np.zeros(scratch_size(self.sizes, slots), np.float32)
+    def actor(self, slots: int) -> Actor:
+        """For compiled code, with working memory for states with ``slots`` pending rows."""
+        return Actor(self.sizes, self.weights, self.info.masked, np.zeros(scratch_size(self.sizes, slots), np.float32))
 
     def _layout(self, observations: Observation) -> ActionLayout:
         slots = observations["tenants"].shape[1]
@@ -114,9 +116,9 @@ class ExportedPolicy:
             )
         actions = np.zeros(count, np.int64)
         numbers = np.zeros(masks.shape, np.float32)
-        arguments: list[Any] = [self.sizes, self.weights, masked, np.ones(count, np.bool_)]
-        arguments += [np.ascontiguousarray(observations[name], np.float32) for name in TABLES]
-        act_batch(*arguments, *[masks, self.scratch(pending_slots), numbers, actions])
+        actor = self.actor(pending_slots)._replace(masked=masked)
+        tables = Tables(**{name: np.ascontiguousarray(observations[name], np.float32) for name in TABLES})
+        act_batch(actor, np.ones(count, np.bool_), tables, masks, numbers, actions)
         return actions, numbers
 
 

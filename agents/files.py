@@ -35,6 +35,21 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """What the disk refuses is one error.
+
+    Raises:
+        InputError: a file or folder could not be written, on a full disk for example.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # Of whoever reads the output.
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written ({error.strerror or error})") from error
+
+
 def remove_partial(folder: Path) -> None:
     """Remove what killed processes have left of :func:`replacing` in a folder that no other one writes to."""
     for stale in folder.glob(f".*{PARTIAL}*"):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from numba import boolean, float32, float64, int64, types
 
+from gpusched_env.agents.actor import Actor, Slots, Workspace
 from gpusched_env.agents.network import Ints, Singles, numbers_of
 from gpusched_env.compiling import cached, called
+from gpusched_env.devices.compiled.kept import keeping
+from gpusched_env.envs.batch_state import Tables
 from gpusched_env.envs.encoding import Bools, Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import fill_mask
@@ -22,82 +25,63 @@ def _best(out: Singles, mask: Bools, masked: bool) -> int:
     return best if mask[best] else 0
 
 
-_matrix, _vector = float32[:, ::1], float32[::1]
-_table = types.Array(float64, 2, "C", readonly=True)
-
-
 @cached(nogil=True)
-def act_batch(
-    sizes: Ints,
-    weights: Singles,
-    masked: bool,
-    active: Bools,
-    pending: Singles,
-    running: Singles,
-    tenants: Singles,
-    device: Singles,
-    masks: Bools,
-    scratch: Singles,
-    numbers: Singles,
-    actions: Ints,
-) -> None:
+def act_batch(actor: Actor, active: Bools, tables: Tables, legal: Bools, numbers: Singles, actions: Ints) -> None:
     """Decide in many environments.
 
     Args:
-        masked: whether only legal actions compete; otherwise an illegal one that wins is a wait, as in training.
         active: ``(n,)``; elsewhere nothing is written.
-        pending, running, tenants, device: observations, first axis ``n``.
-        masks: ``(n, actions)``.
-        scratch: as many as :func:`scratch_size` says.
-        numbers: written, ``(n, actions)``; those of illegal actions may be left out if ``masked``.
+        tables: observations, first axis ``n``.
+        legal: ``(n, actions)``.
+        numbers: written, ``(n, actions)``; those of illegal actions may be left out if only legal ones compete.
         actions: written, ``(n,)``.
     """
     for e in range(actions.size):
         if active[e]:
             numbers_of(
-                sizes, weights, pending[e], running[e], tenants[e], device[e], scratch, masks[e], not masked, numbers[e]
+                actor.sizes, actor.weights, tables.pending[e], tables.running[e], tables.tenants[e], tables.device[e],
+                actor.scratch, legal[e], not actor.masked, numbers[e],
             )  # fmt: skip
-            actions[e] = _best(numbers[e], masks[e], masked)
+            actions[e] = _best(numbers[e], legal[e], actor.masked)
 
 
-@cached(
-    int64(
-        int64[::1], _vector, boolean, _table, _table, _table, float64[::1], int64, int64[:, ::1], int64[:, ::1],
-        float64[:, ::1], float64[:, ::1], boolean[::1], float64[:, ::1], _matrix, _matrix, _matrix,
-        _vector, boolean[::1], _vector, _vector,
-    )
-)  # fmt: skip
-def act_on_view(
-    sizes: Ints,
-    weights: Singles,
-    masked: bool,
-    view_pending: Floats,
-    view_running: Floats,
-    view_tenants: Floats,
-    scalars: Floats,
-    lookahead: int,
-    slices: Ints,
-    choices: Ints,
-    shown_pending: Floats,
-    shown_running: Floats,
-    seen: Bools,
-    plan: Floats,
-    pending: Singles,
-    running: Singles,
-    tenants: Singles,
-    device: Singles,
-    mask: Bools,
-    scratch: Singles,
-    numbers: Singles,
-) -> int:
-    """Decide on a View: show, encode, mask and act; arrays after ``choices`` are written, but ``plan``: empty
-    where every launch is a decision, else of :mod:`gpusched_env.planning.plans`."""
-    gather_pending(view_pending, lookahead, shown_pending)
-    gather_running(view_running, seen, shown_running)
-    encode(shown_pending, shown_running, view_tenants, scalars, pending, running, tenants, device)
+_matrix, _vector, _mask = float32[:, ::1], float32[::1], boolean[::1]
+_shown, _rows = float64[:, ::1], int64[:, ::1]
+_table = types.Array(float64, 2, "C", readonly=True)
+_actor = types.NamedTuple((int64[::1], _vector, boolean, _vector), Actor)
+_slots = types.NamedTuple((int64, _rows, _rows, _shown, _shown, _mask), Slots)
+_tables = types.NamedTuple((_matrix, _matrix, _matrix, _vector), Tables)
+
+
+_workspace = types.NamedTuple((_actor, _slots, float64[::1], _tables, _mask, _vector), Workspace)
+_put, _workspace_at = keeping(_workspace)
+
+
+@cached(types.void(int64, _workspace))
+def put_workspace(address: int, workspace: Workspace) -> None:
+    """For :class:`~gpusched_env.devices.compiled.kept.Kept` workspaces."""
+    _put(address, workspace)
+
+
+@cached(int64(int64, _table, _table, _table, _shown))
+def act_on_view(address: int, pending: Floats, running: Floats, tenants: Floats, plan: Floats) -> int:
+    """Decide on a View: show, encode, mask and act.
+
+    Args:
+        address: of a :class:`~gpusched_env.agents.actor.Workspace` that is kept.
+        pending, running, tenants: the View's tables.
+        plan: of :mod:`gpusched_env.planning.plans`; empty where every launch is a decision.
+    """
+    actor, slots, scalars, out, legal, numbers = _workspace_at(address)
+    gather_pending(pending, slots.lookahead, slots.pending)
+    gather_running(running, slots.seen, slots.running)
+    encode(slots.pending, slots.running, tenants, scalars, out.pending, out.running, out.tenants, out.device)
     if plan.size > 0:
-        encode_plan(plan, view_tenants, scalars[Scalar.TIME_US], tenants)
+        encode_plan(plan, tenants, scalars[Scalar.TIME_US], out.tenants)
     sms = int(scalars[Scalar.SMS])
-    fill_mask(slices, choices, shown_pending, shown_running, view_tenants, sms, mask)
-    numbers_of(sizes, weights, pending, running, tenants, device, scratch, mask, not masked, numbers)
-    return _best(numbers, mask, masked)
+    fill_mask(slots.slices, slots.choices, slots.pending, slots.running, tenants, sms, legal)
+    numbers_of(
+        actor.sizes, actor.weights, out.pending, out.running, out.tenants, out.device, actor.scratch, legal,
+        not actor.masked, numbers,
+    )  # fmt: skip
+    return _best(numbers, legal, actor.masked)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from gpusched_env.agents.acting import Acting
+from gpusched_env.agents.actor import Slots, Workspace
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.shipped import shipped_policy
 from gpusched_env.devices.compiled.jit import notice_compilation
+from gpusched_env.devices.compiled.kept import Kept
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.features import TABLES, Scalar
+from gpusched_env.envs.batch_state import Tables
+from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.observations import Shown
 from gpusched_env.errors import InputError
@@ -85,29 +87,28 @@ class _Workspace:
 
     def __init__(self, policy: ExportedPolicy, layout: ActionLayout) -> None:
         with notice_compilation("policies"):
-            from gpusched_env.agents.forward import act_on_view
+            from gpusched_env.agents.forward import act_on_view, put_workspace
 
         self.policy = policy
         self.layout = layout
         self._act_on_view = act_on_view
         self.acting = Acting(layout, policy.info.wait_us)
-        slots, pending_slots, running_slots = layout.slots, layout.pending_slots, layout.running_slots
         plan = plan_of(layout)
-        self._scalars = np.zeros(len(Scalar))
-        self._choices = (layout.lookahead, plan.rows, plan.choices)
-        self._shown = Shown(
-            np.zeros((pending_slots, len(PendingColumn))), np.zeros((running_slots, len(RunningColumn)))
-        )
-        rows = {"pending": pending_slots, "running": running_slots, "tenants": slots}
         self._no_plan = np.zeros((0, 0))
-        self._showing = (self._shown.pending, self._shown.running, np.zeros(slots, np.bool_))
-        self._arrays: tuple[Any, ...] = (
-            *(np.zeros((rows[name], len(TABLES[name])), np.float32) for name in rows),
-            np.zeros(len(TABLES["device"]), np.float32),
+        self._shown = Shown(
+            np.zeros((layout.pending_slots, len(PendingColumn))), np.zeros((layout.running_slots, len(RunningColumn)))
+        )
+        seen = np.zeros(layout.slots, np.bool_)
+        workspace = Workspace(
+            policy.actor(layout.pending_slots),
+            Slots(layout.lookahead, plan.rows, plan.choices, self._shown.pending, self._shown.running, seen),
+            np.zeros(len(Scalar)),
+            Tables.zeros(layout),
             np.zeros(layout.n, np.bool_),
-            policy.scratch(pending_slots),
             np.zeros(layout.n, np.float32),
         )
+        self._scalars = workspace.scalars
+        self._kept = Kept(workspace, put_workspace)
 
     def decide(self, view: View, streams: Sequence[StreamKnowledge]) -> Command:
         standing = self.acting.standing(view)
@@ -116,10 +117,7 @@ class _Workspace:
         return self.acting.command(self._action(view), view, streams, self._shown)
 
     def _action(self, view: View) -> int:
-        policy = self.policy
         plan = plan_ahead(view) if self.layout.interval_us > 0.0 else self._no_plan
         self._scalars[:] = (view.time_us, view.horizon_us, view.sms, view.busy_sms, view.occupancy, view.dram)
-        return int(self._act_on_view(
-            policy.sizes, policy.weights, policy.info.masked, view.pending.array, view.running.array,
-            view.tenants.array, self._scalars, *self._choices, *self._showing, plan, *self._arrays,
-        ))  # fmt: skip
+        address = self._kept.address
+        return int(self._act_on_view(address, view.pending.array, view.running.array, view.tenants.array, plan))

@@ -11,13 +11,11 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.agents.dynamic_parallelism.learned import NAME as LAUNCHES
-from gpusched_env.agents.dynamic_parallelism.policy_file import read_launch_policy
-from gpusched_env.agents.exported import ExportedPolicy
-from gpusched_env.agents.files import replacing
+from gpusched_env.agents.files import replacing, writing_to
 from gpusched_env.agents.training.folder import EXPORTED, Record, read_record
+from gpusched_env.agents.training.trainer import trainer_of
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.reading import decoded, read_bytes
 
 SHIP = "gpusched ship DIR writes both"
 
@@ -69,12 +67,7 @@ def read_manifest(path: Path) -> Manifest:
     Raises:
         InputError: it cannot be read, or is none.
     """
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); {SHIP}") from error
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: not the manifest of an agent ({error}); {SHIP}") from error
+    return decoded(read_bytes(path), Manifest, f"{path}: not the manifest of an agent ({SHIP})")
 
 
 def check_agent(folder: Path, scenario: str) -> Manifest:
@@ -90,7 +83,7 @@ def check_agent(folder: Path, scenario: str) -> Manifest:
     found = file_hash(policy)
     if found != manifest.sha256:
         raise InputError(f"{policy}: has SHA-256 {found}, {path.name} is about {manifest.sha256}; {SHIP}")
-    _check_fits(policy, scenario)
+    trainer_of(scenario).check_policy(policy, scenario)
     return manifest
 
 
@@ -113,7 +106,7 @@ def ship(folders: Sequence[Path], into: Path) -> Manifest:
     if not policy.is_file():
         raise InputError(f"{last.folder} has no {EXPORTED}; recurrent policies cannot be shipped")
     name = last.config.name
-    _check_fits(policy, name)
+    trainer_of(name).check_policy(policy, name)
     manifest = Manifest(
         scenario=name,
         sha256=file_hash(policy),
@@ -125,19 +118,11 @@ def ship(folders: Sequence[Path], into: Path) -> Manifest:
             baselines=last.curve.baselines,
         ),
     )
-    with replacing(into / f"{name}.npz") as partial:
-        shutil.copyfile(policy, partial)
-    with replacing(into / f"{name}.json") as partial:
-        partial.write_bytes(encode_manifest(manifest))
+    with writing_to(into), replacing(into / f"{name}.npz") as weights, replacing(into / f"{name}.json") as about:
+        # Both are complete before one of them is put in its place.
+        shutil.copyfile(policy, weights)
+        about.write_bytes(encode_manifest(manifest))
     return manifest
-
-
-def _check_fits(policy: Path, name: str) -> None:
-    """Refuse a policy that cannot play what it is named after."""
-    if name == LAUNCHES:
-        read_launch_policy(policy)
-    else:
-        ExportedPolicy.load(policy).layout_for(load_scenario(name))
 
 
 def _step(record: Record) -> Step:
@@ -155,7 +140,4 @@ def file_hash(path: Path) -> str:
     Raises:
         InputError: it cannot be read.
     """
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    return hashlib.sha256(read_bytes(path)).hexdigest()

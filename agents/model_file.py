@@ -36,6 +36,7 @@ from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder
 from gpusched_env.envs.setup import lay_out, offered
 from gpusched_env.errors import InputError
+from gpusched_env.reading import check_unzipped, opened
 from gpusched_env.scenarios.knowledge import Offer
 from gpusched_env.scenarios.scenario import Scenario
 
@@ -150,6 +151,7 @@ def read_model(path: str | Path, *, trust: bool = False) -> TrainedModel:
     """
     path = Path(path)
     try:
+        _check_size(path)
         if (path.parent / CONFIG).is_file():
             config = read_config(path.parent / CONFIG)
             if not isinstance(config, TrainingConfig):
@@ -170,6 +172,20 @@ def read_model(path: str | Path, *, trust: bool = False) -> TrainedModel:
         raise
     except Exception as error:  # Whatever a damaged file leads to.
         raise InputError(f"{path}: not a model of stable-baselines3, or not one that fits ({error!r})") from error
+
+
+def _check_size(path: Path) -> None:
+    """Refuse what expands to far more than its size, in the archive or in those of PyTorch that are its members.
+
+    Raises:
+        InputError: as :func:`~gpusched_env.reading.opened` and :func:`~gpusched_env.reading.check_unzipped`.
+    """
+    with opened(path) as file, zipfile.ZipFile(file) as archive:
+        check_unzipped(archive, path.stat().st_size, str(path))
+        for member in archive.infolist():
+            with archive.open(member) as inner:
+                if zipfile.is_zipfile(inner):
+                    check_unzipped(zipfile.ZipFile(inner), member.file_size, f"{path}: {member.filename}")
 
 
 def _of_training(path: Path, config: TrainingConfig) -> TrainedModel:

@@ -26,7 +26,7 @@ from gpusched_env.agents.release import release_numbers
 from gpusched_env.agents.rows import owner
 from gpusched_env.agents.rule import rule_numbers
 from gpusched_env.agents.serve import serve_numbers
-from gpusched_env.agents.slot_places import A_SLOT, Place, Work
+from gpusched_env.agents.slot_places import A_SLOT, MemoryAt, WeightAt
 from gpusched_env.compiling import called, inlined, part
 from gpusched_env.envs.encoding import COUNT_HALF, Bools
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, TenantFeature
@@ -163,8 +163,8 @@ def _slot_rows(
     """Write the rows of slots, and what is common to all."""
     slots = pending.shape[0]
     lookahead = slots // tenants.shape[0]
-    rows, common = _work(sizes, Work.ROWS, slots), _work(sizes, Work.COMMON, slots)
-    for i in range(_work(sizes, Work.SHARED, slots)):
+    rows, common = _work(sizes, MemoryAt.ROWS, slots), _work(sizes, MemoryAt.COMMON, slots)
+    for i in range(_work(sizes, MemoryAt.SHARED, slots)):
         scratch[i] = np.float32(0.0)
     own = PENDING_FEATURES + TENANT_FEATURES
     for slot in range(slots):
@@ -196,16 +196,16 @@ def _slot_tokens(
     slots = pending.shape[0]
     lookahead = slots // tenants.shape[0]
     width = sizes[5]
-    rows, common = _work(sizes, Work.ROWS, slots), _work(sizes, Work.COMMON, slots)
-    shared, tokens = _work(sizes, Work.SHARED, slots), _work(sizes, Work.TOKENS, slots)
-    _set(weights, sizes[Place.ENCODER_SLOTS_BIAS], scratch, shared, width)
-    _add(weights, sizes[Place.ENCODER_COMMON_WEIGHT], scratch, common, COMMON_FEATURES, scratch, shared, width)
+    rows, common = _work(sizes, MemoryAt.ROWS, slots), _work(sizes, MemoryAt.COMMON, slots)
+    shared, tokens = _work(sizes, MemoryAt.SHARED, slots), _work(sizes, MemoryAt.TOKENS, slots)
+    _set(weights, sizes[WeightAt.ENCODER_SLOTS_BIAS], scratch, shared, width)
+    _add(weights, sizes[WeightAt.ENCODER_COMMON_WEIGHT], scratch, common, COMMON_FEATURES, scratch, shared, width)
     for slot in range(slots):
         if everything or _present(pending, tenants, slot, lookahead):
             token = tokens + slot * width
             for j in range(width):
                 scratch[token + j] = scratch[shared + j]
-            encoder = sizes[Place.ENCODER_SLOTS_WEIGHT]
+            encoder = sizes[WeightAt.ENCODER_SLOTS_WEIGHT]
             _add(weights, encoder, scratch, rows + slot * SLOT_FEATURES, SLOT_FEATURES, scratch, token, width)
             for j in range(token, token + width):
                 scratch[j] = max(scratch[j], np.float32(0.0))
@@ -218,11 +218,11 @@ def _attend(sizes: Ints, weights: Singles, pending: Singles, tenants: Singles, s
     lookahead = slots // tenants.shape[0]
     width, heads = sizes[5], sizes[6]
     zero = np.float32(0.0)
-    tokens, scores = _work(sizes, Work.TOKENS, slots), _work(sizes, Work.SCORES, slots)
-    pooled = _work(sizes, Work.POOLED, slots)
+    tokens, scores = _work(sizes, MemoryAt.TOKENS, slots), _work(sizes, MemoryAt.SCORES, slots)
+    pooled = _work(sizes, MemoryAt.POOLED, slots)
     for i in range(scores, pooled + heads * width):
         scratch[i] = zero
-    queries = sizes[Place.POOL_QUERIES_WEIGHT]
+    queries = sizes[WeightAt.POOL_QUERIES_WEIGHT]
     for slot in range(slots):
         if _present(pending, tenants, slot, lookahead):
             _add(weights, queries, scratch, tokens + slot * width, width, scratch, scores + slot * heads, heads)
@@ -246,14 +246,14 @@ def _attend(sizes: Ints, weights: Singles, pending: Singles, tenants: Singles, s
 def _tell(sizes: Ints, weights: Singles, slots: int, scratch: Singles, out: Singles) -> None:
     """Write what slots are told, and the number of the wait."""
     width, heads = sizes[5], sizes[6]
-    pooled, told = _work(sizes, Work.POOLED, slots), _work(sizes, Work.TOLD, slots)
-    mixed = _work(sizes, Work.MIXED, slots)
-    _set(weights, sizes[Place.MIX_BIAS], scratch, told, width)
-    _add(weights, sizes[Place.TELL_WEIGHT], scratch, pooled, heads * width, scratch, told, width)
-    _set(weights, sizes[Place.WEIGH_BIAS], scratch, mixed, width)
-    _add(weights, sizes[Place.WEIGH_WEIGHT], scratch, pooled, heads * width, scratch, mixed, width)
-    wait = sizes[Place.WAIT_WEIGHT]
-    out[0] = weights[sizes[Place.WAIT_BIAS]]
+    pooled, told = _work(sizes, MemoryAt.POOLED, slots), _work(sizes, MemoryAt.TOLD, slots)
+    mixed = _work(sizes, MemoryAt.MIXED, slots)
+    _set(weights, sizes[WeightAt.MIX_BIAS], scratch, told, width)
+    _add(weights, sizes[WeightAt.TELL_WEIGHT], scratch, pooled, heads * width, scratch, told, width)
+    _set(weights, sizes[WeightAt.WEIGH_BIAS], scratch, mixed, width)
+    _add(weights, sizes[WeightAt.WEIGH_WEIGHT], scratch, pooled, heads * width, scratch, mixed, width)
+    wait = sizes[WeightAt.WAIT_WEIGHT]
+    out[0] = weights[sizes[WeightAt.WAIT_BIAS]]
     for j in range(width):
         out[0] += max(scratch[mixed + j], np.float32(0.0)) * weights[wait + j]
 
@@ -290,26 +290,26 @@ def _score_slot(
     """Write the numbers of a slot's launches; a tenant's first token stands for the tenant's other actions too."""
     launches, modes, quarters, rejections, width = sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]
     lookahead = slots // tenants
-    told, mixed = _work(sizes, Work.TOLD, slots), _work(sizes, Work.MIXED, slots)
-    token = _work(sizes, Work.TOKENS, slots) + slot * width
+    told, mixed = _work(sizes, MemoryAt.TOLD, slots), _work(sizes, MemoryAt.MIXED, slots)
+    token = _work(sizes, MemoryAt.TOKENS, slots) + slot * width
     for j in range(width):
         scratch[mixed + j] = scratch[told + j]
-    _add(weights, sizes[Place.MIX_WEIGHT], scratch, token, width, scratch, mixed, width)
+    _add(weights, sizes[WeightAt.MIX_WEIGHT], scratch, token, width, scratch, mixed, width)
     for j in range(width):
         scratch[token + j] += max(scratch[mixed + j], np.float32(0.0))
-    _set(weights, sizes[Place.LAUNCH_BIAS], out, 1 + slot * launches, launches)
-    _add(weights, sizes[Place.LAUNCH_WEIGHT], scratch, token, width, out, 1 + slot * launches, launches)
+    _set(weights, sizes[WeightAt.LAUNCH_BIAS], out, 1 + slot * launches, launches)
+    _add(weights, sizes[WeightAt.LAUNCH_WEIGHT], scratch, token, width, out, 1 + slot * launches, launches)
     if slot % lookahead != 0:
         return
     first_partition = 1 + slots * launches + kernels * modes
     if quarters > 0:
         partition = first_partition + slot // lookahead * quarters
-        _set(weights, sizes[Place.PARTITION_BIAS], out, partition, quarters)
-        _add(weights, sizes[Place.PARTITION_WEIGHT], scratch, token, width, out, partition, quarters)
+        _set(weights, sizes[WeightAt.PARTITION_BIAS], out, partition, quarters)
+        _add(weights, sizes[WeightAt.PARTITION_WEIGHT], scratch, token, width, out, partition, quarters)
     if rejections > 0:
         rejection = first_partition + tenants * quarters + slot // lookahead * rejections
-        _set(weights, sizes[Place.REJECT_BIAS], out, rejection, rejections)
-        _add(weights, sizes[Place.REJECT_WEIGHT], scratch, token, width, out, rejection, rejections)
+        _set(weights, sizes[WeightAt.REJECT_BIAS], out, rejection, rejections)
+        _add(weights, sizes[WeightAt.REJECT_WEIGHT], scratch, token, width, out, rejection, rejections)
 
 
 @part(fastmath={"contract", "reassoc", "nsz"})
@@ -318,23 +318,23 @@ def _score_kernels(
 ) -> None:
     """Write the numbers of preemptions."""
     launches, modes, width = sizes[1], sizes[2], sizes[5]
-    tokens, common = _work(sizes, Work.TOKENS, slots), _work(sizes, Work.COMMON, slots)
-    mixed = _work(sizes, Work.MIXED, slots)
+    tokens, common = _work(sizes, MemoryAt.TOKENS, slots), _work(sizes, MemoryAt.COMMON, slots)
+    mixed = _work(sizes, MemoryAt.MIXED, slots)
     for kernel in range(running.shape[0]):
         tenant = owner(running, kernel, tenants)
         # An empty row is a row of zeros that nobody owns.
-        _set(weights, sizes[Place.JOIN_BIAS], scratch, mixed, width)
+        _set(weights, sizes[WeightAt.JOIN_BIAS], scratch, mixed, width)
         if tenant >= 0:
             for column in range(KERNEL_FEATURES):
                 scratch[common + column] = running[kernel, column if column < OWNER else column + 1]
             token = tokens + tenant * (slots // tenants) * width
-            after = _add(weights, sizes[Place.JOIN_WEIGHT], scratch, common, KERNEL_FEATURES, scratch, mixed, width)
+            after = _add(weights, sizes[WeightAt.JOIN_WEIGHT], scratch, common, KERNEL_FEATURES, scratch, mixed, width)
             _add(weights, after, scratch, token, width, scratch, mixed, width)
         for j in range(mixed, mixed + width):
             scratch[j] = max(scratch[j], np.float32(0.0))
         action = 1 + slots * launches + kernel * modes
-        _set(weights, sizes[Place.PREEMPT_BIAS], out, action, modes)
-        _add(weights, sizes[Place.PREEMPT_WEIGHT], scratch, mixed, width, out, action, modes)
+        _set(weights, sizes[WeightAt.PREEMPT_BIAS], out, action, modes)
+        _add(weights, sizes[WeightAt.PREEMPT_WEIGHT], scratch, mixed, width, out, action, modes)
 
 
 @called
@@ -383,4 +383,4 @@ def scratch_size(sizes: Ints, slots: int) -> int:
         return 0
     if sizes[0] == SERVE:
         return len(ServeTerm)
-    return int(sizes[Work.END] + slots * sizes[Work.END + A_SLOT])
+    return int(sizes[MemoryAt.END] + slots * sizes[MemoryAt.END + A_SLOT])

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from gpusched_env.agents.files import replacing
 from gpusched_env.agents.policies.sizes import MlpSizes, ReleaseSizes, RuleSizes, ServeSizes, Shapes, Sizes
 from gpusched_env.display.words import counted
-from gpusched_env.envs.actions import LEAST_INTERVAL_US, QUARTERS, ActionLayout
+from gpusched_env.envs.action_fields import LEAST_INTERVAL_US, QUARTERS
+from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
 from gpusched_env.errors import InputError
+from gpusched_env.reading import decoded, opened
 
 METADATA = "metadata"
 """The archive's member with the JSON, as bytes; the others are named as :meth:`Sizes.shapes` says."""
@@ -106,10 +108,7 @@ def read_policy(path: str | Path) -> tuple[PolicyInfo, Weights]:
     members = read_members(Path(path))
     if METADATA not in members:
         raise InputError(f"{path}: no exported policy (no {METADATA!r} in it); {_HOW}")
-    try:
-        info = msgspec.json.decode(members.pop(METADATA).tobytes(), type=PolicyInfo)
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: no exported policy that this version reads ({error})") from error
+    info = decoded(members.pop(METADATA).tobytes(), PolicyInfo, f"{path}: no exported policy that this version reads")
     try:
         check_columns(info)
         check_actions(info.actions)
@@ -154,10 +153,11 @@ def read_members(path: Path) -> Weights:
         InputError: it cannot be read, is no archive of a policy, or has more than :data:`MOST_BYTES`.
     """
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
+            if not zipfile.is_zipfile(file):
+                raise InputError(f"{path}: no exported policy (no archive); {_HOW}")
+            file.seek(0)
             archive = np.load(file, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise InputError(f"{path}: no exported policy (a single array); {_HOW}")
             if "policy.pth" in archive.files:
                 raise InputError(f"{path}: a model of stable-baselines3, no exported policy; {_HOW}")
             assert archive.zip is not None, "it is open"
@@ -165,9 +165,7 @@ def read_members(path: Path) -> Weights:
             if size > MOST_BYTES:
                 raise InputError(f"{path}: its arrays are {size} bytes, must be at most {MOST_BYTES}")
             return {name: archive[name] for name in archive.files}
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (ValueError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, EOFError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         # RuntimeError: flipped bits say that a member is encrypted, or compressed in a way that zipfile does not know.
         raise InputError(f"{path}: no exported policy ({error}); {_HOW}") from error
 

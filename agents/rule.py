@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.agents.policies.rule import LaunchTerm, LevelTerm, ShareTerm, Situation
 from gpusched_env.agents.rows import owner
-from gpusched_env.compiling import called
+from gpusched_env.compiling import called, inlined
 from gpusched_env.envs.encoding import COUNT_HALF, LOG_SCALE, Bools
 from gpusched_env.envs.features import PendingFeature, RunningFeature, TenantFeature
 
@@ -98,53 +98,19 @@ def rule_numbers(
         row = pending[place]
         if row[PendingFeature.LAUNCHABLE] < 0.5:
             continue
-        urgency = row[PendingFeature.URGENCY]
-        fellows, fellows_left_us = 0.0, 0.0
-        slowdown = 1.0
-        most_urgent = True
-        for other in range(slots):
-            if tenants[other, TenantFeature.PRESENT] < 0.5:
-                continue
-            if tenants[other, TenantFeature.URGENCY] > urgency:
-                most_urgent = False
-                slowdown = max(slowdown, _ratio(tenants[other, TenantFeature.MEAN_SLOWDOWN]))
-            else:
-                fellows += _count(tenants[other, TenantFeature.LAUNCHED])
-                fellows_left_us += _microseconds(tenants[other, TenantFeature.LAUNCHED_LEFT])
+        most_urgent, slowdown, fellows, fellows_left_us = _others(tenants, row[PendingFeature.URGENCY])
         profiled_us = _microseconds(row[PendingFeature.PROFILED])
         duration = _log(profiled_us) - 1.0
         block = _log(profiled_us / max(1.0, _ratio(row[PendingFeature.WAVES]))) - 1.0
-        sms = row[PendingFeature.SMS]
-        dram = row[PendingFeature.DRAM]
-        suffered = min(5.0 * math.log(slowdown), 2.0)
         launch = 1.0
         share = WHOLE
         if not most_urgent:
-            if row[PendingFeature.MORE_URGENT_LAUNCHED] > 0.5:
-                situation = Situation.RUNNING.value
-            elif row[PendingFeature.MORE_URGENT_ACTIVE] > 0.5:
-                situation = Situation.ACTIVE.value
-            else:
-                situation = Situation.IDLE.value
-            launch += (
-                launch_weights[LaunchTerm.ONE, situation]
-                + launch_weights[LaunchTerm.DURATION, situation] * duration
-                + launch_weights[LaunchTerm.FELLOWS, situation] * min(fellows, MANY) / 2.0
-                + launch_weights[LaunchTerm.FELLOWS_LEFT, situation] * _log(fellows_left_us)
-                + launch_weights[LaunchTerm.BLOCK_DURATION, situation] * block
-                + launch_weights[LaunchTerm.SMS, situation] * sms
-                + launch_weights[LaunchTerm.DRAM, situation] * dram
-                + launch_weights[LaunchTerm.SUFFERED, situation] * suffered
-            )
-            share += (
-                share_weights[ShareTerm.ONE, situation]
-                + share_weights[ShareTerm.DURATION, situation] * duration
-                + share_weights[ShareTerm.BLOCK_DURATION, situation] * block
-                + share_weights[ShareTerm.SMS, situation] * sms
-                + share_weights[ShareTerm.DRAM, situation] * dram
-                + share_weights[ShareTerm.SUFFERED, situation] * suffered
-            )
-        wanted = launch if launch <= 0.0 else min(launch, SURE) + CLASS * urgency
+            situation = _situation(row)
+            suffered = min(5.0 * math.log(slowdown), 2.0)
+            beside, left = min(fellows, MANY), _log(fellows_left_us)
+            launch += _launch_terms(launch_weights, situation, row, duration, block, suffered, beside, left)
+            share += _share_terms(share_weights, situation, row, duration, block, suffered)
+        wanted = launch if launch <= 0.0 else min(launch, SURE) + CLASS * row[PendingFeature.URGENCY]
         if quarters:
             size = _round(share, 1, quarters)
             action = first_partition + slot * quarters + size - 1
@@ -156,6 +122,71 @@ def rule_numbers(
         if level < 0:
             level = _level(priorities.size, level_weights, duration, block, row, tenants[slot])
         out[1 + place * launches + level] = wanted
+
+
+@inlined
+def _others(tenants: Singles, urgency: float) -> tuple[bool, float, float, float]:
+    """Whether no tenant is more urgent, the greatest slowdown of one that is, and of all others how many kernels are
+    launched and how long these still take (us)."""
+    most_urgent, slowdown = True, 1.0
+    fellows, fellows_left_us = 0.0, 0.0
+    for other in range(tenants.shape[0]):
+        if tenants[other, TenantFeature.PRESENT] < 0.5:
+            continue
+        if tenants[other, TenantFeature.URGENCY] > urgency:
+            most_urgent = False
+            slowdown = max(slowdown, _ratio(tenants[other, TenantFeature.MEAN_SLOWDOWN]))
+        else:
+            fellows += _count(tenants[other, TenantFeature.LAUNCHED])
+            fellows_left_us += _microseconds(tenants[other, TenantFeature.LAUNCHED_LEFT])
+    return most_urgent, slowdown, fellows, fellows_left_us
+
+
+@inlined
+def _situation(row: Singles) -> int:
+    """Of a pending kernel beside tenants that are more urgent."""
+    if row[PendingFeature.MORE_URGENT_LAUNCHED] > 0.5:
+        return int(Situation.RUNNING.value)
+    if row[PendingFeature.MORE_URGENT_ACTIVE] > 0.5:
+        return int(Situation.ACTIVE.value)
+    return int(Situation.IDLE.value)
+
+
+@inlined
+def _launch_terms(
+    weights: Singles,
+    situation: int,
+    row: Singles,
+    duration: float,
+    block: float,
+    suffered: float,
+    fellows: float,
+    fellows_left: float,
+) -> float:
+    return float(
+        weights[LaunchTerm.ONE, situation]
+        + weights[LaunchTerm.DURATION, situation] * duration
+        + weights[LaunchTerm.FELLOWS, situation] * fellows / 2.0
+        + weights[LaunchTerm.FELLOWS_LEFT, situation] * fellows_left
+        + weights[LaunchTerm.BLOCK_DURATION, situation] * block
+        + weights[LaunchTerm.SMS, situation] * row[PendingFeature.SMS]
+        + weights[LaunchTerm.DRAM, situation] * row[PendingFeature.DRAM]
+        + weights[LaunchTerm.SUFFERED, situation] * suffered
+    )
+
+
+@inlined
+def _share_terms(
+    weights: Singles, situation: int, row: Singles, duration: float, block: float, suffered: float
+) -> float:
+    return float(
+        weights[ShareTerm.ONE, situation]
+        + weights[ShareTerm.DURATION, situation] * duration
+        + weights[ShareTerm.BLOCK_DURATION, situation] * block
+        + weights[ShareTerm.SMS, situation] * row[PendingFeature.SMS]
+        + weights[ShareTerm.DRAM, situation] * row[PendingFeature.DRAM]
+        + weights[ShareTerm.SUFFERED, situation] * suffered
+    )
 
 
 @called

@@ -13,7 +13,7 @@ FIRST = 7
 """Entry of ``sizes`` (:mod:`gpusched_env.agents.network`) with the first place; before it are the sizes themselves."""
 
 
-class Place(IntEnum):
+class WeightAt(IntEnum):
     """Entries of ``sizes`` with places in the weights, named as :meth:`SlotSizes.shapes` names the arrays.
 
     An array that a network does not have begins where the next one does.
@@ -42,11 +42,11 @@ class Place(IntEnum):
     REJECT_BIAS = auto()
 
 
-class Work(IntEnum):
+class MemoryAt(IntEnum):
     """Entries of ``sizes`` with places in the working memory without any slot; :data:`A_SLOT` after each, what a slot
     adds to it."""
 
-    ROWS = FIRST + len(Place)
+    ROWS = FIRST + len(WeightAt)
     COMMON = auto()
     SHARED = auto()
     TOKENS = auto()
@@ -57,7 +57,7 @@ class Work(IntEnum):
     END = auto()
 
 
-A_SLOT = len(Work)
+A_SLOT = len(MemoryAt)
 
 
 def work_shapes(width: int, heads: int, slots: int) -> Shapes:
@@ -76,9 +76,10 @@ def work_shapes(width: int, heads: int, slots: int) -> Shapes:
 
 def places(network: SlotSizes, layout: ActionLayout) -> list[int]:
     """The entries of ``sizes`` from :data:`FIRST` on; ``layout`` has no part in them."""
-    found = _begins(network.shapes(layout), (place.name for place in Place))
+    found = _begins(network.shapes(layout), (place.name for place in WeightAt))
     none, one = (
-        _begins(work_shapes(network.width, network.heads, slots), (table.name for table in Work)) for slots in (0, 1)
+        _begins(work_shapes(network.width, network.heads, slots), (table.name for table in MemoryAt))
+        for slots in (0, 1)
     )
     return [*found, *none, *(after - before for before, after in zip(none, one, strict=True))]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Final
 
 from gpusched_env.baselines.acs import AcsHardware, AcsSoftware
 from gpusched_env.baselines.clockwork import Clockwork
@@ -29,10 +28,10 @@ from gpusched_env.baselines.preemptive_priority import PreemptivePriority
 from gpusched_env.baselines.priority_streams import PriorityStreams
 from gpusched_env.baselines.random_choice import RandomChoice
 from gpusched_env.baselines.reef import Reef
+from gpusched_env.baselines.registered import Registered
 from gpusched_env.baselines.serial import Serial
 from gpusched_env.baselines.sjf import ShortestJobFirst
 from gpusched_env.baselines.sjf_clairvoyant import ShortestJobFirstClairvoyant
-from gpusched_env.baselines.spec import options_of, parse_spec, with_options
 from gpusched_env.baselines.srpt import ShortestRemaining
 from gpusched_env.baselines.tally import Tally
 from gpusched_env.baselines.time_slicing import TimeSlicing
@@ -40,7 +39,6 @@ from gpusched_env.baselines.triage import Triage
 from gpusched_env.baselines.wfq import WeightedFairQueueing
 from gpusched_env.baselines.wspt import WeightedShortest
 from gpusched_env.baselines.xsched import XSched
-from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.set_up import set_up_of
 from gpusched_env.scheduling.reads import Reads, reads_of
 from gpusched_env.scheduling.scheduler import Scheduler
@@ -83,7 +81,10 @@ _OF_GRAPHS: dict[str, Callable[..., Scheduler]] = {
     "persistent-threads": PersistentThreads,
     "critical-path": CriticalPath,
 }
-_SCHEDULERS = {**_OF_TENANTS, **_OF_GRAPHS}
+SCHEDULERS: Final = Registered[Scheduler]("scheduler", {**_OF_TENANTS, **_OF_GRAPHS})
+make_scheduler: Final = SCHEDULERS.make
+describe: Final = SCHEDULERS.describe
+default_options: Final = SCHEDULERS.options
 
 
 def scheduler_names(windowed: bool | None = None) -> list[str]:
@@ -92,7 +93,7 @@ def scheduler_names(windowed: bool | None = None) -> list[str]:
     ``windowed``: only those for scenarios whose launches pass a window, of one program's kernels; or only those for
     others, of tenants that share a GPU.
     """
-    return list(_SCHEDULERS if windowed is None else _OF_GRAPHS if windowed else _OF_TENANTS)
+    return SCHEDULERS.names() if windowed is None else list(_OF_GRAPHS if windowed else _OF_TENANTS)
 
 
 def honest_names(windowed: bool | None = None, *, hardware: bool = True) -> list[str]:
@@ -100,26 +101,8 @@ def honest_names(windowed: bool | None = None, *, hardware: bool = True) -> list
 
     ``hardware``: also those that need hardware which no GPU of today has.
     """
-    honest = [name for name in scheduler_names(windowed) if not getattr(_SCHEDULERS[name], "clairvoyant", False)]
-    return [name for name in honest if hardware or not set_up_of(_SCHEDULERS[name]).hardware]
-
-
-def describe(name: str) -> str:
-    """One line on what a scheduler does: the first of its docstring, as plain text.
-
-    Raises:
-        InputError: no scheduler of that name.
-    """
-    return (inspect.getdoc(_find(name)) or "").partition("\n")[0].replace("``", "")
-
-
-def default_options(name: str) -> dict[str, Any]:
-    """The options of a scheduler and their defaults.
-
-    Raises:
-        InputError: no scheduler of that name.
-    """
-    return options_of(_find(name))
+    honest = [name for name in scheduler_names(windowed) if not SCHEDULERS.is_clairvoyant(name)]
+    return [name for name in honest if hardware or not set_up_of(SCHEDULERS.maker(name)).hardware]
 
 
 def means(name: str) -> tuple[Reads, tuple[str, ...]]:
@@ -128,34 +111,5 @@ def means(name: str) -> tuple[Reads, tuple[str, ...]]:
     Raises:
         InputError: no scheduler of that name.
     """
-    found = _find(name)
+    found = SCHEDULERS.maker(name)
     return reads_of(found) or (), set_up_of(found).commands
-
-
-def scheduler_class(name: str) -> Callable[..., Scheduler]:
-    """The class or function that makes a scheduler.
-
-    Raises:
-        InputError: no scheduler of that name.
-    """
-    return _find(name)
-
-
-def make_scheduler(spec: str, **options: Any) -> Scheduler:
-    """A new scheduler.
-
-    Args:
-        spec: one of :func:`scheduler_names`, which options may follow: ``fifo``, ``mps(share=50)``.
-        options: more of them, as keyword arguments.
-
-    Raises:
-        InputError: no scheduler of that name, or an option that it does not have or accept.
-    """
-    name, given = parse_spec(spec)
-    return with_options(_find(name), name, {**given, **options})
-
-
-def _find(name: str) -> Callable[..., Scheduler]:
-    if name not in _SCHEDULERS:
-        raise InputError(f"unknown scheduler {name!r}; {did_you_mean(name, _SCHEDULERS)}")
-    return _SCHEDULERS[name]

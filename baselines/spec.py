@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
-import yaml
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.reading import parse_yaml
 
 S = TypeVar("S")
 
@@ -103,7 +103,7 @@ def _value(name: str, option: str, value: Any, wanted: Any) -> Any:
     if not isinstance(value, str):
         return value
     if wanted is None:
-        return yaml.safe_load(value)
+        return parse_yaml(value, f"scheduler {name!r}: {option}={value}")
     try:
         return msgspec.convert("null" if value.lower() == "none" else value, wanted, strict=False)
     except msgspec.ValidationError as error:

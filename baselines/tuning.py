@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.scenarios.variants import family
 
 PREFIX = "tuned:"
@@ -102,4 +103,4 @@ def tuned_spec(name: str, scenario: str) -> str:
 
 @functools.cache
 def _read(path: Path) -> Tuning:
-    return msgspec.json.decode(path.read_bytes(), type=Tuning)
+    return decoded(read_bytes(path), Tuning, str(path))

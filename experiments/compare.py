@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args, overload
@@ -15,6 +16,7 @@ from gpusched_env.devices.compiled.building import start_building
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.episodes import EpisodeTask, Run, checked_seeds, run_task
+from gpusched_env.experiments.lib.grid import counting, run_grid
 from gpusched_env.experiments.lib.names import (
     LEARNED,
     DeviceSource,
@@ -29,13 +31,14 @@ from gpusched_env.experiments.lib.names import (
     new_device,
     sees_truth,
 )
-from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
+from gpusched_env.experiments.lib.workers import Progress, Shared
 from gpusched_env.experiments.load_curve.capacity import SHARE
 from gpusched_env.experiments.load_curve.curve import LoadCurve
 from gpusched_env.experiments.load_curve.run import compare_over
 from gpusched_env.experiments.report.window import interesting_window, same_start
 from gpusched_env.reading import read_bytes
 from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.workload.workload import is_workload_path
@@ -120,9 +123,7 @@ def compare(
         options = {"device": device, "record": record, "window_us": window_us, "workers": workers, "command": command}
         common = {"schedulers": schedulers, "seeds": seeds, **options}
         return compare_over(compare, sweep, scenario, share=share, on_progress=on_progress, **common)
-    if isinstance(schedulers, str):
-        schedulers = expanded(split_specs(schedulers), scenario)
-    sources = _sources(default_schedulers(scenario) if schedulers is None else schedulers)
+    sources = _sources(schedulers, scenario)
     seeds = checked_seeds(seeds)
     _check_window(window_us, scenario)
     if device == "compiled":
@@ -132,38 +133,25 @@ def compare(
         check_scheduler(source, scenario)
     if isinstance(device, str):
         new_device(device)
-    problem = build_problem(scenario)
-    files = [tenant.workload for tenant in scenario.tenants if is_workload_path(tenant.workload)]
+    episodes = _Episodes(sources, seeds, Shared(build_problem(scenario)), device)
     if record not in get_args(Record):
         raise InputError(f"record is {record!r}; {did_you_mean(record, get_args(Record))}")
-    own_workloads = {file: read_bytes(Path(file)) for file in files}
-    detail: Detail = "jobs" if record == "jobs" else "kernels"
-    shared = Shared(problem)
-
-    def tasks(seeds: Sequence[int], detail: Detail, window: tuple[float, float] | None = None) -> list[EpisodeTask]:
-        """Seed by seed, so that an interrupt leaves the schedulers on equal footing."""
-        return [EpisodeTask(*item, shared, device, n, detail, window) for n in seeds for item in sources.items()]
-
+    own_workloads = _own_workloads(scenario)
     if workers is None and len(sources) * len(seeds) * scenario.horizon_us <= QUICK_US:
         workers = 1
     started, began = datetime.now(UTC).replace(microsecond=0), time.perf_counter()
-    runs, interrupted = _run([*tasks(seeds[:1], detail), *tasks(seeds[1:], "jobs")], workers, on_progress)
-    order = {name: i for i, name in enumerate(sources)}
-    runs.sort(key=lambda run: (order[run.scheduler], seeds.index(run.seed)))
+    runs, complete = episodes.run("jobs" if record == "jobs" else "kernels", workers, on_progress)
     block_runs: dict[str, Run] = {}
-    if record == "blocks" and not interrupted:
+    if record == "blocks" and complete:
         window_us = window_us or interesting_window([run for run in runs if run.seed == seeds[0]])
-        zoomed, interrupted = _run(tasks(seeds[:1], "blocks", window_us), workers)
-        whole = {run.scheduler: run for run in runs if run.seed == seeds[0]}
-        zoomed.sort(key=lambda run: order[run.scheduler])
-        block_runs = {run.scheduler: run for run in zoomed if same_start(run, whole[run.scheduler])}
+        block_runs, complete = episodes.run_blocks(window_us, runs, workers)
     return Comparison(
-        problem=problem,
+        problem=episodes.problem.value,
         device=device if isinstance(device, str) else getattr(device, "__name__", repr(device)),
         descriptions={name: describe_scheduler(source) for name, source in sources.items()},
         seeds=tuple(seeds),
         runs=tuple(runs),
-        interrupted=interrupted,
+        interrupted=not complete,
         started=started,
         wall_s=time.perf_counter() - began,
         command=command,
@@ -172,6 +160,52 @@ def compare(
         own_workloads=own_workloads,
         clairvoyant=frozenset(name for name, source in sources.items() if sees_truth(source)),
     )
+
+
+@dataclass(frozen=True)
+class _Episodes:
+    """Those of a comparison."""
+
+    sources: dict[str, SchedulerSource]
+    seeds: list[int]
+    problem: Shared[Problem]
+    device: DeviceSource
+
+    def run(self, detail: Detail, workers: int | None, on_progress: Progress | None) -> tuple[list[Run], bool]:
+        """All of them, the first seed with ``detail``: those that finished, in order, and whether all did."""
+        return self._run([*self._tasks(self.seeds[:1], detail), *self._tasks(self.seeds[1:])], workers, on_progress)
+
+    def run_blocks(
+        self, window_us: tuple[float, float], runs: Sequence[Run], workers: int | None
+    ) -> tuple[dict[str, Run], bool]:
+        """The blocks of the first seed within a window, by scheduler; of those that repeat what is in ``runs``."""
+        zoomed, complete = self._run(self._tasks(self.seeds[:1], "blocks", window_us), workers, None)
+        whole = {run.scheduler: run for run in runs if run.seed == self.seeds[0]}
+        return {run.scheduler: run for run in zoomed if same_start(run, whole[run.scheduler])}, complete
+
+    def _tasks(
+        self, seeds: list[int], detail: Detail = "jobs", window_us: tuple[float, float] | None = None
+    ) -> list[EpisodeTask]:
+        """Seed by seed, so that an interrupt leaves the schedulers on equal footing."""
+        return [
+            EpisodeTask(name, source, self.problem, self.device, seed, detail, window_us)
+            for seed in seeds
+            for name, source in self.sources.items()
+        ]
+
+    def _run(
+        self, tasks: list[EpisodeTask], workers: int | None, on_progress: Progress | None
+    ) -> tuple[list[Run], bool]:
+        runs: list[Run] = []
+        tell = counting(on_progress, len(tasks))
+
+        def keep(found: list[Run]) -> None:
+            runs.extend(found)
+            tell(len(found))
+
+        complete = run_grid(run_task, [[task] for task in tasks], workers, keep)
+        order = list(self.sources)
+        return sorted(runs, key=lambda run: (order.index(run.scheduler), self.seeds.index(run.seed))), complete
 
 
 def evaluate(
@@ -212,22 +246,17 @@ def with_agent(model: str | Path, scenario: Scenario, schedulers: Sequence[str] 
     return [agent, *(schedulers or honest_names(scenario.window is not None))]
 
 
-def _run(
-    tasks: Sequence[EpisodeTask], workers: int | None, on_progress: Progress | None = None
-) -> tuple[list[Run], bool]:
-    """The finished episodes, and whether an interrupt cut them short."""
-    runs: list[Run] = []
-    try:
-        for _, run in run_tasks(run_task, tasks, workers):
-            runs.append(run)
-            if on_progress is not None:
-                on_progress(len(runs), len(runs) / len(tasks))
-    except KeyboardInterrupt:
-        return runs, True
-    return runs, False
+def _own_workloads(scenario: Scenario) -> dict[str, bytes]:
+    """Files of one's own that tenants run, as they are now."""
+    files = [tenant.workload for tenant in scenario.tenants if is_workload_path(tenant.workload)]
+    return {file: read_bytes(Path(file)) for file in files}
 
 
-def _sources(schedulers: Sequence[SchedulerSource] | Mapping[str, SchedulerSource]) -> dict[str, SchedulerSource]:
+def _sources(schedulers: Schedulers, scenario: Scenario) -> dict[str, SchedulerSource]:
+    if isinstance(schedulers, str):
+        schedulers = expanded(split_specs(schedulers), scenario)
+    elif schedulers is None:
+        schedulers = default_schedulers(scenario)
     if isinstance(schedulers, Mapping):
         sources = dict(schedulers)
     else:

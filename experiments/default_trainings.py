@@ -20,15 +20,16 @@ from typing import Annotated
 import msgspec
 import typer
 
-from gpusched_env.agents.dynamic_parallelism.learned import NAME as DYNAMIC_PARALLELISM
+from gpusched_env.agents.files import replacing
 from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.folder import RESULT, VALIDATION, LearningCurve
+from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.pages import page
+from gpusched_env.reading import decoded, read_bytes
+from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.scenario import scenario_names
 
 SUMMARY = "summary.json"
-REFERENCE, LAUNCH_REFERENCE = "pass-through", "baseline-dp"
-"""What a plain GPU does: launch whatever is ready; launch every child."""
 GRACE_S = 10.0
 """For a training that is told to stop."""
 
@@ -58,19 +59,19 @@ class DefaultTraining(msgspec.Struct, frozen=True, kw_only=True):
 
 def found_in(folder: Path, name: str) -> DefaultTraining | None:
     """What the training in ``folder`` has come to; ``None``: it has not been validated yet."""
-    try:
-        curve = msgspec.json.decode((folder / VALIDATION).read_bytes(), type=LearningCurve)
-    except FileNotFoundError:
+    path = folder / VALIDATION
+    if not path.exists():
         return None
-    reference = LAUNCH_REFERENCE if name == DYNAMIC_PARALLELISM else REFERENCE
-    if not curve.validations or reference not in curve.baselines:
+    curve = decoded(read_bytes(path), LearningCurve, f"{path}: not the learning curve of a training")
+    game = game_of(name)
+    if not curve.validations or game.plain_gpu not in curve.baselines:
         return None
     best = min(curve.validations, key=lambda validation: validation.cost)
     return DefaultTraining(
         name=name,
-        algorithm=defaults_for(name).get("algo", "cma-es" if name == DYNAMIC_PARALLELISM else "maskable-ppo"),
-        reference=reference,
-        cost=curve.baselines[reference],
+        algorithm=defaults_for(name).get("algo", game.algorithm),
+        reference=game.plain_gpu,
+        cost=curve.baselines[game.plain_gpu],
         best=best.cost,
         best_after=best.timesteps,
         decisions=curve.validations[-1].timesteps,
@@ -85,8 +86,7 @@ def trained(out: Path, names: list[str]) -> list[DefaultTraining]:
 
 def start(name: str, out: Path) -> subprocess.Popen[bytes]:
     """Begin the training of an environment, or go on with it, in a process group of its own."""
-    reference = LAUNCH_REFERENCE if name == DYNAMIC_PARALLELISM else REFERENCE
-    arguments = ["train", name, "--out", str(out / name), "--baselines", reference, "--resume"]
+    arguments = ["train", name, "--out", str(out / name), "--baselines", game_of(name).plain_gpu, "--resume"]
     with (out / f"{name}.log").open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "gpusched_env.experiments.cli", *arguments],
@@ -130,13 +130,18 @@ def train_all(out: Path, names: list[str], limit_s: float, jobs: int) -> None:
 
 
 def write(found: list[DefaultTraining], path: Path) -> None:
-    """Write a file of results."""
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+    """Write a file of results, whole or not at all."""
+    with replacing(path) as partial:
+        partial.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
 
 
 def read(path: Path) -> list[DefaultTraining]:
-    """The results in a file that :func:`write` wrote."""
-    return msgspec.json.decode(path.read_bytes(), type=list[DefaultTraining])
+    """The results in a file that :func:`write` wrote.
+
+    Raises:
+        InputError: it cannot be read, or is none.
+    """
+    return decoded(read_bytes(path), list[DefaultTraining], str(path))
 
 
 def main(
@@ -148,7 +153,7 @@ def main(
     page_to: Annotated[Path | None, typer.Option("--page", help="Write the page here.")] = None,
 ) -> None:
     """Train every registered environment with defaults."""
-    names = only.split(",") if only else [*scenario_names(), DYNAMIC_PARALLELISM]
+    names = only.split(",") if only else [*scenario_names(), *GAMES]
     train_all(out, names, limit, jobs)
     found = trained(out, names)
     for one in found:

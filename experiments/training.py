@@ -1,4 +1,4 @@
-"""Trainings from the command line: with which settings, and what is shown while they run."""
+"""Trainings from the command line: what is shown while they run."""
 
 from __future__ import annotations
 
@@ -7,57 +7,20 @@ import functools
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
 from gpusched_env.agents.training import check_training, train
-from gpusched_env.agents.training.config import (
-    LaunchTraining,
-    Training,
-    TrainingConfig,
-    config_of,
-    defaults_for,
-    launch_training_of,
-)
+from gpusched_env.agents.training.config import Training
 from gpusched_env.agents.training.validation import Progress as TrainingProgress
 from gpusched_env.agents.training.validation import Watch
 from gpusched_env.display.words import counted, duration
-from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.lib.terminal import Remaining, columns
-from gpusched_env.experiments.validation_baselines import baseline_costs, launch_baseline_costs
-from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.experiments.validation_baselines import baseline_costs
 from gpusched_env.versions import versions
-
-
-def configured(scenario: Scenario, given: dict[str, Any]) -> TrainingConfig:
-    """A training with what is ``given``, else with the scenario's own settings where it has some.
-
-    Raises:
-        InputError: unknown names, invalid values.
-    """
-    defaults = defaults_for(scenario.name, given.get("algo"))
-    try:
-        return config_of({**defaults, **given, "scenario": scenario})
-    except InputError as error:
-        if not defaults or "algo" in given:
-            raise
-        raise InputError(
-            f"{error} ({scenario.name} has settings of its own, for {defaults['algo']}; --algo names another)"
-        ) from error
-
-
-def configured_launches(given: dict[str, Any]) -> LaunchTraining:
-    """A training for dynamic parallelism with what is ``given``, else with its own settings.
-
-    Raises:
-        InputError: unknown names, invalid values.
-    """
-    return launch_training_of({**defaults_for(DYNAMIC_PARALLELISM), **given})
 
 
 def run_training(config: Training, out: Path, *, baselines: str, resume: bool, trust: bool, command: str) -> None:
@@ -70,10 +33,7 @@ def run_training(config: Training, out: Path, *, baselines: str, resume: bool, t
         teacher = functools.partial(new_scheduler, config.imitation.scheduler)
         teacher()
     check_training(config, out, resume=resume)
-    if isinstance(config, LaunchTraining):
-        costs = launch_baseline_costs(config, baselines, out)
-    else:
-        costs = baseline_costs(config, baselines, out)
+    costs = baseline_costs(config, baselines, out)
     with watching(config) as watch:
         trained = train(
             config,

@@ -28,10 +28,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from numba import cfunc, config, njit
-from numba.core.caching import FunctionCache
+from numba import config, njit
+from numba.core.caching import NullCache
+from numba.core.ccallback import CFunc
+from numba.core.sigutils import normalize_signature
 from numba.extending import register_jitable
 
+from gpusched_env.caching import KeptFunctions
 from gpusched_env.linking import PartCompiler, WholeCompiler
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -104,43 +107,59 @@ def cached(signature: Any = None, **options: Any) -> Callable[[F], F]:
         signature: the only one to compile, at once; none: those that are called.
         options: of ``njit``, without ``cache``.
     """
-    return functools.partial(_compiled, njit, signature, {"_nrt": False, "pipeline_class": WholeCompiler, **options})
+    return functools.partial(_njit, signature, {"_nrt": False, "pipeline_class": WholeCompiler, **options})
 
 
 def cached_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function, at once, with Numba's ``cfunc`` and keep the result on disk, with its ``address``."""
-    return functools.partial(_compiled, cfunc, signature, {"pipeline_class": WholeCompiler})
+    return functools.partial(_cfunc, signature)
 
 
-def _compiled(compiler: Any, signature: Any, options: dict[str, Any], function: Any) -> Any:
+def _njit(signature: Any, options: dict[str, Any], function: F) -> F:
+    kept = _kept(function)
+    compiled: Any = njit(**options)(function)
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # It is told to compile nothing.
+        return function
+    compiled._cache = kept
+    if signature is not None:
+        compiled.compile(signature)
+        compiled.disable_compile()
+    made: F = compiled
+    return made
+
+
+def _cfunc(signature: Any, function: Callable[..., Any]) -> Any:
+    kept = _kept(function)
+    compiled: Any = CFunc(function, normalize_signature(signature), {}, {}, pipeline_class=WholeCompiler)
+    compiled._cache = kept
+    compiled.compile()
+    return compiled
+
+
+def _kept(function: Any) -> Any:
+    """What is kept of a function, which gets the name of its files: Numba makes theirs of it."""
+    own, name, key = _names(function)
+    function.__qualname__ = f"{own}-{key}"
     try:
-        return _keep(compiler(signature, cache=True, **options), function)
+        kept = KeptFunctions(function)
     except RuntimeError as error:
         if "no locator" not in str(error):
             raise
         # Neither the package's folder nor the home can be written: each process compiles for itself.
-        return compiler(signature, **options)(function)
-
-
-def _keep(compiler: Callable[[Any], Any], function: Any) -> Any:
-    own, name, key = _names(function)
-    # Numba makes the names of its files of this one.
-    function.__qualname__ = f"{own}-{key}"
-    compiled = compiler(function)
-    kept = getattr(compiled, "_cache", None)
-    if kept is not None:  # None: Numba is told to compile nothing (NUMBA_DISABLE_JIT).
+        return NullCache()
+    if kept.trusted:
         _remove_outdated(Path(kept.cache_path), name, key)
-    return compiled
+    return kept
 
 
 def is_kept(function: Any) -> bool:
     """Whether a function to be compiled was kept on disk before, as its sources are now, or none can be kept."""
     _, name, key = _names(function)
     try:
-        folder = Path(FunctionCache(function).cache_path)
-    except RuntimeError:  # As in _compiled.
+        kept = KeptFunctions(function)
+    except RuntimeError:  # As in _kept.
         return True
-    return any(folder.glob(f"{name}-{key}-*.nbi"))
+    return not kept.trusted or any(Path(kept.cache_path).glob(f"{name}-{key}-*.nbi"))
 
 
 def _names(function: Any) -> tuple[str, str, str]:

@@ -6,13 +6,16 @@ right: the closest known name, the kinds there are with their fields, the values
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import re
+import stat
+import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 import msgspec
 import yaml
@@ -30,6 +33,8 @@ FileName = Annotated[str, Meta(max_length=120, pattern=rf"^[^\s.{_INNER}][^{_INN
 
 MOST_UNZIPPED = 2**30
 """Bytes: what a small file can expand to is refused before all of it is in memory."""
+MOST_TIMES = 64
+"""How often the size of a large archive: what we write is compressed to more than a hundredth of its size."""
 MOST_READ = 2**30
 """Bytes of a file."""
 
@@ -53,20 +58,39 @@ _Loader.add_implicit_resolver(
 )
 
 
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file to read from; leaving closes it.
+
+    Raises:
+        InputError: it cannot be opened, or read meanwhile; or it is a device or a pipe, which may have no end.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        raise _not_read(path, error) from error
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(f"{path}: is a device or a pipe; name a file")
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise _not_read(path, error) from error
+
+
+def _not_read(path: Path, error: OSError | ValueError) -> InputError:
+    reason = error.strerror if isinstance(error, OSError) else None
+    return InputError(f"{path}: cannot be read ({reason or error})")
+
+
 def read_bytes(path: Path) -> bytes:
     """What is in a file.
 
     Raises:
-        InputError: it cannot be read, is a device, or larger than :data:`MOST_READ`.
+        InputError: as :func:`opened`, or larger than :data:`MOST_READ`.
     """
-    try:
-        if path.is_char_device() or path.is_block_device():
-            raise InputError(f"{path}: is a device; name a file")
-        with path.open("rb") as file:
-            data = file.read(MOST_READ + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{path}: cannot be read ({reason})") from error
+    with opened(path) as file:
+        data = file.read(MOST_READ + 1)
     if len(data) > MOST_READ:
         raise InputError(f"{path}: more than {MOST_READ} bytes")
     return data
@@ -100,6 +124,17 @@ def unzipped(data: bytes, where: str) -> bytes:
     if len(whole) > MOST_UNZIPPED:
         raise InputError(f"{where}: more than {MOST_UNZIPPED} bytes once it is unzipped")
     return whole
+
+
+def check_unzipped(archive: zipfile.ZipFile, size: int, where: str) -> None:
+    """Nothing happens if the members of an archive of ``size`` bytes can be read.
+
+    Raises:
+        InputError: they are larger than :data:`MOST_UNZIPPED` and than :data:`MOST_TIMES` the archive, together.
+    """
+    whole, most = sum(member.file_size for member in archive.infolist()), max(MOST_UNZIPPED, MOST_TIMES * size)
+    if whole > most:
+        raise InputError(f"{where}: {whole} bytes once it is unzipped, must be at most {most}")
 
 
 def parse_yaml(text: str, where: str) -> Any:

@@ -13,6 +13,7 @@ from gpusched_env.agents.policy_file import METADATA, Weights, checked_weights, 
 from gpusched_env.display.words import counted
 from gpusched_env.envs.dynamic_parallelism.features import LaunchFeature
 from gpusched_env.errors import InputError
+from gpusched_env.reading import decoded
 
 
 class LaunchPolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,10 +54,8 @@ def read_launch_policy(path: str | Path) -> tuple[LaunchPolicyInfo, Weights]:
         InputError: the file cannot be read, is none of a launch rule, or has other terms or columns than there are now.
     """
     members = read_members(Path(path))
-    try:
-        info = msgspec.json.decode(members.pop(METADATA, np.zeros(0, np.uint8)).tobytes(), type=LaunchPolicyInfo)
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: not the file of a launch rule ({error}); gpusched train makes one") from error
+    text = members.pop(METADATA, np.zeros(0, np.uint8)).tobytes()
+    info = decoded(text, LaunchPolicyInfo, f"{path}: not the file of a launch rule, which gpusched train makes")
     if info.terms != tuple(term.name for term in SpawnTerm):
         raise InputError(f"{path}: a launch rule of other terms than there are now; train it again")
     gone = [name for name in info.reads if name not in LaunchFeature.__members__]

@@ -7,18 +7,17 @@ is left.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from gpusched_env.agents.files import remove_partial
-from gpusched_env.agents.policies.registry import ROLLOUTS, RULES, SEARCH
-from gpusched_env.agents.training.config import LaunchTraining, Training, TrainingConfig
+from gpusched_env.agents.files import remove_partial, writing_to
+from gpusched_env.agents.training.config import Training
 from gpusched_env.agents.training.folder import (
+    BOARD,
     CHECKPOINTS,
     CONFIG,
     MADE,
@@ -32,7 +31,9 @@ from gpusched_env.agents.training.folder import (
     write_config,
     write_json,
 )
+from gpusched_env.agents.training.trainer import trainer_of
 from gpusched_env.errors import InputError
+from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.scheduling.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -56,6 +57,17 @@ class Trained:
     def best(self) -> CurveEntry:
         """The validation of the model that was kept."""
         return min(self.curve, key=lambda point: point.cost)
+
+    def result(self, baselines: dict[str, float]) -> TrainingResult:
+        """What is written of it; ``baselines``: mean costs of other schedulers."""
+        return TrainingResult(
+            timesteps=self.timesteps,
+            train_s=round(self.train_s, 3),
+            stopped=self.stopped,
+            best=self.best,
+            final=self.curve[-1],
+            baselines=baselines,
+        )
 
 
 def train(
@@ -92,67 +104,65 @@ def train(
         InputError: ``out`` holds another training, or cannot be written; an invalid configuration; a checkpoint
             of somebody else without ``trust``.
     """
-    import torch
-
-    from gpusched_env.agents.training.dynamic_parallelism import LaunchJudge, evolve_launches
-    from gpusched_env.agents.training.evolution import evolve
-    from gpusched_env.agents.training.learning import learn
-    from gpusched_env.agents.training.rollouts import roll_out
-    from gpusched_env.agents.training.validation import Course, EpisodeJudge
-
     config = check_training(config, out, resume=resume)
     if config.imitation is not None and teacher is None:
         raise InputError(f"the training imitates {config.imitation.scheduler}, but was given no teacher")
-    try:
+    with writing_to(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written ({error.strerror})") from error
-    state = None
-    if (out / CONFIG).exists():
-        done = _completed(config, out)
-        if done is not None:
-            return done
-        kept = Checkpoints(out / CHECKPOINTS)
-        remove_partial(out)
-        remove_partial(kept.folder)
-        state = kept.last(trust=trust) if kept.steps() else None
-        if state is None:
-            # Killed before the first checkpoint, there is nothing to go on from.
-            _remove(out)
+        state = None
+        if (out / CONFIG).exists():
+            done = _completed(config, out)
+            if done is not None:
+                return done
+            state = _last_state(out, trust)
+        noted, costs = dict(provenance or {}), dict(baselines or {})
+        return _carry_out(config, out, teacher, costs, noted, state, watch, checkpoints)
+
+
+def _last_state(out: Path, trust: bool) -> dict[str, Any] | None:
+    """Of the last checkpoint; ``None``, and an empty folder, where a kill came before the first one."""
+    kept = Checkpoints(out / CHECKPOINTS)
+    remove_partial(out)
+    remove_partial(kept.folder)
+    state = kept.last(trust=trust) if kept.steps() else None
+    if state is None:
+        _remove(out)
+    return state
+
+
+def _carry_out(
+    config: Training,
+    out: Path,
+    teacher: Callable[[], Scheduler] | None,
+    costs: dict[str, float],
+    noted: dict[str, Any],
+    state: dict[str, Any] | None,
+    watch: Watch | None,
+    saves: bool,
+) -> Trained:
+    """Train from a state, or from the start; ``costs`` are those of baselines."""
+    import torch
+
+    from gpusched_env.agents.training.validation import Course
+
     (out / RESULT).unlink(missing_ok=True)
     torch.set_num_threads(config.threads)
-    noted, costs = dict(provenance or {}), dict(baselines or {})
     write_config(config, noted, out / CONFIG)
+    trainer = trainer_of(config.scenario)
     course = Course(
         config,
         out,
-        LaunchJudge(config) if isinstance(config, LaunchTraining) else EpisodeJudge(config),
+        trainer.judge(config),
         command=str(noted.get("command", "")),
         baselines=costs,
         watch=watch,
-        saves=checkpoints,
+        saves=saves,
         state=state,
     )
-    learner = None if state is None else state["learner"]
     try:
-        if isinstance(config, LaunchTraining):
-            timesteps = evolve_launches(course, config, learner)
-        elif config.algo == SEARCH:
-            timesteps = evolve(course, config, learner)
-        elif config.algo == ROLLOUTS:
-            timesteps = roll_out(course, config, learner)
-        else:
-            timesteps = learn(course, config, teacher, learner)
+        timesteps = trainer.learn(course, config, teacher, None if state is None else state["learner"])
         trained = Trained(course.curve, timesteps, course.train_s, course.stopped)
-        result = TrainingResult(
-            timesteps=timesteps,
-            train_s=round(trained.train_s, 3),
-            stopped=trained.stopped,
-            best=trained.best,
-            final=trained.curve[-1],
-            baselines=costs,
-        )
-        write_json(result, out / RESULT)
+        write_json(trained.result(costs), out / RESULT)
     finally:
         course.close()
     return trained
@@ -164,13 +174,14 @@ def check_training(config: Training, out: Path, *, resume: bool) -> Training:
     Raises:
         InputError: as :func:`train`.
     """
-    from gpusched_env.agents.training.environments import training_env, training_layout
-
     config = config.checked()
     if config.imitation is not None and config.algo not in IMITATES:
         raise InputError(f"{config.algo} cannot begin with an imitation; {', '.join(IMITATES)} can")
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file; name a folder")
+    for folder in (out / BOARD, out / CHECKPOINTS):
+        if os.path.lexists(folder) and not folder.is_dir():
+            raise InputError(f"{folder}: is no folder; remove it, or name another folder for the training")
     if (out / CONFIG).exists():
         if not resume:
             raise InputError(f"{out} holds a training already; go on with --resume, or name another folder")
@@ -182,22 +193,17 @@ def check_training(config: Training, out: Path, *, resume: bool) -> Training:
             )
     elif (out / CHECKPOINTS).exists():
         raise InputError(f"{out} has {CHECKPOINTS} but no {CONFIG}; name another folder")
-    if isinstance(config, TrainingConfig):
-        training_env(config).close()
-        if config.policy in RULES:
-            RULES[config.policy].of(training_layout(config))
+    trainer_of(config.scenario).check(config)
     return config
 
 
 def _completed(config: Training, out: Path) -> Trained | None:
     """What a completed training came to; ``None`` if there is more to do."""
-    try:
-        result = msgspec.json.decode((out / RESULT).read_bytes(), type=TrainingResult)
-        curve = msgspec.json.decode((out / VALIDATION).read_bytes(), type=LearningCurve).validations
-    except FileNotFoundError:
+    result_file, curve_file = out / RESULT, out / VALIDATION
+    if not (result_file.exists() and curve_file.exists()):
         return None
-    except msgspec.DecodeError as error:
-        raise InputError(f"{out}: its {RESULT} or {VALIDATION} is not what a training wrote ({error})") from error
+    result = decoded(read_bytes(result_file), TrainingResult, f"{result_file}: not what a training wrote")
+    curve = decoded(read_bytes(curve_file), LearningCurve, f"{curve_file}: not what a training wrote").validations
     if result.timesteps < config.timesteps:
         return None
     return Trained(curve, result.timesteps, result.train_s, result.stopped)

@@ -9,7 +9,7 @@ long. For some scenarios ``defaults.yaml`` has better ones.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 import msgspec
 from msgspec import Meta
@@ -159,6 +159,62 @@ class Randomise(Values, frozen=True, kw_only=True):
     """Profiled durations and gaps are off by up to this factor each (``scatter`` of the scenario's ``profiles``)."""
 
 
+class Training(Protocol):
+    """What all configurations have, whatever game they are for; they are structs."""
+
+    __struct_fields__: ClassVar[tuple[str, ...]]
+
+    @property
+    def scenario(self) -> Scenario | str:
+        """What is trained on, or a game's name."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Of what is trained for."""
+        ...
+
+    @property
+    def algo(self) -> str: ...
+
+    @property
+    def timesteps(self) -> int:
+        """Decisions after which it ends."""
+        ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Hyper-parameters of the algorithm."""
+        ...
+
+    @property
+    def imitation(self) -> Imitation | None: ...
+
+    @property
+    def validate_every(self) -> int:
+        """Decisions between two validations."""
+        ...
+
+    @property
+    def checkpoint_every(self) -> int:
+        """Decisions between two checkpoints."""
+        ...
+
+    def checked(self) -> Self:
+        """This configuration with everything filled in.
+
+        Raises:
+            InputError: a value that it cannot have.
+        """
+        ...
+
+
 class TrainingConfig(Values, frozen=True, kw_only=True):
     """One training, from the first step to the last."""
 
@@ -227,84 +283,6 @@ class TrainingConfig(Values, frozen=True, kw_only=True):
         except msgspec.ValidationError as error:
             raise InputError(f"{valid.algo}: {error}") from error
         return msgspec.structs.replace(valid, policy=policy, settings=settings)
-
-
-class LaunchSettings(Values, frozen=True, kw_only=True):
-    """CMA-ES on the launch rule (:mod:`gpusched_env.agents.dynamic_parallelism.rule`)."""
-
-    population: Annotated[int, Meta(ge=4)] = 16
-    """Candidates of a generation."""
-    applications: Count = 192
-    """Random ones that a training draws; to make one takes as long as to play it several times."""
-    episodes: Count = 24
-    """Of these that each candidate plays; others in the next generation."""
-    sigma: Positive = 0.5
-    """Standard deviation of the weights at first."""
-
-
-class LaunchTraining(Values, frozen=True, kw_only=True):
-    """One training of the launch rule for dynamic parallelism, on random applications."""
-
-    scenario: Literal["DynamicParallelism"] = "DynamicParallelism"
-    algo: Literal["cma-es"] = "cma-es"
-    policy: Literal["launch"] = "launch"
-    timesteps: Count = 100_000_000
-    """Decisions of all candidates; the last generation is completed."""
-    seed: Seed = 0
-    threads: Count = 1
-    """Candidates that play at a time; the result does not depend on it."""
-    settings: dict[str, Any] = {}
-    """Fields of :class:`LaunchSettings`."""
-    imitation: None = None
-    requests: Count = 60_000
-    """Applications with more requests are left out: few would take most of the time."""
-    validate_every: Count = 10_000_000
-    validation_seeds: Count = 48
-    """Applications of a validation."""
-    checkpoint_every: Count = 10_000_000
-
-    @property
-    def name(self) -> str:
-        """Of what is trained for."""
-        return self.scenario
-
-    def checked(self) -> LaunchTraining:
-        """This configuration with all hyper-parameters filled in.
-
-        Raises:
-            InputError: a value that it cannot have.
-        """
-        try:
-            valid = msgspec.convert(msgspec.to_builtins(self), LaunchTraining)
-            given = msgspec.convert(valid.settings, LaunchSettings)
-        except msgspec.ValidationError as error:
-            raise InputError(f"training: {error}") from error
-        if given.episodes > given.applications:
-            raise InputError(f"training: {given.episodes} episodes of {given.applications} applications")
-        return msgspec.structs.replace(valid, settings=msgspec.to_builtins(given))
-
-
-Training = TrainingConfig | LaunchTraining
-
-
-def launch_training_of(values: dict[str, Any]) -> LaunchTraining:
-    """A configuration from plain values; hyper-parameters may stand beside the other fields.
-
-    Raises:
-        InputError: unknown name or invalid value.
-    """
-    own, known = LaunchTraining.__struct_fields__, LaunchSettings.__struct_fields__
-    for name in values:
-        if name not in (*own, *known):
-            raise InputError(
-                f"training of the launch rule has no setting {name!r}; {did_you_mean(name, [*own, *known])}"
-            )
-    plain = {name: value for name, value in values.items() if name in own}
-    plain["settings"] = {**plain.get("settings", {}), **{n: v for n, v in values.items() if n in known}}
-    try:
-        return msgspec.convert(plain, LaunchTraining).checked()
-    except msgspec.ValidationError as error:
-        raise InputError(f"training: {error}") from error
 
 
 def config_of(values: dict[str, Any]) -> TrainingConfig:

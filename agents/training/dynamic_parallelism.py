@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.agents.dynamic_parallelism.config import LaunchTraining
 from gpusched_env.agents.dynamic_parallelism.playing import PlayedLaunches, play_launches
 from gpusched_env.agents.dynamic_parallelism.policy_file import LaunchPolicyInfo, write_launch_policy
 from gpusched_env.agents.dynamic_parallelism.rule import SHAPES
 from gpusched_env.agents.policy_file import Weights
-from gpusched_env.agents.training.config import LaunchTraining
 from gpusched_env.agents.training.environments import DRAWN_SEEDS, SEEDS_EACH, TRAINING_SEED, VALIDATION_SEED
 from gpusched_env.agents.training.evolution import Evolution
 from gpusched_env.agents.training.folder import EXPORTED

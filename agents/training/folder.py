@@ -20,8 +20,10 @@ from typing import Any, BinaryIO
 import msgspec
 
 from gpusched_env.agents.files import replacing
-from gpusched_env.agents.training.config import LaunchTraining, Training, TrainingConfig
+from gpusched_env.agents.training.config import Training
 from gpusched_env.errors import InputError
+from gpusched_env.reading import checked, decoded, opened, parse_yaml, read_bytes, read_text
+from gpusched_env.scenarios.games import load_room, rooms_of
 
 CONFIG = "config.yaml"
 BEST, EXPORTED, FINAL = "best.zip", "best.npz", "final.zip"
@@ -125,16 +127,10 @@ def read_config(path: Path) -> Training:
 
 
 def _read_config(path: Path) -> tuple[Training, _Provenance]:
-    import yaml
-
-    try:
-        found = msgspec.convert(yaml.safe_load(path.read_text()), _Config)
-        kind: type[Training] = LaunchTraining if found.training.get("policy") == "launch" else TrainingConfig
-        return msgspec.convert(found.training, kind), found.provenance
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not the configuration of a training ({error})") from error
+    where = f"{path}: not the configuration of a training"
+    found = checked(parse_yaml(read_text(path), where), _Config, where)
+    kind: type[Training] = load_room(rooms_of(found.training.get("scenario")).trainer).config
+    return checked(found.training, kind, where), found.provenance
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +159,7 @@ def read_record(folder: Path) -> Record:
     if not (folder / CONFIG).is_file():
         raise InputError(f"{folder}: is not the folder of a training, it has no {CONFIG}")
     path, (config, noted) = folder / VALIDATION, _read_config(folder / CONFIG)
-    try:
-        curve = msgspec.json.decode(path.read_bytes(), type=LearningCurve)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: not the learning curve of a training ({error})") from error
+    curve = decoded(read_bytes(path), LearningCurve, f"{path}: not the learning curve of a training")
     if not curve.validations:
         raise InputError(f"{path}: has no validation yet")
     return Record(folder, config, noted.command, noted.versions, curve)
@@ -215,7 +206,7 @@ class Checkpoints:
             InputError: it was not written by this user, or it cannot be told.
         """
         path = self.file(self.steps()[-1])
-        with path.open("rb") as file:
+        with opened(path) as file:
             length = max(0, path.stat().st_size - SIGNATURE)
             expected = _signature(file, length)
             if not trust and (expected is None or not hmac.compare_digest(expected, file.read())):

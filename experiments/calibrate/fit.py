@@ -135,18 +135,12 @@ def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fi
     Raises:
         InputError: a kernel does not fit on ``gpu``, or a kind is missing.
     """
-    for kind in ("compute", "memory", "mixed"):
-        if not any(sample.kind == kind for sample in samples):
-            raise InputError(f"the recordings have no {kind} kernel; constants of each kind are fitted together")
+    _check_kinds(samples)
     begin = starting_gpu(gpu)
     shapes = footprints(samples, begin)
     measured = np.log([sample.measured_us for sample in samples])
     start = constants(begin)
-    origin = np.log([max(start[name], LEAST_BLOCK_US if name == "block_us" else 0.0) for name in FITTED])
-    lower, upper = origin - np.log(WIDEST), origin + np.log(WIDEST)
-    lower[-1], upper[-1] = np.log(LEAST_EFFICIENCY), 0.0
-    # least_squares wants a start inside its bounds, and an efficiency of 1 lies on one.
-    at = np.clip(origin, lower + 1e-6, upper - 1e-6)
+    at, lower, upper = _start_and_bounds(start)
     correction = np.zeros(len(samples))
 
     def candidate(logs: FloatArray) -> GpuSpec:
@@ -162,8 +156,7 @@ def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fi
         errors: FloatArray = closed(logs) + correction - measured
         return errors
 
-    fitted = begin
-    predicted = predictions(begin)
+    fitted, predicted = begin, predictions(begin)
     before = predicted - measured
     bounded: tuple[str, ...] = ()
     for _ in range(ROUNDS if simulate else 1):
@@ -172,8 +165,7 @@ def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fi
         solution = least_squares(
             residuals, at, bounds=(lower, upper), loss="soft_l1", f_scale=LOSS_SCALE, diff_step=STEP, x_scale=0.1
         )
-        moved = float(np.abs(solution.x - at).max())
-        at = solution.x
+        moved, at = float(np.abs(solution.x - at).max()), solution.x
         bounded = tuple(name for name, active in zip(FITTED, solution.active_mask, strict=True) if active)
         fitted = candidate(at)
         predicted = predictions(fitted)
@@ -192,6 +184,21 @@ def fit(samples: Sequence[Sample], gpu: GpuSpec, *, simulate: bool = True) -> Fi
         bounded=bounded,
         generic=gpu.instructions is None,
     )
+
+
+def _check_kinds(samples: Sequence[Sample]) -> None:
+    for kind in ("compute", "memory", "mixed"):
+        if not any(sample.kind == kind for sample in samples):
+            raise InputError(f"the recordings have no {kind} kernel; constants of each kind are fitted together")
+
+
+def _start_and_bounds(start: Mapping[str, float]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Logarithms of the constants to start from, and the lowest and highest ones, shape ``(constants,)`` each."""
+    origin = np.log([max(start[name], LEAST_BLOCK_US if name == "block_us" else 0.0) for name in FITTED])
+    lower, upper = origin - np.log(WIDEST), origin + np.log(WIDEST)
+    lower[-1], upper[-1] = np.log(LEAST_EFFICIENCY), 0.0
+    # least_squares wants a start inside its bounds, and an efficiency of 1 lies on one.
+    return np.clip(origin, lower + 1e-6, upper - 1e-6), lower, upper
 
 
 def standard_errors(slopes: FloatArray, errors: FloatArray, families: Sequence[str]) -> FloatArray:

@@ -2,45 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gpusched_env.experiments.lib.options import MAINTAIN
+from gpusched_env.experiments.lib.options import MAINTAIN, with_fields
 
 if TYPE_CHECKING:
-    from gpusched_env.experiments.fuzz.games import Game
+    from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
+    from gpusched_env.experiments.fuzz.tally import FuzzTally
+
+LAUNCHES: Final = "DynamicParallelism"
+"""The game of ``--launches``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FuzzOptions:
+    """Of a run of the fuzzer."""
+
+    episodes: Annotated[int, typer.Option(min=1, help="Random episodes.")] = 1000
+    seed: Annotated[int, typer.Option(min=0, help="Of the fuzzer; an episode depends on it and its number only.")] = 0
+    first: Annotated[int, typer.Option(min=0, metavar="N", help="Number of the first episode.")] = 0
+    device: Annotated[
+        str | None, typer.Option(help="Device under test. Default: compiled, or the counterexample's.")
+    ] = None
+    against: Annotated[
+        str | None, typer.Option(help="Device that is trusted. Default: reference, or the counterexample's.")
+    ] = None
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for counterexamples.")] = Path("results/fuzz")
+    replay: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Play a stored counterexample again, nothing else.")
+    ] = None
+    trust: Annotated[
+        bool, typer.Option("--trust", help="With --replay: run the code of a device that the file names.")
+    ] = False
+    shrink_s: Annotated[float, typer.Option(min=0, help="Time to simplify a counterexample, seconds.")] = 60.0
+    launches: Annotated[
+        bool, typer.Option("--launches", help="Applications whose threads launch kernels, on the devices for these.")
+    ] = False
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2
 
 
 def register(app: typer.Typer) -> None:
     """Add the command of this file to ``app``."""
-    app.command("fuzz", rich_help_panel=MAINTAIN)(fuzz_command)
+    app.command("fuzz", rich_help_panel=MAINTAIN)(with_fields(fuzz_command))
 
 
-def fuzz_command(
-    episodes: Annotated[int, typer.Option(min=1, help="Random episodes.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the fuzzer; an episode depends on it and its number only.")] = 0,
-    first: Annotated[int, typer.Option(min=0, metavar="N", help="Number of the first episode.")] = 0,
-    device: Annotated[
-        str | None, typer.Option(help="Device under test. Default: compiled, or the counterexample's.")
-    ] = None,
-    against: Annotated[
-        str | None, typer.Option(help="Device that is trusted. Default: reference, or the counterexample's.")
-    ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for counterexamples.")] = Path("results/fuzz"),
-    replay: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Play a stored counterexample again, nothing else.")
-    ] = None,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="With --replay: run the code of a device that the file names.")
-    ] = False,
-    shrink_s: Annotated[float, typer.Option(min=0, help="Time to simplify a counterexample, seconds.")] = 60.0,
-    launches: Annotated[
-        bool, typer.Option("--launches", help="Applications whose threads launch kernels, on the devices for these.")
-    ] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
-) -> None:
+def fuzz_command(options: FuzzOptions) -> None:
     """Run random problems and commands on two devices and compare everything; exit status 1 at a difference.
 
     The first episode with each kind of difference is simplified and stored. An interrupt (Ctrl-C) keeps what
@@ -48,55 +58,59 @@ def fuzz_command(
     """
     from rich.console import Console
 
-    from gpusched_env.experiments.fuzz.games import CHILD_LAUNCHES, KERNELS
     from gpusched_env.experiments.fuzz.run import fuzz, write_counterexamples
+    from gpusched_env.experiments.games.registry import game_of
     from gpusched_env.experiments.lib.files import ResultFolder
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
-    game = CHILD_LAUNCHES if launches else KERNELS
-    if replay is not None:
-        _replay(replay, device, against, game, trust=trust)
-    device, against = device or "compiled", against or "reference"
+    fuzzing = game_of(LAUNCHES if options.launches else None).fuzzing
+    if options.replay is not None:
+        _replay(options.replay, options.device, options.against, fuzzing, trust=options.trust)
     files: list[str] = []
-    with ResultFolder(out) as results:
-        with progress_bar(episodes, last="the last episodes") as on_progress:
+    with ResultFolder(options.out) as results:
+        with progress_bar(options.episodes, last="the last episodes") as on_progress:
             tally = fuzz(
-                device,
-                against,
-                game=game,
-                episodes=episodes,
-                seed=seed,
-                first=first,
-                workers=workers,
+                options.device or "compiled",
+                options.against or "reference",
+                fuzzing=fuzzing,
+                episodes=options.episodes,
+                seed=options.seed,
+                first=options.first,
+                workers=options.workers,
                 on_progress=on_progress,
             )
         output_console().print(tally)
         if tally.differences:
-            seconds = 0.0 if tally.interrupted else shrink_s
+            seconds = 0.0 if tally.interrupted else options.shrink_s
             with Console(stderr=True).status("Simplifying counterexamples"):
-                files = write_counterexamples(tally, results.staging, game=game, seconds=seconds)
+                files = write_counterexamples(tally, results.staging, fuzzing=fuzzing, seconds=seconds)
             results.publish()
-    typer.echo(tally.summary())
-    for file in files:
-        typer.echo(f"Play it again: gpusched fuzz {'--launches ' * launches}--replay {out / file}")
-    if tally.broken:
-        typer.secho(f"error: {tally.broken}; episodes under way: {tally.under_way}", fg=typer.colors.RED, err=True)
-    if tally.interrupted:
-        typer.secho(f"interrupted; episodes under way: {tally.under_way}", fg=typer.colors.YELLOW, err=True)
+    _tell(tally, [f"{'--launches ' * options.launches}--replay {options.out / file}" for file in files])
     if tally.differences or tally.broken:
         raise typer.Exit(1)
     raise typer.Exit(130 if tally.interrupted else 0)
 
 
-def _replay(path: Path, device: str | None, against: str | None, game: Game, *, trust: bool) -> None:
+def _tell(tally: FuzzTally, replays: list[str]) -> None:
+    """What came out, in words; ``replays``: options of ``gpusched fuzz`` that play counterexamples again."""
+    typer.echo(tally.summary())
+    for replay in replays:
+        typer.echo(f"Play it again: gpusched fuzz {replay}")
+    if tally.broken:
+        typer.secho(f"error: {tally.broken}; episodes under way: {tally.under_way}", fg=typer.colors.RED, err=True)
+    if tally.interrupted:
+        typer.secho(f"interrupted; episodes under way: {tally.under_way}", fg=typer.colors.YELLOW, err=True)
+
+
+def _replay(path: Path, device: str | None, against: str | None, fuzzing: Fuzzing, *, trust: bool) -> None:
     from gpusched_env.experiments.fuzz.run import replay
 
-    example = game.read(path)
+    example = fuzzing.read(path)
     if not trust:
         _refuse_foreign(path, example.device if device is None else None, "--device")
         _refuse_foreign(path, example.against if against is None else None, "--against")
     device, against = device or example.device, against or example.against
-    difference = replay(example, device, against, game=game)
+    difference = replay(example, device, against, fuzzing=fuzzing)
     if difference is None:
         typer.echo(f"{path}: no difference between {device} and {against}")
         raise typer.Exit(0)

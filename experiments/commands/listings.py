@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from gpusched_env.experiments.lib.options import LISTS
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.games.game import Game
 
 
 def register(app: typer.Typer) -> None:
@@ -39,40 +42,42 @@ def list_schedulers() -> None:
     are for DynamicParallelism (rank, train).
     """
     from gpusched_env.agents.shipped import shipped_names
-    from gpusched_env.baselines.dynamic_parallelism.registry import (
-        CLAIRVOYANT,
-        launch_scheduler_names,
-        launch_scheduler_options,
-    )
-    from gpusched_env.baselines.dynamic_parallelism.registry import describe_launch_scheduler as describe_launches
-    from gpusched_env.baselines.registry import default_options, describe, honest_names, means, scheduler_names
-    from gpusched_env.experiments.lib.labels import LEGEND, labels
+    from gpusched_env.experiments.games.registry import games
+    from gpusched_env.experiments.lib.labels import LEGEND
     from gpusched_env.experiments.lib.names import LEARNED
-
-    def line(text: str, options: dict[str, Any]) -> str:
-        given = ", ".join(f"{option}={value}" for option, value in options.items())
-        return f"{text} ({given})" if given else text
-
-    def about(name: str) -> str:
-        reads, commands = means(name)
-        knows = f"reads: {', '.join(reads) or 'nothing'}"
-        may = f"; may: {', '.join(commands)}" if commands else ""
-        return f"{line(describe(name), default_options(name))} [{knows}{may}]"
-
-    def described(name: str) -> str:
-        return line(describe_launches(name), launch_scheduler_options(name))
 
     shipped = f"The trained agent that is shipped for the scenario ({', '.join(shipped_names()) or 'none yet'})"
     learned = [(LEARNED, shipped), (f"{LEARNED}:PATH", "The trained agent of a file, see docs/policies.md")]
-    bounds = set(scheduler_names()) - set(honest_names())
-    _print([*((label, about(name)) for name, label in labels(scheduler_names(), bounds).items()), *learned])
+    of_scenarios, *others = games().items()
+    _print([*_schedulers_of(of_scenarios[1]), *learned])
     typer.echo(LEGEND)
     typer.echo("What the words behind 'reads' stand for: docs/comparing.md. Agents read all that they are shown.")
     typer.echo(
         "Misinformed: any of them is told wrong profiles with --set profiles.scatter=2 (docs/wrong-profiles.md)."
     )
-    typer.echo("Of child launches (DynamicParallelism):")
-    _print((label, described(name)) for name, label in labels(launch_scheduler_names(), CLAIRVOYANT).items())
+    for name, game in others:
+        typer.echo(f"Of {game.kind} ({name}):")
+        _print(_schedulers_of(game))
+
+
+def _schedulers_of(game: Game) -> list[tuple[str, str]]:
+    """Labels, and a line about each."""
+    from gpusched_env.experiments.lib.labels import labels
+
+    names = game.schedulers.names()
+
+    def about(name: str) -> str:
+        given = ", ".join(f"{option}={value}" for option, value in game.schedulers.options(name).items())
+        text = f"{game.schedulers.describe(name)} ({given})" if given else game.schedulers.describe(name)
+        declared = game.means(name)
+        if declared is None:
+            return text
+        reads, commands = declared
+        may = f"; may: {', '.join(commands)}" if commands else ""
+        return f"{text} [reads: {', '.join(reads) or 'nothing'}{may}]"
+
+    bounds = {name for name in names if game.schedulers.is_clairvoyant(name)}
+    return [(label, about(name)) for name, label in labels(names, bounds).items()]
 
 
 def list_gpus() -> None:

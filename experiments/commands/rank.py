@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -20,12 +21,34 @@ from gpusched_env.experiments.lib.options import (
     Trust,
     Workers,
     command_line,
+    with_fields,
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingOptions:
+    """Of a ranking."""
+
+    schedulers: Schedulers = ""
+    seeds: Seeds = 10
+    seed: FirstSeed = 0
+    workloads: Annotated[
+        str, typer.Option(metavar="SET", help="own, or the variants of a workload set: train, held_out.")
+    ] = "own"
+    gpu: Gpu = None
+    simulators: Annotated[
+        str, typer.Option(metavar="A,B", help="compiled, reference: the first decides, others must agree.")
+    ] = "compiled"
+    workers: Workers = None
+    settings: Settings = None
+    resume: Annotated[bool, typer.Option(help="Keep the episodes that the result file has.")] = False
+    overwrite: Overwrite = False
+    trust: Trust = False
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
-    app.command("rank", rich_help_panel=USE)(rank)
+    app.command("rank", rich_help_panel=USE)(with_fields(rank))
     app.command("rank-replay", rich_help_panel=MAINTAIN)(rank_replay)
     app.command("rank-page", rich_help_panel=MAINTAIN)(rank_page)
     app.command("headroom-page", rich_help_panel=MAINTAIN)(headroom_page)
@@ -34,21 +57,7 @@ def register(app: typer.Typer) -> None:
 def rank(
     scenarios: Scenarios,
     json: Annotated[Path, typer.Option(metavar="PATH", help="Result file; grows while episodes finish.")],
-    schedulers: Schedulers = "",
-    seeds: Seeds = 10,
-    seed: FirstSeed = 0,
-    workloads: Annotated[
-        str, typer.Option(metavar="SET", help="own, or the variants of a workload set: train, held_out.")
-    ] = "own",
-    gpu: Gpu = None,
-    simulators: Annotated[
-        str, typer.Option(metavar="A,B", help="compiled, reference: the first decides, others must agree.")
-    ] = "compiled",
-    workers: Workers = None,
-    settings: Settings = None,
-    resume: Annotated[bool, typer.Option(help="Keep the episodes that the result file has.")] = False,
-    overwrite: Overwrite = False,
-    trust: Trust = False,
+    options: RankingOptions,
 ) -> None:
     """Rank schedulers by cost over seeds and workload variants, with intervals.
 
@@ -60,21 +69,20 @@ def rank(
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.experiments.ranking.run import rank as rank_all
 
-    refuse_existing(json, "--json", overwrite=overwrite or resume)
-    given = split_specs(schedulers) or None
-    names = trusted(given) if trust and given else given
+    refuse_existing(json, "--json", overwrite=options.overwrite or options.resume)
+    given = split_specs(options.schedulers) or None
     with progress_bar(None) as on_progress:
         ranking = rank_all(
             scenarios,
-            names,
-            range(seed, seed + seeds),
+            trusted(given) if options.trust and given else given,
+            range(options.seed, options.seed + options.seeds),
             json,
-            workloads=workloads,
-            gpu=gpu,
-            devices=[simulator.strip() for simulator in simulators.split(",")],
-            workers=workers,
-            settings=settings or (),
-            resume=resume,
+            workloads=options.workloads,
+            gpu=options.gpu,
+            devices=[simulator.strip() for simulator in options.simulators.split(",")],
+            workers=options.workers,
+            settings=options.settings or (),
+            resume=options.resume,
             on_progress=on_progress,
             command=command_line(),
         )

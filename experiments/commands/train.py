@@ -43,6 +43,17 @@ class TrainingOptions:
         bool, typer.Option("--variants/--no-variants", help="Draw the scenario's training variants, if it has any.")
     ] = True
 
+    def given(self, randomise: str | None, imitate: str | None, imitate_episodes: int | None) -> dict[str, Any]:
+        """All that is not left to the scenario, by the names of a training's configuration."""
+        from gpusched_env.agents.training.config import randomise_of
+
+        values = dataclasses.asdict(self) | {
+            "randomise": None if randomise is None else randomise_of(randomise),
+            "imitation": None if imitate is None else {"scheduler": imitate},
+            "imitation.episodes": imitate_episodes,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
@@ -92,27 +103,12 @@ def train_command(
     Writes the best and the last model, checkpoints, the learning curve and TensorBoard's files. The same command with
     --resume goes on after an interrupt or a kill, exactly as if there had been none.
     """
-    from gpusched_env.agents.training.config import Training, randomise_of
-    from gpusched_env.errors import InputError
-    from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
+    from gpusched_env.experiments.games.registry import game_of
     from gpusched_env.experiments.settings import parsed
-    from gpusched_env.experiments.training import configured, configured_launches, run_training
-    from gpusched_env.scenarios.scenario import load_scenario
+    from gpusched_env.experiments.training import run_training
 
-    given: dict[str, Any] = dataclasses.asdict(options) | {
-        "randomise": None if randomise is None else randomise_of(randomise),
-        "imitation": None if imitate is None else {"scheduler": imitate},
-        "imitation.episodes": imitate_episodes,
-    }
-    given = {name: value for name, value in given.items() if value is not None} | dict(parsed(settings or []))
-    config: Training
-    if scenario == DYNAMIC_PARALLELISM:
-        del given["variants"]
-        if gpu is not None:
-            raise InputError(f"--gpu: {DYNAMIC_PARALLELISM} is trained for one GPU")
-        config = configured_launches(given)
-    else:
-        config = configured(load_scenario(scenario, **({"gpu": gpu} if gpu else {})), given)
+    given = options.given(randomise, imitate, imitate_episodes) | dict(parsed(settings or []))
+    config = game_of(scenario).configured(scenario, given, gpu)
     run_training(
         config,
         out if out is not None else Path("results") / "train" / config.name,

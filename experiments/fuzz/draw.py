@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -26,7 +27,7 @@ from gpusched_env.experiments.fuzz.workloads import SOURCE, Size, draw_workload,
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.profile_error import ProfileError
-from gpusched_env.scenarios.scenario import PreemptionName, Reward, Scenario
+from gpusched_env.scenarios.scenario import Contexts, PreemptionName, Reward, Scenario
 from gpusched_env.scenarios.set_up import set_up_of
 from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
 from gpusched_env.workload.tenant import Tenant
@@ -55,47 +56,22 @@ def draw_case(seed: int, episode: int) -> Case:
     """The case of one episode; it depends on nothing else."""
     dice = Dice(seed, episode)
     dice.tidy = dice.chance(0.25)
-    if dice.chance(0.03):
-        name = dice.pick(RECORDED_GPUS)
-        gpu = modified_timing(dice, name) if dice.chance(0.5) else None
-        spec = gpu or load_gpu(name)
-        workloads = _recorded_workloads(dice, spec)
-    else:
-        name, gpu = draw_gpu(dice)
-        spec = gpu or load_gpu(name)
-        workloads = _drawn_workloads(dice, spec)
-    sizes = {name: size_of(workload, spec) for name, workload in workloads.items()}
+    drawn = _machine(dice)
+    sizes = {name: size_of(workload, drawn.spec) for name, workload in drawn.workloads.items()}
     kernels = dice.weighted({dice.log_integer(10, 150): 4.0, dice.log_integer(100, 1000): 5.0, 1500: 0.1})
     if dice.chance(0.98):
         kernels = min(kernels, max(2, int(USUAL_BLOCKS / max(size.blocks for size in sizes.values()))))
-    tenants, horizon_us = _tenants(dice, workloads, sizes, kernels)
+    tenants, horizon_us = _tenants(dice, drawn.workloads, sizes, kernels)
     env = dice.chance(ENVIRONMENTS)
     player = _actions(dice) if env else _player(dice, horizon_us / kernels)
     contexts = set_up_of(make_scheduler(player.name)).contexts if isinstance(player, Baseline) else None
-    scenario = Scenario(
-        name="fuzz",
-        summary=f"drawn by the fuzzer: seed {seed}, episode {episode}",
-        gpu=name,
-        tenants=tenants,
-        horizon_us=horizon_us,
-        decision_us=0.0 if dice.chance(0.6) else dice.number(0.1, 20.0),
-        commands=("launch", *(move.NAME for move in OPTIONAL_MOVES if dice.chance(0.5))),
-        stream_priorities=dice.some(tuple(-p for p in range(spec.priorities))),
-        preemption=dice.some(MODES),
-        contexts=contexts or ("per-tenant" if dice.chance(0.3) else "shared"),
-        lookahead=dice.weighted({1: 2, 2: 1, 3: 1, 4: 1, dice.integer(5, 16): 2}),
-        streams=dice.weighted({0: 3, 1: 1, 2: 1, 3: 1, 4: 1}),
-        launch_depth=1024 if dice.chance(0.5) else dice.log_integer(1, 16),
-        variation=dice.chance(0.5),
-        reward=Reward(
-            **{name: 0.0 if dice.chance(0.4) else dice.number(0.1, 10.0) for name in Reward.__struct_fields__}
-        ),
-    )
+    summary = f"drawn by the fuzzer: seed {seed}, episode {episode}"
+    scenario = _scenario(dice, summary, drawn, tenants, horizon_us, contexts)
     many_waves = kernels * max(size.waves / size.kernels for size in sizes.values()) > MOST_WAVES
     case = Case(
         scenario=scenario,
-        gpu=gpu,
-        workloads={name: workload for name, workload in workloads.items() if workload.source == SOURCE},
+        gpu=drawn.gpu,
+        workloads={name: workload for name, workload in drawn.workloads.items() if workload.source == SOURCE},
         spreads=_spreads(dice),
         seed=dice.seed(),
         player=player,
@@ -115,10 +91,57 @@ def draw_case(seed: int, episode: int) -> Case:
         at_work, waiting = (0.0 if process.chance(0.3) else process.number(0.1, 3.0) for _ in range(2))
         one = replace(case.scenario, host_contention=at_work, waiting_contention=waiting)
         case = replace(case, scenario=one)
-    plain = all(map(has_place, workloads.values()))
+    plain = all(map(has_place, drawn.workloads.values()))
     if plain and more.chance(WINDOWS):
         case = with_window(more, case)
     return adapted(others, case, capturable=plain)
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """What a case runs on, and what there is to run."""
+
+    name: str
+    gpu: GpuSpec | None
+    """Of the case itself; ``None``: the shipped one of this name."""
+    spec: GpuSpec
+    workloads: dict[str, Workload]
+
+
+def _machine(dice: Dice) -> _Machine:
+    if dice.chance(0.03):
+        name = dice.pick(RECORDED_GPUS)
+        gpu = modified_timing(dice, name) if dice.chance(0.5) else None
+        spec = gpu or load_gpu(name)
+        return _Machine(name, gpu, spec, _recorded_workloads(dice, spec))
+    name, gpu = draw_gpu(dice)
+    spec = gpu or load_gpu(name)
+    return _Machine(name, gpu, spec, _drawn_workloads(dice, spec))
+
+
+def _scenario(
+    dice: Dice, summary: str, drawn: _Machine, tenants: tuple[Tenant, ...], horizon_us: float, contexts: Contexts | None
+) -> Scenario:
+    """``contexts``: what the player asks for."""
+    return Scenario(
+        name="fuzz",
+        summary=summary,
+        gpu=drawn.name,
+        tenants=tenants,
+        horizon_us=horizon_us,
+        decision_us=0.0 if dice.chance(0.6) else dice.number(0.1, 20.0),
+        commands=("launch", *(move.NAME for move in OPTIONAL_MOVES if dice.chance(0.5))),
+        stream_priorities=dice.some(tuple(-p for p in range(drawn.spec.priorities))),
+        preemption=dice.some(MODES),
+        contexts=contexts or ("per-tenant" if dice.chance(0.3) else "shared"),
+        lookahead=dice.weighted({1: 2, 2: 1, 3: 1, 4: 1, dice.integer(5, 16): 2}),
+        streams=dice.weighted({0: 3, 1: 1, 2: 1, 3: 1, 4: 1}),
+        launch_depth=1024 if dice.chance(0.5) else dice.log_integer(1, 16),
+        variation=dice.chance(0.5),
+        reward=Reward(
+            **{name: 0.0 if dice.chance(0.4) else dice.number(0.1, 10.0) for name in Reward.__struct_fields__}
+        ),
+    )
 
 
 # ---- workloads and tenants -----------------------------------------------------------------------

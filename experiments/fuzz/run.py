@@ -13,7 +13,7 @@ from typing import Any
 
 from gpusched_env.errors import GpuschedError
 from gpusched_env.experiments.fuzz.case import Difference, write_counterexample
-from gpusched_env.experiments.fuzz.games import KERNELS, Game
+from gpusched_env.experiments.fuzz.fuzzing import KERNELS, Fuzzing
 from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.experiments.fuzz.tally import FuzzTally, name_of
 from gpusched_env.experiments.fuzz.trees import SECONDS
@@ -32,7 +32,7 @@ def fuzz(
     device: DeviceSource,
     against: DeviceSource = "reference",
     *,
-    game: Game = KERNELS,
+    fuzzing: Fuzzing = KERNELS,
     episodes: int,
     seed: int = 0,
     first: int = 0,
@@ -48,7 +48,7 @@ def fuzz(
 
     Args:
         device: name or factory of the device under test.
-        game: kind of cases and devices.
+        fuzzing: kind of cases and devices.
         against: the one that is trusted.
         workers: processes; with more than one, devices are given by name.
         limit_s: an episode that takes longer is taken for one that hangs: it prints where it is and, in a
@@ -58,12 +58,12 @@ def fuzz(
     Raises:
         InputError: unknown device.
     """
-    game.new_device(device), game.new_device(against)
+    fuzzing.new_device(device), fuzzing.new_device(against)
     tally = FuzzTally(device, against, seed)
     numbers = range(first, first + episodes)
     began = time.perf_counter()
     task = functools.partial(
-        _episode, game=game, seed=seed, device=device, against=against, limit_s=limit_s, alone=workers == 1
+        _episode, fuzzing=fuzzing, seed=seed, device=device, against=against, limit_s=limit_s, alone=workers == 1
     )
     finished: set[int] = set()
     try:
@@ -88,12 +88,19 @@ def fuzz(
 
 
 def _episode(
-    number: int, *, game: Game, seed: int, device: DeviceSource, against: DeviceSource, limit_s: float, alone: bool
+    number: int,
+    *,
+    fuzzing: Fuzzing,
+    seed: int,
+    device: DeviceSource,
+    against: DeviceSource,
+    limit_s: float,
+    alone: bool,
 ) -> Outcome:
     # A thread of the interpreter's own: it works while compiled code does not come back.
     faulthandler.dump_traceback_later(limit_s, exit=not alone, file=sys.__stderr__)  # type: ignore[arg-type]
     try:
-        outcome = game.play(game.draw(seed, number), *_makers(game, device, against))
+        outcome = fuzzing.play(fuzzing.draw(seed, number), *_makers(fuzzing, device, against))
     except Exception as error:
         error.add_note(f"in episode {number} of seed {seed}")
         raise
@@ -103,16 +110,16 @@ def _episode(
     return outcome
 
 
-def counterexample(tally: FuzzTally, episode: int, *, game: Game = KERNELS, seconds: float = SECONDS) -> Any:
+def counterexample(tally: FuzzTally, episode: int, *, fuzzing: Fuzzing = KERNELS, seconds: float = SECONDS) -> Any:
     """The case of an episode that showed a difference, simplified for up to ``seconds`` (0: as it is).
 
     An interrupt ends the simplification early.
     """
-    makers = _makers(game, tally.device, tally.against)
-    shrinker = game.shrinker(game.draw(tally.seed, episode), *makers, seconds=seconds)
+    makers = _makers(fuzzing, tally.device, tally.against)
+    shrinker = fuzzing.shrinker(fuzzing.draw(tally.seed, episode), *makers, seconds=seconds)
     with contextlib.suppress(KeyboardInterrupt):
         shrinker.run()
-    return game.counterexample(
+    return fuzzing.counterexample(
         device=name_of(tally.device),
         against=name_of(tally.against),
         seed=tally.seed,
@@ -124,20 +131,24 @@ def counterexample(tally: FuzzTally, episode: int, *, game: Game = KERNELS, seco
 
 
 def write_counterexamples(
-    tally: FuzzTally, folder: Path, *, game: Game = KERNELS, seconds: float = SECONDS
+    tally: FuzzTally, folder: Path, *, fuzzing: Fuzzing = KERNELS, seconds: float = SECONDS
 ) -> list[str]:
     """Simplify and store the first episode with each kind of difference in ``folder``; returns the files' names."""
     names = []
     for episode in tally.one_of_each_kind():
         names.append(f"seed{tally.seed}-episode{episode}.json")
-        write_counterexample(counterexample(tally, episode, game=game, seconds=seconds), folder / names[-1])
+        write_counterexample(counterexample(tally, episode, fuzzing=fuzzing, seconds=seconds), folder / names[-1])
     return names
 
 
-def replay(example: Any, device: DeviceSource, against: DeviceSource, *, game: Game = KERNELS) -> Difference | None:
+def replay(
+    example: Any, device: DeviceSource, against: DeviceSource, *, fuzzing: Fuzzing = KERNELS
+) -> Difference | None:
     """Play a stored case again; the difference that it shows."""
-    return game.play(example.case, *_makers(game, device, against)).difference
+    return fuzzing.play(example.case, *_makers(fuzzing, device, against)).difference
 
 
-def _makers(game: Game, device: DeviceSource, against: DeviceSource) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    return functools.partial(game.new_device, device), functools.partial(game.new_device, against)
+def _makers(
+    fuzzing: Fuzzing, device: DeviceSource, against: DeviceSource
+) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    return functools.partial(fuzzing.new_device, device), functools.partial(fuzzing.new_device, against)

@@ -14,13 +14,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from gpusched_env.baselines.registry import describe, honest_names, make_scheduler, scheduler_names
 from gpusched_env.baselines.spec import parse_spec, with_options
 from gpusched_env.baselines.tuning import PREFIX as TUNED
 from gpusched_env.baselines.tuning import tuned_names, tuned_spec, tuning_for
-from gpusched_env.dynamic_parallelism.device import LaunchDevice
 from gpusched_env.errors import InputError, did_you_mean, leaving_is_an_error
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 SchedulerSource = str | Scheduler | Callable[[], Scheduler]
 """A name, an object, or something that makes one (a class, a function without arguments)."""
 DeviceSource = str | Callable[[], Device]
-
+D = TypeVar("D")
 
 LEARNED = "learned"
 """The shipped agent; with a colon and a path behind it, the agent of a file."""
@@ -173,32 +172,30 @@ def new_device(source: DeviceSource) -> Device:
     Raises:
         InputError: no device of that name.
     """
-    if not isinstance(source, str):
-        return source()
-    if ":" in source:
-        made = _load(source)
-        _check_referred(made, source, "device", DEVICE_METHODS)
-        device: Device = made()
-        return device
     from gpusched_env.devices import device_names, make_device
 
-    if source not in device_names():
-        raise InputError(f"unknown device {source!r}; {did_you_mean(source, device_names())}")
-    return make_device(source)
+    def shipped(name: str) -> Device:
+        if name not in device_names():
+            raise InputError(f"unknown device {name!r}; {did_you_mean(name, device_names())}")
+        return make_device(name)
+
+    return device_from(source, shipped)
 
 
-def new_launch_device(source: str | Callable[[], LaunchDevice]) -> LaunchDevice:
-    """A device of child launches, as :func:`new_device`."""
+def device_from(source: str | Callable[[], D], shipped: Callable[[str], D]) -> D:
+    """A device of any game, from a factory, from a reference to a class or function, or by its name from ``shipped``.
+
+    Raises:
+        InputError: a reference leads to no device.
+    """
     if not isinstance(source, str):
         return source()
-    if ":" in source:
-        made = _load(source)
-        _check_referred(made, source, "device", DEVICE_METHODS)
-        device: LaunchDevice = made()
-        return device
-    from gpusched_env.devices.dynamic_parallelism import make_launch_device
-
-    return make_launch_device(source)
+    if ":" not in source:
+        return shipped(source)
+    made = _load(source)
+    _check_referred(made, source, "device", DEVICE_METHODS)
+    device: D = made()
+    return device
 
 
 def is_learned(source: SchedulerSource) -> TypeGuard[str]:

@@ -6,7 +6,7 @@ import sys
 import traceback
 from pathlib import Path
 
-import gpusched_env
+from gpusched_env import errors
 from gpusched_env.episodes import session
 from gpusched_env.episodes.session import Episode
 from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand, InputError, did_you_mean
@@ -60,7 +60,7 @@ def play(
 
 def _foreign_line(error: Exception) -> str | None:
     """The last line of the user's own that an error came through; ``None`` if there is none."""
-    home = Path(gpusched_env.__file__).resolve().parent
+    home = Path(errors.__file__).resolve().parent
     ours = [home, *((home / name).resolve() for name in ("agents", "baselines", "experiments"))]
     libraries = [Path(sys.prefix), Path(sys.base_prefix)]
     for frame in reversed(traceback.extract_tb(error.__traceback__)):

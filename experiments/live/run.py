@@ -19,9 +19,10 @@ from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.errors import GpuError, GpuschedError, InputError
 from gpusched_env.experiments.lib.episodes import EpisodeTask, checked_seeds, run_task
 from gpusched_env.experiments.lib.files import write_file
+from gpusched_env.experiments.lib.grid import run_grid
 from gpusched_env.experiments.lib.names import expanded, new_scheduler
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.experiments.lib.workers import Progress, Shared, run_tasks
+from gpusched_env.experiments.lib.workers import Progress, Shared
 from gpusched_env.experiments.live.result import Fits, Live, LiveEpisode, LiveFigures, encode_live, figures_of
 from gpusched_env.experiments.live.timed import TimedDecisions
 from gpusched_env.experiments.settings import apply_settings
@@ -33,6 +34,9 @@ from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scenarios.set_up import SetUp, problem_for, set_up
 from gpusched_env.scheduling.scheduler import is_clairvoyant
 from gpusched_env.versions import versions
+
+REAL_SHARE = 0.7
+"""Of the progress: episodes on the GPU; the others are simulated."""
 
 
 @dataclass(frozen=True)
@@ -92,72 +96,94 @@ def run_live(
                     on_progress(len(live.episodes) + finished, (number + share) / len(loaded))
 
             try:
-                _compare(live, scenario, schedulers, device, behind, spec, workers, told)
+                _compare(_LiveScenario(live, scenario, device, behind, spec), schedulers, workers, told)
             finally:
                 if path is not None:
                     write_file(path, encode_live(live), "--json")
     return live
 
 
-def _compare(
-    live: Live,
-    scenario: Scenario,
-    schedulers: Sequence[str] | None,
-    device: RealDevice,
-    behind: CupyGpu,
-    spec: GpuSpec,
-    workers: int | None,
-    on_progress: Progress,
-) -> None:
+class _LiveScenario:
+    """One scenario of a comparison under way."""
+
+    def __init__(self, live: Live, scenario: Scenario, device: RealDevice, behind: CupyGpu, spec: GpuSpec) -> None:
+        self.live, self.device, self.behind = live, device, behind
+        self.scenario = msgspec.structs.replace(scenario, commands=offered(scenario), gpu=spec.name, decision_us=0.0)
+        self.problem = behind.as_launched(build_problem(self.scenario, gpu=spec))
+        live.tenants[scenario.name] = [tenant.name for tenant in scenario.tenants]
+        self.refused = live.left_out.setdefault(scenario.name, {})
+        """Schedulers, and why."""
+
+    def runnable(self, schedulers: Sequence[str]) -> list[str]:
+        """Those that ask for nothing that the GPU does not do here."""
+        found = []
+        for scheduler in expanded(schedulers, self.scenario):
+            try:
+                made = new_scheduler(scheduler, self.scenario)
+                if is_clairvoyant(made):
+                    raise InputError("it is told durations before they are known")
+                check(problem_for(made, self.problem))
+                found.append(scheduler)
+            except InputError as error:
+                self.refused[scheduler] = str(error)
+        return found
+
+    def on_gpu(self, names: list[str], on_progress: Progress) -> tuple[list[_Real], BaseException | None]:
+        """Seed by seed; what ended them, a failure of the GPU or an interrupt, if they did not come to their end."""
+        real: list[_Real] = []
+        todo = [(scheduler, seed) for seed in self.live.seeds for scheduler in names]
+        for scheduler, seed in todo:
+            if scheduler in self.refused:
+                continue
+            try:
+                real.append(_on_gpu(scheduler, self.problem, seed, self.device))
+            except GpuError as error:
+                self.refused[scheduler] = f"the GPU failed: {error}"
+                return real, error
+            except GpuschedError as error:
+                self.refused[scheduler] = f"failed: {error}"
+            except KeyboardInterrupt as error:
+                return real, error
+            on_progress(len(real), REAL_SHARE * len(real) / len(todo))
+        return real, None
+
+    def simulated(
+        self, real: list[_Real], workers: int | None, on_progress: Progress
+    ) -> dict[tuple[str, int], LiveFigures]:
+        """The same episodes in simulation, by scheduler and seed.
+
+        Raises:
+            KeyboardInterrupt: an interrupt.
+        """
+        tasks = [_simulation(self.problem, episode) for episode in real if episode.scheduler not in self.refused]
+        found: dict[tuple[str, int], LiveFigures] = {}
+        done = 0
+
+        def keep(outcomes: list[tuple[str, int, LiveFigures | str]]) -> None:
+            nonlocal done
+            for scheduler, seed, outcome in outcomes:
+                done += 1
+                if isinstance(outcome, str):
+                    self.refused[scheduler] = f"failed in simulation: {outcome}"
+                else:
+                    found[scheduler, seed] = outcome
+            on_progress(len(real), REAL_SHARE + (1.0 - REAL_SHARE) * done / len(tasks))
+
+        if not run_grid(_simulated, [[task] for task in tasks], workers, keep):
+            raise KeyboardInterrupt
+        return found
+
+
+def _compare(running: _LiveScenario, schedulers: Sequence[str] | None, workers: int | None, told: Progress) -> None:
     """One scenario: all that is real first, so that nothing else keeps the machine busy meanwhile.
 
     Where the GPU fails, or at an interrupt, what it did before is compared all the same.
     """
-    scenario = msgspec.structs.replace(scenario, commands=offered(scenario), gpu=spec.name, decision_us=0.0)
-    problem = behind.as_launched(build_problem(scenario, gpu=spec))
-    name = scenario.name
-    live.tenants[name] = [tenant.name for tenant in scenario.tenants]
-    refused = live.left_out.setdefault(name, {})
-    names = []
-    for scheduler in expanded(schedulers or ["default"], scenario):
-        try:
-            made = new_scheduler(scheduler, scenario)
-            if is_clairvoyant(made):
-                raise InputError("it is told durations before they are known")
-            check(problem_for(made, problem))
-            names.append(scheduler)
-        except InputError as error:
-            refused[scheduler] = str(error)
-    real: list[_Real] = []
-    failure: BaseException | None = None
-    todo = [(scheduler, seed) for seed in live.seeds for scheduler in names]
-    for scheduler, seed in todo:
-        if scheduler in refused:
-            continue
-        try:
-            real.append(_on_gpu(scheduler, problem, seed, device))
-        except GpuError as error:
-            failure = error
-            refused[scheduler] = f"the GPU failed: {error}"
-            break
-        except GpuschedError as error:
-            refused[scheduler] = f"failed: {error}"
-        except KeyboardInterrupt as error:
-            failure = error
-            break
-        on_progress(len(real), 0.7 * len(real) / len(todo))
+    live, name = running.live, running.scenario.name
+    real, failure = running.on_gpu(running.runnable(schedulers or ["default"]), told)
     if failure is None:
-        live.fits[name] = _fits(problem, behind)
-    tasks = [_simulation(problem, episode) for episode in real if episode.scheduler not in refused]
-    found = {}
-    for done, (index, outcome) in enumerate(run_tasks(_simulated, tasks, workers), start=1):
-        task = tasks[index]
-        if isinstance(outcome, str):
-            refused[task.name] = f"failed in simulation: {outcome}"
-        else:
-            found[task.name, task.seed] = outcome
-        on_progress(len(real), 0.7 + 0.3 * done / len(tasks))
-    real = [episode for episode in real if episode.scheduler not in refused]
+        live.fits[name] = _fits(running.problem, running.behind)
+    simulated = running.simulated(real, workers, told)
     live.episodes += [
         LiveEpisode(
             scenario=name,
@@ -167,9 +193,10 @@ def _compare(
             decision_us=float(np.mean(episode.decisions_us)),
             decision_p99_us=float(np.quantile(episode.decisions_us, 0.99)),
             real=figures_of(episode.metrics),
-            simulated=found[episode.scheduler, episode.seed],
+            simulated=simulated[episode.scheduler, episode.seed],
         )
         for episode in real
+        if episode.scheduler not in running.refused
     ]
     if failure is not None:
         raise failure
@@ -198,12 +225,12 @@ def _simulation(problem: Problem, real: _Real) -> EpisodeTask:
     return EpisodeTask(real.scheduler, real.scheduler, Shared(set_up(problem, SetUp(masks=True))), device, real.seed)
 
 
-def _simulated(task: EpisodeTask) -> LiveFigures | str:
-    """The figures of an episode, or why there are none."""
+def _simulated(task: EpisodeTask) -> tuple[str, int, LiveFigures | str]:
+    """Scheduler and seed of an episode with its figures, or why there are none."""
     try:
-        return figures_of(run_task(task).metrics)
+        return task.name, task.seed, figures_of(run_task(task).metrics)
     except GpuschedError as error:
-        return str(error)
+        return task.name, task.seed, str(error)
 
 
 def _fits(problem: Problem, behind: CupyGpu) -> Fits:

@@ -14,11 +14,11 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.files import RESULT, ResultFolder, encoded, read_struct
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.load_curve.axis import Axis
+from gpusched_env.experiments.load_curve.axis import axis_of
 from gpusched_env.experiments.load_curve.curve import LoadCurve
 from gpusched_env.experiments.load_curve.picture import picture_svg
 from gpusched_env.experiments.load_curve.tables import tables
-from gpusched_env.experiments.report.load import kept_workload, runs_of
+from gpusched_env.experiments.report.load import check_runs, kept_workload, read_jobs, runs_of, whole
 from gpusched_env.experiments.report.result import Provenance, episode_of, kept_name, provenance_of, sha256
 from gpusched_env.experiments.report.save import JOBS, write_parquet
 from gpusched_env.hardware.specs import GpuSpec
@@ -123,27 +123,29 @@ def load_sweep(folder: Path | str) -> LoadCurve:
     Raises:
         InputError: a file is missing, damaged or of another version.
     """
-    from pandas import read_parquet
-
     folder = Path(folder)
     found = read_struct(folder / RESULT, CurveResult, SCHEMA, "not a load curve", HOW)
     workloads = {n: kept_workload(folder / kept_name(n, digest), digest) for n, digest in found.workloads.items()}
-    axis = Axis(found.field, tuple(found.values))
-    try:
-        jobs = read_parquet(folder / JOBS)
+    axis = axis_of({found.field: found.values})
+    read = {name: decode_workload(data, name) for name, data in workloads.items()}
+    values = [point.value for point in found.points]
+    if not values or not set(values) <= set(axis.values) or values != sorted(set(values)):
+        raise InputError(f"{folder / RESULT}: has no points, or others than its values; {HOW}")
+    problems = {v: build_problem(axis.at(found.scenario, v), gpu=found.gpu, workloads=read) for v in values}
+    with whole(folder, HOW):
+        jobs = read_jobs(folder / JOBS, axis.field)
         of = {value: rows.drop(columns=axis.field) for value, rows in jobs.groupby(axis.field)}
         empty = jobs.iloc[:0].drop(columns=axis.field)
         runs = {p.value: runs_of(p.per_seed, of.get(p.value, empty), {}, found.seeds[0]) for p in found.points}
-    except (ValueError, LookupError, OSError) as error:
-        raise InputError(f"{folder}: damaged or incomplete ({error}); {HOW}") from error
-    read = {name: decode_workload(data, name) for name, data in workloads.items()}
+        for value, problem in problems.items():
+            check_runs(runs[value], problem, found.schedulers, found.seeds)
     return LoadCurve(
         found.scenario,
         axis,
         found.share,
         {
             point.value: Comparison(
-                problem=build_problem(axis.at(found.scenario, point.value), gpu=found.gpu, workloads=read),
+                problem=problems[point.value],
                 device=found.device,
                 descriptions=found.schedulers,
                 seeds=tuple(found.seeds),

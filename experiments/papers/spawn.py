@@ -42,9 +42,9 @@ from gpusched_env.devices.dynamic_parallelism import make_launch_device
 from gpusched_env.display.table import Table
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem, launch_problem
 from gpusched_env.dynamic_parallelism.scheduler import LaunchScheduler, run_application
+from gpusched_env.experiments.dynamic_parallelism.changes import Change, block_slots, body, child_block, machine
 from gpusched_env.experiments.lib.bars import bars_svg
 from gpusched_env.experiments.lib.judged import Simulation as AnyCell
-from gpusched_env.experiments.lib.launch_changes import Change, block_slots, body, child_block, machine
 from gpusched_env.experiments.lib.verdicts import Target, record, targets_table
 from gpusched_env.experiments.measure.prediction import OnGpu, predicted, prediction_table
 from gpusched_env.experiments.papers.reproduction import Reproduction

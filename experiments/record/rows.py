@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from gpusched_env.errors import InputError
+from gpusched_env.reading import decoded, read_bytes
 
 SUFFIX = ".jsonl"
 
@@ -42,16 +44,12 @@ class Rows:
 
     def _read(self, head: dict[str, Any]) -> None:
         """The rows that are there; half a row, which an interrupted process has left, goes."""
-        complete, end, _ = self.path.read_bytes().rpartition(b"\n")
-        try:
-            lines = [msgspec.json.decode(line, type=dict[str, Any]) for line in complete.splitlines()]
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise InputError(f"{self.path}: is no recording ({error}); name another folder") from error
+        lines, size = read_lines(self.path)
         differ = [key for key, value in head.items() if lines and lines[0].get(key) != value]
         if differ:
             was, now = ({key: of.get(key) for key in differ} for of in (lines[0], head))
             raise InputError(f"{self.path}: was recorded with {was}, not {now}; name another folder")
-        self.path.write_bytes(complete + end)
+        os.truncate(self.path, size)
         if lines:
             self.rows, self._head = lines[1:], None
 
@@ -69,3 +67,14 @@ class Rows:
             raise InputError(f"{self.path}: cannot be written ({error.strerror})") from error
         self._head = None
         self.rows.append(row)
+
+
+def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
+    """The complete lines of a file of a recording, the first of them its head, and how many bytes they are.
+
+    Raises:
+        InputError: it cannot be read, or is no recording.
+    """
+    complete, end, _ = read_bytes(path).rpartition(b"\n")
+    where = f"{path}: is no recording, name another folder"
+    return [decoded(line, dict[str, Any], where) for line in complete.splitlines()], len(complete + end)

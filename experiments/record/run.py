@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import msgspec
-
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.record.gpu import CupyRecorder, Recorder
 from gpusched_env.experiments.record.graphs import MODEL_PAIRS, Graphs, model_pairs
 from gpusched_env.experiments.record.networks import NETWORKS, chosen
-from gpusched_env.experiments.record.rows import SUFFIX, Rows
+from gpusched_env.experiments.record.rows import SUFFIX, Rows, read_lines
 from gpusched_env.experiments.record.sets import KERNELS, QUICK, RecordingSizes, Synthetic, known_sets
 from gpusched_env.experiments.record.torch_gpu import TorchGpu
 from gpusched_env.experiments.validate.recordings import KERNEL_SETS, TRACE_SUFFIX, TRACES, find_all
@@ -115,8 +113,7 @@ def _library(folder: Path) -> list[dict[str, Any]]:
     path = folder / f"{KERNELS}{SUFFIX}"
     if not path.is_file():
         raise InputError(f"{folder}: has no {KERNELS}{SUFFIX}; record {KERNELS} too")
-    _, *lines = path.read_bytes().splitlines()
-    return [msgspec.json.decode(line, type=dict[str, Any]) for line in lines]
+    return read_lines(path)[0][1:]
 
 
 def _networks(plan: RecordingPlan, names: Sequence[str], told: Told, networks: Networks) -> None:

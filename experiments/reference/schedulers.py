@@ -5,16 +5,16 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import gpusched_env
-from gpusched_env.baselines import registry
-from gpusched_env.baselines.dynamic_parallelism import registry as launches
 from gpusched_env.baselines.ranges import Choice, Range, ranges_of
 from gpusched_env.baselines.spec import options_of
+from gpusched_env.experiments.games.game import SchedulerGroup
+from gpusched_env.experiments.games.registry import games
 from gpusched_env.experiments.reference.docstrings import attribute_docstrings, literals, markdown, pipe_table
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scheduling.reads import PARTS, TRUTH
@@ -31,11 +31,6 @@ Options follow the name in parentheses. `gpusched schedulers` prints this list.
 A * marks those that are told the truth of the episode: bounds for the others. The [interface](interface.md) says what
 there is to read and to command; [extending](extending.md) how to write one of your own.
 """
-GROUPS: Final[dict[str, str]] = {
-    "Tenants that share a GPU": "What a GPU does by itself comes first, then rules and published systems.",
-    "One program's kernels": "For scenarios whose launches pass a window (`KernelGraph`): which kernel goes next.",
-    "Child launches": "For `DynamicParallelism`: whether a thread launches a child kernel or does the work itself.",
-}
 
 
 @dataclass(frozen=True)
@@ -44,8 +39,8 @@ class Entry:
 
     name: str
     make: Callable[..., Any]
-    reads: tuple[str, ...]
-    commands: tuple[str, ...]
+    reads: Sequence[str]
+    commands: Sequence[str]
 
     @property
     def label(self) -> str:
@@ -139,23 +134,22 @@ def _said(docstring: str) -> dict[str, str]:
     return found
 
 
-def entries(group: str) -> list[Entry]:
-    """The schedulers of one of :data:`GROUPS`."""
-    if group == "Child launches":
-        return [
-            Entry(name, launches.launch_scheduler_class(name), (), ()) for name in launches.launch_scheduler_names()
-        ]
-    names = registry.scheduler_names(windowed=group == "One program's kernels")
-    return [Entry(name, registry.scheduler_class(name), *registry.means(name)) for name in names]
+def entries() -> list[tuple[SchedulerGroup, list[Entry]]]:
+    """All schedulers of all games, in their groups."""
+    return [
+        (group, [Entry(name, game.schedulers.maker(name), *(game.means(name) or ((), ()))) for name in group.names])
+        for game in games().values()
+        for group in game.groups
+    ]
 
 
 def document() -> str:
     """The page, as Markdown."""
     lines = [HEAD]
-    for group, about in GROUPS.items():
-        rows = [[f"[`{entry.label}`](#{entry.anchor})", entry.line] for entry in entries(group)]
-        lines += [f"## {group}", "", about, "", *pipe_table(["name", "what it does"], rows), ""]
-        for entry in entries(group):
+    for group, listed in entries():
+        rows = [[f"[`{entry.label}`](#{entry.anchor})", entry.line] for entry in listed]
+        lines += [f"## {group.title}", "", group.about, "", *pipe_table(["name", "what it does"], rows), ""]
+        for entry in listed:
             lines += entry.section()
     words = [[f"`{word}`", part.meaning] for word, part in PARTS.items()]
     words.append([f"`{TRUTH}`", "what is to come: arrivals, durations, the seed"])

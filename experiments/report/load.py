@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
+from zipfile import is_zipfile
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.errors import InputError
@@ -19,8 +20,9 @@ from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.files import RESULT, read_struct
 from gpusched_env.experiments.report.result import SCHEMA, Result, kept_name, sha256
 from gpusched_env.experiments.report.save import JOBS, TIMELINES
-from gpusched_env.reading import read_bytes
+from gpusched_env.reading import check_unzipped, opened, read_bytes
 from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.timeline import Columns, Timeline
 from gpusched_env.workload.workload import decode_workload
 
@@ -44,14 +46,15 @@ def load_comparison(folder: Path | str) -> Comparison:
         name: kept_workload(folder / kept_name(name, digest), digest) for name, digest in found.workloads.items()
     }
     read = {name: decode_workload(data, name) for name, data in workloads.items()}
+    problem = build_problem(found.scenario, gpu=found.gpu, workloads=read)
     episodes = {name: scheduler.per_seed for name, scheduler in found.schedulers.items()}
-    try:
-        runs = runs_of(episodes, _jobs(folder), _timelines(folder / TIMELINES, list(episodes)), found.seeds[0])
-    except (ValueError, LookupError, OSError, EOFError, RuntimeError, BadZipFile, zlib.error) as error:
-        raise InputError(f"{folder}: damaged or incomplete ({error}); {how}") from error
+    with whole(folder, how):
+        timelines = _timelines(folder / TIMELINES, list(episodes))
+        runs = runs_of(episodes, read_jobs(folder / JOBS), timelines, found.seeds[0])
+        check_runs(runs, problem, found.asked, found.seeds)
     about = found.provenance
     return Comparison(
-        problem=build_problem(found.scenario, gpu=found.gpu, workloads=read),
+        problem=problem,
         device=found.device,
         descriptions={n: found.schedulers[n].description if n in found.schedulers else "" for n in found.asked},
         seeds=tuple(found.seeds),
@@ -66,6 +69,21 @@ def load_comparison(folder: Path | str) -> Comparison:
         versions=about.versions,
         platform=about.platform,
     )
+
+
+@contextlib.contextmanager
+def whole(folder: Path, how: str) -> Iterator[None]:
+    """Whatever damaged files lead to is one error; ``how`` says what would be right.
+
+    Raises:
+        InputError: anything else was raised.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{folder}: damaged or incomplete ({error}); {how}") from error
 
 
 def kept_workload(file: Path, digest: str) -> bytes:
@@ -107,25 +125,93 @@ def runs_of(
     ]
 
 
-def _jobs(folder: Path) -> DataFrame:
-    from pandas import read_parquet
+def check_runs(runs: Sequence[Run], problem: Problem, schedulers: Collection[str], seeds: Collection[int]) -> None:
+    """Whether runs are of a problem, so that whatever is made of them finds what it looks for.
 
-    return read_parquet(folder / JOBS)
+    Args:
+        runs: as they were read.
+        problem: they should be of.
+        schedulers, seeds: that were asked for.
+
+    Raises:
+        ValueError: what is not.
+    """
+    names = [program.tenant.name for program in problem.programs]
+    if len({(run.scheduler, run.seed) for run in runs}) < len(runs):
+        raise ValueError("an episode is there twice")
+    for run in runs:
+        who = f"{run.scheduler}, seed {run.seed}"
+        if run.scheduler not in schedulers or run.seed not in seeds:
+            raise ValueError(f"{who}: was not asked for")
+        if [tenant.name for tenant in run.metrics.tenants] != names:
+            raise ValueError(f"{who}: its figures are of other tenants")
+        jobs = [int((run.jobs[:, 0] == row).sum()) for row in range(len(names))]
+        if jobs != [tenant.completed for tenant in run.metrics.tenants] or sum(jobs) < len(run.jobs):
+            raise ValueError(f"{who}: it completed other jobs than {JOBS} has")
+        if run.timeline is not None:
+            _check_timeline(run.timeline, len(names), len(problem.kernels), who)
+
+
+def _check_timeline(timeline: Timeline, tenants: int, kernels: int, who: str) -> None:
+    ends = {"tenant": tenants, "context": tenants, "identity": kernels}
+    for name, table in vars(timeline).items():
+        for column in ends.keys() & set(table.names) if isinstance(table, Columns) else ():
+            found, first = table.ps(column), -1 if column == "context" else 0
+            if ((found < first) | (found >= ends[column])).any():
+                raise ValueError(f"{who}: its {name} have a {column} that is not there")
+
+
+JOB_COLUMNS = ("scheduler", "seed", "tenant", "job", "arrived_us", "started_us", "completed_us")
+MOST_ROWS = 2**24
+"""Of a small file: a row takes more than a quarter of a byte there."""
+
+
+def read_jobs(path: Path, *more: str) -> DataFrame:
+    """The frame of completed jobs that was saved: :data:`JOB_COLUMNS`, and ``more`` of them.
+
+    Raises:
+        InputError: it cannot be read, or has more rows than a file of its size can have.
+        Exception: of pyarrow and pandas, which have many.
+    """
+    from pyarrow.parquet import ParquetFile
+
+    with opened(path) as file:
+        table = ParquetFile(file)
+        rows, most = table.metadata.num_rows, max(MOST_ROWS, 4 * path.stat().st_size)
+        if rows > most:
+            raise InputError(f"{path}: {rows} rows, must be at most {most}")
+        return table.read([*JOB_COLUMNS, *more]).to_pandas()
 
 
 def _timelines(file: Path, schedulers: list[str]) -> dict[str, Timeline]:
     """By scheduler, if kernels were recorded."""
     if not file.exists():
         return {}
-    with file.open("rb") as opened, np.load(opened) as arrays:
-        found: dict[str, Timeline] = {}
+    found: dict[str, Timeline] = {}
+    with opened(file) as opened_file:
+        if not is_zipfile(opened_file):
+            raise InputError(f"{file}: damaged or incomplete (no archive)")
+        opened_file.seek(0)
+        arrays = np.load(opened_file)
+        check_unzipped(arrays.zip, file.stat().st_size, str(file))
         for key in arrays.files:
             number, table, part = key.split(".")
             if part == "whole":
                 timeline = found.setdefault(schedulers[int(number)], Timeline("kernels"))
-                columns: Columns = getattr(timeline, table)
-                columns.extend(arrays[key], arrays[f"{number}.{table}.floats"])
+                _extend(getattr(timeline, table), arrays[key], arrays[f"{number}.{table}.floats"])
     return found
+
+
+def _extend(columns: Columns, whole: NDArray[Any], floats: NDArray[Any]) -> None:
+    """Append what was saved of columns.
+
+    Raises:
+        ValueError: it is of other ones.
+    """
+    shapes = (len(whole), columns.whole), (len(whole), columns.floats)
+    if (whole.shape, floats.shape) != shapes or (whole.dtype.str, floats.dtype.str) != ("<i8", "<f8"):
+        raise ValueError(f"{TIMELINES} has other columns")
+    columns.extend(whole, floats)
 
 
 def _with_nan(value: Any) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpusched_env.baselines.registry import means, scheduler_names
 from gpusched_env.baselines.tuning import PREFIX, Tuning
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
+from gpusched_env.experiments.games.game import Game
+from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.statistics import Interval, standings
 from gpusched_env.experiments.ranking.page import DIFFERENCE
 from gpusched_env.experiments.ranking.result import Ranking
@@ -22,10 +22,9 @@ def tuned_table(tuning: Tuning, rankings: Sequence[Ranking]) -> Table:
         rankings: all; those of its held-out workloads count, the one with most seeds first.
     """
     found = tuning_table(tuning)
-    # The benchmarks of child launches are not among the random applications that their rules are tuned on.
-    unseen = "own" if tuning.scenario == DYNAMIC_PARALLELISM else "held_out"
+    game = game_of(tuning.scenario)
     held_out = sorted(
-        (r for r in rankings if tuning.scenario in r.variants and r.workloads == unseen and not r.gpu),
+        (r for r in rankings if tuning.scenario in r.variants and r.workloads == game.unseen and not r.gpu),
         key=lambda r: -len(r.seeds),
     )
     rows = []
@@ -33,16 +32,19 @@ def tuned_table(tuning: Tuning, rankings: Sequence[Ranking]) -> Table:
         name, *cells, options = row
         changes = [held_out_change(ranking, tuning.scenario, str(name)) for ranking in held_out]
         known = next((change for change in changes if change is not None), None)
-        rows.append([name, *cells, NONE if known is None else known.text(DIFFERENCE), options, *_means(str(name))])
+        rows.append(
+            [name, *cells, NONE if known is None else known.text(DIFFERENCE), options, *_means(game, str(name))]
+        )
     *heads, last = found.heads
     return Table(found.title, [*heads, "change, held-out", last, "reads", "may"], rows, found.note)
 
 
-def _means(scheduler: str) -> tuple[str, str]:
-    """What it reads, and what it may do besides launching; of child launches nothing is declared."""
-    if scheduler not in scheduler_names():
+def _means(game: Game, scheduler: str) -> tuple[str, str]:
+    """What it reads, and what it may do besides launching, if that is declared."""
+    declared = game.means(scheduler) if scheduler in game.schedulers.names() else None
+    if declared is None:
         return NONE, NONE
-    reads, commands = means(scheduler)
+    reads, commands = declared
     return ", ".join(reads) or "nothing", ", ".join(commands) or "launch"
 
 

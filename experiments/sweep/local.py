@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import optuna
 from optuna.trial import FrozenTrial, Trial, TrialState
+from sqlalchemy.exc import SQLAlchemyError
 
+from gpusched_env.agents.files import writing_to
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.validation import Progress
@@ -42,11 +46,42 @@ def sweep(
         all trials so far. One that a kill cut short counts as failed, and is replaced.
 
     Raises:
-        InputError: ``out`` holds a sweep of another training.
+        InputError: ``out`` holds a sweep of another training, or a damaged one, which stays as it is.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    storage = f"sqlite:///{(out / STORAGE).resolve()}"
+    with writing_to(out):
+        out.mkdir(parents=True, exist_ok=True)
+    # What it warns of ends the sweep with an error that says so.
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            # To look at a database is to change it: first at a copy, with what a kill has left to be undone.
+            for file in out.glob(f"{STORAGE}*"):
+                shutil.copy(file, folder)
+            _study(config, out, Path(folder))
+        study = _study(config, out, out)
+    except InputError:
+        raise
+    except Exception as error:  # Whatever a damaged database leads to.
+        raise InputError(f"{out / STORAGE}: no sweep that can be gone on with ({_first_line(error)})") from error
+    finished = (TrialState.COMPLETE, TrialState.PRUNED)
+    while len(study.get_trials(deepcopy=False, states=finished)) < trials:
+        try:
+            study.optimize(lambda trial: _run(trial, config, fixed, out), n_trials=1)
+        except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+            raise InputError(f"{out / STORAGE}: cannot be written ({_first_line(error)})") from error
+        if on_trial is not None:
+            on_trial(_tried(study.trials[-1], out))
+    return [_tried(trial, out) for trial in study.trials]
+
+
+def _first_line(error: Exception) -> str:
+    """SQLAlchemy's messages go on with the SQL."""
+    return str(error).partition("\n")[0]
+
+
+def _study(config: TrainingConfig, out: Path, folder: Path) -> optuna.Study:
+    """The sweep in ``out``, its database in ``folder``, its trials all at an end; a new one if there is none."""
+    storage = f"sqlite:///{(folder / STORAGE).resolve()}"
     before = _trials_before(config, out, storage)
     study = optuna.create_study(
         study_name=STUDY,
@@ -59,12 +94,9 @@ def sweep(
     study.set_user_attr(CONFIG, msgspec.json.decode(msgspec.json.encode(config)))
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         study.tell(trial.number, state=TrialState.FAIL)
-    finished = (TrialState.COMPLETE, TrialState.PRUNED)
-    while len(study.get_trials(deepcopy=False, states=finished)) < trials:
-        study.optimize(lambda trial: _run(trial, config, fixed, out), n_trials=1)
-        if on_trial is not None:
-            on_trial(_tried(study.trials[-1], out))
-    return [_tried(trial, out) for trial in study.trials]
+    for trial in study.trials:
+        _tried(trial, out)
+    return study
 
 
 def _trials_before(config: TrainingConfig, out: Path, storage: str) -> int:

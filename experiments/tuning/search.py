@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,13 +10,14 @@ import msgspec
 
 from gpusched_env.baselines.tuning import FIRST_SEED, SCHEMA, Trial, Tuning
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.games.game import Game, TunedField
+from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.files import read_struct, write_file
-from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
-from gpusched_env.experiments.lib.workers import Progress, run_tasks
-from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
+from gpusched_env.experiments.lib.grid import counting, run_grid
+from gpusched_env.experiments.lib.workers import Progress
+from gpusched_env.experiments.ranking.episodes import EpisodeCost
 from gpusched_env.experiments.tuning.draw import Drawn, defaults_in, next_trial, spec_of
-from gpusched_env.experiments.tuning.subjects import OfLaunches, OfTenants, Subject
-from gpusched_env.scenarios.scenario import Scenario, load_scenario
+from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.versions import versions
 
 
@@ -37,7 +38,8 @@ def tune(
     """Search the options of every scheduler on training workloads, with equal budgets.
 
     Args:
-        scenario: with workload sets, or ``DynamicParallelism``, whose schedulers are tuned on random applications.
+        scenario: with workload sets, or another game's name, such as ``DynamicParallelism``, whose schedulers are tuned
+            on random applications.
         schedulers: names without options; by default all of today's GPUs that know no more than a scheduler can.
         budget: trials of each that declares ranges, its defaults among them; the others have one.
         seeds: episodes of each training workload, the same in every trial; random applications.
@@ -54,63 +56,91 @@ def tune(
             workload sets; ``path`` cannot be written, or is of another search.
         IllegalCommand, DeadlockError: from an episode, which it names.
     """
-    subject: Subject
-    if scenario == DYNAMIC_PARALLELISM:
-        subject, episodes = OfLaunches(schedulers), OfLaunches.seeds(first_seed, seeds)
-    else:
-        loaded = load_scenario(scenario) if isinstance(scenario, str) else scenario
-        subject, episodes = OfTenants(loaded, schedulers), list(range(first_seed, first_seed + seeds))
+    game = game_of(scenario)
+    field = _tunable(game, scenario, schedulers, first_seed, seeds)
+    ((tuned, variants),) = field.grid.variants.items()
     tuning = Tuning(
         command=command,
         versions=versions(),
-        scenario=subject.name,
-        variants=subject.variants,
-        seeds=episodes,
+        scenario=tuned,
+        variants=variants,
+        seeds=field.seeds,
         budget=budget,
         seed=seed,
-        trials={name: [] for name in subject.ranges},
+        trials={name: [] for name in field.ranges},
     )
     if resume and path is not None and path.exists():
         tuning.trials |= _trials_before(path, tuning)
-    rounds = [[name for name, ranges in subject.ranges.items() if number == 0 or ranges] for number in range(budget)]
-    each = len(subject.variants) * len(episodes)
-    total, done = each * sum(map(len, rounds)), 0
-    for number, searched in enumerate(rounds):
-        todo = [name for name in searched if len(tuning.trials[name]) <= number]
-        done += each * (len(searched) - len(todo))
-        drawn = {name: _drawn(name, subject, tuning) for name in todo}
-        specs = {name: spec_of(name, drawn[name]) if number else name for name in todo}
-        for spec in specs.values():
-            subject.check(spec)
-        costs: dict[str, list[float]] = {spec: [] for spec in specs.values()}
-        for _, found in run_tasks(_Each(subject), subject.groups(list(costs), episodes) if todo else [], workers):
-            for one in found:
-                costs[one.cell.scheduler].append(one.cost)
-            done += len(found)
-            if on_progress is not None:
-                on_progress(done, done / total)
-        for name, spec in specs.items():
-            tuning.trials[name].append(Trial(spec=spec, drawn=drawn[name], cost=subject.mean(sorted(costs[spec]))))
-        if path is not None and todo:
-            write_file(path, msgspec.json.format(msgspec.json.encode(tuning), indent=1) + b"\n", "--json")
+    _Search(game, field, tuning).run(path, workers, on_progress)
     return tuning
 
 
+def _tunable(
+    game: Game, scenario: str | Scenario, schedulers: Sequence[str] | None, first_seed: int, seeds: int
+) -> TunedField:
+    for name in schedulers or ():
+        if "(" in name:
+            raise InputError(f"{name}: name the scheduler alone, its options are searched")
+    field = game.tuned(scenario, schedulers, first_seed, seeds)
+    for name in field.ranges:
+        if game.sees_truth(name):
+            raise InputError(f"{name}: is told the truth, and no rule that could be tuned")
+    return field
+
+
 @dataclass(frozen=True)
-class _Each:
-    """The task of worker processes: some episodes."""
+class _Search:
+    """A search under way."""
 
-    subject: Subject
+    game: Game
+    field: TunedField
+    tuning: Tuning
 
-    def __call__(self, cells: list[RankedEpisode]) -> list[EpisodeCost]:
-        return [self.subject.task(cell) for cell in cells]
+    def run(self, path: Path | None, workers: int | None, on_progress: Progress | None) -> None:
+        """Round by round, a trial of each scheduler; what a round found is written to ``path``."""
+        ranges, trials = self.field.ranges, self.tuning.trials
+        rounds = [[name for name in ranges if number == 0 or ranges[name]] for number in range(self.tuning.budget)]
+        each = len(self.tuning.variants) * len(self.field.seeds)
+        total, done = each * sum(map(len, rounds)), 0
+        for number, searched in enumerate(rounds):
+            todo = [name for name in searched if len(trials[name]) <= number]
+            tell = counting(on_progress, total, done + each * (len(searched) - len(todo)))
+            done += each * len(searched)
+            if not todo:
+                continue
+            self.try_next(todo, workers, tell)
+            if path is not None:
+                write_file(path, msgspec.json.format(msgspec.json.encode(self.tuning), indent=1) + b"\n", "--json")
 
+    def try_next(self, names: list[str], workers: int | None, tell: Callable[[int], None]) -> None:
+        """One more trial of each scheduler.
 
-def _drawn(name: str, subject: Subject, tuning: Tuning) -> Drawn:
-    trials, ranges = tuning.trials[name], subject.ranges[name]
-    if not trials:
-        return defaults_in(ranges, subject.defaults(name))
-    return next_trial(name, ranges, trials, tuning.budget, tuning.seed)
+        Raises:
+            KeyboardInterrupt: an interrupt; none of the trials is kept.
+        """
+        drawn = {name: self._drawn(name) for name in names}
+        specs = {name: spec_of(name, drawn[name]) if self.tuning.trials[name] else name for name in names}
+        for spec in specs.values():
+            self.field.check(spec)
+        costs: dict[str, list[float]] = {spec: [] for spec in specs.values()}
+
+        def keep(found: list[EpisodeCost]) -> None:
+            for one in found:
+                costs[one.cell.scheduler].append(one.cost)
+            tell(len(found))
+
+        grid = self.field.grid
+        if not run_grid(grid.task, grid.groups(list(costs), self.field.seeds), workers, keep):
+            raise KeyboardInterrupt
+        for name, spec in specs.items():
+            cost = self.game.mean(sorted(costs[spec]))
+            self.tuning.trials[name].append(Trial(spec=spec, drawn=drawn[name], cost=cost))
+
+    def _drawn(self, name: str) -> Drawn:
+        trials, ranges = self.tuning.trials[name], self.field.ranges[name]
+        if not trials:
+            return defaults_in(ranges, self.field.defaults[name])
+        return next_trial(name, ranges, trials, self.tuning.budget, self.tuning.seed)
 
 
 def _trials_before(path: Path, tuning: Tuning) -> dict[str, list[Trial]]:

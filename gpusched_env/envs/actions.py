@@ -10,13 +10,14 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from gpusched_env.envs.action_fields import ActionFields
 from gpusched_env.envs.numbering import CHOICES, FIRST, SLOTS, action_with, fill_mask, numbers_at, plan_of
 from gpusched_env.envs.observations import Shown, select
 from gpusched_env.envs.slices import OTHERS, Slice
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.planning.interval import BY_PLAN, Serve
-from gpusched_env.scenarios.knowledge import Offer, StreamKnowledge
-from gpusched_env.scenarios.scenario import CommandName, PreemptionName
+from gpusched_env.scenarios.knowledge import StreamKnowledge
+from gpusched_env.scenarios.scenario import CommandName
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import (
     Command,
@@ -34,19 +35,9 @@ from gpusched_env.scheduling.view import PendingColumn, View
 Streams = Sequence[Stream | StreamKnowledge]
 """A problem's, or as a scheduler knows them."""
 
-QUARTERS = (1, 2, 3, 4)
-"""Partition sizes on offer, in quarters of the GPU's SMs (rounded down, at least one SM).
-
-Tenants in even rows count their SMs from rank 0, tenants in odd rows from the other end, so that two
-tenants can be kept apart.
-"""
-
-LEAST_INTERVAL_US = 1.0
-"""Of decisions that stand for an interval: below, every launch may as well be one."""
-
 
 @dataclass(frozen=True, slots=True)
-class ActionLayout:
+class ActionLayout(ActionFields):
     """The meaning of the numbers of a ``Discrete`` action space.
 
     In this order: wait; launch what stands in a pending slot; preempt what stands in a running slot; confine a tenant
@@ -56,70 +47,10 @@ class ActionLayout:
     ``tenant * lookahead + k`` has the ``k``-th oldest pending launch of a tenant.
     """
 
-    slots: int
-    """Tenant rows."""
-    running_slots: int
-    stream_priorities: tuple[int, ...]
-    """Empty where decisions stand for an interval, as are :attr:`modes` and :attr:`quarters`."""
-    modes: tuple[PreemptionName, ...] = ()
-    """Ways of preempting; empty without preemption."""
-    quarters: tuple[int, ...] = ()
-    """Partition sizes in quarters of the GPU; empty without partitions."""
-    lookahead: int = 1
-    """Pending slots of a tenant."""
-    streams: int = 0
-    """Streams of the scheduler's own."""
-    rejects: bool = False
-    """Whether jobs can be rejected. Where decisions stand for an interval, a dispatcher may reject without that."""
-    interval_us: float = 0.0
-    """How long a decision stands: a dispatcher launches meanwhile (:mod:`gpusched_env.planning.interval`), and the
-    actions are which tenant goes first, and rejections; 0: every launch is an action."""
-
-    @classmethod
-    def of(
-        cls, scenario: Offer, slots: int, running_slots: int, interval_us: float = 0.0, *, rejects: bool = True
-    ) -> ActionLayout:
-        """The actions that ``scenario`` offers.
-
-        Args:
-            rejects: whether rejections are among them, where the scenario offers any.
-
-        Raises:
-            InputError: the scenario does not offer launches; no such interval, or it does not go with the scenario.
-        """
-        if "launch" not in scenario.commands:
-            raise InputError(f"scenario {scenario.name}: commands {scenario.commands} lack 'launch'; nothing could run")
-        if not scenario.stream_priorities:
-            raise InputError(f"scenario {scenario.name}: stream_priorities is empty; give at least (0,)")
-        if 0.0 < interval_us < LEAST_INTERVAL_US:
-            raise InputError(f"interval_us is {interval_us:g}, must be 0 or at least {LEAST_INTERVAL_US:g} us")
-        if interval_us > 0.0 and (scenario.shown_ahead > 1 or scenario.own_streams > 0):
-            raise InputError(
-                f"interval_us is {interval_us:g}, but scenario {scenario.name} has a look-ahead or streams of the "
-                "scheduler's own: a dispatcher launches the oldest of each tenant into its own stream; give 0"
-            )
-        launches = interval_us == 0.0
-        return cls(
-            slots=slots,
-            running_slots=running_slots,
-            stream_priorities=scenario.stream_priorities if launches else (),
-            modes=scenario.preemption if launches and "preempt" in scenario.commands else (),
-            quarters=QUARTERS if launches and "partition" in scenario.commands else (),
-            lookahead=scenario.shown_ahead,
-            streams=scenario.own_streams,
-            rejects=rejects and "reject" in scenario.commands,
-            interval_us=interval_us,
-        )
-
     @property
     def n(self) -> int:
         """Number of actions."""
         return plan_of(self).n
-
-    @property
-    def pending_slots(self) -> int:
-        """Rows of pending launches."""
-        return self.slots * self.lookahead
 
     def space(self) -> spaces.Discrete:
         return spaces.Discrete(self.n)

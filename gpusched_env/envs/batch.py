@@ -12,20 +12,17 @@ from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena, Saved
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.devices.compiled.entry import compile_units
+from gpusched_env.devices.compiled.kept import Kept
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.features import TABLES
-from gpusched_env.envs.numbering import plan_of
+from gpusched_env.envs.batch_state import NO_ACTION, BatchState, Scratch, put_state
 from gpusched_env.envs.observations import NamedTables, Observation
-from gpusched_env.envs.stepping import scratch, step_range
+from gpusched_env.envs.stepping import step_range
 from gpusched_env.envs.team import Team
-from gpusched_env.hardware.clock import to_ps
-from gpusched_env.planning.interval import Knob, levels_of
-from gpusched_env.planning.plans import Plan
+from gpusched_env.planning.interval import levels_of
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.reward import COST_TERMS, Rate, rates, reward_weights
+from gpusched_env.scheduling.reward import rates, reward_weights
 from gpusched_env.scheduling.timeline import Detail
 
-NO_ACTION = -1
 TO_SERVE = (layout.FLUSH, layout.GROW_JOBS, layout.GROW_LAUNCHES)
 WORTH_A_TEAM = 8
 """Environments to go on from which the other threads are called: to wake them costs as much as to step a few."""
@@ -39,58 +36,26 @@ class EnvBatch:
 
     def __init__(self, count: int, layout_: ActionLayout, *, wait_us: float, threads: int = 1) -> None:
         """``threads``: how many run a step together; see :class:`~gpusched_env.envs.team.Team`."""
-        slots, pending_slots, running_slots = layout_.slots, layout_.pending_slots, layout_.running_slots
-        plan = plan_of(layout_)
         self.count = count
         self.wait_us = wait_us
         self.devices = [CompiledDevice() for _ in range(count)]
         """The devices behind the environments, for views, timelines and snapshots."""
-        pending, running, tenants, device = (len(features) for features in TABLES.values())
-        self.observations = NamedTables(
-            pending=np.zeros((count, pending_slots, pending), np.float32),
-            running=np.zeros((count, running_slots, running), np.float32),
-            tenants=np.zeros((count, slots, tenants), np.float32),
-            device=np.zeros((count, device), np.float32),
-        )
-        self.masks: NDArray[np.bool_] = np.zeros((count, layout_.n), np.bool_)
-        self.times_us: NDArray[np.float64] = np.zeros((count, 2))
-        """Simulated time of the observation before, and of the present one."""
-        self.reasons: NDArray[np.int64] = np.full(count, layout.OVER)
-        """Why each environment stopped: ``layout.DECIDE`` where a decision is open, else ``layout.OVER``."""
-        self._addresses = np.zeros(count, np.int64)
-        self._actions = np.full(count, NO_ACTION)
-        self.costs: NDArray[np.float64] = np.zeros(count)
-        """Total cost of each episode so far."""
         self._layout = layout_
-        self._own_streams = np.zeros(count, np.int64)
-        self._until_ps: NDArray[np.int64] = np.zeros(count, np.int64)
-        self._levels = np.zeros((count, slots), np.int64)
-        self._rates = np.zeros((count, slots, len(Rate)))
-        self._reward_weights = np.zeros((count, len(COST_TERMS)))
-        self._arguments: tuple[Any, ...] = (
-            compile_units()["drive"],
-            wait_us,
-            to_ps(layout_.interval_us),
-            self._levels,
-            np.zeros((count, slots, len(Plan))),
-            np.zeros((count, len(Knob), slots), np.int64),
-            np.zeros((count, 3), np.int64),
-            self._until_ps,
-            self._addresses,
-            self._actions,
-            self._own_streams,
-            self._rates,
-            self._reward_weights,
-            plan.rows,
-            plan.choices,
-            self.reasons,
-            self.costs,
-            self.times_us,
-            self.masks,
-        )
-        self._own_arguments = self.arguments()
-        others = [self.arguments() for _ in range(min(threads, count) - 1)]
-        self._team = Team(count, self.reasons, [self._own_arguments, *others]) if others else None
+        self.state = BatchState.zeros(count, layout_, drive_at=compile_units()["drive"], wait_us=wait_us)
+        self._kept = Kept(self.state, put_state)
+        self.state_at = self._kept.address
+        """Of the state, for :func:`~gpusched_env.envs.stepping.step_range` as long as there is the batch."""
+        progress = self.state.progress
+        self.observations = NamedTables(self.state.observations._asdict())
+        self.masks = self.state.legal
+        self.times_us = progress.times_us
+        """Simulated time of the observation before, and of the present one."""
+        self.reasons = progress.reasons
+        """Why each environment stopped: ``layout.DECIDE`` where a decision is open, else ``layout.OVER``."""
+        self.costs = progress.costs
+        """Total cost of each episode so far."""
+        others = [self.state._replace(scratch=Scratch.of(layout_)) for _ in range(min(threads, count) - 1)]
+        self._team = Team([self._kept, *(Kept(state, put_state) for state in others)]) if others else None
 
     def arena(self, e: int) -> Arena:
         """The memory of an environment."""
@@ -116,16 +81,17 @@ class EnvBatch:
         self._touch(e, saved.problem, cost)
 
     def _touch(self, e: int, problem: Problem, cost: float) -> None:
-        self._addresses[e] = self.arena(e).address
-        self._actions[e] = NO_ACTION
-        self._until_ps[e] = 0
-        self.costs[e] = cost
-        self._own_streams[e] = self._layout.own_streams_from(problem.streams)
-        self._rates[e, : len(problem.programs)] = rates(problem)
-        self._reward_weights[e] = reward_weights(problem)
-        self._levels[e] = levels_of(problem.scenario.stream_priorities, self._layout.slots)
-        self.reasons[e] = layout.FLUSH
-        self.times_us[e] = 0.0
+        episodes, progress = self.state.episodes, self.state.progress
+        episodes.addresses[e] = self.arena(e).address
+        episodes.own_streams[e] = self._layout.own_streams_from(problem.streams)
+        episodes.levels[e] = levels_of(problem.scenario.stream_priorities, self._layout.slots)
+        episodes.tenant_rates[e, : len(problem.programs)] = rates(problem)
+        episodes.reward_weights[e] = reward_weights(problem)
+        progress.actions[e] = NO_ACTION
+        progress.reasons[e] = layout.FLUSH
+        progress.costs[e] = cost
+        progress.times_us[e] = 0.0
+        progress.until_ps[e] = 0
 
     def run(self) -> None:
         """Take the environments that :meth:`begin` or :meth:`load` has touched to their present decision."""
@@ -141,24 +107,15 @@ class EnvBatch:
         Raises:
             DeadlockError: in one of them work is left but nothing can happen any more.
         """
-        self._actions[:] = actions
+        self.state.progress.actions[:] = actions
         if self._team is None:
-            if step_range(0, self.count, True, *self._own_arguments) or layout.DEADLOCK in self.reasons:
+            if step_range(0, self.count, True, self.state_at) or layout.DEADLOCK in self.reasons:
                 self.go_on()
             if into is not None:
                 for name, table in into.items():
                     np.copyto(table, self.observations[name])
         elif self._team.run(True, self.observations if into is None else into):
             self.go_on(into)
-
-    def arguments(self) -> tuple[Any, ...]:
-        """What :func:`~gpusched_env.envs.stepping.step_range` takes after ``fresh``: for one thread, with scratch."""
-        return (*self._arguments, *scratch(self._layout), *self.observations.values())
-
-    @property
-    def actions(self) -> NDArray[np.int64]:
-        """The actions that a compiled caller of ``step_range`` writes, shape ``(count,)``."""
-        return self._actions
 
     def go_on(self, into: Observation | None = None) -> None:
         """Serve those that stopped on the way, until none does.
@@ -175,9 +132,9 @@ class EnvBatch:
                 break
             for e in waiting.tolist():
                 self.arena(e).serve(int(self.reasons[e]))
-                self._addresses[e] = self.arena(e).address
+                self.state.episodes.addresses[e] = self.arena(e).address
             if self._team is None or waiting.size < WORTH_A_TEAM:
-                step_range(0, self.count, False, *self._own_arguments)
+                step_range(0, self.count, False, self.state_at)
             else:
                 self._team.run(False, self.observations)
             if into is not None:

@@ -7,15 +7,15 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.dynamic_parallelism.env import DynamicParallelismEnv
-from gpusched_env.envs.dynamic_parallelism.features import LaunchFeature
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.features import TABLES, Feature
 from gpusched_env.envs.observations import RUNNING_SLOTS, ObservationEncoder
-from gpusched_env.envs.registration import DYNAMIC_PARALLELISM, env_id
+from gpusched_env.envs.registration import env_id
 from gpusched_env.envs.setup import offered
+from gpusched_env.scenarios.games import GAMES, load_room
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, scenario_names
 from gpusched_env.scheduling.reward import COST_TERMS
 from gpusched_env.workload.tenant import Tenant
@@ -32,11 +32,6 @@ UNITS = """\
 | `share`, `0 or 1`, `-` | a part of a whole; a flag; a plain number |
 """
 
-LOG_UNIT = """\
-### Columns
-Sources are fields of `gpusched_env.dynamic_parallelism.view.RequestView`. `log`: log1p(x) / log1p(10^8) of a count or
-of a time in core cycles, at most 1.
-"""
 REFERENCES = """\
 - G. Gilman and R. J. Walls, *Characterizing concurrency mechanisms for NVIDIA GPUs under deep learning workloads*,
   Performance Evaluation 151, 2021: inference beside training, the set-up of `InferenceBesideTraining`.
@@ -62,9 +57,8 @@ def document() -> str:
     for name in scenario_names():
         scenario = load_scenario(name)
         parts.append(f"| `{env_id(name)}` | {len(scenario.tenants)} | {_layout(scenario).n} | {scenario.summary} |")
-    parts.append(
-        f"| `{DYNAMIC_PARALLELISM}` | - | 2 | {(inspect.getdoc(DynamicParallelismEnv) or '').splitlines()[0]} |"
-    )
+    for name, env in other_games().items():
+        parts.append(f"| `{env_id(name)}` | - | {env.actions} | {(inspect.getdoc(env) or '').splitlines()[0]} |")
     parts += ["", "## All environments", "", inspect.getdoc(GpuSchedulingEnv) or "", ""]
     parts += [
         "## Observation columns",
@@ -79,15 +73,32 @@ def document() -> str:
         parts += [*_column_rows(features), ""]
     for name in scenario_names():
         parts.append(datasheet(load_scenario(name)))
-    parts += [launch_datasheet(), "## References", "", REFERENCES]
+    parts += [game_datasheet(name, env) for name, env in other_games().items()]
+    parts += ["## References", "", REFERENCES]
     return "\n".join(parts)
 
 
-def launch_datasheet() -> str:
-    """The environment of dynamic parallelism, as Markdown."""
-    lines = [f"## `{DYNAMIC_PARALLELISM}`", "", *film("DynamicParallelism")]
-    lines += [inspect.getdoc(DynamicParallelismEnv) or "", "", LOG_UNIT]
-    return "\n".join([*lines, *_column_rows(LaunchFeature), ""])
+class DocumentedEnv(Protocol):
+    """What the environment of a game says about itself besides its docstring."""
+
+    actions: int
+    """How many there are."""
+    columns: type[Feature]
+    """Of an observation."""
+    columns_note: str
+    """What to know of them, Markdown."""
+
+
+def other_games() -> dict[str, type[DocumentedEnv]]:
+    """Environments by name, of games whose problems are no scenarios."""
+    return {name: load_room(rooms.env) for name, rooms in GAMES.items()}
+
+
+def game_datasheet(name: str, env: type[DocumentedEnv]) -> str:
+    """The environment of such a game, as Markdown."""
+    lines = [f"## `{env_id(name)}`", "", *film(name)]
+    lines += [inspect.getdoc(env) or "", "", env.columns_note]
+    return "\n".join([*lines, *_column_rows(env.columns), ""])
 
 
 def film(name: str) -> list[str]:

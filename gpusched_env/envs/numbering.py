@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called
+from gpusched_env.envs.action_fields import ActionFields
 from gpusched_env.envs.encoding import Bools, Floats
 from gpusched_env.envs.slices import SLICE_CODES, SLICES, SLOT_KINDS, Slice, legal, means
 from gpusched_env.scheduling.commands import WAITING
-
-if TYPE_CHECKING:
-    from gpusched_env.envs.actions import ActionLayout
 
 Ints = NDArray[np.int64]
 
@@ -44,7 +42,7 @@ class Plan:
 
 
 @functools.cache
-def plan_of(layout: ActionLayout) -> Plan:
+def plan_of(layout: ActionFields) -> Plan:
     """The slices of a layout; the arrays are shared and must not be written to."""
     slots = {"pending": layout.pending_slots, "running": layout.running_slots, "tenant": layout.slots}
     slices, rows, n = [], [], 1
@@ -89,7 +87,7 @@ def fill_mask(
         for slot in range(rows[s, SLOTS]):
             for choice in range(rows[s, AT], rows[s, AT] + rows[s, CHOICES]):
                 a, b = choices[choice, 0], choices[choice, 1]
-                out[action] = legal(rows[s, CODE], pending_shown, running_shown, tenants, sms, slot, a, b)
+                out[action] = legal(rows[s, CODE], pending_shown, running_shown, tenants, sms, 0, slot, a, b)
                 action += 1
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table, of_columns
+from gpusched_env.envs.action_fields import ActionFields
 from gpusched_env.envs.encoding import Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import TABLES, Feature
 from gpusched_env.envs.planning import encode_plan
@@ -20,7 +21,6 @@ from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
-    from gpusched_env.envs.actions import ActionLayout
 
 
 Observation = dict[str, NDArray[np.float32]]
@@ -110,7 +110,7 @@ class ObservationEncoder:
     """Whether the columns of plans are filled: where decisions stand for an interval."""
 
     @classmethod
-    def of(cls, layout: ActionLayout) -> ObservationEncoder:
+    def of(cls, layout: ActionFields) -> ObservationEncoder:
         """For the slots of a layout's actions."""
         return cls(layout.slots, layout.running_slots, layout.lookahead, layout.interval_us > 0.0)
 

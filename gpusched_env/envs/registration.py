@@ -1,6 +1,6 @@
 """Environment ids: every shipped scenario is ``gpusched/<Scenario>-v0``, and so is one's own once registered.
 
-Dynamic parallelism, whose problems are applications instead of scenarios, has an environment of its own.
+So are the games whose problems are no scenarios (:mod:`gpusched_env.scenarios.games`), with environments of their own.
 """
 
 from __future__ import annotations
@@ -11,19 +11,18 @@ from pathlib import Path
 import gymnasium
 
 from gpusched_env.errors import InputError
+from gpusched_env.scenarios.games import GAMES, KERNELS
 from gpusched_env.scenarios.scenario import add_scenario, load_scenario, scenario_names
 
 NAMESPACE = "gpusched"
 VERSION = 0
-ENTRY_POINT = "gpusched_env.envs.env:GpuSchedulingEnv"
+ENTRY_POINT = KERNELS.env
 VECTOR_ENTRY_POINT = "gpusched_env.envs.vector_env:GpuSchedulingVectorEnv"
-DYNAMIC_PARALLELISM = f"{NAMESPACE}/DynamicParallelism-v{VERSION}"
-LAUNCH_ENTRY_POINT = "gpusched_env.envs.dynamic_parallelism.env:DynamicParallelismEnv"
 """Strings, so that registering imports neither the environments nor Numba."""
 
 
 def env_id(scenario: str) -> str:
-    """The id of a scenario's environment."""
+    """The id of the environment of a scenario or another game."""
     return f"{NAMESPACE}/{scenario}-v{VERSION}"
 
 
@@ -33,9 +32,10 @@ def env_ids() -> list[str]:
 
 
 def register_envs() -> None:
-    """Register every shipped scenario, and dynamic parallelism; what is registered already stays as it is."""
-    if DYNAMIC_PARALLELISM not in gymnasium.registry:
-        gymnasium.register(id=DYNAMIC_PARALLELISM, entry_point=LAUNCH_ENTRY_POINT)
+    """Register every shipped scenario and all other games; what is registered already stays as it is."""
+    for name, rooms in GAMES.items():
+        if env_id(name) not in gymnasium.registry:
+            gymnasium.register(id=env_id(name), entry_point=rooms.env)
     for scenario in scenario_names():
         if env_id(scenario) not in gymnasium.registry:
             _register(scenario, scenario)

@@ -18,18 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from gpusched_env.compiling import called
+from gpusched_env.envs.action_fields import ActionFields
 from gpusched_env.envs.encoding import ID, NO_KERNEL
 from gpusched_env.planning.interval import Serve
 from gpusched_env.scheduling.commands import (
     COMMANDS,
-    LAUNCH,
     MODES,
-    PREEMPT,
-    REJECT,
-    SET_PARTITION,
     Command,
     Launch,
     Preempt,
@@ -37,9 +34,6 @@ from gpusched_env.scheduling.commands import (
     SetPartition,
 )
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
-
-if TYPE_CHECKING:
-    from gpusched_env.envs.actions import ActionLayout
 
 Choices = list[tuple[int, int]]
 SlotKind = Literal["pending", "running", "tenant"]
@@ -93,7 +87,7 @@ def _launch_means(pending, running, tenants, sms, own, slot, a, b):
     return int(pending[slot, ID]), a, OWN_STREAM if b == OWN_STREAM else own + b, 0, 0
 
 
-def _launch_choices(layout: ActionLayout) -> Choices:
+def _launch_choices(layout: ActionFields) -> Choices:
     return [(a, b) for b in range(OWN_STREAM, layout.streams) for a in layout.stream_priorities]
 
 
@@ -110,7 +104,7 @@ def _serve_means(pending, running, tenants, sms, own, slot, a, b):
     return EMPTY if slot >= tenants.shape[0] else (slot, a, -1, 0, 0)
 
 
-def _serve_choices(layout: ActionLayout) -> Choices:
+def _serve_choices(layout: ActionFields) -> Choices:
     return [(a, 0) for a in OTHERS] if layout.interval_us > 0.0 else []
 
 
@@ -135,7 +129,7 @@ def _preempt_means(pending, running, tenants, sms, own, slot, a, b):
     return kernel, a, -1, partition_first(sms, b, other_side), partition_sms(sms, b)
 
 
-def _preempt_choices(layout: ActionLayout) -> Choices:
+def _preempt_choices(layout: ActionFields) -> Choices:
     found: Choices = []
     for mode in layout.modes:
         found += [(SAVE, b) for b in (1, 2, 3)] if mode == "save-part" else [(MODES.index(mode), WHOLE)]
@@ -165,7 +159,7 @@ def _partition_means(pending, running, tenants, sms, own, slot, a, b):
     return slot, 0, -1, partition_first(sms, a, slot) if size < sms else 0, size if size < sms else 0
 
 
-def _partition_choices(layout: ActionLayout) -> Choices:
+def _partition_choices(layout: ActionFields) -> Choices:
     return [(a, 0) for a in layout.quarters]
 
 
@@ -189,7 +183,7 @@ def _reject_means(pending, running, tenants, sms, own, slot, a, b):
     return slot, int(tenants[slot, column]), -1, 0, 0
 
 
-def _reject_choices(layout: ActionLayout) -> Choices:
+def _reject_choices(layout: ActionFields) -> Choices:
     return [(OLDEST, 0), (NEWEST, 0)] if layout.rejects else []
 
 
@@ -203,7 +197,11 @@ class Slice:
     command: type[Command | Serve]
     slots: SlotKind
     """Whose rows its slots are: pending or running launches, or tenants."""
-    choices: Callable[[ActionLayout], Choices]
+    legal: Callable[..., Any]
+    """Compiled: whether an action is legal."""
+    means: Callable[..., Any]
+    """Compiled: what it means."""
+    choices: Callable[[ActionFields], Choices]
     """What there is to choose for each slot, in order; nothing where the command is not on offer."""
     subject: str
     """What its actions do, with the slot as ``{}``."""
@@ -215,27 +213,27 @@ class Slice:
 
 SLICES: Final = (
     Slice(
-        Serve, "tenant", _serve_choices, "let {} go first",
+        Serve, "tenant", _serve_legal, _serve_means, _serve_choices, "let {} go first",
         lambda a, b: f"{a} launches of all others in flight",
         lambda a, b: f"others_{a}",
     ),
     Slice(
-        Launch, "pending", _launch_choices, "launch {}",
+        Launch, "pending", _launch_legal, _launch_means, _launch_choices, "launch {}",
         lambda a, b: f"stream priority {a}" + ("" if b == OWN_STREAM else f" in the scheduler's stream {b}"),
         lambda a, b: f"priority_{a}",
     ),
     Slice(
-        Preempt, "running", _preempt_choices, "preempt {}",
+        Preempt, "running", _preempt_legal, _preempt_means, _preempt_choices, "preempt {}",
         lambda a, b: MODES[a] if b == WHOLE else f"{MODES[a]} on {b}/4 of the SMs",
         lambda a, b: MODES[a] if b == WHOLE else "save-part",
     ),
     Slice(
-        SetPartition, "tenant", _partition_choices, "confine {}",
+        SetPartition, "tenant", _partition_legal, _partition_means, _partition_choices, "confine {}",
         lambda a, b: f"{a}/4 of the SMs",
         lambda a, b: f"{a}_of_4",
     ),
     Slice(
-        Reject, "tenant", _reject_choices, "reject a job of {}",
+        Reject, "tenant", _reject_legal, _reject_means, _reject_choices, "reject a job of {}",
         lambda a, b: "the oldest" if a == OLDEST else "the newest",
         lambda a, b: "oldest" if a == OLDEST else "newest",
     ),
@@ -244,32 +242,31 @@ SLICES: Final = (
 
 
 @called
-def legal(code, pending, running, tenants, sms, slot, a, b):
-    """Whether the action of a command's slice is legal."""
-    if code == LAUNCH:
-        return _launch_legal(pending, running, tenants, sms, 0, slot, a, b)
-    if code == PREEMPT:
-        return _preempt_legal(pending, running, tenants, sms, 0, slot, a, b)
-    if code == SET_PARTITION:
-        return _partition_legal(pending, running, tenants, sms, 0, slot, a, b)
-    if code == REJECT:
-        return _reject_legal(pending, running, tenants, sms, 0, slot, a, b)
-    if code == SERVE:
-        return _serve_legal(pending, running, tenants, sms, 0, slot, a, b)
+def _never(code, pending, running, tenants, sms, own, slot, a, b):
     return False
 
 
 @called
-def means(code, pending, running, tenants, sms, own, slot, a, b):
-    """What the action of a command's slice means: ``target, choice, stream, first, sms`` of its numbers."""
-    if code == LAUNCH:
-        return _launch_means(pending, running, tenants, sms, own, slot, a, b)
-    if code == PREEMPT:
-        return _preempt_means(pending, running, tenants, sms, own, slot, a, b)
-    if code == SET_PARTITION:
-        return _partition_means(pending, running, tenants, sms, own, slot, a, b)
-    if code == REJECT:
-        return _reject_means(pending, running, tenants, sms, own, slot, a, b)
-    if code == SERVE:
-        return _serve_means(pending, running, tenants, sms, own, slot, a, b)
+def _nothing(code, pending, running, tenants, sms, own, slot, a, b):
     return EMPTY
+
+
+def _either(number, function, otherwise):
+    """A compiled function that calls ``function`` for the command of code ``number``, and ``otherwise`` for others."""
+
+    @called
+    def choose(code, pending, running, tenants, sms, own, slot, a, b):
+        if code == number:
+            return function(pending, running, tenants, sms, own, slot, a, b)
+        return otherwise(code, pending, running, tenants, sms, own, slot, a, b)
+
+    return choose
+
+
+legal: Any = _never
+"""Whether the action of a command's slice is legal: of its code, and what the slices' own functions take."""
+means: Any = _nothing
+"""What the action of a command's slice means: ``target, choice, stream, first, sms`` of its numbers; likewise."""
+for _slice in reversed(SLICES):
+    legal = _either(SLICE_CODES[_slice.command], _slice.legal, legal)
+    means = _either(SLICE_CODES[_slice.command], _slice.means, means)

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.sealed import Sealed
+from gpusched_env.scheduling.sealed import Sealed, frozen
 
 
 @dataclass(slots=True)
@@ -50,24 +51,70 @@ class VectorState(Sealed):
     environments: tuple[Any, ...]
     """What the batch saved of each environment."""
     counters: Mapping[str, NDArray[Any]]
-    """Arrays over the environments: seeds, costs, decisions, illegal actions, ends that are to be followed by a
-    reset, simulated times."""
+    """Arrays over the environments, which cannot be written to: seeds, costs, decisions, illegal actions, ends that are
+    to be followed by a reset, simulated times."""
     rngs: tuple[Mapping[str, Any] | None, ...]
     """States of the environments' ``np_random``; ``None`` where it was not needed yet."""
     rng_seeds: tuple[int | None, ...]
     layout: ActionLayout
     """Of the environment: what its actions and the rows of its observations mean."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counters", {name: frozen(values) for name, values in self.counters.items()})
+
+    def check_counters(self, like: Mapping[str, NDArray[Any]]) -> None:
+        """Whether the counters are as they were saved, of an environment that has those in ``like``.
+
+        Raises:
+            InputError: one was replaced or is missing.
+        """
+        for name, values in like.items():
+            saved = self.counters.get(name)
+            if not isinstance(saved, np.ndarray) or saved.flags.writeable or saved.shape != values.shape:
+                raise _changed(name)
+
 
 def check_state(state: Any, kind: type[EnvState] | type[VectorState], layout: ActionLayout) -> None:
     """Whether an environment with ``layout`` can go on from ``state``.
 
     Raises:
-        InputError: it is no saved state of such an environment.
+        InputError: it is no saved state of such an environment, or was changed since.
     """
     if not isinstance(state, kind):
         raise InputError(f"restore_state takes what save_state() gave ({kind.__name__}), not {type(state).__name__}")
+    for name, expected in KINDS.items():
+        if not isinstance(getattr(state, name, None), expected) and name in kind.__slots__:
+            raise _changed(name)
+    for rng in (state.rng,) if isinstance(state, EnvState) else state.rngs:
+        _check_generator(rng)
     if state.layout.n != layout.n:
         raise InputError(f"the state has {state.layout.n} actions, this environment {layout.n}")
     if state.layout != layout:
         raise InputError("the state is of an environment with as many actions, but other ones, or with other rows")
+
+
+KINDS: dict[str, type[Any]] = {
+    "run": EpisodeProgress,
+    "driver": tuple,
+    "layout": ActionLayout,
+    "rng": Mapping,
+    "environments": tuple,
+    "counters": Mapping,
+    "rngs": tuple,
+    "rng_seeds": tuple,
+}
+"""Fields of states."""
+
+
+def _check_generator(state: Any) -> None:
+    """Whether a generator takes a state; it may be ``None``."""
+    if state is None:
+        return
+    try:
+        np.random.default_rng(0).bit_generator.state = state
+    except (ValueError, TypeError, LookupError) as error:
+        raise _changed("the state of a generator") from error
+
+
+def _changed(what: str) -> InputError:
+    return InputError(f"a saved state was changed: {what} is not what was saved; save it again")

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.devices.compiled.kept import Kept
 from gpusched_env.envs import teamwork
+from gpusched_env.envs.batch_state import BatchState, Tables
 from gpusched_env.envs.observations import Observation
 
 SPIN_US = 100.0
@@ -33,18 +35,11 @@ class Team:
     which copies no threads, the child's team makes new ones at its next job. Jobs are given by one thread at a time.
     """
 
-    def __init__(self, count: int, reasons: NDArray[np.int64], arguments: Sequence[tuple[Any, ...]]) -> None:
-        """
-        Args:
-            count: environments.
-            reasons: why each environment stopped.
-            arguments: a thread each: those of :func:`~gpusched_env.envs.stepping.step_range` after ``fresh``, with
-                scratch of its own; the last four are the tables of observations.
-        """
-        self._members = len(arguments)
-        self._bounds = np.linspace(0, count, self._members + 1).astype(np.int64)
-        self._reasons = reasons
-        self._arguments = arguments
+    def __init__(self, states: Sequence[Kept[BatchState]]) -> None:
+        """``states``: of the batch, one for each thread, with scratch of its own."""
+        self._members = len(states)
+        self._bounds = np.linspace(0, states[0].value.progress.reasons.size, self._members + 1).astype(np.int64)
+        self._states = states
         self._threads: list[threading.Thread] = []
         self._memory: NDArray[np.int64] | None = None
         self._spins = 0
@@ -69,10 +64,7 @@ class Team:
         if self._memory is None:
             self._gather()
         part: Any = teamwork.take_part
-        tables = targets.values()
-        return int(
-            part(self._memory, 0, self._members, self._spins, fresh, *tables, self._reasons, *self._arguments[0])
-        )
+        return int(part(self._memory, 0, self._members, self._spins, fresh, Tables(**targets), self._states[0].address))
 
     def close(self) -> None:
         """End the threads; a later job would make new ones."""
@@ -98,9 +90,7 @@ class Team:
         over = _memory(self._members)
         teamwork.prepare(over, self._bounds)
         teamwork.dismiss(over)
-        fixed = self._arguments[1]
-        part: Any = teamwork.take_part
-        part(over, 1, self._members, 0, False, *fixed[-4:], self._reasons, *fixed)
+        _take_part(over, 1, self._members, 0, self._states[1])
 
     def _gather(self) -> None:
         memory = _memory(self._members)
@@ -112,16 +102,21 @@ class Team:
         self._end = weakref.finalize(self, teamwork.dismiss, memory)
         self._end.atexit = False
         for member in range(1, self._members):
-            fixed = self._arguments[member]
             thread = threading.Thread(
-                target=teamwork.take_part,
-                args=(memory, member, self._members, self._spins, False, *fixed[-4:], self._reasons, *fixed),
+                target=_take_part,
+                args=(memory, member, self._members, self._spins, self._states[member]),
                 name=f"gpusched-{member}",
                 daemon=True,
             )
             thread.start()
             self._threads.append(thread)
             _THREADS.add(thread)
+
+
+def _take_part(memory: NDArray[np.int64], member: int, members: int, spins: int, state: Kept[BatchState]) -> None:
+    """What a thread does that is not the leader; it holds ``state``, so that its address stands."""
+    part: Any = teamwork.take_part
+    part(memory, member, members, spins, False, state.value.observations, state.address)
 
 
 def cores() -> int:

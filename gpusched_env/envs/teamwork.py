@@ -26,6 +26,7 @@ from gpusched_env.devices.compiled.atomics import (
     pause,
 )
 from gpusched_env.devices.compiled.layout import DEADLOCK
+from gpusched_env.envs.batch_state import state_at
 from gpusched_env.envs.stepping import step_range
 
 # The team's memory: words of 8 bytes by their offsets. What different threads write lies in different lines; two
@@ -88,21 +89,19 @@ def rest(pauses):
 
 
 @cached(nogil=True)
-def take_part(
-    memory, member, members, spins, fresh, to_pending, to_running, to_tenants, to_device, reasons, *arguments
-):
+def take_part(memory, member, members, spins, fresh, targets, address):
     """What a thread of a team does.
 
     Member 0 leads: it sets a job, takes part in it, and returns when it is done. The others work until they are
-    dismissed; the arguments from ``fresh`` to ``to_device`` mean nothing to them.
+    dismissed; ``fresh`` and ``targets`` mean nothing to them.
 
     Args:
         memory: the team's, int64.
         member, members: number of the thread, and of threads.
         spins: pauses to wait before sleeping.
         fresh: as for :func:`~gpusched_env.envs.stepping.step_range`.
-        to_pending, to_running, to_tenants, to_device: the tables that observations are copied to.
-        reasons, arguments: the batch's reasons, and its arguments of ``step_range`` after ``fresh``.
+        targets: the :class:`~gpusched_env.envs.batch_state.Tables` that observations are copied to.
+        address: as for ``step_range``.
 
     Returns:
         how many environments have to be served or are in a deadlock.
@@ -112,15 +111,15 @@ def take_part(
         atomic_store(at + DONE, 0)
         atomic_store(at + STOPPED, 0)
         atomic_store(at + FRESH, fresh)
-        atomic_store(at + TARGETS, to_pending.ctypes.data)
-        atomic_store(at + TARGETS + 8, to_running.ctypes.data)
-        atomic_store(at + TARGETS + 16, to_tenants.ctypes.data)
-        atomic_store(at + TARGETS + 24, to_device.ctypes.data)
+        atomic_store(at + TARGETS, targets.pending.ctypes.data)
+        atomic_store(at + TARGETS + 8, targets.running.ctypes.data)
+        atomic_store(at + TARGETS + 16, targets.tenants.ctypes.data)
+        atomic_store(at + TARGETS + 24, targets.device.ctypes.data)
         for owner in range(members):
             share = at + SHARES + owner * LINE
             atomic_store(share, atomic_load(share + SHARE_SIZE))
         _call_all(at)
-        _work(at, 0, members, reasons, arguments)
+        _work(at, 0, members, address)
         _wait_until_done(at, spins)
         return atomic_load(at + STOPPED)
     seen = 0
@@ -130,7 +129,7 @@ def take_part(
             return 0
         # Read before the work: a job that comes meanwhile is looked at in the next round.
         seen = atomic_load(at + JOBS)
-        _work(at, member, members, reasons, arguments)
+        _work(at, member, members, address)
 
 
 @called
@@ -174,8 +173,9 @@ def _wait_until_done(at, spins):
 
 
 @called
-def _work(at, member, members, reasons, arguments):
+def _work(at, member, members, address):
     """Step what is left in the thread's own share and then in the others', and report it."""
+    state = state_at(address)
     done = 0
     stopped = 0
     for step in range(members):
@@ -192,13 +192,13 @@ def _work(at, member, members, reasons, arguments):
             # Now that environments of the job are in hand, it cannot end, and what describes it stands.
             first = end - left
             last = min(first + wanted, end)
-            stopped += step_range(first, last, atomic_load(at + FRESH) != 0, *arguments)
+            stopped += step_range(first, last, atomic_load(at + FRESH) != 0, address)
             for e in range(first, last):
-                stopped += reasons[e] == DEADLOCK
-            _copy_rows(arguments[-4], first, last, atomic_load(at + TARGETS))
-            _copy_rows(arguments[-3], first, last, atomic_load(at + TARGETS + 8))
-            _copy_rows(arguments[-2], first, last, atomic_load(at + TARGETS + 16))
-            _copy_rows(arguments[-1], first, last, atomic_load(at + TARGETS + 24))
+                stopped += state.progress.reasons[e] == DEADLOCK
+            _copy_rows(state.observations.pending, first, last, atomic_load(at + TARGETS))
+            _copy_rows(state.observations.running, first, last, atomic_load(at + TARGETS + 8))
+            _copy_rows(state.observations.tenants, first, last, atomic_load(at + TARGETS + 16))
+            _copy_rows(state.observations.device, first, last, atomic_load(at + TARGETS + 24))
             done += last - first
     if done > 0:
         count = atomic_load(at + COUNT)

@@ -148,6 +148,19 @@ def no_action(actions: ArrayLike, e: int, n: int) -> InputError:
     return InputError(f"action {np.asarray(actions)[e]} of environment {e} is not in 0..{n - 1}")
 
 
+def check_fixed(render_mode: object, device: object) -> None:
+    """Raises ``InputError`` where an argument of the single environment says what many cannot do."""
+    if render_mode is not None:
+        raise InputError(
+            f"render_mode is {render_mode!r}: the vector environment draws nothing; render one of gymnasium.make"
+        )
+    if device != "compiled":
+        raise InputError(
+            f"device is {device!r}: the vector environment runs on 'compiled' only; "
+            "gymnasium.vector.SyncVectorEnv takes environments on any device"
+        )
+
+
 def autoreset_mode_of(mode: AutoresetMode | str) -> AutoresetMode:
     """A mode, also by its name or value in Gymnasium (``NEXT_STEP`` or ``NextStep``).
 

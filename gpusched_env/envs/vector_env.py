@@ -28,12 +28,14 @@ from gpusched_env.envs.vector_arguments import (
     SampleScenario,
     action_array,
     autoreset_mode_of,
+    check_fixed,
     for_environment,
     no_action,
     rows_to_reset,
     seeds_of,
     thread_count,
 )
+from gpusched_env.envs.vector_counters import Counters, Generators
 from gpusched_env.envs.vector_infos import Rows, add_seeds, batched_infos, last_info
 from gpusched_env.episodes.session import Episode, last_view
 from gpusched_env.errors import InputError
@@ -62,6 +64,27 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
 
     Episode seeds, as there: ``reset(seed=s)`` gives ``s + i`` to environment ``i``; later episodes draw theirs from
     the environment's ``np_random``.
+
+    Args:
+        scenario, slots, running_slots, wait_us, interval_us, record, overrides: as for
+            :class:`~gpusched_env.envs.env.GpuSchedulingEnv`. Without ``slots``, there are as many tenant rows
+            as the environment with most tenants needs.
+        num_envs: number of environments.
+        autoreset_mode: when an environment begins its next episode.
+        threads: how many step the environments; default: one for every
+            :data:`~gpusched_env.envs.vector_arguments.ENVIRONMENTS_A_THREAD` environments, as far as there are
+            cores. Results do not depend on it.
+        copy: whether observations are copies. Otherwise every step, reset and ``restore_state`` returns the same
+            arrays, and the next one overwrites what they hold: whoever keeps observations, as a rollout or a
+            replay buffer does, has to copy them first. Everything else that is returned is new in any case.
+        scenarios: fields of the scenario to replace in each environment, one mapping an environment, for all
+            of its episodes: other GPUs, tenants, rates.
+        sample_scenario: asked with the number and the ``np_random`` of an environment for fields to replace in
+            its next episode (``None``: none), whenever an episode begins whose scenario is not an option of
+            ``reset``. Called before the episode's seed is drawn. A scenario that was not used lately costs
+            tens of milliseconds to prepare.
+        device: must be ``compiled``.
+        render_mode: must be ``None``.
     """
 
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
@@ -87,42 +110,13 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
     ) -> None:
         """Make the environments; ``reset`` begins their first episodes.
 
-        Args:
-            scenario, slots, running_slots, wait_us, interval_us, record, overrides: as for
-                :class:`~gpusched_env.envs.env.GpuSchedulingEnv`. Without ``slots``, there are as many tenant rows
-                as the environment with most tenants needs.
-            num_envs: number of environments.
-            autoreset_mode: when an environment begins its next episode.
-            threads: how many step the environments; default: one for every
-                :data:`~gpusched_env.envs.vector_arguments.ENVIRONMENTS_A_THREAD` environments, as far as there are
-                cores. Results do not depend on it.
-            copy: whether observations are copies. Otherwise every step, reset and ``restore_state`` returns the same
-                arrays, and the next one overwrites what they hold: whoever keeps observations, as a rollout or a
-                replay buffer does, has to copy them first. Everything else that is returned is new in any case.
-            scenarios: fields of the scenario to replace in each environment, one mapping an environment, for all
-                of its episodes: other GPUs, tenants, rates.
-            sample_scenario: asked with the number and the ``np_random`` of an environment for fields to replace in
-                its next episode (``None``: none), whenever an episode begins whose scenario is not an option of
-                ``reset``. Called before the episode's seed is drawn. A scenario that was not used lately costs
-                tens of milliseconds to prepare.
-            device: must be ``compiled``.
-            render_mode: must be ``None``.
-
         Raises:
             InputError: names what is not acceptable, and of which environment.
         """
-        if render_mode is not None:
-            raise InputError(
-                f"render_mode is {render_mode!r}: the vector environment draws nothing; render one of gymnasium.make"
-            )
-        if device != "compiled":
-            raise InputError(
-                f"device is {device!r}: the vector environment runs on 'compiled' only; "
-                "gymnasium.vector.SyncVectorEnv takes environments on any device"
-            )
+        check_fixed(render_mode, device)
         check_count(num_envs)
         check_record(record)
-        self.num_envs = num_envs
+        self.num_envs, self.copy = num_envs, copy
         self.autoreset_mode = autoreset_mode_of(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         self.scenario, interval_us, rejects = offered(scenario, overrides, interval_us)
@@ -130,8 +124,8 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         most = max(self._scenarios.bases, key=lambda base: len(base.tenants))
         self.layout = lay_out(most, slots=slots, running_slots=running_slots, interval_us=interval_us, rejects=rejects)
         self._scenarios.check(self.layout)
-        encoder = ObservationEncoder.of(self.layout)
-        self.single_observation_space, self.single_action_space = encoder.space(), self.layout.space()
+        self.single_observation_space = ObservationEncoder.of(self.layout).space()
+        self.single_action_space = self.layout.space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.wait_us = check_wait(wait_us)
@@ -140,18 +134,11 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
             self._problem(e, base)
         self._batch = EnvBatch(num_envs, self.layout, wait_us=wait_us, threads=thread_count(threads, num_envs))
         self._memory = Recycled({name: table.shape for name, table in self._batch.observations.items()})
-        self.copy = copy
         self._record: Detail = record if record is not None else "jobs"
-        self._generators: list[np.random.Generator | None] = [None] * num_envs
-        self._generator_seeds: list[int | None] = [None] * num_envs
-        self._ready = False
+        self._generators = Generators(num_envs)
+        self._counters = Counters(num_envs, self._batch.times_us)
         self._chosen = np.zeros(num_envs, np.int64)
-        self._seeds = np.zeros(num_envs, np.int64)
-        self._costs = np.zeros(num_envs)
-        self._decisions = np.zeros(num_envs, np.int64)
-        self._illegal = np.zeros(num_envs, np.int64)
-        self._over = np.zeros(num_envs, np.bool_)
-        self._began = np.zeros(num_envs)
+        self._ready = False
 
     # ---- Gymnasium -------------------------------------------------------------------------------
 
@@ -187,16 +174,16 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         fresh = {e: seeding.np_random(seeds[e]) for e in numbers if seeds[e] is not None}
         problems = {}
         for e in numbers:
-            generator = fresh[e][0] if e in fresh else self._generator(e)
+            generator = fresh[e][0] if e in fresh else self._generators[e]
             problems[e] = self._problem(e, given[e] if given else self._scenarios.draw(e, generator))
         self._ready = False
         for e, (generator, generator_seed) in fresh.items():
-            self._generators[e], self._generator_seeds[e] = generator, generator_seed
+            self._generators.set(e, generator, generator_seed)
         for e in numbers:
             self._begin(e, problems[e], seeds[e])
         self._batch.run()
         self._ready = True
-        return self._observations(), add_seeds(self._infos(rows), self._seeds, rows)
+        return self._observations(), add_seeds(self._infos(rows), self._counters.seeds, rows)
 
     def step(
         self, actions: ArrayLike
@@ -214,11 +201,11 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
             InputError: not actions of the space; nothing has changed then.
         """
         self._check_ready()
-        batch, mode = self._batch, self.autoreset_mode
+        batch, counters, mode = self._batch, self._counters, self.autoreset_mode
         self._chosen[:] = action_array(actions, self.num_envs)
         wrong, over, counted = count_actions(
-            self._chosen, batch.reasons, batch.masks, self._over, mode is not AutoresetMode.DISABLED, self._decisions,
-            self._illegal,
+            self._chosen, batch.reasons, batch.masks, counters.over, mode is not AutoresetMode.DISABLED,
+            counters.decisions, counters.illegal,
         )  # fmt: skip
         if wrong >= 0:
             raise no_action(actions, wrong, self.layout.n)
@@ -227,10 +214,10 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         self._ready = False
         observations = self._memory.tables() if self.copy else batch.observations
         batch.step(self._chosen, observations)
-        again = np.flatnonzero(self._over) if over >= 0 else NONE
+        again = np.flatnonzero(counters.over) if over >= 0 else NONE
         rewards = np.empty(self.num_envs)
         terminations, truncations = np.zeros(self.num_envs, np.bool_), np.empty(self.num_envs, np.bool_)
-        if not count_results(batch.reasons, batch.costs, self._costs, self._over, rewards, truncations):
+        if not count_results(batch.reasons, batch.costs, counters.costs, counters.over, rewards, truncations):
             infos = self._go_on(again, observations)
             self._ready = True
             return observations, rewards, terminations, truncations, infos
@@ -241,9 +228,9 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         endings: dict[str, Any] = {}
         if mode is AutoresetMode.SAME_STEP:
             for e in ended.tolist():
-                ending = last_info(batch, e, int(self._illegal[e]), self.episode(e))
+                ending = last_info(batch, e, int(counters.illegal[e]), self.episode(e))
                 endings = self._add_info(endings, {"final_obs": self._observation(e), "final_info": ending}, e)
-            self._over[:] = False
+            counters.over[:] = False
             infos = self._go_on(ended, observations) | endings
         else:
             infos = self._go_on(again, observations)
@@ -262,7 +249,7 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
                 table[again] = self._batch.observations[name][again]
         began = np.zeros(self.num_envs, np.bool_)
         began[again] = True
-        return add_seeds(self._infos(None), self._seeds, began)
+        return add_seeds(self._infos(None), self._counters.seeds, began)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(num_envs, actions)``."""
@@ -276,12 +263,12 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]  # as SyncVectorEnv
         """The environments' random number generators."""
-        return tuple(self._generator(e) for e in range(self.num_envs))
+        return tuple(self._generators[e] for e in range(self.num_envs))
 
     @property
     def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]
         """What the environments' generators were seeded with."""
-        return tuple(self._generator_seeds)
+        return tuple(self._generators.seeds)
 
     # ---- beyond Gymnasium ------------------------------------------------------------------------
 
@@ -290,13 +277,13 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         device = self._batch.devices[number]
         return Episode(
             problem=self._batch.arena(number).problem,
-            seed=int(self._seeds[number]),
+            seed=int(self._counters.seeds[number]),
             timeline=device.timeline,
             costs=device.costs,
             end_us=device.time_us,
             done=device.done,
-            decisions=int(self._decisions[number]),
-            wall_s=time.perf_counter() - float(self._began[number]),
+            decisions=int(self._counters.decisions[number]),
+            wall_s=time.perf_counter() - float(self._counters.began[number]),
             last=last_view(device),
         )
 
@@ -305,9 +292,9 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         self._check_ready()
         return VectorState(
             environments=tuple(self._batch.save(e) for e in range(self.num_envs)),
-            counters={name: values.copy() for name, values in self._counters().items()},
-            rngs=tuple(None if rng is None else rng.bit_generator.state for rng in self._generators),
-            rng_seeds=tuple(self._generator_seeds),
+            counters=self._counters.save(),
+            rngs=self._generators.save(),
+            rng_seeds=tuple(self._generators.seeds),
             layout=self.layout,
         )
 
@@ -318,7 +305,8 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
             the observations and infos that belong to the state.
 
         Raises:
-            InputError: the state is of another number of environments, or of one with other actions or rows.
+            InputError: the state is of another number of environments, or of one with other actions or rows; or it was
+                changed.
         """
         self._check_open()
         check_state(state, VectorState, self.layout)
@@ -327,37 +315,21 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
                 f"the state has {len(state.environments)} environments with {state.layout.n} actions, "
                 f"this vector environment {self.num_envs} with {self.layout.n}"
             )
+        state.check_counters(self._counters.save())
         self._ready = False
         for e, saved in enumerate(state.environments):
             self._batch.load(e, saved)
         self._batch.run()
-        for name, values in self._counters().items():
-            values[:] = state.counters[name]
-        for e, rng in enumerate(state.rngs):
-            self._generators[e], self._generator_seeds[e] = None, state.rng_seeds[e]
-            if rng is not None:
-                self._generators[e], _ = seeding.np_random(0)
-                self._generator(e).bit_generator.state = rng
-        self._began[:] = time.perf_counter()
+        self._counters.load(state.counters)
+        self._generators.load(state.rngs, state.rng_seeds)
         self._ready = True
         return self._observations(), self._infos(None)
-
-    def _counters(self) -> dict[str, NDArray[Any]]:
-        """What there is one of for each environment, live."""
-        return {
-            "seeds": self._seeds,
-            "costs": self._costs,
-            "decisions": self._decisions,
-            "illegal": self._illegal,
-            "over": self._over,
-            "times_us": self._batch.times_us,
-        }
 
     # ---- episodes --------------------------------------------------------------------------------
 
     def _begin_next(self, numbers: Iterable[int]) -> None:
         for e in numbers:
-            self._begin(e, self._problem(e, self._scenarios.draw(e, self._generator(e))), None)
+            self._begin(e, self._problem(e, self._scenarios.draw(e, self._generators[e])), None)
         self._batch.run()
 
     def _problem(self, e: int, scenario: Scenario) -> Problem:
@@ -366,21 +338,9 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
     def _begin(self, e: int, problem: Problem, seed: int | None) -> None:
         """Set an environment to a start; without a seed, it is drawn as the single environment does."""
         if seed is None:
-            seed = int(self._generator(e).integers(SEED_LIMIT))
+            seed = int(self._generators[e].integers(SEED_LIMIT))
         self._batch.begin(e, problem, seed, self._record)
-        self._seeds[e] = seed
-        self._costs[e] = 0.0
-        self._decisions[e] = 0
-        self._illegal[e] = 0
-        self._over[e] = False
-        self._began[e] = time.perf_counter()
-
-    def _generator(self, e: int) -> np.random.Generator:
-        generator = self._generators[e]
-        if generator is None:
-            generator, self._generator_seeds[e] = seeding.np_random()
-            self._generators[e] = generator
-        return generator
+        self._counters.begin(e, seed)
 
     # ---- what is returned ------------------------------------------------------------------------
 
@@ -392,7 +352,7 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         return NamedTables({name: table[e].copy() for name, table in self._batch.observations.items()})
 
     def _infos(self, rows: Rows | None) -> dict[str, Any]:
-        return batched_infos(self._batch, self._illegal, rows)
+        return batched_infos(self._batch, self._counters.illegal, rows)
 
     # ---- refusals --------------------------------------------------------------------------------
 

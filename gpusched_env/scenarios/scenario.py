@@ -19,6 +19,7 @@ from gpusched_env.data import recorded_names
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.hardware.specs import is_gpu_path
 from gpusched_env.reading import FileName, checked, parse_yaml, read_text
+from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scenarios.workload_sets import Substitute, Variant, WorkloadSets, problem_with_sets
@@ -29,6 +30,7 @@ from gpusched_env.workload.workload import is_workload_path
 CommandName = Literal["launch", "preempt", "partition", "reject"]
 PreemptionName = Literal["drain", "save", "reset", "save-part"]
 Contexts = Literal["shared", "per-tenant"]
+RewardWeight = Annotated[float, Meta(ge=0, le=1e18)]
 
 
 class Reward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,17 +41,17 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     alone on the GPU (:mod:`gpusched_env.scheduling.reward`).
     """
 
-    turnaround: Annotated[float, Meta(ge=0)] = 0.0
+    turnaround: RewardWeight = 0.0
     """Per millisecond of turnaround of a job (times the tenant's weight)."""
-    slowdown: Annotated[float, Meta(ge=0)] = 0.0
+    slowdown: RewardWeight = 0.0
     """Per unit of turnaround over the tenant's turnaround alone (times the tenant's weight)."""
-    slo_miss: Annotated[float, Meta(ge=0)] = 0.0
+    slo_miss: RewardWeight = 0.0
     """Per job that exceeds its SLO (times the tenant's weight)."""
-    energy: Annotated[float, Meta(ge=0)] = 0.0
+    energy: RewardWeight = 0.0
     """Per joule."""
-    makespan: Annotated[float, Meta(ge=0)] = 0.0
+    makespan: RewardWeight = 0.0
     """Per millisecond until the workload is done."""
-    lost_progress: Annotated[float, Meta(ge=0)] = 0.0
+    lost_progress: RewardWeight = 0.0
     """Per job that a best-effort tenant (a closed loop without an objective) has completed less than it would have
     alone in the same time (times the tenant's weight)."""
 
@@ -169,10 +171,10 @@ def load_scenario(name_or_path: str | Path | Scenario, **overrides: Any) -> Scen
         text = (resources.files("gpusched_env.scenarios") / f"{name}.yaml").read_text(encoding="utf-8")
         scenario = make_scenario(parse_yaml(text, where), where)
     else:
-        if name == "DynamicParallelism":
+        if name in GAMES:
             raise InputError(
                 f"{name} is no scenario of tenants that share a GPU; gpusched rank and gpusched train know it, "
-                "and gymnasium.make('gpusched/DynamicParallelism-v0')"
+                f"and gymnasium.make('gpusched/{name}-v0')"
             )
         hint = did_you_mean(name, (*scenario_names(), *_OWN))
         raise InputError(f"unknown scenario {name!r}; {hint} (a file of your own ends in .yaml)")

@@ -6,6 +6,9 @@ import hashlib
 import pickle
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpusched_env.errors import InputError
 
 
@@ -23,3 +26,8 @@ def _open(kind: type[Any], content: bytes, seal: bytes) -> Any:
     if hashlib.sha256(content).digest() != seal:
         raise InputError(f"a saved state ({kind.__name__}) was damaged or changed since it was pickled; save it again")
     return kind(*pickle.loads(content))
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy over ``bytes``, which numpy never lets anybody write to; faster than a copy record by record."""
+    return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)

@@ -10,8 +10,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from gpusched_env.errors import InputError
+
 Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
+MOST_JOBS = 2**24
+"""In the system at once, of all tenants: 2 GB of them."""
 
 
 class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,7 +72,7 @@ class Bursts(_Base, frozen=True, kw_only=True, tag="bursts", tag_field="kind"):
     """Poisson bursts at ``rate_per_s``, each of a geometric number of jobs (mean ``mean_size``) at once."""
 
     rate_per_s: Positive
-    mean_size: Annotated[float, Meta(ge=1)]
+    mean_size: Annotated[float, Meta(ge=1, le=MOST_JOBS)]
 
     @property
     def jobs_a_us(self) -> float:
@@ -103,3 +107,11 @@ class Backlog(_Base, frozen=True, kw_only=True, tag="backlog", tag_field="kind")
 
 
 ArrivalProcess = ClosedLoop | Poisson | Periodic | Bursts | Regimes | Backlog
+
+
+def too_many_jobs(scenario: str, time_us: float) -> InputError:
+    """The error (to raise) where there is no room for the next job."""
+    return InputError(
+        f"scenario {scenario}: at {time_us:g} us more jobs wait than there is room for ({MOST_JOBS} of all tenants); "
+        "give tenants fewer jobs, or lower rates"
+    )

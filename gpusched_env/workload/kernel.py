@@ -9,6 +9,15 @@ from msgspec import Meta
 
 Dim = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
+LONGEST_US = 1e12
+"""Of a kernel, a copy or host time: eleven days. Clocks count picoseconds, and end after fifty."""
+Duration = Annotated[float, Meta(gt=0, le=LONGEST_US)]
+"""Microseconds."""
+Time = Annotated[float, Meta(ge=0, le=LONGEST_US)]
+"""Microseconds that may be none."""
+MOST_BYTES = 1e18
+"""Of DRAM traffic."""
+
 KernelClass = Literal["compute", "memory", "mixed", "latency"]
 """What bounds a kernel alone: arithmetic, DRAM traffic, both, or neither (tiny and latency-bound)."""
 
@@ -27,12 +36,12 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """32-bit registers a thread."""
     shared_bytes: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
     """Static and dynamic shared memory a block, bytes."""
-    duration_us: Annotated[float, Meta(gt=0)]
+    duration_us: Duration
     """Mean duration alone on the GPU of the recording, first block start to last block end."""
     kind: KernelClass = "mixed"
     issue_fraction: Annotated[float, Meta(ge=0, le=1)] | None = None
     """Share of the issue slots of the SMs it runs on that it uses alone; ``None``: estimated by class."""
-    dram_bytes: Annotated[float, Meta(ge=0)] | None = None
+    dram_bytes: Annotated[float, Meta(ge=0, le=MOST_BYTES)] | None = None
     """DRAM traffic of the whole kernel, bytes; ``None``: estimated by class."""
     idempotent: bool = True
     """Whether the kernel may be killed and run again from the start (reset preemption)."""

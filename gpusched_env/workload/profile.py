@@ -19,7 +19,7 @@ from gpusched_env.hardware.occupancy import BlockFootprint, footprint
 from gpusched_env.hardware.records import block_record, gpu_record
 from gpusched_env.hardware.solo import solo_duration_us
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.workload.kernel import Kernel, KernelClass
+from gpusched_env.workload.kernel import LONGEST_US, MOST_BYTES, Kernel, KernelClass
 
 
 class Demand(NamedTuple):
@@ -111,6 +111,12 @@ def _solve(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> NDArray[np.v
     The issue share fixes ``rho`` (slots in use are ``1 - (1 - rho)^warps`` on a sub-partition), the DRAM
     share the traffic. With both given, the duration grows monotonically with the latency: bisection.
     """
+    traffic = kernel.dram_bytes or 0.0
+    if not (kernel.duration_us <= LONGEST_US and traffic <= MOST_BYTES):
+        raise InputError(
+            f"kernel {kernel.name}: takes {kernel.duration_us:g} us and moves {traffic:g} bytes, must be at most "
+            f"{LONGEST_US:g} and {MOST_BYTES:g}"
+        )
     record = gpu_record(gpu)[0]
     demand = CLASS_DEMAND[kernel.kind]
     issue = demand.issue if kernel.issue_fraction is None else kernel.issue_fraction

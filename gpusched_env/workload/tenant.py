@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from gpusched_env.reading import Label
 from gpusched_env.workload.arrivals import ArrivalProcess
+from gpusched_env.workload.kernel import Duration, Time
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,15 +25,15 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The tenant stops after this many jobs; ``None``: it goes on until the horizon."""
     priority: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
     """Urgency for schedulers that know priorities: 0 is the most urgent."""
-    weight: Annotated[float, Meta(ge=0)] = 1.0
+    weight: Annotated[float, Meta(ge=0, le=1e18)] = 1.0
     """Weight of its jobs in the cost."""
     slo_us: Annotated[float, Meta(gt=0)] | None = None
     """Service objective: a job's turnaround should not exceed this."""
     launch: Literal["eager", "graph"] = "eager"
     """``eager``: kernel by kernel, as recorded; ``graph``: an iteration is one CUDA-graph launch."""
-    iteration_us: Annotated[float, Meta(gt=0)] | None = None
+    iteration_us: Duration | None = None
     """Host speed: scale the recorded host times so that an iteration alone takes this long (``eager`` only)."""
-    host_us: Annotated[float, Meta(ge=0)] | None = None
+    host_us: Time | None = None
     """Host time of every launch in place of the recorded ones: an application that does nothing but launch, the same in
     every job. Synchronisations wait as ever, but cost the host no time of its own (``eager`` only, without
     ``iteration_us``)."""

@@ -20,7 +20,7 @@ from msgspec import Meta
 
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.reading import decoded, read_bytes, unzipped
-from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.kernel import Duration, Kernel, Time
 
 FORMAT = "gpusched-workload/1"
 
@@ -71,7 +71,7 @@ class Child(msgspec.Struct, frozen=True, array_like=True):
 
     index: Annotated[int, Meta(ge=0)]
     """Row of the kernel table."""
-    duration_us: Annotated[float, Meta(gt=0)]
+    duration_us: Duration
     """Duration alone of this very child."""
 
 
@@ -79,14 +79,14 @@ class Op(msgspec.Struct, frozen=True, array_like=True):
     """One host operation. In files a list ``[kind, host_us, index, duration_us, bytes, stream, ...]``."""
 
     kind: OpKind
-    host_us: Annotated[float, Meta(ge=0)] = 0.0
+    host_us: Time = 0.0
     """Host time since the previous operation returned (a launch call's own time included)."""
     index: Annotated[int, Meta(ge=-1)] = -1
     """Row of the kernel table for ``KERNEL``, of the graph table for ``GRAPH``, an event's number where one is
     recorded or waited for, else -1."""
-    duration_us: Annotated[float, Meta(ge=0)] = 0.0
+    duration_us: Time = 0.0
     """Recorded device time of this very operation alone (not of graphs: their nodes have their own)."""
-    bytes: Annotated[int, Meta(ge=0)] = 0
+    bytes: Annotated[int, Meta(ge=0, le=2**53)] = 0
     """Bytes moved by copies and memsets."""
     stream: Annotated[int, Meta(ge=0)] = 0
     """Stream of the program."""
@@ -107,8 +107,8 @@ class GraphNode(msgspec.Struct, frozen=True, array_like=True):
     """``KERNEL``, a copy or ``MEMSET``."""
     index: Annotated[int, Meta(ge=-1)] = -1
     """Row of the kernel table."""
-    duration_us: Annotated[float, Meta(ge=0)] = 0.0
-    bytes: Annotated[int, Meta(ge=0)] = 0
+    duration_us: Time = 0.0
+    bytes: Annotated[int, Meta(ge=0, le=2**53)] = 0
     after: tuple[Annotated[int, Meta(ge=0)], ...] = ()
     """Earlier nodes of the graph that it waits for."""
 
@@ -154,7 +154,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     stream_priorities: tuple[Annotated[int, Meta(le=0)], ...] = (0,)
     """Priority of each of the program's streams, CUDA's convention; operations name streams by their place here."""
     variants: Annotated[tuple[Variant, ...], Meta(min_length=1)]
-    iteration_us: Annotated[tuple[Annotated[float, Meta(gt=0)], ...], Meta(min_length=1)]
+    iteration_us: Annotated[tuple[Duration, ...], Meta(min_length=1)]
     """Wall time of iterations measured alone without a profiler, microseconds."""
     profiled: bool = False
     """Whether host times, and ``iteration_us``, are those of a run under a profiler, which slows the host: nothing said

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,19 @@ def test_an_unmasked_policy_waits_where_it_may_not_launch() -> None:
     assert scheduled(LearnedScheduler(policy), scenario, 0).cost == pytest.approx(
         stepped(policy, scenario, 0, "compiled"), rel=1e-12
     )
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda scheduler: pickle.loads(pickle.dumps(scheduler))])
+def test_a_copy_decides_by_itself(copied: Callable[[LearnedScheduler], LearnedScheduler]) -> None:
+    scenario = load_scenario("InferenceBesideTraining", **BRIEF)
+    scheduler = LearnedScheduler(made_up(scenario))
+    scheduler.prepare(scenario)
+    other = copied(scheduler)
+    expected = scheduled(scheduler, scenario, 1).cost
+    # What the original worked in is gone, and written over.
+    del scheduler
+    LearnedScheduler(made_up(scenario)).prepare(scenario)
+    assert scheduled(other, scenario, 1).cost == expected
 
 
 def test_slots_may_be_more_or_fewer_than_in_training() -> None:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import random
 import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
-import numpy as np
 import pytest
 import yaml
 
 from gpusched_env import compare, load_comparison
 from gpusched_env.agents.exported import ExportedPolicy
-from gpusched_env.agents.policy_file import METADATA, read_members
 from gpusched_env.agents.training.config import config_of
 from gpusched_env.agents.training.folder import read_config, write_config
 from gpusched_env.baselines.tuning import SCHEMA, Tuning
@@ -32,42 +29,18 @@ from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.workload.importers import import_trace
 from tests.agents.made_up import made_up, written
+from tests.attacks.left_behind import of_policy, resumed, rules, states, sweeps, trainings
 from tests.attacks.mutations import damaged, garbled
 from tests.attacks.test_files import as_json, as_yaml, damage_tables, import_whole
+from tests.attacks.trials import Trial, loaded, of_bytes, of_values
 from tests.workload.execution_traces import launched, node, operator, tensor
 from tests.workload.kineto_traces import write
 from tests.workload.nsys_exports import three_kernels as nsys_kernels
 from tests.workload.test_import_kineto import three_kernels as kineto_kernels
 
-Trial = Callable[[random.Random], object]
-"""Damages an input and loads it."""
 TUNED = Path(__file__).parents[2] / "baselines" / "tuned" / "PriorityFill.json"
-POLICIES = ("slots", "mlp", "rule", "release")
+POLICIES: tuple[Literal["slots", "mlp", "rule", "release"], ...] = ("slots", "mlp", "rule", "release")
 RESULTS = ("result.json", "jobs.parquet", "timelines.npz")
-
-
-def of_values(path: Path, data: Any, form: Callable[[Any], bytes], load: Callable[[], object]) -> Trial:
-    """Values damaged three times of four, else bytes."""
-    whole = form(data)
-
-    def trial(dice: random.Random) -> object:
-        path.write_bytes(form(damaged(data, dice)) if dice.randrange(4) else garbled(whole, dice))
-        return load()
-
-    return trial
-
-
-def of_bytes(path: Path, load: Callable[[], object]) -> Trial:
-    whole = path.read_bytes()
-
-    def trial(dice: random.Random) -> object:
-        path.write_bytes(garbled(whole, dice))
-        try:
-            return load()
-        finally:
-            path.write_bytes(whole)
-
-    return trial
 
 
 def zipped(data: Any) -> bytes:
@@ -115,19 +88,8 @@ def traces(folder: Path) -> dict[str, Trial]:
 
 
 def policies(folder: Path) -> dict[str, Trial]:
-    def trial_of(kind: Any) -> Trial:
-        path = written(made_up("Toy", kind), folder / f"{kind}.npz")
-        members = read_members(path)
-        info = json.loads(bytes(members.pop(METADATA)))
-
-        def form(data: Any) -> bytes:
-            stream = io.BytesIO()
-            np.savez(stream, **{METADATA: np.frombuffer(as_json(data), np.uint8)}, **members)
-            return stream.getvalue()
-
-        return of_values(path, info, form, lambda: ExportedPolicy.load(path))
-
-    return {f"policy {kind}": trial_of(kind) for kind in POLICIES}
+    found = {kind: written(made_up("Toy", kind), folder / f"{kind}.npz") for kind in POLICIES}
+    return {f"policy {kind}": of_policy(path, ExportedPolicy.load) for kind, path in found.items()}
 
 
 def results(folder: Path) -> dict[str, Trial]:
@@ -147,20 +109,17 @@ def results(folder: Path) -> dict[str, Trial]:
     settings = yaml.safe_load(config.read_text())
     found["training"] = of_values(config, settings, as_yaml, lambda: read_config(config))
 
-    def recording(dice: random.Random) -> None:
-        content = garbled(b'{"schema": 1}\n{"what": "launch", "us": 5.0}\n', dice)
-        rows.write_bytes(content)
-        try:
-            Rows(folder, "rows", {"schema": 1}, resume=True)
-        except InputError:
-            assert rows.read_bytes() == content
+    def recording(dice: random.Random) -> object:
+        rows.write_bytes(garbled(b'{"schema": 1}\n{"what": "launch", "us": 5.0}\n', dice))
+        return loaded(folder, lambda: Rows(folder, "rows", {"schema": 1}, resume=True))
 
     found["recording"] = recording
     return found
 
 
-@pytest.mark.parametrize("make", [scenarios, traces, policies, results])
-@pytest.mark.parametrize("count", [50, pytest.param(750, marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.parametrize("make", [scenarios, traces, policies, rules, results, trainings, states, sweeps, resumed])
+@pytest.mark.parametrize("count", [25, pytest.param(400, marks=pytest.mark.slow)])
 def test_it_loads_or_is_one_error(make: Callable[[Path], dict[str, Trial]], count: int, tmp_path: Path) -> None:
     failed, refused = [], 0
     trials = list(make(tmp_path).items())

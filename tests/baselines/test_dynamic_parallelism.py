@@ -11,10 +11,7 @@ from typer.testing import CliRunner
 
 from gpusched_env.baselines.dynamic_parallelism.offline_search import OfflineSearch, thresholds
 from gpusched_env.baselines.dynamic_parallelism.registry import (
-    CLAIRVOYANT,
-    describe_launch_scheduler,
-    launch_scheduler_names,
-    launch_scheduler_options,
+    LAUNCH_SCHEDULERS,
     make_launch_scheduler,
 )
 from gpusched_env.baselines.dynamic_parallelism.spawn import SpawnScheduler
@@ -192,18 +189,19 @@ def test_coarsening_gives_blocks_more_work(problem: LaunchProblem) -> None:
 
 
 def test_every_scheduler_has_a_name_and_a_line() -> None:
-    assert set(launch_scheduler_names()) >= {"flat", "baseline-dp", "offline-search", "spawn", "dtbl", "aggregation"}
-    for name in launch_scheduler_names():
-        assert describe_launch_scheduler(name).endswith(".")
-    assert {"offline-search"} == CLAIRVOYANT
-    assert launch_scheduler_options("aggregation") == {"threshold": None, "coarsening": 1}
+    assert set(LAUNCH_SCHEDULERS.names()) >= {"flat", "baseline-dp", "offline-search", "spawn", "dtbl", "aggregation"}
+    for name in LAUNCH_SCHEDULERS.names():
+        assert LAUNCH_SCHEDULERS.describe(name).endswith(".")
+    clairvoyant = [name for name in LAUNCH_SCHEDULERS.names() if LAUNCH_SCHEDULERS.is_clairvoyant(name)]
+    assert clairvoyant == ["offline-search"]
+    assert LAUNCH_SCHEDULERS.options("aggregation") == {"threshold": None, "coarsening": 1}
 
 
 def test_the_command_line_lists_them() -> None:
     from gpusched_env.experiments.cli import app
 
     shown = CliRunner().invoke(app, ["schedulers"]).output.partition("Of child launches")[2]
-    for name in launch_scheduler_names():
+    for name in LAUNCH_SCHEDULERS.names():
         assert f"\n{name}" in shown
     assert "offline-search*" in shown
 

@@ -50,8 +50,11 @@ def test_an_index_outside_of_its_table_ends_the_process(value: int) -> None:
     assert done.returncode == -signal.SIGABRT
 
 
-def test_the_fuzzer_finds_no_wrong_index() -> None:
+@pytest.mark.timeout(4 * 3600)
+@pytest.mark.parametrize("more", [(), ("--launches",)], ids=str)
+def test_the_fuzzer_finds_no_wrong_index(more: tuple[str, ...]) -> None:
     program = "from gpusched_env.experiments.cli import main; main()"
-    done = checked("-c", program, "fuzz", "--episodes", "300", "--seed", "2", "--workers", "1")
-    assert "300 episodes, no difference" in done.stdout
+    workers = str(os.cpu_count() or 1)
+    done = checked("-c", program, "fuzz", "--episodes", "2000", "--seed", "2", "--workers", workers, *more)
+    assert "2,000 episodes, no difference" in done.stdout
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem, launch_problem
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.fuzz.dynamic_parallelism.draw import draw_launches
+from gpusched_env.experiments.dynamic_parallelism.fuzz.draw import draw_launches
 from gpusched_env.hardware.launch_costs import FREE
 from gpusched_env.hardware.warp_machine import SPAWN_KEPLER
 from gpusched_env.workload.dynamic_parallelism.bodies import BODIES, L2_HITS, body_of

@@ -10,7 +10,7 @@ from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.envs.dynamic_parallelism.env import DynamicParallelismEnv
 from gpusched_env.envs.env import GpuSchedulingEnv
-from gpusched_env.envs.registration import DYNAMIC_PARALLELISM, env_id, env_ids
+from gpusched_env.envs.registration import env_id, env_ids
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.episodes.session import run_episode
@@ -67,7 +67,7 @@ def test_random_actions_do_half_of_the_work_to_the_horizon(scenario: str) -> Non
 
 
 def test_random_launches_take_at_most_twice_as_long_as_none() -> None:
-    env = gymnasium.make(DYNAMIC_PARALLELISM).unwrapped
+    env = gymnasium.make(env_id("DynamicParallelism")).unwrapped
     assert isinstance(env, DynamicParallelismEnv)
     rng = np.random.default_rng(0)
     for seed in range(SEEDS):

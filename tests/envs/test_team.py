@@ -16,7 +16,7 @@ import pytest
 from gymnasium.error import ClosedEnvironmentError
 from numpy.typing import NDArray
 
-from gpusched_env.devices.compiled import arena
+from gpusched_env.devices.compiled import sections
 from gpusched_env.devices.compiled.arena import Arena
 from gpusched_env.envs import batch as batch_module
 from gpusched_env.envs import vector_arguments
@@ -90,8 +90,8 @@ def test_memory_grows_while_threads_step(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(Arena, "serve", counting)
     for first in ("JOBS", "LAUNCHES", "AHEAD"):
-        monkeypatch.setattr(arena, first, 1)
-    monkeypatch.setattr(arena, "LOG_ROWS", 1)
+        monkeypatch.setattr(sections, first, 1)
+    monkeypatch.setattr(sections, "LOG_ROWS", 1)
     monkeypatch.setattr(batch_module, "WORTH_A_TEAM", 1)
     got = play(make("MultiTenantBurst", threads=3), 300)
     np.testing.assert_equal(got, expected)

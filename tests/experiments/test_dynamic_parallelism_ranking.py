@@ -7,37 +7,36 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpusched_env.agents.dynamic_parallelism.learned import NAME
 from gpusched_env.agents.shipped import shipped_names
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.launch_names import DYNAMIC_PARALLELISM
-from gpusched_env.experiments.ranking import dynamic_parallelism
+from gpusched_env.experiments.dynamic_parallelism import game
+from gpusched_env.experiments.dynamic_parallelism.schedulers import default_launch_schedulers
+from gpusched_env.experiments.dynamic_parallelism.speedups import speedups
 from gpusched_env.experiments.ranking.result import read_ranking
 from gpusched_env.experiments.ranking.run import rank
 
 
 def test_costs_are_times_over_flat_and_a_ranking_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpusched_env.experiments.ranking.run.SUITE", ("MM-small",))
-    monkeypatch.setattr(dynamic_parallelism, "SUITE", ("MM-small",))
+    monkeypatch.setattr(game, "SUITE", ("MM-small",))
     path = tmp_path / "ranking.json"
-    first = rank(DYNAMIC_PARALLELISM, ["flat", "baseline-dp"], 2, path, workers=1)
-    costs = first.costs(DYNAMIC_PARALLELISM, "compiled")
+    first = rank(NAME, ["flat", "baseline-dp"], 2, path, workers=1)
+    costs = first.costs(NAME, "compiled")
     np.testing.assert_array_equal(costs["flat"], 1.0)
     assert (costs["baseline-dp"] < 1.0).all()
     told: list[int] = []
     names = ["flat", "baseline-dp", "offline-search(points=2)"]
-    more = rank(
-        DYNAMIC_PARALLELISM, names, 2, path, workers=1, resume=True, on_progress=lambda n, share: told.append(n)
-    )
+    more = rank(NAME, names, 2, path, workers=1, resume=True, on_progress=lambda n, share: told.append(n))
     assert told == [5, 6], "one more of each input; four episodes were kept"
     assert more.clairvoyant == ["offline-search(points=2)"]
     assert read_ranking(path).complete
-    (remark,) = more.remarks[DYNAMIC_PARALLELISM]
+    (remark,) = more.remarks[NAME]
     assert "flat 1.000 [1.000, 1.000]" in remark
 
 
 def test_geometric_means_have_intervals() -> None:
     costs = {"twice": np.full((3, 4), 0.5), "mixed": np.array([[0.5, 2.0, 0.5, 2.0]])}
-    found = dynamic_parallelism.speedups(costs)
+    found = speedups(costs)
     assert found["twice"] == pytest.approx((2.0, 2.0, 2.0))
     mean, low, high = found["mixed"]
     assert mean == pytest.approx(1.0)
@@ -46,12 +45,12 @@ def test_geometric_means_have_intervals() -> None:
 
 def test_it_is_ranked_by_itself() -> None:
     with pytest.raises(InputError, match="by itself"):
-        rank([DYNAMIC_PARALLELISM, "Toy"], ["flat"], 1)
+        rank([NAME, "Toy"], ["flat"], 1)
     with pytest.raises(InputError, match="unknown scheduler of child launches"):
-        rank(DYNAMIC_PARALLELISM, ["sjf"], 1)
+        rank(NAME, ["sjf"], 1)
 
 
 def test_by_default_all_that_there_are_are_ranked() -> None:
-    names = dynamic_parallelism.default_launch_schedulers()
+    names = default_launch_schedulers()
     assert {"flat", "spawn", "offline-search"} <= set(names)
-    assert ("learned" in names) == (DYNAMIC_PARALLELISM in shipped_names())
+    assert ("learned" in names) == (NAME in shipped_names())

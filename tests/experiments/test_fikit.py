@@ -11,7 +11,8 @@ import pytest
 from gpusched_env.display.frame import frame
 from gpusched_env.experiments.lib.recorded import RECORDED_ON
 from gpusched_env.experiments.lib.time_sliced import TimeSliced
-from gpusched_env.experiments.papers.fikit import FEATURES, Paper, distribution, drivers, outsiders, runs
+from gpusched_env.experiments.papers.fikit import Paper, runs
+from gpusched_env.experiments.papers.fikit.pairs import FEATURES, distribution, drivers, outsiders
 from gpusched_env.experiments.papers.fikit.runs import (
     BY_ITSELF,
     CASES,

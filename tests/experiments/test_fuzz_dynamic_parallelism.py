@@ -12,10 +12,10 @@ from gpusched_env.devices.dynamic_parallelism import make_launch_device
 from gpusched_env.dynamic_parallelism.device import LaunchDevice
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
+from gpusched_env.experiments.dynamic_parallelism.fuzz.case import read_launch_counterexample
+from gpusched_env.experiments.dynamic_parallelism.fuzz.draw import draw_launches
+from gpusched_env.experiments.dynamic_parallelism.fuzz.fuzzing import CHILD_LAUNCHES
 from gpusched_env.experiments.fuzz.case import write_counterexample
-from gpusched_env.experiments.fuzz.dynamic_parallelism.case import read_launch_counterexample
-from gpusched_env.experiments.fuzz.dynamic_parallelism.draw import draw_launches
-from gpusched_env.experiments.fuzz.games import CHILD_LAUNCHES
 from gpusched_env.experiments.fuzz.run import counterexample, fuzz, replay
 from tests.experiments import broken_launch_devices as broken
 
@@ -33,12 +33,12 @@ FAULTS: list[tuple[type[LaunchDevice], int, str]] = [
 
 @pytest.mark.parametrize(("device", "episode", "kind"), FAULTS, ids=[device.__name__ for device, _, _ in FAULTS])
 def test_faults_are_found(device: type[LaunchDevice], episode: int, kind: str) -> None:
-    tally = fuzz(device, game=CHILD_LAUNCHES, first=episode, episodes=1)
+    tally = fuzz(device, fuzzing=CHILD_LAUNCHES, first=episode, episodes=1)
     assert {number: difference.kind for number, difference in tally.differences.items()} == {episode: kind}
 
 
 def test_the_devices_do_not_differ_and_everything_happens() -> None:
-    tally = fuzz("compiled", game=CHILD_LAUNCHES, episodes=120)
+    tally = fuzz("compiled", fuzzing=CHILD_LAUNCHES, episodes=120)
     assert tally.differences == {}
     assert tally.counts["child launches"] > 1500
     assert {
@@ -55,8 +55,8 @@ def test_cases_depend_on_their_numbers_only() -> None:
 
 
 def test_a_counterexample_is_small_and_plays_again(tmp_path: Path) -> None:
-    tally = fuzz(broken.NewestFirst, game=CHILD_LAUNCHES, first=13, episodes=1)
-    example = counterexample(tally, 13, game=CHILD_LAUNCHES, seconds=20)
+    tally = fuzz(broken.NewestFirst, fuzzing=CHILD_LAUNCHES, first=13, episodes=1)
+    example = counterexample(tally, 13, fuzzing=CHILD_LAUNCHES, seconds=20)
     [kernel] = example.case.kernels
     # Two children at once are what it takes.
     assert 2 <= example.case.problem().asking <= 4
@@ -66,8 +66,8 @@ def test_a_counterexample_is_small_and_plays_again(tmp_path: Path) -> None:
     assert stored == example
     # A problem that comes out of a file is the same one, options and all.
     assert dataclasses.asdict(stored.case.machine) == dataclasses.asdict(example.case.machine)
-    assert replay(stored, broken.NewestFirst, "reference", game=CHILD_LAUNCHES) == example.difference
-    assert replay(stored, "compiled", "reference", game=CHILD_LAUNCHES) is None
+    assert replay(stored, broken.NewestFirst, "reference", fuzzing=CHILD_LAUNCHES) == example.difference
+    assert replay(stored, "compiled", "reference", fuzzing=CHILD_LAUNCHES) is None
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_workers_find_the_same() -> None:
-    tallies = [fuzz("compiled", game=CHILD_LAUNCHES, episodes=20, workers=workers) for workers in (1, 2)]
+    tallies = [fuzz("compiled", fuzzing=CHILD_LAUNCHES, episodes=20, workers=workers) for workers in (1, 2)]
     assert tallies[0].counts == tallies[1].counts
     assert tallies[0].features == tallies[1].features
 
@@ -92,4 +92,4 @@ def test_unknown_devices_are_refused() -> None:
     with pytest.raises(InputError, match="unknown device 'compield'; did you mean"):
         make_launch_device("compield")
     with pytest.raises(InputError, match="unknown device"):
-        fuzz("compield", game=CHILD_LAUNCHES, episodes=1)
+        fuzz("compield", fuzzing=CHILD_LAUNCHES, episodes=1)

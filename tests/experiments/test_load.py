@@ -67,10 +67,13 @@ def test_what_cannot_be_loaded_is_named(comparison: Comparison, tmp_path: Path, 
     comparison.save(folder)
     jobs, result = folder / "jobs.parquet", folder / "result.json"
     whole, text = jobs.read_bytes(), result.read_text()
-    for broken in (whole[:-20], b"", None):
-        jobs.write_bytes(broken) if broken is not None else jobs.unlink()
+    for broken in (whole[:-20], b""):
+        jobs.write_bytes(broken)
         with pytest.raises(InputError, match="damaged or incomplete"):
             gpusched_env.load_comparison(folder)
+    jobs.unlink()
+    with pytest.raises(InputError, match=r"jobs\.parquet: cannot be read"):
+        gpusched_env.load_comparison(folder)
     jobs.write_bytes(whole)
     (folder / "timelines.npz").write_bytes(b"PK\x03\x04 nothing")
     with pytest.raises(InputError, match="damaged or incomplete"):

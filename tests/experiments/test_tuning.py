@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 from gpusched_env.baselines import tuning as shipped
 from gpusched_env.baselines.dynamic_parallelism.registry import (
-    launch_scheduler_names,
-    launch_scheduler_options,
+    LAUNCH_SCHEDULERS,
     make_launch_scheduler,
 )
 from gpusched_env.baselines.ranges import Choice, Range, ranges_of
@@ -39,12 +38,12 @@ from gpusched_env.workload.dynamic_parallelism.randomised import random_benchmar
 SPACE = {"size": Range(1, 64, log=True), "share": Range(0.0, 1.0), "mode": Choice(("slow", "fast", None))}
 
 
-@pytest.mark.parametrize("name", [*scheduler_names(), *launch_scheduler_names()])
+@pytest.mark.parametrize("name", [*scheduler_names(), *LAUNCH_SCHEDULERS.names()])
 def test_ranges_name_options_and_hold_their_defaults(name: str) -> None:
-    of_launches = name in launch_scheduler_names()
+    of_launches = name in LAUNCH_SCHEDULERS.names()
     make: Callable[[str], object] = make_launch_scheduler if of_launches else make_scheduler
     ranges = ranges_of(make(name))
-    defaults = launch_scheduler_options(name) if of_launches else default_options(name)
+    defaults = LAUNCH_SCHEDULERS.options(name) if of_launches else default_options(name)
     for option, space in ranges.items():
         assert option in defaults
         # None is what the GPU or the scenario says.

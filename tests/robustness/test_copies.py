@@ -9,6 +9,7 @@ from typing import Any
 
 import gymnasium
 import pytest
+from gymnasium.error import ResetNeeded
 
 from gpusched_env import build_problem, load_scenario, make_device
 from gpusched_env.envs.dynamic_parallelism.env import DynamicParallelismEnv
@@ -64,6 +65,48 @@ def test_a_launch_environment_has_no_shallow_copy() -> None:
     env.reset(seed=0)
     with pytest.raises(TypeError, match="would be the original's"):
         copy.copy(env)
+
+
+@pytest.mark.parametrize("steps", [0, 5, None])
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
+@pytest.mark.parametrize("name", ["reference", "compiled"])
+def test_a_copied_launch_environment_goes_on_by_itself(
+    name: str, copied: Callable[[Any], Any], steps: int | None
+) -> None:
+    """At its start, under way, and at its end (``None``)."""
+    env = DynamicParallelismEnv("random", device=name)
+    env.reset(seed=3)
+    played = [env.step(1)[1:4] for _ in range(steps or 0)] if steps is not None else to_the_end(env)
+    again = copied(env)
+    assert again.application.device.time_ps == env.application.device.time_ps
+    if steps is None:
+        assert played[-1][1], "it is over"
+        with pytest.raises(ResetNeeded):
+            again.step(1)
+        again.reset(seed=3)
+        assert to_the_end(again) == played
+        return
+    before = env.application.device.time_ps
+    rest = to_the_end(again)
+    assert env.application.device.time_ps == before, "the original stays where it is"
+    assert rest == to_the_end(env)
+    assert rest[-1][1]
+
+
+def to_the_end(env: DynamicParallelismEnv) -> list[Any]:
+    """Rewards and ends of the other steps of an episode that launches every second child."""
+    found: list[Any] = []
+    while not found or not found[-1][1]:
+        found.append(env.step(len(found) % 2)[1:4])
+    return found
+
+
+def test_a_launch_environment_without_an_episode_can_be_copied() -> None:
+    env = copy.deepcopy(DynamicParallelismEnv("random", device="reference"))
+    env.reset(seed=3)
+    other = DynamicParallelismEnv("random")
+    other.reset(seed=3)
+    assert to_the_end(env) == to_the_end(other)
 
 
 def test_an_environment_goes_on_after_a_refused_copy() -> None:

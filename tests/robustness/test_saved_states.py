@@ -93,3 +93,21 @@ def test_a_state_cannot_be_changed_in_memory(travelled: bool) -> None:
     state.sections["clients"] = state.sections["clients"].copy()
     with pytest.raises(InputError, match="clients is not what was saved"):
         device.restore(state)
+
+
+def test_counters_of_a_state_cannot_be_changed() -> None:
+    envs = GpuSchedulingVectorEnv("Toy", num_envs=2)
+    envs.reset(seed=0)
+    envs.step([1, 1])
+    for state in (envs.save_state(), pickle.loads(pickle.dumps(envs.save_state()))):
+        for values in state.counters.values():
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                values.setflags(write=True)
+        kept = dict(state.counters)
+        for wrong in (kept["costs"].copy(), kept["costs"][:1], "x", None):
+            state.counters["costs"] = wrong
+            with pytest.raises(InputError, match="costs is not what was saved"):
+                envs.restore_state(state)
+        state.counters["costs"] = kept["costs"]
+        envs.restore_state(state)
+    envs.close()

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.entry import begin_hosts, compile_units
 from gpusched_env.devices.compiled.members import BITS, words_for
-from gpusched_env.devices.compiled.memory import HEADER, LINE, lines, placed
 from gpusched_env.devices.compiled.randomness import generator_state
+from gpusched_env.devices.compiled.sections import Sizes, allocate, class_count, copy_table, log_margin, needed
 from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.clock import NEVER
@@ -25,23 +25,14 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.commands import NOTHING
 from gpusched_env.scheduling.costs import Costs
-from gpusched_env.scheduling.sealed import Sealed
+from gpusched_env.scheduling.sealed import Sealed, frozen
 from gpusched_env.scheduling.timeline import DETAILS, Columns, Detail, Timeline
 from gpusched_env.scheduling.uncopied import Uncopied
+from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
 from gpusched_env.workload.host import RANDOM_STREAMS
 
-JOBS: Final = 64
-"""First length of a tenant's ring of jobs: a power of two."""
-AHEAD: Final = 128
-"""First number of a tenant's operations behind the scheduler's window."""
-LAUNCHES: Final = 16
-"""First number of a tenant's launches, beyond what one event makes."""
 GROWTH: Final = 4
 """By how much a table grows. To grow takes as long as hundreds of decisions: seldom is better than little."""
-EDGES: Final = 3
-"""Edges for each slot of a launch."""
-LOG_ROWS: Final = 64
-"""Rows of the log beyond what one event may write."""
 IN_ENV: Final = (
     "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "producers", "aheads",
     "edges", "timers", "heap", "contexts", "sets", "log", "outbox",
@@ -57,40 +48,10 @@ CHAINED: Final = {
 """Sections of slots: what one is called, and the field that links the free ones."""
 SCRATCH: Final = ("sets", "kinds")
 """Sections whose contents last for one call."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """What the memory of an environment has room for."""
-
-    tenants: int
-    threads: int
-    marks: int
-    streams: int
-    queues: int
-    contexts: int
-    channels: int
-    grids: int
-    sms: int
-    rows: int
-    """Rows of residents on an SM."""
-    jobs: int
-    """In the system, of a tenant; a power of two."""
-    launches: int
-    """Unfinished ones of all tenants."""
-    edges: int
-    aheads: int
-    """Operations that hosts have issued behind the scheduler's window."""
-    log: int
-
-    @property
-    def timers(self) -> int:
-        """One an owner, see :mod:`~gpusched_env.devices.compiled.timing`."""
-        return 1 + 2 * self.tenants + self.threads + 2 * self.launches
-
-    def with_room_for(self, other: Sizes) -> Sizes:
-        """The larger of both, field by field."""
-        return Sizes(*(max(getattr(self, name), getattr(other, name)) for name in self.__slots__))
+UNCLEARED: Final = (
+    *SCRATCH, "log", "classes", "members", "rows", "grids", "launches", "flights", "producers", "edges", "aheads",
+)  # fmt: skip
+"""Sections that hold nothing at a reset that is read before it is written, or that are cleared slot by slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +65,7 @@ class Saved(Sealed):
     timeline: Timeline
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sections", {name: _frozen(section) for name, section in self.sections.items()})
+        object.__setattr__(self, "sections", {name: frozen(section) for name, section in self.sections.items()})
 
 
 class Arena(Uncopied):
@@ -181,66 +142,60 @@ class Arena(Uncopied):
     def reset(self, problem: Problem, seed: int, detail: Detail) -> None:
         """The start of an episode: time 0, and nothing has happened yet."""
         self._take(problem)
-        self._make_room(_needed(problem, self._tables, detail))
-        tenants = len(problem.programs)
+        self._make_room(needed(problem, self._tables, detail))
         sliced = problem.scenario.contexts == "per-tenant"
-        sections = self._sections
-        for name, section in sections.items():
-            if name.split(".")[0] not in (
-                *SCRATCH,
-                "log",
-                "classes",
-                "members",
-                "rows",
-                "grids",
-                "launches",
-                "flights",
-                "producers",
-                "edges",
-                "aheads",
-            ):
+        for name, section in self._sections.items():
+            if name.split(".")[0] not in UNCLEARED:
                 section[:] = 0
-        env = sections["env"]
-        env["to_complete"] = sum(program.tenant.jobs or 0 for program in problem.programs)
+        self._reset_env(sliced, detail)
+        self._reset_tenants(seed)
+        for name in ("streams", "queues"):
+            self._sections[name]["last_slot"] = layout.NONE
+        self._sections["streams"]["first_ahead"] = layout.NONE
+        self._sections["streams"]["last_end_ps"] = -NEVER
+        self._sections["timers"]["place"] = layout.NONE
+        for name in CHAINED:
+            self._chain_free(name, 0)
+        self._reset_contexts(sliced, each_wave=detail == "blocks")
+        self._set_addresses()
+        self._set_log_room(detail)
+        self.timeline = Timeline(detail)
+        begin_hosts(self.address)
+
+    def _reset_env(self, sliced: bool, detail: Detail) -> None:
+        """``sliced``: whether contexts take turns on the GPU."""
+        env = self._sections["env"]
+        env["to_complete"] = sum(program.tenant.jobs or 0 for program in self.problem.programs)
         env["command"] = NOTHING
         env["detail"] = DETAILS.index(detail)
         env["done_ps"] = env["timer_ps"] = NEVER
         env["once_ps"] = -1
-        env["power_w"] = problem.gpu.power.idle_w
+        env["power_w"] = self.problem.gpu.power.idle_w
         env["open_streams"] = self._tables.problem["own_streams"]
         for name in ("started_first", "started_last", "copy_first"):
             env[name] = layout.NONE
         for engine in ("engine_first_0", "engine_first_1", "engine_last_0", "engine_last_1"):
             env[engine] = layout.NONE
-        clients = sections["clients"]
+        if sliced:
+            env["slice_end_ps"] = int(self._tables.problem["slice_ps"][0])
+            env["slicer_asleep"] = env["slicer_lonely"] = 1
+
+    def _reset_tenants(self, seed: int) -> None:
+        """Tenants, their hosts' threads and their random numbers."""
+        clients, programs = self._sections["clients"], self._tables.programs
         clients["host_job"] = layout.NONE
         for name in ("pending_first", "pending_last", "running_first", "running_last"):
             clients[name] = layout.NONE
         clients["last_end_ps"] = -NEVER
-        clients["partition_sms"] = problem.gpu.sms
+        clients["partition_sms"] = self.problem.gpu.sms
         clients["partitioned_ps"] = clients["rejected_ps"] = -1
-        sections["streams"]["last_slot"] = sections["queues"]["last_slot"] = layout.NONE
-        sections["streams"]["first_ahead"] = layout.NONE
-        sections["streams"]["last_end_ps"] = -NEVER
-        sections["timers"]["place"] = layout.NONE
-        programs = self._tables.programs
-        clients["first_thread"][:tenants] = programs["first_thread"]
-        clients["threads"][:tenants] = programs["threads"]
+        clients["first_thread"][: len(programs)] = programs["first_thread"]
+        clients["threads"][: len(programs)] = programs["threads"]
         for tenant, program in enumerate(programs):
             first = program["first_thread"]
-            sections["threads"]["tenant"][first : first + program["threads"]] = tenant
+            self._sections["threads"]["tenant"][first : first + program["threads"]] = tenant
             for stream, key in enumerate(RANDOM_STREAMS):
-                sections["randoms"][2 * tenant + stream] = generator_state([seed, tenant, key])
-        for name in CHAINED:
-            self._chain_free(name, 0)
-        self._reset_contexts(sliced, each_wave=detail == "blocks")
-        if sliced:
-            env["slice_end_ps"] = int(self._tables.problem["slice_ps"][0])
-            env["slicer_asleep"] = env["slicer_lonely"] = 1
-        self._set_addresses()
-        self._set_log_room(detail)
-        self.timeline = Timeline(detail)
-        begin_hosts(self.address)
+                self._sections["randoms"][2 * tenant + stream] = generator_state([seed, tenant, key])
 
     def _chain_free(self, name: str, first: int) -> None:
         """Make the slots of a table from ``first`` on free, in front of those that are."""
@@ -291,10 +246,10 @@ class Arena(Uncopied):
         if sizes == self._sizes:
             return
         if self._sizes is None:
-            self._sizes, self._sections = sizes, _allocate(sizes)
+            self._sizes, self._sections = sizes, allocate(sizes)
             return
         old, old_sizes = self._used(), self._sizes
-        self._sizes, self._sections = sizes, _allocate(sizes)
+        self._sizes, self._sections = sizes, allocate(sizes)
         self._fill(old, old_sizes)
 
     def _fill(self, sections: dict[str, NDArray[Any]], sizes: Sizes) -> None:
@@ -309,7 +264,7 @@ class Arena(Uncopied):
                 ("members", words_for(sizes.sms), words_for(now.sms)),
                 ("rows", sizes.rows, now.rows),
             ):
-                _copy_table(sections[f"{name}.{number}"], old, self._sections[f"{name}.{number}"], new)
+                copy_table(sections[f"{name}.{number}"], old, self._sections[f"{name}.{number}"], new)
         self._fill_timers(sections, sizes)
         for tenant, client in enumerate(sections["clients"]):
             numbers = np.arange(client["first"], client["arrived"])
@@ -356,12 +311,18 @@ class Arena(Uncopied):
     # ---- what compiled code asks for -------------------------------------------------------------
 
     def serve(self, reason: int) -> None:
-        """Do what the event loop stopped for: enlarge a table, or empty the log."""
+        """Do what the event loop stopped for: enlarge a table, or empty the log.
+
+        Raises:
+            InputError: more jobs are in the system than anybody can hold.
+        """
         if reason == layout.FLUSH:
             self.flush()
             return
         names = ["jobs"] if reason == layout.GROW_JOBS else self._scarce()
         sizes = {name: getattr(self._sizes_now, name) for name in Sizes.__slots__}
+        if reason == layout.GROW_JOBS and sizes["tenants"] * sizes["jobs"] >= MOST_JOBS:
+            raise too_many_jobs(self.problem.scenario.name, int(self.env["now_ps"]) / 1e6)
         self._make_room(Sizes(**sizes | {name: GROWTH * sizes[name] for name in names}))
 
     def _scarce(self) -> list[str]:
@@ -408,7 +369,7 @@ class Arena(Uncopied):
             length = len(section)
             if kind in ("classes", "members", "rows"):
                 length = int(self._sections["contexts"]["classes"][int(number)]) * (
-                    length // _class_count(self._sizes_now)
+                    length // class_count(self._sizes_now)
                 )
             if kind not in SCRATCH:
                 used[name] = section[:length]
@@ -432,101 +393,5 @@ class Arena(Uncopied):
         self._set_log_room(self.timeline.detail)
 
 
-def log_margin(problem: Problem, detail: Detail) -> int:
-    """Most rows that one event may write to the log."""
-    tenants = len(problem.programs)
-    if detail in ("none", "jobs"):
-        return tenants
-    margin = 4 * tenants + 4 * problem.gpu.resident_grids + 16
-    return margin + problem.gpu.sms * problem.gpu.limits.blocks if detail == "blocks" else margin
-
-
-def _needed(problem: Problem, tables: ProblemTables, detail: Detail) -> Sizes:
-    gpu, tenants = problem.gpu, len(problem.programs)
-    margin, edge_margin = (int(tables.problem[name][0]) for name in ("margin", "edge_margin"))
-    return Sizes(
-        tenants=tenants,
-        threads=int(tables.problem["host_threads"][0]),
-        marks=tables.marks + 1,
-        streams=len(problem.streams),
-        queues=len(problem.streams) * gpu.priorities,
-        contexts=tenants if problem.scenario.contexts == "per-tenant" else 1,
-        channels=gpu.channels,
-        grids=gpu.resident_grids,
-        sms=gpu.sms,
-        rows=gpu.limits.blocks + 1,
-        jobs=JOBS,
-        launches=LAUNCHES * tenants + margin,
-        edges=EDGES * (LAUNCHES * tenants + margin) + edge_margin,
-        aheads=AHEAD * tenants,
-        log=LOG_ROWS + log_margin(problem, detail),
-    )
-
-
-def _class_count(sizes: Sizes) -> int:
-    """Most classes of SMs: each SM one, the idle ones, and one being split off."""
-    return sizes.sms + 2
-
-
-def _allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
-    """Sections of one block of memory, all zero; what is used most lies in front."""
-    words, count = words_for(sizes.sms), _class_count(sizes)
-    shapes: dict[str, tuple[np.dtype[Any], int]] = {
-        "env": (layout.ENV, 1),
-        "contexts": (layout.CONTEXT, sizes.contexts),
-        "clients": (layout.CLIENT, sizes.tenants),
-        "threads": (layout.THREAD, sizes.threads),
-        "streams": (layout.STREAM, sizes.streams),
-        "queues": (layout.QUEUE, sizes.queues),
-        "randoms": (layout.RANDOM, 2 * sizes.tenants),
-        "marks": (layout.MARK, sizes.marks),
-        "sets": (layout.WORD, layout.SETS * words),
-        "heap": (layout.NUMBER, sizes.timers),
-        "timers": (layout.TIMER, sizes.timers),
-    }
-    for number in range(sizes.contexts):
-        shapes |= {
-            f"channels.{number}": (layout.CHANNEL, sizes.channels),
-            f"heads.{number}": (layout.NUMBER, sizes.channels + 1),
-            f"queue.{number}": (layout.NUMBER, sizes.grids + 1),
-            f"used.{number}": (layout.NUMBER, sizes.grids),
-            f"grids.{number}": (layout.GRID, sizes.grids),
-        }
-    shapes |= {
-        "jobs": (layout.JOB, sizes.tenants * sizes.jobs),
-        "launches": (layout.LAUNCH, sizes.launches),
-        "flights": (layout.FLIGHT, sizes.launches),
-        "producers": (layout.PRODUCER, sizes.launches),
-        "aheads": (layout.AHEAD, sizes.aheads),
-        "edges": (layout.EDGE, sizes.edges),
-        "log": (layout.LOG, sizes.log),
-        "outbox": (layout.NUMBER, sizes.launches),
-    }
-    for number in range(sizes.contexts):
-        shapes |= {
-            f"classes.{number}": (layout.SM_CLASS, count),
-            f"kinds.{number}": (layout.KIND, count),
-            f"members.{number}": (layout.WORD, count * words),
-            f"rows.{number}": (layout.ROW, count * sizes.rows),
-        }
-    places, end = {}, 0
-    for name, (dtype, length) in shapes.items():
-        places[name] = end
-        end += HEADER - (-dtype.itemsize * length // LINE) * LINE
-    memory = lines(end)
-    return {name: placed(memory[places[name] :], dtype, length) for name, (dtype, length) in shapes.items()}
-
-
-def _frozen(section: NDArray[Any]) -> NDArray[Any]:
-    """A copy over ``bytes``, which numpy never lets anybody write to; faster than a copy record by record."""
-    return np.frombuffer(section.tobytes(), section.dtype).reshape(section.shape)
-
-
 def _address(array: NDArray[Any]) -> int:
     return int(array.ctypes.data)
-
-
-def _copy_table(source: NDArray[Any], width: int, target: NDArray[Any], wider: int) -> None:
-    """Copy a flat table into one whose lines are longer."""
-    lines = len(source) // width
-    target[: lines * wider].reshape(lines, wider)[:, :width] = source.reshape(lines, width)

@@ -174,17 +174,7 @@ def spread(w, x, slot, most, now):
     words = x.words
     confined = grids(x, slot).sms < problem(w).sms
     partition = scratch(w, PARTITION)
-    blocks = share(grids(x, slot))
-    level = most
-    while level > 0:
-        wide = 0
-        for c in range(count):
-            if classes(x, c).room >= level:
-                wide += classes(x, c).eligible
-        if wide > blocks:
-            break
-        blocks -= wide
-        level -= 1
+    level, blocks = last_level(x, share(grids(x, slot)), most)
     plus = scratch(w, PLUS)
     partial = level > 0 and blocks > 0
     if partial:
@@ -226,6 +216,22 @@ def spread(w, x, slot, most, now):
                 if partial:
                     sets.drop(picked, plus, words)
                 start_on(w, x, c, picked, takers, given, slot, now)
+
+
+@inlined
+def last_level(x, blocks, most):
+    """Down to which level SMs are filled, none above ``most``, and how many of the blocks are left then."""
+    level = most
+    while level > 0:
+        wide = 0
+        for c in range(x.classes):
+            if classes(x, c).room >= level:
+                wide += classes(x, c).eligible
+        if wide > blocks:
+            break
+        blocks -= wide
+        level -= 1
+    return level, blocks
 
 
 @inlined

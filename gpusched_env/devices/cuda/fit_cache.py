@@ -21,6 +21,8 @@ import msgspec
 
 from gpusched_env.devices.cuda.fitting import Fit
 from gpusched_env.devices.cuda.kernels import SOURCE
+from gpusched_env.errors import InputError
+from gpusched_env.reading import decoded, read_bytes
 
 FORMAT: Final = "gpusched-fits/1"
 
@@ -72,9 +74,9 @@ class FitCache:
 
     def _read(self) -> dict[str, Kept]:
         """What is in the file; nothing where it is missing, damaged or of another kind."""
-        with contextlib.suppress(OSError, msgspec.DecodeError):
+        with contextlib.suppress(InputError):
             if self._path is not None:
-                content = msgspec.json.decode(self._path.read_bytes(), type=Content)
+                content = decoded(read_bytes(self._path), Content, str(self._path))
                 if content.format == FORMAT:
                     return content.fits
         return {}

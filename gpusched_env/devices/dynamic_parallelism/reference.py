@@ -6,8 +6,10 @@ included. ``docs/warp-devices.md`` has the rules; the compiled device beside it 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +88,14 @@ class ReferenceWarpDevice(AskingDevice):
             raise
         self._asked = True
         return view
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles take all decisions again, as after :meth:`restore`: there is no copy of a generator.
+
+        Raises:
+            GpuschedError: as :meth:`snapshot`.
+        """
+        return _restored, (self.snapshot() if hasattr(self, "_problem") else None,)
 
     def _saved(self) -> tuple[bool, ...]:
         return tuple(self._taken)
@@ -463,3 +473,11 @@ class ReferenceWarpDevice(AskingDevice):
             live_warps=self._live_warps(),
             resident_blocks=int(self._totals.resident_blocks),
         )
+
+
+def _restored(snapshot: tuple[LaunchProblem, Any] | None) -> ReferenceWarpDevice:
+    device = ReferenceWarpDevice()
+    if snapshot is not None:
+        with contextlib.suppress(DeadlockError):  # Copies of a device that is stuck are, too.
+            device.restore(snapshot)
+    return device

@@ -11,15 +11,16 @@ import numpy as np
 
 from gpusched_env.devices.reference.clock import Alarm, Phase
 from gpusched_env.devices.reference.setting import Setting
-from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_ps
 from gpusched_env.hardware.power import board_power_w
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.workload import host
+from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
 from gpusched_env.workload.workload import DEVICE_OPS
 
 
 @dataclass(frozen=True)
-class Variant:
+class JobOps:
     """What a job does: its operations begin at ``first_op``, thread after thread."""
 
     first_op: int
@@ -64,7 +65,7 @@ class Job:
     """One request of a tenant: an iteration of its program."""
 
     number: int
-    variant: Variant
+    variant: JobOps
     first_op: int
     unfinished: int
     marks: int
@@ -131,9 +132,10 @@ class World:
             )
             for program in problem.programs
         ]
+        self._name = problem.scenario.name
         self.to_complete = sum(max(0, program.jobs) for program in self.programs)
         self.ops: list[HostOp] = []
-        self.variants: list[list[Variant]] = []
+        self.variants: list[list[JobOps]] = []
         self.clients: list[Client] = []
         self.threads: list[Thread] = []
         self.marks: list[list[Mark]] = []
@@ -143,7 +145,7 @@ class World:
             for job in program.variants:
                 idle = (0,) * (threads - len(job.threads))
                 device_ops = sum(op.kind in DEVICE_OPS for op in job)
-                self.variants[-1].append(Variant(len(self.ops), device_ops, job.marks, (*job.threads, *idle)))
+                self.variants[-1].append(JobOps(len(self.ops), device_ops, job.marks, (*job.threads, *idle)))
                 self.ops += job
             self.clients.append(Client(threads, len(self.threads)))
             self.threads += [Thread(tenant) for _ in range(threads)]
@@ -173,11 +175,13 @@ class World:
         else:
             self._steps[number].set(at_ps, Phase.HOST, number, lambda: host.thread_due(self, number))
 
-    def new_job(self, tenant: int, number: int, variant: Variant) -> Job:
+    def new_job(self, tenant: int, number: int, variant: JobOps) -> Job:
         """A job of a variant; those before the oldest that is not gone are forgotten."""
         jobs = self.jobs[tenant]
-        for old in [old for old in jobs if old < self.clients[tenant].first]:
-            del jobs[old]
+        while jobs and (oldest := next(iter(jobs))) < self.clients[tenant].first:
+            del jobs[oldest]
+        if len(jobs) * len(self.jobs) >= MOST_JOBS:
+            raise too_many_jobs(self._name, self.now_ps / PS_PER_US)
         jobs[number] = job = Job(number, variant, variant.first_op, variant.device_ops, variant.marks)
         return job
 

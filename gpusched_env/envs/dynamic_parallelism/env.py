@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.envs.dynamic_parallelism.encoding import WIDTH, Singles
-from gpusched_env.envs.dynamic_parallelism.features import LaunchFeature
+from gpusched_env.envs.dynamic_parallelism.features import COLUMNS_NOTE, LaunchFeature
 from gpusched_env.envs.dynamic_parallelism.playing import RANDOM, check_benchmark, episode_problem, make_application
 from gpusched_env.envs.env import SEED_LIMIT
 from gpusched_env.errors import InputError, did_you_mean
@@ -85,6 +85,9 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
     - v0: first release.
     """
 
+    actions = 2
+    columns = LaunchFeature
+    columns_note = COLUMNS_NOTE
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012
 
     def __init__(
@@ -99,7 +102,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
             known = self.metadata["render_modes"]
             raise InputError(f"render_mode is {render_mode!r}; {did_you_mean(render_mode, known)}")
         self.observation_space = observation_space()
-        self.action_space = spaces.Discrete(2)
+        self.action_space = spaces.Discrete(self.actions)
         self.render_mode = render_mode
         self.benchmark = check_benchmark(benchmark)
         self.machine = machine

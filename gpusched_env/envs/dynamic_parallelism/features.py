@@ -10,6 +10,11 @@ LOG_TOP: Final = 1e8
 """What a column of :data:`LOG` shows as 1."""
 LOG: Final = "log"
 """Unit of counts and of times in core cycles: ``log1p(x) / log1p(10^8)``, at most 1."""
+COLUMNS_NOTE: Final = """\
+### Columns
+Sources are fields of `gpusched_env.dynamic_parallelism.view.RequestView`. `log`: log1p(x) / log1p(10^8) of a count or
+of a time in core cycles, at most 1.
+"""
 WORST: Final = 8.0
 """Estimates that are further apart than ``exp`` of this count as that."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,10 @@ def load_json(path: Path) -> Any:
     if not data[:100].lstrip().startswith((b"{", b"[")):
         raise InputError(f"{path}: no recording; {FORMATS}")
     return decoded(data, object, str(path))
+
+
+LATEST_US = 1e18
+"""Of a time: profilers count from 1970, which is 2e15 microseconds ago."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,10 @@ class Fields:
         return value
 
     def microseconds(self, name: str) -> float:
-        """A finite time or duration, not negative."""
+        """A time or duration, not negative and at most :data:`LATEST_US`."""
         value = self.values.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-            raise self.fail(name, "microseconds, not negative")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LATEST_US:
+            raise self.fail(name, f"microseconds, not negative and at most {LATEST_US:g}")
         return float(value)
 
     def integer(self, name: str, least: int = 0, most: int = 2**63 - 1) -> int:

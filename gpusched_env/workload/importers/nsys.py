@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 from gpusched_env.errors import InputError
+from gpusched_env.reading import opened
 from gpusched_env.workload.importers.fields import Fields
 from gpusched_env.workload.importers.recording import (
     UNPROFILED,
@@ -59,11 +60,8 @@ def is_sqlite(path: Path) -> bool:
     """
     if path.suffix in (".nsys-rep", ".qdrep"):
         raise InputError(f"{path}: export the report first: nsys export --type sqlite {path.name}")
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_HEADER)) == _HEADER
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    with opened(path) as file:
+        return file.read(len(_HEADER)) == _HEADER
 
 
 def read_nsys(path: Path, iteration: str | None = None) -> Recording:

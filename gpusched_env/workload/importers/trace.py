@@ -11,6 +11,7 @@ from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers.build import build_workload
 from gpusched_env.workload.importers.kineto import read_kineto
 from gpusched_env.workload.importers.nsys import is_sqlite, read_nsys
+from gpusched_env.workload.kernel import LONGEST_US
 from gpusched_env.workload.workload import Workload
 
 
@@ -56,4 +57,26 @@ def import_trace(
         )
     if iteration_us is not None:
         recording = dataclasses.replace(recording, unprofiled_us=(iteration_us,))
-    return build_workload(recording, gpu if gpu is not None else match_gpu(recording.device, recording.origin))
+    workload = build_workload(recording, gpu if gpu is not None else match_gpu(recording.device, recording.origin))
+    _check_times(workload, recording.origin)
+    return workload
+
+
+def _check_times(workload: Workload, origin: str) -> None:
+    """Whether its times are such as a workload's file may have.
+
+    Raises:
+        InputError: one is too long.
+    """
+    ops = [op for variant in workload.variants for op in variant.all_ops]
+    nodes = [node for graph in workload.graphs for node in graph]
+    longest = max(
+        *(kernel.duration_us for kernel in workload.kernels),
+        *(node.duration_us for node in nodes),
+        *(time_us for op in ops for time_us in (op.duration_us, op.host_us)),
+        *workload.iteration_us,
+    )
+    if longest > LONGEST_US:
+        raise InputError(
+            f"{origin}: a kernel, a copy, the host or an iteration takes {longest:g} us, must be at most {LONGEST_US:g}"
+        )

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpusched_env.agents.dynamic_parallelism.config import launch_training_of
 from gpusched_env.agents.dynamic_parallelism.learned import NAME as DYNAMIC_PARALLELISM
 from gpusched_env.agents.dynamic_parallelism.learned import LearnedLaunches
 from gpusched_env.agents.manifest import read_manifest
 from gpusched_env.agents.policy_file import kind
 from gpusched_env.agents.shipped import FOLDER, shipped_names, shipped_policy
 from gpusched_env.agents.training import train
-from gpusched_env.agents.training.config import DEFAULTS, config_of, defaults_for, launch_training_of
+from gpusched_env.agents.training.config import DEFAULTS, config_of, defaults_for
 from gpusched_env.scenarios.scenario import load_scenario
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

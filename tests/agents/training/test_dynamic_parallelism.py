@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from gpusched_env.agents.dynamic_parallelism.config import LaunchTraining, launch_training_of
 from gpusched_env.agents.dynamic_parallelism.learned import LearnedLaunches
 from gpusched_env.agents.manifest import check_agent, ship
 from gpusched_env.agents.training import Trained, train
-from gpusched_env.agents.training.config import LaunchTraining, defaults_for, launch_training_of
+from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.dynamic_parallelism import geometric_mean, validation_applications
 from gpusched_env.agents.training.folder import Checkpoints, read_config
 from gpusched_env.agents.training.validation import Progress

@@ -160,3 +160,11 @@ def test_killed_before_the_first_checkpoint_it_starts_anew(tmp_path: Path) -> No
     for name in ("config.yaml", "validation.json"):
         (folder / name).write_bytes((tmp_path / "whole" / name).read_bytes())
     assert train(config, folder, resume=True).curve == expected.curve
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "checkpoints"])
+def test_a_file_in_place_of_a_folder_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(InputError, match=f"{name}: is no folder"):
+        train(small("a2c", timesteps=64), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]

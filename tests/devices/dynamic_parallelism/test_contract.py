@@ -10,8 +10,8 @@ import pytest
 from gpusched_env.dynamic_parallelism.device import NO_LIMIT, LaunchDevice
 from gpusched_env.dynamic_parallelism.view import SERIALISE, SPAWN, RequestView
 from gpusched_env.errors import GpuschedError, IllegalCommand, InputError
-from gpusched_env.experiments.fuzz.dynamic_parallelism.case import Request
-from gpusched_env.experiments.fuzz.dynamic_parallelism.draw import draw_launches
+from gpusched_env.experiments.dynamic_parallelism.fuzz.case import Request
+from gpusched_env.experiments.dynamic_parallelism.fuzz.draw import draw_launches
 from tests.devices.dynamic_parallelism.toys import PS, kernel, run, thread, toy
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gpusched_env.dynamic_parallelism.device import LaunchDevice
 from gpusched_env.errors import DeadlockError
-from gpusched_env.experiments.fuzz.dynamic_parallelism.case import Request
+from gpusched_env.experiments.dynamic_parallelism.fuzz.case import Request
 from gpusched_env.hardware.launch_costs import FREE
 from tests.devices.dynamic_parallelism.toys import MACHINE, PS, column, gpu, kernel, run, thread, toy
 

@@ -14,10 +14,10 @@ from gpusched_env.devices.dynamic_parallelism.reference import ReferenceWarpDevi
 from gpusched_env.dynamic_parallelism.device import LaunchDevice
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.view import SERIALISE, SPAWN
+from gpusched_env.experiments.dynamic_parallelism.fuzz.case import LaunchCase, Request, ThreadWork
+from gpusched_env.experiments.dynamic_parallelism.fuzz.draw import draw_launches
+from gpusched_env.experiments.dynamic_parallelism.fuzz.duel import play_launches
 from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.experiments.fuzz.dynamic_parallelism.case import LaunchCase, Request, ThreadWork
-from gpusched_env.experiments.fuzz.dynamic_parallelism.draw import draw_launches
-from gpusched_env.experiments.fuzz.dynamic_parallelism.duel import play_launches
 from tests.devices.dynamic_parallelism.toys import kernel, toy
 
 CASES = st.builds(draw_launches, st.integers(0, 2**32), st.integers(0, 2**32))

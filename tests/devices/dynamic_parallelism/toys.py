@@ -11,7 +11,7 @@ from msgspec.structs import replace as altered
 from gpusched_env.dynamic_parallelism.device import LaunchDevice
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.view import SERIALISE, SPAWN, RequestView
-from gpusched_env.experiments.fuzz.dynamic_parallelism.case import HostKernel, LaunchCase, Request, ThreadWork
+from gpusched_env.experiments.dynamic_parallelism.fuzz.case import HostKernel, LaunchCase, Request, ThreadWork
 from gpusched_env.hardware.launch_costs import LaunchCosts
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.hardware.warp_machine import LoopBody, WarpMachine

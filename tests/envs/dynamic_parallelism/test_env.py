@@ -18,7 +18,7 @@ from gpusched_env.envs.dynamic_parallelism.encoding import log_of
 from gpusched_env.envs.dynamic_parallelism.env import DynamicParallelismEnv
 from gpusched_env.envs.dynamic_parallelism.features import LaunchFeature
 from gpusched_env.envs.dynamic_parallelism.playing import RANDOM, episode_problem
-from gpusched_env.envs.registration import DYNAMIC_PARALLELISM
+from gpusched_env.envs.registration import env_id
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.warp_machine import SPAWN_KEPLER
 
@@ -46,14 +46,14 @@ def constant(env: DynamicParallelismEnv, action: int) -> tuple[float, dict[str, 
 
 @pytest.fixture(scope="module")
 def env() -> DynamicParallelismEnv:
-    made = gymnasium.make(DYNAMIC_PARALLELISM).unwrapped
+    made = gymnasium.make(env_id("DynamicParallelism")).unwrapped
     assert isinstance(made, DynamicParallelismEnv)
     return made
 
 
 def test_checkers_find_nothing() -> None:
-    check_env(gymnasium.make(DYNAMIC_PARALLELISM).unwrapped)
-    check_env(gymnasium.make(DYNAMIC_PARALLELISM, render_mode="rgb_array").unwrapped)
+    check_env(gymnasium.make(env_id("DynamicParallelism")).unwrapped)
+    check_env(gymnasium.make(env_id("DynamicParallelism"), render_mode="rgb_array").unwrapped)
 
 
 def test_the_return_is_minus_one_over_the_speed_up_of_the_same_scheduler(env: DynamicParallelismEnv) -> None:
@@ -208,7 +208,7 @@ def test_text_and_pictures_show_children() -> None:
 
 
 def test_gymnasium_vectorises_it() -> None:
-    envs = gymnasium.make_vec(DYNAMIC_PARALLELISM, num_envs=2, vectorization_mode="sync")
+    envs = gymnasium.make_vec(env_id("DynamicParallelism"), num_envs=2, vectorization_mode="sync")
     observation, info = envs.reset(seed=[SMALL, 27])
     assert observation.shape == (2, len(LaunchFeature))
     assert info["action_mask"].shape == (2, 2)

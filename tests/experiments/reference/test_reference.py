@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpusched_env.baselines.dynamic_parallelism.registry import launch_scheduler_names
+from gpusched_env.baselines.dynamic_parallelism.registry import LAUNCH_SCHEDULERS
 from gpusched_env.baselines.registry import scheduler_names
 from gpusched_env.experiments.reference import schedulers
 from gpusched_env.experiments.reference.__main__ import PAGES
@@ -31,8 +31,8 @@ def test_every_column_of_a_view_has_a_meaning_a_unit_and_a_source(table: str) ->
 
 
 def test_every_scheduler_and_option_is_on_the_page() -> None:
-    entries = [entry for group in schedulers.GROUPS for entry in schedulers.entries(group)]
-    assert [entry.name for entry in entries] == [*scheduler_names(), *launch_scheduler_names()]
+    entries = [entry for _, listed in schedulers.entries() for entry in listed]
+    assert [entry.name for entry in entries] == [*scheduler_names(), *LAUNCH_SCHEDULERS.names()]
     silent = [
         f"{entry.name}({name})"
         for entry in entries

@@ -1,4 +1,4 @@
-"""What is fuzzed: the devices that schedulers of kernels use, or those that schedulers of child launches use."""
+"""What is fuzzed of a game: its devices, on cases of its own."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from typing import Any, Final
 from gpusched_env.experiments.fuzz.case import Counterexample, read_counterexample
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.duel import play
-from gpusched_env.experiments.fuzz.dynamic_parallelism.case import LaunchCounterexample, read_launch_counterexample
-from gpusched_env.experiments.fuzz.dynamic_parallelism.draw import draw_launches
-from gpusched_env.experiments.fuzz.dynamic_parallelism.duel import play_launches
-from gpusched_env.experiments.fuzz.dynamic_parallelism.shrink import LaunchShrinker
 from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.experiments.fuzz.shrink import Shrinker
-from gpusched_env.experiments.lib.names import new_device, new_launch_device
+from gpusched_env.experiments.lib.names import new_device
 
 
 @dataclass(frozen=True)
-class Game:
+class Fuzzing:
     """A kind of cases, and the kind of devices that they are played on."""
 
     new_device: Callable[[Any], Any]
@@ -35,7 +31,4 @@ class Game:
     """A stored counterexample."""
 
 
-KERNELS: Final = Game(new_device, draw_case, play, Shrinker, Counterexample, read_counterexample)
-CHILD_LAUNCHES: Final = Game(
-    *(new_launch_device, draw_launches, play_launches, LaunchShrinker, LaunchCounterexample, read_launch_counterexample)
-)
+KERNELS: Final = Fuzzing(new_device, draw_case, play, Shrinker, Counterexample, read_counterexample)

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from gpusched_env.experiments.fuzz.dynamic_parallelism.case import LaunchCase
-from gpusched_env.experiments.fuzz.dynamic_parallelism.duel import MakeLaunchDevice, play_launches
+from gpusched_env.experiments.dynamic_parallelism.fuzz.case import LaunchCase
+from gpusched_env.experiments.dynamic_parallelism.fuzz.duel import MakeLaunchDevice, play_launches
 from gpusched_env.experiments.fuzz.trees import (
     GONE,
     SECONDS,

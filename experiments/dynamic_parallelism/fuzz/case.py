@@ -18,8 +18,10 @@ from gpusched_env.workload.dynamic_parallelism.launches import Benchmark, BlockS
 
 FORMAT: Final = "gpusched-fuzz-launches/1"
 
-Count = Annotated[int, Meta(ge=0)]
-Positive = Annotated[int, Meta(ge=1)]
+MOST = 2**16
+"""Of what one thread has or asks for: a file must not ask for more than there is memory for."""
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+Positive = Annotated[int, Meta(ge=1, le=MOST)]
 
 
 class _LaunchData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

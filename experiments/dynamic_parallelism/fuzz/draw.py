@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gpusched_env.experiments.dynamic_parallelism.fuzz.case import HostKernel, LaunchCase, Request, ThreadWork
 from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.experiments.fuzz.dynamic_parallelism.case import HostKernel, LaunchCase, Request, ThreadWork
 from gpusched_env.hardware.launch_costs import LaunchCosts, Overflow
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.hardware.warp_machine import LoopBody, WarpMachine

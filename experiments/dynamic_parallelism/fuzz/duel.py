@@ -14,9 +14,9 @@ from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.timeline import LAUNCH, TOTALS
 from gpusched_env.dynamic_parallelism.view import SERIALISE, SPAWN, RequestView
 from gpusched_env.errors import DeadlockError, GpuschedError
+from gpusched_env.experiments.dynamic_parallelism.fuzz.case import LaunchCase
 from gpusched_env.experiments.fuzz.compare import Differs, DuelComparison
 from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.experiments.fuzz.dynamic_parallelism.case import LaunchCase
 from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.hardware.clock import PS_PER_US
 

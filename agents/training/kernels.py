@@ -1,0 +1,57 @@
+"""Trainings of schedulers of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.policies.registry import ROLLOUTS, RULES, SEARCH
+from gpusched_env.agents.training.config import TrainingConfig
+from gpusched_env.agents.training.environments import training_env, training_layout
+from gpusched_env.agents.training.trainer import Trainer
+from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scheduling.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from gpusched_env.agents.training.validation import Course, Judge
+
+
+class KernelTrainer:
+    """See :class:`gpusched_env.agents.training.trainer.Trainer`."""
+
+    config = TrainingConfig
+
+    def check(self, config: TrainingConfig) -> None:
+        training_env(config).close()
+        if config.policy in RULES:
+            RULES[config.policy].of(training_layout(config))
+
+    def judge(self, config: TrainingConfig) -> Judge:
+        from gpusched_env.agents.training.validation import EpisodeJudge
+
+        return EpisodeJudge(config)
+
+    def learn(
+        self,
+        course: Course,
+        config: TrainingConfig,
+        teacher: Callable[[], Scheduler] | None,
+        state: dict[str, Any] | None,
+    ) -> int:
+        from gpusched_env.agents.training.evolution import evolve
+        from gpusched_env.agents.training.learning import learn
+        from gpusched_env.agents.training.rollouts import roll_out
+
+        if config.algo == SEARCH:
+            return evolve(course, config, state)
+        if config.algo == ROLLOUTS:
+            return roll_out(course, config, state)
+        return learn(course, config, teacher, state)
+
+    def check_policy(self, path: Path, name: str) -> None:
+        ExportedPolicy.load(path).layout_for(load_scenario(name))
+
+
+TRAINER: Final[Trainer[TrainingConfig]] = KernelTrainer()

@@ -1,0 +1,1 @@
+"""Child launches, the game of ``DynamicParallelism``: its schedulers, episodes and fuzzer."""

@@ -1,0 +1,45 @@
+"""Schedulers of child launches by name, written by hand, tuned (``tuned:NAME``) or learned; devices by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gpusched_env.agents.dynamic_parallelism.learned import NAME, LearnedLaunches
+from gpusched_env.agents.shipped import shipped_names
+from gpusched_env.agents.training.folder import policy_file
+from gpusched_env.baselines.dynamic_parallelism.registry import LAUNCH_SCHEDULERS, make_launch_scheduler
+from gpusched_env.baselines.tuning import PREFIX as TUNED
+from gpusched_env.baselines.tuning import tuned_names, tuned_spec
+from gpusched_env.dynamic_parallelism.device import LaunchDevice
+from gpusched_env.dynamic_parallelism.scheduler import LaunchScheduler
+from gpusched_env.experiments.lib.names import LEARNED, device_from, is_learned
+
+
+def new_launch_scheduler(name: str) -> LaunchScheduler:
+    """A scheduler from its name.
+
+    Raises:
+        InputError: there is none, or no agent.
+    """
+    if is_learned(name):
+        _, _, path = name.partition(":")
+        return LearnedLaunches(policy_file(Path(path)) if path else None)
+    return make_launch_scheduler(tuned_spec(name, NAME) if name.startswith(TUNED) else name)
+
+
+def default_launch_schedulers() -> list[str]:
+    """All hand-written ones, those with tuned options, and the shipped agent if there is one."""
+    shipped = [LEARNED] if NAME in shipped_names() else []
+    return [*LAUNCH_SCHEDULERS.names(), *tuned_names(NAME), *shipped]
+
+
+def new_launch_device(source: str | Callable[[], LaunchDevice]) -> LaunchDevice:
+    """A device from its name or factory.
+
+    Raises:
+        InputError: no device of that name.
+    """
+    from gpusched_env.devices.dynamic_parallelism import make_launch_device
+
+    return device_from(source, make_launch_device)

@@ -1,0 +1,202 @@
+"""What experiments ask of a game.
+
+Rankings, searches for options, trainings, fuzzing and the pages of schedulers are the same for all games: they ask for
+what differs here. Comparisons and runs on a real GPU show tenants, jobs and kernels; they take scenarios only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gpusched_env.agents.training.config import Training
+from gpusched_env.baselines.ranges import Ranges
+from gpusched_env.baselines.registered import Registered
+from gpusched_env.experiments.lib.workers import Progress
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, Workloads
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
+    from gpusched_env.experiments.ranking.result import Ranking
+
+
+class Grid(Protocol):
+    """Problems of a game, on which schedulers are run with several seeds."""
+
+    @property
+    def variants(self) -> dict[str, list[str]]:
+        """Names of the problems, by scenario."""
+        ...
+
+    @property
+    def task(self) -> Callable[[RankedEpisode], EpisodeCost]:
+        """What worker processes do."""
+        ...
+
+    def groups(self, schedulers: Sequence[str], seeds: Sequence[int]) -> list[list[RankedEpisode]]:
+        """Every episode, those together that one process should run.
+
+        In an order in which an interrupt leaves the schedulers on equal footing.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingTerms:
+    """What a ranking is to be of, as :func:`gpusched_env.experiments.ranking.run.rank` takes it."""
+
+    scenarios: Sequence[str]
+    schedulers: Sequence[str] | None
+    workloads: Workloads
+    gpu: str | None
+    devices: Sequence[str]
+    settings: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedField:
+    """Who is ranked and on what."""
+
+    schedulers: list[str]
+    grid: Grid
+    bounded: list[str] = field(default_factory=list)
+    """Scenarios whose cost with every tenant alone is among the episodes."""
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+    """By scenario: what to know of its figures."""
+    policies: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By scenario and trained scheduler: SHA-256 of its policy's file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedField:
+    """Whose options are searched, and on what."""
+
+    grid: Grid
+    seeds: list[int]
+    """Of each problem."""
+    ranges: dict[str, Ranges]
+    """By scheduler; empty where there is nothing to tune."""
+    defaults: dict[str, Mapping[str, Any]]
+    """Options by scheduler."""
+    check: Callable[[str], object]
+    """Raises InputError if a scheduler's options do not fit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """The episodes that a training is validated on."""
+
+    seeds: list[int]
+    problems: list[str]
+    """What is played with these seeds, described: equal if the episodes are."""
+    episodes: int
+    """Of each scheduler."""
+    costs: Callable[[list[str], Progress], dict[str, list[float]]]
+    """Of every episode, by scheduler."""
+
+
+@dataclass(frozen=True)
+class SchedulerGroup:
+    """Schedulers that stand together on their page."""
+
+    title: str
+    about: str
+    names: list[str]
+
+
+class Game(Protocol):
+    """A kind of problems and the schedulers that play it."""
+
+    @property
+    def kind(self) -> str:
+        """What its schedulers are of: ``child launches``."""
+        ...
+
+    @property
+    def plain_gpu(self) -> str:
+        """The scheduler that stands for a GPU without any."""
+        ...
+
+    @property
+    def algorithm(self) -> str:
+        """What trainings use unless told otherwise."""
+        ...
+
+    @property
+    def unseen(self) -> Workloads:
+        """The workloads that no search for options has seen."""
+        ...
+
+    @property
+    def schedulers(self) -> Registered[Any]:
+        """Hand-written ones."""
+        ...
+
+    @property
+    def groups(self) -> list[SchedulerGroup]:
+        """All hand-written schedulers, as their page shows them."""
+        ...
+
+    def means(self, scheduler: str) -> tuple[Sequence[str], Sequence[str]] | None:
+        """What a hand-written scheduler reads, and what it may do besides launching; ``None``: nothing is declared."""
+        ...
+
+    def sees_truth(self, scheduler: str) -> bool:
+        """Whether a scheduler, by its name, is told the truth.
+
+        Raises:
+            InputError: there is no such scheduler.
+        """
+        ...
+
+    def mean(self, costs: Sequence[float]) -> float:
+        """Of the costs of several episodes."""
+        ...
+
+    def ranked(self, terms: RankingTerms) -> RankedField:
+        """Schedulers and problems of a ranking.
+
+        Raises:
+            InputError: unknown names, or what the game has not.
+        """
+        ...
+
+    def remarks(self, ranking: Ranking) -> dict[str, list[str]]:
+        """By scenario: what a complete ranking comes to, a sentence each."""
+        ...
+
+    def tuned(self, scenario: Any, schedulers: Sequence[str] | None, first_seed: int, seeds: int) -> TunedField:
+        """Schedulers and problems of a search for options.
+
+        Args:
+            scenario: of the game.
+            schedulers: names; ``None``: all of today's GPUs that know no more than a scheduler can.
+            first_seed: of the episodes.
+            seeds: how many of each problem.
+
+        Raises:
+            InputError: an unknown scheduler, or one with options; no problems to tune on.
+        """
+        ...
+
+    def configured(self, scenario: str, given: dict[str, Any], gpu: str | None) -> Training:
+        """A training with what is ``given``, else with the scenario's own settings where it has some.
+
+        Raises:
+            InputError: unknown names, invalid values.
+        """
+        ...
+
+    def baselines(self, config: Any) -> list[str]:
+        """Schedulers that a training is compared with, if nobody says which: honest ones of today's GPUs."""
+        ...
+
+    def validation(self, config: Any) -> Validation:
+        """The episodes that a training is validated on."""
+        ...
+
+    @property
+    def fuzzing(self) -> Fuzzing:
+        """How devices of the game are fuzzed."""
+        ...

@@ -1,0 +1,237 @@
+"""Kernels of tenants that share a GPU, or of one program: the game of all scenarios."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from gpusched_env.agents.manifest import file_hash
+from gpusched_env.agents.shipped import shipped_file
+from gpusched_env.agents.training.config import TrainingConfig, config_of, defaults_for
+from gpusched_env.baselines.ranges import ranges_of
+from gpusched_env.baselines.registry import SCHEDULERS, honest_names, means, scheduler_names
+from gpusched_env.baselines.spec import options_of
+from gpusched_env.episodes.cautions import cautions
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.games.game import Game, RankedField, RankingTerms, SchedulerGroup, TunedField, Validation
+from gpusched_env.experiments.lib.names import (
+    check_scheduler,
+    default_schedulers,
+    expanded,
+    is_learned,
+    learned_file,
+    new_device,
+    new_scheduler,
+    sees_truth,
+)
+from gpusched_env.experiments.lib.workers import Progress, Shared
+from gpusched_env.experiments.ranking.bound import has_bound
+from gpusched_env.experiments.ranking.episodes import (
+    EpisodeCost,
+    RankedEpisode,
+    RunCell,
+    Workloads,
+    cells_of,
+    variants_of,
+)
+from gpusched_env.experiments.settings import apply_settings
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.scenario import Scenario, load_scenario
+from gpusched_env.scenarios.variants import scenario_variants
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
+    from gpusched_env.experiments.ranking.result import Ranking
+
+
+@dataclass(frozen=True)
+class KernelGrid:
+    """Scenarios, or variants of them."""
+
+    problems: dict[tuple[str, str], Scenario]
+    """By scenario and variant."""
+    devices: Sequence[str] = ("compiled",)
+    bounded: Sequence[str] = ()
+    """Scenarios whose cost with every tenant alone is wanted too."""
+
+    @property
+    def variants(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for scenario, variant in self.problems:
+            found.setdefault(scenario, []).append(variant)
+        return found
+
+    @cached_property
+    def task(self) -> Callable[[RankedEpisode], EpisodeCost]:
+        return RunCell(Shared(self.problems))
+
+    def groups(self, schedulers: Sequence[str], seeds: Sequence[int]) -> list[list[RankedEpisode]]:
+        """One by one: a problem is quickly built."""
+        return [[cell] for cell in cells_of(self.problems, schedulers, self.devices, seeds, self.bounded)]
+
+
+class Kernels:
+    """See :class:`gpusched_env.experiments.games.game.Game`."""
+
+    kind = "kernels"
+    plain_gpu = "pass-through"
+    algorithm = "maskable-ppo"
+    unseen: Workloads = "held_out"
+    schedulers = SCHEDULERS
+
+    @property
+    def groups(self) -> list[SchedulerGroup]:
+        return [
+            SchedulerGroup(
+                "Tenants that share a GPU",
+                "What a GPU does by itself comes first, then rules and published systems.",
+                scheduler_names(windowed=False),
+            ),
+            SchedulerGroup(
+                "One program's kernels",
+                "For scenarios whose launches pass a window (`KernelGraph`): which kernel goes next.",
+                scheduler_names(windowed=True),
+            ),
+        ]
+
+    def means(self, scheduler: str) -> tuple[Sequence[str], Sequence[str]]:
+        return means(scheduler)
+
+    def sees_truth(self, scheduler: str) -> bool:
+        return sees_truth(scheduler)
+
+    def mean(self, costs: Sequence[float]) -> float:
+        return statistics.fmean(costs)
+
+    def ranked(self, terms: RankingTerms) -> RankedField:
+        loaded = {name: apply_settings(load_scenario(name), terms.settings) for name in terms.scenarios}
+        schedulers = _ranked_schedulers(terms)
+        for device in terms.devices:
+            new_device(device)
+        problems = {
+            (name, variant.name): variant
+            for name, scenario in loaded.items()
+            for variant in variants_of(scenario, terms.workloads, terms.gpu)
+        }
+        for variant in problems.values():
+            for scheduler in schedulers:
+                check_scheduler(scheduler, variant)
+        bounded = [name for name, scenario in loaded.items() if has_bound(scenario)]
+        return RankedField(
+            schedulers=schedulers,
+            grid=KernelGrid(problems, terms.devices, bounded),
+            bounded=bounded,
+            remarks=_cautions(problems),
+            policies=_policies(terms.scenarios, schedulers),
+        )
+
+    def remarks(self, ranking: Ranking) -> dict[str, list[str]]:
+        return {}
+
+    def tuned(self, scenario: Any, schedulers: Sequence[str] | None, first_seed: int, seeds: int) -> TunedField:
+        """On the variants of the scenario's training set."""
+        loaded = load_scenario(scenario)
+        problems = {(loaded.name, variant.name): variant for variant in scenario_variants(loaded, "train")}
+        names = honest_names(loaded.window is not None, hardware=False) if schedulers is None else schedulers
+        for name in names:
+            check_scheduler(name, loaded)
+        made = {name: new_scheduler(name) for name in names}
+        return TunedField(
+            grid=KernelGrid(problems),
+            seeds=list(range(first_seed, first_seed + seeds)),
+            ranges={name: ranges_of(scheduler) for name, scheduler in made.items()},
+            defaults={name: options_of(type(scheduler)) for name, scheduler in made.items()},
+            check=lambda spec: check_scheduler(spec, loaded),
+        )
+
+    def configured(self, scenario: str | Scenario, given: dict[str, Any], gpu: str | None) -> TrainingConfig:
+        loaded = load_scenario(scenario, **({"gpu": gpu} if gpu else {}))
+        defaults = defaults_for(loaded.name, given.get("algo"))
+        try:
+            return config_of({**defaults, **given, "scenario": loaded})
+        except InputError as error:
+            if not defaults or "algo" in given:
+                raise
+            raise InputError(
+                f"{error} ({loaded.name} has settings of its own, for {defaults['algo']}; --algo names another)"
+            ) from error
+
+    def baselines(self, config: TrainingConfig) -> list[str]:
+        return honest_names(config.scenario.window is not None, hardware=False)
+
+    def validation(self, config: TrainingConfig) -> Validation:
+        from gpusched_env.agents.training.environments import training_scenarios, validation_seeds
+
+        scenarios, seeds = training_scenarios(config), validation_seeds(config)
+        return Validation(
+            seeds=seeds,
+            problems=[msgspec.json.encode(scenario, order="sorted").decode() for scenario in scenarios],
+            episodes=len(scenarios) * len(seeds),
+            costs=lambda names, on_progress: _costs(scenarios, names, seeds, on_progress),
+        )
+
+    @property
+    def fuzzing(self) -> Fuzzing:
+        from gpusched_env.experiments.fuzz.fuzzing import KERNELS
+
+        return KERNELS
+
+
+GAME: Final[Game] = Kernels()
+
+
+def _ranked_schedulers(terms: RankingTerms) -> list[str]:
+    """Those that are named, or by default those that are compared on every one of the scenarios."""
+    loaded = [load_scenario(name) for name in terms.scenarios]
+    asked = terms.schedulers
+    given = [default_schedulers(of) if asked is None else expanded(asked, of) for of in loaded]
+    return [name for name in given[0] if all(name in names for names in given)]
+
+
+def _cautions(problems: dict[tuple[str, str], Scenario]) -> dict[str, list[str]]:
+    """By scenario, each once."""
+    found: dict[str, list[str]] = {}
+    for (name, _), variant in problems.items():
+        known = found.setdefault(name, [])
+        known += [remark for remark in cautions(build_problem(variant)) if remark not in known]
+    return found
+
+
+def _policies(scenarios: Sequence[str], schedulers: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Of trained schedulers, by scenario."""
+    found: dict[str, dict[str, str]] = {}
+    for scenario in scenarios:
+        for scheduler in filter(is_learned, schedulers):
+            file = learned_file(scheduler) or shipped_file(load_scenario(scenario))
+            found.setdefault(scenario, {})[scheduler] = file_hash(file)
+    return found
+
+
+def _costs(
+    scenarios: Sequence[Scenario], schedulers: list[str], seeds: list[int], on_progress: Progress
+) -> dict[str, list[float]]:
+    """Scenario by scenario.
+
+    Raises:
+        KeyboardInterrupt: an interrupt cut it short.
+    """
+    from gpusched_env.experiments.compare import compare
+
+    costs: dict[str, list[float]] = {name: [] for name in schedulers}
+    for number, scenario in enumerate(scenarios):
+        done = number * len(schedulers) * len(seeds)
+
+        def tell(finished: int, share: float, number: int = number, done: int = done) -> None:
+            on_progress(done + finished, (number + share) / len(scenarios))
+
+        comparison = compare(scenario, schedulers, seeds, on_progress=tell)
+        if comparison.interrupted:
+            raise KeyboardInterrupt
+        for run in comparison.runs:
+            costs[run.scheduler].append(run.metrics.cost)
+    return costs

@@ -1,0 +1,230 @@
+"""What the runs come to: speed-ups of pairs, and what they depend on."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpusched_env.display.frame import frame, unstacked
+from gpusched_env.experiments.lib import judged
+from gpusched_env.experiments.lib.recorded import RECORDED_ON, recorded_turns
+from gpusched_env.experiments.lib.time_sliced import TimeSliced
+from gpusched_env.experiments.lib.verdicts import Target, extremes, record
+from gpusched_env.experiments.papers.fikit import runs
+from gpusched_env.experiments.papers.fikit.pairs import (
+    FEATURES,
+    MOST_ABOVE,
+    SPEEDUP,
+    distribution,
+    drivers,
+    outsiders,
+)
+from gpusched_env.experiments.papers.fikit.runs import (
+    ALONE,
+    CASES,
+    COST_US,
+    DEFAULT,
+    FIKIT,
+    GPU,
+    NETWORKS,
+    NOT_JUDGED,
+    FikitRun,
+)
+from gpusched_env.experiments.papers.reproduction import Reproduction
+from gpusched_env.hardware.specs import load_gpu
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
+
+JUDGED_WITH = 3
+"""Low-priority services with which the speed-ups are judged."""
+LOW_RATIO = (0.86, 1.0)
+"""Of low-priority completion times under preemptive sharing. Which is divided by which is not said."""
+OVERHEAD = 0.05
+RANGE_SLACK = 0.1
+"""How far our pairs, which are not the paper's, may exceed its ranges: 10 % of a speed-up, 0.1 of the ratio."""
+TURNS, TURNS_US = "torchvision_time_slicing.jsonl", 60_000.0
+"""What default sharing, the base of speed-ups, is held against: pairs that an H100 switched between, as processes. The
+first network runs as many requests as take this long alone."""
+
+
+class Figures(Reproduction):
+    """Of all runs of the paper."""
+
+    @staticmethod
+    def cells() -> Sequence[judged.Simulation]:
+        turns = [TimeSliced(TURNS, pair, first_us=TURNS_US) for pair in recorded_turns(TURNS)]
+        return [*runs.all_cells(), *turns]
+
+    @functools.cached_property
+    def _by_itself(self) -> DataFrame:
+        """Completion times (us) of services by themselves: a row a GPU and name, a column a mode."""
+        own = self.to_frame(FikitRun)
+        return unstacked(own[own.low.isna()].set_index(["gpu", "high", "mode"]).high_us)
+
+    @functools.cached_property
+    def networks(self) -> DataFrame:
+        """Services by themselves, by GPU and name.
+
+        ``alone_us``: job completion time. ``kernels``, ``waits``: launches and synchronisations of a job.
+        ``gap_share``: share of the time in which no kernel runs. ``measuring``: completion time kernel by kernel over
+        that alone. ``overhead``: relative growth of the completion time by FIKIT's interception.
+        """
+        own, alone_us = self._by_itself, self._by_itself[ALONE]
+        jobs = frame([FikitRun(gpu, name, None, ALONE).job() for gpu, name in own.index]).set_index(own.index)
+        return jobs.assign(
+            alone_us=alone_us,
+            gap_share=1.0 - jobs.busy_us / alone_us,
+            waits_per_ms=1e3 * jobs.waits / alone_us,
+            kernels_per_ms=1e3 * jobs.kernels / alone_us,
+            measuring=own[runs.MEASURED] / alone_us,
+            overhead=own[runs.FIKIT_ALONE] / alone_us - 1.0,
+        )
+
+    @functools.cached_property
+    def pairs(self) -> DataFrame:
+        """Two services that share a GPU, one of either priority, and how long they take together.
+
+        The properties of :attr:`networks` as ``high_...`` and ``low_...``. ``speedup``: of the high-priority service,
+        completion time under default sharing over that under FIKIT. By mode, the run's outcome: as ``MODE`` the
+        completion time of the high-priority service, as ``low_us: MODE`` and ``low_share: MODE`` what it says of the
+        low-priority one.
+        """
+        shared = self.to_frame(FikitRun)
+        shared = shared[shared.low.notna() & (shared.lows == 1)].set_index(["gpu", "high", "low", "mode"])
+        lows = [unstacked(shared[name]).add_prefix(f"{name}: ") for name in ("low_us", "low_share")]
+        found = unstacked(shared.high_us).join(lows).reset_index()
+        for side in ("high", "low"):
+            found = found.join(self.networks[[*FEATURES]].add_prefix(f"{side}_"), on=["gpu", side])
+        return found.assign(speedup=found[DEFAULT] / found[FIKIT])
+
+    @functools.cached_property
+    def by_gpu(self) -> dict[str, DataFrame]:
+        """Pairs, on the paper's stand-in first."""
+        return dict(list(self.pairs.groupby("gpu", sort=False)))
+
+    @functools.cached_property
+    def by_co_runners(self) -> dict[int, DataFrame]:
+        """Pairs on the paper's stand-in with their speed-ups, by the number of low-priority services."""
+        shared = self.to_frame(FikitRun)
+        shared = shared[shared.low.notna() & (shared.gpu == GPU) & shared["mode"].isin((DEFAULT, FIKIT))]
+        found = {}
+        for lows, of in shared.groupby("lows"):
+            times = unstacked(of.set_index(["high", "low", "mode"]).high_us).reset_index()
+            judged = ~times.high.isin(NOT_JUDGED) & ~times.low.isin(NOT_JUDGED)
+            found[int(lows)] = times.assign(speedup=times[DEFAULT] / times[FIKIT], judged=judged)
+        return found
+
+    @functools.cached_property
+    def low_ratios(self) -> Any:
+        """Of low-priority completion times on the paper's stand-in, default sharing over FIKIT, intermittent."""
+        pairs = self.by_gpu[GPU].dropna(subset=[f"low_us: {mode}" for mode in runs.INTERMITTENT])
+        default, fikit = (pairs[f"low_us: {mode}"] for mode in runs.INTERMITTENT)
+        return (default / fikit).set_axis(pairs.high + ", " + pairs.low)
+
+    def low_targets(self) -> list[list[Target]]:
+        """The low-priority ratio in both directions, the one that comes closer to the published range first."""
+        directions = {"default over FIKIT": self.low_ratios, "FIKIT over default": 1.0 / self.low_ratios}
+        found = [
+            list(extremes(f"low-priority ratio, {direction}", LOW_RATIO, ratios, slack=RANGE_SLACK))
+            for direction, ratios in directions.items()
+        ]
+        return sorted(found, key=lambda targets: max(abs(target.difference) for target in targets))
+
+    def by_slice(self) -> dict[float, DataFrame]:
+        """Judged pairs on the paper's stand-in with their speed-ups, by time slice (us)."""
+        slices = {load_gpu(GPU).timing.slice_us: DEFAULT, **{us: mode for mode, us in runs.SLICES.items()}}
+        pairs = self.by_gpu[GPU].dropna(subset=[*slices.values()])
+        return {us: pairs.assign(speedup=pairs[slices[us]] / pairs[FIKIT]) for us in sorted(slices)}
+
+    def overheads(self) -> DataFrame:
+        """The largest relative growth of a completion time alone, by cost of an interception (us) and GPU."""
+        own = self._by_itself.rename(columns={mode: us for us, mode in runs.INTERCEPTED.items()})
+        growth = own.rename(columns={runs.FIKIT_ALONE: COST_US}).div(own[ALONE], axis=0) - 1.0
+        return growth[[COST_US, *runs.INTERCEPTED]].groupby("gpu", sort=False).max().T
+
+    def losses(self) -> DataFrame:
+        """What wrong profiles cost, averaged over the pairs, relative to right ones.
+
+        ``high``: completion time of the high-priority service. ``low``: work done in its gaps.
+        """
+        times, shares = self._tried([*CASES])
+        relative = {"high": times.div(times[runs.RIGHT], axis=0), "low": shares.div(shares[runs.RIGHT], axis=0)}
+        return frame({name: of.mean() for name, of in relative.items()}).dropna().rename_axis("case").reset_index()
+
+    def thresholds(self) -> DataFrame:
+        """What a threshold does, averaged over the pairs; values under MPS and as processes.
+
+        ``high``: completion time of the high-priority service over that alone. ``low``: share of the time of the work
+        in its gaps.
+        """
+        times, shares = (of.mean() for of in self._tried([*runs.SWEEP.values()], relative_to="high_alone_us"))
+        swept = [(us, [runs.SWEEP[contexts, us] for contexts in runs.CONTEXTS]) for us in runs.EPSILONS_US]
+        rows = [{"epsilon_us": us, "high": [*times[modes]], "low": [*shares[modes]]} for us, modes in swept]
+        return frame(rows if times.notna().all() else [])
+
+    def _tried(self, modes: list[str], relative_to: str = "") -> tuple[DataFrame, DataFrame]:
+        """Of pairs on the recordings' GPU that were tried in the modes: high-priority times, low-priority work."""
+        pairs = self.by_gpu[RECORDED_ON]
+        times = pairs.reindex(columns=modes)
+        shares = pairs.filter(like="low_share: ").rename(columns=lambda name: name.removeprefix("low_share: "))
+        return times.div(pairs[relative_to], axis=0) if relative_to else times, shares.reindex(columns=modes)
+
+    def turns(self) -> list[dict[str, Any]]:
+        """Recorded pairs: slowdowns are times of a request over that alone, of the first and second network."""
+        names = {workload: name for name, workload in NETWORKS.items()}
+        rows = []
+        for cell, turns in self.of(TimeSliced).items():
+            simulated, recorded = zip(*turns.slowdowns, strict=True)
+            row = {"networks": [names[network] for network in cell.networks], "recorded": recorded}
+            rows.append(row | {"simulated": simulated, "errors": [s / r - 1.0 for s, r in turns.slowdowns]})
+        return rows
+
+    def checks(self) -> list[Target]:
+        """Every headline figure, on the paper's stand-in."""
+        pairs = self.by_co_runners[JUDGED_WITH]
+        pairs = pairs[pairs.judged]
+        speedups = pairs.speedup.set_axis(pairs.high + ", " + pairs.low)
+        above = float((speedups > MOST_ABOVE).mean())
+        return [
+            *extremes("high-priority speed-up", SPEEDUP, speedups, relative_slack=RANGE_SLACK),
+            Target(f"share of cases above {MOST_ABOVE}", 0.5, 1.0, above, note=f"{len(pairs)} pairs"),
+            *self.low_targets()[0],
+            extremes("overhead of interception", (0.0, OVERHEAD), self.networks.overhead[GPU])[1],
+        ]
+
+    def summary(self) -> str:
+        targets, pairs = self.checks(), self.by_co_runners[JUDGED_WITH]
+        found = distribution(pairs[pairs.judged])
+        return (
+            f"{sum(target.holds for target in targets)} of {len(targets)} headline figures come out with {JUDGED_WITH} "
+            f"low-priority services; speed-ups {found['smallest']:.2f} to {found['largest']:.2f}, {found['above']:.0%} "
+            f"of {found['pairs']} pairs above {MOST_ABOVE}"
+        )
+
+    def data(self) -> dict[str, Any]:
+        slices = {f"{us:g}": of for us, of in self.by_slice().items() if us in runs.SLICES.values()}
+        gpus = {}
+        for gpu, pairs in self.by_gpu.items():
+            slowdowns = pairs[["high", "low", "speedup"]].assign(
+                slowdown_under_fikit=pairs[FIKIT] / pairs.high_alone_us
+            )
+            gpus[gpu] = {
+                "distribution": distribution(pairs),
+                "drivers": drivers(pairs).to_dict("records"),
+                "outside": outsiders(pairs).to_dict("records"),
+                "pairs": slowdowns.to_dict("records"),
+            }
+        return {
+            "targets": [record(target) for target in self.checks()],
+            "judged_with": JUDGED_WITH,
+            "by_co_runners": {f"{lows}": of.to_dict("records") for lows, of in self.by_co_runners.items()},
+            "gpus": gpus,
+            "by_slice_us": {us: of[["high", "low", "speedup"]].to_dict("records") for us, of in slices.items()},
+            "wrong_profiles": self.losses().to_dict("records"),
+            "largest_overhead_by_cost_us": self.overheads().rename("{:g}".format).to_dict(),
+            "thresholds": self.thresholds().to_dict("records"),
+            "recorded_time_slicing": self.turns(),
+            "runs": self.to_frame(FikitRun).to_dict("records"),
+        }

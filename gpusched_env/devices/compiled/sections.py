@@ -1,0 +1,152 @@
+"""How much memory an environment needs, and where in it the tables lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.devices.compiled import layout
+from gpusched_env.devices.compiled.members import words_for
+from gpusched_env.devices.compiled.memory import HEADER, LINE, lines, placed
+from gpusched_env.devices.compiled.tables import ProblemTables
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.timeline import Detail
+
+JOBS: Final = 64
+"""First length of a tenant's ring of jobs: a power of two."""
+AHEAD: Final = 128
+"""First number of a tenant's operations behind the scheduler's window."""
+LAUNCHES: Final = 16
+"""First number of a tenant's launches, beyond what one event makes."""
+EDGES: Final = 3
+"""Edges for each slot of a launch."""
+LOG_ROWS: Final = 64
+"""Rows of the log beyond what one event may write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What the memory of an environment has room for."""
+
+    tenants: int
+    threads: int
+    marks: int
+    streams: int
+    queues: int
+    contexts: int
+    channels: int
+    grids: int
+    sms: int
+    rows: int
+    """Rows of residents on an SM."""
+    jobs: int
+    """In the system, of a tenant; a power of two."""
+    launches: int
+    """Unfinished ones of all tenants."""
+    edges: int
+    aheads: int
+    """Operations that hosts have issued behind the scheduler's window."""
+    log: int
+
+    @property
+    def timers(self) -> int:
+        """One an owner, see :mod:`~gpusched_env.devices.compiled.timing`."""
+        return 1 + 2 * self.tenants + self.threads + 2 * self.launches
+
+    def with_room_for(self, other: Sizes) -> Sizes:
+        """The larger of both, field by field."""
+        return Sizes(*(max(getattr(self, name), getattr(other, name)) for name in self.__slots__))
+
+
+def log_margin(problem: Problem, detail: Detail) -> int:
+    """Most rows that one event may write to the log."""
+    tenants = len(problem.programs)
+    if detail in ("none", "jobs"):
+        return tenants
+    margin = 4 * tenants + 4 * problem.gpu.resident_grids + 16
+    return margin + problem.gpu.sms * problem.gpu.limits.blocks if detail == "blocks" else margin
+
+
+def needed(problem: Problem, tables: ProblemTables, detail: Detail) -> Sizes:
+    gpu, tenants = problem.gpu, len(problem.programs)
+    margin, edge_margin = (int(tables.problem[name][0]) for name in ("margin", "edge_margin"))
+    return Sizes(
+        tenants=tenants,
+        threads=int(tables.problem["host_threads"][0]),
+        marks=tables.marks + 1,
+        streams=len(problem.streams),
+        queues=len(problem.streams) * gpu.priorities,
+        contexts=tenants if problem.scenario.contexts == "per-tenant" else 1,
+        channels=gpu.channels,
+        grids=gpu.resident_grids,
+        sms=gpu.sms,
+        rows=gpu.limits.blocks + 1,
+        jobs=JOBS,
+        launches=LAUNCHES * tenants + margin,
+        edges=EDGES * (LAUNCHES * tenants + margin) + edge_margin,
+        aheads=AHEAD * tenants,
+        log=LOG_ROWS + log_margin(problem, detail),
+    )
+
+
+def class_count(sizes: Sizes) -> int:
+    """Most classes of SMs: each SM one, the idle ones, and one being split off."""
+    return sizes.sms + 2
+
+
+def allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
+    """Sections of one block of memory, all zero; what is used most lies in front."""
+    words, count = words_for(sizes.sms), class_count(sizes)
+    shapes: dict[str, tuple[np.dtype[Any], int]] = {
+        "env": (layout.ENV, 1),
+        "contexts": (layout.CONTEXT, sizes.contexts),
+        "clients": (layout.CLIENT, sizes.tenants),
+        "threads": (layout.THREAD, sizes.threads),
+        "streams": (layout.STREAM, sizes.streams),
+        "queues": (layout.QUEUE, sizes.queues),
+        "randoms": (layout.RANDOM, 2 * sizes.tenants),
+        "marks": (layout.MARK, sizes.marks),
+        "sets": (layout.WORD, layout.SETS * words),
+        "heap": (layout.NUMBER, sizes.timers),
+        "timers": (layout.TIMER, sizes.timers),
+    }
+    for number in range(sizes.contexts):
+        shapes |= {
+            f"channels.{number}": (layout.CHANNEL, sizes.channels),
+            f"heads.{number}": (layout.NUMBER, sizes.channels + 1),
+            f"queue.{number}": (layout.NUMBER, sizes.grids + 1),
+            f"used.{number}": (layout.NUMBER, sizes.grids),
+            f"grids.{number}": (layout.GRID, sizes.grids),
+        }
+    shapes |= {
+        "jobs": (layout.JOB, sizes.tenants * sizes.jobs),
+        "launches": (layout.LAUNCH, sizes.launches),
+        "flights": (layout.FLIGHT, sizes.launches),
+        "producers": (layout.PRODUCER, sizes.launches),
+        "aheads": (layout.AHEAD, sizes.aheads),
+        "edges": (layout.EDGE, sizes.edges),
+        "log": (layout.LOG, sizes.log),
+        "outbox": (layout.NUMBER, sizes.launches),
+    }
+    for number in range(sizes.contexts):
+        shapes |= {
+            f"classes.{number}": (layout.SM_CLASS, count),
+            f"kinds.{number}": (layout.KIND, count),
+            f"members.{number}": (layout.WORD, count * words),
+            f"rows.{number}": (layout.ROW, count * sizes.rows),
+        }
+    places, end = {}, 0
+    for name, (dtype, length) in shapes.items():
+        places[name] = end
+        end += HEADER - (-dtype.itemsize * length // LINE) * LINE
+    memory = lines(end)
+    return {name: placed(memory[places[name] :], dtype, length) for name, (dtype, length) in shapes.items()}
+
+
+def copy_table(source: NDArray[Any], width: int, target: NDArray[Any], wider: int) -> None:
+    """Copy a flat table into one whose lines are longer."""
+    lines = len(source) // width
+    target[: lines * wider].reshape(lines, wider)[:, :width] = source.reshape(lines, width)

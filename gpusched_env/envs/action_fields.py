@@ -1,0 +1,85 @@
+"""What an action space is laid out by: slots, and what there is to choose for each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.knowledge import Offer
+from gpusched_env.scenarios.scenario import PreemptionName
+
+QUARTERS = (1, 2, 3, 4)
+"""Partition sizes on offer, in quarters of the GPU's SMs (rounded down, at least one SM).
+
+Tenants in even rows count their SMs from rank 0, tenants in odd rows from the other end, so that two
+tenants can be kept apart.
+"""
+
+LEAST_INTERVAL_US = 1.0
+"""Of decisions that stand for an interval: below, every launch may as well be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFields:
+    """The fields of an :class:`~gpusched_env.envs.actions.ActionLayout`, which says what the actions mean."""
+
+    slots: int
+    """Tenant rows."""
+    running_slots: int
+    stream_priorities: tuple[int, ...]
+    """Empty where decisions stand for an interval, as are :attr:`modes` and :attr:`quarters`."""
+    modes: tuple[PreemptionName, ...] = ()
+    """Ways of preempting; empty without preemption."""
+    quarters: tuple[int, ...] = ()
+    """Partition sizes in quarters of the GPU; empty without partitions."""
+    lookahead: int = 1
+    """Pending slots of a tenant."""
+    streams: int = 0
+    """Streams of the scheduler's own."""
+    rejects: bool = False
+    """Whether jobs can be rejected. Where decisions stand for an interval, a dispatcher may reject without that."""
+    interval_us: float = 0.0
+    """How long a decision stands: a dispatcher launches meanwhile (:mod:`gpusched_env.planning.interval`), and the
+    actions are which tenant goes first, and rejections; 0: every launch is an action."""
+
+    @classmethod
+    def of(
+        cls, scenario: Offer, slots: int, running_slots: int, interval_us: float = 0.0, *, rejects: bool = True
+    ) -> Self:
+        """The actions that ``scenario`` offers.
+
+        Args:
+            rejects: whether rejections are among them, where the scenario offers any.
+
+        Raises:
+            InputError: the scenario does not offer launches; no such interval, or it does not go with the scenario.
+        """
+        if "launch" not in scenario.commands:
+            raise InputError(f"scenario {scenario.name}: commands {scenario.commands} lack 'launch'; nothing could run")
+        if not scenario.stream_priorities:
+            raise InputError(f"scenario {scenario.name}: stream_priorities is empty; give at least (0,)")
+        if 0.0 < interval_us < LEAST_INTERVAL_US:
+            raise InputError(f"interval_us is {interval_us:g}, must be 0 or at least {LEAST_INTERVAL_US:g} us")
+        if interval_us > 0.0 and (scenario.shown_ahead > 1 or scenario.own_streams > 0):
+            raise InputError(
+                f"interval_us is {interval_us:g}, but scenario {scenario.name} has a look-ahead or streams of the "
+                "scheduler's own: a dispatcher launches the oldest of each tenant into its own stream; give 0"
+            )
+        launches = interval_us == 0.0
+        return cls(
+            slots=slots,
+            running_slots=running_slots,
+            stream_priorities=scenario.stream_priorities if launches else (),
+            modes=scenario.preemption if launches and "preempt" in scenario.commands else (),
+            quarters=QUARTERS if launches and "partition" in scenario.commands else (),
+            lookahead=scenario.shown_ahead,
+            streams=scenario.own_streams,
+            rejects=rejects and "reject" in scenario.commands,
+            interval_us=interval_us,
+        )
+
+    @property
+    def pending_slots(self) -> int:
+        """Rows of pending launches."""
+        return self.slots * self.lookahead

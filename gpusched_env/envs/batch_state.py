@@ -1,0 +1,216 @@
+"""What the compiled step of a batch reads and writes, as named records of arrays.
+
+Compiled functions take the records apart when they are compiled: a field costs what an argument would. The first axis
+of an array is the environment, ``n`` of them, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import typeof
+from numpy.typing import NDArray
+
+from gpusched_env.compiling import cached
+from gpusched_env.devices.compiled.kept import keeping
+from gpusched_env.devices.compiled.layout import OVER
+from gpusched_env.devices.compiled.memory import LINE, lines
+from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.encoding import Bools, Features, Floats
+from gpusched_env.envs.features import TABLES, Scalar
+from gpusched_env.envs.numbering import Ints, plan_of
+from gpusched_env.hardware.clock import to_ps
+from gpusched_env.planning.interval import Knob
+from gpusched_env.planning.lookahead import SCRATCH as FUTURE_SCRATCH
+from gpusched_env.planning.on_time import MOST_JOBS
+from gpusched_env.planning.plans import SCRATCH as PLAN_SCRATCH
+from gpusched_env.planning.plans import Plan
+from gpusched_env.scheduling.reward import COST_TERMS, Rate, Sum
+from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
+
+NO_ACTION = -1
+
+
+class Tables(NamedTuple):
+    """Observations, float32; their columns are the enums of :data:`~gpusched_env.envs.features.TABLES`."""
+
+    pending: Features
+    running: Features
+    tenants: Features
+    device: Features
+
+    @classmethod
+    def zeros(cls, layout: ActionLayout, *first: int) -> Tables:
+        """For the slots of ``layout``; ``first``: axes before those of a table."""
+        rows = {"pending": (layout.pending_slots,), "running": (layout.running_slots,), "tenants": (layout.slots,)}
+        return cls(
+            **{
+                name: np.zeros((*first, *rows.get(name, ()), len(features)), np.float32)
+                for name, features in TABLES.items()
+            }
+        )
+
+
+class Rules(NamedTuple):
+    """What holds for all environments of a batch, as long as there is one."""
+
+    drive_at: int
+    """``drive`` of :func:`~gpusched_env.devices.compiled.entry.compile_units`."""
+    wait_us: float
+    """How long action 0 waits at most."""
+    interval_ps: int
+    """How long a decision stands while a dispatcher launches; 0: every launch is a decision."""
+    lookahead: int
+    """Pending slots of a tenant."""
+    slices: Ints
+    """``rows`` of a :class:`~gpusched_env.envs.numbering.Plan`, which together with :attr:`choices` lays out the
+    actions."""
+    choices: Ints
+
+
+class Episodes(NamedTuple):
+    """What belongs to the episode that an environment is in; set when it begins."""
+
+    addresses: Ints
+    """``(n,)``, of the environments; others where their memory has grown."""
+    own_streams: Ints
+    """``(n,)``: row of the first of the scheduler's own streams."""
+    levels: Ints
+    """``(n, slots)``, each of :func:`~gpusched_env.planning.interval.levels_of`."""
+    tenant_rates: Floats
+    """``(n, slots, len(Rate))``, of :func:`~gpusched_env.scheduling.reward.rates`."""
+    reward_weights: Floats
+    """``(n, terms)``."""
+
+    @classmethod
+    def zeros(cls, count: int, slots: int) -> Episodes:
+        """Of environments that have not begun."""
+        return cls(
+            addresses=np.zeros(count, np.int64),
+            own_streams=np.zeros(count, np.int64),
+            levels=np.zeros((count, slots), np.int64),
+            tenant_rates=np.zeros((count, slots, len(Rate))),
+            reward_weights=np.zeros((count, len(COST_TERMS))),
+        )
+
+
+class Progress(NamedTuple):
+    """How far each environment is, and what it is to do."""
+
+    actions: Ints
+    """``(n,)``, of the action space that the rules lay out; :data:`NO_ACTION`: just run, after a reset."""
+    reasons: Ints
+    """``(n,)``: why each stopped (:mod:`~gpusched_env.devices.compiled.layout`)."""
+    costs: Floats
+    """``(n,)``: total of the episode so far."""
+    times_us: Floats
+    """``(n, 2)``: simulated time of the observation before, and of this one."""
+    until_ps: Ints
+    """``(n,)``: end of the present interval, or 0 between two."""
+    standing: Ints
+    """``(n, 3)``: the decision of the present interval, who goes first and launches in flight of the others, and how
+    many jobs had come or gone when its knobs were set."""
+    plans: Floats
+    """``(n, slots, len(Plan))``: the latest."""
+    knobs: Ints
+    """``(n, len(Knob), slots)``: of the present interval."""
+
+    @classmethod
+    def zeros(cls, count: int, slots: int) -> Progress:
+        """Of environments that have not begun."""
+        return cls(
+            actions=np.full(count, NO_ACTION),
+            reasons=np.full(count, OVER),
+            costs=np.zeros(count),
+            times_us=np.zeros((count, 2)),
+            until_ps=np.zeros(count, np.int64),
+            standing=np.zeros((count, 3), np.int64),
+            plans=np.zeros((count, slots, len(Plan))),
+            knobs=np.zeros((count, len(Knob), slots), np.int64),
+        )
+
+
+class Scratch(NamedTuple):
+    """What a thread needs to step environments, one after the other: tables that are written before they are read.
+
+    No two of them lie in one cache line, nor in one of a pair that processors fetch together.
+    """
+
+    pending: Floats
+    """What the pending slots show, as :func:`~gpusched_env.envs.encoding.gather_pending` writes it."""
+    running: Floats
+    """What the running slots show, likewise."""
+    tenants: Floats
+    """A View's table; rows beyond the tenants are not used."""
+    jobs: Floats
+    """The first jobs of a View."""
+    plan: Floats
+    """For :func:`~gpusched_env.planning.plans.plan_oldest`."""
+    future: Floats
+    """For :func:`~gpusched_env.planning.lookahead.look_ahead`."""
+    sums: Floats
+    """``(slots, len(Sum))``."""
+    scalars: Floats
+    """``(len(Scalar),)``."""
+    terms: Floats
+    """Of the cost."""
+
+    @classmethod
+    def of(cls, layout: ActionLayout) -> Scratch:
+        """For environments of a layout."""
+        return cls(
+            pending=_apart(layout.pending_slots, len(PendingColumn)),
+            running=_apart(layout.running_slots, len(RunningColumn)),
+            tenants=_apart(layout.slots, len(TenantColumn)),
+            jobs=_apart(MOST_JOBS, len(JobColumn)),
+            plan=_apart(*PLAN_SCRATCH),
+            future=_apart(*FUTURE_SCRATCH),
+            sums=_apart(layout.slots, len(Sum)),
+            scalars=_apart(len(Scalar)),
+            terms=_apart(len(COST_TERMS)),
+        )
+
+
+def _apart(*shape: int) -> NDArray[np.float64]:
+    """Zeros, with a line of nothing behind them."""
+    size = math.prod(shape)
+    return lines(8 * size + 2 * LINE).view(np.float64)[:size].reshape(shape)
+
+
+class BatchState(NamedTuple):
+    """All that one thread steps a batch with. Threads have :attr:`scratch` of their own and share the rest."""
+
+    rules: Rules
+    episodes: Episodes
+    progress: Progress
+    observations: Tables
+    legal: Bools
+    """``(n, actions)``: what may be done next, read and then written."""
+    scratch: Scratch
+
+    @classmethod
+    def zeros(cls, count: int, layout: ActionLayout, *, drive_at: int, wait_us: float) -> BatchState:
+        """Of ``count`` environments that have not begun; arguments as in :class:`Rules`."""
+        plan = plan_of(layout)
+        interval_ps = to_ps(layout.interval_us)
+        return cls(
+            rules=Rules(drive_at, float(wait_us), interval_ps, layout.lookahead, plan.rows, plan.choices),
+            episodes=Episodes.zeros(count, layout.slots),
+            progress=Progress.zeros(count, layout.slots),
+            observations=Tables.zeros(layout, count),
+            legal=np.zeros((count, layout.n), np.bool_),
+            scratch=Scratch.of(layout),
+        )
+
+
+_EXAMPLE = BatchState.zeros(1, ActionLayout(slots=1, running_slots=1, stream_priorities=(0,)), drive_at=0, wait_us=1.0)
+_put, state_at = keeping(typeof(_EXAMPLE))
+"""The second: in compiled code, the state at an address."""
+
+
+@cached()
+def put_state(address: int, state: BatchState) -> None:
+    """For :class:`~gpusched_env.devices.compiled.kept.Kept` states."""
+    _put(address, state)
