@@ -24,7 +24,7 @@ def test_any_number_of_threads_plays_the_same() -> None:
         assert loop.play(200).count == 1000
     one, three = (loop.env for loop in loops)
     np.testing.assert_equal(one._infos(None), three._infos(None))
-    assert one._illegal.sum() == 0, "all actions are legal"
+    assert one._counters.illegal.sum() == 0, "all actions are legal"
     assert len(np.unique(one._batch.times_us[:, 1])) > 1, "episodes drift apart"
     for env in (one, three):
         env.close()
