@@ -31,7 +31,7 @@ UNSEEN: Final = (
 """Networks that are in no pair of the fit: those that scenarios of serving hold out, and five of other kinds."""
 SHORTEST_US, ITERATIONS = 20_000.0, 10.0
 """Networks are simulated this long, or for so many iterations of the longest."""
-COMPANIES: Final = 60
+COMPANIES: Final = 24
 """Of each size of :data:`SIZES`."""
 COMPANIES_SEED: Final = 7
 SIZES: Final = (3, 4, 6)
