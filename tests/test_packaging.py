@@ -28,11 +28,12 @@ LINKED = ("agents", "baselines", "experiments")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 DISTRIBUTION_OF = {
-    "PIL": "pillow",
     "cuda": "cuda-core",
     "cupy": "cupy-cuda13x",
     "nvmath": "nvmath-python",
+    "PIL": "pillow",
     "sb3_contrib": "sb3-contrib",
+    "sqlalchemy": "SQLAlchemy",
     "stable_baselines3": "stable-baselines3",
     "yaml": "PyYAML",
 }
