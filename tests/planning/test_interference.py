@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
+from numba import njit
 
 from gpusched_env.errors import InputError
+from gpusched_env.planning.fluid import NOBODY, Floats, FluidJob, Model, set_speeds
 from gpusched_env.planning.interference import (
     SLOWEST,
     PairModel,
@@ -73,3 +76,21 @@ def test_services_disturb_each_other_unequally() -> None:
 def test_a_damaged_model_is_refused() -> None:
     with pytest.raises(InputError, match="mean"):
         decoded(b'{"fitted_to": "x", "mean": [1], "scale": [1,1,1,1,1,1], "weights": [[], []]}', PairModel, "m.json")
+
+
+def fluid_speeds(work: Floats, model: Model) -> None:
+    """Of all jobs in ``work``, none of them forced to go first."""
+    set_speeds(work, work.shape[0], NOBODY, False, model)
+
+
+def test_the_fluid_model_has_the_same_speeds() -> None:
+    rng = np.random.default_rng(5)
+    table = rng.uniform(0.3, 1.0, (4, 4, 2))
+    model = Model(horizon_us=1.0, price=0.0, scale=1.0, first=0.6, others=0.8, pairs=table, exponent=1.5)
+    order = [2, 0, 3, 1]
+    work = np.zeros((4, len(FluidJob)))
+    work[:, FluidJob.TENANT] = order
+    work[:, FluidJob.KEPT] = 1.0
+    compiled: Any = njit(fluid_speeds)
+    compiled(work, model)
+    np.testing.assert_allclose(work[:, FluidJob.SPEED], speeds_in_order(order, table, 1.5), rtol=1e-12)
