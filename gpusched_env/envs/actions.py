@@ -15,6 +15,7 @@ from gpusched_env.envs.numbering import CHOICES, FIRST, SLOTS, action_with, fill
 from gpusched_env.envs.observations import Shown, select
 from gpusched_env.envs.slices import OTHERS, Slice
 from gpusched_env.errors import IllegalCommand, InputError
+from gpusched_env.hardware.clock import to_ps, to_us
 from gpusched_env.planning.interval import BY_PLAN, Serve
 from gpusched_env.scenarios.knowledge import StreamKnowledge
 from gpusched_env.scenarios.scenario import CommandName
@@ -106,7 +107,8 @@ class ActionLayout(ActionFields):
         """
         name, slot, _ = self.split(action)
         if action == 0:
-            return Wait(view.time_us + wait_us)
+            # The wait is rounded, not its end: as in compiled code.
+            return Wait(to_us(to_ps(view.time_us) + max(1, to_ps(wait_us))))
         if name == Serve.NAME:
             raise InputError(f"action {action} sets knobs, it is no command: serve() says which")
         meaning = numbers_at(*[*self._context(view, shown, streams), action])

@@ -34,6 +34,7 @@ from gpusched_env.scheduling.commands import (
 )
 from gpusched_env.scheduling.legality import check
 from gpusched_env.scheduling.view import View
+from tests.envs.conftest import build_view
 
 ViewMaker = Callable[..., View]
 
@@ -77,6 +78,12 @@ def test_numbers_follow_the_documented_order(busy: View) -> None:
     assert LAYOUT.describe(6) == "preempt the kernel in running slot 0: reset"
     assert LAYOUT.describe(15) == "confine tenant 1: 3/4 of the SMs"
     assert LAYOUT.describe(20) == "reject a job of tenant 1: the newest"
+
+
+def test_a_wait_takes_whole_picoseconds_as_in_compiled_code() -> None:
+    """As microseconds, the end would be 8.2268795 less a rounding error."""
+    view = build_view(time_us=7.424192)
+    assert LAYOUT.decode(0, view, wait_us=0.8026875000000002) == Wait(8.22688)
 
 
 def test_pending_slots_are_windows_of_the_tenants(make_view: ViewMaker) -> None:
