@@ -19,6 +19,7 @@ from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.observations import Shown
 from gpusched_env.errors import InputError
+from gpusched_env.planning.interference import pair_speeds
 from gpusched_env.planning.lookahead import plan_ahead
 from gpusched_env.scenarios.knowledge import Knowledge, Offer, StreamKnowledge
 from gpusched_env.scenarios.scenario import CommandName
@@ -74,7 +75,7 @@ class LearnedScheduler:
         self.prepare(knowledge)
         self._streams = knowledge.streams
         assert self._workspace is not None, "prepared"
-        self._workspace.acting.reset(knowledge)
+        self._workspace.reset(knowledge)
 
     def decide(self, view: View) -> Command:
         if self._workspace is None:
@@ -110,6 +111,11 @@ class _Workspace:
         self._scalars = workspace.scalars
         self._kept = Kept(workspace, put_workspace)
 
+    def reset(self, knowledge: Knowledge) -> None:
+        self.acting.reset(knowledge)
+        if self.layout.interval_us > 0.0:
+            self._pairs = pair_speeds(knowledge)
+
     def decide(self, view: View, streams: Sequence[StreamKnowledge]) -> Command:
         standing = self.acting.standing(view)
         if standing is not None:
@@ -117,7 +123,7 @@ class _Workspace:
         return self.acting.command(self._action(view), view, streams, self._shown)
 
     def _action(self, view: View) -> int:
-        plan = plan_ahead(view) if self.layout.interval_us > 0.0 else self._no_plan
+        plan = plan_ahead(view, self._pairs) if self.layout.interval_us > 0.0 else self._no_plan
         self._scalars[:] = (view.time_us, view.horizon_us, view.sms, view.busy_sms, view.occupancy, view.dram)
         address = self._kept.address
         return int(self._act_on_view(address, view.pending.array, view.running.array, view.tenants.array, plan))

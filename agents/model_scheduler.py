@@ -12,6 +12,7 @@ from gpusched_env.agents.model_file import read_model, torch_decider
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import ObservationEncoder
 from gpusched_env.errors import InputError
+from gpusched_env.planning.interference import pair_speeds
 from gpusched_env.scenarios.knowledge import Knowledge, Offer
 from gpusched_env.scenarios.scenario import CommandName, Scenario
 from gpusched_env.scenarios.set_up import SetUp
@@ -94,7 +95,7 @@ class ModelScheduler:
         assert self._layout is not None, "prepared"
         self._acting = Acting(self._layout, self._wait_us)
         self._acting.reset(knowledge)
-        self._streams = knowledge.streams
+        self._streams, self._pairs = knowledge.streams, pair_speeds(knowledge)
         self._state: Any = None
         self._first = True
 
@@ -105,7 +106,7 @@ class ModelScheduler:
         if standing is not None:
             return standing
         shown = self._layout.select(view)
-        observation = {name: table[None] for name, table in self._encoder.encode(view, shown).items()}
+        observation = {name: table[None] for name, table in self._encoder.encode(view, shown, self._pairs).items()}
         mask = self._layout.mask(view, shown)
         actions, self._state = self._decide(observation, self._state, np.array([self._first]), mask[None])
         self._first = False

@@ -41,7 +41,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.planning import fluid
 from gpusched_env.planning.fluid import Model
 from gpusched_env.planning.futures import MOST, mean_losses
-from gpusched_env.planning.interference import pair_speeds, shipped_model
+from gpusched_env.planning.interference import UNKNOWN, pair_speeds
 from gpusched_env.planning.lookahead import BESIDE, FIRST, SCALE
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command
@@ -126,10 +126,9 @@ class ModelPredictive(Moore):
         even = 1.0 / (max(1, int(self._with_slo.sum())) * self._tenants[:, fluid.FluidTenant.ALONE_US])
         self._prior_jobs = np.where(self._with_slo, even, 0.0) * self._prior_us
         self._least_gain = self._margin * statistics.fmean(each.weight for each in tenants)
-        pairs = pair_speeds(knowledge) if self._interference else np.ones((0, 0, 2))
+        pairs = pair_speeds(knowledge) if self._interference else UNKNOWN
         self._model = Model(
-            self._horizon_us, self._price_a_us, self._future_scale, self._first, self._beside, pairs,
-            shipped_model().exponent,
+            self._horizon_us, self._price_a_us, self._future_scale, self._first, self._beside, pairs
         )  # fmt: skip
         self._arrived = np.zeros(len(tenants))
         """Jobs seen so far, by tenant."""

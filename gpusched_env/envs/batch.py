@@ -18,6 +18,7 @@ from gpusched_env.envs.batch_state import NO_ACTION, BatchState, Scratch, put_st
 from gpusched_env.envs.observations import NamedTables, Observation
 from gpusched_env.envs.stepping import step_range
 from gpusched_env.envs.team import Team
+from gpusched_env.planning.interference import speeds_beside
 from gpusched_env.planning.interval import levels_of
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.reward import rates, reward_weights
@@ -85,6 +86,9 @@ class EnvBatch:
         episodes.addresses[e] = self.arena(e).address
         episodes.own_streams[e] = self._layout.own_streams_from(problem.streams)
         episodes.levels[e] = levels_of(problem.scenario.stream_priorities, self._layout.slots)
+        if self._layout.interval_us > 0.0:
+            tenants = len(problem.programs)
+            episodes.pairs[e, :tenants, :tenants] = problem.once(speeds_beside)
         episodes.tenant_rates[e, : len(problem.programs)] = rates(problem)
         episodes.reward_weights[e] = reward_weights(problem)
         progress.actions[e] = NO_ACTION

@@ -79,6 +79,9 @@ class Episodes(NamedTuple):
     """``(n,)``: row of the first of the scheduler's own streams."""
     levels: Ints
     """``(n, slots)``, each of :func:`~gpusched_env.planning.interval.levels_of`."""
+    pairs: Floats
+    """``(n, slots, slots, 2)``, each of :func:`~gpusched_env.planning.interference.pair_speeds`; used where decisions
+    stand for an interval."""
     tenant_rates: Floats
     """``(n, slots, len(Rate))``, of :func:`~gpusched_env.scheduling.reward.rates`."""
     reward_weights: Floats
@@ -91,6 +94,7 @@ class Episodes(NamedTuple):
             addresses=np.zeros(count, np.int64),
             own_streams=np.zeros(count, np.int64),
             levels=np.zeros((count, slots), np.int64),
+            pairs=np.ones((count, slots, slots, 2)),
             tenant_rates=np.zeros((count, slots, len(Rate))),
             reward_weights=np.zeros((count, len(COST_TERMS))),
         )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown
 from gpusched_env.errors import InputError
+from gpusched_env.planning.interference import speeds_beside
 from gpusched_env.planning.interval import IntervalDispatcher, Serve
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.device import Device
@@ -146,7 +147,8 @@ class DeviceDriver:
         return view
 
     def observe(self) -> Observation:
-        return self._encoder.encode(self._point.view, self._point.shown)
+        point = self._point
+        return self._encoder.encode(point.view, point.shown, point.problem.once(speeds_beside))
 
     def save(self) -> Any:
         point = self._point

@@ -16,6 +16,7 @@ from gpusched_env.envs.encoding import Floats, encode, gather_pending, gather_ru
 from gpusched_env.envs.features import TABLES, Feature
 from gpusched_env.envs.planning import encode_plan
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.lookahead import plan_ahead
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
@@ -119,8 +120,13 @@ class ObservationEncoder:
         rows = {"pending": self.slots * self.lookahead, "running": self.running_slots, "tenants": self.slots}
         return spaces.Dict({name: _box(features, rows.get(name)) for name, features in TABLES.items()})
 
-    def encode(self, view: View, shown: Shown | None = None) -> Observation:
-        """The observation of ``view``, in newly allocated arrays."""
+    def encode(self, view: View, shown: Shown | None = None, pairs: Floats = UNKNOWN) -> Observation:
+        """The observation of ``view``, in newly allocated arrays.
+
+        Args:
+            shown: what the slots show, if that is known.
+            pairs: of :func:`~gpusched_env.planning.interference.pair_speeds`; read where there are plans.
+        """
         shown = shown if shown is not None else select(view, self.slots, self.running_slots, self.lookahead)
         pending, running, tenants, device = TABLES.values()
         observation = NamedTables(
@@ -134,7 +140,7 @@ class ObservationEncoder:
         now = scalars(view)
         encode(shown.pending, shown.running, view.tenants.array, now, *observation.values())
         if self.plans:
-            encode_plan(plan_ahead(view), view.tenants.array, view.time_us, observation["tenants"])
+            encode_plan(plan_ahead(view, pairs), view.tenants.array, view.time_us, observation["tenants"])
         return observation
 
 

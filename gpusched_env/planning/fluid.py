@@ -3,10 +3,12 @@
 The device itself is too slow to be asked thousands of times for each decision, and knows too much. Here the GPU is a
 machine that works on jobs as on fluids:
 
-* A job that is alone in service goes on at the profiled speed. With others there, the one that goes first has the
-  speed ``first``; the next ones share ``others``, each :data:`SHARE` of what those before it leave. Together they do
-  more than one job's work at a time, as kernels of several jobs fill the GPU. Whose kernels they are makes no
-  difference, unless the speeds of pairs are given (:mod:`gpusched_env.planning.interference`).
+* A job that is alone in service goes on at the profiled speed. With others there, the one that goes first and the next
+  one are served at the speeds of that pair (:mod:`gpusched_env.planning.interference`), the others wait: a dispatcher
+  holds all but the first to a few launches in flight, which the next one fills.
+* Where the speeds of pairs are not known, the one that goes first has the speed ``first``; the next ones share
+  ``others``, each :data:`SHARE` of what those before it leave. Together they do more than one job's work at a time, as
+  kernels of several jobs fill the GPU.
 * A tenant's jobs are served one at a time, in order of arrival. A tenant without an objective always has a job.
 * Jobs with a deadline are chosen anew that are to be in time (:func:`keep`) whenever one has come or gone; the others
   are last. Jobs that cannot be in time any more are given up, and those that are not kept and stand before one of
@@ -25,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import called
-from gpusched_env.planning.interference import disturbance
 
 Floats = NDArray[np.float64]
 
@@ -78,8 +79,6 @@ class Model(NamedTuple):
     pairs: Floats
     """Speeds of two tenants' jobs side by side, shape ``(tenants, tenants, 2)``, which take the place of ``first`` and
     ``others`` (:func:`~gpusched_env.planning.interference.speed_table`); with no rows: they are not known."""
-    exponent: float
-    """Of :func:`~gpusched_env.planning.interference.disturbance`."""
 
 
 @called
@@ -144,8 +143,11 @@ def keep(work: Floats, there: int, forced: int, now_us: float, price: float, sca
 
 @called
 def set_speeds(work: Floats, there: int, forced: int, alone: bool, model: Model) -> None:
-    """The oldest job of each tenant is served: the forced one, kept ones, those without a deadline, the rest."""
-    seen, first, left = 0, forced, model.others
+    """Oldest jobs of tenants are served in this order: the forced one, kept ones, those without a deadline, the rest.
+
+    Where the speeds of pairs are known only two at a time, otherwise all.
+    """
+    seen, first, second, left = 0, forced, NOBODY, model.others
     for job in range(there):
         tenant = int(work[job, FluidJob.TENANT])
         # Until it has a speed: minus its class.
@@ -166,27 +168,16 @@ def set_speeds(work: Floats, there: int, forced: int, alone: bool, model: Model)
                 first = job
                 work[job, FluidJob.SPEED] = 1.0
             elif model.pairs.shape[0] > 0:
-                serve_behind(work, there, job, model.pairs, model.exponent)
+                work[job, FluidJob.SPEED] = 0.0
+                if second == NOBODY:
+                    second = job
+                    one, other = int(work[first, FluidJob.TENANT]), int(work[second, FluidJob.TENANT])
+                    work[first, FluidJob.SPEED] = model.pairs[one, other, 0]
+                    work[second, FluidJob.SPEED] = model.pairs[other, one, 1]
             else:
                 work[first, FluidJob.SPEED] = model.first
                 work[job, FluidJob.SPEED] = SHARE * left
                 left -= SHARE * left
-
-
-@called
-def serve_behind(work: Floats, there: int, job: int, pairs: Floats, exponent: float) -> None:
-    """A job is served behind all that are, as :func:`~gpusched_env.planning.interference.speeds_in_order` has it."""
-    tenant, speed = int(work[job, FluidJob.TENANT]), 1.0
-    for other in range(there):
-        if work[other, FluidJob.SPEED] > 0.0:
-            speed *= pairs[tenant, int(work[other, FluidJob.TENANT]), 1]
-    for other in range(there):
-        if work[other, FluidJob.SPEED] > 0.0:
-            before = int(work[other, FluidJob.TENANT])
-            work[other, FluidJob.SPEED] *= disturbance(
-                pairs[before, tenant, 0], pairs[tenant, before, 1], speed, exponent
-            )
-    work[job, FluidJob.SPEED] = speed
 
 
 @called

@@ -45,20 +45,26 @@ GAPS: Final = _RNG.standard_exponential((DRAWN, ARRIVALS))
 DRAWS: Final = _RNG.random((DRAWN, ARRIVALS))
 
 
-def plan_ahead(view: View) -> Floats:
-    """The plan of a view with all columns, shape ``(tenants, len(Plan))``."""
+def plan_ahead(view: View, pairs: Floats) -> Floats:
+    """The plan of a view with all columns, shape ``(tenants, len(Plan))``.
+
+    ``pairs``: of :func:`~gpusched_env.planning.interference.pair_speeds`, or with no rows.
+    """
     found = plan_view(view)
-    look_ahead(view.jobs.array, view.tenants.array, oldest_of(view), view.time_us, np.empty(SCRATCH), found)
+    look_ahead(view.jobs.array, view.tenants.array, oldest_of(view), view.time_us, pairs, np.empty(SCRATCH), found)
     return found
 
 
 @cached()
-def look_ahead(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, scratch: Floats, plan: Floats) -> None:
+def look_ahead(
+    jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, pairs: Floats, scratch: Floats, plan: Floats
+) -> None:
     """Write the columns from ``AHEAD`` on.
 
     Args:
         jobs, tenants, oldest, time_us: as for :func:`~gpusched_env.planning.plans.plan_oldest`; of the jobs the first
             :data:`~gpusched_env.planning.futures.MOST` count. Of more tenants than that nothing is seen.
+        pairs: speeds of two tenants' jobs side by side, :attr:`~gpusched_env.planning.fluid.Model.pairs`.
         scratch: of shape :data:`SCRATCH`, written.
         plan: of :func:`~gpusched_env.planning.plans.plan_oldest`; written.
     """
@@ -94,7 +100,7 @@ def look_ahead(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, sc
             place -= 1
         table[place, FluidJob.TENANT], table[place, FluidJob.DUE_US] = jobs[k, JobColumn.TENANT], due_us
         table[place, FluidJob.LEFT_US] = job_left_us(jobs[k], tenants, oldest)
-    model = Model(HORIZON_US, DEAR * mean_earned(tenants), SCALE, FIRST, BESIDE, flat[:0].reshape((0, 0, 2)), 1.0)
+    model = Model(HORIZON_US, DEAR * mean_earned(tenants), SCALE, FIRST, BESIDE, pairs)
     drawn %= DRAWN - FUTURES
     gaps, draws = GAPS[drawn : drawn + FUTURES], DRAWS[drawn : drawn + FUTURES]
     base = math.inf

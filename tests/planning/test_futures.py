@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from gpusched_env.planning.fluid import FluidJob, Model
 from gpusched_env.planning.futures import MOST, mean_losses
+from gpusched_env.planning.interference import UNKNOWN
 
 NEVER = [1e9]
 """Gaps of a future in which nobody comes."""
-MODEL = Model(horizon_us=1000.0, price=0.0, scale=1.0, first=0.6, others=0.8, pairs=np.ones((0, 0, 2)), exponent=2.0)
+MODEL = Model(horizon_us=1000.0, price=0.0, scale=1.0, first=0.6, others=0.8, pairs=UNKNOWN)
 
 
 def losses(

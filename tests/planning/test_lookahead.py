@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gpusched_env.planning.futures import MOST
+from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.lookahead import plan_ahead
 from gpusched_env.planning.plans import Plan
 from tests.envs.conftest import Row, build_view
@@ -26,7 +27,7 @@ def seen(jobs: list[Row], jobs_a_us: float) -> np.ndarray:
         # So that a microsecond earns less than the two jobs on average, and the plan keeps them.
         *[{"slo_us": 1e6, "alone_us": 1e5}] * 2,
     ]
-    return plan_ahead(build_view(tenants=tenants, jobs=jobs))[:, AHEAD]
+    return plan_ahead(build_view(tenants=tenants, jobs=jobs), UNKNOWN)[:, AHEAD]
 
 
 def test_who_goes_first_depends_on_who_will_come() -> None:
@@ -76,4 +77,4 @@ def test_of_too_many_tenants_nothing_is_seen(tenants: int, seen_any: bool) -> No
     """Each has 50 us to do by 100 us from now on: most are lost, and going first saves one."""
     each: list[Row] = [{"slo_us": 1e6, "alone_us": 50, "weight": 1 + tenant % 2} for tenant in range(tenants)]
     jobs: list[Row] = [{"tenant": tenant, "job": 0, "deadline_us": 600} for tenant in range(tenants)]
-    assert plan_ahead(build_view(tenants=each, jobs=jobs))[:, AHEAD].any() == seen_any
+    assert plan_ahead(build_view(tenants=each, jobs=jobs), UNKNOWN)[:, AHEAD].any() == seen_any
