@@ -97,6 +97,7 @@ class InTurn(abc.ABC):
 
     def completed(self, view: View, request: Request, chosen_us: float) -> None:
         """A request that ran is over."""
+        return
 
 
 def background(view: View, rows: list[int]) -> int | None:

@@ -42,7 +42,7 @@ from gpusched_env.scheduling.view import View
 
 
 class Nexus(InTurn):
-    """Duty cycles: tenants take turns with as many requests as come in a cycle; rejects what would be late, if it may."""
+    """Duty cycles: tenants take turns, with the requests of a cycle each; rejects what would be late, if it may."""
 
     reads: Reads = ("objectives", "requests", "profiles", "rates", "completions")
     ranges: ClassVar[Ranges] = {
@@ -61,7 +61,7 @@ class Nexus(InTurn):
         Raises:
             InputError: a value is out of range.
         """
-        if not 0.0 < margin < math.inf or not isinstance(reject, bool) or not isinstance(parallel, bool):
+        if not 0.0 < margin < math.inf or not all(isinstance(choice, bool) for choice in (parallel, reject)):
             given = f"parallel {parallel!r}, margin {margin}, reject {reject!r}"
             raise InputError(f"nexus: {given}; must be true or false, above 0 and finite, true or false")
         super().__init__(margin, reject)

@@ -10,8 +10,9 @@ rule as published                                source                         
 Kernels of the first client go at once, on       priority.cpp,                     the same, for all tenants of the
 streams of the default priority                  ``run_priority_scheduler``        scenario's highest priority, or
                                                                                    of ``classes`` priorities, on
-                                                                                   streams that have them; of tenants of equal priority further
-                                                                                   down the older kernel goes first
+                                                                                   streams that have them; of others of
+                                                                                   equal priority the older one goes
+                                                                                   first
 Another client's kernel goes only if the first   ``PRIORITY_MIN_WAIT_TIME_MS``,    ``idle_us``, from the end of the
 has had none for 100 us                          0.1 ms                            last kernel or copy on
 One kernel of the others at a time; a more       priority.cpp, ``in_progress_``    ``in_flight``, 1

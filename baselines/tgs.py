@@ -17,8 +17,8 @@ The rate that it has alone is the largest of a ``limit_manager``,            As 
 window of five, mean of two neighbours; where  ``shift_window``              nothing until it stands still
 it changes by a fifth, it is measured again
 Opportunistic blocks are limited to a rate,    ``rate_limiter``, 50 ms a     A hundredth of the period. Blocks beyond
-for units of time                              unit                          the limit are owed: a kernel is large for so
-                                                                             short a unit
+for units of time                              unit                          the limit are owed: a kernel is large for
+                                                                             so short a unit
 The limit grows by half while production is    ``update_rate_limit``: 3 %,   As published
 within 3 % of its rate; from the first loss on 1.5, 0.00025, 0.08, 10
 by a fortieth of that rate, or falls by 8 %;

@@ -37,8 +37,9 @@ def test_the_limit_grows_by_half_until_production_loses_and_then_in_small_steps(
 
 
 def test_a_loss_takes_eight_percent_and_a_great_one_all_but_a_tenth() -> None:
-    assert controlled(9.5, 10.0, 9.5) == [0.266667, 0.516667, round(0.516667 * 0.92, 6)]
-    assert controlled(9.5, 10.0, 9.0) == [0.266667, 0.516667, round(0.516667 * 0.092, 6)]
+    third = 0.4 / 1.5
+    assert controlled(9.5, 10.0, 9.5) == pytest.approx([third, third + 0.25, (third + 0.25) * 0.92], abs=1e-5)
+    assert controlled(9.5, 10.0, 9.0) == pytest.approx([third, third + 0.25, (third + 0.25) * 0.092], abs=1e-5)
 
 
 def test_without_production_nobody_is_limited() -> None:
