@@ -162,8 +162,8 @@ def test_work_is_given_ahead_of_the_end_of_what_runs(tmp_path: Path) -> None:
 
 
 def test_the_longest_measurement_is_the_estimate(tmp_path: Path) -> None:
-    """Beside each other they take as long as alone on four SMs each: 60 us and not 30, so that 50 are too few."""
-    others = of(30.0, slo_us=400.0, jobs=3)
-    built = problem(tmp_path, others, of(30.0, slo_us=400.0, jobs=3), commands=OFFERED)
-    assert rejected(Clockwork(concurrent=2), built) == []
-    assert rejected(Clockwork(concurrent=2, estimate="measured", margin=5.0), built) != []
+    """Of two that run at one time each takes 60 us, not 30. Five times as long as alone the last ones, from 120 us on,
+    are still in time for 400; five times as long as measured they are not."""
+    built = problem(tmp_path, *(of(30.0, slo_us=400.0, jobs=3) for _ in range(2)), commands=OFFERED)
+    assert rejected(Clockwork(concurrent=2, margin=5.0), built) == []
+    assert rejected(Clockwork(concurrent=2, margin=5.0, estimate="measured"), built) != []
