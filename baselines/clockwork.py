@@ -8,52 +8,61 @@ Performance Predictability from the Bottom Up* (OSDI 2020), and its artefact, ``
 As published                             Where                             Here
 ======================================== ================================= ===========================================
 A GPU runs one inference at a time       the paper                         ``concurrent``, 1. Its kernels go at once;
-                                                                           no other request's do until it is complete
+                                                                           no other request's do until it is complete.
+                                                                           Of several, ``streams``: all alike, or
+                                                                           ``ranked``, the one chosen first in the
+                                                                           stream of the highest priority
 Of all requests the one goes first that  ``Model::new_strategies``         As published; deadlines are by the tenants'
 has the earliest latest start: deadline                                    objectives. Only those are asked whose
 less predicted execution time                                              first kernel is there, as inputs are there
 A request that can no longer make it is  ``Model::try_dequeue``            As published (``reject``) where the scenario
 cancelled before it runs                                                   offers it; else such requests go after all
                                                                            that can make it, in the same order
-Execution time is a high percentile of   ``estimate_percentile``,          The tenant's profiled turnaround alone,
-the last ten measurements                ``estimate_window_size``          times ``margin``
-A deadline is met some time before it is ``buffer``                        Left out: ``margin`` has a like effect
+Execution time is a high percentile of   ``estimate_percentile``, 0.99;    ``estimate``: the tenant's profiled
+the last ten measurements                ``estimate_window_size``          turnaround alone, which is what is measured
+                                                                           where one runs at a time; or ``measured``,
+                                                                           the longest of the last ten, from choice to
+                                                                           completion. Either times ``margin``
+A deadline is met some time before it is ``buffer``, 5 ms                  Left out: ``margin`` has a like effect
 due
-The GPU is given work some time before   ``schedule_ahead``                Left out: streams run side by side, so that
-it is free                                                                 the next request would share the GPU
+The GPU is given work until its          ``schedule_ahead``, 10 ms;        ``schedule_ahead_us``; off by default. It
+predicted end of work is some time       ``WorkerTracker``                 hides the network to a worker there, which
+away; a request is late by that end                                        queues what it gets; a stream is as near as
+                                                                           a launch. Work given ahead shares the GPU
+                                                                           with the work before it here, so it is best
+                                                                           with ``ranked``
 Requests of a model are batched          ``batch_size``                    Left out: recorded jobs have their batch
 Models are loaded and evicted            ``LoadTracker``                   Left out: all are on the GPU
 ======================================== ================================= ===========================================
 
-All requests have a deadline there. Here tenants without an objective run while no other has a job: in order of
-arrival, with few kernels in flight (:data:`BACKGROUND`), which a request does not wait for.
+All requests have a deadline there. Here tenants without an objective run while no other has a job.
 """
 
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from collections import deque
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
+from gpusched_env.baselines.evict import SETTLED_US
+from gpusched_env.baselines.in_turn import DUE, InTurn, Request
+from gpusched_env.baselines.pending import ID, JOB, TENANT
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scheduling.commands import WAIT, Command, Launch, Reject
+from gpusched_env.scheduling.commands import Launch
 from gpusched_env.scheduling.reads import Reads
-from gpusched_env.scheduling.view import JobColumn, PendingColumn, View
+from gpusched_env.scheduling.view import View
 
-BACKGROUND = 2
-"""Kernels of tenants without an objective in flight at most: one that runs, and one whose launch that hides."""
-ARRIVED = int(PendingColumn.JOB_ARRIVED_US)
-DUE = int(PendingColumn.DEADLINE_US)
-OF_TENANT, NUMBER, JOB_DUE, REJECTABLE = (
-    int(column) for column in (JobColumn.TENANT, JobColumn.JOB, JobColumn.DEADLINE_US, JobColumn.REJECTABLE)
-)
+WINDOW = 10
+"""Measurements of which the longest is the estimate."""
+Streams = Literal["alike", "ranked"]
+Estimate = Literal["profiled", "measured"]
 
 
-class Clockwork:
+class Clockwork(InTurn):
     """One request at a time, the earliest latest start first; rejects what cannot make its deadline, if it may."""
 
     reads: Reads = ("objectives", "requests", "profiles", "completions")
@@ -61,14 +70,29 @@ class Clockwork:
         "concurrent": Range(1, 4),
         "margin": Range(1.0, 2.0),
         "reject": Choice((True, False)),
+        "schedule_ahead_us": Range(0.0, 10_000.0),
+        "streams": Choice(get_args(Streams)),
+        "estimate": Choice(get_args(Estimate)),
     }
 
-    def __init__(self, concurrent: int = 1, margin: float = 1.0, reject: bool = True) -> None:
+    def __init__(
+        self,
+        concurrent: int = 1,
+        margin: float = 1.0,
+        reject: bool = True,
+        schedule_ahead_us: float = 0.0,
+        streams: Streams = "alike",
+        estimate: Estimate = "profiled",
+    ) -> None:
         """
         Args:
             concurrent: requests that run at one time (at least 1; one in the paper).
-            margin: predicted execution time, in multiples of the profiled turnaround alone (above 0).
+            margin: predicted execution time, in multiples of the estimate (above 0).
             reject: cancel requests that can no longer make it, where the scenario offers ``reject``.
+            schedule_ahead_us: further requests are chosen while the predicted end of those chosen is less than so far
+                away (at least 0; 10,000 in the artefact).
+            streams: of requests that run at one time, all alike, or in order of choice.
+            estimate: of an execution time: the profiled turnaround alone, or the longest of the last ten served.
 
         Raises:
             InputError: a value is out of range.
@@ -78,59 +102,75 @@ class Clockwork:
             raise InputError(f"clockwork: {given}; concurrent must be at least 1, margin above 0 and finite")
         if not isinstance(reject, bool):
             raise InputError(f"clockwork: reject is {reject!r}, must be true or false")
-        self._concurrent, self._margin, self._reject = concurrent, margin, reject
+        if not 0.0 <= schedule_ahead_us < math.inf:
+            raise InputError(f"clockwork: schedule_ahead_us is {schedule_ahead_us}, must be at least 0 and finite")
+        if streams not in get_args(Streams) or estimate not in get_args(Estimate):
+            given = f"streams {streams!r}, estimate {estimate!r}"
+            raise InputError(f"clockwork: {given}; must be alike or ranked, profiled or measured")
+        super().__init__(margin, reject)
+        self._concurrent, self._ahead_us = concurrent, schedule_ahead_us
+        self._ranked, self._measures = streams == "ranked", estimate == "measured"
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
-        """No request runs."""
-        self._rejects = self._reject and "reject" in knowledge.commands
-        self._predicted_us = [self._margin * tenant.alone_us for tenant in knowledge.tenants]
-        """Execution time of a request, by tenant."""
-        self._served: set[tuple[int, int]] = set()
-        """Requests that run: tenant and job."""
+        """No request runs, and none was measured."""
+        super().reset(knowledge, rng)
+        self._levels = knowledge.gpu.priorities
+        self._measured_us: list[deque[float]] = [deque(maxlen=WINDOW) for _ in knowledge.tenants]
+        self._outstanding_us: dict[Request, float] = {}
+        """By request that runs, in order of choice: its predicted execution time when it was chosen."""
+        self._begun_us = 0.0
+        """When the first of them began."""
 
-    def decide(self, view: View) -> Command:
-        """Cancel what is too late; launch what runs; choose the next request if there is room for one."""
-        jobs = view.jobs.array.tolist()
-        self._served &= {(int(job[OF_TENANT]), int(job[NUMBER])) for job in jobs}
-        requests = [job for job in jobs if job[JOB_DUE] < math.inf]
-        for job in requests if self._rejects else ():
-            tenant, number = int(job[OF_TENANT]), int(job[NUMBER])
-            is_late = job[JOB_DUE] - self._predicted_us[tenant] < view.time_us
-            if is_late and job[REJECTABLE] and (tenant, number) not in self._served:
-                return Reject(tenant, number)
-        table = view.pending.array
-        rows = launchable_rows(view)
-        row = min(
-            (row for row in rows if (int(table[row, TENANT]), int(table[row, JOB])) in self._served),
-            key=lambda row: float(table[row, ID]),
-            default=None,
-        )
-        if row is None:
-            row = self._next(view, rows) if requests else self._background(view, rows)
-        return WAIT if row is None else Launch(int(table[row, ID]))
-
-    def _next(self, view: View, rows: list[int]) -> int | None:
-        """Row of the first kernel of the request to be served next; ``None``: there is none, or no room for it."""
-        if len(self._served) >= self._concurrent:
+    def choose(self, view: View, waiting: list[int]) -> int | None:
+        """The request that has to start first."""
+        if not self._has_room(view):
             return None
         table = view.pending.array
-        # A tenant's next request may be there before the last one is complete: they go one after the other.
-        busy = {tenant for tenant, _ in self._served}
+        begins_us = self.starts_us(view)
 
         def order(row: int) -> tuple[bool, float, float]:
             starts_us = float(table[row, DUE]) - self._predicted_us[int(table[row, TENANT])]
-            return starts_us < view.time_us, starts_us, float(table[row, ID])
+            return starts_us < begins_us, starts_us, float(table[row, ID])
 
-        waiting = (row for row in rows if table[row, DUE] < math.inf and int(table[row, TENANT]) not in busy)
-        row = min(waiting, key=order, default=None)
-        if row is not None:
-            self._served.add((int(table[row, TENANT]), int(table[row, JOB])))
+        row = min(waiting, key=order)
+        if not self._outstanding_us:
+            self._begun_us = view.time_us
+        tenant = int(table[row, TENANT])
+        self._outstanding_us[tenant, int(table[row, JOB])] = self._predicted_us[tenant]
         return row
 
-    @staticmethod
-    def _background(view: View, rows: list[int]) -> int | None:
-        """Row of the next kernel while nobody with an objective has a job; ``None``: there is none, or no room."""
-        if len(view.running) >= BACKGROUND:
-            return None
-        table = view.pending.array
-        return min(rows, key=lambda row: (float(table[row, ARRIVED]), float(table[row, ID])), default=None)
+    def launch(self, view: View, row: int) -> Launch:
+        """In the tenant's stream, or in one of a priority by the place among those that run."""
+        launch, tenant, job = view.pending.array[row, [ID, TENANT, JOB]].astype(int).tolist()
+        if not self._ranked:
+            return Launch(launch)
+        place = list(self._served).index((tenant, job)) if (tenant, job) in self._served else self._levels
+        return Launch(launch, min(0, place + 1 - self._levels))
+
+    def starts_us(self, view: View) -> float:
+        """The predicted end of the work given, if more is given ahead; else now."""
+        return self._available_us(view) if self._ahead_us > 0.0 and self._has_room(view) else view.time_us
+
+    def looks_us(self, view: View) -> float:
+        """When there will be room ahead."""
+        if self._ahead_us == 0.0 or not self._served or self._has_room(view):
+            return math.inf
+        return self._available_us(view) - self._ahead_us + SETTLED_US
+
+    def completed(self, view: View, request: Request, chosen_us: float) -> None:
+        """Keep how long it took, and go on from its end."""
+        is_first = request == next(iter(self._outstanding_us))
+        took_us = self._outstanding_us.pop(request)
+        self._begun_us = view.time_us if is_first else self._begun_us + took_us
+        if self._measures:
+            measured_us = self._measured_us[request[0]]
+            measured_us.append(view.time_us - chosen_us)
+            self._predicted_us[request[0]] = self._margin * max(measured_us)
+
+    def _has_room(self, view: View) -> bool:
+        """Whether one more request may run."""
+        return len(self._served) < self._concurrent or self._available_us(view) < view.time_us + self._ahead_us
+
+    def _available_us(self, view: View) -> float:
+        """When the GPU is predicted to have done all that it was given."""
+        return max(view.time_us, self._begun_us + sum(self._outstanding_us.values()))

@@ -41,6 +41,7 @@ import numpy as np
 from gpusched_env.baselines.evict import SETTLED_US
 from gpusched_env.baselines.pending import ID, TENANT, launchable_kernels
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
+from gpusched_env.baselines.two_classes import least_urgent
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge
 from gpusched_env.scenarios.set_up import SetUp
@@ -63,15 +64,19 @@ class LithOS:
         "quota": Choice(get_args(Quota)),
         "atom_us": Range(50.0, 2000.0, log=True),
         "outstanding_us": Range(10.0, 1000.0, log=True),
+        "classes": Range(1, 4),
     }
 
-    def __init__(self, quota: Quota = "urgent", atom_us: float = 500.0, outstanding_us: float = 100.0) -> None:
-        """``quota``: whose all TPCs are, in equal shares: those of the tenants of the highest priority, or of all.
+    def __init__(
+        self, quota: Quota = "urgent", atom_us: float = 500.0, outstanding_us: float = 100.0, classes: int = 1
+    ) -> None:
+        """``quota``: whose all TPCs are, in equal shares: those of the urgent tenants, or of all.
 
         Args:
             quota: see above.
             atom_us: how long an atom lasts at most, as far as a block does not take longer (above 0).
             outstanding_us: a tenant's next kernel is launched once those in flight have so long to go (at least 0).
+            classes: priorities, from the highest on, whose tenants are urgent (at least 1).
 
         Raises:
             InputError: a value is out of range.
@@ -81,15 +86,17 @@ class LithOS:
         if not (atom_us > 0.0 and outstanding_us >= 0.0):
             given = f"atom_us {atom_us}, outstanding_us {outstanding_us}"
             raise InputError(f"lithos: {given}; must be above 0, and not negative")
-        self._quota, self._atom_us, self._outstanding_us = quota, atom_us, outstanding_us
+        if classes < 1:
+            raise InputError(f"lithos: classes is {classes}, must be at least 1")
+        self._quota, self._atom_us, self._outstanding_us, self._count = quota, atom_us, outstanding_us, classes
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Share out the TPCs; all are idle."""
         self._sms = sms = knowledge.gpu.sms
         self._unit = SMS_PER_TPC if sms % SMS_PER_TPC == 0 else 1
         self._tpcs = sms // self._unit
-        highest = min(tenant.priority for tenant in knowledge.tenants)
-        owners = [i for i, t in enumerate(knowledge.tenants) if self._quota == "all" or t.priority == highest]
+        last = least_urgent([tenant.priority for tenant in knowledge.tenants], self._count)
+        owners = [i for i, t in enumerate(knowledge.tenants) if self._quota == "all" or t.priority <= last]
         ends = [(i + 1) * self._tpcs // len(owners) for i in range(len(owners))]
         firsts = [0, *ends[:-1]]
         self._own = {owner: range(first, end) for owner, first, end in zip(owners, firsts, ends, strict=True)}

@@ -7,8 +7,9 @@ F. Strati, X. Ma, A. Klimovic, *Orion: Interference-aware, Fine-grained GPU Shar
 ============================================= ======================= ==================================================
 As published                                  Where                   Here
 ============================================= ======================= ==================================================
-High-priority kernels go at once, on a stream Section 5.1             As published
-of high priority
+One client has high priority: its kernels go  Section 5.1             As published, for all tenants of the highest
+at once, on a stream of high priority                                 priority; with ``classes``, of so many priorities,
+                                                                      on streams that have them
 Best-effort clients take turns                ``start``, ``t``        As published (``turns``); or by priority, then age
 Without a request in service they go          ``seen[hp_client]==0``  As published; a gap in a request is service
 Beside one, if bound by another resource than ``profiles``            As published; bound is who uses at least 60 % of
@@ -68,6 +69,7 @@ class Orion:
         "bound": Range(0.2, 1.0),
         "turns": Choice(get_args(Turns)),
         "search_slowdown": Choice((None, 1.05, 1.1, 1.2, 1.5, 2.0)),
+        "classes": Range(1, 4),
     }
 
     def __init__(
@@ -78,6 +80,7 @@ class Orion:
         bound: float = 0.6,
         turns: Turns = "round-robin",
         search_slowdown: float | None = None,
+        classes: int = 1,
     ) -> None:
         """All thresholds are above 0.
 
@@ -92,6 +95,7 @@ class Orion:
             turns: which best-effort tenant is asked first: the one after the last to launch, or the most urgent one.
             search_slowdown: the SM threshold is searched while the urgent tenants run, such that their jobs take as
                 many times as long as alone at most; ``sm_threshold`` is ignored. ``None``: it is fixed.
+            classes: priorities, from the highest on, whose tenants are urgent (at least 1).
 
         Raises:
             InputError: a value is out of range.
@@ -99,18 +103,20 @@ class Orion:
         reference_fits = reference_us is None or reference_us > 0.0
         search_fits = search_slowdown is None or search_slowdown > 0.0
         numbers_fit = sm_threshold > 0.0 and duration_threshold > 0.0 and reference_fits and 0.0 < bound <= 1.0
+        numbers_fit = numbers_fit and classes >= 1
         if not (numbers_fit and search_fits and turns in get_args(Turns)):
             given = f"sm_threshold {sm_threshold}, duration_threshold {duration_threshold}"
             given += f", reference_us {reference_us}, bound {bound}, search_slowdown {search_slowdown}, turns {turns!r}"
-            right = f"above 0, bound at most 1, turns {' or '.join(get_args(Turns))}"
+            given += f", classes {classes}"
+            right = f"above 0, bound at most 1, classes at least 1, turns {' or '.join(get_args(Turns))}"
             raise InputError(f"orion: got {given}; {right}")
         self._sm_share, self._bound = sm_threshold, bound
-        self._turns, self._search_slowdown = turns, search_slowdown
+        self._turns, self._search_slowdown, self._count = turns, search_slowdown, classes
         self._duration_share, self._reference_us = duration_threshold, reference_us
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Nothing is in flight."""
-        self._classes = TwoClasses(knowledge)
+        self._classes = TwoClasses(knowledge, self._count)
         alone = [t.alone_us for t, urgent in zip(knowledge.tenants, self._classes.urgent, strict=True) if urgent]
         latency_us = min(alone, default=math.inf) if self._reference_us is None else self._reference_us
         self._limit_us = self._duration_share * latency_us

@@ -7,7 +7,8 @@ M. Han, H. Zhang, R. Chen, H. Chen, *Microsecond-scale Preemption for Concurrent
 As published                                      Where          Here
 ================================================= ============== ====================================================
 Two classes: real-time requests, whose kernels go Section 3      The tenants of the scenario's highest priority, and
-at once, and best-effort tasks                                   all others
+at once, and best-effort tasks                                   all others; with ``classes`` of so many priorities, on
+                                                                 streams that have them
 A request kills the best-effort kernels that run, Section 4      ``reset``. Those that are not idempotent are drained.
 which start over later                                           Off: they finish (REEF-N, for NVIDIA GPUs)
 Queued ones are evicted: from the host's queues,  Section 4      ``recall``. Launched kernels cannot be taken back
@@ -58,25 +59,30 @@ class Reef:
         "padding": Choice((True, False)),
         "depth": Range(1, 16, log=True),
         "recall": Choice((True, False)),
+        "classes": Range(1, 4),
     }
 
-    def __init__(self, reset: bool = True, padding: bool = True, depth: int = 2, recall: bool = True) -> None:
+    def __init__(
+        self, reset: bool = True, padding: bool = True, depth: int = 2, recall: bool = True, classes: int = 1
+    ) -> None:
         """``reset``: kill running best-effort kernels; off, they finish (REEF-N, the authors' variant for NVIDIA
         GPUs). ``padding``: let best-effort kernels run beside a request. ``depth``: best-effort kernels of a
         tenant in its device queue while no request is served (>= 1). ``recall``: queued kernels are taken back when a
         request comes, as said above; off, the queue is always full, and what is in it runs behind a killed kernel.
+        ``classes``: priorities, from the highest on, whose tenants are real-time (>= 1).
 
         Raises:
-            InputError: ``depth`` is out of range.
+            InputError: ``depth`` or ``classes`` is out of range.
         """
-        if depth < 1:
-            raise InputError(f"reef: depth is {depth}, must be at least 1")
+        if depth < 1 or classes < 1:
+            raise InputError(f"reef: depth is {depth}, classes {classes}; must be at least 1")
         self._reset, self._padding, self._depth, self._recall = reset, padding, depth, recall
+        self._count = classes
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No request is served."""
         self._knowledge = knowledge
-        self._classes = TwoClasses(knowledge)
+        self._classes = TwoClasses(knowledge, self._count)
         self._padded: set[int] = set()
 
     def decide(self, view: View) -> Command:

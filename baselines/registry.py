@@ -14,6 +14,7 @@ from gpusched_env.baselines.edf import EarliestDeadline
 from gpusched_env.baselines.exclusive import Exclusive
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.baselines.fikit import Fikit
+from gpusched_env.baselines.gpreempt import GPreempt
 from gpusched_env.baselines.hindsight import Hindsight
 from gpusched_env.baselines.in_order import InOrder
 from gpusched_env.baselines.lithos import LithOS
@@ -21,7 +22,9 @@ from gpusched_env.baselines.llf import LeastLaxity
 from gpusched_env.baselines.model_predictive import ModelPredictive
 from gpusched_env.baselines.moore import Moore
 from gpusched_env.baselines.mps import Mps
+from gpusched_env.baselines.nexus import Nexus
 from gpusched_env.baselines.orion import Orion
+from gpusched_env.baselines.paella import Paella
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.baselines.persistent_threads import PersistentThreads
 from gpusched_env.baselines.preemptive_priority import PreemptivePriority
@@ -34,6 +37,7 @@ from gpusched_env.baselines.sjf import ShortestJobFirst
 from gpusched_env.baselines.sjf_clairvoyant import ShortestJobFirstClairvoyant
 from gpusched_env.baselines.srpt import ShortestRemaining
 from gpusched_env.baselines.tally import Tally
+from gpusched_env.baselines.tgs import Tgs
 from gpusched_env.baselines.time_slicing import TimeSlicing
 from gpusched_env.baselines.triage import Triage
 from gpusched_env.baselines.wfq import WeightedFairQueueing
@@ -59,6 +63,8 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "llf": LeastLaxity,
     "wfq": WeightedFairQueueing,
     "clockwork": Clockwork,
+    "nexus": Nexus,
+    "paella": Paella,
     "triage": Triage,
     "moore": Moore,
     "plan": ModelPredictive,
@@ -68,6 +74,8 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "tally": Tally,
     "xsched": XSched,
     "lithos": LithOS,
+    "tgs": Tgs,
+    "gpreempt": GPreempt,
     "fikit": Fikit,
     "random": RandomChoice,
 }

@@ -8,9 +8,11 @@ in ``src/tally/env.cpp``). Clients are served in order of priority:
 rule as published                                source                            here
 ================================================ ================================= ====================================
 Kernels of the first client go at once, on       priority.cpp,                     the same, for all tenants of the
-streams of the default priority                  ``run_priority_scheduler``        scenario's highest priority; of
-                                                                                   tenants of equal priority further
-                                                                                   down the older kernel goes first
+streams of the default priority                  ``run_priority_scheduler``        scenario's highest priority, or
+                                                                                   of ``classes`` priorities, on
+                                                                                   streams that have them; of others of
+                                                                                   equal priority the older one goes
+                                                                                   first
 Another client's kernel goes only if the first   ``PRIORITY_MIN_WAIT_TIME_MS``,    ``idle_us``, from the end of the
 has had none for 100 us                          0.1 ms                            last kernel or copy on
 One kernel of the others at a time; a more       priority.cpp, ``in_progress_``    ``in_flight``, 1
@@ -45,7 +47,9 @@ import numpy as np
 
 from gpusched_env.baselines.evict import SETTLED_US, evict
 from gpusched_env.baselines.pending import launchable_kernels
+from gpusched_env.baselines.priority_streams import stream_priorities
 from gpusched_env.baselines.ranges import Range, Ranges
+from gpusched_env.baselines.two_classes import least_urgent
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge
 from gpusched_env.scenarios.set_up import SetUp
@@ -68,6 +72,7 @@ class Tally:
         "idle_us": Range(0.0, 200.0),
         "in_flight": Range(1, 8),
         "original_after_us": Range(1e3, 1e6, log=True),
+        "classes": Range(1, 4),
     }
 
     def __init__(
@@ -79,6 +84,7 @@ class Tally:
         overhead: float = 0.25,
         min_speed: float = 0.1,
         min_speed_short: float = 0.5,
+        classes: int = 1,
     ) -> None:
         """Defaults are those of the artefact.
 
@@ -90,6 +96,8 @@ class Tally:
             overhead: how much slower kernels run whose blocks stay, as a share of their duration (at least 0).
             min_speed: least speed of a form, relative to the kernel as it is (above 0, at most 1).
             min_speed_short: the same for kernels no longer than the bound.
+            classes: priorities, from the highest on, whose tenants' kernels go at once, on streams that have them (at
+                least 1).
 
         Raises:
             InputError: a value is out of range.
@@ -102,8 +110,9 @@ class Tally:
         if not (0.0 < min_speed <= 1.0 and 0.0 < min_speed_short <= 1.0):
             given = f"min_speed {min_speed}, min_speed_short {min_speed_short}"
             raise InputError(f"tally: {given}; must be above 0 and at most 1")
-        if in_flight < 1:
-            raise InputError(f"tally: in_flight is {in_flight}, must be at least 1")
+        if in_flight < 1 or classes < 1:
+            raise InputError(f"tally: in_flight is {in_flight}, classes {classes}; must be at least 1")
+        self._count = classes
         self._bound_us, self._idle_us, self._original_after_us = turnaround_us, idle_us, original_after_us
         self._in_flight = in_flight
         self._overhead, self._min_speed, self._min_speed_short = overhead, min_speed, min_speed_short
@@ -111,8 +120,12 @@ class Tally:
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Choose the form of every kernel; nothing is in flight."""
         self._gpu = knowledge.gpu
-        self._highest = min(tenant.priority for tenant in knowledge.tenants)
-        self._urgent = [row for row, tenant in enumerate(knowledge.tenants) if tenant.priority == self._highest]
+        urgencies = [tenant.priority for tenant in knowledge.tenants]
+        self._least_urgent = least_urgent(urgencies, self._count)
+        self._urgent = [row for row, urgency in enumerate(urgencies) if urgency <= self._least_urgent]
+        firsts = [min(urgency, self._least_urgent) for urgency in urgencies]
+        self._priorities = stream_priorities(firsts, knowledge.gpu.priorities)
+        """Stream priority of each tenant: only urgent ones of several classes differ from others."""
         self._forms = [self._form_of(kernel) for kernel in knowledge.kernels]
         """By identity."""
         self._form: dict[int, Form] = {}
@@ -136,13 +149,13 @@ class Tally:
         if kernel is not None and (goes_us <= view.time_us or self._waits is not None):
             in_front = min(in_front, kernel[P.PRIORITY])
         # Urgent kernels never give way, and there may be hundreds: NumPy is the quicker one to find others among them.
-        others = (priorities > self._highest).nonzero()[0].tolist()
+        others = (priorities > self._least_urgent).nonzero()[0].tolist()
         giving_way = [row for row in others if self._gives_way(running[row].tolist(), in_front)]
         stop = evict(view, giving_way, "drain", self._gpu)
         if isinstance(stop, Preempt):
             return stop
         if kernel is not None and goes_us <= view.time_us:
-            return Launch(int(kernel[P.ID]))
+            return Launch(int(kernel[P.ID]), self._priorities[int(kernel[P.TENANT])] if self._count > 1 else None)
         return Wait(min(goes_us, stop.until_us if isinstance(stop, Wait) else math.inf))
 
     def _goes_us(self, view: View, kernel: list[float], in_front: float) -> float:
@@ -153,7 +166,7 @@ class Tally:
             kernel: a row of ``view.pending``.
             in_front: priority of the most urgent kernel of ``view.running``; ``inf`` without one.
         """
-        if kernel[P.PRIORITY] == self._highest:
+        if kernel[P.PRIORITY] <= self._least_urgent:
             return view.time_us
         if in_front < kernel[P.PRIORITY]:
             return math.inf

@@ -14,17 +14,24 @@ JOBS_WAITING = int(TenantColumn.JOBS_WAITING)
 JOBS_DONE = int(TenantColumn.JOBS_DONE)
 
 
+def least_urgent(urgencies: list[int], classes: int) -> int:
+    """The last of the ``classes`` (>= 1) most urgent of some urgencies (0 is the most urgent)."""
+    return sorted(set(urgencies))[:classes][-1]
+
+
 class TwoClasses:
-    """The tenants of the scenario's highest priority are urgent, all others best-effort.
+    """The tenants of the scenario's highest priorities are urgent, all others best-effort.
 
     Also keeps which request of an urgent tenant is in service: from the launch of its first kernel to its
     completion, the gaps between its kernels included.
     """
 
-    def __init__(self, knowledge: Knowledge) -> None:
+    def __init__(self, knowledge: Knowledge, classes: int = 1) -> None:
+        """``classes``: priorities, from the highest on, whose tenants are urgent (>= 1); each has a stream priority of
+        its own, as far as the GPU has enough."""
         urgencies = [tenant.priority for tenant in knowledge.tenants]
-        self._highest = min(urgencies)
-        self.urgent = [urgency == self._highest for urgency in urgencies]
+        self._least_urgent = least_urgent(urgencies, classes)
+        self.urgent = [urgency <= self._least_urgent for urgency in urgencies]
         """By tenant."""
         self.priorities = stream_priorities(urgencies, knowledge.gpu.priorities)
         """Stream priority of each tenant."""
@@ -32,8 +39,8 @@ class TwoClasses:
         """By tenant: the last job of which a kernel was launched."""
 
     def launchable(self, view: View) -> tuple[list[Row], list[Row]]:
-        """Rows of ``view.pending`` that may be launched now: of urgent tenants by age, of best-effort ones by priority,
-        then age."""
+        """Rows of ``view.pending`` that may be launched now: of urgent tenants and of best-effort ones, each by
+        priority, then age."""
         urgent: list[Row] = []
         best_effort: list[Row] = []
         for kernel in launchable_kernels(view):
@@ -43,7 +50,7 @@ class TwoClasses:
     def running(self, view: View, *, urgent: bool) -> list[int]:
         """Rows of ``view.running`` of one class, in order of launch."""
         # Urgent tenants may have hundreds of kernels in flight, of which NumPy is the quicker one to find few others.
-        is_urgent = view.running.array[:, RUNNING_PRIORITY] == self._highest
+        is_urgent = view.running.array[:, RUNNING_PRIORITY] <= self._least_urgent
         rows: list[int] = (is_urgent if urgent else ~is_urgent).nonzero()[0].tolist()
         return rows
 

@@ -68,6 +68,7 @@ class XSched:
         "threshold": Range(1, 64, log=True),
         "urgent_threshold": Range(1, 64, log=True),
         "level": Choice((1, 2, 3)),
+        "interrupt": Choice(get_args(Interrupt)),
         "k": Range(1, 4),
         "margin": Range(0.5, 3.0),
     }

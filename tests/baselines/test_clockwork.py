@@ -15,7 +15,7 @@ from gpusched_env.scheduling.commands import Command, Reject
 from gpusched_env.scheduling.disturbed import Disturbed
 from gpusched_env.scheduling.reads import PARTS
 from gpusched_env.scheduling.scheduler import Scheduler
-from tests.baselines.instances import episode, spans, started
+from tests.baselines.instances import episode, launches, spans, started
 from tests.baselines.test_reads import Noting
 from tests.devices.problems import K, problem
 
@@ -151,3 +151,19 @@ def test_it_reads_what_it_declares_also_where_it_rejects(tmp_path: Path, word: s
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=f"clockwork: .*{message}"):
         Clockwork(**options)
+
+
+def test_work_is_given_ahead_of_the_end_of_what_runs(tmp_path: Path) -> None:
+    """Chosen when the first one, of 50 us, has 20 to go; in its stream of lower priority it fills one SM until then."""
+    built = problem(tmp_path, {"ops": [K(3, 50.0)], "slo_us": 200.0}, {"ops": [K(2, 30.0)], "slo_us": 210.0})
+    assert spans(Clockwork(), built)[1][1] == 50.0
+    ahead = Clockwork(schedule_ahead_us=20.0, streams="ranked")
+    assert launches(ahead, built, 1) == [30.1]
+
+
+def test_the_longest_measurement_is_the_estimate(tmp_path: Path) -> None:
+    """Of two that run at one time each takes 60 us, not 30. Five times as long as alone the last ones, from 120 us on,
+    are still in time for 400; five times as long as measured they are not."""
+    built = problem(tmp_path, *(of(30.0, slo_us=400.0, jobs=3) for _ in range(2)), commands=OFFERED)
+    assert rejected(Clockwork(concurrent=2, margin=5.0), built) == []
+    assert rejected(Clockwork(concurrent=2, margin=5.0, estimate="measured"), built) != []
