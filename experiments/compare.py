@@ -44,6 +44,8 @@ from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.workload.workload import is_workload_path
 
 Record = Literal["jobs", "kernels", "blocks"]
+PLAIN = "pass-through"
+"""The GPU without a scheduler."""
 QUICK_US = 100_000.0
 """So much simulated time altogether, a second of work, is simulated here: worker processes take longer to start."""
 
@@ -215,7 +217,7 @@ def evaluate(
     seeds: int | Sequence[int] = 5,
     **options: Any,
 ) -> Comparison:
-    """Compare a trained scheduler with others; differences are taken against it.
+    """Compare a trained scheduler with others; differences are taken against pass-through, or without it the agent.
 
     Args:
         model: folder of a training, the file of a policy, or ``learned``: the one that is shipped for the scenario.
@@ -231,7 +233,7 @@ def evaluate(
 
 
 def with_agent(model: str | Path, scenario: Scenario, schedulers: Sequence[str] | None) -> list[str]:
-    """What :func:`evaluate` compares: the agent first.
+    """What :func:`evaluate` compares: the agent first, but for pass-through, the baseline wherever it takes part.
 
     Raises:
         InputError: ``model`` is a scheduler, or there is no such file.
@@ -243,7 +245,9 @@ def with_agent(model: str | Path, scenario: Scenario, schedulers: Sequence[str] 
             "a .zip, or learned; compare takes schedulers (gpusched compare SCENARIO --schedulers A,B,...)"
         )
     agent = str(model) if is_learned(str(model)) else f"{LEARNED}:{policy_file(Path(model))}"
-    return [agent, *(schedulers or honest_names(scenario.window is not None))]
+    others = expanded(schedulers, scenario) if schedulers else honest_names(scenario.window is not None)
+    baseline = [name for name in others if name == PLAIN]
+    return [*baseline, agent, *(name for name in others if name != PLAIN)]
 
 
 def _own_workloads(scenario: Scenario) -> dict[str, bytes]:

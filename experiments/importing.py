@@ -25,7 +25,7 @@ class Imported:
     summary: WorkloadSummary
 
     def table(self) -> Table:
-        """Kernels, idle gaps, residency, copies, streams."""
+        """Kernels, idle gaps, residency, copies, streams; gaps up to those between queued kernels are no idle ones."""
         s = self.summary
         classes = ", ".join(f"{kind} {share:.0%}" for kind, share in s.class_shares.items() if share > 0)
         gaps = f"{s.gaps:.0f}, median {s.gap_median_us:.1f} µs, 95th percentile {s.gap_p95_us:.1f} µs"
@@ -37,7 +37,7 @@ class Imported:
             "replayed alone": f"{s.alone_us / 1e3:.3f} ms, device idle {s.idle_share:.0%}",
             "kernels": f"{s.kernels:.0f} an iteration, {s.identities} distinct",
             "device time": f"{s.busy_us / 1e3:.3f} ms: {classes}",
-            "idle gaps": gaps,
+            f"idle gaps over {s.queued_gap_us:g} µs": gaps,
             "residency": f"{s.sm_share:.0%} of SMs, {s.occupancy:.0%} of possible blocks",
             "copies": f"{s.copies:g} ({s.copy_bytes / 1e6:.3g} MB), memsets {s.memsets:g}",
             "synchronisations": f"{s.syncs:g}",

@@ -41,6 +41,12 @@ def test_a_trainer_in_one_file_writes_what_it_says(
     assert len(events.Scalars("episode/cost")) > 1
 
 
+def test_the_curve_has_one_mean_a_step() -> None:
+    means_by_step = runpy.run_path(str(EXAMPLES / "train_ppo.py"))["means_by_step"]
+    steps, means = means_by_step([(64, 4.0), (64, 2.0), (96, 5.0), (128, 1.0), (128, 1.0), (128, 4.0)])
+    assert (steps.tolist(), means.tolist()) == ([64, 96, 128], [3.0, 5.0, 2.0])
+
+
 @pytest.mark.slow
 def test_weights_and_biases_gets_settings_curve_and_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a stand-in for its package, which is no dependency."""

@@ -43,11 +43,11 @@ PYTHON_BLOCKS = [
 SCHEDULER = next(block for block in PYTHON_BLOCKS if "class OneAhead" in block)
 COMMANDS = list(
     dict.fromkeys(
-        line.removeprefix(".venv/bin/").strip()
+        line.strip()
         for path in PAGES
         for block in blocks("sh", path)
         for line in block.splitlines()
-        if line.startswith(".venv/bin/")
+        if line.startswith("gpusched ") and "--live" not in line
     )
 )
 

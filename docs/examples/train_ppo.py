@@ -94,16 +94,22 @@ class Validation(BaseCallback):
         print(f"{self.num_timesteps:9,} decisions: validation cost {cost:.2f}", flush=True)
 
 
+def means_by_step(training: list[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray]:
+    """One mean cost a step: episodes of all environments often end at the same one."""
+    steps, costs = np.array(training).T
+    found, which = np.unique(steps, return_inverse=True)
+    return found, np.bincount(which, costs) / np.bincount(which)
+
+
 def draw(validation: Validation, reference: float, path: Path) -> None:
     """The curve: what training episodes and validations cost, against the plain GPU."""
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-    if len(validation.training) >= 20:
-        steps, costs = np.array(validation.training).T
-        mean = np.convolve(costs, np.ones(20) / 20, "valid")
-        axes.plot(steps[19:], mean, color="C0", alpha=0.4, label="training, mean of 20 episodes")
+    if validation.training:
+        label = "training, mean of episodes that end together"
+        axes.plot(*means_by_step(validation.training), color="C0", alpha=0.4, label=label)
     axes.plot(*np.array(validation.curve).T, "o-", color="C0", label="validation")
     axes.axhline(reference, color="grey", linestyle="--", label="pass-through")
     axes.set(xlabel="decisions", ylabel="cost of an episode", ylim=(0, None), title=validation.scenario.name)

@@ -97,8 +97,9 @@ def evaluate_command(
 ) -> None:
     """Compare a trained scheduler with the others.
 
-    The same as compare with learned:MODEL as first scheduler: differences are taken against it. Writes to
-    results/evaluate/SCENARIO, or the next name that is free (or --out).
+    The same as compare with learned:MODEL among the schedulers: differences are taken against pass-through, or
+    where that is left out against the agent. Writes to results/evaluate/SCENARIO, or the next name that is free (or
+    --out).
     """
     from gpusched_env.baselines.spec import split_specs
     from gpusched_env.experiments.compare import with_agent

@@ -8,10 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gpusched_env.display.table import NONE, Cell, Row, Table
+from gpusched_env.experiments.lib.figures import find_figure
 
 INTERVAL = re.compile(r"(?P<value>\S+) \[(?P<low>[^,\]]+), (?P<high>[^\]]+)\]")
 AGAINST = "against "
 """Begins a head that names what rows are compared with: a column of its own here."""
+KEYS = {find_figure(key, of_tenant=False).label: key for key in ("best_effort",)}
+"""Columns that are named by their figure's key, where that says something else than its label."""
 
 
 def tables_csv(tables: Sequence[tuple[Mapping[str, str], Table]]) -> str:
@@ -40,7 +43,7 @@ def _cells(heads: Sequence[str], row: Row) -> dict[str, str]:
     found: dict[str, str] = {}
     for head, cell in zip(heads, row, strict=True):
         text = cell.text if isinstance(cell, Cell) else cell
-        name = head.replace("/s", "_per_s").replace(" ", "_")
+        name = KEYS.get(head) or head.replace("/s", "_per_s").replace(" ", "_")
         if head.startswith(AGAINST):
             found["against"], name = head.removeprefix(AGAINST), "difference"
         interval = INTERVAL.fullmatch(text)

@@ -1,7 +1,7 @@
 "use strict";
-// What is wider than its box is announced: tables, charts and legends of reports, tables of the site.
+// What is wider than its box is announced: tables, charts and legends of reports, tables and code of the site.
 (() => {
-  const site = '.table-wrapper, .cell_output .text_html, .cell_output:has(> img), p:has(> img[src$=".svg"])';
+  const site = 'article .highlight pre, .table-wrapper, .cell_output .text_html, .cell_output:has(> img), p:has(> img[src$=".svg"])';
   for (const box of document.querySelectorAll(".scroll, .chips, " + site)) {
     const hint = document.createElement("p");
     hint.className = "more";

@@ -203,7 +203,10 @@ class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def __post_init__(self) -> None:
         if not isinstance(self.sm_order, str) and sorted(self.sm_order) != list(range(self.sms)):
-            raise ValueError(f"sm_order must name each of the SMs 0..{self.sms - 1} once")
+            raise ValueError(
+                f"sm_order has {len(self.sm_order)} numbers, and must name each of the SMs 0..{self.sms - 1} once; "
+                "where sms is changed, give sm_order as well, such as 'linear' (0, 1, 2, ...)"
+            )
 
     def __hash__(self) -> int:
         # Specifications are keys of caches; their sources are a mapping, which has no hash of its own.

@@ -14,11 +14,12 @@ from rich.console import Console
 import gpusched_env
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.errors import DeadlockError, GpuschedError, InputError
-from gpusched_env.experiments.compare import compare, evaluate
+from gpusched_env.experiments.compare import compare, evaluate, with_agent
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.figures import find_figure
 from gpusched_env.experiments.report.page import report_html
 from gpusched_env.experiments.report.result import result_of
+from gpusched_env.scenarios.scenario import load_scenario
 
 RunFake = Callable[..., Comparison]
 COST = find_figure("cost", of_tenant=False)
@@ -226,6 +227,13 @@ def test_evaluate_takes_a_trained_model_and_says_so() -> None:
             evaluate(model, "Toy")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"absent\.npz: no such file"):
         evaluate("absent.npz", "Toy")
+
+
+def test_evaluate_takes_differences_against_pass_through_where_it_takes_part() -> None:
+    toy = load_scenario("Toy")
+    assert with_agent("learned", toy, ["sjf", "pass-through"]) == ["pass-through", "learned", "sjf"]
+    assert with_agent("learned", toy, ["sjf", "fifo"]) == ["learned", "sjf", "fifo"]
+    assert with_agent("learned", toy, None)[:2] == ["pass-through", "learned"]
 
 
 def test_schedulers_that_cost_the_same_as_the_first_are_counted() -> None:

@@ -124,5 +124,12 @@ def test_a_file_of_ones_own_is_a_gpu(tmp_path: Path) -> None:
         load_gpu(tmp_path / "none.yaml")
 
 
+def test_a_changed_number_of_sms_wants_an_order_of_its_own() -> None:
+    h100 = load_gpu("h100-sxm")
+    with pytest.raises(ValueError, match=r"sm_order has 132 numbers.*0\.\.65 once; .*give sm_order as well.*'linear'"):
+        msgspec.structs.replace(h100, sms=66)
+    assert msgspec.structs.replace(h100, sms=66, sm_order="linear").sms == 66
+
+
 def test_a_board_may_be_left_out_where_only_one_fits() -> None:
     assert load_gpu("v100") is load_gpu("v100-sxm")

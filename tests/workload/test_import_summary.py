@@ -48,6 +48,7 @@ def test_figures_by_hand() -> None:
     assert figures.busy_us == 43.0
     assert figures.idle_share == pytest.approx(20.0 / 63.0)
     assert (figures.gaps, figures.gap_median_us, figures.gap_p95_us) == (1, 8.0, 8.0)
+    assert figures.queued_gap_us == 1.0, "the gap of 1 between the queued kernels is not counted"
     assert figures.occupancy == pytest.approx((30.0 * 1.0 + 10.0 * 66 / 1056) / 40.0)
     assert figures.sm_share == pytest.approx((30.0 * 1.0 + 10.0 * 0.5) / 40.0)
     assert figures.class_shares == {"compute": 0.0, "memory": 0.75, "mixed": 0.0, "latency": 0.25}

@@ -49,7 +49,9 @@ class WorkloadSummary:
     overlap: float
     """Share of the rest in which it does more than one thing, 0 to 1."""
     gaps: float
-    """Idle gaps of the whole device, longer than between queued ones (the device waits for the host)."""
+    """Idle gaps of the whole device, longer than ``queued_gap_us`` (the device waits for the host)."""
+    queued_gap_us: float
+    """What a stream leaves between queued kernels: the GPU's ``timing.stream_gap_us``. Shorter gaps are not counted."""
     gap_median_us: float
     """Median length of those gaps; 0 without any."""
     gap_p95_us: float
@@ -111,6 +113,7 @@ def summarise(workload: Workload, gpu: GpuSpec | None = None) -> WorkloadSummary
         idle_share=max(0.0, 1.0 - covered_us / alone_us),
         overlap=statistics.fmean(run.shared_us for run in runs) / covered_us,
         gaps=len(gaps) / len(variants),
+        queued_gap_us=spec.timing.stream_gap_us,
         gap_median_us=float(np.median(gaps)) if len(gaps) else 0.0,
         gap_p95_us=float(np.percentile(gaps, 95)) if len(gaps) else 0.0,
         occupancy=occupancy,
