@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib.figures import find_figure
 from gpusched_env.experiments.lib.long_tables import tables_csv
 
 
@@ -14,3 +15,10 @@ def test_intervals_become_columns_and_what_is_not_defined_is_empty() -> None:
         "One,a,1.5,,,a,,,,10",
         'Two,"b, c",2,1.5,2.5,b,-0.5,-0.75,0.25,',
     ]
+
+
+def test_a_renamed_heading_keeps_its_column() -> None:
+    heading = find_figure("best_effort", of_tenant=False).label
+    assert heading == "others' progress"
+    table = Table("one", ["scheduler", heading], [["a", "0.75"]])
+    assert tables_csv([({}, table)]).splitlines() == ["scheduler,best_effort", "a,0.75"]
