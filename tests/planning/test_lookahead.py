@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpusched_env.planning.futures import MOST
-from gpusched_env.planning.interference import UNKNOWN
+from gpusched_env.planning.interference import UNKNOWN, Floats
 from gpusched_env.planning.lookahead import plan_ahead
 from gpusched_env.planning.plans import Plan
 from tests.envs.conftest import Row, build_view
@@ -18,7 +18,7 @@ LONG: Row = {"tenant": 0, "job": 0, "deadline_us": 620}
 SHORT: Row = {"tenant": 1, "job": 0, "deadline_us": 700}
 
 
-def seen(jobs: list[Row], jobs_a_us: float) -> np.ndarray:
+def seen(jobs: list[Row], jobs_a_us: float, pairs: Floats = UNKNOWN) -> np.ndarray:
     """At 500 us: 60 us by 620 and 20 us by 700 us; a third tenant has none yet of its jobs of 40 us by 50 us."""
     tenants: list[Row] = [
         {"slo_us": 120, "alone_us": 60},
@@ -27,7 +27,7 @@ def seen(jobs: list[Row], jobs_a_us: float) -> np.ndarray:
         # So that a microsecond earns less than the two jobs on average, and the plan keeps them.
         *[{"slo_us": 1e6, "alone_us": 1e5}] * 2,
     ]
-    return plan_ahead(build_view(tenants=tenants, jobs=jobs), UNKNOWN)[:, AHEAD]
+    return plan_ahead(build_view(tenants=tenants, jobs=jobs), pairs)[:, AHEAD]
 
 
 def test_who_goes_first_depends_on_who_will_come() -> None:
@@ -47,6 +47,13 @@ def test_alone_a_job_has_the_full_speed() -> None:
     tight = {**LONG, "deadline_us": 565}
     found = seen([tight, SHORT], 0.0)
     assert found[0, 1] < found[0, 0]
+
+
+def test_who_disturbs_whom_decides_whether_others_go_beside() -> None:
+    """Nobody comes. Undisturbed both are in time; at a tenth of their speed the long one has to go alone."""
+    assert not seen([LONG, SHORT], 0.0, np.ones((5, 5, 2))).any()
+    disturbed = np.full((5, 5, 2), 0.1)
+    assert seen([LONG, SHORT], 0.0, disturbed)[0].tolist() == [0.0, -1.0]
 
 
 def test_a_job_that_cannot_be_in_time_is_no_choice() -> None:
