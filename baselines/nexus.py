@@ -4,22 +4,22 @@ H. Shen, L. Chen, Y. Jin, L. Zhao, B. Kong, M. Philipose, A. Krishnamurthy, R. S
 for Accelerating DNN-Based Video Analysis* (SOSP 2019), sections 6.1 to 6.3, and its artefact
 (github.com/uwsampl/nexus), below ``src/nexus``.
 
-=============================================== ============================= ==========================================
-As published                                    Where                         Here
-=============================================== ============================= ==========================================
-Of a session of rate ``r`` and objective ``L``  squishy bin packing           As published, by the tenants' mean rates
-the batch is the largest ``b`` with ``b / r``                                 and ``b`` times the time of a request, as
-and the time of a batch within ``L``                                          recorded jobs have their batch
-Sessions on one GPU share the shortest duty     the same; ``calc_cycle``      As published: so many requests of a tenant
-cycle, and get the batches that come in it                                    go one after the other in its turn
-Sessions that do not fit go to another GPU      the same                      Left out: there is one
-A GPU runs the sessions' batches in turn        ``GpuExecutorMultiBatching``  As published. A request's kernels go at
-                                                                              once, no other's until it is complete
+=============================================== ============================== =========================================
+As published                                    Where                          Here
+=============================================== ============================== =========================================
+Of a session of rate ``r`` and objective ``L``  squishy bin packing            As published, by the tenants' mean rates
+the batch is the largest ``b`` with ``b / r``                                  and ``b`` times the time of a request, as
+and the time of a batch within ``L``                                           recorded jobs have their batch
+Sessions on one GPU share the shortest duty     the same; ``calc_cycle``       As published: so many requests of one
+cycle, and get the batches that come in it                                     tenant go one after the other in its turn
+Sessions that do not fit go to another GPU      the same                       Left out: there is one
+A GPU runs the sessions' batches in turn        ``GpuExecutorMultiBatching``   As published. A request's kernels go at
+                                                                               once, no other's until it is complete
 ... or each session by itself                   ``GpuExecutorNoMultiBatching`` ``parallel``; off by default
-A request whose deadline is before the end of a ``GetBatchTaskSlidingWindow`` As published (``reject``), of that one
-batch that begins now is dropped, so that the                                 request, where the scenario offers it, as
-batch is of those that can be in time                                         soon as it is so; else it is served
-=============================================== ============================= ==========================================
+A request whose deadline is before the end of a ``GetBatchTaskSlidingWindow``  As published (``reject``), of that one
+batch that begins now is dropped, so that the                                  request, where the scenario offers it, as
+batch is of those that can be in time                                          soon as it is so; else it is served
+=============================================== ============================== =========================================
 
 Queries of several stages, and batches of the first layers that models have in common, are left out. Here tenants
 without an objective run while no other has a job.
