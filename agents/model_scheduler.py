@@ -12,7 +12,7 @@ from gpusched_env.agents.model_file import read_model, torch_decider
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import ObservationEncoder
 from gpusched_env.errors import InputError
-from gpusched_env.planning.interference import pair_speeds
+from gpusched_env.planning.interference import UNKNOWN, pair_speeds
 from gpusched_env.scenarios.knowledge import Knowledge, Offer
 from gpusched_env.scenarios.scenario import CommandName, Scenario
 from gpusched_env.scenarios.set_up import SetUp
@@ -95,7 +95,8 @@ class ModelScheduler:
         assert self._layout is not None, "prepared"
         self._acting = Acting(self._layout, self._wait_us)
         self._acting.reset(knowledge)
-        self._streams, self._pairs = knowledge.streams, pair_speeds(knowledge)
+        self._streams = knowledge.streams
+        self._pairs = pair_speeds(knowledge) if self._encoder.plans else UNKNOWN
         self._state: Any = None
         self._first = True
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown
 from gpusched_env.errors import InputError
-from gpusched_env.planning.interference import speeds_beside
+from gpusched_env.planning.interference import UNKNOWN, speeds_beside
 from gpusched_env.planning.interval import IntervalDispatcher, Serve
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.device import Device
@@ -148,7 +148,8 @@ class DeviceDriver:
 
     def observe(self) -> Observation:
         point = self._point
-        return self._encoder.encode(point.view, point.shown, point.problem.once(speeds_beside))
+        pairs = point.problem.once(speeds_beside) if self._encoder.plans else UNKNOWN
+        return self._encoder.encode(point.view, point.shown, pairs)
 
     def save(self) -> Any:
         point = self._point
