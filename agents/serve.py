@@ -22,6 +22,8 @@ BESIDE = OTHERS.index(BY_PLAN.others)
 ALONE = OTHERS.index(0)
 """Of a tenant's actions the one for each way."""
 NEVER = -1e9
+MOST_LOST = 8.0
+"""Of what is lost in futures, in multiples of the mean weight; more than that and never in time are the same."""
 MARGIN_BESIDE, MARGIN_ALONE = MARGINS
 
 
@@ -50,7 +52,8 @@ def serve_terms(tenants: Singles, tenant: int, way: int, terms: Singles) -> None
             if tenants[other, TenantFeature.OLDEST_KEPT] > 0.5:
                 spare = min(spare, tenants[other, TenantFeature.OLDEST_SPARE])
     terms[ServeTerm.ONE] = 1.0
-    terms[ServeTerm.AHEAD] = row[TenantFeature.AHEAD_ALONE if way == Way.ALONE.value else TenantFeature.AHEAD]
+    ahead = row[TenantFeature.AHEAD_ALONE if way == Way.ALONE.value else TenantFeature.AHEAD]
+    terms[ServeTerm.AHEAD] = ahead / max(1.0 - abs(ahead), 1.0 / (1.0 + MOST_LOST))
     terms[ServeTerm.EARNS] = 2.0 * row[TenantFeature.EARNS] - 1.0
     terms[ServeTerm.LEFT] = 4.0 * row[TenantFeature.OLDEST_LEFT] - 2.0
     terms[ServeTerm.LAXITY] = row[TenantFeature.OLDEST_LAXITY]

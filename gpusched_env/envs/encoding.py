@@ -122,6 +122,12 @@ def clip(x: float) -> float:
 
 
 @called
+def soft_sign(x: float) -> float:
+    """From -1 to 1, without an end beyond which all is the same; ``inf``: 1."""
+    return x / (1.0 + abs(x)) if x < math.inf else 1.0
+
+
+@called
 def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots: int, out: Features) -> None:
     """Write the ``pending`` table, shape ``(pending slots, len(PendingFeature))``."""
     now = scalars[Scalar.TIME_US]

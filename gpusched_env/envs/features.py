@@ -35,6 +35,8 @@ FLAG = "0 or 1"
 SHARE = "share"
 RATIO = "x / (1 + x)"
 """Unit of ratios without an upper limit: 0 for 0, 1/2 for 1, towards 1."""
+SIGNED_RATIO = "x / (1 + |x|)"
+"""The same of either sign, towards -1 and 1."""
 OF_SLO = "of the SLO"
 
 
@@ -235,15 +237,15 @@ class TenantFeature(Feature):
     LOST = ("weight of all its jobs that are not kept, over 4", RATIO, 0, 1, "jobs, tenants.weight")
     KEPT_LEFT = ("profiled device time left of all its jobs that are kept", LOG_US, 0, 1, "jobs")
     AHEAD = (
-        "what is lost more in sampled futures if it goes first than if the plan says who; 1: it cannot be in time",
-        "of the mean weight",
+        "mean weights lost more in sampled futures if it goes first than if the plan says who; 1: cannot be in time",
+        SIGNED_RATIO,
         -1,
         1,
         "jobs, tenants.jobs_a_us",
     )
     AHEAD_ALONE = (
         "the same if no other job is served until its oldest is done",
-        "of the mean weight",
+        SIGNED_RATIO,
         -1,
         1,
         "jobs, tenants.jobs_a_us",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gpusched_env.compiling import cached
-from gpusched_env.envs.encoding import COUNT_HALF, Features, Floats, clip, log_us, saturate
+from gpusched_env.envs.encoding import COUNT_HALF, Features, Floats, clip, log_us, saturate, soft_sign
 from gpusched_env.envs.features import TenantFeature
 from gpusched_env.planning.plans import Plan
 from gpusched_env.scheduling.view import TenantColumn
@@ -30,8 +30,8 @@ def encode_plan(plan: Floats, tenants: Floats, time_us: float, out: Features) ->
         out[tenant, TenantFeature.OLDEST_KEPT_DEAR] = row[Plan.KEPT_DEAR]
         out[tenant, TenantFeature.LOST] = saturate(row[Plan.LOST], COUNT_HALF)
         out[tenant, TenantFeature.KEPT_LEFT] = log_us(row[Plan.KEPT_US])
-        out[tenant, TenantFeature.AHEAD] = clip(row[Plan.AHEAD])
-        out[tenant, TenantFeature.AHEAD_ALONE] = clip(row[Plan.AHEAD_ALONE])
+        out[tenant, TenantFeature.AHEAD] = soft_sign(row[Plan.AHEAD])
+        out[tenant, TenantFeature.AHEAD_ALONE] = soft_sign(row[Plan.AHEAD_ALONE])
         if row[Plan.PRESENT] > 0.0 and row[Plan.DEADLINE_US] < math.inf:
             laxity_us = row[Plan.DEADLINE_US] - time_us - row[Plan.LEFT_US]
             slo_us = tenants[tenant, TenantColumn.SLO_US]

@@ -37,7 +37,7 @@ def chosen(policy: ExportedPolicy, *tenants: dict[str, float]) -> int:
     table = np.zeros((1, len(tenants), len(TenantFeature)), np.float32)
     for row, columns in enumerate(tenants):
         for name, value in {"PRESENT": 1.0, "HAS_SLO": 1.0, "JOBS": 0.2, **columns}.items():
-            table[0, row, TenantFeature[name]] = value
+            table[0, row, TenantFeature[name]] = value / (1 + abs(value)) if name.startswith("AHEAD") else value
     rows = {"running": 8, "pending": len(tenants)}
     others = {name: np.zeros((1, rows.get(name, 1), len(columns)), np.float32) for name, columns in TABLES.items()}
     observation = {**others, "tenants": table, "device": others["device"][:, 0]}
@@ -52,6 +52,12 @@ def test_without_weights_it_departs_from_the_plan_where_that_saves_a_margin() ->
     assert chosen(policy, {"AHEAD": -0.21}, {"AHEAD": -0.3}) == SECOND_BESIDE
     assert chosen(policy, {"AHEAD": -0.3, "AHEAD_ALONE": -0.45}, {}) == FIRST_BESIDE, "alone has to save 0.2 more"
     assert chosen(policy, {"AHEAD": -0.3, "AHEAD_ALONE": -0.55}, {}) == FIRST_ALONE
+
+
+def test_savings_of_more_than_a_job_are_told_apart() -> None:
+    assert chosen(serve(), {"AHEAD": -1.5}, {"AHEAD": -2.5}) == SECOND_BESIDE
+    assert chosen(serve(), {"AHEAD": -2.5}, {"AHEAD": -1.5}) == FIRST_BESIDE
+    assert chosen(serve(), {"AHEAD": 1e9}, {"AHEAD": 1e9}) == BY_PLAN
 
 
 def test_weights_add_to_what_is_seen_ahead() -> None:
