@@ -141,6 +141,7 @@ def _scenario(
         reward=Reward(
             **{name: 0.0 if dice.chance(0.4) else dice.number(0.1, 10.0) for name in Reward.__struct_fields__}
         ),
+        arrivals_until_us=_rounded(dice, dice.number(0.1, 1.0) * horizon_us) if dice.chance(0.2) else None,
     )
 
 

@@ -68,6 +68,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Who shares the GPU."""
     horizon_us: Annotated[float, Meta(gt=0)]
     """The episode is truncated here."""
+    arrivals_until_us: Annotated[float, Meta(gt=0)] | None = None
+    """Nobody sends a job any more after this, but for clients of a closed loop, who wait for an answer; ``None``: until
+    the horizon. Where the horizon is further off than the longest objective, each job that came is in time or late at
+    the end, and none is free because the end is near."""
     decision_us: Annotated[float, Meta(ge=0)] = 0.0
     """Host time of one decision: its command takes effect that much later, decisions queue up."""
     stretch: Annotated[float, Meta(ge=1, le=1000)] = 1.0
@@ -111,6 +115,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What a scheduler is charged for: weights of the cost terms."""
     workload_sets: WorkloadSets | None = None
     """Variants to train on and to evaluate on; see :mod:`gpusched_env.scenarios.variants`."""
+
+    @property
+    def sends_until_us(self) -> float:
+        """:attr:`arrivals_until_us`; ``inf``: until the horizon."""
+        return math.inf if self.arrivals_until_us is None else self.arrivals_until_us
 
     @property
     def shown_ahead(self) -> int:

@@ -30,7 +30,8 @@ def stretched(scenario: Scenario) -> Scenario:
     if factor == 1.0:
         return scenario
     tenants = tuple(_tenant(tenant, factor) for tenant in scenario.tenants)
-    return msgspec.structs.replace(scenario, tenants=tenants, horizon_us=scenario.horizon_us * factor, stretch=1.0)
+    longer = _times(scenario, factor, "horizon_us", "arrivals_until_us")
+    return msgspec.structs.replace(longer, tenants=tenants, stretch=1.0)
 
 
 def _tenant(tenant: Tenant, factor: float) -> Tenant:

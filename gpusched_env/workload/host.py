@@ -104,8 +104,8 @@ HOST_ONLY: Final = int(OpKind.HOST)
 
 
 def rules(w: Any) -> Any:
-    """``launch_depth``, ``sync_latency_ps``, ``horizon_us``, ``host_contention``, ``waiting_contention`` and ``peak_w``
-    (power at full load) of the problem."""
+    """``launch_depth``, ``sync_latency_ps``, ``horizon_us``, ``arrivals_until_ps``, ``host_contention``,
+    ``waiting_contention`` and ``peak_w`` (power at full load) of the problem."""
     return w.rules
 
 
@@ -238,7 +238,14 @@ def begin(w, tenant):
     if p.arrivals == POISSON or p.arrivals == BURSTS:
         # Times are added as whole numbers: a late start does not round the gap.
         first_ps += to_ps(exponential_us(uniform(w, tenant, 0), p.rate_per_s))
-    set_timer(w, ARRIVAL, tenant, first_ps)
+    send_at(w, tenant, first_ps)
+
+
+@procedure
+def send_at(w, tenant, at_ps):
+    """The next job of a tenant arrives then, if any does: clients of a closed loop always send another one."""
+    open_end = program(w, tenant).arrivals != CLOSED_LOOP
+    set_timer(w, ARRIVAL, tenant, NEVER if open_end and at_ps > rules(w).arrivals_until_ps else at_ps)
 
 
 @procedure
@@ -279,7 +286,7 @@ def arrival_due(w, tenant):
     if c.busy == 0:
         set_timer(w, HOST, c.first_thread, w.now_ps)
     if p.arrivals != CLOSED_LOOP and (p.jobs < 0 or c.arrived < p.jobs):
-        set_timer(w, ARRIVAL, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
+        send_at(w, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
 
 
 # ---- host threads --------------------------------------------------------------------------------------------------
@@ -518,7 +525,7 @@ def job_leaves(w, tenant, number):
             w.done_ps = w.now_ps
     w.awake = 1
     if p.arrivals == CLOSED_LOOP and (p.jobs < 0 or c.arrived < p.jobs):
-        set_timer(w, ARRIVAL, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
+        send_at(w, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
 
 
 @procedure

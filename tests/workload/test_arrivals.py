@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpusched_env.hardware.clock import to_us
+from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.workload import host
 from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
 
@@ -34,6 +34,7 @@ class Waiting:
         self.programs = [SimpleNamespace(**host.arrival_numbers(process))]
         self.generators = [(rng, None)]
         self.clients = [SimpleNamespace(regime=0)]
+        self.rules = SimpleNamespace(arrivals_until_ps=NEVER)
         self.first_ps = 0
 
     def set_timer(self, kind: int, number: int, at_ps: int) -> None:

@@ -38,6 +38,7 @@ PROBLEM = _record(
     (I8, "stream_rows_at"),
     (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
     (I8, "graph_gap_beside_ps reset_ps child_launch_ps horizon_ps decision_ps window_sync_ps window_depth own_streams"),
+    (I8, "arrivals_until_ps"),
     (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us"),
     (F8, "host_contention waiting_contention"),
     base=GPU_DTYPE,

@@ -224,6 +224,7 @@ def _problem(problem: Problem) -> Record:
     row["horizon_us"] = scenario.horizon_us
     row["host_contention"], row["waiting_contention"] = problem.host_contention
     row["horizon_ps"] = to_ps(scenario.horizon_us)
+    row["arrivals_until_ps"] = to_ps(scenario.sends_until_us)
     row["decision_ps"] = to_ps(scenario.decision_us)
     return record
 

@@ -113,6 +113,7 @@ class World:
             launch_depth=problem.scenario.launch_depth,
             sync_latency_ps=to_ps(gpu.timing.sync_latency_us),
             horizon_us=problem.scenario.horizon_us,
+            arrivals_until_ps=to_ps(problem.scenario.sends_until_us),
             host_contention=host_contention,
             waiting_contention=waiting_contention,
             peak_w=board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us),
