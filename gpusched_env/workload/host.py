@@ -243,9 +243,10 @@ def begin(w, tenant):
 
 @procedure
 def send_at(w, tenant, at_ps):
-    """The next job of a tenant arrives then, if any does: clients of a closed loop always send another one."""
-    open_end = program(w, tenant).arrivals != CLOSED_LOOP
-    set_timer(w, ARRIVAL, tenant, NEVER if open_end and at_ps > rules(w).arrivals_until_ps else at_ps)
+    """A job of a tenant arrives then, or where nobody sends one any more after the horizon, which ends the episode."""
+    if program(w, tenant).arrivals != CLOSED_LOOP and at_ps > rules(w).arrivals_until_ps:
+        at_ps = max(at_ps, to_ps(rules(w).horizon_us) + 1)
+    set_timer(w, ARRIVAL, tenant, at_ps)
 
 
 @procedure
