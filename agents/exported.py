@@ -56,7 +56,7 @@ class ExportedPolicy:
         fixed = isinstance(self.info.network, MlpSizes)
         if slots is None:
             slots = mine.slots if fixed else len(scenario.tenants)
-        theirs = ActionLayout.of(scenario, slots, mine.running_slots, mine.interval_us)
+        theirs = ActionLayout.of(scenario, slots, mine.running_slots, mine.interval_us, futures=mine.futures)
         for field in _NAMES:
             if getattr(theirs, field) != getattr(mine, field) and (getattr(mine, field) or field not in _COMMANDS):
                 raise InputError(

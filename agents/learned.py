@@ -21,6 +21,7 @@ from gpusched_env.envs.observations import Shown
 from gpusched_env.errors import InputError
 from gpusched_env.planning.interference import pair_speeds
 from gpusched_env.planning.lookahead import plan_ahead
+from gpusched_env.planning.plans import plan_view
 from gpusched_env.scenarios.knowledge import Knowledge, Offer, StreamKnowledge
 from gpusched_env.scenarios.scenario import CommandName
 from gpusched_env.scenarios.set_up import SetUp
@@ -113,7 +114,7 @@ class _Workspace:
 
     def reset(self, knowledge: Knowledge) -> None:
         self.acting.reset(knowledge)
-        if self.layout.interval_us > 0.0:
+        if self.layout.interval_us > 0.0 and self.layout.futures:
             self._pairs = pair_speeds(knowledge)
 
     def decide(self, view: View, streams: Sequence[StreamKnowledge]) -> Command:
@@ -123,7 +124,10 @@ class _Workspace:
         return self.acting.command(self._action(view), view, streams, self._shown)
 
     def _action(self, view: View) -> int:
-        plan = plan_ahead(view, self._pairs) if self.layout.interval_us > 0.0 else self._no_plan
+        if self.layout.interval_us == 0.0:
+            plan = self._no_plan
+        else:
+            plan = plan_ahead(view, self._pairs) if self.layout.futures else plan_view(view)
         self._scalars[:] = (view.time_us, view.horizon_us, view.sms, view.busy_sms, view.occupancy, view.dram)
         address = self._kept.address
         return int(self._act_on_view(address, view.pending.array, view.running.array, view.tenants.array, plan))

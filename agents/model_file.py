@@ -28,13 +28,14 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from stable_baselines3.dqn.policies import DQNPolicy
 from torch import Tensor
 
-from gpusched_env.agents.policies.registry import policy_of
+from gpusched_env.agents.policies.registry import OPENS_AS, policy_of
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.agents.training.config import TrainingConfig
+from gpusched_env.agents.training.environments import training_layout
 from gpusched_env.agents.training.folder import CONFIG, read_config
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder
-from gpusched_env.envs.setup import lay_out, offered
+from gpusched_env.envs.setup import offered
 from gpusched_env.errors import InputError
 from gpusched_env.reading import check_unzipped, opened
 from gpusched_env.scenarios.knowledge import Offer
@@ -75,6 +76,8 @@ class TrainedModel:
     """How long its decisions stand; 0: each launch is one, or it is not known."""
     rejects: bool = True
     """Whether it may reject jobs, where :attr:`scenario` offers that."""
+    futures: bool = True
+    """Whether it is told what is lost in sampled futures, where its decisions stand for an interval."""
 
     @property
     def rows(self) -> tuple[int, int]:
@@ -99,7 +102,7 @@ class TrainedModel:
             layout = ActionLayout.of(usual.scenario, *self.rows, usual.interval_us, rejects=usual.rejects)
             if layout.n == self.actions:
                 return layout
-        return ActionLayout.of(scenario, *self.rows, self.interval_us, rejects=self.rejects)
+        return ActionLayout.of(scenario, *self.rows, self.interval_us, rejects=self.rejects, futures=self.futures)
 
 
 def model_in_memory(model: BaseAlgorithm) -> TrainedModel:
@@ -134,7 +137,7 @@ def _environment(env: VecEnv | None) -> dict[str, Any]:
         told = {name: env.get_attr(name)[0] for name in ("scenario", "wait_us")}
     except AttributeError:
         return {}
-    return {**told, "interval_us": layout.interval_us, "rejects": layout.rejects}
+    return {**told, "interval_us": layout.interval_us, "rejects": layout.rejects, "futures": layout.futures}
 
 
 def read_model(path: str | Path, *, trust: bool = False) -> TrainedModel:
@@ -189,23 +192,21 @@ def _check_size(path: Path) -> None:
 
 
 def _of_training(path: Path, config: TrainingConfig) -> TrainedModel:
-    if config.algo not in ALGORITHMS:
+    algorithm = OPENS_AS.get(config.algo, config.algo)
+    if algorithm not in ALGORITHMS:
         raise InputError(f"{path}: a training with {config.algo} has no model of stable-baselines3")
     assert config.policy is not None, "a checked configuration"
-    layout = lay_out(
-        config.scenario, slots=config.slots, running_slots=config.running_slots, interval_us=config.interval_us
-    )
+    layout = training_layout(config)
     encoder = ObservationEncoder.of(layout)
-    given, arguments = policy_of(config.algo, config.policy, layout)
-    kind: Any = ALGORITHMS[config.algo].policy_aliases[given] if isinstance(given, str) else given
+    given, arguments = policy_of(algorithm, config.policy, layout)
+    kind: Any = ALGORITHMS[algorithm].policy_aliases[given] if isinstance(given, str) else given
     _, parameters, _ = load_from_zip_file(path, load_data=False, device="cpu")
     with zipfile.ZipFile(path) as archive:
         timesteps = int(json.loads(archive.read("data"))["num_timesteps"])
     spaces = (encoder.space(), layout.space())
     policy = _built(kind, spaces, {**arguments, **config.policy_kwargs}, parameters)
-    return TrainedModel(
-        config.algo, policy, config.scenario, config.wait_us, config.seed, timesteps, config.interval_us
-    )
+    known: dict[str, Any] = {"interval_us": config.interval_us, "futures": config.futures}
+    return TrainedModel(algorithm, policy, config.scenario, config.wait_us, config.seed, timesteps, **known)
 
 
 def _unpickled(path: Path) -> TrainedModel:

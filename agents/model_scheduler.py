@@ -58,7 +58,7 @@ class ModelScheduler:
         Raises:
             InputError: it was trained with other actions or observations, or for fewer tenants.
         """
-        slots, running_slots = self._model.rows
+        slots, _ = self._model.rows
         if len(scenario.tenants) > slots:
             raise InputError(
                 f"{self._path}: the model has {slots} tenant rows; "
@@ -70,7 +70,7 @@ class ModelScheduler:
         # Otherwise knowledge of the scenario before, which does not say what environments it has.
         encoder = ObservationEncoder.of(layout)
         trained = self._model.scenario
-        other = trained is not None and ActionLayout.of(trained, slots, running_slots, layout.interval_us) != layout
+        other = trained is not None and self._model.layout_in(trained) != layout
         if other or layout.n != self._model.actions or encoder.space() != self._model.policy.observation_space:
             raise InputError(
                 f"{self._path}: scenario {scenario.name} offers other commands, stream priorities, streams or ways of "

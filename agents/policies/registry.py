@@ -24,6 +24,10 @@ SLOTS = {"maskable-ppo": "MaskableSlotPolicy", "ppo": "SlotPolicy", "a2c": "Slot
 SEARCH = "cma-es"
 ROLLOUTS = "rollouts"
 """Algorithms for rules; not of stable-baselines3."""
+DISTILLATION = "distillation"
+"""The algorithm by which a slot network learns what a search says; not of stable-baselines3."""
+OPENS_AS = {DISTILLATION: "maskable-ppo"}
+"""By algorithm that is not of stable-baselines3: whose models it makes."""
 RULES: dict[str, type[RuleSizes] | type[ReleaseSizes] | type[ServeSizes]] = {
     "rule": RuleSizes,
     "release": ReleaseSizes,
@@ -39,7 +43,7 @@ WIDTHS = (64, 64)
 
 def algorithms() -> list[str]:
     """Algorithms that policies are offered for."""
-    return [*MLP, SEARCH, ROLLOUTS]
+    return [*MLP, SEARCH, ROLLOUTS, DISTILLATION]
 
 
 def policy_names(algo: str) -> list[str]:
@@ -52,6 +56,8 @@ def policy_names(algo: str) -> list[str]:
         return list(RULES)
     if algo == ROLLOUTS:
         return ["serve"]
+    if algo == DISTILLATION:
+        return ["slots"]
     if algo not in MLP:
         raise InputError(f"unknown algorithm {algo!r}; {did_you_mean(algo, algorithms())}")
     return ["mlp", "slots"] if algo in SLOTS else ["mlp"]

@@ -205,10 +205,12 @@ class ServeSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """The sizes that fit a layout's actions; there is nothing to fit.
 
         Raises:
-            InputError: every launch is a decision.
+            InputError: every launch is a decision, or observations do not tell what is lost in futures.
         """
         if layout.interval_us == 0.0:
             raise InputError("policy serve decides for an interval: give interval_us (such as 250)")
+        if not layout.futures:
+            raise InputError("policy serve goes by what is lost in futures: give futures true")
         return cls()
 
     def fitted(self, layout: ActionLayout) -> ServeSizes:

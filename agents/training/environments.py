@@ -56,7 +56,12 @@ def env_arguments(config: TrainingConfig) -> dict[str, Any]:
 
 
 def _spaces(config: TrainingConfig) -> dict[str, Any]:
-    return {"slots": config.slots, "running_slots": config.running_slots, "interval_us": config.interval_us}
+    return {
+        "slots": config.slots,
+        "running_slots": config.running_slots,
+        "interval_us": config.interval_us,
+        "futures": config.futures,
+    }
 
 
 def training_changes(config: TrainingConfig) -> list[dict[str, Any]]:
@@ -94,7 +99,10 @@ def _others(config: TrainingConfig) -> list[Scenario]:
 
 def _actions(config: TrainingConfig, scenario: Scenario) -> dict[str, Any]:
     """What decides the actions of a policy for ``scenario``, by field."""
-    return asdict(ActionLayout.of(scenario, config.slots or 1, config.running_slots, config.interval_us))
+    layout = ActionLayout.of(
+        scenario, config.slots or 1, config.running_slots, config.interval_us, futures=config.futures
+    )
+    return asdict(layout)
 
 
 def _variants(config: TrainingConfig, scenario: Scenario) -> list[Scenario]:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gpusched_env.agents.exported import ExportedPolicy
-from gpusched_env.agents.policies.registry import ROLLOUTS, RULES, SEARCH
+from gpusched_env.agents.policies.registry import DISTILLATION, ROLLOUTS, RULES, SEARCH
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_env, training_layout
 from gpusched_env.agents.training.trainer import Trainer
+from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.scheduler import Scheduler
 
@@ -25,6 +26,8 @@ class KernelTrainer:
 
     def check(self, config: TrainingConfig) -> None:
         training_env(config).close()
+        if config.algo == DISTILLATION and config.interval_us == 0.0:
+            raise InputError("distillation learns who goes first for an interval: give interval_us (such as 250)")
         if config.policy in RULES:
             RULES[config.policy].of(training_layout(config))
 
@@ -40,6 +43,7 @@ class KernelTrainer:
         teacher: Callable[[], Scheduler] | None,
         state: dict[str, Any] | None,
     ) -> int:
+        from gpusched_env.agents.training.distillation import distil
         from gpusched_env.agents.training.evolution import evolve
         from gpusched_env.agents.training.learning import learn
         from gpusched_env.agents.training.rollouts import roll_out
@@ -48,6 +52,8 @@ class KernelTrainer:
             return evolve(course, config, state)
         if config.algo == ROLLOUTS:
             return roll_out(course, config, state)
+        if config.algo == DISTILLATION:
+            return distil(course, config, state)
         return learn(course, config, teacher, state)
 
     def check_policy(self, path: Path, name: str) -> None:

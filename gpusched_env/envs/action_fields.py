@@ -42,15 +42,26 @@ class ActionFields:
     interval_us: float = 0.0
     """How long a decision stands: a dispatcher launches meanwhile (:mod:`gpusched_env.planning.interval`), and the
     actions are which tenant goes first, and rejections; 0: every launch is an action."""
+    futures: bool = True
+    """Whether observations tell then what is lost in sampled futures (:mod:`gpusched_env.planning.lookahead`). That
+    takes most of the time of a decision; without, its columns are 0."""
 
     @classmethod
     def of(
-        cls, scenario: Offer, slots: int, running_slots: int, interval_us: float = 0.0, *, rejects: bool = True
+        cls,
+        scenario: Offer,
+        slots: int,
+        running_slots: int,
+        interval_us: float = 0.0,
+        *,
+        rejects: bool = True,
+        futures: bool = True,
     ) -> Self:
         """The actions that ``scenario`` offers.
 
         Args:
             rejects: whether rejections are among them, where the scenario offers any.
+            futures: :attr:`futures`; where every launch is an action there are none in any case.
 
         Raises:
             InputError: the scenario does not offer launches; no such interval, or it does not go with the scenario.
@@ -77,7 +88,13 @@ class ActionFields:
             streams=scenario.own_streams,
             rejects=rejects and "reject" in scenario.commands,
             interval_us=interval_us,
+            futures=futures or launches,
         )
+
+    def in_scenario(self, scenario: Offer) -> Self:
+        """With the same rows and grain, the actions that another scenario offers; raises as :meth:`of`."""
+        rows = self.slots, self.running_slots
+        return self.of(scenario, *rows, self.interval_us, rejects=self.rejects, futures=self.futures)
 
     @property
     def pending_slots(self) -> int:

@@ -86,7 +86,7 @@ class EnvBatch:
         episodes.addresses[e] = self.arena(e).address
         episodes.own_streams[e] = self._layout.own_streams_from(problem.streams)
         episodes.levels[e] = levels_of(problem.scenario.stream_priorities, self._layout.slots)
-        if self._layout.interval_us > 0.0:
+        if self._layout.interval_us > 0.0 and self._layout.futures:
             tenants = len(problem.programs)
             episodes.pairs[e, :tenants, :tenants] = problem.once(speeds_beside)
         episodes.tenant_rates[e, : len(problem.programs)] = rates(problem)

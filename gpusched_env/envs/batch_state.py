@@ -62,6 +62,8 @@ class Rules(NamedTuple):
     """How long action 0 waits at most."""
     interval_ps: int
     """How long a decision stands while a dispatcher launches; 0: every launch is a decision."""
+    futures: bool
+    """Whether observations tell what is lost in sampled futures then."""
     lookahead: int
     """Pending slots of a tenant."""
     slices: Ints
@@ -200,7 +202,9 @@ class BatchState(NamedTuple):
         plan = plan_of(layout)
         interval_ps = to_ps(layout.interval_us)
         return cls(
-            rules=Rules(drive_at, float(wait_us), interval_ps, layout.lookahead, plan.rows, plan.choices),
+            rules=Rules(
+                drive_at, float(wait_us), interval_ps, layout.futures, layout.lookahead, plan.rows, plan.choices
+            ),
             episodes=Episodes.zeros(count, layout.slots),
             progress=Progress.zeros(count, layout.slots),
             observations=Tables.zeros(layout, count),

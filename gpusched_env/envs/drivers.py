@@ -148,7 +148,7 @@ class DeviceDriver:
 
     def observe(self) -> Observation:
         point = self._point
-        pairs = point.problem.once(speeds_beside) if self._encoder.plans else UNKNOWN
+        pairs = point.problem.once(speeds_beside) if self._encoder.futures else UNKNOWN
         return self._encoder.encode(point.view, point.shown, pairs)
 
     def save(self) -> Any:

@@ -120,6 +120,8 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
       sleep until the horizon.
     - `interval_us`: how long a decision stands, see above; 0: every launch is one. By default as the scenario says,
       most often 0.
+    - `futures`: whether, with an interval, observations tell what is lost in sampled futures if one tenant or another
+      goes first (the columns `AHEAD` and `AHEAD_ALONE`, otherwise 0). That takes most of the time of a step.
     - `commands`: what an agent may do besides waiting, some of `launch`, `preempt`, `partition` and `reject`. By
       default launches only. What else a scenario offers to schedulers stands in its data sheet.
     - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`, for text `kernels`, for
@@ -144,6 +146,7 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
         running_slots: int = RUNNING_SLOTS,
         wait_us: float = 100.0,
         interval_us: float | None = None,
+        futures: bool = True,
         record: Detail | None = None,
         **overrides: Any,
     ) -> None:
@@ -153,7 +156,12 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
         check_record(record)
         self.scenario, interval_us, rejects = offered(scenario, overrides, interval_us)
         self.layout = lay_out(
-            self.scenario, slots=slots, running_slots=running_slots, interval_us=interval_us, rejects=rejects
+            self.scenario,
+            slots=slots,
+            running_slots=running_slots,
+            interval_us=interval_us,
+            rejects=rejects,
+            futures=futures,
         )
         self.encoder = ObservationEncoder.of(self.layout)
         self.observation_space = self.encoder.space()

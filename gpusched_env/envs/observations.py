@@ -18,6 +18,7 @@ from gpusched_env.envs.planning import encode_plan
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.lookahead import plan_ahead
+from gpusched_env.planning.plans import plan_view
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
 if TYPE_CHECKING:
@@ -109,11 +110,14 @@ class ObservationEncoder:
     """Rows for pending launches of each tenant."""
     plans: bool = False
     """Whether the columns of plans are filled: where decisions stand for an interval."""
+    futures: bool = False
+    """Whether those of sampled futures are, too."""
 
     @classmethod
     def of(cls, layout: ActionFields) -> ObservationEncoder:
         """For the slots of a layout's actions."""
-        return cls(layout.slots, layout.running_slots, layout.lookahead, layout.interval_us > 0.0)
+        plans = layout.interval_us > 0.0
+        return cls(layout.slots, layout.running_slots, layout.lookahead, plans, plans and layout.futures)
 
     def space(self) -> spaces.Dict:
         """The observation space, bounded column by column."""
@@ -125,7 +129,7 @@ class ObservationEncoder:
 
         Args:
             shown: what the slots show, if that is known.
-            pairs: of :func:`~gpusched_env.planning.interference.pair_speeds`; read where there are plans.
+            pairs: of :func:`~gpusched_env.planning.interference.pair_speeds`; read where there are futures.
         """
         shown = shown if shown is not None else select(view, self.slots, self.running_slots, self.lookahead)
         pending, running, tenants, device = TABLES.values()
@@ -140,7 +144,8 @@ class ObservationEncoder:
         now = scalars(view)
         encode(shown.pending, shown.running, view.tenants.array, now, *observation.values())
         if self.plans:
-            encode_plan(plan_ahead(view, pairs), view.tenants.array, view.time_us, observation["tenants"])
+            plan = plan_ahead(view, pairs) if self.futures else plan_view(view)
+            encode_plan(plan, view.tenants.array, view.time_us, observation["tenants"])
         return observation
 
 

@@ -32,7 +32,7 @@ def episode_scenario(base: Scenario, options: dict[str, Any], layout: ActionLayo
             f"reset option scenario: {len(scenario.tenants)} tenants do not fit into {layout.slots} slots; "
             "make the environment with more slots"
         )
-    theirs = ActionLayout.of(scenario, layout.slots, layout.running_slots, layout.interval_us, rejects=layout.rejects)
+    theirs = layout.in_scenario(scenario)
     if theirs != layout or ("reject" in scenario.commands) != ("reject" in base.commands):
         raise InputError(
             "reset option scenario: commands, stream_priorities, streams, preemption and lookahead "

@@ -51,7 +51,13 @@ def offered(scenario: str | Path | Scenario, overrides: Mapping[str, Any], inter
 
 
 def lay_out(
-    scenario: Scenario, *, slots: Any, running_slots: Any, interval_us: Any = 0.0, rejects: bool = True
+    scenario: Scenario,
+    *,
+    slots: Any,
+    running_slots: Any,
+    interval_us: Any = 0.0,
+    rejects: bool = True,
+    futures: bool = True,
 ) -> ActionLayout:
     """The action space of an environment; its observations have the same rows.
 
@@ -60,9 +66,10 @@ def lay_out(
         running_slots: rows for launched kernels.
         interval_us: how long a decision stands; 0: every launch is one.
         rejects: whether an agent may reject jobs, where ``scenario`` offers that.
+        futures: whether observations tell what is lost in sampled futures, where decisions stand for an interval.
 
     Raises:
-        InputError: too few rows, no such interval, or a scenario that offers no launches.
+        InputError: too few rows, no such interval, ``futures`` is no bool, or a scenario that offers no launches.
     """
     tenants = len(scenario.tenants)
     for name, rows in (("slots", slots), ("running_slots", running_slots)):
@@ -70,8 +77,15 @@ def lay_out(
             raise InputError(f"{name} is {rows!r}, must be an integer from 1 to {MOST_ROWS}")
     if slots is not None and slots < tenants:
         raise InputError(f"slots is {slots}, but scenario {scenario.name} has {tenants} tenants")
+    if not isinstance(futures, bool):
+        raise InputError(f"futures is {futures!r}, must be True or False")
     return ActionLayout.of(
-        scenario, slots if slots is not None else tenants, running_slots, check_interval(interval_us), rejects=rejects
+        scenario,
+        slots if slots is not None else tenants,
+        running_slots,
+        check_interval(interval_us),
+        rejects=rejects,
+        futures=futures,
     )
 
 

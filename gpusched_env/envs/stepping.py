@@ -156,7 +156,8 @@ def observe(w, e, state):
     if rules.interval_ps > 0:
         jobs, plan = scratch.jobs[: min(list_jobs(w, scratch.jobs), MOST_JOBS)], progress.plans[e]
         plan_oldest(jobs, tenant_rows, scratch.pending, time_us, scratch.plan, plan)
-        look_ahead(jobs, tenant_rows, scratch.pending, time_us, state.episodes.pairs[e], scratch.future, plan)
+        if rules.futures:
+            look_ahead(jobs, tenant_rows, scratch.pending, time_us, state.episodes.pairs[e], scratch.future, plan)
         encode_plan(plan, tenant_rows, time_us, out.tenants[e])
 
 

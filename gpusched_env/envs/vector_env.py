@@ -66,7 +66,7 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
     the environment's ``np_random``.
 
     Args:
-        scenario, slots, running_slots, wait_us, interval_us, record, overrides: as for
+        scenario, slots, running_slots, wait_us, interval_us, futures, record, overrides: as for
             :class:`~gpusched_env.envs.env.GpuSchedulingEnv`. Without ``slots``, there are as many tenant rows
             as the environment with most tenants needs.
         num_envs: number of environments.
@@ -105,6 +105,7 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         running_slots: int = RUNNING_SLOTS,
         wait_us: float = 100.0,
         interval_us: float | None = None,
+        futures: bool = True,
         record: Detail | None = None,
         **overrides: Any,
     ) -> None:
@@ -122,7 +123,9 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         self.scenario, interval_us, rejects = offered(scenario, overrides, interval_us)
         self._scenarios = EpisodeScenarios(self.scenario, num_envs, scenarios, sample_scenario)
         most = max(self._scenarios.bases, key=lambda base: len(base.tenants))
-        self.layout = lay_out(most, slots=slots, running_slots=running_slots, interval_us=interval_us, rejects=rejects)
+        self.layout = lay_out(
+            most, slots=slots, running_slots=running_slots, interval_us=interval_us, rejects=rejects, futures=futures
+        )
         self._scenarios.check(self.layout)
         self.single_observation_space = ObservationEncoder.of(self.layout).space()
         self.single_action_space = self.layout.space()
