@@ -272,6 +272,10 @@ class TrainingConfig(Values, frozen=True, kw_only=True):
     reward_scale: Positive | None = None
     """Factor on rewards; ``None``: :func:`gpusched_env.agents.training.environments.reward_scale` of the scenario."""
     imitation: Imitation | None = None
+    begin_with: str | None = None
+    """A model (``.zip``) or an exported slot network (``.npz``) whose weights are the first ones."""
+    critic_first: Annotated[int, Meta(ge=0)] = 0
+    """Decisions for which only the critic learns; for slot networks."""
     validate_every: Count = 250_000
     """Decisions between two validations."""
     validation_seeds: Count = 4

@@ -53,6 +53,8 @@ TEMPERATURE = 0.1
 """What one of the network's numbers stands for, in multiples of the mean weight."""
 LEAST, MOST = -2.0, 3.0
 """Of what an action saves: beyond, all is the same. Whatever the search does not try has the least."""
+AT_FIRST = 1.0
+"""The number of going by the plan before anything is learned; others are about 0."""
 BETA = 0.3
 """Errors beyond this count linearly: what is saved has long tails."""
 FUTURES = [TenantFeature.AHEAD, TenantFeature.AHEAD_ALONE]
@@ -113,6 +115,9 @@ class Distillation:
         assert isinstance(model, MaskablePPO)
         model.set_logger(Logger(str(course.out / BOARD), [course.board]))
         self._model, self._layout = model, layout
+        # At first it goes by the plan: it would reject whatever it can otherwise, at every event.
+        networks: Any = model.policy.mlp_extractor
+        torch.nn.init.constant_(networks.actor.wait.bias, AT_FIRST)
         self._kept: tuple[PolicyInfo, Weights] | None = None
 
     def run(self, state: dict[str, Any] | None) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gpusched_env.agents.exported import ExportedPolicy
-from gpusched_env.agents.policies.registry import DISTILLATION, ROLLOUTS, RULES, SEARCH
+from gpusched_env.agents.policies.registry import DISTILLATION, MLP, ROLLOUTS, RULES, SEARCH
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_env, training_layout
 from gpusched_env.agents.training.trainer import Trainer
@@ -16,6 +16,7 @@ from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.scheduler import Scheduler
 
 if TYPE_CHECKING:
+    from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
     from gpusched_env.agents.training.validation import Course, Judge
 
 
@@ -25,7 +26,12 @@ class KernelTrainer:
     config = TrainingConfig
 
     def check(self, config: TrainingConfig) -> None:
-        training_env(config).close()
+        env = training_env(config)
+        try:
+            if config.begin_with is not None:
+                _check_first_weights(config, env)
+        finally:
+            env.close()
         if config.algo == DISTILLATION and config.interval_us == 0.0:
             raise InputError("distillation learns who goes first for an interval: give interval_us (such as 250)")
         if config.policy in RULES:
@@ -58,6 +64,21 @@ class KernelTrainer:
 
     def check_policy(self, path: Path, name: str) -> None:
         ExportedPolicy.load(path).layout_for(load_scenario(name))
+
+
+def _check_first_weights(config: TrainingConfig, env: Sb3VecEnv) -> None:
+    """Find out whether a training can begin with the weights that it names.
+
+    Raises:
+        InputError: why not.
+    """
+    from gpusched_env.agents.training.first_weights import begin_with
+    from gpusched_env.agents.training.learning import new_model
+
+    assert config.begin_with is not None, "asked before"
+    if config.algo not in MLP:
+        raise InputError(f"{config.algo} cannot begin with a trained policy; {', '.join(MLP)} can")
+    begin_with(new_model(config, env, env.env.layout), Path(config.begin_with))
 
 
 TRAINER: Final[Trainer[TrainingConfig]] = KernelTrainer()

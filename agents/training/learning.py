@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -28,10 +29,12 @@ from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.files import replacing
 from gpusched_env.agents.model_file import ALGORITHMS, Decide, torch_decider
 from gpusched_env.agents.policies.registry import policy_of
+from gpusched_env.agents.policies.slots import SlotActorCritic
 from gpusched_env.agents.policy_file import write_policy
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_env
+from gpusched_env.agents.training.first_weights import begin_with
 from gpusched_env.agents.training.folder import BEST, BOARD, EXPORTED, FINAL
 from gpusched_env.agents.training.imitation import imitate
 from gpusched_env.agents.training.validation import Course, policy_decider
@@ -58,6 +61,8 @@ def learn(
     try:
         model = new_model(config, env, env.env.layout)
         model.set_logger(Logger(str(course.out / BOARD), [course.board]))
+        if config.begin_with is not None and state is None:
+            begin_with(model, Path(config.begin_with))
         if state is not None:
             restore(model, state)
         elif config.imitation is not None and teacher is not None:
@@ -66,7 +71,9 @@ def learn(
         tenants = tuple(tenant.name for tenant in config.scenario.tenants)
         model.learn(
             config.timesteps - model.num_timesteps,
-            callback=CallbackList([EpisodeFigures(env.env.layout, tenants), Boundary(course)]),
+            callback=CallbackList(
+                [EpisodeFigures(env.env.layout, tenants), Boundary(course), CriticFirst(config.critic_first)]
+            ),
             reset_num_timesteps=state is None,
         )
         with replacing(course.out / FINAL) as partial:
@@ -133,6 +140,23 @@ class Boundary(BaseCallback):
     def state(self) -> dict[str, Any]:
         """For a checkpoint."""
         return model_state(self.model)
+
+
+class CriticFirst(BaseCallback):
+    """The actor stays as it is until so many decisions are through: the critic of a policy that comes without one, or
+    from another scenario, would lead it astray at first."""
+
+    def __init__(self, decisions: int) -> None:
+        super().__init__()
+        self._decisions = decisions
+
+    def _on_rollout_end(self) -> None:
+        networks = getattr(self.model.policy, "mlp_extractor", None)
+        if self._decisions and isinstance(networks, SlotActorCritic):
+            networks.actor.requires_grad_(self.num_timesteps > self._decisions)
+
+    def _on_step(self) -> bool:
+        return True
 
 
 class EpisodeFigures(BaseCallback):

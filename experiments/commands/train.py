@@ -19,11 +19,15 @@ class TrainingOptions:
     algo: Annotated[
         str | None,
         typer.Option(
-            help="maskable-ppo, ppo, recurrent-ppo, a2c, dqn, cma-es, rollouts. Default: the scenario's, or the first."
+            help="maskable-ppo, ppo, recurrent-ppo, a2c, dqn, cma-es, rollouts, distillation. "
+            "Default: the scenario's, or the first."
         ),
     ] = None
     policy: Annotated[
-        str | None, typer.Option(help="mlp (usual), slots; rule, release or serve for cma-es; serve for rollouts.")
+        str | None,
+        typer.Option(
+            help="mlp (usual), slots (also for distillation); rule, release, serve (cma-es); serve (rollouts)."
+        ),
     ] = None
     timesteps: Annotated[
         int | None,
@@ -74,6 +78,10 @@ def train_command(
             "(policy_kwargs.net_arch=[64,64]) or the imitation (imitation.epochs=3); may be repeated.",
         ),
     ] = None,
+    begin_with: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Go on from a trained policy: best.zip of a training, or an exported .npz."),
+    ] = None,
     randomise: Annotated[
         str | None,
         typer.Option(
@@ -108,6 +116,8 @@ def train_command(
     from gpusched_env.experiments.training import run_training
 
     given = options.given(randomise, imitate, imitate_episodes) | dict(parsed(settings or []))
+    if begin_with is not None:
+        given["begin_with"] = str(begin_with)
     config = game_of(scenario).configured(scenario, given, gpu)
     run_training(
         config,
