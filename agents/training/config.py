@@ -307,9 +307,12 @@ class TrainingConfig(Values, frozen=True, kw_only=True):
             settings = msgspec.to_builtins(msgspec.convert(valid.settings, SETTINGS[valid.algo]))
         except msgspec.ValidationError as error:
             raise InputError(f"{valid.algo}: {error}") from error
-        # What distillation learns is to do without.
-        futures = valid.futures and valid.algo != DISTILLATION
-        return msgspec.structs.replace(valid, policy=policy, settings=settings, futures=futures)
+        valid = msgspec.structs.replace(valid, policy=policy, settings=settings)
+        if valid.algo != DISTILLATION:
+            return valid
+        # What it learns is to do without futures, and who goes first for an interval.
+        interval_us = valid.interval_us or valid.scenario.interval_us
+        return msgspec.structs.replace(valid, futures=False, interval_us=interval_us)
 
 
 def config_of(values: dict[str, Any]) -> TrainingConfig:

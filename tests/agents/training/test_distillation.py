@@ -117,8 +117,9 @@ def test_the_network_is_not_told_what_it_has_to_learn() -> None:
 
 
 def test_it_is_for_decisions_that_stand_for_an_interval(tmp_path: Path) -> None:
+    assert distilling(interval_us=0.0).interval_us == SHORT.interval_us
     with pytest.raises(InputError, match="interval_us"):
-        train(distilling(interval_us=0.0), tmp_path / "none")
+        train(distilling(interval_us=0.0, scenario=load_scenario("Toy")), tmp_path / "none")
 
 
 def test_a_rule_that_goes_by_futures_needs_them() -> None:
