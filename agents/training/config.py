@@ -71,12 +71,12 @@ class RolloutSettings(Values, frozen=True, kw_only=True):
 class DistillationSettings(Values, frozen=True, kw_only=True):
     """Distillation (:mod:`gpusched_env.agents.training.distillation`)."""
 
-    learning_rate: Positive = 2e-3
+    learning_rate: Positive = 3e-3
     """At first; it falls linearly, to a fiftieth."""
-    n_steps: Count = 128
+    n_steps: Count = 256
     """Decisions of each environment between two updates."""
     batch_size: Annotated[int, Meta(ge=2)] = 1024
-    n_epochs: Count = 4
+    n_epochs: Count = 8
     gamma: Share = 0.98
     """Discount of one decision in the returns that the critic learns."""
     vf_coef: NonNegative = 0.1

@@ -7,14 +7,17 @@ of the observation (knowledge distillation: G. Hinton, O. Vinyals, J. Dean, 2015
 learns is the mean. Half of the environments are played by the search, the others by the network, so that it also sees
 where its own mistakes lead (S. Ross, G. Gordon, D. Bagnell, AISTATS 2011).
 
-The numbers of the network are what each action saves over going by the plan, over :data:`TEMPERATURE`: as logits, they
-make actions that save about the same about as likely. The network opens as a model of MaskablePPO, whose critic has
-learned what the search leads to, and can go on from there.
+The numbers of the network are what each action saves over going by the plan, in multiples of the mean weight; saved
+they are :data:`SHARPNESS` times that, so that as logits they make actions about as likely that save about the same.
+The network opens as a model of MaskablePPO, whose critic has learned what the search leads to, and can go on from
+there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -49,11 +52,11 @@ from gpusched_env.planning.interval import Serve
 
 Floats = NDArray[np.float32]
 
-TEMPERATURE = 0.1
-"""What one of the network's numbers stands for, in multiples of the mean weight."""
+SHARPNESS = 8.0
+"""Of the network's numbers as logits. A power of two, which rounds nothing."""
 LEAST, MOST = -2.0, 3.0
 """Of what an action saves: beyond, all is the same. Whatever the search does not try has the least."""
-AT_FIRST = 1.0
+AT_FIRST = 0.2
 """The number of going by the plan before anything is learned; others are about 0."""
 BETA = 0.3
 """Errors beyond this count linearly: what is saved has long tails."""
@@ -135,29 +138,49 @@ class Distillation:
                 self._play_round()
                 course.tell(model.num_timesteps)
             course.end(self, model.num_timesteps)
-            with replacing(course.out / FINAL) as partial:
-                model.save(partial)
+            self._save(FINAL)
         finally:
             self._env.close()
         return int(model.num_timesteps)
 
     def decider(self) -> Decide:
         """As the exported policy, compiled, which is told nothing of futures."""
-        info, weights = exported(self._model, command=self._course.command)
+        with self._sharp():
+            info, weights = exported(self._model, command=self._course.command)
         info = msgspec.structs.replace(info, algorithm=self._config.algo, actions=replace(info.actions, futures=False))
         self._kept = info, weights
         return policy_decider(ExportedPolicy(info, weights))
 
     def keep(self) -> None:
         """Save the model, and its exported policy."""
-        with replacing(self._course.out / BEST) as partial:
-            self._model.save(partial)
+        self._save(BEST)
         assert self._kept is not None, "it was judged"
         write_policy(self._course.out / EXPORTED, *self._kept)
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint."""
         return {"model": model_state(self._model)}
+
+    def _save(self, name: str) -> None:
+        """Save the model as it is given away."""
+        with self._sharp(), replacing(self._course.out / name) as partial:
+            self._model.save(partial)
+
+    @contextlib.contextmanager
+    def _sharp(self) -> Iterator[None]:
+        """The network's numbers are logits meanwhile."""
+        self._scale(SHARPNESS)
+        try:
+            yield
+        finally:
+            self._scale(1.0 / SHARPNESS)
+
+    def _scale(self, factor: float) -> None:
+        policy: Any = self._model.policy
+        with torch.no_grad():
+            for head in policy.mlp_extractor.actor.heads():
+                head.weight.mul_(factor)
+                head.bias.mul_(factor)
 
     def _play_round(self) -> None:
         """Play some decisions in each environment, and learn what the search says of them."""
@@ -229,7 +252,7 @@ class Distillation:
         features = policy.extract_features(observations)
         actor, critic = policy.mlp_extractor(features)
         numbers = policy.action_net(actor)
-        return TEMPERATURE * (numbers - numbers[:, :1]), policy.value_net(critic).flatten()
+        return numbers - numbers[:, :1], policy.value_net(critic).flatten()
 
     def _report(self, lesson: Observation, masks: NDArray[np.bool_], targets: Floats, errors: list[float]) -> None:
         """For TensorBoard, of some of the round's decisions."""
@@ -240,11 +263,12 @@ class Distillation:
             saved = self._told(observations)[0].cpu().numpy()
         legal, wanted, each = masks[rows], targets[rows], np.arange(len(rows))
         ours, theirs = (np.where(legal, worth, -np.inf).argmax(axis=1) for worth in (saved, wanted))
-        spread = wanted[legal].var()
+        tried = legal & (wanted > LEAST) & (wanted != 0.0)
+        spread = wanted[tried].var()
         figures = {
             "error": errors[0],
             "value_error": errors[1],
-            "explained": 1.0 - float(((saved - wanted)[legal] ** 2).mean() / spread) if spread > 0.0 else 0.0,
+            "explained": 1.0 - float(((saved - wanted)[tried] ** 2).mean() / spread) if spread > 0.0 else 0.0,
             "agreement": float((ours == theirs).mean()),
             "departed": float((ours > 0).mean()),
             "regret": float((wanted[each, theirs] - wanted[each, ours]).mean()),
