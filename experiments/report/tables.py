@@ -234,7 +234,7 @@ def _relative(relative: Interval, layout: Layout) -> Cell:
         return Cell(NONE)
     sign = "+" if _DIFFERENCE in layout.bounds else ""
     spread = _spread(relative, layout, _DIFFERENCE, lambda value: f"{100 * value:{sign}.1f}")
-    return Cell(f"{100 * relative.mean:+.1f} %", spread)
+    return Cell(f"{100 * relative.mean:+z.1f} %", spread)
 
 
 def _spread(own: Interval, layout: Layout, key: str, text: Callable[[float], str]) -> str:

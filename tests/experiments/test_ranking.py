@@ -145,6 +145,14 @@ def test_a_page_leads_with_one_table_and_one_figure() -> None:
     assert "- Two, own workloads: 2 seeds (from 0) of the scenario." in text
 
 
+def test_a_difference_that_rounds_to_nothing_has_no_minus() -> None:
+    costs = {"a": [1000.0] * 6, "learned": [999.9] * 6}
+    content = pages([made_of("One", costs)], Path("docs/rankings.md"))
+    assert b"| learned | +0.0% |" in content["rankings.md"]
+    (row,) = (row for row in csv.DictReader(content["rankings.csv"].decode().splitlines()) if row["rank"] == "1")
+    assert [row[f"difference{bound}"] for bound in ("", "_low", "_high")] == ["0"] * 3
+
+
 def test_a_page_of_several_loads_leads_with_what_is_answered_in_time() -> None:
     def at(load: float, goodputs: dict[str, float]) -> Ranking:
         ranking = made_of("One", {name: [1.0] * 2 for name in goodputs})
