@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.ranking.result import Ranking, read_ranking
 
 RESULTS = Path("docs/results/InferenceBesideTraining-own-all.json")
 SCENARIO = "InferenceBesideTraining"
-PLAIN = "pass-through"
+PLAIN = game_of(SCENARIO).plain_gpu
 ROWS = {
     PLAIN: "the GPU without a scheduler",
     "time-slicing": "two processes take turns",
