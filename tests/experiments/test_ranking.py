@@ -10,14 +10,16 @@ import msgspec
 import numpy as np
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from gpusched_env.agents import shipped
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.lib.statistics import interquartile_mean, standings
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, RunCell
 from gpusched_env.experiments.ranking.lead import pages
 from gpusched_env.experiments.ranking.page import table
-from gpusched_env.experiments.ranking.replay import Replay, replay
+from gpusched_env.experiments.ranking.replay import replay
 from gpusched_env.experiments.ranking.result import Ranking, device_difference, encode_ranking, read_ranking
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.scenarios.scenario import load_scenario
@@ -324,12 +326,29 @@ def test_fields_of_the_scenario_can_be_replaced(tmp_path: Path) -> None:
 
 def test_a_replay_says_what_came_out_otherwise() -> None:
     ranking = rank("Toy", ["pass-through", "sjf"], 2)
-    assert replay(ranking, 5, workers=1) == Replay(6, [], []), "with every tenant alone, too"
+    everything = replay(ranking, 5, workers=1)
+    assert (everything.episodes, everything.close, everything.differences) == (6, 0, []), "with every tenant alone, too"
     first = ranking.episodes[0]
-    ranking.episodes[0] = msgspec.structs.replace(first, cost=np.nextafter(first.cost, 0.0), jobs_rejected=None)
+    ranking.episodes[0] = msgspec.structs.replace(first, cost=first.cost * (1.0 - 2e-12), jobs_rejected=None)
     found = replay(ranking, 1, workers=1)
-    assert found.episodes == 3
+    assert (found.episodes, found.close) == (3, 0)
     (difference,) = found.differences
     assert (difference.episode, difference.figure, difference.played) == (first.cell, "cost", first.cost)
     with pytest.raises(InputError, match="seeds is 0"):
         replay(ranking, 0)
+
+
+@pytest.mark.parametrize(("factor", "close", "code"), [(1.0, 0, 0), (1.0 - 4e-16, 1, 0), (1.0 - 2e-12, 0, 1)])
+def test_a_replay_bears_what_another_processor_rounds_otherwise(
+    factor: float, close: int, code: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "toy.json"
+    ranking = toy(path, 1)
+    figures = replay(ranking, 1, workers=1).exact
+    first = ranking.episodes[0]
+    ranking.episodes[0] = msgspec.structs.replace(first, cost=first.cost * factor)
+    path.write_bytes(encode_ranking(ranking))
+    done = CliRunner().invoke(app, ["rank-replay", str(path), "--workers", "1"])
+    assert done.exit_code == code
+    exact = figures - (factor != 1.0)
+    assert f"to the last bit: {exact}; equal within a relative 1e-12 only: {close}\n" in done.stdout
