@@ -37,7 +37,7 @@ from gpusched_env.experiments.dynamic_parallelism.fuzz.draw import draw_launches
 from gpusched_env.experiments.fuzz.case import KernelCounterexample
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.stored import Difference, read_counterexample
-from gpusched_env.experiments.load_curve.save import load_sweep
+from gpusched_env.experiments.load_curve.load import load_sweep
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.sweep import local
 from gpusched_env.experiments.tuning.search import tune
