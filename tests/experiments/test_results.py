@@ -219,7 +219,7 @@ def test_the_rule_of_a_verdict_is_chosen_on_training_workloads(tuned: Path) -> N
     (found,) = summaries([ranked({**MANY, "tuned:reef": [11.0, 12.0, 13.0, 14.0]})])
     assert (found.best.scheduler, found.best.mean.mean) == ("tuned:reef", 12.5)
     assert found.agent.against.mean == pytest.approx(10.5 / 12.5 - 1.0)
-    with pytest.raises(InputError, match="learned was not ranked beside tuned:reef, the best rule on training"):
+    with pytest.raises(InputError, match=r"learned.*tuned:reef"):
         summaries([ranked(MANY)])
 
 

@@ -13,6 +13,7 @@ import pytest
 from cuda.bindings import driver
 
 from gpusched_env.devices import make_device
+from gpusched_env.devices.cuda.clock import HostClock
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.episodes.session import Episode, run_episode
@@ -43,7 +44,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[RealDevice]:
         monkeypatch.setattr(driver, "cuStreamWriteValue32", fake_cupy.write_value)
         gpu = CupyGpu(cache=False)
         # Two threads of one interpreter find each other's clock to milliseconds only.
-        monkeypatch.setattr(gpu._clock, "compare", lambda: fake_cupy.AHEAD_NS)
+        monkeypatch.setattr(HostClock, "compare", lambda clock: fake_cupy.AHEAD_NS)
     with RealDevice(gpu) as made:
         yield made
 
