@@ -96,7 +96,7 @@ def test_the_rule_needs_only_the_columns_that_it_reads(tmp_path: Path) -> None:
 
 
 def test_the_rule_reads_the_columns_that_it_names_and_no_others() -> None:
-    scenario = load_scenario("PriorityFill")
+    scenario = load_scenario("MultiTenantBurst")
     env = GpuSchedulingEnv(scenario, commands=scenario.commands)
     rng, policy = np.random.default_rng(0), made_up(scenario, "rule")
     tables = {name: rng.random((2000, *table.shape), np.float32) for name, table in env.reset(seed=0)[0].items()}
