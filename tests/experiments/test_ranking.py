@@ -94,7 +94,9 @@ def test_rejected_jobs_have_a_column_where_there_are_any() -> None:
 
 
 def test_an_episode_of_a_ranking_counts_what_was_rejected(tmp_path: Path) -> None:
-    ranking = rank(["ServingPoisson"], ["moore"], [0], tmp_path / "r.json", workers=1, settings=["load=2.0"])
+    ranking = rank(
+        ["ServingPoisson"], ["moore"], [0], tmp_path / "r.json", workers=1, settings=["load=3.0", "horizon_us=40000"]
+    )
     assert ranking.to_frame()["jobs_rejected"][0] > 0
 
 

@@ -129,7 +129,7 @@ def test_what_is_behind_a_graph_waits_for_all_of_it(device: RealDevice) -> None:
 
 
 def test_a_kernel_that_is_preempted_runs_to_its_end(device: RealDevice, tmp_path: Path) -> None:
-    built = problem(tmp_path, {"ops": [K(4000, 300.0), K(8, 100.0)]}, **OFFER)
+    built = problem(tmp_path, {"ops": [K(1500, 300.0), K(8, 100.0)]}, **OFFER)
     episode = run_episode(preempt_each(1), built, device, 0, record="kernels")
     assert outcome(episode)["kernels"] == [(0.0, 0.0, 0.0), (0.0, 0.0, 1.0)]
     assert episode.timeline.kernels.dict()["preemptions"].tolist() == [1, 0]
