@@ -106,6 +106,7 @@ def rank_replay(
     from gpusched_env.experiments.ranking.result import read_ranking
 
     played = differing = exact = close = 0
+    interrupted = False
     for file in files:
         found = replay(read_ranking(file), seeds, workers)
         played += found.episodes
@@ -114,11 +115,12 @@ def rank_replay(
         for difference in found.differences:
             typer.secho(f"{file}: {difference}", fg=typer.colors.RED)
         left_out = f"; another policy now: {', '.join(found.other_policies)}" if found.other_policies else ""
-        typer.echo(f"{file}: {found.episodes} episodes{left_out}")
+        typer.echo(f"{file}: {found.episodes} episodes{left_out}{'' if found.complete else '; interrupted'}")
+        if interrupted := not found.complete:
+            break
     typer.echo(f"{played} episodes of {len(files)} files, {differing} of them with another figure")
     typer.echo(f"figures equal to the last bit: {exact}; equal within a relative {TOLERANCE:g} only: {close}")
-    if differing:
-        raise typer.Exit(1)
+    raise typer.Exit(1 if differing else 130 if interrupted else 0)
 
 
 def rank_page(

@@ -56,6 +56,8 @@ class Replay:
     """All others."""
     other_policies: list[str]
     """Trained schedulers that were left out: the file's episodes are of another policy than the one shipped now."""
+    complete: bool
+    """Whether no interrupt ended it early."""
 
 
 def replay(ranking: Ranking, seeds: int, workers: int | None = None, on_progress: Progress | None = None) -> Replay:
@@ -99,6 +101,7 @@ def replay(ranking: Ranking, seeds: int, workers: int | None = None, on_progress
         close=len(figures) - exact - len(differences),
         differences=differences,
         other_policies=sorted(left_out),
+        complete=again.complete,
     )
 
 

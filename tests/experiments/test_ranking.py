@@ -340,6 +340,16 @@ def test_a_replay_says_what_came_out_otherwise() -> None:
         replay(ranking, 0)
 
 
+def test_an_interrupted_replay_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "toy.json"
+    cut = toy(path, 1)
+    cut.episodes = cut.episodes[:-1]
+    monkeypatch.setattr("gpusched_env.experiments.ranking.replay.rank", lambda *given, **options: cut)
+    done = CliRunner().invoke(app, ["rank-replay", str(path), str(path)])
+    assert done.exit_code == 130
+    assert f"{path}: 3 episodes; interrupted\n3 episodes of 2 files" in done.stdout
+
+
 @pytest.mark.parametrize(("factor", "close", "code"), [(1.0, 0, 0), (1.0 - 4e-16, 1, 0), (1.0 - 2e-12, 0, 1)])
 def test_a_replay_bears_what_another_processor_rounds_otherwise(
     factor: float, close: int, code: int, tmp_path: Path
