@@ -15,6 +15,7 @@ from gpusched_env.baselines.spec import split_specs
 from gpusched_env.devices.compiled.building import start_building
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.episodes import EpisodeTask, Run, checked_seeds, run_task
 from gpusched_env.experiments.lib.grid import counting, run_grid
 from gpusched_env.experiments.lib.names import (
@@ -44,8 +45,6 @@ from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.workload.workload import is_workload_path
 
 Record = Literal["jobs", "kernels", "blocks"]
-PLAIN = "pass-through"
-"""The GPU without a scheduler."""
 QUICK_US = 100_000.0
 """So much simulated time altogether, a second of work, is simulated here: worker processes take longer to start."""
 
@@ -233,7 +232,7 @@ def evaluate(
 
 
 def with_agent(model: str | Path, scenario: Scenario, schedulers: Sequence[str] | None) -> list[str]:
-    """What :func:`evaluate` compares: the agent first, but for pass-through, the baseline wherever it takes part.
+    """What :func:`evaluate` compares: the agent first, but for the plain GPU, the baseline wherever it takes part.
 
     Raises:
         InputError: ``model`` is a scheduler, or there is no such file.
@@ -246,8 +245,8 @@ def with_agent(model: str | Path, scenario: Scenario, schedulers: Sequence[str] 
         )
     agent = str(model) if is_learned(str(model)) else f"{LEARNED}:{policy_file(Path(model))}"
     others = expanded(schedulers, scenario) if schedulers else honest_names(scenario.window is not None)
-    baseline = [name for name in others if name == PLAIN]
-    return [*baseline, agent, *(name for name in others if name != PLAIN)]
+    plain = game_of(scenario).plain_gpu
+    return [*(name for name in others if name == plain), agent, *(name for name in others if name != plain)]
 
 
 def _own_workloads(scenario: Scenario) -> dict[str, bytes]:

@@ -157,7 +157,7 @@ def main(
     train_all(out, names, limit, jobs)
     found = trained(out, names)
     for one in found:
-        print(f"{one.name}: {one.best:.4g}, {one.reference} {one.cost:.4g} ({one.change:+.1%})")
+        print(f"{one.name}: {one.best:.4g}, {one.reference} {one.cost:.4g} ({one.change:+z.1%})")
     if results is not None:
         write(found, results)
     if page_to is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import platform
 
@@ -13,6 +14,12 @@ _PACKAGES = (
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that can change a result, where installed."""
+    return dict(_versions())
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    """Read once: searches give every candidate what it was made with, and files of packages are slow to parse."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:

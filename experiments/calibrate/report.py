@@ -100,7 +100,7 @@ class Calibration(JudgedResult):
                 "Constants",
                 constants,
                 "constant = {name} | start = {start:.4g} | fitted = {value:.4g} | unit = {unit} "
-                "| standard error = {error} | change = {change:+.1%} | rows of = {rows}",
+                "| standard error = {error} | change = {change:+z.1%} | rows of = {rows}",
             ),
             table_of(
                 "Errors",

@@ -104,8 +104,9 @@ def _tell(tally: FuzzTally, replays: list[str]) -> None:
 
 def _replay(path: Path, device: str | None, against: str | None, fuzzing: Fuzzing, *, trust: bool) -> None:
     from gpusched_env.experiments.fuzz.run import replay
+    from gpusched_env.experiments.fuzz.stored import read_counterexample
 
-    example = fuzzing.read(path)
+    example = read_counterexample(path, fuzzing.counterexample)
     if not trust:
         _refuse_foreign(path, example.device if device is None else None, "--device")
         _refuse_foreign(path, example.against if against is None else None, "--against")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
 from gpusched_env.experiments.fuzz.moves import Move
-from gpusched_env.experiments.lib.files import result_file
+from gpusched_env.experiments.fuzz.stored import Counterexample, Share, Stored
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.capture import Capture
 from gpusched_env.scenarios.problem import Problem
@@ -24,20 +22,15 @@ from gpusched_env.workload.workload import Workload
 
 FORMAT: Final = "gpusched-fuzz/2"
 
-Share = Annotated[float, Meta(ge=0, le=1)]
 Spread = Annotated[float, Meta(ge=0, le=0.5)]
 """A uniform spread of more would leave blocks without work."""
 
 
-class _Data(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    pass
-
-
-class RandomCommands(_Data, frozen=True, kw_only=True, tag="random-commands", tag_field="kind"):
+class RandomCommands(Stored, frozen=True, kw_only=True, tag="random-commands", tag_field="kind"):
     """Random legal commands, and some illegal ones."""
 
     seed: int
-    weights: dict[CommandName | Literal["wait"], float] = {}
+    weights: dict[CommandName | Literal["wait"], float] = msgspec.field(default_factory=dict)
     """How often each command is given; one that is not named: as often as its move says, ``wait`` once."""
     illegal: float = 0.1
     """The weight of commands that are often not legal."""
@@ -55,13 +48,13 @@ class RandomCommands(_Data, frozen=True, kw_only=True, tag="random-commands", ta
     """Typical limit."""
 
 
-class Baseline(_Data, frozen=True, kw_only=True, tag="baseline", tag_field="kind"):
+class Baseline(Stored, frozen=True, kw_only=True, tag="baseline", tag_field="kind"):
     """A shipped scheduler by name."""
 
     name: str
 
 
-class RandomActions(_Data, frozen=True, kw_only=True, tag="random-actions", tag_field="kind"):
+class RandomActions(Stored, frozen=True, kw_only=True, tag="random-actions", tag_field="kind"):
     """Random actions of the environment."""
 
     seed: int
@@ -74,7 +67,7 @@ class RandomActions(_Data, frozen=True, kw_only=True, tag="random-actions", tag_
     """Share of actions drawn from all, legal or not."""
 
 
-class Script(_Data, frozen=True, kw_only=True, tag="script", tag_field="kind"):
+class Script(Stored, frozen=True, kw_only=True, tag="script", tag_field="kind"):
     """Given moves, then always the same."""
 
     moves: tuple[Move, ...] = ()
@@ -85,7 +78,7 @@ class Script(_Data, frozen=True, kw_only=True, tag="script", tag_field="kind"):
 Player = RandomCommands | Baseline | RandomActions | Script
 
 
-class EnvOptions(_Data, frozen=True, kw_only=True):
+class EnvOptions(Stored, frozen=True, kw_only=True):
     """Play through the Gymnasium environment."""
 
     slots: int
@@ -95,7 +88,7 @@ class EnvOptions(_Data, frozen=True, kw_only=True):
     """Drive the compiled device through views and commands, as any other device, instead of in compiled code."""
 
 
-class SnapshotPlan(_Data, frozen=True, kw_only=True):
+class SnapshotPlan(Stored, frozen=True, kw_only=True):
     """Go back to an earlier point after the end, and play the rest again."""
 
     step: int
@@ -104,7 +97,7 @@ class SnapshotPlan(_Data, frozen=True, kw_only=True):
     """Restore it (pickled) on a new device instead of the same one."""
 
 
-class Case(_Data, frozen=True, kw_only=True):
+class Case(Stored, frozen=True, kw_only=True):
     """One episode."""
 
     scenario: Scenario
@@ -158,56 +151,8 @@ class Case(_Data, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, gpu=self.gpu_spec(), workloads=workloads)
 
 
-class Difference(_Data, frozen=True, kw_only=True):
-    """Where two devices were first seen to differ."""
-
-    kind: str
-    """What was compared: ``time``, ``view``, ``costs``, ``timeline``, ..."""
-    where: str
-    """The table, column and row."""
-    step: int
-    """Commands given before; -1: in the episode that came first."""
-    time_us: float
-    expected: str
-    """On the device that is trusted."""
-    found: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where} after {self.step} commands, at {self.time_us:.6f} us: "
-            f"expected {self.expected}, found {self.found}"
-        )
-
-
-class Counterexample(_Data, frozen=True, kw_only=True):
-    """A stored case on which two devices differ."""
+class KernelCounterexample(Counterexample, frozen=True, kw_only=True):
+    """A stored case."""
 
     format: Literal["gpusched-fuzz/2"] = FORMAT
-    device: str
-    against: str
-    seed: int
-    """Of the fuzzer."""
-    episode: int
-    difference: Difference
-    repeats: bool = True
-    """Whether the case showed the difference again when it was played alone."""
     case: Case
-
-
-def write_counterexample(example: msgspec.Struct, path: Path) -> None:
-    """Store ``example`` as indented JSON.
-
-    Raises:
-        InputError: ``path`` cannot be written.
-    """
-    with result_file(path, "--out") as staging:
-        staging.write_bytes(msgspec.json.format(msgspec.json.encode(example), indent=1) + b"\n")
-
-
-def read_counterexample(path: Path) -> Counterexample:
-    """Read what :func:`write_counterexample` stored.
-
-    Raises:
-        InputError: unreadable or invalid; names the file and the field.
-    """
-    return decoded(read_bytes(path), Counterexample, str(path))

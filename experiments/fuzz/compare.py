@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpusched_env.experiments.fuzz.case import Difference
+from gpusched_env.experiments.fuzz.outcome import Outcome
+from gpusched_env.experiments.fuzz.stored import Difference
 from gpusched_env.hardware.clock import PS_PER_US
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.costs import Costs
@@ -59,6 +60,28 @@ class Differs(Exception):
         self.difference = difference
 
 
+class Duel(Protocol):
+    """A case on two devices."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What is known so far."""
+        ...
+
+    def run(self) -> None:
+        """Play the case; raises ``Differs`` where the devices do."""
+        ...
+
+
+def outcome_of(duel: Duel) -> Outcome:
+    """Run a duel to its end, or to where the devices differ."""
+    try:
+        duel.run()
+    except Differs as differs:
+        duel.outcome.difference = differs.difference
+    return duel.outcome
+
+
 class DuelComparison:
     """Compares, at one point of an episode after another; every method raises ``Differs`` at the first difference."""
 
@@ -75,6 +98,12 @@ class DuelComparison:
         raise Differs(
             Difference(kind=kind, where=where, step=self.step, time_us=self.time_us, expected=given, found=other)
         )
+
+    def repeats(self, kind: str, when: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """One device at two times: equal to the last bit."""
+        for name, value in before.items():
+            if not np.array_equal(value, after[name], equal_nan=True):
+                self.differ(kind, f"{name} {when}", value, after[name])
 
     def equal(self, kind: str, where: str, expected: Any, found: Any) -> None:
         if expected != found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -13,7 +13,7 @@ from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.episodes.session import Episode
 from gpusched_env.errors import DeadlockError, IllegalCommand
 from gpusched_env.experiments.fuzz.case import Case, RandomActions, RandomCommands
-from gpusched_env.experiments.fuzz.compare import TIMELINES, Differs, DuelComparison
+from gpusched_env.experiments.fuzz.compare import TIMELINES, DuelComparison, outcome_of
 from gpusched_env.experiments.fuzz.outcome import Outcome, case_features, timeline_features, view_features
 from gpusched_env.experiments.fuzz.players import ShownStep, make_player
 from gpusched_env.experiments.fuzz.sides import Side
@@ -31,13 +31,9 @@ def play(case: Case, device: MakeDevice, against: MakeDevice) -> Outcome:
     Raises:
         InputError: the case is not a valid problem.
     """
-    duel = _Duel(case, device, against)
-    try:
-        duel.run()
-    except Differs as differs:
-        duel.outcome.difference = differs.difference
-    duel.outcome.counts["commands"] = len(duel.outcome.moves)
-    return duel.outcome
+    outcome = outcome_of(_Duel(case, device, against))
+    outcome.counts["commands"] = len(outcome.moves)
+    return outcome
 
 
 class _Duel:
@@ -168,7 +164,7 @@ class _Duel:
         """A refused command has left both devices as they were."""
         self.outcome.features.add("refused commands")
         for was, now in zip(before, self._both("view", lambda side: side.now()), strict=True):
-            self._exactly("refusal", f"after the refused {command}", _arrays(was.view), _arrays(now.view))
+            self.comparison.repeats("refusal", f"after the refused {command}", _arrays(was.view), _arrays(now.view))
 
     def _compare_end(self) -> None:
         """What is left of an episode: timelines and metrics."""
@@ -207,13 +203,7 @@ class _Duel:
             deadlock_again = True
         self.comparison.equal("restore", "a deadlock", deadlock, deadlock_again)
         for side, before in zip(self.sides, kept, strict=True):
-            self._exactly("restore", "the first time and now", before, _record(side.device))
-
-    def _exactly(self, kind: str, when: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        """One device at two times: equal to the last bit."""
-        for name, value in before.items():
-            if not np.array_equal(value, after[name], equal_nan=True):
-                self.comparison.differ(kind, f"{name} {when}", value, after[name])
+            self.comparison.repeats("restore", "the first time and now", before, _record(side.device))
 
 
 def _arrays(view: View) -> dict[str, Any]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
-from gpusched_env.experiments.fuzz.case import Counterexample, read_counterexample
+from gpusched_env.experiments.fuzz.case import KernelCounterexample
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.duel import play
 from gpusched_env.experiments.fuzz.outcome import Outcome
@@ -26,9 +25,8 @@ class Fuzzing:
     play: Callable[[Any, Any, Any], Outcome]
     """A case, on what makes the device under test and what makes the trusted one."""
     shrinker: Callable[..., Any]
-    counterexample: Callable[..., Any]
-    read: Callable[[Path], Any]
-    """A stored counterexample."""
+    counterexample: type[Any]
+    """A :class:`~gpusched_env.experiments.fuzz.stored.Counterexample` with a case."""
 
 
-KERNELS: Final = Fuzzing(new_device, draw_case, play, Shrinker, Counterexample, read_counterexample)
+KERNELS: Final = Fuzzing(new_device, draw_case, play, Shrinker, KernelCounterexample)

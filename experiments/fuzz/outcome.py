@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.experiments.fuzz.case import Baseline, Case, Difference
+from gpusched_env.experiments.fuzz.case import Baseline, Case
 from gpusched_env.experiments.fuzz.moves import Move
 from gpusched_env.experiments.fuzz.players import ShownStep
+from gpusched_env.experiments.fuzz.stored import Difference
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scheduling.commands import COMMANDS, Wait

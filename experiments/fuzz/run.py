@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from gpusched_env.errors import GpuschedError
-from gpusched_env.experiments.fuzz.case import Difference, write_counterexample
 from gpusched_env.experiments.fuzz.fuzzing import KERNELS, Fuzzing
 from gpusched_env.experiments.fuzz.outcome import Outcome
+from gpusched_env.experiments.fuzz.stored import Difference, write_counterexample
 from gpusched_env.experiments.fuzz.tally import FuzzTally, name_of
 from gpusched_env.experiments.fuzz.trees import SECONDS
 from gpusched_env.experiments.lib.names import DeviceSource

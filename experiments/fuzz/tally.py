@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from gpusched_env.experiments.fuzz.case import Difference
 from gpusched_env.experiments.fuzz.outcome import Outcome
+from gpusched_env.experiments.fuzz.stored import Difference
 from gpusched_env.experiments.lib.names import DeviceSource
 
 

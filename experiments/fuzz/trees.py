@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.fuzz.case import Difference
+from gpusched_env.experiments.fuzz.stored import Difference
 
 Path = tuple[str | int, ...]
 Simpler = Callable[[Any], Iterable[Any]]

@@ -14,13 +14,13 @@ from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES,
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
-    from gpusched_env.experiments.comparison import Comparison
+    from gpusched_env.experiments.compared import ComparedRuns
 
 DIFFERENCE = "cost_difference"
 """Of the mean cost from that of the first scheduler, relative."""
 
 
-def episodes(comparison: Comparison) -> DataFrame:
+def episodes(comparison: ComparedRuns) -> DataFrame:
     """A row a scheduler, seed and tenant; ``cost_difference`` is from the first scheduler's cost on the same seed."""
     baseline = {run.seed: run.metrics.cost for run in comparison.of(comparison.schedulers[0])}
     cost, *others = GLOBAL_FIGURES
@@ -45,7 +45,7 @@ def episodes(comparison: Comparison) -> DataFrame:
     )
 
 
-def schedulers(comparison: Comparison) -> DataFrame:
+def schedulers(comparison: ComparedRuns) -> DataFrame:
     """A row a scheduler, tenant (none: the whole GPU) and figure, with its interval over seeds."""
     same = _same_as(comparison)
     rows: list[dict[str, Any]] = []
@@ -64,13 +64,13 @@ def schedulers(comparison: Comparison) -> DataFrame:
     return frame(rows)
 
 
-def jobs(comparison: Comparison) -> DataFrame:
+def jobs(comparison: ComparedRuns) -> DataFrame:
     """Completed jobs of all episodes."""
     runs = [run for scheduler in comparison.by_cost for run in comparison.of(scheduler)]
     return _joined(comparison, [(run, jobs_frame(comparison.problem, run.jobs)) for run in runs])
 
 
-def kernels(comparison: Comparison) -> DataFrame:
+def kernels(comparison: ComparedRuns) -> DataFrame:
     """Finished kernels of the seed whose kernels were recorded.
 
     Raises:
@@ -83,7 +83,7 @@ def kernels(comparison: Comparison) -> DataFrame:
     return _joined(comparison, parts)
 
 
-def _same_as(comparison: Comparison) -> dict[str, str]:
+def _same_as(comparison: ComparedRuns) -> dict[str, str]:
     """By scheduler, the first of those that came to the same."""
     return {name: group[0] for group in comparison.groups for name in group}
 
@@ -92,7 +92,7 @@ def _relative(cost: float, baseline: float | None) -> float:
     return cost / baseline - 1.0 if baseline else np.nan
 
 
-def _joined(comparison: Comparison, parts: list[tuple[Run, DataFrame]]) -> DataFrame:
+def _joined(comparison: ComparedRuns, parts: list[tuple[Run, DataFrame]]) -> DataFrame:
     """Frames of episodes below each other, with scheduler and seed in front."""
     from pandas import concat
 

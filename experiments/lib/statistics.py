@@ -108,7 +108,7 @@ class PairedDifference:
     """Mean of the figure over the baseline's mean, minus one; NaN if the baseline's mean is 0."""
 
     def __str__(self) -> str:
-        return f"{self.difference}, relative {self.relative.text('{:+.1%}')}"
+        return f"{self.difference}, relative {self.relative.text('{:+z.1%}')}"
 
 
 def known(relative: Interval) -> bool:

@@ -215,7 +215,7 @@ def compared_table(title: str, rows: Sequence[Compared]) -> Table:
     for row in rows:
         ours = NONE if row.ours is None else f"{row.ours:.0f} {row.unit}"
         unit = "points" if row.unit == "%" else row.unit
-        difference = NONE if row.difference is None else f"{row.difference:+.0f} {unit}"
+        difference = NONE if row.difference is None else f"{row.difference:+z.0f} {unit}"
         cells.append((row.what, f"{row.published:g} {row.unit}", ours, difference, row.note))
     return Table(title, ("figure", "published", "simulated", "difference", "remark"), cells)
 

@@ -9,13 +9,13 @@ from gpusched_env.errors import InputError
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from gpusched_env.experiments.load_curve.curve import LoadCurve
+    from gpusched_env.experiments.load_curve.figures import CurveFigures
 
 
 class LoadPlots:
     """Charts of one load curve: a line a scheduler, a band for its 95 % interval over seeds."""
 
-    def __init__(self, curve: LoadCurve) -> None:
+    def __init__(self, curve: CurveFigures) -> None:
         self._curve = curve
 
     def goodput(self) -> Figure:

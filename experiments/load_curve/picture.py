@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpusched_env.display.palette import LINES, MARKERS, Look
 from gpusched_env.experiments.lib.drawing import drawing
-from gpusched_env.experiments.load_curve.curve import LoadCurve
+from gpusched_env.experiments.load_curve.figures import CurveFigures
 from gpusched_env.experiments.load_curve.tables import leading, looks
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ PANEL_IN = (4.6, 3.4)
 LEGEND_IN = 1.7
 
 
-def panels(curve: LoadCurve) -> list[tuple[str, str, float]]:
+def panels(curve: CurveFigures) -> list[tuple[str, str, float]]:
     """Figures that are drawn: key, words of the axis, factor to the shown unit."""
     key, axis, _, scale = leading(curve)
     attained = [("slo_attainment", "within the objective, lowest tenant, %", 100.0)] if curve.objectives else []
     return [(key, axis, scale), ("turnaround_p99_us", "p99 of turnaround, ms", 1e-3), *attained]
 
 
-def picture_svg(curve: LoadCurve) -> bytes:
+def picture_svg(curve: CurveFigures) -> bytes:
     """The panels beside each other, with one legend.
 
     Raises:
@@ -48,7 +48,7 @@ def picture_svg(curve: LoadCurve) -> bytes:
         return finished()
 
 
-def _line(place: Axes, curve: LoadCurve, name: str, look: Look, key: str, scale: float) -> None:
+def _line(place: Axes, curve: CurveFigures, name: str, look: Look, key: str, scale: float) -> None:
     line = curve.line(name, key)
     means = [interval.mean * scale for interval in line]
     place.plot(

@@ -1,4 +1,4 @@
-"""The folder of a load curve: page, picture, figures as CSV, jobs, and ``result.json``, and the way back."""
+"""The folder of a load curve: page, picture, figures as CSV, jobs, and ``result.json``."""
 
 from __future__ import annotations
 
@@ -10,24 +10,17 @@ import yaml
 
 from gpusched_env.display.words import counted
 from gpusched_env.episodes.frames import MEANINGS
-from gpusched_env.errors import InputError
-from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.lib.files import RESULT, ResultFolder, encoded, read_struct
+from gpusched_env.experiments.lib.files import RESULT, ResultFolder, encoded
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.load_curve.axis import axis_of
-from gpusched_env.experiments.load_curve.curve import LoadCurve
+from gpusched_env.experiments.load_curve.figures import CurveFigures
 from gpusched_env.experiments.load_curve.picture import picture_svg
 from gpusched_env.experiments.load_curve.tables import tables
-from gpusched_env.experiments.report.load import check_runs, kept_workload, read_jobs, runs_of, whole
 from gpusched_env.experiments.report.result import Provenance, episode_of, kept_name, provenance_of, sha256
 from gpusched_env.experiments.report.save import JOBS, write_parquet
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario
-from gpusched_env.workload.workload import decode_workload
 
 SCHEMA = "gpusched-load-curve/1"
-HOW = "load the folder that gpusched compare --sweep or LoadCurve.save wrote"
 
 
 class CurvePoint(msgspec.Struct):
@@ -64,15 +57,15 @@ class CurveResult(msgspec.Struct):
     points: list[CurvePoint]
 
 
-def save_curve(curve: LoadCurve, folder: Path, *, overwrite: bool = False) -> list[str]:
-    """See :meth:`LoadCurve.save`."""
+def save_curve(curve: CurveFigures, folder: Path, *, overwrite: bool = False) -> list[str]:
+    """See :meth:`~gpusched_env.experiments.load_curve.curve.LoadCurve.save`."""
     with ResultFolder(folder, overwrite=overwrite) as results:
         files = write_curve(curve, results.staging)
         results.publish()
     return files
 
 
-def write_curve(curve: LoadCurve, folder: Path) -> list[str]:
+def write_curve(curve: CurveFigures, folder: Path) -> list[str]:
     """Write everything into the existing ``folder``; returns the names of the files."""
     field = curve.axis.field
     write_parquet(curve.to_frame("jobs"), folder / JOBS, {**MEANINGS, field: f"the scenario's {field}"})
@@ -87,7 +80,7 @@ def write_curve(curve: LoadCurve, folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
 
 
-def result_of(curve: LoadCurve) -> CurveResult:
+def result_of(curve: CurveFigures) -> CurveResult:
     """All of a load curve but its jobs."""
     first = next(iter(curve.comparisons.values()))
     found = {name: curve.capacity(name) for name in curve.schedulers} if curve.has_capacity else {}
@@ -117,54 +110,7 @@ def result_of(curve: LoadCurve) -> CurveResult:
     )
 
 
-def load_sweep(folder: Path | str) -> LoadCurve:
-    """What ``gpusched compare --sweep`` or :meth:`LoadCurve.save` wrote to ``folder``; nothing is simulated.
-
-    Raises:
-        InputError: a file is missing, damaged or of another version.
-    """
-    folder = Path(folder)
-    found = read_struct(folder / RESULT, CurveResult, SCHEMA, "not a load curve", HOW)
-    workloads = {n: kept_workload(folder / kept_name(n, digest), digest) for n, digest in found.workloads.items()}
-    axis = axis_of({found.field: found.values})
-    read = {name: decode_workload(data, name) for name, data in workloads.items()}
-    values = [point.value for point in found.points]
-    if not values or not set(values) <= set(axis.values) or values != sorted(set(values)):
-        raise InputError(f"{folder / RESULT}: has no points, or others than its values; {HOW}")
-    problems = {v: build_problem(axis.at(found.scenario, v), gpu=found.gpu, workloads=read) for v in values}
-    with whole(folder, HOW):
-        jobs = read_jobs(folder / JOBS, axis.field)
-        of = {value: rows.drop(columns=axis.field) for value, rows in jobs.groupby(axis.field)}
-        empty = jobs.iloc[:0].drop(columns=axis.field)
-        runs = {p.value: runs_of(p.per_seed, of.get(p.value, empty), {}, found.seeds[0]) for p in found.points}
-        for value, problem in problems.items():
-            check_runs(runs[value], problem, found.schedulers, found.seeds)
-    return LoadCurve(
-        found.scenario,
-        axis,
-        found.share,
-        {
-            point.value: Comparison(
-                problem=problems[point.value],
-                device=found.device,
-                descriptions=found.schedulers,
-                seeds=tuple(found.seeds),
-                runs=tuple(runs[point.value]),
-                interrupted=point.interrupted,
-                started=point.provenance.started,
-                wall_s=point.provenance.wall_s,
-                command=point.provenance.command,
-                clairvoyant=frozenset(found.clairvoyant),
-                own_workloads=workloads,
-                versions=point.provenance.versions,
-                platform=point.provenance.platform,
-            )
-            for point in found.points
-        },
-    )
-
-
-def _page(curve: LoadCurve, result: CurveResult, picture: str) -> str:
+def _page(curve: CurveFigures, result: CurveResult, picture: str) -> str:
     about = result.points[0].provenance
     ends = f"{curve.values[0]:g} to {curve.values[-1]:g}"
     return page(

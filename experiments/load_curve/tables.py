@@ -9,13 +9,13 @@ import numpy as np
 
 from gpusched_env.display.palette import BASELINE, Look, look
 from gpusched_env.display.table import NONE, Cell, Row, Table
-from gpusched_env.experiments.load_curve.curve import LoadCurve
+from gpusched_env.experiments.load_curve.figures import CurveFigures
 
 MOST_COLUMNS = 8
 """Of values: more do not fit a terminal, and the files have them all."""
 
 
-def tables(curve: LoadCurve) -> list[Table]:
+def tables(curve: CurveFigures) -> list[Table]:
     """What leads (goodput, or cost where no tenant has an objective) with the capacity, and the tail."""
     key, _, title, scale = leading(curve)
     shown = _shown(curve.values)
@@ -48,14 +48,14 @@ def tables(curve: LoadCurve) -> list[Table]:
     return [first, Table(f"{curve.scenario.name}: p99 of turnaround, ms", ["scheduler", *heads], tail, note=why)]
 
 
-def leading(curve: LoadCurve) -> tuple[str, str, str, float]:
+def leading(curve: CurveFigures) -> tuple[str, str, str, float]:
     """The figure that leads: its key, the axis of its chart, its title, and the factor to the shown unit."""
     if curve.objectives:
         return "goodput_per_s", "jobs within their objective a second", "jobs within their objective a second", 1.0
     return "cost", "cost", "cost", 1.0
 
 
-def ordered(curve: LoadCurve) -> list[str]:
+def ordered(curve: CurveFigures) -> list[str]:
     """Schedulers, the highest capacity first; equal ones, and those without, by mean cost."""
 
     def place(name: str) -> tuple[float, float]:
@@ -69,7 +69,7 @@ def ordered(curve: LoadCurve) -> list[str]:
     return sorted(curve.schedulers, key=place)
 
 
-def looks(curve: LoadCurve) -> dict[str, Look]:
+def looks(curve: CurveFigures) -> dict[str, Look]:
     """How lines look, by scheduler in the order of :func:`ordered`; the first one asked for is black, as in reports."""
     first = curve.schedulers[0]
     others = (name for name in ordered(curve) if name != first)

@@ -129,12 +129,12 @@ class Paper(Reproduction):
         worst = max(checks, key=lambda check: abs(check.error) / check.tolerance)
         return (
             f"{sum(check.holds for check in checks)} of {len(checks)} figures within tolerance; "
-            f"worst {worst.group}, {worst.what}: {worst.error:+.1%} (tolerance {worst.tolerance:.0%})"
+            f"worst {worst.group}, {worst.what}: {worst.error:+z.1%} (tolerance {worst.tolerance:.0%})"
         )
 
     def tables(self) -> list[Table]:
         columns = "figure = {what} | simulated = {simulated:.4g} {unit} | recorded = {recorded:.4g} {unit}"
-        columns += " | error = {error:+.1%} | tolerance = {tolerance:.0%} | verdict = {verdict}"
+        columns += " | error = {error:+z.1%} | tolerance = {tolerance:.0%} | verdict = {verdict}"
         groups = itertools.groupby(self.checks(), key=lambda check: check.group)
         return [table_of(group[0].upper() + group[1:], list(figures), columns) for group, figures in groups]
 

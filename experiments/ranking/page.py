@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpusched_env.display.plots import Figure
 
 BOUND = "alone (bound)"
-COST, DIFFERENCE, PROBABILITY = "{:.4g}", "{:+.1%}", "{:.2f}"
+COST, DIFFERENCE, PROBABILITY = "{:.4g}", "{:+z.1%}", "{:.2f}"
 GIVEN_UP = "Rejected: jobs that were given up, of an episode."
 SETS = {"own": "own workloads", "train": "training workloads", "held_out": "held-out workloads"}
 

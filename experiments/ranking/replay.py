@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Final
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.workers import Progress
@@ -10,15 +12,29 @@ from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.experiments.ranking.result import TRADE, Ranking
 from gpusched_env.experiments.ranking.run import rank
 
+TOLERANCE: Final = 1e-12
+"""Relative. Processors round sums in their own ways, which makes 1e-16 a term. A decision that comes out otherwise
+moves kernels by microseconds: of an episode of a second, a millionth."""
+
 
 @dataclass(frozen=True)
-class Difference:
-    """A figure that came out otherwise."""
+class ReplayedFigure:
+    """A figure in the file and played again."""
 
     episode: RankedEpisode
     figure: str
     written: float
     played: float | None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether both are equal to the last bit."""
+        return self.written == self.played
+
+    @property
+    def is_close(self) -> bool:
+        """Whether both are equal within :data:`TOLERANCE`."""
+        return self.played is not None and math.isclose(self.written, self.played, rel_tol=TOLERANCE)
 
     def __str__(self) -> str:
         cell = self.episode
@@ -32,15 +48,22 @@ class Replay:
 
     episodes: int
     """Played again."""
-    differences: list[Difference]
+    exact: int
+    """Figures that are equal to the last bit."""
+    close: int
+    """Those that are equal within :data:`TOLERANCE` only."""
+    differences: list[ReplayedFigure]
+    """All others."""
     other_policies: list[str]
     """Trained schedulers that were left out: the file's episodes are of another policy than the one shipped now."""
+    complete: bool
+    """Whether no interrupt ended it early."""
 
 
 def replay(ranking: Ranking, seeds: int, workers: int | None = None, on_progress: Progress | None = None) -> Replay:
     """Play the episodes of the first ``seeds`` seeds of a result file again, of every variant and scheduler.
 
-    Figures are compared to the last bit; those that an older file lacks are not.
+    Figures that an older file lacks are not compared.
 
     Args:
         seeds: at least 1; at most all are played.
@@ -68,11 +91,17 @@ def replay(ranking: Ranking, seeds: int, workers: int | None = None, on_progress
         for episode in again.episodes
         if episode.cell in written and _policy(ranking, episode.cell) == _policy(again, episode.cell)
     ]
+    figures = [figure for pair in pairs for figure in _figures(*pair)]
+    exact = sum(figure.is_exact for figure in figures)
+    differences = [figure for figure in figures if not figure.is_close]
     left_out = {e.cell.scheduler for e in again.episodes if _policy(ranking, e.cell) != _policy(again, e.cell)}
     return Replay(
         episodes=len(pairs),
-        differences=[difference for pair in pairs for difference in _differences(*pair)],
+        exact=exact,
+        close=len(figures) - exact - len(differences),
+        differences=differences,
         other_policies=sorted(left_out),
+        complete=again.complete,
     )
 
 
@@ -80,10 +109,6 @@ def _policy(ranking: Ranking, cell: RankedEpisode) -> str | None:
     return ranking.policies.get(cell.scenario, {}).get(cell.scheduler)
 
 
-def _differences(written: EpisodeCost, played: EpisodeCost) -> list[Difference]:
+def _figures(written: EpisodeCost, played: EpisodeCost) -> list[ReplayedFigure]:
     figures = [(figure, getattr(written, figure), getattr(played, figure)) for figure in ("cost", *TRADE)]
-    return [
-        Difference(written.cell, figure, before, now)
-        for figure, before, now in figures
-        if before is not None and before != now
-    ]
+    return [ReplayedFigure(written.cell, figure, before, now) for figure, before, now in figures if before is not None]

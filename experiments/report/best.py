@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.compared import ComparedRuns
 from gpusched_env.experiments.lib.figures import Figure, find_figure, show
 from gpusched_env.experiments.lib.statistics import Interval
 
@@ -24,7 +24,7 @@ RULE = (
 """What is said below tables."""
 
 
-def did_the_work(comparison: Comparison, scheduler: str, tenant: str | None = None) -> bool:
+def did_the_work(comparison: ComparedRuns, scheduler: str, tenant: str | None = None) -> bool:
     """Whether a scheduler completed enough jobs of a tenant, or of every tenant, over the seeds that it finished."""
     completed = find_figure("completed", of_tenant=True)
     rows = range(len(comparison.tenants)) if tenant is None else [comparison.tenants.index(tenant)]

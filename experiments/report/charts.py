@@ -13,7 +13,7 @@ from gpusched_env.display.plots import Bars, Estimate, Panel, Series, areas, cur
 from gpusched_env.display.points import distribution
 from gpusched_env.episodes.charts import NOT_RECORDED, SHARE, kernel_bars, usage
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.compared import ComparedRuns
 from gpusched_env.experiments.lib.figures import find_figure
 from gpusched_env.experiments.lib.statistics import Interval
 from gpusched_env.experiments.report.window import interesting_window
@@ -33,7 +33,7 @@ class ComparisonPlots(Kinds):
     coloured, :data:`MOST` in all; the rest is grey until chosen in the legend.
     """
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: ComparedRuns) -> None:
         self._comparison = comparison
         self._scenario = comparison.problem.scenario.name
         self._groups = {comparison.label_of(group): group[0] for group in comparison.groups}
@@ -161,7 +161,7 @@ class ComparisonPlots(Kinds):
         }
 
 
-def looks(comparison: Comparison) -> dict[str, Look]:
+def looks(comparison: ComparedRuns) -> dict[str, Look]:
     """How the rows of a comparison look, by label, the cheapest first."""
     found: dict[str, Look] = {}
     number = 0

@@ -10,9 +10,9 @@ import yaml
 
 from gpusched_env.display.plots import without_title
 from gpusched_env.display.words import counted, duration
-from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.compared import ComparedRuns
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.report.charts import looks
+from gpusched_env.experiments.report.charts import ComparisonPlots, looks
 from gpusched_env.experiments.report.result import Result
 from gpusched_env.experiments.report.tables import PAGE, notes, tables
 from gpusched_env.experiments.report.timeline import timeline_data
@@ -31,7 +31,7 @@ STROKES = {
 """Dashes of :mod:`gpusched_env.display.palette` as SVG draws them."""
 
 
-def report_html(comparison: Comparison, result: Result) -> str:
+def report_html(comparison: ComparedRuns, result: Result) -> str:
     """The page.
 
     Args:
@@ -56,9 +56,9 @@ def report_html(comparison: Comparison, result: Result) -> str:
     )
 
 
-def charts(comparison: Comparison) -> dict[str, Any]:
+def charts(comparison: ComparedRuns) -> dict[str, Any]:
     """Plotly figures by name: those that the scenario and what was recorded allow."""
-    plot = comparison.plot
+    plot = ComparisonPlots(comparison)
     found = {"cost": plot.cost(), "cdf": plot.cdf()}
     tenants = [program.tenant for program in comparison.problem.programs]
     if any(tenant.slo_us is not None for tenant in tenants):
@@ -77,7 +77,7 @@ def _on_page(name: str, chart: Figure) -> dict[str, Any]:
     return found
 
 
-def _facts(comparison: Comparison) -> dict[str, str]:
+def _facts(comparison: ComparedRuns) -> dict[str, str]:
     problem = comparison.problem
     return {
         "GPU": problem.gpu.name,

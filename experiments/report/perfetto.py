@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackDescriptor, TrackEvent
 from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
-from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.compared import ComparedRuns
 from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.scheduling.commands import COMMANDS
 
@@ -27,7 +27,7 @@ _ROOT, _JOBS, _STREAMS, _SMS, _BUSY, _POWER, _DECISIONS = range(1, 8)
 _FIRST_FREE = 100
 
 
-def write_trace(comparison: Comparison, run: Run, path: Path) -> None:
+def write_trace(comparison: ComparedRuns, run: Run, path: Path) -> None:
     """Write the recorded episode ``run`` (with a timeline of detail ``kernels`` or more) to ``path``."""
     with path.open("wb") as file:
         _Writer(comparison, run, StreamingTraceProtoBuilder(file)).write()
@@ -49,7 +49,7 @@ class _Lanes:
 class _Writer:
     """Turns one timeline into packets."""
 
-    def __init__(self, comparison: Comparison, run: Run, builder: Any) -> None:
+    def __init__(self, comparison: ComparedRuns, run: Run, builder: Any) -> None:
         assert run.timeline is not None
         self._comparison = comparison
         self._run = run

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.compared import ComparedRuns
 from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES
 from gpusched_env.experiments.lib.statistics import LEVEL, METHOD, RESAMPLES
@@ -66,7 +66,7 @@ class Result(msgspec.Struct):
     schedulers: dict[str, SchedulerResult]
 
 
-def result_of(comparison: Comparison) -> Result:
+def result_of(comparison: ComparedRuns) -> Result:
     """All of a comparison but its jobs and timelines."""
     return Result(
         schema=SCHEMA,
@@ -86,7 +86,7 @@ def result_of(comparison: Comparison) -> Result:
     )
 
 
-def provenance_of(comparison: Comparison) -> Provenance:
+def provenance_of(comparison: ComparedRuns) -> Provenance:
     """How it was made."""
     about = comparison
     return Provenance(about.command, about.started, round(about.wall_s, 3), about.platform, about.versions)
@@ -102,7 +102,7 @@ def kept_name(workload: str, digest: str) -> str:
     return f"{digest[:8]}-{Path(workload).name}"
 
 
-def _scheduler(comparison: Comparison, name: str) -> SchedulerResult:
+def _scheduler(comparison: ComparedRuns, name: str) -> SchedulerResult:
     runs = comparison.of(name)
     figures: dict[str, Any] = {f.key: comparison.interval(name, f.key) for f in GLOBAL_FIGURES}
     figures["tenants"] = {

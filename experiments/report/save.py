@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpusched_env.episodes.frames import MEANINGS
-from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.compared import ComparedRuns
+from gpusched_env.experiments.lib import comparison_frames
 from gpusched_env.experiments.lib.files import RESULT, TRACE_SUFFIX, ResultFolder, encoded, file_name
 from gpusched_env.experiments.report.page import report_html
 from gpusched_env.experiments.report.perfetto import write_trace
@@ -25,7 +26,7 @@ JOBS, KERNELS, TIMELINES = "jobs.parquet", "kernels.parquet", "timelines.npz"
 
 
 def save_results(
-    comparison: Comparison, folder: Path | str, *, traces: bool = False, overwrite: bool = False
+    comparison: ComparedRuns, folder: Path | str, *, traces: bool = False, overwrite: bool = False
 ) -> list[str]:
     """See :meth:`~gpusched_env.experiments.comparison.Comparison.save`."""
     with ResultFolder(Path(folder), overwrite=overwrite) as results:
@@ -34,12 +35,12 @@ def save_results(
     return files
 
 
-def write_results(comparison: Comparison, folder: Path, *, traces: bool = False) -> list[str]:
+def write_results(comparison: ComparedRuns, folder: Path, *, traces: bool = False) -> list[str]:
     """Write everything into the existing ``folder``; returns the names of the files."""
-    write_parquet(comparison.to_frame("jobs"), folder / JOBS)
+    write_parquet(comparison_frames.jobs(comparison), folder / JOBS)
     recorded = [run for run in map(comparison.recorded, comparison.schedulers) if run is not None]
     if recorded:
-        write_parquet(comparison.to_frame("kernels"), folder / KERNELS)
+        write_parquet(comparison_frames.kernels(comparison), folder / KERNELS)
         write_timelines(comparison, folder / TIMELINES)
     for name, data in comparison.own_workloads.items():
         (folder / kept_name(name, sha256(data))).write_bytes(data)
@@ -51,7 +52,7 @@ def write_results(comparison: Comparison, folder: Path, *, traces: bool = False)
     return sorted(file.name for file in folder.iterdir())
 
 
-def write_timelines(comparison: Comparison, path: Path) -> None:
+def write_timelines(comparison: ComparedRuns, path: Path) -> None:
     """Every table of the recorded timelines but the blocks: arrays named by scheduler's number, table and part."""
     arrays: dict[str, Any] = {}
     for number, run in enumerate(map(comparison.recorded, comparison.schedulers)):

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from gpusched_env.display.table import NONE, Cell, Table
 from gpusched_env.display.words import FEW, counted, is_largest
-from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.compared import ComparedRuns
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES, Figure, show, show_spread
 from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Interval
 from gpusched_env.experiments.report.best import RULE, best_mean, did_the_work
@@ -78,7 +78,7 @@ _PRINTED = [
 ]
 
 
-def comparison_tables(comparison: Comparison, *, coloured: bool = True) -> Group:
+def comparison_tables(comparison: ComparedRuns, *, coloured: bool = True) -> Group:
     """For the terminal: as much as fits its width, and what the signs mean, with colours or without.
 
     The whole GPU comes last: that is what one sees when it is printed.
@@ -92,19 +92,19 @@ def comparison_tables(comparison: Comparison, *, coloured: bool = True) -> Group
     return Group(*parts, Text(f"\n{best}{notes(comparison)}", style="dim"))
 
 
-def whole_gpu_table(comparison: Comparison) -> Any:
+def whole_gpu_table(comparison: ComparedRuns) -> Any:
     """For the terminal: the table of the whole GPU alone, without notes."""
     return _Fitted([lambda layout=layout: tables(comparison, layout)[0] for layout in _PRINTED])  # type: ignore[misc]
 
 
-def html_tables(comparison: Comparison) -> str:
+def html_tables(comparison: ComparedRuns) -> str:
     """For a notebook."""
     shown = "".join(table._repr_html_() for table in tables(comparison, PAGE))
     below = f"<p>Best of a column is bold. {escape(notes(comparison))}</p>"
     return f'<style>{_NOTEBOOK}</style><div class="gpusched">{shown}</div>{below}'
 
 
-def notes(comparison: Comparison) -> str:
+def notes(comparison: ComparedRuns) -> str:
     """How to read the tables, and how far to trust them."""
     seeds = len(comparison.seeds)
     several = len(comparison.schedulers) > 1
@@ -123,12 +123,12 @@ def notes(comparison: Comparison) -> str:
     return f"{text}{' '.join(comparison.remarks)} {comparison.legend}".strip()
 
 
-def tables(comparison: Comparison, layout: Layout) -> list[Table]:
+def tables(comparison: ComparedRuns, layout: Layout) -> list[Table]:
     """One of the whole GPU, and one a tenant: a row for each group of schedulers that came to the same, by cost."""
     return [_whole(comparison, layout), *(_tenant(comparison, row, layout) for row in range(len(comparison.tenants)))]
 
 
-def _tenant(comparison: Comparison, row: int, layout: Layout) -> Table:
+def _tenant(comparison: ComparedRuns, row: int, layout: Layout) -> Table:
     program = comparison.problem.programs[row]
     tenant = program.tenant
     about = f"{tenant.name}: {program.alone_us / 1e3:.3g} ms alone"
@@ -138,7 +138,7 @@ def _tenant(comparison: Comparison, row: int, layout: Layout) -> Table:
     return _table(comparison, Table(about, [], [], note=note), figures, tenant.name, layout)
 
 
-def _not_counted(comparison: Comparison, row: int) -> str:
+def _not_counted(comparison: ComparedRuns, row: int) -> str:
     """How many jobs of a tenant the percentiles leave out."""
     rejected = sum(run.metrics.tenants[row].rejected for run in comparison.runs)
     left = sum(run.metrics.tenants[row].unfinished for run in comparison.runs)
@@ -147,7 +147,7 @@ def _not_counted(comparison: Comparison, row: int) -> str:
     return f"{rejected:,} rejected and {left:,} left (all schedulers, all seeds) are not counted"
 
 
-def _whole(comparison: Comparison, layout: Layout) -> Table:
+def _whole(comparison: ComparedRuns, layout: Layout) -> Table:
     figures = [figure for figure in _chosen(GLOBAL_FIGURES, layout) if _defined(comparison, figure, None)]
     found = _table(comparison, Table("Whole GPU", [], []), figures, None, layout)
     first = comparison.schedulers[0]
@@ -166,7 +166,7 @@ def _whole(comparison: Comparison, layout: Layout) -> Table:
 
 
 def _table(
-    comparison: Comparison, empty: Table, figures: Sequence[Figure], tenant: str | None, layout: Layout
+    comparison: ComparedRuns, empty: Table, figures: Sequence[Figure], tenant: str | None, layout: Layout
 ) -> Table:
     names = [group[0] for group in comparison.groups]
     workers = {name for name in names if did_the_work(comparison, name, tenant)}
@@ -184,7 +184,7 @@ def _table(
 
 
 def _column(
-    comparison: Comparison, figure: Figure, tenant: str | None, layout: Layout, workers: set[str]
+    comparison: ComparedRuns, figure: Figure, tenant: str | None, layout: Layout, workers: set[str]
 ) -> list[Cell]:
     column = {group[0]: comparison.interval(group[0], figure.key, tenant) for group in comparison.groups}
     best = best_mean(column, figure, workers)
@@ -196,7 +196,7 @@ def _column(
     return cells
 
 
-def _name(comparison: Comparison, group: Sequence[str], layout: Layout) -> str:
+def _name(comparison: ComparedRuns, group: Sequence[str], layout: Layout) -> str:
     """All of a group, and whether the first scheduler is among them."""
     marked = comparison.schedulers[0] if len(comparison.schedulers) > 1 else None
     names = [comparison.label(name) + (f" {BASELINE}" if name == marked else "") for name in group]
@@ -206,7 +206,7 @@ def _name(comparison: Comparison, group: Sequence[str], layout: Layout) -> str:
     return "\n".join(textwrap.wrap(shown, layout.letters, break_long_words=False, break_on_hyphens=False))
 
 
-def _few(comparison: Comparison, scheduler: str, figure: Figure, tenant: str | None) -> bool:
+def _few(comparison: ComparedRuns, scheduler: str, figure: Figure, tenant: str | None) -> bool:
     """Whether a percentile is of so few jobs that it is hardly more than the largest."""
     if figure.percentile is None:
         return False
@@ -234,7 +234,7 @@ def _relative(relative: Interval, layout: Layout) -> Cell:
         return Cell(NONE)
     sign = "+" if _DIFFERENCE in layout.bounds else ""
     spread = _spread(relative, layout, _DIFFERENCE, lambda value: f"{100 * value:{sign}.1f}")
-    return Cell(f"{100 * relative.mean:+.1f} %", spread)
+    return Cell(f"{100 * relative.mean:+z.1f} %", spread)
 
 
 def _spread(own: Interval, layout: Layout, key: str, text: Callable[[float], str]) -> str:
@@ -252,7 +252,7 @@ def _chosen(figures: Sequence[Figure], layout: Layout) -> list[Figure]:
     return [figure for figure in figures if figure.key not in layout.dropped]
 
 
-def _defined(comparison: Comparison, figure: Figure, tenant: str | None) -> bool:
+def _defined(comparison: ComparedRuns, figure: Figure, tenant: str | None) -> bool:
     """A column of dashes alone (SLO where the tenant has none) is left out, but for the cost."""
     if figure.key == "cost":
         return True

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.display.palette import tenant
-from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.compared import ComparedRuns
 from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.report.window import interesting_window
 from gpusched_env.hardware.placement import sm_order
@@ -21,7 +21,7 @@ OPEN = 3
 """The cheapest schedulers, whose timelines are shown at first, beside the one that others are compared with."""
 
 
-def timeline_data(comparison: Comparison) -> dict[str, Any]:
+def timeline_data(comparison: ComparedRuns) -> dict[str, Any]:
     """Plain data, times in nanoseconds since the window's start.
 
     Keys: ``window_us``; ``tenants``, their ``colours``, ``kernels`` (names), ``sms`` (how many); ``truncated``;

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.ranking.result import Ranking, read_ranking
 
 RESULTS = Path("docs/results/InferenceBesideTraining-own-all.json")
 SCENARIO = "InferenceBesideTraining"
-PLAIN = "pass-through"
+PLAIN = game_of(SCENARIO).plain_gpu
 ROWS = {
     PLAIN: "the GPU without a scheduler",
     "time-slicing": "two processes take turns",
@@ -32,12 +33,12 @@ def table(ranking: Ranking) -> str:
     lines = ["| scheduler | | cost | against none | p99 | training |", "| --- | --- | ---: | ---: | ---: | ---: |"]
     for name in sorted(ROWS, key=lambda name: -costs[name]):
         p99, rest = (trade[name][figure].mean for figure in ("urgent_p99", "best_effort"))
-        change = "" if name == PLAIN else f"{costs[name] / plain - 1:+.1%}"
+        change = "" if name == PLAIN else f"{costs[name] / plain - 1:+z.1%}"
         lines.append(f"| {name} | {ROWS[name]} | {costs[name]:.1f} | {change} | {p99:.2f} | {rest:.2f} |")
     alone = ranking.alone(SCENARIO)
     if alone is not None:
         mean = float(np.mean(alone))
-        lines.append(f"| – | {ALONE} | {mean:.1f} | {mean / plain - 1:+.1%} | | |")
+        lines.append(f"| – | {ALONE} | {mean:.1f} | {mean / plain - 1:+z.1%} | | |")
     seeds = len(ranking.seeds)
     source = f"[`{RESULTS.name}`]({RESULTS.as_posix()})"
     return "\n".join([*lines, "", f"Scenario {SCENARIO}, means over {seeds} seeds, from {source}.", ""])

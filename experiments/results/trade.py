@@ -1,6 +1,6 @@
 """The picture of protection against throughput: how the published systems are compared in their papers.
 
-Urgent p99 over alone upwards, best-effort progress to the right: the lower right corner is best. A line leads from a
+Urgent p99 over alone upwards, the others' progress to the right: the lower right corner is best. A line leads from a
 scheduler with its published defaults to the same one tuned.
 """
 
@@ -10,12 +10,15 @@ from typing import Any
 
 from gpusched_env.baselines.tuning import PREFIX
 from gpusched_env.display.palette import COLOURS
+from gpusched_env.display.points import log_ticks
 from gpusched_env.experiments.lib.drawing import drawing, label_log
+from gpusched_env.experiments.lib.figures import find_figure
 from gpusched_env.experiments.lib.names import is_learned
 from gpusched_env.experiments.ranking.result import Ranking
 
 WIDTH_IN, HEIGHT_IN, ENTRY_IN = 7.5, 4.6, 0.235
 """Of the picture, at least so high, and of an entry of its legend."""
+ACROSS, UP = (find_figure(key, of_tenant=False) for key in ("best_effort", "urgent_p99"))
 MARKERS = ("o", "s", "D", "^", "P", "v")
 
 
@@ -58,9 +61,11 @@ def trade_svg(ranking: Ranking, scenario: str) -> bytes:
             axes.plot([], [], **look, linestyle="", markersize=size, label=name)
         axes.set_yscale("log")
         heights = [up for _, up in points.values()]
-        label_log(axes.yaxis, min(heights), max(heights))
-        axes.set_xlabel("progress of the other tenants (best effort)")
-        axes.set_ylabel("p99 of the most urgent, times alone")
+        # The axis ends with a number, so that the topmost points lie between two.
+        top = next(tick for tick in log_ticks(min(heights), max(heights)) if tick >= max(heights))
+        label_log(axes.yaxis, min(heights), top)
+        axes.set_xlabel(f"{ACROSS.label}, 1 is as alone: more is better")
+        axes.set_ylabel(f"{UP.label}, times alone, logarithmic: less is better")
         axes.grid(which="both", color="#ececec", linewidth=0.6)
         axes.set_axisbelow(True)
         figure.legend(loc="outside right upper", frameon=False, title="hollow: default\nfilled: tuned")

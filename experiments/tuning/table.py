@@ -6,7 +6,7 @@ from gpusched_env.baselines.tuning import Tuning
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.display.words import counted
 
-COST, CHANGE = "{:.4g}", "{:+.1%}"
+COST, CHANGE = "{:.4g}", "{:+z.1%}"
 
 
 def tuning_table(tuning: Tuning) -> Table:

@@ -59,7 +59,7 @@ def shown_launches(launches: DataFrame) -> DataFrame:
     counts = launches.groupby("set").launch.transform("size").astype(str)
     return launches.assign(
         set=launches["set"] + ": " + counts + " launches",
-        launch=where + ": " + launches.error.map("{:+.2%}".format),
+        launch=where + ": " + launches.error.map("{:+z.2%}".format),
         kind=launches.reproducible.map({True: "reproducible", False: "other"}),
         among=launches.among.map(lambda n: str(n) if n < MOST_CONCURRENT else f"{MOST_CONCURRENT}+"),
         error=launches.error.abs().clip(lower=SMALLEST_ERROR),
@@ -126,7 +126,7 @@ def scenario_timeline(launches: DataFrame, marked: int) -> Figure:
             for look, rows in ((OTHERS, own[own.launch != marked]), (MARKED, own[own.launch == marked])):
                 us = columns.loc[rows.index].to_numpy()
                 texts = [
-                    f"{kernel} {what}: {start:,.1f} to {end:,.1f} µs ({error:+.2%})"
+                    f"{kernel} {what}: {start:,.1f} to {end:,.1f} µs ({error:+z.2%})"
                     for kernel, (start, end), error in zip(rows.kernel, us, rows.error, strict=True)
                 ]
                 row = f"stream {stream}" + (f" ({priority})" if priority else "")

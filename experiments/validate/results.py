@@ -229,9 +229,9 @@ class Validation(JudgedResult):
             each,
             "foreground beside background = {fg} beside {bg} | mode = {mode} "
             "| fg predicted = {foreground[predicted]:.2f} | fg measured = {foreground[measured]:.2f} "
-            "| fg error = {foreground[error]:+.1%} "
+            "| fg error = {foreground[error]:+z.1%} "
             "| bg predicted = {background[predicted]:.2f} | bg measured = {background[measured]:.2f} "
-            "| bg error = {background[error]:+.1%}",
+            "| bg error = {background[error]:+z.1%}",
             EVERY_PAIR_NOTE.format(count=2 * len(each), faster=faster),
         )
 

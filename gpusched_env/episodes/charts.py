@@ -17,7 +17,7 @@ from gpusched_env.scheduling.timeline import Timeline
 
 if TYPE_CHECKING:
     from gpusched_env.display.plots import Figure
-    from gpusched_env.episodes.session import Episode
+    from gpusched_env.episodes.played import PlayedEpisode
 
 BINS = 300
 BUSY, TRAFFIC = Look(palette.GREY), Look(palette.TRAFFIC)
@@ -31,7 +31,7 @@ class EpisodePlots(Kinds):
 
     _usual = "timeline"
 
-    def __init__(self, episode: Episode) -> None:
+    def __init__(self, episode: PlayedEpisode) -> None:
         self._episode = episode
         self._of = f"{episode.problem.scenario.name}, seed {episode.seed}"
 

@@ -10,11 +10,11 @@ from gpusched_env.episodes.scenes import last_work_us, scene
 from gpusched_env.errors import InputError
 
 if TYPE_CHECKING:
-    from gpusched_env.episodes.session import Episode
+    from gpusched_env.episodes.played import PlayedEpisode
 
 
 def animate(
-    episode: Episode,
+    episode: PlayedEpisode,
     path: Path,
     window_us: tuple[float, float] | None,
     frames: int,

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.episodes.session import Episode
+from gpusched_env.episodes.played import PlayedEpisode
 from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 
@@ -98,7 +98,7 @@ class Metrics:
         return plain
 
 
-def episode_metrics(episode: Episode) -> Metrics:
+def episode_metrics(episode: PlayedEpisode) -> Metrics:
     """The figures of one episode; needs a timeline of any detail."""
     problem, costs = episode.problem, episode.costs
     jobs = episode.timeline.jobs.array
@@ -208,7 +208,7 @@ def _trade(
     return float(np.percentile(slowdowns, 99)) if len(slowdowns) else math.nan, _ratio(sum(others), len(others))
 
 
-def _goodput_per_s(episode: Episode) -> float:
+def _goodput_per_s(episode: PlayedEpisode) -> float:
     jobs = episode.timeline.jobs.array
     bounds = [program.tenant.slo_us for program in episode.problem.programs]
     met = sum(
@@ -219,7 +219,7 @@ def _goodput_per_s(episode: Episode) -> float:
     return _ratio(met * 1e6, episode.end_us) if any(slo_us is not None for slo_us in bounds) else math.nan
 
 
-def _active_us(episode: Episode, tenant: int) -> float:
+def _active_us(episode: PlayedEpisode, tenant: int) -> float:
     """From a tenant's first arrival to when nothing of it was left, or the end; 0 if no job is known."""
     timeline, costs = episode.timeline, episode.costs
     jobs, rejections = timeline.jobs.array, timeline.rejections.array

@@ -13,51 +13,35 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Cell, Table
 from gpusched_env.display.words import FEW, is_largest
 from gpusched_env.episodes.frames import jobs_frame, kernels_frame
+from gpusched_env.episodes.metrics import Metrics, episode_metrics
+from gpusched_env.episodes.played import PlayedEpisode
 from gpusched_env.errors import InputError, did_you_mean, leaving_is_an_error
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.set_up import problem_for
 from gpusched_env.scheduling.commands import Wait
-from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant, scheduler_rng
-from gpusched_env.scheduling.timeline import Detail, Timeline
+from gpusched_env.scheduling.timeline import Detail
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
     from gpusched_env.episodes.charts import EpisodePlots
-    from gpusched_env.episodes.metrics import Metrics
     from gpusched_env.scheduling.view import View
 
 NOTE = f"Turnaround of completed jobs. {FEW} before a p99: of fewer than 100 jobs, hardly more than the longest."
 
 
 @dataclass(frozen=True)
-class Episode:
-    """What one run left behind.
+class Episode(PlayedEpisode):
+    """What one run left behind, as it shows itself.
 
     Shown as a table of its figures. :meth:`to_frame` gives figures, jobs and kernels as data frames, :attr:`plot` the
     charts (``plot.timeline()``), :attr:`metrics` the figures.
     """
 
-    problem: Problem
-    seed: int
-    timeline: Timeline
-    costs: Costs
-    end_us: float
-    """Simulated time at the end."""
-    done: bool
-    """The workload was completed or rejected (otherwise the horizon or an interrupt ended the run)."""
-    decisions: int
-    """Commands other than ``Wait``."""
-    wall_s: float
-    last: View | None = None
-    """The state at the end, where pictures are drawn of it (detail ``kernels`` and ``blocks``)."""
-
     @cached_property
     def metrics(self) -> Metrics:
         """The episode's figures."""
-        from gpusched_env.episodes.metrics import episode_metrics
-
         return episode_metrics(self)
 
     @property

@@ -111,7 +111,7 @@ def test_what_is_no_model_is_refused(trust: bool, saved: Path, tmp_path: Path) -
         data = archive.read("data")
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("data", data)
-    with pytest.raises(InputError, match=r"model.zip: not a model of stable-baselines3, it has no policy.pth"):
+    with pytest.raises(InputError, match=r"model\.zip: .*no policy\.pth"):
         read_model(path, trust=trust)
     assert not (tmp_path / "ran").exists()
 

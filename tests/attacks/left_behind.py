@@ -32,11 +32,12 @@ from gpusched_env.agents.training.folder import Checkpoints, read_record
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.dynamic_parallelism.fuzz.case import LaunchCounterexample, read_launch_counterexample
+from gpusched_env.experiments.dynamic_parallelism.fuzz.case import LaunchCounterexample
 from gpusched_env.experiments.dynamic_parallelism.fuzz.draw import draw_launches
-from gpusched_env.experiments.fuzz.case import Counterexample, Difference, read_counterexample
+from gpusched_env.experiments.fuzz.case import KernelCounterexample
 from gpusched_env.experiments.fuzz.draw import draw_case
-from gpusched_env.experiments.load_curve.save import load_sweep
+from gpusched_env.experiments.fuzz.stored import Difference, read_counterexample
+from gpusched_env.experiments.load_curve.load import load_sweep
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.sweep import local
 from gpusched_env.experiments.tuning.search import tune
@@ -166,11 +167,12 @@ def resumed(folder: Path) -> dict[str, Trial]:
     }
     difference = Difference(kind="time", where="time_us", step=1, time_us=5.0, expected="1", found="2")
     about: dict[str, Any] = {"device": "compiled", "against": "reference", "seed": 0, "episode": 1}
-    for name, kind, case, read in (
-        ("counterexample", Counterexample, draw_case(0, 1), read_counterexample),
-        ("counterexample of launches", LaunchCounterexample, draw_launches(0, 1), read_launch_counterexample),
-    ):
+    kinds: list[tuple[str, Any, Any]] = [
+        ("counterexample", KernelCounterexample, draw_case(0, 1)),
+        ("counterexample of launches", LaunchCounterexample, draw_launches(0, 1)),
+    ]
+    for name, kind, case in kinds:
         path = folder / f"{name}.json"
         path.write_bytes(msgspec.json.encode(kind(**about, difference=difference, case=case)))
-        found[name] = (path, partial(read, path))
+        found[name] = (path, partial(read_counterexample, path, kind))
     return {name: of_values(path, json.loads(path.read_bytes()), as_json, load) for name, (path, load) in found.items()}

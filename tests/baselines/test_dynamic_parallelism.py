@@ -189,7 +189,6 @@ def test_coarsening_gives_blocks_more_work(problem: LaunchProblem) -> None:
 
 
 def test_every_scheduler_has_a_name_and_a_line() -> None:
-    assert set(LAUNCH_SCHEDULERS.names()) >= {"flat", "baseline-dp", "offline-search", "spawn", "dtbl", "aggregation"}
     for name in LAUNCH_SCHEDULERS.names():
         assert LAUNCH_SCHEDULERS.describe(name).endswith(".")
     clairvoyant = [name for name in LAUNCH_SCHEDULERS.names() if LAUNCH_SCHEDULERS.is_clairvoyant(name)]

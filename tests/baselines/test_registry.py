@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
+import inspect
+from importlib import import_module
+from pkgutil import iter_modules
+
 import pytest
 
+from gpusched_env import baselines
 from gpusched_env.baselines.fikit import Fikit
+from gpusched_env.baselines.job_list import JobList
 from gpusched_env.baselines.mps import Mps
 from gpusched_env.baselines.registry import default_options, describe, honest_names, make_scheduler, scheduler_names
 from gpusched_env.errors import InputError
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
 
 
-def test_names() -> None:
-    assert scheduler_names() == [
-        "pass-through",
-        "priority-streams",
-        "time-slicing",
-        "mps",
-        "exclusive",
-        "fifo",
-        "sjf",
-        "sjf-clairvoyant",
-        "hindsight",
-        "wspt",
-        "srpt",
-        "edf",
-        "llf",
-        "wfq",
-        "clockwork",
-        "nexus",
-        "paella",
-        "triage",
-        "moore",
-        "plan",
-        "preemptive-priority",
-        "orion",
-        "reef",
-        "tally",
-        "xsched",
-        "lithos",
-        "tgs",
-        "gpreempt",
-        "fikit",
-        "random",
-        "serial",
-        "cuda-graph",
-        "acs-sw",
-        "acs-hw",
-        "in-order",
-        "earliest-start",
-        "persistent-threads",
-        "critical-path",
-    ]
+def test_every_scheduler_of_the_package_has_a_name() -> None:
+    modules = [import_module(f"{baselines.__name__}.{found.name}") for found in iter_modules(baselines.__path__)]
+    defined = {
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if inspect.isclass(kind) and kind.__module__ == module.__name__ and hasattr(kind, "decide")
+    }
+    named = {type(make_scheduler(name)) for name in scheduler_names()}
+    assert len(named & defined) > 30
+    # Others play a list of jobs through one.
+    assert {kind for kind in defined if not inspect.isabstract(kind)} - {JobList} <= named
 
 
 def test_those_that_are_told_the_truth_are_set_apart() -> None:

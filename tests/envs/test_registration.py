@@ -12,7 +12,6 @@ import pytest
 import gpusched_env
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.datasheet import datasheet, document
-from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.features import TABLES
 from gpusched_env.envs.registration import env_ids, register_envs
 from gpusched_env.scenarios.scenario import load_scenario, scenario_names
@@ -79,4 +78,3 @@ def test_data_sheets_name_every_action_and_column() -> None:
 
 def test_the_class_docstring_is_part_of_the_data_sheet() -> None:
     assert "### Reward\nMinus the growth of the scenario's cost" in document()
-    assert (GpuSchedulingEnv.__doc__ or "").count("|\n") >= 7

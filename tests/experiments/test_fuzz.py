@@ -19,16 +19,14 @@ from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.fuzz.case import (
-    Counterexample,
-    Difference,
+    KernelCounterexample,
     Script,
-    read_counterexample,
-    write_counterexample,
 )
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.duel import play
 from gpusched_env.experiments.fuzz.moves import PreemptMove
 from gpusched_env.experiments.fuzz.run import counterexample, fuzz, write_counterexamples
+from gpusched_env.experiments.fuzz.stored import Difference, read_counterexample, write_counterexample
 from gpusched_env.experiments.fuzz.tally import FuzzTally
 from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.scheduling.device import Device
@@ -86,11 +84,11 @@ def test_equal_devices_do_not_differ() -> None:
 
 
 @pytest.fixture(scope="module")
-def found() -> Callable[[type[Device]], tuple[FuzzTally, Counterexample]]:
+def found() -> Callable[[type[Device]], tuple[FuzzTally, KernelCounterexample]]:
     """What a device's episode in the list above shows, and the counterexample that it becomes."""
 
     @functools.cache
-    def find(device: type[Device]) -> tuple[FuzzTally, Counterexample]:
+    def find(device: type[Device]) -> tuple[FuzzTally, KernelCounterexample]:
         episode = next(number for other, number, _ in FAULTS if other is device)
         tally = fuzz(device, first=episode, episodes=1)
         return tally, counterexample(tally, episode, seconds=math.inf)
@@ -98,7 +96,7 @@ def found() -> Callable[[type[Device]], tuple[FuzzTally, Counterexample]]:
     return find
 
 
-Found = Callable[[type[Device]], tuple[FuzzTally, Counterexample]]
+Found = Callable[[type[Device]], tuple[FuzzTally, KernelCounterexample]]
 
 
 def test_a_counterexample_is_small(found: Found) -> None:
@@ -210,7 +208,7 @@ def test_the_command_reports_and_stores_counterexamples(run: Callable[..., Resul
     assert "random moves" in result.output
     (file,) = (tmp_path / "found").iterdir()
     assert f"gpusched fuzz --replay found/{file.name}" in result.output
-    assert read_counterexample(file).difference.kind == "costs"
+    assert read_counterexample(file, KernelCounterexample).difference.kind == "costs"
     again = run("--replay", str(file), "--trust")
     assert (again.exit_code, "costs.energy_j" in again.output) == (1, True)
     fine = run("--replay", str(file), "--device", "reference")
@@ -228,7 +226,7 @@ def test_a_replay_runs_no_code_that_the_file_names(run: Callable[..., Result], t
     difference = Difference(kind="view", where="", step=0, time_us=0.0, expected="", found="")
     names = {"device": "reference", "against": "reference", part: f"{tmp_path / 'payload.py'}:Device"}
     case = draw_case(0, 7).self_contained()
-    example = Counterexample(**names, seed=0, episode=7, difference=difference, case=case)
+    example = KernelCounterexample(**names, seed=0, episode=7, difference=difference, case=case)
     write_counterexample(example, tmp_path / "case.json")
 
     refused = run("--replay", "case.json")

@@ -14,10 +14,7 @@ from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.fuzz.case import (
     Case,
-    Counterexample,
-    Difference,
-    read_counterexample,
-    write_counterexample,
+    KernelCounterexample,
 )
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.draw import draw_case
@@ -35,6 +32,7 @@ from gpusched_env.experiments.fuzz.moves import (
 )
 from gpusched_env.experiments.fuzz.outcome import case_features
 from gpusched_env.experiments.fuzz.shrink import without_unused
+from gpusched_env.experiments.fuzz.stored import Difference, read_counterexample, write_counterexample
 from gpusched_env.experiments.fuzz.trees import simpler_numbers, tree_of
 from gpusched_env.experiments.fuzz.workloads import kernels_of
 from gpusched_env.scenarios.building import build_problem
@@ -235,25 +233,25 @@ def with_unused(workload: Workload) -> bool:
     )
 
 
-def example(case: Case) -> Counterexample:
+def example(case: Case) -> KernelCounterexample:
     difference = Difference(kind="view", where="view.x", step=3, time_us=1.5, expected="1", found="2")
-    return Counterexample(device="a", against="b", seed=0, episode=5, difference=difference, case=case)
+    return KernelCounterexample(device="a", against="b", seed=0, episode=5, difference=difference, case=case)
 
 
 def test_counterexamples_are_stored(cases: list[Case], tmp_path: Path) -> None:
     for case in cases[:20]:
         write_counterexample(example(case.self_contained()), tmp_path / "case.json")
-        assert read_counterexample(tmp_path / "case.json") == example(case.self_contained())
+        assert read_counterexample(tmp_path / "case.json", KernelCounterexample) == example(case.self_contained())
 
 
 def test_a_damaged_counterexample_is_named_with_its_field(cases: list[Case], tmp_path: Path) -> None:
     path = tmp_path / "case.json"
     with pytest.raises(InputError, match=r"case\.json: cannot be read"):
-        read_counterexample(path)
+        read_counterexample(path, KernelCounterexample)
     write_counterexample(example(cases[0]), path)
     path.write_text(path.read_text().replace('"horizon_us": ', '"horizon_us": -'))
     with pytest.raises(InputError, match=r"case\.json: .*horizon_us"):
-        read_counterexample(path)
+        read_counterexample(path, KernelCounterexample)
 
 
 def test_a_new_scheduler_changes_no_other_players_draw() -> None:

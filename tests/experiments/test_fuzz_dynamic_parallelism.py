@@ -12,11 +12,11 @@ from gpusched_env.devices.dynamic_parallelism import make_launch_device
 from gpusched_env.dynamic_parallelism.device import LaunchDevice
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
-from gpusched_env.experiments.dynamic_parallelism.fuzz.case import read_launch_counterexample
+from gpusched_env.experiments.dynamic_parallelism.fuzz.case import LaunchCounterexample
 from gpusched_env.experiments.dynamic_parallelism.fuzz.draw import draw_launches
 from gpusched_env.experiments.dynamic_parallelism.fuzz.fuzzing import CHILD_LAUNCHES
-from gpusched_env.experiments.fuzz.case import write_counterexample
 from gpusched_env.experiments.fuzz.run import counterexample, fuzz, replay
+from gpusched_env.experiments.fuzz.stored import read_counterexample, write_counterexample
 from tests.experiments import broken_launch_devices as broken
 
 BROKEN = Path(broken.__file__)
@@ -62,7 +62,7 @@ def test_a_counterexample_is_small_and_plays_again(tmp_path: Path) -> None:
     assert 2 <= example.case.problem().asking <= 4
     assert len(kernel.threads) <= 3
     write_counterexample(example, tmp_path / "example.json")
-    stored = read_launch_counterexample(tmp_path / "example.json")
+    stored = read_counterexample(tmp_path / "example.json", LaunchCounterexample)
     assert stored == example
     # A problem that comes out of a file is the same one, options and all.
     assert dataclasses.asdict(stored.case.machine) == dataclasses.asdict(example.case.machine)

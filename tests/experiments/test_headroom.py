@@ -73,5 +73,5 @@ def test_only_plans_are_drawn() -> None:
 
 
 def test_somebody_has_to_be_told_the_truth() -> None:
-    with pytest.raises(InputError, match="Four: none of a, b was told the truth; rank hindsight with them"):
+    with pytest.raises(InputError, match=r"Four: none of a, b.*hindsight"):
         headroom(made_of("Four", {"a": [1.0], "b": [2.0]}), "Four")

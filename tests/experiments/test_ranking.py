@@ -10,14 +10,16 @@ import msgspec
 import numpy as np
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from gpusched_env.agents import shipped
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.lib.statistics import interquartile_mean, standings
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, RunCell
 from gpusched_env.experiments.ranking.lead import pages
 from gpusched_env.experiments.ranking.page import table
-from gpusched_env.experiments.ranking.replay import Replay, replay
+from gpusched_env.experiments.ranking.replay import replay
 from gpusched_env.experiments.ranking.result import Ranking, device_difference, encode_ranking, read_ranking
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.scenarios.scenario import load_scenario
@@ -92,7 +94,9 @@ def test_rejected_jobs_have_a_column_where_there_are_any() -> None:
 
 
 def test_an_episode_of_a_ranking_counts_what_was_rejected(tmp_path: Path) -> None:
-    ranking = rank(["ServingPoisson"], ["moore"], [0], tmp_path / "r.json", workers=1, settings=["load=2.0"])
+    ranking = rank(
+        ["ServingPoisson"], ["moore"], [0], tmp_path / "r.json", workers=1, settings=["load=3.0", "horizon_us=40000"]
+    )
     assert ranking.to_frame()["jobs_rejected"][0] > 0
 
 
@@ -143,6 +147,14 @@ def test_a_page_leads_with_one_table_and_one_figure() -> None:
     assert (learned["workloads"], learned["seeds"], learned["against"]) == ("own workloads", "6", "a")
     assert [b[name] for name in names[:9]] == ["50"] * 3 + [""] * 3 + ["0.25"] * 3, "two seeds make no rank"
     assert "- Two, own workloads: 2 seeds (from 0) of the scenario." in text
+
+
+def test_a_difference_that_rounds_to_nothing_has_no_minus() -> None:
+    costs = {"a": [1000.0] * 6, "learned": [999.9] * 6}
+    content = pages([made_of("One", costs)], Path("docs/rankings.md"))
+    assert b"| learned | +0.0% |" in content["rankings.md"]
+    (row,) = (row for row in csv.DictReader(content["rankings.csv"].decode().splitlines()) if row["rank"] == "1")
+    assert [row[f"difference{bound}"] for bound in ("", "_low", "_high")] == ["0"] * 3
 
 
 def test_a_page_of_several_loads_leads_with_what_is_answered_in_time() -> None:
@@ -316,12 +328,39 @@ def test_fields_of_the_scenario_can_be_replaced(tmp_path: Path) -> None:
 
 def test_a_replay_says_what_came_out_otherwise() -> None:
     ranking = rank("Toy", ["pass-through", "sjf"], 2)
-    assert replay(ranking, 5, workers=1) == Replay(6, [], []), "with every tenant alone, too"
+    everything = replay(ranking, 5, workers=1)
+    assert (everything.episodes, everything.close, everything.differences) == (6, 0, []), "with every tenant alone, too"
     first = ranking.episodes[0]
-    ranking.episodes[0] = msgspec.structs.replace(first, cost=np.nextafter(first.cost, 0.0), jobs_rejected=None)
+    ranking.episodes[0] = msgspec.structs.replace(first, cost=first.cost * (1.0 - 2e-12), jobs_rejected=None)
     found = replay(ranking, 1, workers=1)
-    assert found.episodes == 3
+    assert (found.episodes, found.close) == (3, 0)
     (difference,) = found.differences
     assert (difference.episode, difference.figure, difference.played) == (first.cell, "cost", first.cost)
     with pytest.raises(InputError, match="seeds is 0"):
         replay(ranking, 0)
+
+
+def test_an_interrupted_replay_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "toy.json"
+    cut = toy(path, 1)
+    cut.episodes = cut.episodes[:-1]
+    monkeypatch.setattr("gpusched_env.experiments.ranking.replay.rank", lambda *given, **options: cut)
+    done = CliRunner().invoke(app, ["rank-replay", str(path), str(path)])
+    assert done.exit_code == 130
+    assert f"{path}: 3 episodes; interrupted\n3 episodes of 2 files" in done.stdout
+
+
+@pytest.mark.parametrize(("factor", "close", "code"), [(1.0, 0, 0), (1.0 - 4e-16, 1, 0), (1.0 - 2e-12, 0, 1)])
+def test_a_replay_bears_what_another_processor_rounds_otherwise(
+    factor: float, close: int, code: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "toy.json"
+    ranking = toy(path, 1)
+    figures = replay(ranking, 1, workers=1).exact
+    first = ranking.episodes[0]
+    ranking.episodes[0] = msgspec.structs.replace(first, cost=first.cost * factor)
+    path.write_bytes(encode_ranking(ranking))
+    done = CliRunner().invoke(app, ["rank-replay", str(path), "--workers", "1"])
+    assert done.exit_code == code
+    exact = figures - (factor != 1.0)
+    assert f"to the last bit: {exact}; equal within a relative 1e-12 only: {close}\n" in done.stdout

@@ -134,7 +134,7 @@ def test_charts_have_titles_but_under_headings(comparison: Comparison) -> None:
     assert comparison.plot.timeline(["eager"]).layout.yaxis.title.text == "tenant"
     assert comparison.plot("cost").layout.yaxis.title.text == "scheduler"
     assert comparison.plot("utilisation").layout.yaxis.title.text == "share of the GPU"
-    with pytest.raises(InputError, match="no chart 'pie'; there are cdf, cost, slo, timeline, tradeoff, utilisation"):
+    with pytest.raises(InputError, match=r"no chart 'pie'.* utilisation"):
         comparison.plot("pie")
     assert report(comparison)[1].data["chart-data"]["cost"]["layout"].get("title", {}).get("text") is None
 

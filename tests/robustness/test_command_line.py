@@ -11,8 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import gpusched_env
+from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.ranking.result import read_ranking
 from gpusched_env.experiments.ranking.run import rank
 from tests.compiled import compile_all
@@ -20,7 +22,7 @@ from tests.conftest import Run
 
 PROGRAM = [sys.executable, "-c", "from gpusched_env.experiments.cli import main; main()"]
 COMPARE = ["compare", "Toy", "--schedulers", "sjf,fifo", "--seeds", "2", "--workers", "1"]
-RANK = ["rank", "Toy", "--schedulers", "sjf,fifo,random", "--seeds", "40", "--workers", "1"]
+RANK = ["rank", "Toy", "--schedulers", "sjf,fifo,random", "--seeds", "20", "--workers", "1"]
 FILES = {"jobs.parquet", "kernels.parquet", "report.html", "result.json", "timelines.npz"}
 
 
@@ -69,7 +71,7 @@ def test_a_killed_comparison_leaves_nothing_for_ever(tmp_path: Path) -> None:
     kill_when(staged, *COMPARE, "--out", str(out), cwd=tmp_path)
     assert staged()
     assert not out.exists()
-    assert run(*COMPARE, "--out", str(out), cwd=tmp_path)[0] == 0
+    assert CliRunner().invoke(app, [*COMPARE, "--out", str(out)]).exit_code == 0
     assert {file.name for file in out.iterdir()} == FILES
     assert not staged(), "what a dead process left is removed"
 
@@ -81,7 +83,7 @@ def test_a_killed_ranking_goes_on_to_the_same_result(tmp_path: Path) -> None:
     kill_when(begun, *RANK, "--json", "killed.json", cwd=tmp_path)
     assert not read_ranking(tmp_path / "killed.json").complete
     assert run(*RANK, "--json", "killed.json", "--resume", cwd=tmp_path)[0] == 0
-    assert run(*RANK, "--json", "whole.json", cwd=tmp_path)[0] == 0
+    assert CliRunner().invoke(app, [*RANK, "--json", str(tmp_path / "whole.json")]).exit_code == 0
     killed, whole = (read_ranking(tmp_path / f"{name}.json") for name in ("killed", "whole"))
     assert killed.episodes == whole.episodes
     assert not list(tmp_path.glob(".*.partial"))

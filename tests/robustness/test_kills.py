@@ -6,6 +6,7 @@ Of comparisons, rankings and trainings see ``test_command_line.py`` here, and ``
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import msgspec
 import pytest
 import yaml
 
+from gpusched_env.experiments.cli import main
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.robustness.test_command_line import errors, kill_when, run
 
@@ -93,8 +95,13 @@ def test_what_a_full_disk_ended_goes_on(command: tuple[str, ...], again: tuple[s
     assert run(*command, "--out", "out", *again, cwd=tmp_path)[0] == 0
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
-    for command in (TRAIN, SWEEP):
-        status, _, text = run(*command, "--out", "/dev/null/out", cwd=tmp_path)
-        assert status == 2
-        assert "/dev/null/out" in errors(text)[0]
+@pytest.mark.parametrize("command", [TRAIN, SWEEP], ids=["train", "sweep"])
+def test_a_folder_that_cannot_be_made_is_one_line(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["gpusched", *command, "--out", "/dev/null/out"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    (line,) = errors(capsys.readouterr().err)
+    assert "/dev/null/out" in line

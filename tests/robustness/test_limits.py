@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from gpusched_env import reading
 from gpusched_env.agents import policy_file
 from gpusched_env.baselines.hindsight import MOST_ROUNDS, Hindsight
 from gpusched_env.envs.vector_arguments import thread_count
-from gpusched_env.errors import GpuschedError, InputError
+from gpusched_env.errors import InputError
 from gpusched_env.experiments import cli
 from gpusched_env.experiments.lib.episodes import LAST_SEED, MOST_SEEDS, checked_seeds
 from gpusched_env.experiments.settings import apply_settings
@@ -112,6 +113,13 @@ def test_an_archive_that_expands_is_refused_before_it_is_read(tmp_path: Path, mo
         policy_file.read_members(path)
 
 
-def test_errors_on_a_terminal_have_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    cli._complain(GpuschedError("a\x1b[31mb \u202e größer\nc"))
-    assert capsys.readouterr().err == "error: a\\x1b[31mb \\u202e größer c\n"
+def test_errors_on_a_terminal_have_no_control_characters(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["gpusched", "compare", "a\x1b[31mb \u202e größer.yaml"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == cli.EXIT_INPUT
+    told = capsys.readouterr().err
+    assert "a\\x1b[31mb \\u202e größer.yaml" in told
+    assert told.rstrip("\n").isprintable()

@@ -20,7 +20,8 @@ from gpusched_env.agents.manifest import file_hash, read_manifest
 from gpusched_env.agents.model_file import read_model
 from gpusched_env.agents.training.folder import read_config
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.fuzz.case import read_counterexample
+from gpusched_env.experiments.fuzz.case import KernelCounterexample
+from gpusched_env.experiments.fuzz.stored import read_counterexample
 from gpusched_env.experiments.ranking.result import read_ranking
 from gpusched_env.experiments.report import load
 from gpusched_env.hardware.specs import load_gpu
@@ -31,11 +32,12 @@ from gpusched_env.workload.workload import read_workload
 
 READERS: list[Callable[[Path], object]] = [
     load_scenario, load_gpu, import_trace, read_workload, ExportedPolicy.load, read_launch_policy, read_manifest,
-    file_hash, read_model, read_config, read_ranking, read_counterexample,
+    file_hash, read_model, read_config, read_ranking,
+    functools.partial(read_counterexample, kind=KernelCounterexample),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("read", READERS, ids=lambda read: getattr(read, "__qualname__", "?"))
+@pytest.mark.parametrize("read", READERS, ids=lambda read: getattr(getattr(read, "func", read), "__qualname__", "?"))
 def test_pipes_and_devices_are_refused(read: Callable[[Path], object], tmp_path: Path) -> None:
     """Whoever opens a pipe that nobody writes to waits for ever."""
     for kind in (".yaml", ".json", ".npz", ".zip"):

@@ -85,7 +85,7 @@ def test_what_else_is_asked_of_a_problem_stays_when_its_window_goes() -> None:
 
 
 def test_an_iteration_without_host_time_cannot_be_stretched() -> None:
-    with pytest.raises(InputError, match="tenant a: iteration_us is 50, but workload mine has no host times"):
+    with pytest.raises(InputError, match=r"tenant a: iteration_us is 50.*workload mine"):
         build_problem(scenario(iteration_us=50.0), workloads={"mine": workload()})
     slow = build_problem(scenario(iteration_us=50.0), workloads={"mine": workload(host_us=1.0)})
     assert slow.programs[0].alone_us == pytest.approx(50.0)
@@ -93,7 +93,7 @@ def test_an_iteration_without_host_time_cannot_be_stretched() -> None:
 
 
 def test_a_graph_has_no_iteration_time_to_set() -> None:
-    with pytest.raises(InputError, match="tenant a: iteration_us is 50, but launch is graph, which has no host times"):
+    with pytest.raises(InputError, match=r"tenant a: iteration_us is 50.*launch is graph"):
         build_problem(scenario(iteration_us=50.0, launch="graph"), workloads={"mine": workload(host_us=1.0)})
     assert build_problem(scenario(launch="graph"), workloads={"mine": workload(host_us=1.0)}).programs
 

@@ -150,7 +150,7 @@ def test_errors_name_file_table_row_and_field(tmp_path: Path, gpu: GpuSpec, chan
 def test_files_that_are_no_exports(tmp_path: Path, gpu: GpuSpec) -> None:
     report = tmp_path / "net.nsys-rep"
     report.write_bytes(b"QDSTRM")
-    with pytest.raises(InputError, match=r"net\.nsys-rep: export the report first: nsys export --type sqlite net"):
+    with pytest.raises(InputError, match=r"net\.nsys-rep: .*nsys export --type sqlite net"):
         import_trace(report, gpu)
     path = three_kernels(tmp_path / "net.sqlite").close()
     path.write_bytes(path.read_bytes()[:5000])

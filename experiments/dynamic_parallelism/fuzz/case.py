@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Final, Literal
 
-import msgspec
 import numpy as np
 from msgspec import Meta
 
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
-from gpusched_env.experiments.fuzz.case import Difference, Share
+from gpusched_env.experiments.fuzz.stored import Counterexample, Share, Stored
 from gpusched_env.hardware.warp_machine import LoopBody, WarpMachine
-from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.workload.dynamic_parallelism.launches import Benchmark, BlockShape, ParentKernel, Requests, Threads
 
 FORMAT: Final = "gpusched-fuzz-launches/1"
@@ -24,11 +21,7 @@ Count = Annotated[int, Meta(ge=0, le=MOST)]
 Positive = Annotated[int, Meta(ge=1, le=MOST)]
 
 
-class _LaunchData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    pass
-
-
-class Request(_LaunchData, frozen=True, kw_only=True):
+class Request(Stored, frozen=True, kw_only=True):
     """A loop that a thread can hand over."""
 
     items: Positive = 1
@@ -38,14 +31,14 @@ class Request(_LaunchData, frozen=True, kw_only=True):
     """Threads of the child, in place of equal ones."""
 
 
-class ThreadWork(_LaunchData, frozen=True, kw_only=True):
+class ThreadWork(Stored, frozen=True, kw_only=True):
     """What a thread has to do."""
 
     base: Count = 0
     requests: tuple[Request, ...] = ()
 
 
-class HostKernel(_LaunchData, frozen=True, kw_only=True):
+class HostKernel(Stored, frozen=True, kw_only=True):
     """What the host launches."""
 
     block: BlockShape
@@ -53,7 +46,7 @@ class HostKernel(_LaunchData, frozen=True, kw_only=True):
     threads: Annotated[tuple[ThreadWork, ...], Meta(min_length=1)]
 
 
-class LaunchCase(_LaunchData, frozen=True, kw_only=True):
+class LaunchCase(Stored, frozen=True, kw_only=True):
     """One run of an application."""
 
     machine: WarpMachine
@@ -117,25 +110,8 @@ def _level(threads: Sequence[ThreadWork]) -> Threads:
     return Threads(base, Requests(rows, items, children=_level([thread for child in children for thread in child])))
 
 
-class LaunchCounterexample(_LaunchData, frozen=True, kw_only=True):
-    """A stored case on which two devices differ."""
+class LaunchCounterexample(Counterexample, frozen=True, kw_only=True):
+    """A stored case."""
 
     format: Literal["gpusched-fuzz-launches/1"] = FORMAT
-    device: str
-    against: str
-    seed: int
-    """Of the fuzzer."""
-    episode: int
-    difference: Difference
-    repeats: bool = True
-    """Whether the case showed the difference again when it was played alone."""
     case: LaunchCase
-
-
-def read_launch_counterexample(path: Path) -> LaunchCounterexample:
-    """Read a stored one.
-
-    Raises:
-        InputError: unreadable or invalid; names the file and the field.
-    """
-    return decoded(read_bytes(path), LaunchCounterexample, str(path))

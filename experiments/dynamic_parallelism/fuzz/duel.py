@@ -7,15 +7,13 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Final
 
-import numpy as np
-
 from gpusched_env.dynamic_parallelism.device import NO_LIMIT, LaunchDevice
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.timeline import LAUNCH, TOTALS
 from gpusched_env.dynamic_parallelism.view import SERIALISE, SPAWN, RequestView
 from gpusched_env.errors import DeadlockError, GpuschedError
 from gpusched_env.experiments.dynamic_parallelism.fuzz.case import LaunchCase
-from gpusched_env.experiments.fuzz.compare import Differs, DuelComparison
+from gpusched_env.experiments.fuzz.compare import DuelComparison, outcome_of
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.hardware.clock import PS_PER_US
@@ -30,12 +28,7 @@ def play_launches(case: LaunchCase, device: MakeLaunchDevice, against: MakeLaunc
     Raises:
         InputError: the case is not a valid problem.
     """
-    duel = _LaunchDuel(case, device, against)
-    try:
-        duel.run()
-    except Differs as differs:
-        duel.outcome.difference = differs.difference
-    return duel.outcome
+    return outcome_of(_LaunchDuel(case, device, against))
 
 
 class _LaunchDuel:
@@ -61,7 +54,7 @@ class _LaunchDuel:
         for name, call in (("advance", lambda d: d.advance()), ("apply", lambda d: d.apply(SPAWN))):
             self._both(f"{name} after the end", call)
         kept = [_record(device) for device in self.devices]
-        self._count(kept[0])
+        self._count(self.devices[0])
         if self.saved is not None:
             self._play_again(kept)
 
@@ -168,10 +161,7 @@ class _LaunchDuel:
             self.comparison.step = step
             self._decide(self.taken[step])
         for device, before in zip(self.devices, kept, strict=True):
-            after = _record(device)
-            for name, value in before.items():
-                if not np.array_equal(value, after[name]):
-                    self.comparison.differ("restore", f"{name} the first time and now", value, after[name])
+            self.comparison.repeats("restore", "the first time and now", before, _record(device))
 
     def _notice(self, view: RequestView) -> None:
         """What occurs in a run."""
@@ -187,8 +177,8 @@ class _LaunchDuel:
         }
         self.outcome.features.update(name for name, there in happens.items() if there)
 
-    def _count(self, record: dict[str, Any]) -> None:
-        totals, launches = record["totals"], record["launches"]
+    def _count(self, device: LaunchDevice) -> None:
+        totals, launches = device.totals, device.launches
         counts = {"decisions": totals["decisions"], "child launches": totals["spawned"]}
         counts |= {"blocks": launches["blocks"].sum(), "refused launches": totals["refused"]}
         self.outcome.counts.update({name: int(count) for name, count in counts.items()})
@@ -220,5 +210,7 @@ def _contents(case: LaunchCase, problem: LaunchProblem) -> set[str]:
 
 
 def _record(device: LaunchDevice) -> dict[str, Any]:
-    """Everything about a finished run."""
-    return {"time_ps": device.time_ps, "totals": device.totals.copy(), "launches": device.launches.copy()}
+    """Everything about a finished run, as arrays and numbers by name."""
+    tables: dict[str, Any] = {"totals": device.totals.copy(), "launches": device.launches.copy()}
+    columns = {f"{table}.{name}": rows[name] for table, rows in tables.items() for name in rows.dtype.names or ()}
+    return {"time_ps": device.time_ps, **columns}

@@ -34,7 +34,7 @@ Judge = Callable[["DataFrame"], Verdict]
 
 def percent(ratio: float) -> str:
     """``1.75`` as ``+75 %``."""
-    return f"{100 * (ratio - 1):+.0f} %"
+    return f"{100 * (ratio - 1):+z.0f} %"
 
 
 def each(at: DataFrame, figure: str, mechanisms: tuple[str, ...] = OFFERED) -> str:

@@ -82,7 +82,7 @@ def sides_by_mode(sides: Sequence[PairSide]) -> Table:
 
 def sides_table(sides: Sequence[PairSide], title: str = "Recorded pairs of networks") -> Table:
     columns = "pair = {pair} | mode = {mode} | side = {side} | simulated = {simulated:.2f} | recorded = {recorded:.2f}"
-    columns += f" | error = {{error:+.1%}} | within {LIMIT:.0%} = {{verdict}} | remark = {{cause}}"
+    columns += f" | error = {{error:+z.1%}} | within {LIMIT:.0%} = {{verdict}} | remark = {{cause}}"
     return table_of(title, sides, columns)
 
 

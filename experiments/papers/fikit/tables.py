@@ -89,8 +89,8 @@ def turns_table(figures: Figures) -> Table:
         "Time slicing: slowdown of the first and of the second network",
         turns,
         "pair = {networks[0]} and {networks[1]} "
-        "| simulated = {simulated[0]:.2f} | recorded = {recorded[0]:.2f} | error = {errors[0]:+.0%} "
-        "| simulated = {simulated[1]:.2f} | recorded = {recorded[1]:.2f} | error = {errors[1]:+.0%}",
+        "| simulated = {simulated[0]:.2f} | recorded = {recorded[0]:.2f} | error = {errors[0]:+z.0%} "
+        "| simulated = {simulated[1]:.2f} | recorded = {recorded[1]:.2f} | error = {errors[1]:+z.0%}",
         f"Relative errors: median {np.median(errors):.0%}, largest {max(errors):.0%}. Recorded on an H100 with "
         "a slower host, to which host times were scaled (see data/README.md).",
     )
@@ -144,7 +144,7 @@ def drivers_table(figures: Figures) -> Table:
     found = [drivers(of).set_index(["side", "feature"]).add_suffix(gpu) for gpu, of in figures.by_gpu.items()]
     values = found[0].join(found[1:]).rename("{} priority".format, level="side")
     heads = ("of", "property", *(head for gpu in figures.by_gpu for head in (gpu, "partner fixed")))
-    return table_of_numbers("What the speed-up goes with (rank correlation)", heads, values, "+.2f")
+    return table_of_numbers("What the speed-up goes with (rank correlation)", heads, values, "+z.2f")
 
 
 def networks_table(figures: Figures, gpu: str) -> Table:

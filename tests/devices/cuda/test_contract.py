@@ -13,6 +13,7 @@ import pytest
 from cuda.bindings import driver
 
 from gpusched_env.devices import make_device
+from gpusched_env.devices.cuda.clock import HostClock
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.episodes.session import Episode, run_episode
@@ -43,7 +44,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[RealDevice]:
         monkeypatch.setattr(driver, "cuStreamWriteValue32", fake_cupy.write_value)
         gpu = CupyGpu(cache=False)
         # Two threads of one interpreter find each other's clock to milliseconds only.
-        monkeypatch.setattr(gpu._clock, "compare", lambda: fake_cupy.AHEAD_NS)
+        monkeypatch.setattr(HostClock, "compare", lambda clock: fake_cupy.AHEAD_NS)
     with RealDevice(gpu) as made:
         yield made
 
@@ -128,7 +129,7 @@ def test_what_is_behind_a_graph_waits_for_all_of_it(device: RealDevice) -> None:
 
 
 def test_a_kernel_that_is_preempted_runs_to_its_end(device: RealDevice, tmp_path: Path) -> None:
-    built = problem(tmp_path, {"ops": [K(4000, 300.0), K(8, 100.0)]}, **OFFER)
+    built = problem(tmp_path, {"ops": [K(1500, 300.0), K(8, 100.0)]}, **OFFER)
     episode = run_episode(preempt_each(1), built, device, 0, record="kernels")
     assert outcome(episode)["kernels"] == [(0.0, 0.0, 0.0), (0.0, 0.0, 1.0)]
     assert episode.timeline.kernels.dict()["preemptions"].tolist() == [1, 0]

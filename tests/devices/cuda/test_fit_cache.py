@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gpusched_env.devices.cuda import cublas
+from gpusched_env.devices.cuda.clock import HostClock
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.fit_cache import FitCache, cache_file
 from gpusched_env.devices.cuda.fitting import Fit, Stand
@@ -135,17 +136,17 @@ def test_a_second_run_measures_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(cublas, "bindings", fake_cupy.Cublas)
     ops = [K(4, 100.0), K(2, 300.0)]
     built = problem(tmp_path, {"ops": ops}, {"ops": ops, "kernels": "library"})
-    measured: list[Any] = []
+    measured: list[HostClock] = []
+    hold = HostClock.hold
+
+    def measuring(clock: HostClock, *given: Any) -> Any:
+        measured.append(clock)
+        return hold(clock, *given)
+
+    monkeypatch.setattr(HostClock, "hold", measuring)
 
     def prepared() -> dict[tuple[int, str], Fit[Any]]:
         gpu = CupyGpu()
-        hold = gpu._clock.hold
-
-        def measuring() -> Any:
-            measured.append(gpu)
-            return hold()
-
-        monkeypatch.setattr(gpu._clock, "hold", measuring)
         gpu.prepare(built)
         found = gpu.fits
         gpu.close()

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpusched_env.devices.cuda import cublas
+from gpusched_env.devices.cuda.clock import HostClock
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.devices.cuda.fitting import NEAR
@@ -111,7 +112,7 @@ def test_library_kernels_take_as_long_as_the_recorded_ones(gpu: CupyGpu) -> None
 
 def test_marks_are_before_and_behind_in_the_same_stream(gpu: CupyGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     # Times before the start are cut off; two threads of one interpreter find the clock to milliseconds only.
-    monkeypatch.setattr(gpu._clock, "compare", lambda: fake_cupy.AHEAD_NS)
+    monkeypatch.setattr(HostClock, "compare", lambda clock: fake_cupy.AHEAD_NS)
     kernels = [kernel(3000.0, "compute"), kernel(2000.0, "memory")]
     built = problem(kernels, launches(kernels), "library")
     gpu.prepare(built)
@@ -315,7 +316,7 @@ def test_streams_do_not_share_what_cublas_works_in(
     gpu: CupyGpu, blas: fake_cupy.Cublas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cublas, "STREAMS", 2)
-    made = cublas.Cublas(gpu._cp)
+    made = cublas.Cublas(sys.modules["cupy"])
     assert made.version == 130_100
     first, second, third = (fake_cupy.Stream() for _ in range(3))
     for stream in (first, second, first):
@@ -333,18 +334,18 @@ def test_failures_of_cublas_are_told(gpu: CupyGpu, blas: Any, monkeypatch: pytes
     def fails(*given: Any) -> None:
         raise fake_cupy.CublasError("EXECUTION_FAILED (13)")
 
-    made = cublas.Cublas(gpu._cp)
+    made = cublas.Cublas(sys.modules["cupy"])
     monkeypatch.setattr(blas, "gemm_ex", fails)
     with pytest.raises(GpuError, match=r"a matrix product of cuBLAS has failed: EXECUTION_FAILED \(13\)"):
         made.product(128, 128, 64, 1, 2, fake_cupy.Stream())
     monkeypatch.setattr(blas, "create", fails)
     with pytest.raises(GpuError, match="cuBLAS cannot be used: EXECUTION_FAILED"):
-        cublas.Cublas(gpu._cp)
+        cublas.Cublas(sys.modules["cupy"])
 
 
 def test_missing_bindings_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nvmath.bindings", None)
-    with pytest.raises(InputError, match=r"library kernels need nvmath-python: install the extra, gpusched-env\[gpu\]"):
+    with pytest.raises(InputError, match=r"nvmath-python.*gpusched-env\[gpu\]"):
         cublas.bindings()
 
 

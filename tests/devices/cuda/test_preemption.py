@@ -161,7 +161,7 @@ def test_running_blocks_finish(tmp_path: Path, mode: Any) -> None:
 
 def test_library_kernels_cannot_be_preempted(tmp_path: Path) -> None:
     built = problem(tmp_path, {"ops": [K(8, 10.0)], "kernels": "library"}, **OFFER)
-    with pytest.raises(InputError, match="tenant t0: blocks of library kernels look for no preemption"):
+    with pytest.raises(InputError, match=r"tenant t0: .*library kernels.*preemption"):
         on(RealDevice(ToyGpu()), built)
 
 

@@ -9,6 +9,7 @@ import pytest
 from cuda.bindings import driver
 
 from gpusched_env.devices.cuda import cupy_gpu
+from gpusched_env.devices.cuda.clock import HostClock
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.devices.cuda.recalls import RECALL_BYTES
@@ -46,7 +47,7 @@ def test_a_kernel_is_recalled_with_what_is_behind_it(
 ) -> None:
     monkeypatch.setattr(driver, "cuStreamWriteValue32", fake_cupy.write_value)
     monkeypatch.setattr(fake_cupy, "STOPPED", [])
-    monkeypatch.setattr(gpu._clock, "compare", lambda: fake_cupy.AHEAD_NS)
+    monkeypatch.setattr(HostClock, "compare", lambda clock: fake_cupy.AHEAD_NS)
     # Reports, and with them the words of recalls, are used again and again.
     monkeypatch.setattr(cupy_gpu, "SLOTS", 4)
     built = problem(tmp_path, {"ops": [K(400, 500.0), K(8, 200.0)]}, **OFFER)
