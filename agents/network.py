@@ -120,8 +120,10 @@ def _mlp(
 @called
 def _present(pending: Singles, tenants: Singles, slot: int, lookahead: int) -> bool:
     """Whether a pending slot has a token: a launch stands in it, or it is a tenant's first."""
-    there: bool = tenants[slot // lookahead, TenantFeature.PRESENT] > 0.5
-    return there and (slot % lookahead == 0 or pending[slot, PendingFeature.PRESENT] > 0.5)
+    row = tenants[slot // lookahead]
+    idle = row[TenantFeature.EARNS] > 0.0 and row[TenantFeature.JOBS] == 0.0
+    takes_part: bool = row[TenantFeature.PRESENT] > 0.5 and not idle
+    return takes_part and (slot % lookahead == 0 or pending[slot, PendingFeature.PRESENT] > 0.5)
 
 
 @inlined

@@ -45,9 +45,9 @@ class SlotPool(nn.Module):
         self.queries = nn.Linear(sizes.width, sizes.heads, bias=False)
 
     def forward(self, tokens: Tensor, present: Tensor) -> Tensor:
-        """Shape ``(B, heads * width)``: of each head the mean of the tokens, weighted by its attention."""
+        """Shape ``(B, heads * width)``: of each head the mean of the tokens, weighted by its attention; 0 of none."""
         scores = self.queries(tokens).masked_fill(~present.unsqueeze(2), FAR)
-        weights = torch.softmax(scores.transpose(1, 2), dim=2)
+        weights = torch.softmax(scores.transpose(1, 2), dim=2) * present.any(dim=1)[:, None, None]
         return torch.bmm(weights, tokens).flatten(1)
 
 

@@ -24,7 +24,8 @@ class Tables(NamedTuple):
     common: Tensor
     """``(B, COMMON_FEATURES)``: ``device``, with ``LAUNCHABLE`` as a count, and the sum of all rows of ``running``."""
     present: Tensor
-    """``(B, P)``, bool: whether a pending launch stands in the slot, or it is a tenant's first slot."""
+    """``(B, P)``, bool: whether a pending launch stands in the slot, or it is a tenant's first slot. Where decisions
+    stand for an interval, tenants without a job take no part: they cannot go first."""
     kernels: Tensor
     """``(B, R, KERNEL_FEATURES)``: launched kernels."""
     owners: Tensor
@@ -56,7 +57,9 @@ class TablesExtractor(BaseFeaturesExtractor):
         of_tenants = torch.cat((tenants, torch.bmm(owners, kernels)), dim=2).repeat_interleave(lookahead, dim=1)
         first = torch.arange(pending.shape[1], device=pending.device) % lookahead == 0
         own = torch.cat((pending[..., :PENDING_OWNER], pending[..., PENDING_OWNER + 1 :]), dim=2)
-        present = (tenants[..., TenantFeature.PRESENT] > 0.5).repeat_interleave(lookahead, dim=1)
+        # Only with an interval the columns of plans are filled.
+        idle = (tenants[..., TenantFeature.EARNS] > 0.0) & (tenants[..., TenantFeature.JOBS] == 0.0)
+        present = ((tenants[..., TenantFeature.PRESENT] > 0.5) & ~idle).repeat_interleave(lookahead, dim=1)
         return Tables(
             slots=torch.cat((own, of_tenants), dim=2),
             common=torch.cat((device, kernels.sum(dim=1)), dim=1),
