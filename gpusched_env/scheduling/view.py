@@ -100,6 +100,11 @@ class PendingColumn(enum.IntEnum):
     what it waits for."""
     DEPENDENTS = enum.auto()
     """In a window: pending launches, copies included, that are known to wait for it."""
+    PRODUCER = enum.auto()
+    """Id of the launch whose tiles it needs; -1: none, or it has ended."""
+    SYNCHRONISABLE = enum.auto()
+    """1 if ``Synchronise`` of it is legal now: it and its producer are pending in different streams, neither was ever
+    launched, and neither it nor another consumer of the producer's tiles was synchronised."""
 
 
 class RunningColumn(enum.IntEnum):
@@ -142,7 +147,7 @@ class RunningColumn(enum.IntEnum):
     DEADLINE_US = enum.auto()
     """When its job exceeds the tenant's SLO; ``inf`` without one."""
     IDEMPOTENT = enum.auto()
-    """1 if it may be reset."""
+    """1 if it may be reset: its kernel may run again from its start, and it posts no tiles."""
     PREEMPTIBLE = enum.auto()
     """1 if ``Preempt`` of it is legal now (``reset``: if it is idempotent, too): it has started, is no graph, no
     preemption of it is under way, and none was commanded at this instant already."""

@@ -111,6 +111,10 @@ def _pending(device: Viewed, launch: Launch) -> dict[PendingColumn, float]:
         PendingColumn.QUEUED_US: queued_us,
         PendingColumn.BETWEEN_US: between_us,
         PendingColumn.DEPENDENTS: dependents,
+        PendingColumn.PRODUCER: -1
+        if launch.producer is None or launch.producer.state is State.DONE
+        else launch.producer.id,
+        PendingColumn.SYNCHRONISABLE: device.streams.synchronisable(launch),
     }
 
 
@@ -137,7 +141,7 @@ def _running(device: Viewed, launch: Launch) -> dict[RunningColumn, float]:
         RunningColumn.PROFILED_ISSUE: known.issue,
         RunningColumn.PROFILED_DRAM: known.dram,
         RunningColumn.DEADLINE_US: to_us(job.deadline_ps),
-        RunningColumn.IDEMPOTENT: known.idempotent,
+        RunningColumn.IDEMPOTENT: known.idempotent and not (launch.tiling and launch.tiling.posts),
         RunningColumn.PREEMPTIBLE: device.decisions.preemptible(launch),
         RunningColumn.STREAM: launch.stream,
         RunningColumn.NODES: known.nodes,
