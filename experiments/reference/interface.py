@@ -53,6 +53,9 @@ _UNITS: Final = (
     (r"NODES|KERNELS_(PENDING|LAUNCHED)", "kernels"),
     (r"JOBS_(WAITING|DONE)", "jobs"),
     (r"UPSTREAM|DEPENDENTS", "launches"),
+    (r"NEEDS", "code"),
+    (r"FOLD", "tiles"),
+    (r"STEPS", "steps"),
 )
 """By pattern of a column's name."""
 

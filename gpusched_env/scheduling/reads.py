@@ -91,7 +91,10 @@ PARTS: Final[dict[str, Part]] = {
     ),
     "dependencies": Part(
         "what pending launches wait for, whose tiles they need, and how many wait for them",
-        (P.UPSTREAM, P.DEPENDENTS, P.QUEUED_US, P.BETWEEN_US, P.PRODUCER, P.SYNCHRONISABLE),
+        (
+            P.UPSTREAM, P.DEPENDENTS, P.QUEUED_US, P.BETWEEN_US, P.PRODUCER, P.NEEDS,
+            P.FOLD, P.STEPS, P.SYNCHRONISABLE,
+        ),
         ("dependencies",),
     ),
 }  # fmt: skip

@@ -102,6 +102,13 @@ class PendingColumn(enum.IntEnum):
     """In a window: pending launches, copies included, that are known to wait for it."""
     PRODUCER = enum.auto()
     """Id of the launch whose tiles it needs; -1: none, or it has ended."""
+    NEEDS = enum.auto()
+    """What its tiles need of that launch's: 0 those of its row, 1 the one at its place, 2 a share of all, as
+    :data:`~gpusched_env.scheduling.synchronising.NEEDS`; -1: it needs none."""
+    FOLD = enum.auto()
+    """Of a row: how many tiles a step reads; 0: it needs none."""
+    STEPS = enum.auto()
+    """Of a row: steps of its inner loop that read one tile; 0: it needs none."""
     SYNCHRONISABLE = enum.auto()
     """1 if ``Synchronise`` of it is legal now: it and its producer are pending in different streams, neither was ever
     launched, and neither it nor another consumer of the producer's tiles was synchronised."""

@@ -42,6 +42,7 @@ def test_names() -> None:
         "tgs",
         "gpreempt",
         "fikit",
+        "cusync",
         "random",
         "serial",
         "cuda-graph",

@@ -5,12 +5,10 @@ On the teaching GPU (4 SMs of one block) without latencies. Launch 0 is the prod
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,30 +32,11 @@ from gpusched_env.scheduling.commands import (
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, TileNeeds
 from tests.devices.problems import Script, new_device, run
-from tests.devices.programs import KERNEL, RECORD, SYNC, Kernels, build
+from tests.devices.programs import ITS_ROW, RECORD, SYNC, Grid, Kernels, build, chain
 
-Grid = tuple[int, int, int]
-"""Columns, rows, slices of tiles."""
 TILE, ROW = TilePolicy("tile"), TilePolicy("row")
-ITS_ROW = TileNeeds()
 LEFT, RIGHT = Partition(0, 2), Partition(2, 2)
 each_device = pytest.mark.usefixtures("each_device")
-
-
-def chain(*grids: Grid, us: tuple[float, ...] = (), needs: TileNeeds = ITS_ROW, **fields: Any) -> Problem:
-    """Kernels in a stream each, of blocks of 10 us, that each need the tiles of the one before."""
-    k, ops = Kernels(), []
-    for number, (columns, rows, slices) in enumerate(grids):
-        index, alone_us = k.add(us[number] if us else 10.0, columns * rows * slices)
-        k.table[index] = msgspec.structs.replace(k.table[index], grid=(columns, rows, slices))
-        ops += [
-            Op(KERNEL, 0.0, index, alone_us, stream=number, tiles=number - 1, needs=needs),
-            Op(RECORD, index=number, stream=number),
-        ]
-    costs = fields.pop("costs", TileCosts())
-    offered = {"commands": ["launch", "preempt", "synchronise"], "timing": {}, **fields}
-    built = build(k, [*ops, SYNC], program_streams=len(grids), **offered)
-    return dataclasses.replace(built, gpu=msgspec.structs.replace(built.gpu, tiles=costs))
 
 
 def in_turn(*commands: Command) -> Callable[[View], Command]:

@@ -63,7 +63,7 @@ memory of a block; ``nodes``: kernels in it; ``columns``, ``rows``, ``slices``: 
 OP = _record(
     (I8, "gap_ps"),
     (F8, "host_us scale left_us lead"),
-    (I4, "identity mark tiles first_after more offspring fold"),
+    (I4, "identity mark tiles first_after more offspring fold steps"),
     (I2, "stream afters branch"),
     (I1, "kind needs"),
 )
@@ -71,8 +71,8 @@ OP = _record(
 ``identity``: row of the kernel table, -1: none; ``stream``: row of the problem's streams; ``after``: marks that it
 waits for (of nodes: numbers of nodes); ``more``, ``offspring``: where a graph's nodes or a kernel's children begin, and
 how many there are; ``more`` of a copy: its row of the copies; ``branch``: of a node; ``gap_ps``: from the end of what
-it waits for in its queue; ``tiles``: mark of the kernel whose tiles it needs (-1: none), ``needs``, ``fold``, ``lead``:
-what of them (:mod:`gpusched_env.hardware.tiles`)."""
+it waits for in its queue; ``tiles``: mark of the kernel whose tiles it needs (-1: none); ``needs``, ``fold``,
+``steps``, ``lead``: what of them (:mod:`gpusched_env.hardware.tiles`)."""
 
 COPY = _record((I8, "bytes device_ps"))
 """A copy: its size, and how long it takes."""
@@ -276,9 +276,10 @@ KIND = _record((I8, "sms"), (F8, "demand loading"))
 """SMs of equal DRAM demand and weight, in the sharing of the bandwidth."""
 
 ROW = _record(
-    (I8, "grid blocks stopped since_ps at_ps end_ps waves"),
-    (I4, "number passed held limited"),
+    (I8, "since_ps at_ps end_ps waves"),
     (F8, "left rate time_us floor"),
+    (I4, "grid blocks number passed"),
+    (I1, "stopped held limited"),
 )
 """Equal blocks of one grid on an SM that started together, at ``since_ps``. ``left``: share of their work at
 ``at_ps``, when their ``rate`` (blocks/us) last changed; ``end_ps``: when they end at that rate, after ``waves`` more

@@ -167,7 +167,7 @@ class _Tabulation:
         return (
             to_ps(op.gap_us), op.host_us, op.scale, op.left_us, op.needs.lead, op.identity, op.mark, op.tiles,
             self._after(op.after), first_node if op.identity >= 0 else self._copy(op),
-            len(op.nodes) + len(op.children), op.needs.fold, op.stream, len(op.after), 0, op.kind,
+            len(op.nodes) + len(op.children), op.needs.fold, op.needs.steps, op.stream, len(op.after), 0, op.kind,
             NEEDS.index(op.needs.kind),
         )  # fmt: skip
 
@@ -175,13 +175,13 @@ class _Tabulation:
         gap_ps = to_ps(self._problem.gpu.timing.graph_gap_us)
         return (
             gap_ps, 0.0, node.scale, 0.0, 0.0, node.identity, -1, -1, self._after(node.after),
-            -1 if node.identity >= 0 else self._copy(node), 0, 1, graph.stream, len(node.after), node.branch,
+            -1 if node.identity >= 0 else self._copy(node), 0, 1, 1, graph.stream, len(node.after), node.branch,
             node.kind, 0,
         )  # fmt: skip
 
     def _child(self, kernel: HostOp, child: ChildOp) -> tuple[Any, ...]:
         return (
-            0, 0.0, child.scale, kernel.left_us, 0.0, child.identity, -1, -1, 0, -1, 0, 1, -1, 0, 0, OpKind.KERNEL, 0
+            0, 0.0, child.scale, kernel.left_us, 0.0, child.identity, -1, -1, 0, -1, 0, 1, 1, -1, 0, 0, OpKind.KERNEL, 0
         )  # fmt: skip
 
     def _after(self, after: tuple[int, ...]) -> int:

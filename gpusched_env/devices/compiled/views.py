@@ -152,7 +152,11 @@ def fill_pending(w, slot, row):
     if is_windowed(w, launch):
         fill_queued(w, launch, row)
         row[PendingColumn.DEPENDENTS] = dependents(w, launch)
+    op = ops(w, launch.op)
     row[PendingColumn.PRODUCER] = NONE
+    row[PendingColumn.NEEDS] = op.needs if op.tiles >= 0 else NONE
+    row[PendingColumn.FOLD] = op.fold if op.tiles >= 0 else 0
+    row[PendingColumn.STEPS] = op.steps if op.tiles >= 0 else 0
     row[PendingColumn.SYNCHRONISABLE] = 0.0
     if problem(w).tiled == 1:
         tiling = tilings(w, slot)
