@@ -207,6 +207,7 @@ class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Stream priority levels: 0 (default) down to ``-(priorities - 1)`` (most urgent)."""
     timing: Timing
     tiles: TileCosts = TileCosts()
+    """By default nothing: where nobody has measured it."""
     copies: Copies
     power: Power
     matrix_rates: MatrixRates | None = None
