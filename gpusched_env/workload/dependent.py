@@ -7,14 +7,19 @@ they slow each other no further than the duration says.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.parameters import parameters_of
 from gpusched_env.workload.workload import Op, OpKind, TileNeeds, Variant, Workload
 
 THREADS = 256
@@ -94,12 +99,39 @@ def dependent(
     )
 
 
-def random_chain(seed: int, gpu: GpuSpec) -> Workload:
-    """Two to four products of 1 to 12 rows, 4 to 64 columns and 1 to 4 slices, the same for a seed wherever it is made.
+class Chain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A random chain of kernels, from its name: ``chain(seed=3)``."""
+
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    gpu: str = "v100-sxm"
+    """Whose SMs its waves are drawn for."""
+
+
+def is_chain(name: str) -> bool:
+    """Whether a workload's name is that of a random chain."""
+    return name.partition("(")[0].strip() == "chain"
+
+
+def chain_of(name: str) -> Chain:
+    """What ``chain(seed=3)`` asks for.
+
+    Raises:
+        InputError: it cannot be read, or a parameter is unknown, missing or out of range.
+    """
+    return parameters_of(name, Chain, "chain(seed=3)")
+
+
+@functools.lru_cache(maxsize=64)
+def random_chain(name: str) -> Workload:
+    """Two to four products of 1 to 12 rows, 2 to 64 columns and 1 to 4 slices, the same for a name in every process.
 
     The blocks of a kernel last 50 to 1,000 microseconds, and one or two fit on an SM.
+
+    Raises:
+        InputError: as :func:`chain_of`, or there is no such GPU.
     """
-    dice = np.random.default_rng(seed)
+    asked = chain_of(name)
+    gpu, dice = load_gpu(asked.gpu), np.random.default_rng(asked.seed)
     rows = int(dice.integers(1, 13))
     fold = int(dice.choice([1, 1, 1, 2]))
     kernels = []
@@ -108,4 +140,4 @@ def random_chain(seed: int, gpu: GpuSpec) -> Workload:
         shape = TiledKernel(rows, columns, slices, 1.0, int(dice.integers(1, 3)))
         block_us = float(np.exp(dice.uniform(np.log(50.0), np.log(1000.0))))
         kernels.append(TiledKernel(rows, columns, slices, shape.waves(gpu.sms) * block_us, shape.blocks_per_sm))
-    return dependent(f"chain{seed}", gpu, kernels, TileNeeds(fold=fold))
+    return dependent(name.strip(), gpu, kernels, TileNeeds(fold=fold))
