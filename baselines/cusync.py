@@ -90,9 +90,10 @@ class CuSync:
     def decide(self, view: View) -> Command:
         """Synchronise the oldest pair that can be; launch the oldest kernel that is not held back for a consumer."""
         pending = view.pending
-        pairs = np.flatnonzero(pending.synchronisable == 1.0)
-        if pairs.size:
-            return self._synchronise(view, int(pairs[0]))
+        for pair in np.flatnonzero(pending.synchronisable == 1.0):
+            command = self._synchronise(view, int(pair))
+            if command is not None:
+                return command
         consumed = set(pending.producer.tolist())
         self._producers |= {identity for kernel, identity in self._launched if kernel in consumed}
         until_us = math.inf
@@ -106,7 +107,8 @@ class CuSync:
             until_us = min(until_us, held_until_us)
         return Wait(until_us)
 
-    def _synchronise(self, view: View, row: int) -> Synchronise:
+    def _synchronise(self, view: View, row: int) -> Synchronise | None:
+        """The command for a pair, by the row of its consumer; ``None``: it stays in stream order."""
         pending = view.pending
         policy = TilePolicy(self._policy, steps=int(pending.steps[row]), reorder=self._reorder)
         if pending.needs[row] == NEEDS_SHARE:

@@ -38,7 +38,7 @@ ENVIRONMENTS = 0.2
 ONE_PROCESS = 0.25
 """Share of cases whose tenants are threads of one process."""
 MOST_COMMANDS = 3000
-SLOW = ("hindsight",)
+SLOW = ("hindsight", "cusync-search")
 """Schedulers that are not drawn: an episode of theirs is dozens of simulations."""
 USUAL_BLOCKS = 20_000
 """Blocks of most episodes: a device goes block by block."""

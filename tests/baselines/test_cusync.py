@@ -67,3 +67,34 @@ def test_a_kernel_that_has_had_a_consumer_is_held_back_for_the_next_one() -> Non
 def test_unknown_options_are_refused() -> None:
     with pytest.raises(InputError, match="policies are row, tile, strided"):
         CuSync(policy="column")  # type: ignore[arg-type]
+
+
+def test_the_predicted_one_leaves_pairs_in_stream_order_that_gain_nothing() -> None:
+    """Whole waves; then waves that overlap."""
+    whole = chain((4, 1, 1), (4, 1, 1))
+    episode = played(whole, "cusync-predicted")
+    assert len(episode.timeline.decisions) == 2
+    overlapping = played(chain((2, 3, 1), (2, 3, 1)), "cusync-predicted")
+    assert (len(overlapping.timeline.decisions), overlapping.end_us) == (3, 30.0)
+
+
+def test_the_predicted_one_counts_what_synchronising_costs() -> None:
+    """Three waves of 15 us for the consumer instead of four of 10."""
+    dear = chain((2, 3, 1), (2, 3, 1), costs=TileCosts(post_us=5.0, wait_us=5.0))
+    assert played(dear, "cusync(policy=tile)").end_us > 40.0
+    assert played(dear, "cusync-predicted").end_us == 40.0
+
+
+def test_the_predicted_one_picks_the_order_that_a_fused_product_needs() -> None:
+    halves = chain((6, 1, 1), (1, 1, 1), us=(10.0, 3.0), needs=TileNeeds(fold=2))
+    # By number, tiles 0 to 3 are there at 10: those of the first step only. Grouped, those of two.
+    assert played(halves, "cusync(policy=tile)").end_us == 22.0
+    assert played(halves, "cusync-predicted").end_us == 21.0
+
+
+def test_a_search_is_never_worse_than_what_it_tries() -> None:
+    for grids in ([(2, 3, 1), (2, 3, 1)], [(4, 1, 1), (4, 1, 1)], [(6, 2, 2), (5, 2, 1), (3, 2, 1)]):
+        built = chain(*grids, reward={"turnaround": 1.0})
+        found = played(built, "cusync-search").metrics.cost
+        tried = ("pass-through", "cusync", "cusync(policy=tile)", "cusync(policy=strided,order=column-major)")
+        assert all(found <= played(built, spec).metrics.cost for spec in tried)
