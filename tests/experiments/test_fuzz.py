@@ -47,6 +47,7 @@ FAULTS: list[tuple[type[Device], int, str]] = [
     (broken.Wasteful, 7, "costs"),
     (broken.Crowded, 2, "error IndexError"),
     (broken.Mixed, 7, "timeline"),
+    (broken.Unordered, 267, "view"),
 ]
 """A device, a short episode of seed 0 that shows its fault, and the kind of difference that it shows first."""
 FULL = (12, 16, 19, 29, 30, 31, 33, 41, 64, 84, 87, 91, 105, 113, 189, 259, 284, 408)
