@@ -9,6 +9,9 @@ from gpusched_env.baselines.acs import AcsHardware, AcsSoftware
 from gpusched_env.baselines.clockwork import Clockwork
 from gpusched_env.baselines.critical_path import CriticalPath
 from gpusched_env.baselines.cuda_graph import CudaGraph
+from gpusched_env.baselines.cusync import CuSync
+from gpusched_env.baselines.cusync_predicted import CuSyncPredicted
+from gpusched_env.baselines.cusync_search import CuSyncSearch
 from gpusched_env.baselines.earliest_start import EarliestStart
 from gpusched_env.baselines.edf import EarliestDeadline
 from gpusched_env.baselines.exclusive import Exclusive
@@ -77,6 +80,9 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "tgs": Tgs,
     "gpreempt": GPreempt,
     "fikit": Fikit,
+    "cusync": CuSync,
+    "cusync-predicted": CuSyncPredicted,
+    "cusync-search": CuSyncSearch,
     "random": RandomChoice,
 }
 _OF_GRAPHS: dict[str, Callable[..., Scheduler]] = {

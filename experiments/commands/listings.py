@@ -122,8 +122,11 @@ def list_workloads() -> None:
         size = f"{len(workload.variants)} × {len(list(workload.variants[0].all_ops))} operations, {workload.gpu}"
         return f"{workload.summary} ({size})" if workload.summary else size
 
-    generated = "irregular(family=physics,seed=0)", "a random kernel graph; parameters are in docs/scenarios.md"
-    _print([*((name, about(name)) for name in recorded_names()), generated])
+    generated = (
+        ("irregular(family=physics,seed=0)", "a random kernel graph; parameters are in docs/scenarios.md"),
+        ("chain(seed=0)", "random matrix products that each need the tiles of the one before"),
+    )
+    _print([*((name, about(name)) for name in recorded_names()), *generated])
 
 
 def _print(rows: Iterable[tuple[str, str]]) -> None:

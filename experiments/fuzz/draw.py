@@ -21,13 +21,13 @@ from gpusched_env.experiments.fuzz.case import (
 )
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
-from gpusched_env.experiments.fuzz.moves import OPTIONAL_MOVES
+from gpusched_env.experiments.fuzz.moves import OPTIONAL_MOVES, TILE_MOVES
 from gpusched_env.experiments.fuzz.windows import WINDOWS, has_place, with_window
 from gpusched_env.experiments.fuzz.workloads import SOURCE, Size, draw_workload, fits, size_of
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.profile_error import ProfileError
-from gpusched_env.scenarios.scenario import Contexts, PreemptionName, Reward, Scenario
+from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName, Reward, Scenario
 from gpusched_env.scenarios.set_up import set_up_of
 from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
 from gpusched_env.workload.tenant import Tenant
@@ -38,7 +38,7 @@ ENVIRONMENTS = 0.2
 ONE_PROCESS = 0.25
 """Share of cases whose tenants are threads of one process."""
 MOST_COMMANDS = 3000
-SLOW = ("hindsight",)
+SLOW = ("hindsight", "cusync-search")
 """Schedulers that are not drawn: an episode of theirs is dozens of simulations."""
 USUAL_BLOCKS = 20_000
 """Blocks of most episodes: a device goes block by block."""
@@ -85,8 +85,11 @@ def draw_case(seed: int, episode: int) -> Case:
     )
     case = replace(case, scenario=replace(scenario, profiles=_profiles(dice)))
     # Dice of their own: an episode without a window, or not adapted, is what it was before there were any.
-    more, others, process = (Dice(seed, episode, which) for which in (1, 2, 3))
-    more.tidy = others.tidy = process.tidy = dice.tidy
+    more, others, process, tiles = (Dice(seed, episode, which) for which in (1, 2, 3, 4))
+    more.tidy = others.tidy = process.tidy = tiles.tidy = dice.tidy
+    if isinstance(case.player, RandomCommands):
+        weights = {move.NAME: tiles.pick(move.DRAWN_WEIGHTS) for move in TILE_MOVES}
+        case = replace(case, player=replace(case.player, weights=case.player.weights | weights))
     if process.chance(ONE_PROCESS):
         at_work, waiting = (0.0 if process.chance(0.3) else process.number(0.1, 3.0) for _ in range(2))
         one = replace(case.scenario, host_contention=at_work, waiting_contention=waiting)
@@ -130,7 +133,7 @@ def _scenario(
         tenants=tenants,
         horizon_us=horizon_us,
         decision_us=0.0 if dice.chance(0.6) else dice.number(0.1, 20.0),
-        commands=("launch", *(move.NAME for move in OPTIONAL_MOVES if dice.chance(0.5))),
+        commands=("launch", *(move.NAME for move in OPTIONAL_MOVES if dice.chance(0.5)), *_tile_commands(drawn)),
         stream_priorities=dice.some(tuple(-p for p in range(drawn.spec.priorities))),
         preemption=dice.some(MODES),
         contexts=contexts or ("per-tenant" if dice.chance(0.3) else "shared"),
@@ -143,6 +146,13 @@ def _scenario(
         ),
         arrivals_until_us=_rounded(dice, dice.number(0.1, 1.0) * horizon_us) if dice.chance(0.2) else None,
     )
+
+
+def _tile_commands(drawn: _Machine) -> tuple[CommandName, ...]:
+    """What is offered where kernels need the tiles of others."""
+    workloads = drawn.workloads.values()
+    needed = any(op.tiles >= 0 for workload in workloads for variant in workload.variants for op in variant.all_ops)
+    return tuple(move.NAME for move in TILE_MOVES) if needed else ()
 
 
 # ---- workloads and tenants -----------------------------------------------------------------------

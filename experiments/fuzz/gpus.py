@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.hardware.specs import GpuSpec, Timing, gpu_names, load_gpu
+from gpusched_env.hardware.specs import GpuSpec, TileCosts, Timing, gpu_names, load_gpu
 
 MODIFIED = "fuzz-gpu"
 """Name of a modified GPU."""
@@ -46,7 +46,12 @@ def draw_gpu(dice: Dice) -> tuple[str, GpuSpec | None]:
     if dice.chance(0.3):
         new["priorities"] = dice.integer(1, 6)
     if dice.chance(0.6):
-        new["timing"] = _timing(dice)
+        new["timing"] = timing = _timing(dice)
+        # Not drawn either.
+        post_us, order_us, wait_kernel_us = timing.stream_gap_us, 0.1 * timing.sync_latency_us, timing.event_latency_us
+        new["tiles"] = TileCosts(
+            post_us=post_us, wait_us=0.3 * timing.graph_gap_us, order_us=order_us, wait_kernel_us=wait_kernel_us
+        )
     if dice.chance(0.3):
         switches = {name: dice.chance(0.6) for name in ("issue", "oldest_first", "light_wait", "dram")}
         new["contention"] = replace(old.contention, **switches)

@@ -20,19 +20,27 @@ from gpusched_env.scheduling.commands import (
     Command,
     Launch,
     Partition,
+    PolicyKind,
     Preempt,
     PreemptionMode,
     Reject,
     SetPartition,
+    Synchronise,
+    TileOrder,
+    TilePolicy,
     Wait,
 )
 from gpusched_env.scheduling.view import View, ViewTable
 
 Sms = tuple[int, int]
 """First SM and number of SMs of a partition."""
-Among = Literal["launchable", "pending", "running", "none"]
+Among = Literal["launchable", "synchronisable", "pending", "running", "none"]
 AmongJobs = Literal["rejectable", "all", "none"]
 
+TABLES: Final = {"launchable": "pending", "synchronisable": "pending", "rejectable": "jobs", "all": "jobs"}
+"""Of a view, where rows are; otherwise the table has the name of what is among it."""
+LEGAL: Final = ("launchable", "synchronisable", "rejectable")
+"""Columns that say for what a command is legal."""
 UNKNOWN = 1_000_000
 """A launch id, a job number and a stream that no episode reaches."""
 
@@ -98,6 +106,23 @@ class RejectMove(CommandMove, frozen=True, kw_only=True, tag="reject"):
     pick: int = 0
 
 
+class SynchroniseMove(CommandMove, frozen=True, kw_only=True, tag="synchronise"):
+    """Synchronise the tiles of a kernel: row ``pick`` (counted round) of those ``among``."""
+
+    NAME = "synchronise"
+    WEIGHT = 2.0
+    DRAWN_WEIGHTS = (0.5, 3.0, 10.0)
+
+    among: Among = "synchronisable"
+    pick: int = 0
+    kind: PolicyKind = "row"
+    stride: int = 1
+    steps: int = 1
+    reorder: bool = False
+    order: TileOrder = "native"
+    wait_kernel: bool = False
+
+
 class WaitMove(_Move, frozen=True, kw_only=True, tag="wait"):
     """Wait until ``until_us``, but not into the past; ``None``: without limit."""
 
@@ -118,9 +143,11 @@ class Act(_Move, frozen=True, kw_only=True, tag="act"):
 
 
 OPTIONAL_MOVES: Final[tuple[type[CommandMove], ...]] = (PreemptMove, PartitionMove, RejectMove)
-"""Commands that a scenario need not offer."""
+"""Commands that a scenario need not offer; of all problems."""
+TILE_MOVES: Final[tuple[type[CommandMove], ...]] = (SynchroniseMove,)
+"""Those of problems whose kernels need the tiles of others."""
 
-Move = LaunchMove | PreemptMove | PartitionMove | RejectMove | WaitMove | BadWait | Act
+Move = LaunchMove | PreemptMove | PartitionMove | RejectMove | SynchroniseMove | WaitMove | BadWait | Act
 
 
 def own_streams(problem: Problem) -> list[int]:
@@ -135,11 +162,14 @@ def command_of(move: Move, view: View, own: Sequence[int] = ()) -> Command | Non
         own: rows of the scheduler's own streams.
     """
     match move:
-        case LaunchMove() | PreemptMove():
+        case LaunchMove() | PreemptMove() | SynchroniseMove():
             ids = _among(move.among, view)
             if not len(ids) and move.among != "none":
                 return None
             kernel = UNKNOWN + move.pick if move.among == "none" else int(ids[move.pick % len(ids), 0])
+            if isinstance(move, SynchroniseMove):
+                policy = TilePolicy(move.kind, move.stride, move.steps, move.reorder)
+                return Synchronise(kernel, policy, move.order, move.wait_kernel)
             partition = None if move.partition is None else Partition(*move.partition)
             if isinstance(move, PreemptMove):
                 return Preempt(kernel, move.mode, partition)
@@ -175,6 +205,16 @@ def move_of(command: Command, view: View, own: Sequence[int] = ()) -> Move:
             return PartitionMove(tenant=tenant, partition=_sms(partition))
         case Reject(tenant, job):
             return RejectMove(pick=_row("rejectable", view, tenant, job))
+        case Synchronise(consumer, policy, order, wait_kernel):
+            return SynchroniseMove(
+                pick=_row("synchronisable", view, consumer),
+                kind=policy.kind,
+                stride=policy.stride,
+                steps=policy.steps,
+                reorder=policy.reorder,
+                order=order,
+                wait_kernel=wait_kernel,
+            )
         case Wait(until_us):
             return WaitMove(until_us=until_us if math.isfinite(until_us) else None)
 
@@ -183,8 +223,8 @@ def _among(among: Among | AmongJobs, view: View) -> NDArray[np.float64]:
     """Rows of kernels, which begin with a launch id, or of jobs, which begin with tenant and number."""
     if among == "none":
         return np.zeros((0, 0))
-    table: ViewTable = getattr(view, {"launchable": "pending", "rejectable": "jobs", "all": "jobs"}.get(among, among))
-    rows = getattr(table, among) == 1.0 if among in ("launchable", "rejectable") else slice(None)
+    table: ViewTable = getattr(view, TABLES.get(among, among))
+    rows = getattr(table, among) == 1.0 if among in LEGAL else slice(None)
     return np.asarray(table.array[rows])
 
 

@@ -25,13 +25,14 @@ from gpusched_env.experiments.fuzz.moves import (
     PreemptMove,
     RejectMove,
     Sms,
+    SynchroniseMove,
     WaitMove,
     command_of,
     move_of,
     own_streams,
 )
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.commands import MODES
+from gpusched_env.scheduling.commands import MODES, ORDERS
 from gpusched_env.scheduling.legality import open_streams
 from gpusched_env.scheduling.view import View
 
@@ -91,12 +92,14 @@ class _RandomPlayer:
         w, dice, view = self._w, self._dice, shown.view
         launchable = int((view.pending.launchable == 1.0).sum())
         preemptible = np.flatnonzero(view.running.preemptible == 1.0)
+        synchronisable = int((view.pending.synchronisable == 1.0).sum())
         rejectable = int((view.jobs.rejectable == 1.0).sum())
         legal: dict[type[CommandMove], bool] = {
             LaunchMove: launchable > 0,
             PreemptMove: len(preemptible) > 0,
             PartitionMove: True,
             RejectMove: rejectable > 0,
+            SynchroniseMove: synchronisable > 0,
         }
         offered = {
             move.NAME: w.weights.get(move.NAME, move.WEIGHT) if any_legal else 0.0
@@ -122,10 +125,26 @@ class _RandomPlayer:
                 )
             case "reject":
                 return RejectMove(pick=dice.integer(0, rejectable - 1))
+            case "synchronise":
+                return self._synchronise(dice.integer(0, synchronisable - 1))
             case "wait":
                 return self._wait(view)
             case _:
                 return self._anything()
+
+    def _synchronise(self, pick: int, among: Among = "synchronisable") -> SynchroniseMove:
+        """A policy by rows or tiles, which mostly fits, or another one."""
+        dice = self._dice
+        return SynchroniseMove(
+            among=among,
+            pick=pick,
+            kind=dice.weighted({"row": 3.0, "tile": 3.0, "strided": 2.0, "share": 2.0}),
+            stride=dice.integer(1, 6),
+            steps=dice.weighted({1: 4.0, 3: 1.0, 9: 1.0}),
+            reorder=dice.chance(0.3),
+            order=dice.pick(ORDERS),
+            wait_kernel=dice.chance(0.3),
+        )
 
     def _open(self, view: View, pick: int) -> list[int]:
         """Which of the scheduler's own streams take a launchable launch: all, but in a window not any."""
@@ -158,6 +177,9 @@ class _RandomPlayer:
         """A command that is often not legal, or not offered."""
         dice = self._dice
         among: Among = dice.pick(("pending", "running", "none"))
+        # Not drawn where nobody needs tiles, so that such episodes stay what they were before there were any.
+        if "synchronise" in self._problem.scenario.commands and dice.chance(0.3):
+            return self._synchronise(dice.integer(0, 7), dice.pick(("pending", "running", "none")))
         match dice.pick(("launch", "launch", "launch", "preempt", "preempt", "partition", "reject", "wait")):
             case "launch":
                 priority = dice.pick((None, dice.integer(self._lowest - 1, 1)))

@@ -14,7 +14,8 @@ from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.kernel import Kernel, KernelClass
-from gpusched_env.workload.workload import COPIES, Child, GraphNode, Op, OpKind, Variant, Workload
+from gpusched_env.workload.tiling import mismatch
+from gpusched_env.workload.workload import COPIES, Child, GraphNode, Op, OpKind, TileNeeds, Variant, Workload
 
 SOURCE = "drawn by the fuzzer"
 KINDS: tuple[KernelClass, ...] = ("compute", "memory", "mixed", "latency")
@@ -36,6 +37,8 @@ def draw_workload(dice: Dice, name: str, gpu: GpuSpec) -> Workload:
         # Equal in everything but the name.
         kernels.append(replace(kernels[0], name=f"{name}_twin"))
     programs = _Programs.draw(dice, kernels)
+    if programs.tiles > 0.0:
+        programs.kernels = kernels = [_as_tiles(dice, kernel, gpu) for kernel in kernels]
     graphs = tuple(programs.graph() for _ in range(programs.graphs))
     variants = tuple(programs.variant() for _ in range(dice.weighted({1: 6, 2: 2, 3: 1})))
     iterations = dice.weighted({1: 4, 2: 1, 3: 1, 5: 1})
@@ -97,6 +100,13 @@ def _blocks(dice: Dice, sms: int, wave: int) -> int:
     return dice.log_integer(1, min(100_000, MOST_WAVES * wave, max(10, 40 * wave) if dice.chance(0.97) else 100_000))
 
 
+def _as_tiles(dice: Dice, kernel: Kernel, gpu: GpuSpec) -> Kernel:
+    """The kernel with a grid of few rows, columns and slices of tiles."""
+    grid = dice.integer(1, 8), dice.weighted({1: 3, 2: 2, 3: 1, 4: 2, 6: 1}), dice.weighted({1: 5, 2: 2, 3: 1})
+    tiled = replace(kernel, grid=grid)
+    return replace(tiled, duration_us=max(kernel.duration_us, SHORTEST_BLOCK_US * kernel_waves(tiled, gpu)))
+
+
 # ---- programs ------------------------------------------------------------------------------------
 
 
@@ -113,14 +123,14 @@ class _Programs:
     event_weight: float = 0.0
     """Of records and waits, where kernels have 7."""
     tiles: float = 0.0
-    """Share of kernels that wait for tiles, where there is a producer."""
+    """Share of kernels that need tiles, where there is a producer."""
     children: float = 0.0
     """Share of kernels with children."""
     graphs: int = 0
     events: int = 0
     """Recorded so far in this variant."""
-    producers: list[int] = field(default_factory=list)
-    """Events right behind a kernel."""
+    producers: dict[int, int] = field(default_factory=dict)
+    """Events right behind a kernel, and its row."""
 
     @classmethod
     def draw(cls, dice: Dice, kernels: Sequence[Kernel]) -> _Programs:
@@ -159,7 +169,7 @@ class _Programs:
 
     def variant(self) -> Variant:
         """One iteration; its threads wait for events of earlier ones."""
-        self.events, self.producers = 0, []
+        self.events, self.producers = 0, {}
         first, *others = [self._thread(first=i == 0) for i in range(self.threads)]
         return Variant(ops=first, threads=tuple(others))
 
@@ -183,7 +193,8 @@ class _Programs:
         stream = dice.integer(0, self.streams - 1)
         match kind:
             case "kernel":
-                return self._launch(host_us, stream)
+                chained = self.tiles > 0.0 and dice.chance(self.tiles)
+                return self._chain(host_us, stream) if chained else self._launch(host_us, stream)
             case "copy":
                 which, index, duration_us, size = self._copy()
                 return [Op(which, host_us, index, duration_us, size, stream)]
@@ -207,14 +218,46 @@ class _Programs:
         """A kernel; where others may wait for its tiles, an event behind it."""
         dice = self.dice
         index, duration_us = self._kernel()
-        tiles = dice.pick(self.producers) if self.producers and dice.chance(self.tiles) else -1
+        tiles, needs = -1, TileNeeds()
+        if self.producers and dice.chance(self.tiles):
+            tiles = dice.pick(list(self.producers))
+            needs = self._needs(self.kernels[self.producers[tiles]], self.kernels[index])
         count = dice.integer(1, 3) if dice.chance(self.children) else 0
         children = tuple(Child(*self._kernel()) for _ in range(count))
-        ops = [Op(OpKind.KERNEL, host_us, index, duration_us, 0, stream, tiles, children)]
+        ops = [Op(OpKind.KERNEL, host_us, index, duration_us, 0, stream, tiles, children, needs=needs)]
         if dice.chance(self.tiles):
             ops.append(self._record(stream))
-            self.producers.append(ops[-1].index)
+            self.producers[ops[-1].index] = index
         return ops
+
+    def _chain(self, host_us: float, stream: int) -> list[Op]:
+        """Kernels that each need the tiles of the one before, issued at once in one stream after the other."""
+        ops = self._launch(host_us, stream)
+        producer = ops[0]
+        for place in range(1, self.dice.integer(2, 3)):
+            if ops[-1].kind is OpKind.KERNEL:
+                ops.append(self._record(producer.stream))
+            index, duration_us = self._kernel()
+            needs = self._needs(self.kernels[producer.index], self.kernels[index])
+            beside = (stream + place) % self.streams
+            producer = Op(OpKind.KERNEL, 0.0, index, duration_us, 0, beside, ops[-1].index, needs=needs)
+            ops.append(producer)
+        return ops
+
+    def _needs(self, producer: Kernel, consumer: Kernel) -> TileNeeds:
+        """What tiles need that fit: mostly their row, if the grids match."""
+        dice = self.dice
+        fold = dice.pick([fold for fold in range(1, producer.grid[0] + 1) if producer.grid[0] % fold == 0])
+        steps, lead = dice.weighted({1: 4, 9: 1}), 0.0 if dice.chance(0.5) else dice.number(0.05, 0.9)
+        fitting = [
+            needs
+            for needs in (
+                TileNeeds("row", fold if dice.chance(0.5) else 1, steps, lead),
+                TileNeeds("tile", lead=lead),
+            )
+            if not mismatch(producer, consumer, needs)
+        ]
+        return dice.pick(fitting) if fitting and dice.chance(0.8) else TileNeeds("share", lead=lead)
 
     def _record(self, stream: int) -> Op:
         self.events += 1

@@ -13,7 +13,7 @@ from gpusched_env.experiments.reference.interface_texts import COMMAND_TIMES, DE
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.demand import JobDemand
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge, StreamKnowledge, TenantKnowledge
-from gpusched_env.scheduling.commands import COMMANDS, Command, Partition
+from gpusched_env.scheduling.commands import COMMANDS, Command, Partition, TilePolicy
 from gpusched_env.scheduling.reads import PARTS
 from gpusched_env.scheduling.view import (
     DependencyColumn,
@@ -39,7 +39,7 @@ TIMES: Final = ("launch_latency_us", "event_latency_us", "partition_change_us", 
 _UNITS: Final = (
     (r"JOBS_A_US", "jobs/us"),
     (r".*_US", "us"),
-    (r"ID|PARENT|LAUNCH|WAITS_FOR", "launch id"),
+    (r"ID|PARENT|PRODUCER|LAUNCH|WAITS_FOR", "launch id"),
     (r"TENANT|IDENTITY|STREAM", "row"),
     (r"PROFILED_(ISSUE|DRAM)", "share"),
     (r"JOB|.*_REJECTABLE", "job number"),
@@ -53,6 +53,9 @@ _UNITS: Final = (
     (r"NODES|KERNELS_(PENDING|LAUNCHED)", "kernels"),
     (r"JOBS_(WAITING|DONE)", "jobs"),
     (r"UPSTREAM|DEPENDENTS", "launches"),
+    (r"NEEDS", "code"),
+    (r"FOLD", "tiles"),
+    (r"STEPS", "steps"),
 )
 """By pattern of a column's name."""
 
@@ -125,7 +128,8 @@ def _commands() -> list[str]:
         lines += [f"*Legal*: {legal}", "", f"*Cost*: {cost}", ""]
     gpus = [load_gpu(name) for name in GPUS]
     rows = [[f"`{time}`", *(f"{getattr(gpu.timing, time):g}" for gpu in gpus)] for time in TIMES]
-    lines += ["### `Partition`", "", markdown(inspect.getdoc(Partition) or ""), "", *_fields(Partition)]
+    for part in (Partition, TilePolicy):
+        lines += [f"### `{part.__name__}`", "", markdown(inspect.getdoc(part) or ""), "", *_fields(part)]
     lines += ["### Times of GPUs", "", COMMAND_TIMES, ""]
     return [*lines, *pipe_table(["us", *(f"`{name}`" for name in GPUS)], rows), ""]
 

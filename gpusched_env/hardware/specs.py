@@ -90,6 +90,19 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     to the start of a single child)."""
 
 
+class TileCosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What synchronising the tiles of dependent kernels costs (:mod:`gpusched_env.hardware.tiles`), in microseconds."""
+
+    post_us: NonNegativeFloat = 0.0
+    """Time of a block that posts a semaphore: a barrier, a memory fence, an atomic operation."""
+    wait_us: NonNegativeFloat = 0.0
+    """Time of a block for each wait, however long it waits: a barrier, reads of the semaphore."""
+    order_us: NonNegativeFloat = 0.0
+    """Time of a block that takes its tile from a counter, and looks up which that is."""
+    wait_kernel_us: NonNegativeFloat = 0.0
+    """From the start of a producer's first block to the end of the kernel that waits for it."""
+
+
 class Copies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Copy engines between host and device."""
 
@@ -193,6 +206,8 @@ class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     priorities: Count = 3
     """Stream priority levels: 0 (default) down to ``-(priorities - 1)`` (most urgent)."""
     timing: Timing
+    tiles: TileCosts = TileCosts()
+    """By default nothing: where nobody has measured it."""
     copies: Copies
     power: Power
     matrix_rates: MatrixRates | None = None

@@ -27,6 +27,7 @@ from gpusched_env.scenarios.stretch import slowed, stretched
 from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.workload.alone import run_threads_alone
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
+from gpusched_env.workload.dependent import is_chain, random_chain
 from gpusched_env.workload.irregular.name import is_irregular
 from gpusched_env.workload.irregular.workload import irregular
 from gpusched_env.workload.kernel import Kernel
@@ -143,9 +144,11 @@ def _as_launched(workload: Workload, tenant: Tenant, gpu: GpuSpec) -> Workload:
 
 def load_workload(name_or_path: str) -> Workload:
     """A shipped workload by name, one from a file (``.json`` or ``.json.gz``), or a generated one
-    (:mod:`gpusched_env.workload.irregular`)."""
+    (:mod:`gpusched_env.workload.irregular`, :mod:`gpusched_env.workload.dependent`)."""
     if is_irregular(name_or_path):
         return irregular(name_or_path)
+    if is_chain(name_or_path):
+        return random_chain(name_or_path)
     return read_workload(Path(name_or_path)) if is_workload_path(name_or_path) else read_recorded(name_or_path)
 
 

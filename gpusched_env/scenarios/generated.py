@@ -58,6 +58,10 @@ the kinds that were recorded, with the memory that each reads and writes, the sa
 YAML it is quoted where commas mean something: `{workload: "irregular(family=physics,seed=3)"}`. A tenant's `host_us`
 says how fast its host launches; without, it is as slow as PyTorch's.
 
+`chain(seed=3)` is two to four matrix products in a row, each of which needs the tiles of the one before, with grids and
+durations in the range of [cuSync's](cusync.md), made for a V100 (`gpu=a100-sxm` for another). A scenario whose
+`commands` have `synchronise` lets schedulers run them beside each other.
+
 From the smallest to the largest figure of a workload: kernels; depth, the share of them in the longest chain;
 parallelism, the sum of durations over the critical path; the share of small kernels, of at most 40 blocks; medians of
 blocks and of durations, their 95th percentile (microseconds); segments that a kernel reads and writes on average.

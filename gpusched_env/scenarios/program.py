@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -18,7 +18,10 @@ from gpusched_env.hardware.timing import host_copy_us
 from gpusched_env.workload.alone import chain_ends_us
 from gpusched_env.workload.events import Marks, Ref
 from gpusched_env.workload.profile import KernelProfile
-from gpusched_env.workload.workload import DEVICE_OPS, GraphNode, Op, OpKind, Segment, Variant, Workload
+from gpusched_env.workload.tiling import check_tiles
+from gpusched_env.workload.workload import DEVICE_OPS, GraphNode, Op, OpKind, Segment, TileNeeds, Variant, Workload
+
+ITS_ROW: Final = TileNeeds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,9 @@ class HostOp:
     mark: int = -1
     """The number by which operations of its job wait for it; -1: none does."""
     tiles: int = -1
-    """The mark of the kernel whose tiles its blocks wait for; -1: none."""
+    """The mark of the kernel whose tiles it needs, which is one of ``after``; -1: none."""
+    needs: TileNeeds = ITS_ROW
+    """What its tiles need of that kernel's."""
     children: tuple[ChildOp, ...] = ()
     nodes: tuple[NodeOp, ...] = ()
     """Of a graph."""
@@ -139,8 +144,13 @@ class Compiler:
     gpu: GpuSpec
 
     def job(self, variant: Variant) -> JobProgram:
-        """The program of a variant."""
+        """The program of a variant.
+
+        Raises:
+            InputError: tiles of a kernel need those of none, or their grids do not match.
+        """
         marks = Marks(variant)
+        check_tiles(self.workload, variant, marks)
         threads = [self._thread(ops, t, marks) for t, ops in enumerate(variant.all_threads)]
         return JobProgram(
             ops=tuple(op for ops in threads for op in ops),
@@ -167,6 +177,7 @@ class Compiler:
                     after=after,
                     mark=marks.of((thread, place)),
                     tiles=marks.tiles(op),
+                    needs=op.needs,
                     reads=op.reads,
                     writes=op.writes,
                     bytes=op.bytes,

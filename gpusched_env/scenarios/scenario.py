@@ -23,11 +23,12 @@ from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scenarios.workload_sets import Substitute, Variant, WorkloadSets, problem_with_sets
+from gpusched_env.workload.dependent import chain_of, is_chain
 from gpusched_env.workload.irregular.name import irregular_graph, is_irregular
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import is_workload_path
 
-CommandName = Literal["launch", "preempt", "partition", "reject"]
+CommandName = Literal["launch", "preempt", "partition", "reject", "synchronise"]
 PreemptionName = Literal["drain", "save", "reset", "save-part"]
 Contexts = Literal["shared", "per-tenant"]
 RewardWeight = Annotated[float, Meta(ge=0, le=1e18)]
@@ -196,9 +197,9 @@ def _read(file: Path) -> Scenario:
 
     def with_path(user: Tenant | Substitute, place: str) -> Any:
         name = user.workload
-        if is_irregular(name):
+        if is_irregular(name) or is_chain(name):
             try:
-                irregular_graph(name)
+                _ = irregular_graph(name) if is_irregular(name) else chain_of(name)
             except InputError as error:
                 raise InputError(f"{file}: {place}.workload: {error}") from error
         elif is_workload_path(name):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, NamedTuple
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 PreemptionMode = Literal["drain", "save", "reset"]
 """``drain``: hand out no further blocks, running ones finish; ``save``: running blocks are written to
@@ -26,12 +26,13 @@ class Numbers(NamedTuple):
     target: int = -1
     """Id of the launch that it is about, or row of the tenant."""
     choice: int = 0
-    """Stream priority, preemption mode or job."""
+    """Stream priority, preemption mode, job, or (twice) the code of a policy, and 1 more where it reorders loads."""
     stream: int = -1
-    """Row of the stream; -1: the launch's own."""
+    """Row of the stream, -1: the launch's own; or the code of an order."""
     first: int = 0
+    """Of a partition; or the stride of a policy, or its steps."""
     sms: int = 0
-    """Partition; 0 SMs: none."""
+    """Of a partition, 0: none; or whether there is a wait kernel."""
     until_us: float = math.inf
 
 
@@ -158,6 +159,74 @@ class Reject:
     """Number of the job: ``view.jobs.job``."""
 
 
+PolicyKind = Literal["share", "row", "tile", "strided"]
+POLICIES: Final = ("kernel", "share", "row", "tile", "strided")
+"""Policies by code (:mod:`gpusched_env.hardware.tiles`); ``kernel`` is stream order, which needs no command."""
+TileOrder = Literal["native", "row-major", "grouped", "column-major"]
+ORDERS: Final[tuple[TileOrder, ...]] = ("native", "row-major", "grouped", "column-major")
+"""By code."""
+
+
+@dataclass(frozen=True, slots=True)
+class TilePolicy:
+    """For which posts of its producer a block waits."""
+
+    kind: PolicyKind
+    """``row``: for all tiles of its row, once; ``tile``: before each step for the tiles that this reads; ``strided``:
+    for all tiles of the row that are ``stride`` apart, group by group; ``share``: for so many tiles, whichever they
+    are."""
+    stride: int = 1
+    """Of ``strided``: divides the steps through a row."""
+    steps: int = 1
+    """Of ``tile``: steps of the consumer's inner loop that read one tile (see :func:`conv2d`)."""
+    reorder: bool = False
+    """Whether a block first does what needs nothing of the producer, such as loads of its other operand."""
+
+    def __str__(self) -> str:
+        size = {"strided": f"({self.stride})", "tile": f"({self.steps} steps)" if self.steps > 1 else ""}
+        return self.kind + size.get(self.kind, "") + (", loads reordered" if self.reorder else "")
+
+
+def conv2d(rows: int, columns: int, *, reorder: bool = False) -> TilePolicy:
+    """The policy by tiles of a convolution as a matrix product: ``rows * columns`` steps read a tile, and the first of
+    them waits (cuSync's Conv2DTileSync)."""
+    return TilePolicy("tile", steps=rows * columns, reorder=reorder)
+
+
+@dataclass(frozen=True, slots=True)
+class Synchronise:
+    """Let a kernel run beside the one whose tiles it needs: its blocks wait for tiles, and it no longer for all of it.
+
+    A block of the producer posts when it has ended (of several slices of a tile the last one, and they end in order). A
+    block of the consumer works up to the first step whose semaphore was not posted, holds its slot, and goes on when it
+    is. Without this command a consumer starts behind its producer (policy ``kernel``, stream order). Jangda et al.
+    (cuSync, CGO 2024).
+
+    Legal: ``view.pending.synchronisable`` is 1: it needs the tiles of a kernel (``view.pending.producer``) of another
+    stream, both are pending and neither was ever launched, and neither this one nor another consumer of that kernel was
+    synchronised before. The policy fits the grids, and covers what the consumer needs.
+
+    Cost: no time of the GPU's host but that of the decision. A block takes ``post_us`` longer to post, ``wait_us`` for
+    each wait, and ``order_us`` in an order that is not ``native``; a wait kernel ``wait_kernel_us``.
+    """
+
+    NAME: ClassVar = "synchronise"
+    VERB: ClassVar = "synchronise tiles"
+
+    consumer: int
+    """Launch id: ``view.pending.id``."""
+    policy: TilePolicy
+    """For which posts its blocks wait."""
+    order: TileOrder = "native"
+    """In which order blocks of both kernels take their tiles: ``native`` as the GPU hands them out; the others from a
+    counter: ``row-major`` likewise; ``grouped``, where the consumer reads several matrices side by side: those of the
+    producer's tiles that it reads together one after the other; ``column-major``: rows fastest. A kernel in two pairs
+    has the order that it was given last."""
+    wait_kernel: bool = False
+    """Whether a kernel of one thread keeps the consumer back until a block of the producer has started. Without one,
+    blocks of a consumer that is launched too early take the slots that its producer needs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Do nothing until the next event, or until ``until_us`` (simulated time) at the latest.
@@ -174,15 +243,16 @@ class Wait:
     """Simulated time, not before now."""
 
 
-Command = Launch | Preempt | SetPartition | Reject | Wait
+Command = Launch | Preempt | SetPartition | Reject | Synchronise | Wait
 
-COMMANDS: Final[tuple[type[Command], ...]] = (Launch, Preempt, SetPartition, Reject, Wait)
+COMMANDS: Final[tuple[type[Command], ...]] = (Launch, Preempt, SetPartition, Reject, Synchronise, Wait)
 """By code: that of the timeline, and of compiled code. ``Wait`` is last and in no timeline."""
 CODES: Final[dict[type[Command], int]] = {command: code for code, command in enumerate(COMMANDS)}
 LAUNCH: Final = CODES[Launch]
 PREEMPT: Final = CODES[Preempt]
 SET_PARTITION: Final = CODES[SetPartition]
 REJECT: Final = CODES[Reject]
+SYNCHRONISE: Final = CODES[Synchronise]
 WAITING: Final = CODES[Wait]
 NOTHING: Final = -1
 
@@ -204,12 +274,20 @@ def numbers_of(command: Command) -> Numbers:
             return Numbers(SET_PARTITION, tenant, 0, -1, *_sms(partition))
         case Reject(tenant, job):
             return Numbers(REJECT, tenant, job)
+        case Synchronise(consumer, policy, order, wait_kernel):
+            choice = 2 * POLICIES.index(policy.kind) + policy.reorder
+            return Numbers(SYNCHRONISE, consumer, choice, ORDERS.index(order), _size(policy), int(wait_kernel))
         case Wait(until_us):
             return Numbers(WAITING, until_us=until_us)
 
 
 def command_of(numbers: Numbers) -> Command:
     """The command that numbers stand for: the inverse of :func:`numbers_of`."""
+    if numbers.code == SYNCHRONISE:
+        kind: Any = POLICIES[numbers.choice // 2]
+        size = {"strided": {"stride": numbers.first}, "tile": {"steps": numbers.first}}.get(kind, {})
+        policy = TilePolicy(kind, **size, reorder=numbers.choice % 2 == 1)
+        return Synchronise(numbers.target, policy, ORDERS[numbers.stream], numbers.sms == 1)
     partition = Partition(numbers.first, numbers.sms) if numbers.sms > 0 else None
     if numbers.code == LAUNCH:
         priority = None if numbers.choice == STREAM_S_OWN else numbers.choice
@@ -221,6 +299,11 @@ def command_of(numbers: Numbers) -> Command:
     if numbers.code == REJECT:
         return Reject(numbers.target, numbers.choice)
     return Wait(numbers.until_us)
+
+
+def _size(policy: TilePolicy) -> int:
+    """The number that a policy has besides its kind."""
+    return policy.steps if policy.kind == "tile" else policy.stride
 
 
 def _sms(partition: Partition | None) -> tuple[int, int]:

@@ -15,7 +15,21 @@ from numpy.typing import NDArray
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
-from gpusched_env.scheduling.commands import MODES, Command, Launch, Partition, Preempt, Reject, SetPartition, Wait
+from gpusched_env.scheduling.commands import (
+    MODES,
+    ORDERS,
+    POLICIES,
+    Command,
+    Launch,
+    Partition,
+    Preempt,
+    Reject,
+    SetPartition,
+    Synchronise,
+    TilePolicy,
+    Wait,
+)
+from gpusched_env.scheduling.synchronising import pair_of, unfit, unguarded
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 from gpusched_env.workload.segments import conflict
 
@@ -27,7 +41,7 @@ def check(command: Command, view: View, problem: Problem, operation_of: Operatio
     """Whether ``command`` may be given where the device shows ``view``.
 
     Args:
-        operation_of: asked only where a launch is refused that waits for another one.
+        operation_of: asked only where a launch is refused that waits for another one, and of tiles.
 
     Raises:
         IllegalCommand: names the command, why it is not legal now, and what would be.
@@ -47,6 +61,8 @@ def check(command: Command, view: View, problem: Problem, operation_of: Operatio
             _set_partition(command, view, problem)
         case Reject():
             _reject(command, view)
+        case Synchronise():
+            _synchronise(command, view, problem, operation_of)
         case Wait():
             until_us: Any = command.until_us
             if not (isinstance(until_us, float | int | np.number) and until_us >= view.time_us):
@@ -57,7 +73,7 @@ def _whole(command: Command) -> None:
     """Numbers of launches, streams and SMs are whole; compiled code would cut off what is behind the point."""
     for name in command.__slots__:
         value = getattr(command, name)
-        if value is None or name in ("mode", "until_us"):
+        if value is None or name in ("mode", "until_us", "policy", "order", "wait_kernel"):
             continue
         numbers: tuple[object, ...] = (value,)
         if name == "partition":
@@ -173,6 +189,41 @@ def _reject(command: Reject, view: View) -> None:
             f"{command}: tenant {command.tenant} has no job {command.job} that can be rejected now; "
             f"those are {legal[:10]}"
         )
+
+
+def _synchronise(command: Synchronise, view: View, problem: Problem, operation_of: OperationOf) -> None:
+    pending = view.pending
+    rows = np.flatnonzero(pending.id == command.consumer)
+    if not rows.size or not pending.synchronisable[rows[0]]:
+        legal = pending.id[pending.synchronisable == 1.0].astype(int).tolist()
+        why = f"launch {command.consumer} needs no tiles, or it or its producer was launched or synchronised before"
+        if not rows.size:
+            why = f"launch {command.consumer} is not pending"
+        raise IllegalCommand(f"{command}: {why}; synchronisable now: {legal[:10]}")
+    _tile_policy(command)
+    policy, kernels = command.policy, problem.kernels
+    producer, consumer = int(pending.producer[rows[0]]), operation_of(command.consumer)
+    made, used = (kernels[identity].kernel for identity in (operation_of(producer).identity, consumer.identity))
+    pair = pair_of(policy, made, used, consumer.needs)
+    wrong = unfit(policy, pair, consumer.needs)
+    if wrong:
+        raise IllegalCommand(f"{command}: {wrong}")
+    early = unguarded(pair, consumer.needs.steps, policy.steps)
+    if early is not None:
+        raise IllegalCommand(
+            f"{command}: policy {policy} is too weak: tile {early.tile} of launch {command.consumer} would read tile "
+            f"{early.read} of launch {producer} in its step {early.step}, and waits for no post of that before"
+        )
+
+
+def _tile_policy(command: Synchronise) -> None:
+    policy: Any = command.policy
+    if not isinstance(policy, TilePolicy) or policy.kind not in POLICIES[1:]:
+        raise IllegalCommand(f"{command}: policy must be a TilePolicy of kind {', '.join(POLICIES[1:])}")
+    if not (_is_whole(policy.stride) and _is_whole(policy.steps) and min(policy.stride, policy.steps) >= 1):
+        raise IllegalCommand(f"{command}: stride and steps of a policy must be whole numbers from 1 on")
+    if command.order not in ORDERS:
+        raise IllegalCommand(f"{command}: order must be {', '.join(ORDERS)}")
 
 
 def _partition(command: Command, partition: Partition | None, sms: int) -> None:

@@ -90,8 +90,11 @@ PARTS: Final[dict[str, Part]] = {
         ("busy_sms", "occupancy", "dram"),
     ),
     "dependencies": Part(
-        "what pending launches wait for, and how many wait for them",
-        (P.UPSTREAM, P.DEPENDENTS, P.QUEUED_US, P.BETWEEN_US),
+        "what pending launches wait for, whose tiles they need, and how many wait for them",
+        (
+            P.UPSTREAM, P.DEPENDENTS, P.QUEUED_US, P.BETWEEN_US, P.PRODUCER, P.NEEDS,
+            P.FOLD, P.STEPS, P.SYNCHRONISABLE,
+        ),
         ("dependencies",),
     ),
 }  # fmt: skip

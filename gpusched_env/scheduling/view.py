@@ -100,6 +100,18 @@ class PendingColumn(enum.IntEnum):
     what it waits for."""
     DEPENDENTS = enum.auto()
     """In a window: pending launches, copies included, that are known to wait for it."""
+    PRODUCER = enum.auto()
+    """Id of the launch whose tiles it needs; -1: none, or it has ended."""
+    NEEDS = enum.auto()
+    """What its tiles need of that launch's: 0 those of its row, 1 the one at its place, 2 a share of all, as
+    :data:`~gpusched_env.scheduling.synchronising.NEEDS`; -1: it needs none."""
+    FOLD = enum.auto()
+    """Of a row: how many tiles a step reads; 0: it needs none."""
+    STEPS = enum.auto()
+    """Of a row: steps of its inner loop that read one tile; 0: it needs none."""
+    SYNCHRONISABLE = enum.auto()
+    """1 if ``Synchronise`` of it is legal now: it and its producer are pending in different streams, neither was ever
+    launched, and neither it nor another consumer of the producer's tiles was synchronised."""
 
 
 class RunningColumn(enum.IntEnum):
@@ -142,7 +154,7 @@ class RunningColumn(enum.IntEnum):
     DEADLINE_US = enum.auto()
     """When its job exceeds the tenant's SLO; ``inf`` without one."""
     IDEMPOTENT = enum.auto()
-    """1 if it may be reset."""
+    """1 if it may be reset: its kernel may run again from its start, and it posts no tiles."""
     PREEMPTIBLE = enum.auto()
     """1 if ``Preempt`` of it is legal now (``reset``: if it is idempotent, too): it has started, is no graph, no
     preemption of it is under way, and none was commanded at this instant already."""

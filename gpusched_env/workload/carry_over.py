@@ -33,6 +33,7 @@ import msgspec
 from gpusched_env.display.words import counted
 from gpusched_env.hardware.occupancy import WARP_THREADS, round_up
 from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.workload.dependent import is_chain
 from gpusched_env.workload.irregular.name import is_irregular
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Variant, Workload
@@ -60,7 +61,7 @@ class CarriedOver:
     def __str__(self) -> str:
         changes = [(self.split, "split to fit"), (self.rescaled, "rescaled by matrix rates")]
         done = ", ".join(f"{count} {what}" for count, what in changes if count)
-        made = "generated for" if is_irregular(self.workload) else "recorded on"
+        made = "generated for" if is_irregular(self.workload) or is_chain(self.workload) else "recorded on"
         estimates = f"{self.workload} was {made} {self.recorded_on}: durations on {self.gpu} are estimates"
         return f"{estimates} (of {counted(self.kernels, 'kernel')}, {done})" if done else estimates
 

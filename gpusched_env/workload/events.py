@@ -1,7 +1,8 @@
 """What the events of a variant stand for.
 
 An event stands for the last operations before its record in its stream; an operation behind a wait for it waits for
-those. Operations that others wait for get a *mark*, a number within the variant, and the others name the mark.
+those, and so does a kernel that needs their tiles. Operations that others wait for get a *mark*, a number within the
+variant, and the others name the mark.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ class Marks:
             self._resolve_records(thread, ops)
         for thread, ops in enumerate(variant.all_threads):
             self._resolve_waits(thread, ops)
-        tiles = [ref for op in variant.all_ops if op.tiles >= 0 for ref in self._events.get(op.tiles, ())[:1]]
-        used = sorted({ref for refs in self._awaited.values() for ref in refs} | set(tiles))
+        used = sorted({ref for refs in self._awaited.values() for ref in refs})
         self._numbers = {ref: number for number, ref in enumerate(used)}
         self.count = len(used)
 
@@ -46,7 +46,8 @@ class Marks:
             elif op.kind is OpKind.SYNC_EVENT:
                 self._awaited[thread, place] = self._events.get(op.index, ())
             elif op.kind in DEVICE_OPS:
-                before = dict.fromkeys(waits.pop(op.stream, ()))
+                whole = self._events.get(op.tiles, ()) if op.tiles >= 0 else ()
+                before = dict.fromkeys([*waits.pop(op.stream, ()), *whole])
                 self._awaited[thread, place] = tuple(ref for ref in before if ref != (thread, place))
 
     def awaited(self, thread: int, place: int) -> tuple[Ref, ...]:
@@ -61,7 +62,10 @@ class Marks:
         """The mark of an operation; -1: none waits for it."""
         return self._numbers.get(ref, -1)
 
+    def standing_for(self, event: int) -> tuple[Ref, ...]:
+        """The operations that an event stands for; none where nothing records it."""
+        return self._events.get(event, ())
+
     def tiles(self, op: Op) -> int:
-        """The mark of the kernel whose tiles a kernel waits for; -1: none."""
-        producers = self._events.get(op.tiles, ())[:1] if op.tiles >= 0 else ()
-        return self.of(producers[0]) if producers else -1
+        """The mark of the kernel whose tiles a kernel needs; -1: none."""
+        return self.of(self._events[op.tiles][0]) if op.tiles >= 0 else -1

@@ -141,7 +141,7 @@ def mark(w: Any, tenant: int, m: int) -> Any:
 
 
 def op(w: Any, place: int) -> Any:
-    """An operation: ``kind``, ``host_us``, ``stream``, ``mark``, ``tiles``."""
+    """An operation: ``kind``, ``host_us``, ``stream``, ``mark``."""
     return w.ops[place]
 
 
@@ -422,10 +422,6 @@ def may_pass(w, tenant, place, kind):
             return False
     if kind == SYNC_EVENT:
         return True
-    # Another thread records what this one waits for.
-    tiles = op(w, place).tiles
-    if tiles >= 0 and mark(w, tenant, tiles).launch == UNISSUED:
-        return False
     return c.outstanding < rules(w).launch_depth
 
 

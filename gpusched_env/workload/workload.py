@@ -13,7 +13,7 @@ import gzip
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -75,6 +75,21 @@ class Child(msgspec.Struct, frozen=True, array_like=True):
     """Duration alone of this very child."""
 
 
+class TileNeeds(msgspec.Struct, frozen=True, array_like=True):
+    """What the tiles of a kernel need of its producer's (:mod:`gpusched_env.hardware.tiles`): a fact, whatever waits
+    for it. A kernel's grid is columns, rows and slices of tiles. In files ``[kind, fold, steps, lead]``."""
+
+    kind: Literal["row", "tile", "share"] = "row"
+    """``row``: the producer's tiles of the same row, one after the other; ``tile``: the one at the same place;
+    ``share``: as large a share of the producer's tiles as that of the blocks up to this one, whichever they are."""
+    fold: Annotated[int, Meta(ge=1)] = 1
+    """Of a row: matrices that the producer has side by side, of each of which a step reads a tile."""
+    steps: Annotated[int, Meta(ge=1)] = 1
+    """Of a row: steps of its inner loop a column of the producer's (of a convolution the elements of its filter)."""
+    lead: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    """Share of a block's work that needs nothing of the producer, where it is done first."""
+
+
 class Op(msgspec.Struct, frozen=True, array_like=True):
     """One host operation. In files a list ``[kind, host_us, index, duration_us, bytes, stream, ...]``."""
 
@@ -91,13 +106,15 @@ class Op(msgspec.Struct, frozen=True, array_like=True):
     stream: Annotated[int, Meta(ge=0)] = 0
     """Stream of the program."""
     tiles: Annotated[int, Meta(ge=-1)] = -1
-    """An event of this iteration right behind a kernel, the producer: the blocks of this kernel wait for its tiles
-    one by one (each for an equal part of its blocks, in order), and the kernel itself not at all; -1: none."""
+    """An event of this iteration right behind a kernel, the producer, whose tiles this kernel needs; -1: none. It waits
+    for all of the producer, unless a scheduler synchronises their tiles."""
     children: tuple[Child, ...] = ()
     """Kernels that this kernel launches from the device when it starts; it is complete when they are."""
     reads: tuple[Segment, ...] | None = None
     writes: tuple[Segment, ...] | None = None
     """Memory touched, if known; ``None`` means possibly all of it."""
+    needs: TileNeeds = TileNeeds()
+    """What its tiles need of the producer's, where there are ``tiles``."""
 
 
 class GraphNode(msgspec.Struct, frozen=True, array_like=True):

@@ -33,7 +33,11 @@ def test_every_scheduler_of_the_package_has_a_name() -> None:
 
 def test_those_that_are_told_the_truth_are_set_apart() -> None:
     told = {name for name in scheduler_names() if is_clairvoyant(make_scheduler(name))}
-    assert set(scheduler_names()) - set(honest_names()) == told == {"sjf-clairvoyant", "hindsight", "critical-path"}
+    assert (
+        set(scheduler_names()) - set(honest_names())
+        == told
+        == {"sjf-clairvoyant", "hindsight", "cusync-search", "critical-path"}
+    )
 
 
 def test_every_scheduler_can_be_made_and_is_described_in_a_line() -> None:

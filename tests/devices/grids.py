@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices.reference.blocks import Sm
 from gpusched_env.devices.reference.dispatcher import Dispatcher
-from gpusched_env.devices.reference.grid import BlockNeeds, Tiles
+from gpusched_env.devices.reference.grid import BlockNeeds
 from gpusched_env.devices.reference.grid import Grid as Resident
 from gpusched_env.devices.reference.rates import Rates
 from gpusched_env.hardware.clock import to_ps, to_us
@@ -79,7 +79,7 @@ def run(gpu: GpuSpec, grids: list[Grid], *, check: bool = False) -> None:
             grid = arrivals.pop(0)
             needs = BlockNeeds.read(block_of(gpu, grid))
             partition = grid.partition or (0, gpu.sms)
-            resident = Resident(needs, 1.0, grid.blocks, grid.priority, partition, Tiles(grid.blocks))
+            resident = Resident(needs, 1.0, grid.blocks, grid.priority, partition, grid.blocks)
             resident.serial, serial = serial, serial + 1
             residents[resident] = grid
             dispatcher.enqueue(resident)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.hardware.specs import TileCosts, load_gpu
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Variant, Workload
+from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, TileNeeds, Variant, Workload
 
 TIMING = {
     "launch_latency_us": 2.0, "stream_gap_us": 1.0, "graph_gap_us": 0.5, "event_latency_us": 1.5,
@@ -20,6 +21,11 @@ TIMING = {
 }  # fmt: skip
 SYNC = Op(OpKind.SYNC)
 KERNEL, GRAPH, RECORD, WAIT_EVENT = OpKind.KERNEL, OpKind.GRAPH, OpKind.RECORD, OpKind.WAIT
+
+
+Grid = tuple[int, int, int]
+"""Columns, rows, slices of tiles."""
+ITS_ROW = TileNeeds()
 
 
 class Kernels:
@@ -84,3 +90,19 @@ def build(
         }
     )  # fmt: skip
     return build_problem(scenario, gpu=gpu, workloads={"w": workload})
+
+
+def chain(*grids: Grid, us: tuple[float, ...] = (), needs: TileNeeds = ITS_ROW, **fields: Any) -> Problem:
+    """Kernels in a stream each, of blocks of 10 us, that each need the tiles of the one before."""
+    k, ops = Kernels(), []
+    for number, (columns, rows, slices) in enumerate(grids):
+        index, alone_us = k.add(us[number] if us else 10.0, columns * rows * slices)
+        k.table[index] = msgspec.structs.replace(k.table[index], grid=(columns, rows, slices))
+        ops += [
+            Op(KERNEL, 0.0, index, alone_us, stream=number, tiles=number - 1, needs=needs),
+            Op(RECORD, index=number, stream=number),
+        ]
+    costs = fields.pop("costs", TileCosts())
+    offered = {"commands": ["launch", "preempt", "synchronise"], "timing": {}, **fields}
+    built = build(k, [*ops, SYNC], program_streams=len(grids), **offered)
+    return dataclasses.replace(built, gpu=msgspec.structs.replace(built.gpu, tiles=costs))

@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 
 from gpusched_env.episodes.session import Episode, run_episode
-from gpusched_env.errors import DeadlockError
-from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.set_up import SetUp
-from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Reject, Wait
+from gpusched_env.scheduling.commands import WAIT, Command, Launch, Reject, Wait
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind
 from tests.devices.problems import Script, launch_first, new_device, run
@@ -177,30 +175,6 @@ def test_a_parent_keeps_its_row_until_its_children_have_ended() -> None:
     assert running.blocks_waiting.tolist() == [0.0, 0.0]
     assert running.blocks_resident.tolist() == [0.0, 1.0]
     assert running.preemptible.tolist() == [0.0, 1.0]
-
-
-def tiles(producer_blocks: int, consumer_blocks: int) -> Problem:
-    k = Kernels()
-    ops = [
-        k.op(10.0, producer_blocks), Op(RECORD, index=0), k.op(10.0, consumer_blocks, stream=1, tiles=0), SYNC,
-    ]  # fmt: skip
-    return build(k, ops, program_streams=2)
-
-
-def test_a_consumer_s_blocks_wait_for_the_producer_s_tiles_on_their_sms() -> None:
-    order = in_turn(Launch(0, partition=Partition(0, 2)), Launch(1, partition=Partition(2, 2)))
-    episode = run(tiles(4, 2), order)
-    assert log(episode) == us((0, 2, 22), (1, 2, 32))
-    rows = episode.timeline.blocks.exact.tolist()
-    # The consumer's first block needs 2 of the 4, which end at 12, and its second one all, which end at 22.
-    assert [row for row in rows if row[1] == 1] == [[2, 1, 1, 2_000_000, 22_000_000], [3, 1, 1, 2_000_000, 32_000_000]]
-
-
-def test_consumers_that_keep_their_producer_off_the_sms_are_a_deadlock() -> None:
-    with pytest.raises(DeadlockError, match=r"waiting for the tiles of another: \[1\]"):
-        run(tiles(4, 4), in_turn(Launch(1), Wait(1.0), Launch(0)))
-    # Behind the producer all is well.
-    assert log(run(tiles(4, 4), in_turn(Launch(0), Launch(1)))) == us((0, 2, 12), (1, 12, 22))
 
 
 def test_host_threads_issue_side_by_side_and_wait_for_each_other_s_records() -> None:

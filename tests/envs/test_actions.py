@@ -30,6 +30,7 @@ from gpusched_env.scheduling.commands import (
     Preempt,
     Reject,
     SetPartition,
+    Synchronise,
     Wait,
 )
 from gpusched_env.scheduling.legality import check
@@ -254,8 +255,9 @@ def test_commands_of_any_view_go_back_to_their_actions(
 
 
 def test_every_command_but_the_wait_has_a_slice() -> None:
-    """And what is said of an interval has one, which is no command of a device."""
-    assert {part.command for part in SLICES} | {Wait} == {*COMMANDS, Serve}
+    """And what is said of an interval has one, which is no command of a device. Tiles are synchronised by
+    schedulers alone."""
+    assert {part.command for part in SLICES} | {Wait, Synchronise} == {*COMMANDS, Serve}
 
 
 def test_what_a_scenario_does_not_offer_has_no_actions() -> None:

@@ -17,6 +17,7 @@ from gpusched_env.devices.reference.dispatcher import Dispatcher
 from gpusched_env.devices.reference.grid import Grid
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.streams import Streams
+from gpusched_env.devices.reference.tiling import Tiling
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command, Wait
@@ -154,6 +155,27 @@ class Mixed(ReferenceDevice):
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "_copies":
             value.__class__ = _MixedCopies
+        super().__setattr__(name, value)
+
+
+class _Anytime(Tiling):
+    def may_pass(self, block: int, number: int) -> bool:
+        return super().may_pass(block, number) or block >= self.grid[0] * self.grid[1]
+
+
+class _Unordered(Streams):
+    def _tiling(self, launch: Launch) -> Tiling:
+        tiling = super()._tiling(launch)
+        tiling.__class__ = _Anytime
+        return tiling
+
+
+class Unordered(ReferenceDevice):
+    """Lets a slice of a tile pass all that it waits for."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "streams":
+            value.__class__ = _Unordered
         super().__setattr__(name, value)
 
 

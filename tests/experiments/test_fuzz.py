@@ -36,18 +36,19 @@ BROKEN = Path(broken.__file__)
 FAULTS: list[tuple[type[Device], int, str]] = [
     (broken.Misordered, 31, "view"),
     (broken.Asleep, 189, "time"),
-    (broken.LateCopies, 7, "view"),
+    (broken.LateCopies, 4, "view"),
     (broken.Hasty, 3, "time"),
-    (broken.Careless, 4, "error IllegalCommand"),
+    (broken.Careless, 12, "error IllegalCommand"),
     (broken.Resentful, 12, "time"),
     (broken.Leaky, 2, "view"),
     (broken.Forgetful, 52, "time"),
     (broken.Wasteful, 7, "costs"),
     (broken.Crowded, 2, "error IndexError"),
-    (broken.Mixed, 113, "timeline"),
+    (broken.Mixed, 7, "timeline"),
+    (broken.Unordered, 267, "view"),
 ]
 """A device, a short episode of seed 0 that shows its fault, and the kind of difference that it shows first."""
-FULL = (12, 16, 19, 29, 30, 31, 33, 41, 64, 84, 87, 91, 105, 113, 189, 259, 408)
+FULL = (12, 16, 19, 29, 30, 31, 33, 41, 64, 84, 87, 91, 105, 113, 189, 259, 284, 408)
 """Short episodes of seed 0 in which, together, everything happens."""
 LONG = (1, 14, 22, 23, 25, 26, 27, 28, 38, 42, 43, 44, 46, 50)
 """Those of the first 60 of seed 0 that take longest."""
@@ -76,7 +77,8 @@ def test_equal_devices_do_not_differ() -> None:
     assert {
         "refused commands", "back to a snapshot", "kernels side by side", "several waves", "urgent streams",
         "preempt commands", "partition commands", "preempted kernels that finished", "rejected jobs", "deadlock",
-        "running graphs", "running children", "pending launches wait for pending ones",
+        "running graphs", "running children", "synchronise commands",
+        "tiles of several slices", "pending launches wait for pending ones",
         "illegal actions", "workload done", "horizon", "kernels end at the same time", "blocks saved on some SMs",
         "windows", "kernels that overtake others in a window", "preempted kernels of a window that finished",
         "rejected jobs with a window", "hosts that only launch", "programs captured into graphs", "persistent threads",
@@ -130,9 +132,9 @@ def test_a_window_stays_where_it_takes_one(found: Found) -> None:
 
 
 def test_a_snapshot_that_a_difference_does_not_need_goes() -> None:
-    tally = fuzz(broken.Wasteful, first=84, episodes=1)
-    assert draw_case(0, 84).snapshot is not None
-    example = counterexample(tally, 84, seconds=math.inf)
+    tally = fuzz(broken.Wasteful, first=2, episodes=1)
+    assert draw_case(0, 2).snapshot is not None
+    example = counterexample(tally, 2, seconds=math.inf)
     assert (example.difference.kind, example.case.snapshot) == ("costs", None)
 
 

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from gpusched_env.hardware import contention, placement, power, timing
+from gpusched_env.hardware import contention, placement, power, tiles, timing
 from gpusched_env.hardware import warps as warp_laws
 from gpusched_env.hardware.contention import Sharing, Traffic, Warps
+from gpusched_env.hardware.tiles import Pair
 
 NOT_LAWS = {"sm_order", "board_power_w"}
 """Functions of a whole specification."""
@@ -55,6 +56,14 @@ def capacity(draw: st.DrawFn) -> tuple[Any, ...]:
     return demands, loadings, sms, count, draw(st.floats(0.05, 0.999)) * total
 
 
+pairs = st.builds(
+    Pair, st.integers(0, 4), st.integers(1, 4), *[st.integers(1, 12)] * 5, st.integers(0, 2), st.integers(1, 4), share
+).filter(lambda pair: pair.columns >= pair.fold)
+blocks = st.integers(0, 11)
+"""Of a kernel of at least as many steps as slices: those that have none wait for nothing."""
+own_steps = pairs.filter(lambda pair: pair.columns // pair.fold >= pair.consumer_slices)
+
+
 LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "warps_on": st.tuples(amount, amount, st.sampled_from([1.0, 2.0, 3.0, 4.0])),
     "with_warps": st.tuples(sums, warps, rho, idle),
@@ -83,13 +92,29 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "stretch": st.tuples(demands, some, demands, some, demands),
     "clock_now": st.tuples(some, times_ps, share, times_ps),
     "time_of": st.tuples(some, some, times_ps, st.floats(1e-6, 1.0), times_ps),
+    "bands": st.tuples(pairs),
+    "semaphores_a_band": st.tuples(pairs),
+    "semaphores": st.tuples(pairs),
+    "semaphore_of": st.tuples(pairs, blocks),
+    "first_step": st.tuples(pairs, blocks),
+    "steps_of": st.tuples(pairs, blocks),
+    "waits_of": st.tuples(pairs, blocks),
+    "awaited_semaphore": st.tuples(pairs, blocks, blocks),
+    "awaited_value": st.tuples(pairs, blocks),
+    "work_before": st.tuples(own_steps, st.just(0), blocks),
+    "work_of": st.tuples(some, few, some, few, some),
+    "work_left": st.tuples(some, share),
+    "tile_at": st.tuples(st.integers(0, 3), st.just(2), few.map(lambda rows: rows + 1), st.just(6), few),
+    "likeness": st.tuples(few, amount, amount, st.integers(0, 1)),
+    "posts_by_column": st.tuples(st.integers(0, 4)),
+    "waits_by_column": st.tuples(st.integers(0, 4), st.integers(0, 2)),
     "host_copy_us": st.tuples(st.one_of(amount, some), some, some),
 }
 """Arguments by law."""
 
 
 def laws() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for module in (contention, placement, power, timing, warp_laws):
+    for module in (contention, placement, power, tiles, timing, warp_laws):
         for name, value in inspect.getmembers(module, inspect.isfunction):
             if value.__module__ == module.__name__ and name not in NOT_LAWS:
                 yield name, value

@@ -27,7 +27,8 @@ _launch = records(layout.LAUNCH, "launch")
 _flight = records(layout.FLIGHT, "flight")
 _edge = records(layout.EDGE, "edge")
 _ahead = records(layout.AHEAD, "ahead")
-_producer = records(layout.PRODUCER, "producer")
+_tiling = records(layout.TILING, "tiling")
+_saved_block = records(layout.SAVED_BLOCK, "saved_block")
 _timer = records(layout.TIMER, "timer")
 _context = records(layout.CONTEXT, "context")
 _channel = records(layout.CHANNEL, "channel")
@@ -175,9 +176,27 @@ def edges(w, slot):
 
 
 @inlined
-def producers(w, slot):
-    """The launch whose tiles the blocks of the launch in a slot wait for."""
-    return _producer(w.producers_at, slot)
+def tilings(w, slot):
+    """What the launch in a slot has to do with tiles."""
+    return _tiling(w.tilings_at, slot)
+
+
+@inlined
+def semaphores(w, slot, number):
+    """How often a semaphore was posted that the launch in a slot waits for."""
+    return _number(w.semaphores_at, slot * w.semaphore_room + number)
+
+
+@inlined
+def ended_slices(w, slot, tile):
+    """How many slices of a tile of the launch in a slot have ended."""
+    return _number(w.ended_slices_at, slot * w.slice_room + tile)
+
+
+@inlined
+def saved_blocks(w, slot, place):
+    """Saved blocks of the launch in a slot."""
+    return _saved_block(w.saved_blocks_at, slot * w.saved_room + place)
 
 
 @inlined

@@ -7,6 +7,7 @@ demand: an environment that finds one too small stops and says so, and goes on w
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.commands import NOTHING
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.sealed import Sealed, frozen
+from gpusched_env.scheduling.synchronising import held_slots
 from gpusched_env.scheduling.timeline import DETAILS, Columns, Detail, Timeline
 from gpusched_env.scheduling.uncopied import Uncopied
 from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
@@ -34,8 +36,9 @@ from gpusched_env.workload.host import RANDOM_STREAMS
 GROWTH: Final = 4
 """By how much a table grows. To grow takes as long as hundreds of decisions: seldom is better than little."""
 IN_ENV: Final = (
-    "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "producers", "aheads",
-    "edges", "timers", "heap", "contexts", "sets", "log", "outbox",
+    "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "tilings",
+    "semaphores", "ended_slices", "saved_blocks", "aheads", "edges", "timers", "heap", "contexts", "sets", "log",
+    "outbox",
 )  # fmt: skip
 IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "used", "classes", "kinds", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
@@ -46,10 +49,13 @@ CHAINED: Final = {
     "aheads": ("ahead", "after"),
 }
 """Sections of slots: what one is called, and the field that links the free ones."""
+BY_LAUNCH: Final = {"semaphores": "semaphores", "ended_slices": "slices", "saved_blocks": "saved"}
+"""Sections of which each launch has a part, and its size in :class:`Sizes`."""
 SCRATCH: Final = ("sets", "kinds")
 """Sections whose contents last for one call."""
 UNCLEARED: Final = (
-    *SCRATCH, "log", "classes", "members", "rows", "grids", "launches", "flights", "producers", "edges", "aheads",
+    *SCRATCH, "log", "classes", "members", "rows", "grids", "launches", "flights", "tilings", "semaphores",
+    "ended_slices", "saved_blocks", "edges", "aheads",
 )  # fmt: skip
 """Sections that hold nothing at a reset that is read before it is written, or that are cleared slot by slot."""
 
@@ -117,14 +123,26 @@ class Arena(Uncopied):
         """The records of one kind (:data:`IN_ENV`), live."""
         return self._sections[name]
 
-    def waiting_for_tiles(self) -> list[int]:
-        """Ids of resident kernels whose blocks may wait for the tiles of another."""
-        found = []
-        for number, context in enumerate(self._sections["contexts"]):
-            used = self._sections[f"used.{number}"]["value"][: int(context["grids"])]
-            grids = self._sections[f"grids.{number}"][used]
-            found += grids["launch"][grids["producer"] != layout.NONE].tolist()
-        return sorted(found)
+    def held(self) -> list[str]:
+        """Whose blocks wait for tiles of another."""
+        sections, sizes, found = self._sections, self._sizes_now, []
+        for number, context in enumerate(sections["contexts"]):
+            rows = sections[f"rows.{number}"].reshape(-1, sizes.rows)
+            for place in sections[f"used.{number}"]["value"][: int(context["grids"])].tolist():
+                grid = sections[f"grids.{number}"][place]
+                blocks: Counter[int] = Counter()
+                for c in range(1, int(context["classes"])):
+                    sm = sections[f"classes.{number}"][c]
+                    mine = rows[c][: int(sm["rows"])]
+                    for row in mine[(mine["grid"] == place) & (mine["held"] == 1)]:
+                        blocks[int(row["number"])] += int(row["blocks"] * sm["sms"])
+                tiling = sections["tilings"][int(grid["slot"])]
+                if blocks and tiling["policy"]:
+                    identity = int(sections["launches"]["identity"][int(grid["slot"])])
+                    shape = self.problem.kernels[identity].kernel.grid
+                    ids = int(grid["launch"]), int(tiling["producer_id"])
+                    found.append((ids[0], held_slots(*ids, shape, blocks)))
+        return [text for _, text in sorted(found)]
 
     def operation_of(self, id_: int) -> HostOp:
         """What an unfinished launch of a program carries out."""
@@ -256,7 +274,7 @@ class Arena(Uncopied):
         """Copy sections of smaller or equal sizes into the arena's."""
         for name, section in sections.items():
             kind = name.split(".")[0]
-            if kind not in ("jobs", *SCRATCH, "members", "rows", "timers", "heap"):
+            if kind not in ("jobs", *SCRATCH, *BY_LAUNCH, "members", "rows", "timers", "heap"):
                 self._sections[name][: len(section)] = section
         now = self._sizes_now
         for number in range(sizes.contexts):
@@ -265,6 +283,8 @@ class Arena(Uncopied):
                 ("rows", sizes.rows, now.rows),
             ):
                 copy_table(sections[f"{name}.{number}"], old, self._sections[f"{name}.{number}"], new)
+        for name, size in BY_LAUNCH.items():
+            copy_table(sections[name], getattr(sizes, size), self._sections[name], getattr(now, size))
         self._fill_timers(sections, sizes)
         for tenant, client in enumerate(sections["clients"]):
             numbers = np.arange(client["first"], client["arrived"])
@@ -296,6 +316,7 @@ class Arena(Uncopied):
         env["launch_room"] = sizes.launches
         env["edge_room"] = sizes.edges
         env["words"] = words_for(sizes.sms)
+        env["semaphore_room"], env["slice_room"], env["saved_room"] = sizes.semaphores, sizes.slices, sizes.saved
         contexts = sections["contexts"]
         for number in range(sizes.contexts):
             context = contexts[number : number + 1]

@@ -9,9 +9,7 @@ from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled import members as sets
 from gpusched_env.devices.compiled.access import (
     classes,
-    flights,
     grids,
-    launches,
     members,
     problem,
     queue,
@@ -21,9 +19,9 @@ from gpusched_env.devices.compiled.access import (
 from gpusched_env.devices.compiled.classes import join, merge, occupy, remove_row, split
 from gpusched_env.devices.compiled.dispatch import overlap
 from gpusched_env.devices.compiled.ends import end_blocks
-from gpusched_env.devices.compiled.layout import NONE, PARTITION, PICK
+from gpusched_env.devices.compiled.layout import PARTITION, PICK
 from gpusched_env.devices.compiled.rates import period_ps, set_next, set_rate, set_rates
-from gpusched_env.devices.compiled.slots import holds
+from gpusched_env.devices.compiled.tiles import find_limits, reach_limits, save_block
 
 WHOLE = 2.0**40
 """Work is summed in this part of a block, in whole numbers: so the sum does not hang on the order."""
@@ -36,6 +34,8 @@ def end_due(w, x, now_ps):
     # A wave that was jumped over may end here, too.
     jumped = x.ahead == 1
     catch_up(x)
+    if x.tiles > 0:
+        reach_limits(x, now_ps)
     if (jumped or x.next_ps <= now_ps) and mark_ended(x, now_ps):
         end_blocks(w, x)
 
@@ -44,7 +44,7 @@ def end_due(w, x, now_ps):
 def rate(w, x, jumping):
     """New rates, and the next block end; ``jumping``: whether steady states may be jumped over (see :func:`jump`)."""
     if x.tiles > 0:
-        wake_tiles(w, x)
+        find_limits(w, x)
     merge(x)
     set_rates(w, x)
     if jumping and x.queued > 0:
@@ -160,30 +160,6 @@ def youngest_alone(x, c, slot):
     return last
 
 
-@called
-def wake_tiles(w, x):
-    """Blocks whose tiles are there begin."""
-    for c in range(1, x.classes):
-        for r in range(classes(x, c).rows):
-            row = rows(x, c, r)
-            if row.waits == 1 and row.need <= finished_blocks(w, x, grids(x, row.grid)):
-                row.waits = 0
-                classes(x, c).dirty = 1
-
-
-@inlined
-def finished_blocks(w, x, grid):
-    """How many blocks of its producer have ended, of a grid that waits for tiles; that never goes back."""
-    if not holds(w, grid.producer, grid.producer_id):
-        return grid.producer_blocks
-    if launches(w, grid.producer).flight == NONE:
-        return 0
-    producer = flights(w, grid.producer)
-    if producer.grid == NONE:
-        return producer.done_blocks
-    return max(producer.done_blocks, ended_blocks(grids(x, producer.grid)))
-
-
 @inlined
 def ended_blocks(grid):
     """How many blocks of a resident grid have ended."""
@@ -228,8 +204,10 @@ def holds_grid(x, c, slot):
 
 
 @called
-def evict(x, slot):
+def evict(w, x, slot):
     """Take the stopped blocks of a grid off the SMs; they wait again, as saved ones with the mean of what is left.
+
+    Where tiles are synchronised each goes on with what is left of its own.
 
     Returns:
         their number.
@@ -247,9 +225,13 @@ def evict(x, slot):
                 continue
             count = row.blocks
             blocks += count * sms
-            work += count * sms * int(row.left * WHOLE)
+            number = int(row.number)
+            left = row.left
+            work += count * sms * int(left * WHOLE)
             remove_row(x, c, r)
             occupy(x, c, -count, slot, sms)
+            if number >= 0:
+                save_block(w, grids(x, slot).slot, number, left, count * sms)
         if classes(x, c).rows == 0:
             join(x, c, 0)
         c -= 1

@@ -28,8 +28,10 @@ def copy_row(source, target):
     target.grid = source.grid
     target.blocks = source.blocks
     target.stopped = source.stopped
-    target.need = source.need
-    target.waits = source.waits
+    target.number = source.number
+    target.passed = source.passed
+    target.held = source.held
+    target.limited = source.limited
     target.since_ps = source.since_ps
     target.at_ps = source.at_ps
     target.end_ps = source.end_ps
@@ -37,6 +39,7 @@ def copy_row(source, target):
     target.left = source.left
     target.rate = source.rate
     target.time_us = source.time_us
+    target.floor = source.floor
 
 
 @called
@@ -109,9 +112,9 @@ def alike(x, a, b):
         q = rows(x, b, r)
         if p.left != q.left or p.grid != q.grid or p.blocks != q.blocks or p.since_ps != q.since_ps:
             return False
-        if p.stopped != q.stopped or p.need != q.need or p.at_ps != q.at_ps or p.end_ps != q.end_ps:
+        if p.stopped != q.stopped or p.number != q.number or p.at_ps != q.at_ps or p.end_ps != q.end_ps:
             return False
-        if p.waves != q.waves or p.rate != q.rate or p.waits != q.waits:
+        if p.waves != q.waves or p.rate != q.rate or p.held != q.held or p.floor != q.floor:
             return False
     return True
 
@@ -152,20 +155,27 @@ def occupy(x, c, blocks, slot, sms):
 
 
 @inlined
-def add_row(x, c, blocks, left, need, slot, now_ps):
-    """Put blocks with ``left`` of their work to do on the SMs of a class, into the row of equal ones or a new one."""
+def add_row(x, c, blocks, left, number, slot, now_ps):
+    """Put blocks with ``left`` of their work to do on the SMs of a class, into the row of equal ones or a new one.
+
+    ``number``: of a block that stands for them, where tiles are synchronised; -1: they are not.
+    """
     sm = classes(x, c)
     for r in range(sm.rows):
         row = rows(x, c, r)
-        if row.grid == slot and row.left == left and row.since_ps == now_ps and row.stopped == 0 and row.need == need:
+        same = row.grid == slot and row.left == left and row.since_ps == now_ps
+        if same and row.stopped == 0 and row.number == number:
             row.blocks += blocks
             return
     row = rows(x, c, sm.rows)
     row.grid = slot
     row.blocks = blocks
     row.stopped = 0
-    row.need = need
-    row.waits = 1 if need > 0 else 0
+    row.number = number
+    row.passed = 0
+    row.held = 1 if number >= 0 else 0
+    row.limited = 0
+    row.floor = 0.0
     row.since_ps = now_ps
     row.at_ps = now_ps
     row.end_ps = NEVER

@@ -20,8 +20,17 @@ from gpusched_env.devices.compiled.lists import add_running, find_pending, find_
 from gpusched_env.devices.compiled.preemption import begin_preemption
 from gpusched_env.devices.compiled.record import log_decision
 from gpusched_env.devices.compiled.slots import holds
+from gpusched_env.devices.compiled.tiles import synchronise
 from gpusched_env.devices.compiled.timing import arm_preemption
-from gpusched_env.scheduling.commands import LAUNCH, NOTHING, PREEMPT, REJECT, SET_PARTITION, STREAM_S_OWN
+from gpusched_env.scheduling.commands import (
+    LAUNCH,
+    NOTHING,
+    PREEMPT,
+    REJECT,
+    SET_PARTITION,
+    STREAM_S_OWN,
+    SYNCHRONISE,
+)
 from gpusched_env.workload.host import reject as reject_job
 
 
@@ -47,6 +56,8 @@ def carry_out(w):
         set_partition(w, w.command_target, w.command_first, w.command_sms)
     elif kind == REJECT:
         reject(w, w.command_target, w.command_choice)
+    elif kind == SYNCHRONISE:
+        synchronise_tiles(w)
     else:
         w.awake = 0
         # At least a picosecond: no sequence of commands stops the clock.
@@ -146,6 +157,15 @@ def set_partition(w, tenant, first, sms):
     if w.begun == 1:
         # Partitions made before the first launch are set-up; later ones keep the scheduler's host busy.
         w.busy_until_ps += problem(w).partition_change_ps
+
+
+@called
+def synchronise_tiles(w):
+    """Let the tiles of a pending kernel wait for those of its producer."""
+    slot = find_pending(w, w.command_target)
+    log_decision(w, SYNCHRONISE, w.command_target)
+    charge(w)
+    synchronise(w, slot, w.command_choice // 2, w.command_first, w.command_stream, w.command_choice % 2, w.command_sms)
 
 
 @called

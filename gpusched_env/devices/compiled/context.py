@@ -15,10 +15,10 @@ from gpusched_env.devices.compiled.access import (
     launches,
     ops,
     problem,
-    producers,
     queue,
     resident,
     rows,
+    tilings,
     used,
 )
 from gpusched_env.devices.compiled.blocks import end_due, ended_blocks, rate
@@ -28,8 +28,8 @@ from gpusched_env.devices.compiled.graphs import kernel_started
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import IN_QUEUE, NONE, READY
 from gpusched_env.devices.compiled.meter import CHANGE, gpu_changed
-from gpusched_env.devices.compiled.slots import holds
 from gpusched_env.hardware.clock import NEVER
+from gpusched_env.hardware.tiles import KERNEL
 
 
 @inlined
@@ -138,12 +138,9 @@ def add_grid(w, x, slot):
     grid.dram_bytes = kernel.dram_bytes * op.scale
     grid.spread = kernel.spread
     grid.saved_left = flight.saved_left
-    grid.producer = NONE
-    producer = producers(w, slot)
-    if op.tiles >= 0 and holds(w, producer.slot, producer.id):
-        grid.producer = producer.slot
-        grid.producer_id = producer.id
-        grid.producer_blocks = kernels(w, launches(w, producer.slot).identity).grid_blocks
+    grid.tiled = 0
+    if problem(w).tiled == 1 and (tilings(w, slot).policy != KERNEL or tilings(w, slot).posts != KERNEL):
+        grid.tiled = 1
         x.tiles += 1
     x.serial += 1
     enqueue(x, number)
@@ -171,7 +168,7 @@ def remove_grid(w, x, grid):
     """Free the slot of a grid that has neither queued nor resident blocks."""
     flights(w, grid.slot).done_blocks = max(flights(w, grid.slot).done_blocks, ended_blocks(grid))
     flights(w, grid.slot).grid = NONE
-    if grid.producer != NONE:
+    if grid.tiled == 1:
         x.tiles -= 1
     x.grids -= 1
     number = used(x, grid.place).value

@@ -112,11 +112,10 @@ class CompiledDevice:
                     f"tenant {program.tenant.name}: {client['outstanding']} operations unfinished, "
                     + (f"kernels {kernels} wait for a launch" if kernels else "none waits for the scheduler")
                 )
-        blocked, tiles = running.id.astype(int).tolist()[:5], self.arena.waiting_for_tiles()[:5]
+        blocked = running.id.astype(int).tolist()[:5]
         if blocked:
             waiting.append(f"launched but unfinished: {blocked}")
-        if tiles:
-            waiting.append(f"resident and waiting for the tiles of another: {tiles}")
+        waiting += self.arena.held()
         return DeadlockError(f"nothing can happen any more at {self.time_us:.3f} us: " + "; ".join(waiting))
 
     # ---- snapshots -------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from gpusched_env.devices.compiled.access import classes, grids, members, proble
 from gpusched_env.devices.compiled.classes import IDLE, add_row, class_of_sm, occupy, split
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PARTITION, PICK, PLUS, SINGLE
-from gpusched_env.devices.compiled.slots import holds
+from gpusched_env.devices.compiled.tiles import block_at, next_saved, order_work, work_of
 from gpusched_env.hardware.placement import block_noise, fit, within
 
 
@@ -91,7 +91,7 @@ def share(grid):
 def start(w, x, c, blocks, slot, sms, rank, now_ps):
     """Start waiting blocks of a grid on each of the ``sms`` SMs of a class: only saved ones while there are any.
 
-    ``rank``: of the SM, where blocks differ in their work or needs; such classes have one SM.
+    ``rank``: of the SM, where blocks differ in their work or tiles; such classes have one SM.
     """
     grid = grids(x, slot)
     if grid.begun == 0:
@@ -100,32 +100,31 @@ def start(w, x, c, blocks, slot, sms, rank, now_ps):
     occupy(x, c, blocks, slot, sms)
     if grid.saved > 0:
         grid.saved -= blocks * sms
-        for b in range(blocks if singly(grid) else 1):
-            add_row(x, c, 1 if singly(grid) else blocks, grid.saved_left, need(w, grid, b), slot, now_ps)
+        if grid.tiled == 1:
+            for _ in range(blocks):
+                saved = next_saved(w, grid.slot)
+                add_row(x, c, 1, saved.left, saved.number, slot, now_ps)
+        else:
+            add_row(x, c, blocks, grid.saved_left, NONE, slot, now_ps)
     elif singly(grid):
         for b in range(blocks):
+            number = NONE
             work = 1.0
+            if grid.tiled == 1:
+                number = block_at(w, grid, grid.total - grid.waiting + b)
+                work = work_of(w, grid, number) + order_work(w, grid)
             if grid.spread > 0.0:
                 work += grid.spread * block_noise(rank, grid.serial, grid.waiting - b)
-            add_row(x, c, 1, work, need(w, grid, b), slot, now_ps)
+            add_row(x, c, 1, work, number, slot, now_ps)
     else:
-        add_row(x, c, blocks, 1.0, 0, slot, now_ps)
+        add_row(x, c, blocks, 1.0, NONE, slot, now_ps)
     grid.waiting -= blocks * sms
 
 
 @inlined
 def singly(grid):
-    """Whether the blocks of a grid differ, in their work or in the tiles that they need."""
-    return grid.spread > 0.0 or grid.producer != NONE
-
-
-@inlined
-def need(w, grid, b):
-    """How many blocks of its producer the block waits for that is handed out after ``b`` others now; 0: none."""
-    if grid.producer == NONE or not holds(w, grid.producer, grid.producer_id):
-        return 0
-    number = grid.total - grid.waiting + b
-    return ((number + 1) * grid.producer_blocks + grid.total - 1) // grid.total
+    """Whether the blocks of a grid differ, in their work or in their tiles."""
+    return grid.spread > 0.0 or grid.tiled == 1
 
 
 @inlined

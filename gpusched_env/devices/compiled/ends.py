@@ -24,6 +24,7 @@ from gpusched_env.devices.compiled.dispatch import dispatch_all, dispatch_to, he
 from gpusched_env.devices.compiled.intrinsics import call, lowest
 from gpusched_env.devices.compiled.layout import BLOCKS, NOT_QUEUED, RUN, SINGLE, TODO
 from gpusched_env.devices.compiled.record import log_residency
+from gpusched_env.devices.compiled.tiles import end_blocks_of
 
 
 @inlined
@@ -107,7 +108,7 @@ def in_order(w, x, now):
 @inlined
 def find_run(w, x, c, rank):
     """How many SMs after ``rank`` come next, are of class ``c`` and see the same queue; sets ``RUN`` to them."""
-    if w.detail == BLOCKS:
+    if w.detail == BLOCKS or x.tiles > 0:
         return 0
     todo = scratch(w, TODO)
     run = scratch(w, RUN)
@@ -198,6 +199,8 @@ def end_row(w, x, c, r, sms, rank, now):
     sm = classes(x, c)
     slot = rows(x, c, r).grid
     blocks = rows(x, c, r).blocks
+    if grids(x, slot).tiled == 1:
+        end_blocks_of(w, grids(x, slot), int(rows(x, c, r).number), blocks * sms)
     if w.detail == BLOCKS:
         log_residency(w, x, c, r, now)
     remove_row(x, c, r)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from gpusched_env.compiling import called
-from gpusched_env.devices.compiled.access import afters, flight_of, launches, ops, problem
+from gpusched_env.devices.compiled.access import afters, flight_of, launches, ops, problem, tilings
 from gpusched_env.devices.compiled.finishing import is_node
-from gpusched_env.devices.compiled.issuing import be_due
+from gpusched_env.devices.compiled.issuing import be_due, open_gate
 from gpusched_env.devices.compiled.layout import HIDDEN, LAUNCHED, PENDING, READY, STREAMS
 from gpusched_env.devices.compiled.lists import add_pending, note_start
 from gpusched_env.devices.compiled.slots import add_edge, end_flight, new_launch, next_id, take_flight
+from gpusched_env.devices.compiled.tiles import clear_tiling
 from gpusched_env.devices.compiled.timing import arm_launch
 from gpusched_env.hardware.clock import NEVER
 
@@ -24,6 +25,8 @@ def begin_graph(w, slot):
     newest = slot
     for i in range(op.offspring):
         number = new_launch(w, next_id(w), op.more + i, graph.tenant, graph.job)
+        if problem(w).tiled == 1:
+            clear_tiling(w, number)
         node = launches(w, number)
         node.state = LAUNCHED
         node.parent = slot
@@ -64,6 +67,8 @@ def kernel_started(w, slot):
         note_start(w, launch.parent)
         return
     note_start(w, slot)
+    if problem(w).tiled == 1 and tilings(w, slot).gates == 1:
+        open_gate(w, slot)
     if first and ops(w, launch.op).offspring > 0:
         launch_children(w, slot)
 
@@ -76,6 +81,8 @@ def launch_children(w, slot):
     flight_of(w, kernel).offspring = op.offspring
     for i in range(op.offspring):
         number = new_launch(w, next_id(w), op.more + i, kernel.tenant, kernel.job)
+        if problem(w).tiled == 1:
+            clear_tiling(w, number)
         # For the timer of its way.
         take_flight(w, number)
         child = launches(w, number)

@@ -16,14 +16,15 @@ from gpusched_env.devices.compiled.access import (
     ops,
     outbox,
     problem,
-    producers,
     queues,
     stream_rows,
     streams,
+    tilings,
 )
 from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING, STREAMS
 from gpusched_env.devices.compiled.lists import add_pending
-from gpusched_env.devices.compiled.slots import add_edge, drop_edges_in, holds, new_launch, take_flight
+from gpusched_env.devices.compiled.slots import add_edge, drop_edge, drop_edges_in, holds, new_launch, take_flight
+from gpusched_env.devices.compiled.tiles import clear_tiling, may_synchronise
 from gpusched_env.devices.compiled.timing import arm_launch, arm_slicer
 
 
@@ -123,6 +124,8 @@ def make_launch(w, id_, place, tenant, number):
     op = ops(w, place)
     slot = new_launch(w, id_, place, tenant, number)
     launch = launches(w, slot)
+    if problem(w).tiled == 1:
+        clear_tiling(w, slot)
     launch.row = op.stream
     launch.arrived_ps = jobs(w, tenant, number).arrived_ps
     launch.deadline_ps = jobs(w, tenant, number).deadline_ps
@@ -141,9 +144,8 @@ def make_launch(w, id_, place, tenant, number):
                 launch.unlaunched += 1
     if op.tiles >= 0:
         mark = marks(w, tenant, op.tiles)
-        producer = producers(w, slot)
-        producer.slot = mark.slot if mark.finished == 0 else NONE
-        producer.id = mark.launch
+        tilings(w, slot).producer = mark.slot if mark.finished == 0 else NONE
+        tilings(w, slot).producer_id = mark.launch
     stream.last_slot = slot
     stream.last_id = launch.id
     return slot
@@ -157,7 +159,7 @@ def settle_issue(w, slot, at_ps):
     if is_scheduled(launch):
         add_pending(w, slot)
         streams(w, launch.row).window += 1
-        if is_launchable(w, launch):
+        if is_launchable(w, launch) or may_synchronise(w, slot):
             w.awake = 1
     elif is_launchable(w, launch):
         add_copy(w, slot)
@@ -194,6 +196,9 @@ def hand_over(w, slot, at_ps):
     launch.state = LAUNCHED
     launch.launched_ps = at_ps
     launch.ready_ps = ready_ps(w, launch, at_ps)
+    if problem(w).tiled == 1 and tilings(w, slot).gated == 1:
+        launch.ready_ps += problem(w).wait_kernel_ps
+        tilings(w, slot).gated = 0
     if is_windowed(w, launch):
         if is_scheduled(launch):
             join_line(w, slot)
@@ -254,6 +259,21 @@ def join_line(w, slot):
 def follows(w, launch, slot):
     """Whether a launch waits for an unfinished one anyway: it comes before it in its program's stream."""
     return launch.previous != NONE and launches(w, slot).row == launch.row
+
+
+@called
+def open_gate(w, slot):
+    """A producer has started: the wait kernel before its consumer ends."""
+    tiling = tilings(w, slot)
+    tiling.gates = 0
+    if not holds(w, tiling.consumer, tiling.consumer_id):
+        return
+    drop_edge(w, slot, tiling.consumer)
+    consumer = launches(w, tiling.consumer)
+    if consumer.state == LAUNCHED:
+        consumer.ready_ps = max(consumer.ready_ps, w.now_ps + problem(w).wait_kernel_ps)
+        if consumer.upstream == 0:
+            be_due(w, tiling.consumer)
 
 
 @inlined

@@ -33,43 +33,46 @@ def _record(*groups: tuple[type, str], base: np.dtype[Any] | None = None) -> np.
 
 PROBLEM = _record(
     (I8, "tenants host_threads streams priorities channels resident_grids copy_engines sliced lookahead launch_depth"),
-    (I8, "schedules preempts partitions rejects margin edge_margin"),
+    (I8, "schedules preempts partitions rejects synchronises tiled margin edge_margin"),
     (I8, "kernels programs_at kernels_at ops_at copies_at variants_at thread_ops_at factors_at afters_at sm_ids_at"),
     (I8, "stream_rows_at"),
     (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
     (I8, "graph_gap_beside_ps reset_ps child_launch_ps horizon_ps decision_ps window_sync_ps window_depth own_streams"),
-    (I8, "arrivals_until_ps"),
+    (I8, "arrivals_until_ps wait_kernel_ps"),
+    (F8, "post_us wait_us order_us"),
     (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us"),
     (F8, "host_contention waiting_contention"),
     base=GPU_DTYPE,
 )
 """A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``, ``preempts``,
-``partitions``, ``rejects``: 0 or 1; ``kernels``: in the kernel table, before the graphs; ``margin``, ``edge_margin``:
+``partitions``, ``rejects``, ``synchronises``: 0 or 1, and ``tiled``: whether kernels need tiles of others;
+``kernels``: in the kernel table, before the graphs; ``margin``, ``edge_margin``:
 most launches and edges that one event makes; ``window_sync_ps``: from the end of a kernel of a window until it is
 known; ``window_depth``: launches that a stream of a window holds; ``own_streams``: the scheduler's, the last ones;
 ``dram_bytes_per_us`` is the reachable bandwidth,
 ``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load."""
 
 KERNEL = _record(
-    (I8, "grid_blocks block_threads blocks_per_sm uses_sms idempotent state_bytes nodes"),
+    (I8, "grid_blocks columns rows slices block_threads blocks_per_sm uses_sms idempotent state_bytes nodes"),
     (F8, "log_idle profiled_us issue dram gap_us"),
     base=BLOCK_DTYPE,
 )
 """A kernel: what one block needs, and its profile; graphs follow the kernels. ``state_bytes``: registers and shared
-memory of a block; ``nodes``: kernels in it."""
+memory of a block; ``nodes``: kernels in it; ``columns``, ``rows``, ``slices``: its grid, as tiles."""
 
 OP = _record(
     (I8, "gap_ps"),
-    (F8, "host_us scale left_us"),
-    (I4, "identity mark tiles first_after more offspring"),
+    (F8, "host_us scale left_us lead"),
+    (I4, "identity mark tiles first_after more offspring fold steps"),
     (I2, "stream afters branch"),
-    (I1, "kind"),
+    (I1, "kind needs"),
 )
 """An operation: a host's, or a graph's node or a kernel's child, which lie behind those in the same table.
 ``identity``: row of the kernel table, -1: none; ``stream``: row of the problem's streams; ``after``: marks that it
 waits for (of nodes: numbers of nodes); ``more``, ``offspring``: where a graph's nodes or a kernel's children begin, and
 how many there are; ``more`` of a copy: its row of the copies; ``branch``: of a node; ``gap_ps``: from the end of what
-it waits for in its queue."""
+it waits for in its queue; ``tiles``: mark of the kernel whose tiles it needs (-1: none); ``needs``, ``fold``,
+``steps``, ``lead``: what of them (:mod:`gpusched_env.hardware.tiles`)."""
 
 COPY = _record((I8, "bytes device_ps"))
 """A copy: its size, and how long it takes."""
@@ -98,7 +101,8 @@ REAL = _record((F8, "value"))
 
 ENV = _record(
     (I8, "address settle_at end_at dispatch_at problem_at clients_at threads_at marks_at streams_at queues_at"),
-    (I8, "randoms_at jobs_at launches_at flights_at producers_at aheads_at edges_at timers_at heap_at"),
+    (I8, "randoms_at jobs_at launches_at flights_at aheads_at edges_at timers_at heap_at"),
+    (I8, "tilings_at semaphores_at ended_slices_at saved_blocks_at semaphore_room slice_room saved_room"),
     (I8, "contexts_at sets_at log_at outbox_at"),
     (I8, "job_mask launch_room edge_room words log_room"),
     (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
@@ -120,6 +124,8 @@ ENV = _record(
 * ``awake``: something happened that a scheduler could react to; ``begun``: a kernel has been launched;
   ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none);
   ``tenants_at_work``, ``tenants_serving``: how many are, :mod:`gpusched_env.workload.host`.
+* ``semaphore_room``, ``slice_room``, ``saved_room``: semaphores, tiles of several slices, and records of saved blocks
+  that a launch has room for.
 * ``once_ps``: when a command was last given that is legal once at an instant.
 * ``external``: 1 if a GPU outside carries launches out (:mod:`~gpusched_env.devices.compiled.external`); ``hushed``: 1
   while the scheduler is not asked, because more has happened than was told; ``sent``: how
@@ -207,8 +213,22 @@ FLIGHT = _record(
 * ``started_ps``: of its first block since it was launched last; ``ran_ps``: what it ran before that.
 """
 
-PRODUCER = _record((I8, "id slot"))
-"""The launch whose tiles a launch's blocks wait for, by slot of the latter; of operations with ``tiles``."""
+TILING = _record(
+    (I8, "producer_id consumer_id"),
+    (I4, "producer consumer identity stride grouped saved"),
+    (I1, "policy posts order reorder gates gated"),
+)
+"""What a launch has to do with tiles, by its slot; where the problem has any.
+
+* ``producer``: slot of the launch whose tiles it needs (-1: none), ``identity`` of that; ``policy``, ``stride``,
+  ``reorder``: under which it waits for them; :data:`~gpusched_env.hardware.tiles.KERNEL`: for the whole of it.
+* ``posts``: the policy under which it posts its own tiles for ``consumer``; ``gates``: 1 if that waits for its start,
+  ``gated``: 1 while it has to be launched behind a wait kernel itself.
+* ``order``: in which its blocks take their tiles, ``grouped``: the stride of that; ``saved``: records of saved blocks.
+"""
+
+SAVED_BLOCK = _record((I8, "number count"), (F8, "left"))
+"""Equal blocks of a launch whose tiles are synchronised, saved with ``left`` of their work."""
 
 AHEAD = _record((I8, "id issued_ps"), (I4, "op job after"))
 """What a host has issued into a stream that goes ``in_line``, behind the scheduler's window: it becomes a launch when
@@ -244,7 +264,7 @@ CONTEXT = _record(
 grids with waiting blocks; ``waiting``: heads of hardware queues without a slot; ``grids``: resident, their slots come
 first in ``used`` and free ones behind them; ``ahead``: waves that have not begun are accounted for; ``turn``: counts
 changes of the queue; ``begun``, ``dispatched``, ``ended``: grids with that mark after a step; ``tiles``: resident
-grids whose blocks wait for another's; ``now_ps``: up to when it is simulated (when it was switched out)."""
+grids whose tiles are synchronised; ``now_ps``: up to when it is simulated (when it was switched out)."""
 
 SM_CLASS = _record(
     (I8, "sms rows threads warps blocks registers shared carveout dirty ended room eligible"),
@@ -255,23 +275,30 @@ SM_CLASS = _record(
 KIND = _record((I8, "sms"), (F8, "demand loading"))
 """SMs of equal DRAM demand and weight, in the sharing of the bandwidth."""
 
-ROW = _record((I8, "grid blocks stopped need waits since_ps at_ps end_ps waves"), (F8, "left rate time_us"))
+ROW = _record(
+    (I8, "since_ps at_ps end_ps waves"),
+    (F8, "left rate time_us floor"),
+    (I4, "grid blocks number passed"),
+    (I1, "stopped held limited"),
+)
 """Equal blocks of one grid on an SM that started together, at ``since_ps``. ``left``: share of their work at
 ``at_ps``, when their ``rate`` (blocks/us) last changed; ``end_ps``: when they end at that rate, after ``waves`` more
 waves on the same slots; ``time_us``: duration of a block before memory throttling; ``stopped``: 1 if they make no
-progress, for a preemption; ``need``: blocks of the producer that must have ended before they begin, 0: none; while
-these have not, ``waits`` is 1."""
+progress, for a preemption.
+
+Where tiles are synchronised: ``number`` of a block that stands for them (-1: they are not); ``passed``: how many of the
+times that they wait are over; ``limited``: 1 if ``end_ps`` is when they come to the next one, with ``floor`` of their
+work left; ``held``: 1 while they wait."""
 
 GRID = _record(
     (I8, "slot launch threads warps registers shared_bytes carveout fit waiting resident saved priority first sms"),
     (I8, "queued begun told serial dispatched ended waiting_was resident_was saved_was place"),
-    (I8, "total producer producer_id producer_blocks"),
+    (I8, "total tiled"),
     (F8, "latency_us rho log_idle wait dram_bytes spread saved_left"),
 )
 """A resident grid. ``slot``, ``launch``: slot and id of its launch; ``first``, ``sms``: its partition; ``fit``: most
 blocks on an SM; ``queued``: a state below; ``*_was``: scratch of :mod:`~gpusched_env.devices.compiled.ends`; ``place``
-in the list of used slots; ``total``: blocks of the kernel; ``producer``: slot of the
-launch whose tiles its blocks wait for (-1: none)."""
+in the list of used slots; ``total``: blocks of the kernel; ``tiled``: 1 if its tiles are synchronised."""
 
 
 # Phases of events at equal times, in their order (docs/devices.md); block ends come before all of them.

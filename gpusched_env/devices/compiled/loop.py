@@ -40,6 +40,7 @@ from gpusched_env.devices.compiled.layout import (
 )
 from gpusched_env.devices.compiled.preemption import begin_preemption, end_preemption, requeue
 from gpusched_env.devices.compiled.slicer import slicer_due
+from gpusched_env.devices.compiled.tiles import may_synchronise
 from gpusched_env.devices.compiled.timing import stop
 from gpusched_env.devices.compiled.views import any_rejectable, may_preempt, may_set_partition
 from gpusched_env.hardware.clock import NEVER
@@ -128,6 +129,8 @@ def has_choice(w):
         for tenant in range(problem(w).tenants):
             if any_rejectable(w, tenant):
                 return True
+    if problem(w).synchronises == 1 and any_synchronisable(w):
+        return True
     if problem(w).preempts == 1:
         slot = w.started_first
         while slot != NONE:
@@ -144,6 +147,18 @@ def any_launchable(w):
         slot = clients(w, tenant).pending_first
         while slot != NONE:
             if is_launchable(w, launches(w, slot)):
+                return True
+            slot = launches(w, slot).after
+    return False
+
+
+@inlined
+def any_synchronisable(w):
+    """Whether the tiles of a pending launch may be synchronised with its producer's."""
+    for tenant in range(problem(w).tenants):
+        slot = clients(w, tenant).pending_first
+        while slot != NONE:
+            if may_synchronise(w, slot):
                 return True
             slot = launches(w, slot).after
     return False

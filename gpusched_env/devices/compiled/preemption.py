@@ -9,6 +9,7 @@ from gpusched_env.devices.compiled.context import context_of, end_grid, enqueue,
 from gpusched_env.devices.compiled.external import recall
 from gpusched_env.devices.compiled.finishing import kernel_preempted
 from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PREEMPTION, RETURNS, STREAMS
+from gpusched_env.devices.compiled.tiles import start_over
 from gpusched_env.devices.compiled.timing import arm_launch, arm_preemption, launch_s
 from gpusched_env.devices.compiled.timing import stop as stop_timer
 from gpusched_env.hardware.clock import to_ps
@@ -93,7 +94,9 @@ def take_off(w, slot, keeps_progress):
     x = context_of(w, launch.tenant)
     grid = grids(x, flight.grid)
     settle(w, x)
-    evict(x, flight.grid)
+    evict(w, x, flight.grid)
+    if grid.tiled == 1 and not keeps_progress:
+        start_over(w, slot)
     flight.blocks = grid.waiting if keeps_progress else NONE
     flight.saved = grid.saved if keeps_progress else 0
     flight.saved_left = grid.saved_left if keeps_progress else 1.0
@@ -112,7 +115,7 @@ def put_back(w, slot):
     flight = flight_of(w, launch)
     x = context_of(w, launch.tenant)
     settle(w, x)
-    evict(x, flight.grid)
+    evict(w, x, flight.grid)
     suspend(x, flight.grid, RETURNS)
     flight.preemptions += 1
     arm_launch(w, slot, max(w.now_ps, readback_ps(w, slot)) + flight.dead_ps, STREAMS)

@@ -55,8 +55,8 @@ def set_rates(w, x):
 
 @inlined
 def stands(row):
-    """Whether the blocks of a row make no progress: for a preemption, or without their tiles."""
-    return row.stopped == 1 or row.waits == 1
+    """Whether the blocks of a row make no progress: for a preemption, or for want of tiles."""
+    return row.stopped == 1 or row.held == 1
 
 
 @inlined
@@ -73,7 +73,7 @@ def set_rate(x, row, rate):
     row.left -= row.rate * ((x.now_ps - row.at_ps) / 1e6)
     row.at_ps = x.now_ps
     row.rate = rate
-    row.end_ps = x.now_ps + max(1, to_ps(row.left / rate)) if rate > 0.0 else NEVER
+    row.end_ps = x.now_ps + max(1, to_ps((row.left - row.floor) / rate)) if rate > 0.0 else NEVER
 
 
 @called
@@ -135,7 +135,7 @@ def find_kinds(x):
 
 @called
 def set_next(x):
-    """The time of the next block end."""
+    """The time of the next block end, or when blocks come to their limit."""
     soonest_ps = NEVER
     for c in range(1, x.classes):
         for r in range(classes(x, c).rows):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.members import words_for
 from gpusched_env.devices.compiled.memory import HEADER, LINE, lines, placed
-from gpusched_env.devices.compiled.tables import ProblemTables
+from gpusched_env.devices.compiled.tables import ProblemTables, tile_pairs
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.timeline import Detail
 
@@ -50,6 +50,12 @@ class Sizes:
     aheads: int
     """Operations that hosts have issued behind the scheduler's window."""
     log: int
+    semaphores: int
+    """That a launch waits for at most."""
+    slices: int
+    """Tiles of several slices that a launch has at most."""
+    saved: int
+    """Records of saved blocks of a launch whose tiles are synchronised."""
 
     @property
     def timers(self) -> int:
@@ -89,7 +95,20 @@ def needed(problem: Problem, tables: ProblemTables, detail: Detail) -> Sizes:
         edges=EDGES * (LAUNCHES * tenants + margin) + edge_margin,
         aheads=AHEAD * tenants,
         log=LOG_ROWS + log_margin(problem, detail),
+        **_tile_sizes(problem),
     )
+
+
+def _tile_sizes(problem: Problem) -> dict[str, int]:
+    """Sizes of what launches have for the synchronisation of tiles."""
+    pairs = list(tile_pairs(problem))
+    kernels = [kernel for pair in pairs for kernel in pair]
+    resident = problem.gpu.sms * problem.gpu.limits.blocks
+    return {
+        "semaphores": max((producer.grid[0] * producer.grid[1] for producer, _ in pairs), default=0),
+        "slices": max((kernel.grid[0] * kernel.grid[1] for kernel in kernels if kernel.grid[2] > 1), default=0),
+        "saved": max((min(resident, kernel.blocks) for kernel in kernels), default=0),
+    }
 
 
 def class_count(sizes: Sizes) -> int:
@@ -125,7 +144,10 @@ def allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
         "jobs": (layout.JOB, sizes.tenants * sizes.jobs),
         "launches": (layout.LAUNCH, sizes.launches),
         "flights": (layout.FLIGHT, sizes.launches),
-        "producers": (layout.PRODUCER, sizes.launches),
+        "tilings": (layout.TILING, sizes.launches),
+        "semaphores": (layout.NUMBER, sizes.launches * sizes.semaphores),
+        "ended_slices": (layout.NUMBER, sizes.launches * sizes.slices),
+        "saved_blocks": (layout.SAVED_BLOCK, sizes.launches * sizes.saved),
         "aheads": (layout.AHEAD, sizes.aheads),
         "edges": (layout.EDGE, sizes.edges),
         "log": (layout.LOG, sizes.log),
@@ -148,5 +170,7 @@ def allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
 
 def copy_table(source: NDArray[Any], width: int, target: NDArray[Any], wider: int) -> None:
     """Copy a flat table into one whose lines are longer."""
+    if width == 0:
+        return
     lines = len(source) // width
     target[: lines * wider].reshape(lines, wider)[:, :width] = source.reshape(lines, width)

@@ -139,6 +139,41 @@ def add_edge(w, source, target):
 
 
 @called
+def drop_edge(w, source, target):
+    """``target`` waits for ``source`` no more, which it did by an edge: slots."""
+    a = launches(w, source)
+    b = launches(w, target)
+    before = NONE
+    number = b.edges_in
+    while edges(w, number).source != source or edges(w, number).source_id != a.id:
+        before = number
+        number = edges(w, number).next_in
+    if before == NONE:
+        b.edges_in = edges(w, number).next_in
+    else:
+        edges(w, before).next_in = edges(w, number).next_in
+    unlink_out(w, a, number)
+    edges(w, number).next_in = w.free_edge
+    w.free_edge = number
+    w.free_edges += 1
+    b.upstream -= 1
+
+
+@inlined
+def unlink_out(w, source, number):
+    """Take an edge off the list of those to what waits for a launch."""
+    before = NONE
+    at = source.edges_out
+    while at != number:
+        before = at
+        at = edges(w, at).next_out
+    if before == NONE:
+        source.edges_out = edges(w, number).next_out
+    else:
+        edges(w, before).next_out = edges(w, number).next_out
+
+
+@called
 def drop_edges_in(w, slot):
     """What a launch waits for is no longer to tell it, nor known."""
     launch = launches(w, slot)
@@ -146,15 +181,6 @@ def drop_edges_in(w, slot):
     while number != NONE:
         edge = edges(w, number)
         if holds(w, edge.source, edge.source_id):
-            source = launches(w, edge.source)
-            before = NONE
-            at = source.edges_out
-            while at != number:
-                before = at
-                at = edges(w, at).next_out
-            if before == NONE:
-                source.edges_out = edge.next_out
-            else:
-                edges(w, before).next_out = edge.next_out
+            unlink_out(w, launches(w, edge.source), number)
         number = edge.next_in
     free_edges_in(w, launch)

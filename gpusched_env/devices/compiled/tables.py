@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +30,11 @@ from gpusched_env.hardware.records import BLOCK_DTYPE, GPU_DTYPE, gpu_record
 from gpusched_env.hardware.timing import state_bytes
 from gpusched_env.scenarios.knowledge import KernelKnowledge, TenantKnowledge
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.program import HostOp, JobProgram, NodeOp
+from gpusched_env.scenarios.program import ChildOp, HostOp, JobProgram, NodeOp
 from gpusched_env.scenarios.tenant_program import TenantProgram
+from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.workload.host import arrival_numbers
+from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.workload import DEVICE_OPS, OpKind
 
@@ -110,7 +113,7 @@ class _Tabulation:
             for program in problem.programs
             for job in program.variants
             for op in job.ops
-            if op.after or op.mark >= 0 or op.tiles >= 0
+            if op.after or op.mark >= 0
         }
         tables = {
             "programs": programs,
@@ -155,25 +158,30 @@ class _Tabulation:
             for node in op.nodes:
                 self._ops.append(self._node(op, node))
             for child in op.children:
-                self._ops.append(
-                    (0, 0.0, child.scale, op.left_us, child.identity, -1, -1, 0, -1, 0, -1, 0, 0, OpKind.KERNEL)
-                )
+                self._ops.append(self._child(op, child))
             grids = self._problem.gpu.resident_grids
             self._most_offspring = max(self._most_offspring, len(op.nodes), grids * len(op.children))
             self._most_edges = max(self._most_edges, sum(len(node.after) for node in op.nodes))
 
     def _op(self, op: HostOp, first_node: int) -> tuple[Any, ...]:
         return (
-            to_ps(op.gap_us), op.host_us, op.scale, op.left_us, op.identity, op.mark, op.tiles, self._after(op.after),
-            first_node if op.identity >= 0 else self._copy(op), len(op.nodes) + len(op.children), op.stream,
-            len(op.after), 0, op.kind,
+            to_ps(op.gap_us), op.host_us, op.scale, op.left_us, op.needs.lead, op.identity, op.mark, op.tiles,
+            self._after(op.after), first_node if op.identity >= 0 else self._copy(op),
+            len(op.nodes) + len(op.children), op.needs.fold, op.needs.steps, op.stream, len(op.after), 0, op.kind,
+            NEEDS.index(op.needs.kind),
         )  # fmt: skip
 
     def _node(self, graph: HostOp, node: NodeOp) -> tuple[Any, ...]:
         gap_ps = to_ps(self._problem.gpu.timing.graph_gap_us)
         return (
-            gap_ps, 0.0, node.scale, 0.0, node.identity, -1, -1, self._after(node.after),
-            -1 if node.identity >= 0 else self._copy(node), 0, graph.stream, len(node.after), node.branch, node.kind,
+            gap_ps, 0.0, node.scale, 0.0, 0.0, node.identity, -1, -1, self._after(node.after),
+            -1 if node.identity >= 0 else self._copy(node), 0, 1, 1, graph.stream, len(node.after), node.branch,
+            node.kind, 0,
+        )  # fmt: skip
+
+    def _child(self, kernel: HostOp, child: ChildOp) -> tuple[Any, ...]:
+        return (
+            0, 0.0, child.scale, kernel.left_us, 0.0, child.identity, -1, -1, 0, -1, 0, 1, 1, -1, 0, 0, OpKind.KERNEL, 0
         )  # fmt: skip
 
     def _after(self, after: tuple[int, ...]) -> int:
@@ -184,6 +192,17 @@ class _Tabulation:
     def _copy(self, op: HostOp | NodeOp) -> int:
         self._copies.append((op.bytes, to_ps(op.device_us)))
         return len(self._copies) - 1
+
+
+def tile_pairs(problem: Problem) -> Iterator[tuple[Kernel, Kernel]]:
+    """Kernels that need the tiles of others, behind those."""
+    for program in problem.programs:
+        for job in program.variants:
+            marked = {op.mark: op for op in job.ops if op.mark >= 0}
+            for op in job.ops:
+                if op.tiles >= 0:
+                    producer, consumer = (problem.kernels[row.identity].kernel for row in (marked[op.tiles], op))
+                    yield producer, consumer
 
 
 def _numbers(values: list[int]) -> Record:
@@ -212,6 +231,10 @@ def _problem(problem: Problem) -> Record:
     row["preempts"] = "preempt" in scenario.commands
     row["partitions"] = "partition" in scenario.commands
     row["rejects"] = "reject" in scenario.commands
+    row["synchronises"] = "synchronise" in scenario.commands
+    row["tiled"] = any(True for _ in tile_pairs(problem))
+    row["wait_kernel_ps"] = to_ps(gpu.tiles.wait_kernel_us)
+    row["post_us"], row["wait_us"], row["order_us"] = gpu.tiles.post_us, gpu.tiles.wait_us, gpu.tiles.order_us
     row["window_depth"] = 1 if problem.window is None else problem.window.depth
     row["own_streams"] = sum(stream.tenant < 0 for stream in problem.streams)
     row["window_sync_ps"] = 0 if problem.window is None else to_ps(problem.window.sync_us)
@@ -232,6 +255,7 @@ def _problem(problem: Problem) -> Record:
 def _fill_blocks(row: np.void, profile: KernelProfile) -> None:
     """What a kernel's blocks need."""
     block = profile.block[0]
+    row["columns"], row["rows"], row["slices"] = profile.kernel.grid
     for name in BLOCK_DTYPE.names or ():
         row[name] = block[name]
     row["state_bytes"] = state_bytes(profile.footprint.registers, profile.footprint.shared_bytes, 1)

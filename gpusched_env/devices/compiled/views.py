@@ -20,6 +20,7 @@ from gpusched_env.devices.compiled.access import (
     programs,
     resident,
     streams,
+    tilings,
 )
 from gpusched_env.devices.compiled.blocks import waiting_blocks
 from gpusched_env.devices.compiled.context import context_of
@@ -27,7 +28,9 @@ from gpusched_env.devices.compiled.finishing import is_node
 from gpusched_env.devices.compiled.issuing import is_graph, is_launchable, is_windowed, stream_for
 from gpusched_env.devices.compiled.layout import EMPTIED, NONE, PENDING, READY
 from gpusched_env.devices.compiled.slots import holds
+from gpusched_env.devices.compiled.tiles import may_synchronise
 from gpusched_env.hardware.clock import NEVER, to_us
+from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 from gpusched_env.workload.host import GONE, rejectable
 
@@ -149,6 +152,16 @@ def fill_pending(w, slot, row):
     if is_windowed(w, launch):
         fill_queued(w, launch, row)
         row[PendingColumn.DEPENDENTS] = dependents(w, launch)
+    op = ops(w, launch.op)
+    row[PendingColumn.PRODUCER] = NONE
+    row[PendingColumn.NEEDS] = op.needs if op.tiles >= 0 else NONE
+    row[PendingColumn.FOLD] = op.fold if op.tiles >= 0 else 0
+    row[PendingColumn.STEPS] = op.steps if op.tiles >= 0 else 0
+    row[PendingColumn.SYNCHRONISABLE] = 0.0
+    if problem(w).tiled == 1:
+        tiling = tilings(w, slot)
+        row[PendingColumn.PRODUCER] = tiling.producer_id if holds(w, tiling.producer, tiling.producer_id) else NONE
+        row[PendingColumn.SYNCHRONISABLE] = 1.0 if may_synchronise(w, slot) else 0.0
 
 
 @called
@@ -224,6 +237,8 @@ def fill_running(w, slot, row):
     row[RunningColumn.PROFILED_DRAM] = kernel.dram
     row[RunningColumn.DEADLINE_US] = to_us(launch.deadline_ps)
     row[RunningColumn.IDEMPOTENT] = kernel.idempotent
+    if problem(w).tiled == 1 and tilings(w, slot).posts != KERNEL:
+        row[RunningColumn.IDEMPOTENT] = 0.0
     row[RunningColumn.STREAM] = launch.stream
     row[RunningColumn.NODES] = kernel.nodes
     row[RunningColumn.PARENT] = launch.parent_id

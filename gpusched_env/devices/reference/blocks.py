@@ -15,14 +15,23 @@ from gpusched_env.hardware.placement import fit
 class Block:
     """One resident thread block."""
 
-    __slots__ = ("end_ps", "grid", "left", "need", "rate", "since_ps", "start_ps", "stopped", "work")
+    __slots__ = (
+        "end_ps", "floor", "grid", "held", "left", "number", "passed", "rate", "since_ps", "start_ps", "stopped",
+        "work",
+    )  # fmt: skip
 
-    def __init__(self, grid: Grid, work: float, need: int, now: int) -> None:
+    def __init__(self, grid: Grid, number: int, work: float, now: int) -> None:
         self.grid = grid
+        self.number = number
+        """Where tiles are synchronised, that of a block that needs and posts the same; -1: they are not."""
         self.work = self.left = work
         """Blocks of work at its start, and at ``since_ps``."""
-        self.need = need
-        """How many blocks of its producer must have ended before it makes progress."""
+        self.passed = 0
+        """How many of the times that it waits are over."""
+        self.floor = 0.0
+        """What is left of its work at its limit, where it waits next; 0: it goes on to its end."""
+        self.held = number >= 0
+        """Whether it is at its limit: it holds its SM and makes no progress."""
         self.rate = 0.0
         """Blocks of work a microsecond."""
         self.start_ps = self.since_ps = now
@@ -33,15 +42,34 @@ class Block:
     @property
     def cohort(self) -> tuple[Grid, int, float, bool, int]:
         """Blocks on an SM that have this in common are equal: neighbours in age, summed up as one."""
-        return (self.grid, self.start_ps, self.work, self.stopped, self.need)
+        return (self.grid, self.start_ps, self.work, self.stopped, self.number)
 
     @property
     def progresses(self) -> bool:
         """Whether it uses issue slots and memory."""
-        return not self.stopped and (self.grid.awaits is None or self.grid.awaits.have(self.need))
+        return not self.stopped and not self.held
+
+    @property
+    def limited(self) -> bool:
+        """Whether it has a limit before its end."""
+        return self.grid.tiling is not None and self.passed < self.grid.tiling.waits(self.number)
+
+    def reach_limit(self, now: int) -> None:
+        """It has done what it may do."""
+        self.left, self.since_ps, self.rate, self.end_ps = self.floor, now, 0.0, NEVER
+        self.held = True
+
+    def find_limit(self) -> None:
+        """Of a block that is held: how far it may go, now that tiles were posted."""
+        tiling, latency_us = self.grid.tiling, self.grid.latency_us
+        assert tiling is not None
+        while self.limited and tiling.may_pass(self.number, self.passed):
+            self.passed += 1
+        self.floor = tiling.left_at(self.number, self.passed, latency_us) if self.limited else 0.0
+        self.held = self.limited and self.left <= self.floor
 
     def change_rate(self, rate: float, now: int) -> None:
-        """Go on at another rate; its end is computed here and nowhere else."""
+        """Go on at another rate; its end, or when it reaches its limit, is computed here and nowhere else."""
         if rate == self.rate:
             return
         self.left -= self.rate * ((now - self.since_ps) / PS_PER_US)
@@ -49,7 +77,7 @@ class Block:
         self.rate = rate
         self.end_ps = NEVER
         if rate > 0.0:
-            self.end_ps = now + max(1, math.floor(self.left / rate * PS_PER_US + 0.5))
+            self.end_ps = now + max(1, math.floor((self.left - self.floor) / rate * PS_PER_US + 0.5))
 
     def pause(self, ps: int) -> None:
         """Its context was switched out for a time."""
@@ -123,5 +151,5 @@ class Sm:
 
     @property
     def next_ps(self) -> int:
-        """When its next block ends."""
+        """When its next block ends or reaches its limit."""
         return min((block.end_ps for block in self.blocks), default=NEVER)

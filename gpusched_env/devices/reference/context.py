@@ -91,8 +91,8 @@ class Context:
             launch = self._heads.popleft()
             op = launch.op
             launch.grid = Grid(
-                self._needs[op.identity], op.scale, launch.blocks, launch.priority, launch.partition, launch.tiles,
-                launch.awaits, launch.saved, launch.saved_left, launch.id, next(self._serials),
+                self._needs[op.identity], op.scale, launch.blocks, launch.priority, launch.partition, launch.whole,
+                launch.tiling, launch.saved, launch.saved_left, launch.id, next(self._serials),
             )  # fmt: skip
             self._resident[launch.id] = launch
             self.dispatcher.enqueue(launch.grid)
@@ -145,9 +145,11 @@ class Context:
             self._log(launch)
             self._streams.ended(launch)
             return
-        whole = launch.tiles.blocks, 0, 1.0
+        whole = launch.whole, 0, 1.0
         rest = grid.waiting, grid.saved, grid.saved_left
         launch.blocks, launch.saved, launch.saved_left = rest if keeps_progress else whole
+        if launch.tiling is not None and not keeps_progress:
+            launch.tiling.start_over()
         self._streams.preempted(launch, keeps_progress=keeps_progress)
 
     def _log(self, launch: Launch) -> None:

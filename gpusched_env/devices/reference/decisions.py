@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from gpusched_env.devices.reference.context import Context
@@ -9,13 +10,24 @@ from gpusched_env.devices.reference.launch import Launch, State
 from gpusched_env.devices.reference.preemption import Preemption
 from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.devices.reference.streams import Streams
+from gpusched_env.devices.reference.tiling import TilePair
 from gpusched_env.devices.reference.world import World
 from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling import commands
-from gpusched_env.scheduling.commands import CODES, Command, Preempt, Reject, SetPartition, Wait
+from gpusched_env.scheduling.commands import (
+    CODES,
+    Command,
+    Preempt,
+    Reject,
+    SetPartition,
+    Synchronise,
+    TilePolicy,
+    Wait,
+)
 from gpusched_env.scheduling.legality import whole_or
+from gpusched_env.scheduling.synchronising import held_slots, pair_of
 from gpusched_env.workload import host
-from gpusched_env.workload.workload import OpKind
 
 
 class Decisions:
@@ -48,6 +60,7 @@ class Decisions:
         now = self._clock.now
         if self._setting.logs_kernels and not isinstance(command, Wait):
             launch_id = command.launch if isinstance(command, commands.Launch | Preempt) else -1
+            launch_id = command.consumer if isinstance(command, Synchronise) else launch_id
             self._setting.timeline.decisions.add(now, CODES[type(command)], launch_id)
         self.busy_until_ps = max(self.busy_until_ps, now) + self._decision_ps
         # After a command the scheduler is asked again, until it waits: then something must happen first.
@@ -72,6 +85,17 @@ class Decisions:
                 job = self._world.jobs[tenant][number]
                 host.reject(self._world, tenant, number)
                 self._streams.vanish(tenant, job)
+            case Synchronise(id_, policy, order, wait_kernel):
+                self._streams.synchronise(self._pair(id_, policy), order, wait_kernel=wait_kernel)
+
+    def _pair(self, id_: int, policy: TilePolicy) -> TilePair:
+        """A pending launch and its producer under a policy."""
+        consumer = self._streams.pending[id_]
+        producer, op = consumer.producer, consumer.op
+        assert producer is not None
+        assert isinstance(op, HostOp)
+        made, used = (self._problem.kernels[one.op.identity].kernel for one in (producer, consumer))
+        return TilePair(pair_of(policy, made, used, op.needs), producer, consumer)
 
     def _charge_change(self) -> None:
         """Setting a partition on the GPU takes time."""
@@ -126,6 +150,7 @@ class Decisions:
             or ("partition" in offered and any(self.partitionable(tenant) for tenant in tenants))
             or ("preempt" in offered and any(self.preemptible(launch) for launch in streams.launched.values()))
             or any(self.rejectable(tenant) for tenant in tenants)
+            or ("synchronise" in offered and any(map(streams.synchronisable, streams.pending.values())))
         )
 
     def stuck(self) -> str:
@@ -140,13 +165,23 @@ class Decisions:
                     + (f"kernels {sorted(mine)[:3]} wait for a launch" if mine else "none waits for the scheduler")
                 )
         left = [launch for launch in self._streams.launched.values() if launch.state is not State.DONE]
-        tiles = [
-            launch.id
-            for launch in self._streams.unfinished.values()
-            if launch.kind is OpKind.KERNEL and launch.grid is not None and launch.awaits is not None
-        ]
         if left:
             found.append(f"launched but unfinished: {[launch.id for launch in left[:5]]}")
-        if tiles:
-            found.append(f"resident and waiting for the tiles of another: {tiles[:5]}")
-        return "; ".join(found)
+        return "; ".join(found + self._held())
+
+    def _held(self) -> list[str]:
+        """Whose blocks wait for tiles of another."""
+        found = []
+        for launch in sorted(self._streams.launched.values(), key=lambda launch: launch.id):
+            if launch.grid is None or launch.tiling is None or launch.tiling.awaits is None:
+                continue
+            blocks = Counter(
+                block.number
+                for sm in self._context_of(launch).sms
+                for block in sm.blocks
+                if block.grid is launch.grid and block.held
+            )
+            if blocks:
+                producer = launch.tiling.awaits.producer.id
+                found.append(held_slots(launch.id, producer, launch.tiling.grid, blocks))
+        return found

@@ -99,13 +99,14 @@ class Dispatcher:
 
     def _hand_out(self, grid: Grid, sm: Sm, now: int) -> None:
         """Start the next block of a grid on an SM: saved ones first."""
-        work = 1.0
         if grid.saved > 0:
-            work = grid.saved_left
+            number, work = grid.next_saved()
             grid.saved -= 1
-        elif grid.needs.spread > 0.0:
-            work += grid.needs.spread * block_noise(sm.rank, grid.serial, grid.waiting)
-        sm.place(Block(grid, work, grid.need_of_next(), now))
+        else:
+            spread = grid.needs.spread
+            noise = spread * block_noise(sm.rank, grid.serial, grid.waiting) if spread > 0.0 else 0.0
+            number, work = grid.next_block(noise)
+        sm.place(Block(grid, number, work, now))
         grid.waiting -= 1
         if not grid.started:
             grid.started = True
@@ -116,7 +117,15 @@ class Dispatcher:
             self.dispatched.append(grid)
 
     def end_blocks(self, now: int) -> list[Residency]:
-        """Let blocks leave whose end has come, SM by SM, older ones first, and hand out others after each."""
+        """Let blocks leave whose end has come, SM by SM, older ones first, and hand out others after each.
+
+        Blocks that have come to their limit stay there.
+        """
+        for sm in self.sms:
+            for block in sm.blocks:
+                if block.end_ps <= now and block.limited:
+                    block.reach_limit(now)
+                    sm.changed = True
         ended = []
         for sm in self.sms:
             if sm.next_ps > now:
@@ -126,6 +135,7 @@ class Dispatcher:
                 ended.append(Residency(sm.number, grid, len(cohort), cohort[0].start_ps))
                 for block in cohort:
                     sm.remove(block)
-                    grid.tiles.ended = max(grid.tiles.ended, grid.tiles.blocks - grid.waiting - grid.resident)
+                    if grid.tiling is not None:
+                        grid.tiling.end(block.number)
                     self._dispatch_to(sm, now)
         return ended

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.devices.reference.tiling import Tiling
 from gpusched_env.hardware.placement import within
 
 
@@ -31,20 +32,6 @@ class BlockNeeds(NamedTuple):
     def read(cls, block: NDArray[np.void]) -> BlockNeeds:
         """The needs in a record of shape ``(1,)``."""
         return cls(*block.item())
-
-
-class Tiles:
-    """How many blocks of a kernel have ended: what its consumers wait for. It never goes back, also not at a reset."""
-
-    def __init__(self, blocks: int) -> None:
-        self.blocks = blocks
-        self.ended = 0
-        self.finished = False
-        """Whether the kernel has finished, or has vanished."""
-
-    def have(self, need: int) -> bool:
-        """Whether ``need`` of the blocks have ended."""
-        return self.finished or self.ended >= need
 
 
 class Queueing(enum.Enum):
@@ -75,10 +62,10 @@ class Grid:
     """Stream priority, lower is more urgent."""
     partition: InitVar[tuple[int, int]]
     """First SM rank and number of SMs that may hold its blocks."""
-    tiles: Tiles
-    """Of this kernel."""
-    awaits: Tiles | None = None
-    """Of the producer that its blocks wait for."""
+    blocks: int
+    """Of the whole kernel."""
+    tiling: Tiling | None = None
+    """Where tiles are synchronised."""
     saved: int = 0
     """How many of :attr:`waiting` continue with :attr:`saved_left` of their work."""
     saved_left: float = 1.0
@@ -101,12 +88,20 @@ class Grid:
         """Whether the partitions of two grids have an SM in common."""
         return within(other.first, self.first, self.sms, sms) or within(self.first, other.first, other.sms, sms)
 
-    def need_of_next(self) -> int:
-        """How many of its producer's blocks the next one that it hands out needs; 0: it waits for none."""
-        if self.awaits is None or self.awaits.finished:
-            return 0
-        number = self.tiles.blocks - self.waiting
-        return -(-(number + 1) * self.awaits.blocks // self.tiles.blocks)
+    def next_block(self, noise: float) -> tuple[int, float]:
+        """The number (-1: none) and the work of the next block that it hands out, one that never ran.
+
+        Args:
+            noise: how much more work it has than others.
+        """
+        if self.tiling is None:
+            return -1, 1.0 + noise
+        number = self.tiling.block_at(self.blocks - self.waiting)
+        return number, self.tiling.work(number, self.latency_us) + self.tiling.order_work(self.latency_us) + noise
+
+    def next_saved(self) -> tuple[int, float]:
+        """The number and what is left of the next saved one."""
+        return (-1, self.saved_left) if self.tiling is None else self.tiling.saved.pop(0)
 
     @property
     def over(self) -> bool:

@@ -6,7 +6,8 @@ import enum
 from dataclasses import InitVar, dataclass, field
 
 from gpusched_env.devices.reference.clock import Alarm, Clock
-from gpusched_env.devices.reference.grid import Grid, Tiles
+from gpusched_env.devices.reference.grid import Grid
+from gpusched_env.devices.reference.tiling import Tiling
 from gpusched_env.devices.reference.world import Job
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.scenarios.program import ChildOp, HostOp, NodeOp
@@ -54,8 +55,14 @@ class Launch:
     """Nodes or children that have not finished."""
     emptied: bool = False
     """Whether it has nothing to do itself any more, besides its parts."""
-    awaits: Tiles | None = None
-    """Of the producer that its blocks wait for."""
+    producer: Launch | None = None
+    """The one whose tiles it needs."""
+    tiling: Tiling | None = None
+    """Where its tiles are synchronised."""
+    gate: Launch | None = None
+    """The consumer of its tiles that a wait kernel keeps back until it has started."""
+    gated: bool = False
+    """Whether a wait kernel comes before it."""
 
     # How it was launched.
     windowed: bool = False
@@ -93,7 +100,8 @@ class Launch:
         self.kind = OpKind.KERNEL if isinstance(self.op, ChildOp) else self.op.kind
         self.stream = self.op.stream if isinstance(self.op, HostOp) else -1
         """Row of the stream; -1: none."""
-        self.tiles = Tiles(self.blocks)
+        self.whole = self.blocks
+        """Its thread blocks when it runs from its start."""
         self.issued_ps = clock.now
         self.alarm = Alarm(clock)
         """Its next step: it is ready, it is issued, saved blocks are back, a copy starts or ends."""

@@ -3,7 +3,8 @@
 * ``drain``: after the acknowledgement no further blocks are handed out; the kernel is pending again when its running
   blocks have ended (or has finished, if none were left).
 * ``save``: running blocks stop, their registers and shared memory are written to DRAM, then their SMs are free.
-  Launched again, the state is read back and they go on with the mean of their remaining work.
+  Launched again, the state is read back and they go on with the mean of their remaining work (where tiles are
+  synchronised, each with its own).
 * ``reset``: running blocks are killed; launched again, the kernel runs from its start.
 """
 
@@ -126,6 +127,8 @@ class Preemption:
                 sm.remove(block)
                 evicted += 1
                 left += int(block.left * WHOLE)
+                if grid.tiling is not None:
+                    grid.tiling.keep([(block.number, block.left)])
         if evicted > 0:
             grid.saved_left = (grid.saved * grid.saved_left + left / WHOLE) / (grid.saved + evicted)
             grid.saved += evicted

@@ -41,7 +41,11 @@ class Rates:
     def update(self, now: int) -> None:
         """New rates, where something has changed."""
         for sm in self._sms:
-            if sm.changed or any(block.need and block.rate == 0.0 and block.progresses for block in sm.blocks):
+            for block in sm.blocks:
+                if block.held:
+                    block.find_limit()
+                    sm.changed |= not block.held
+            if sm.changed:
                 self._share_slots(sm)
         level = self._share_bandwidth()
         for sm in self._sms:

@@ -9,10 +9,12 @@ from typing import Protocol
 from gpusched_env.devices.reference.clock import Phase
 from gpusched_env.devices.reference.launch import Launch, State, in_order
 from gpusched_env.devices.reference.setting import Setting
+from gpusched_env.devices.reference.tiling import TilePair, Tiling
 from gpusched_env.devices.reference.windows import OwnStreams
 from gpusched_env.devices.reference.world import Job, World
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.scenarios.program import ChildOp, HostOp, NodeOp
+from gpusched_env.scheduling.commands import TileOrder
 from gpusched_env.workload import host
 from gpusched_env.workload.workload import OpKind
 
@@ -41,6 +43,7 @@ class Streams:
         self._problem, self._clock, self._world, self._hardware = problem, setting.clock, world, hardware
         self._latency_ps = to_ps(timing.launch_latency_us)
         self._event_ps = to_ps(timing.event_latency_us)
+        self._wait_kernel_ps = to_ps(problem.gpu.tiles.wait_kernel_us)
         self._sync_ps = 0 if problem.window is None else to_ps(problem.window.sync_us)
         self._ids = itertools.count()
         self.unfinished: dict[int, Launch] = {}
@@ -77,8 +80,7 @@ class Streams:
             if line:
                 launch.wait_for(line[-1])
             line.append(launch)
-        producer = self._marked(tenant, op.tiles) if op.tiles >= 0 else None
-        launch.awaits = None if producer is None else producer.tiles
+        launch.producer = self._marked(tenant, op.tiles) if op.tiles >= 0 else None
         host.operation_issued(self._world, tenant, job.number, op.stream, op.mark, launch.id)
         self.issued(launch)
 
@@ -92,7 +94,7 @@ class Streams:
         launch.issued_ps = self._clock.now
         if launch.scheduled:
             self.pending[launch.id] = launch
-            if self.launchable(launch):
+            if self.launchable(launch) or self.synchronisable(launch):
                 self._world.awake = 1
         elif self.launchable(launch):
             self._hand_over(launch, self._clock.now)
@@ -108,6 +110,35 @@ class Streams:
         if launch.windowed:
             return self.own.stream_for(launch) >= 0 if launch.scheduled else not launch.waits
         return all(other.state is not State.PENDING for other in launch.waits)
+
+    def synchronisable(self, launch: Launch) -> bool:
+        """Whether the tiles of a launch and its producer may be synchronised."""
+        producer = launch.producer
+        if producer is None or launch.windowed or producer.stream == launch.stream:
+            return False
+        fresh = all(one.state is State.PENDING and not one.preempted for one in (launch, producer))
+        taken = (launch.tiling and launch.tiling.awaits) or (producer.tiling and producer.tiling.posts)
+        return fresh and not taken
+
+    def synchronise(self, pair: TilePair, order: TileOrder, *, wait_kernel: bool) -> None:
+        """Let the tiles of a launch wait for those of its producer, and the launch no longer for the whole of that."""
+        producer, launch = pair.producer, pair.consumer
+        numbers, posting, waiting = pair.numbers, self._tiling(producer), self._tiling(launch)
+        posting.posts = waiting.awaits = pair
+        posting.order = waiting.order = order
+        posting.stride, waiting.stride = numbers.columns // numbers.fold, numbers.consumer_columns
+        if wait_kernel:
+            producer.gate, launch.gated = launch, True
+        else:
+            launch.waits.discard(producer)
+            producer.waiters.discard(launch)
+
+    def _tiling(self, launch: Launch) -> Tiling:
+        """The tiles of a launch, which are synchronised from now on."""
+        if launch.tiling is None:
+            grid = self._problem.kernels[launch.op.identity].kernel.grid
+            launch.tiling = Tiling(grid, self._problem.gpu.tiles)
+        return launch.tiling
 
     def launch(self, launch: Launch, at_ps: int) -> None:
         """The scheduler's word: a pending launch, whose stream, priority and partition are set, goes to its stream."""
@@ -138,6 +169,9 @@ class Streams:
             before = self._last_in_queue.get(queue)
             if before is not None and before.state is not State.DONE and not self._follows(launch, before):
                 launch.wait_for(before)
+                if before.gate is launch:
+                    # It waits for the end of that anyway.
+                    before.gate = None
             self._last_in_queue[queue] = launch
         self._arm(launch)
         self._let_copies_go(launch, at_ps)
@@ -157,6 +191,9 @@ class Streams:
         launch.state = State.LAUNCHED
         launch.launched_ps = at_ps
         launch.ready_ps = at_ps + self._latency_ps
+        if launch.gated:
+            launch.ready_ps += self._wait_kernel_ps
+            launch.gated = False
         if launch.windowed and launch.scheduled:
             launch.ready_ps = self.own.launched_ps(launch, at_ps, self._latency_ps)
 
@@ -201,6 +238,8 @@ class Streams:
         """The first block of a kernel has started since it was launched, or a copy: so has its graph; children come."""
         now = self._clock.now
         is_first = launch.first_started_ps == NEVER
+        if launch.gate is not None:
+            self._open_gate(launch, launch.gate)
         for one in (launch, launch.parent):
             if one is not None and (one is launch or one.kind is OpKind.GRAPH) and one.started_ps == NEVER:
                 one.started_ps = now
@@ -209,6 +248,15 @@ class Streams:
             for op in launch.op.children:
                 self._launch_child(self.new(op, launch.tenant, launch.job, launch))
                 launch.parts += 1
+
+    def _open_gate(self, launch: Launch, consumer: Launch) -> None:
+        """A producer has started: the wait kernel before its consumer ends."""
+        launch.gate = None
+        launch.waiters.discard(consumer)
+        consumer.waits.discard(launch)
+        if consumer.state is State.LAUNCHED:
+            consumer.ready_ps = max(consumer.ready_ps, self._clock.now + self._wait_kernel_ps)
+            self._arm(consumer)
 
     def _launch_child(self, child: Launch) -> None:
         """A child is issued when the launch call on the device has taken effect."""
@@ -233,7 +281,8 @@ class Streams:
         if launch.parts > 0:
             return
         launch.state = State.DONE
-        launch.tiles.finished = True
+        if launch.tiling is not None and launch.tiling.posts is not None:
+            launch.tiling.posts.over = True
         del self.unfinished[launch.id]
         self._leave_program(launch)
         if launch.windowed and launch.scheduled and launch.launched_ps < NEVER:

@@ -19,6 +19,7 @@ from gpusched_env.devices.reference.world import Job, World
 from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_us
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
+from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import (
     DependencyColumn,
     JobColumn,
@@ -111,6 +112,20 @@ def _pending(device: Viewed, launch: Launch) -> dict[PendingColumn, float]:
         PendingColumn.QUEUED_US: queued_us,
         PendingColumn.BETWEEN_US: between_us,
         PendingColumn.DEPENDENTS: dependents,
+        **_tiles(device, launch),
+    }
+
+
+def _tiles(device: Viewed, launch: Launch) -> dict[PendingColumn, float]:
+    """What a pending launch has to do with the tiles of another."""
+    op, producer = launch.op, launch.producer
+    needs = op.needs if isinstance(op, HostOp) and op.tiles >= 0 else None
+    return {
+        PendingColumn.PRODUCER: -1 if producer is None or producer.state is State.DONE else producer.id,
+        PendingColumn.NEEDS: -1 if needs is None else NEEDS.index(needs.kind),
+        PendingColumn.FOLD: 0 if needs is None else needs.fold,
+        PendingColumn.STEPS: 0 if needs is None else needs.steps,
+        PendingColumn.SYNCHRONISABLE: device.streams.synchronisable(launch),
     }
 
 
@@ -137,7 +152,7 @@ def _running(device: Viewed, launch: Launch) -> dict[RunningColumn, float]:
         RunningColumn.PROFILED_ISSUE: known.issue,
         RunningColumn.PROFILED_DRAM: known.dram,
         RunningColumn.DEADLINE_US: to_us(job.deadline_ps),
-        RunningColumn.IDEMPOTENT: known.idempotent,
+        RunningColumn.IDEMPOTENT: known.idempotent and not (launch.tiling and launch.tiling.posts),
         RunningColumn.PREEMPTIBLE: device.decisions.preemptible(launch),
         RunningColumn.STREAM: launch.stream,
         RunningColumn.NODES: known.nodes,

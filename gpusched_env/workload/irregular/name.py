@@ -7,8 +7,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.errors import InputError
-from gpusched_env.reading import checked, parse_yaml
+from gpusched_env.workload.parameters import parameters_of
 
 NAME: Final = "irregular"
 
@@ -41,16 +40,4 @@ def irregular_graph(name: str) -> IrregularGraph:
     Raises:
         InputError: it cannot be read, or a parameter is unknown, missing or out of range.
     """
-    where = f"workload {name!r}"
-    inside = name.strip().removeprefix(NAME).strip()
-    if not (inside.startswith("(") and inside.endswith(")")):
-        raise InputError(f"{where}: expected {NAME}(family=physics,seed=3), with parentheses around its parameters")
-    given = {}
-    for part in filter(None, (part.strip() for part in inside[1:-1].split(","))):
-        parameter, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not value:
-            raise InputError(f"{where}: {part!r} is no parameter; expected NAME=VALUE, such as seed=3")
-        if parameter in given:
-            raise InputError(f"{where}: {parameter} is given twice")
-        given[parameter] = parse_yaml(value, where)
-    return checked(given, IrregularGraph, where)
+    return parameters_of(name, IrregularGraph, f"{NAME}(family=physics,seed=3)")

@@ -1,0 +1,143 @@
+"""Pairs of kernels that a scheduler synchronises tile by tile: their numbers, and whether a policy is strong enough.
+
+What the tiles of a consumer need is the program's (:class:`~gpusched_env.workload.workload.TileNeeds`), what they wait
+for the scheduler's (:class:`~gpusched_env.scheduling.commands.TilePolicy`). The latter must cover the former.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from gpusched_env.hardware import tiles as laws
+from gpusched_env.hardware.tiles import Pair
+from gpusched_env.scheduling.commands import POLICIES, TilePolicy
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.workload import TileNeeds
+
+NEEDS = ("row", "tile", "share")
+"""Kinds of :class:`~gpusched_env.workload.workload.TileNeeds` by code."""
+
+
+def pair_of(policy: TilePolicy, producer: Kernel, consumer: Kernel, needs: TileNeeds) -> Pair:
+    """Two kernels under a policy, in numbers."""
+    return Pair(
+        policy=POLICIES.index(policy.kind),
+        stride=policy.stride,
+        rows=producer.grid[1],
+        columns=producer.grid[0],
+        consumer_rows=consumer.grid[1],
+        consumer_columns=consumer.grid[0],
+        consumer_slices=consumer.grid[2],
+        needs=NEEDS.index(needs.kind),
+        fold=needs.fold,
+        lead=needs.lead if policy.reorder else 0.0,
+    )
+
+
+class Unguarded(NamedTuple):
+    """A tile of a consumer, and one of its producer's that it would read before that is there."""
+
+    tile: tuple[int, int]
+    """Row and column."""
+    step: int
+    """Of its work."""
+    read: tuple[int, int]
+
+
+def unfit(policy: TilePolicy, pair: Pair, needs: TileNeeds) -> str:
+    """Why a policy has no meaning for a pair; empty: it has one."""
+    if needs.kind == "share" and policy.kind != "share":
+        return f"policy {policy.kind} goes by rows; a consumer of a share of the tiles can only be given policy share"
+    if policy.kind == "strided":
+        steps = pair.columns // pair.fold
+        if needs.kind == "row" and not (1 <= policy.stride <= steps and steps % policy.stride == 0):
+            return f"stride {policy.stride} does not divide the {steps} steps of a row of {pair.columns} tiles"
+        if not (1 <= policy.stride <= pair.columns and pair.columns % policy.stride == 0):
+            return f"stride {policy.stride} does not divide the {pair.columns} tiles of a row"
+    if policy.kind == "tile" and policy.steps < needs.steps:
+        return (
+            f"with {policy.steps} steps a tile its waits run beyond the last of {pair.columns} tiles of a row: the "
+            f"consumer has {needs.steps} steps a tile"
+        )
+    return ""
+
+
+@functools.lru_cache(maxsize=1024)
+def unguarded(pair: Pair, steps: int, policy_steps: int) -> Unguarded | None:
+    """The first tile that a consumer under a policy would read too early; ``None``: the policy is strong enough.
+
+    Args:
+        pair: in numbers.
+        steps: of the consumer's loop a column of the producer's.
+        policy_steps: how many a policy by tiles takes it to have.
+    """
+    if pair.policy == laws.TILE and pair.needs == laws.NEEDS_ROW and policy_steps > steps:
+        # It waits for tile s / policy_steps before step s, and the step reads tile s / steps.
+        return Unguarded((0, 0), steps, (0, 1 % pair.columns)) if pair.columns > 1 else None
+    if pair.needs == laws.NEEDS_SHARE:
+        return None
+    posted = Counter(laws.semaphore_of(pair, tile) for tile in range(pair.rows * pair.columns))
+    tiles = pair.consumer_rows * pair.consumer_columns
+    # Blocks of a row read the same where they go through it.
+    apart = pair.consumer_columns if pair.needs == laws.NEEDS_ROW else 1
+    for block in range(0, tiles * pair.consumer_slices, apart):
+        promised = _promised(pair, block, posted)
+        for step, before, tile in _read(pair, block):
+            if promised.get(laws.semaphore_of(pair, tile), math.inf) > before:
+                return Unguarded(divmod(block % tiles, pair.consumer_columns), step, divmod(tile, pair.columns))
+    return None
+
+
+def _promised(pair: Pair, block: int, posted: Mapping[int, int]) -> dict[int, float]:
+    """Semaphores for all whose posts (``posted``) a block of the consumer waits, and the share of its work before."""
+    promised: dict[int, float] = {}
+    for number in range(laws.waits_of(pair, block)):
+        semaphore = laws.awaited_semaphore(pair, block, number)
+        if laws.awaited_value(pair, block) >= posted[semaphore]:
+            promised.setdefault(semaphore, laws.work_before(pair, block, number))
+    return promised
+
+
+def _read(pair: Pair, block: int) -> Iterator[tuple[int, float, int]]:
+    """What a block of the consumer reads: step, the share of its work before it, and a tile of the producer's."""
+    place = block % (pair.consumer_rows * pair.consumer_columns)
+    row = place // pair.consumer_columns
+    if pair.needs == laws.NEEDS_TILE:
+        yield 0, pair.lead, place
+        return
+    steps, own = pair.columns // pair.fold, laws.steps_of(pair, block)
+    first = laws.first_step(pair, block // (pair.consumer_rows * pair.consumer_columns))
+    bands = laws.bands(pair)
+    band = row * bands // pair.consumer_rows
+    for other in range(pair.rows):
+        if other * bands // pair.rows != band:
+            continue
+        for step in range(own):
+            for matrix in range(pair.fold):
+                tile = other * pair.columns + first + step + matrix * steps
+                yield first + step, max(pair.lead, step / own), tile
+
+
+def held_slots(consumer: int, producer: int, grid: tuple[int, int, int], blocks: Mapping[int, int]) -> str:
+    """Whose blocks hold their slots while they wait for tiles of another, for the report of a deadlock.
+
+    Args:
+        consumer, producer: ids of the launches.
+        grid: of the consumer: columns, rows, slices.
+        blocks: how many blocks wait, by the number of one that stands for them (:func:`.hardware.tiles.likeness`).
+    """
+    columns, rows, _ = grid
+    held: Counter[str] = Counter()
+    for block, count in sorted(blocks.items()):
+        part, (row, column) = block // (rows * columns), divmod(block % (rows * columns), columns)
+        whole = count > 1 and column == 0
+        held[f"row {row}" if whole else f"({row}, {column})" + (f" slice {part}" if grid[2] > 1 else "")] += count
+    named = ", ".join(f"{count} of {name}" if count > 1 else name for name, count in list(held.items())[:6])
+    return (
+        f"launch {consumer} holds {sum(held.values())} block slots while it waits for tiles of launch {producer}: "
+        f"{named}"
+    )

@@ -1,0 +1,143 @@
+"""Workloads of kernels that depend on each other tile by tile: matrix products and convolutions, one after the other.
+
+Each kernel has a grid of tiles and a duration, and needs the tiles of the one before it
+(:mod:`gpusched_env.hardware.tiles`). Its blocks have constant rates: as many of them share an SM as are said to, and
+they slow each other no further than the duration says.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from gpusched_env.errors import InputError
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.parameters import parameters_of
+from gpusched_env.workload.workload import Op, OpKind, TileNeeds, Variant, Workload
+
+THREADS = 256
+"""Of a block: as matrix kernels of CUTLASS have."""
+REGISTERS = {1: 255, 2: 128, 3: 80, 4: 64}
+"""Of a thread, by how many blocks an SM is to hold: the register file has 65,536."""
+
+
+@dataclass(frozen=True, slots=True)
+class TiledKernel:
+    """A kernel of a chain."""
+
+    rows: int
+    columns: int
+    slices: int
+    """Of each tile (split-K)."""
+    duration_us: float
+    """Alone on the GPU."""
+    blocks_per_sm: int = 1
+    """1 to 4."""
+
+    @property
+    def blocks(self) -> int:
+        return self.rows * self.columns * self.slices
+
+    def waves(self, sms: int) -> int:
+        """Waves of blocks alone on so many SMs."""
+        return -(-self.blocks // (self.blocks_per_sm * sms))
+
+
+def dependent(
+    name: str, gpu: GpuSpec, kernels: Sequence[TiledKernel], needs: TileNeeds, *, host_waits: bool = False
+) -> Workload:
+    """One iteration of kernels that each need the tiles of the one before.
+
+    Args:
+        name: of the workload.
+        gpu: that it was measured on.
+        kernels: in order.
+        needs: what each needs of the one before.
+        host_waits: whether the host waits for the end of each before it launches the next one; then no tiles can be
+            synchronised, and all are in one stream. Otherwise each is in a stream of its own.
+
+    Raises:
+        InputError: an SM is to hold more blocks than this knows of, or the grids do not match.
+    """
+    table, ops = [], []
+    for number, kernel in enumerate(kernels):
+        if kernel.blocks_per_sm not in REGISTERS:
+            raise InputError(f"{name}: {kernel.blocks_per_sm} blocks an SM; must be 1 to {max(REGISTERS)}")
+        table.append(
+            Kernel(
+                name=f"{name}-{number}",
+                grid=(kernel.columns, kernel.rows, kernel.slices),
+                block=(THREADS, 1, 1),
+                registers=REGISTERS[kernel.blocks_per_sm],
+                duration_us=kernel.duration_us,
+                kind="compute",
+                issue_fraction=0.0,
+                dram_bytes=0.0,
+            )
+        )
+        stream = 0 if host_waits else number
+        tiles = -1 if host_waits else number - 1
+        launch = Op(OpKind.KERNEL, 0.0, number, kernel.duration_us, stream=stream, tiles=tiles, needs=needs)
+        ops += [launch, Op(OpKind.SYNC) if host_waits else Op(OpKind.RECORD, index=number, stream=stream)]
+    ops += [] if host_waits else [Op(OpKind.SYNC)]
+    return Workload(
+        name=name,
+        gpu=gpu.name,
+        gpu_spec=gpu,
+        source="made from grids of tiles and durations",
+        kernels=tuple(table),
+        stream_priorities=(0,) if host_waits else (0,) * len(kernels),
+        variants=(Variant(ops=tuple(ops)),),
+        iteration_us=(sum(kernel.duration_us for kernel in kernels),),
+    )
+
+
+class Chain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A random chain of kernels, from its name: ``chain(seed=3)``."""
+
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    gpu: str = "v100-sxm"
+    """Whose SMs its waves are drawn for."""
+
+
+def is_chain(name: str) -> bool:
+    """Whether a workload's name is that of a random chain."""
+    return name.partition("(")[0].strip() == "chain"
+
+
+def chain_of(name: str) -> Chain:
+    """What ``chain(seed=3)`` asks for.
+
+    Raises:
+        InputError: it cannot be read, or a parameter is unknown, missing or out of range.
+    """
+    return parameters_of(name, Chain, "chain(seed=3)")
+
+
+@functools.lru_cache(maxsize=64)
+def random_chain(name: str) -> Workload:
+    """Two to four products of 1 to 12 rows, 2 to 64 columns and 1 to 4 slices, the same for a name in every process.
+
+    The blocks of a kernel last 50 to 1,000 microseconds, and one or two fit on an SM.
+
+    Raises:
+        InputError: as :func:`chain_of`, or there is no such GPU.
+    """
+    asked = chain_of(name)
+    gpu, dice = load_gpu(asked.gpu), np.random.default_rng(asked.seed)
+    rows = int(dice.integers(1, 13))
+    fold = int(dice.choice([1, 1, 1, 2]))
+    kernels = []
+    for _ in range(int(dice.choice([2, 2, 2, 3, 4]))):
+        columns, slices = fold * int(dice.integers(2, 33)), int(dice.choice([1, 1, 2, 3, 4]))
+        shape = TiledKernel(rows, columns, slices, 1.0, int(dice.integers(1, 3)))
+        block_us = float(np.exp(dice.uniform(np.log(50.0), np.log(1000.0))))
+        kernels.append(TiledKernel(rows, columns, slices, shape.waves(gpu.sms) * block_us, shape.blocks_per_sm))
+    return dependent(name.strip(), gpu, kernels, TileNeeds(fold=fold))

@@ -1,0 +1,70 @@
+"""Chains of kernels that need each other's tiles."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpusched_env.baselines.registry import make_scheduler
+from gpusched_env.devices import make_device
+from gpusched_env.episodes.session import run_episode
+from gpusched_env.errors import InputError
+from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.scenarios.building import build_problem, load_workload
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.scenario import make_scenario
+from gpusched_env.workload.dependent import TiledKernel, dependent
+from gpusched_env.workload.workload import OpKind, TileNeeds, Workload
+
+
+def problem(workload: Workload) -> Problem:
+    tenant = {"name": "t", "workload": workload.name, "arrivals": {"kind": "backlog"}, "jobs": 1}
+    scenario = make_scenario(
+        {
+            "name": "test",
+            "gpu": workload.gpu,
+            "tenants": [tenant],
+            "variation": False,
+            "lookahead": 8,
+            "horizon_us": 1e7,
+        }
+    )
+    return build_problem(scenario, workloads={workload.name: workload})
+
+
+def test_kernels_take_the_durations_that_they_are_given() -> None:
+    gpu = load_gpu("v100")
+    kernels = [TiledKernel(4, 24, 1, 1446.18), TiledKernel(4, 48, 1, 1174.7), TiledKernel(2, 90, 1, 300.0, 4)]
+    built = problem(dependent("products", gpu, kernels, TileNeeds()))
+    assert [round(profile.duration_us, 6) for profile in built.kernels] == [1446.18, 1174.7, 300.0]
+    assert [profile.footprint.blocks_per_sm for profile in built.kernels] == [1, 1, 4]
+    assert [kernel.waves(gpu.sms) for kernel in kernels] == [2, 3, 1]
+
+
+def test_a_host_may_wait_for_each() -> None:
+    made = dependent("pair", load_gpu("v100"), [TiledKernel(1, 1, 1, 10.0)] * 2, TileNeeds(), host_waits=True)
+    assert [op.kind for op in made.variants[0].ops] == [OpKind.KERNEL, OpKind.SYNC] * 2
+
+
+def test_an_sm_holds_one_to_four_blocks() -> None:
+    with pytest.raises(InputError, match="5 blocks an SM; must be 1 to 4"):
+        dependent("pair", load_gpu("v100"), [TiledKernel(1, 1, 1, 10.0, 5)], TileNeeds())
+
+
+def test_random_chains_are_the_same_for_a_seed_and_run_on_both_devices() -> None:
+    for seed in range(12):
+        made = load_workload(f"chain(seed={seed})")
+        assert made.variants == load_workload(f"chain(seed={seed},gpu=v100-sxm)").variants
+        ends = {
+            run_episode(make_scheduler("cusync"), problem(made), make_device(device), 0).end_us
+            for device in ("reference", "compiled")
+        }
+        assert len(ends) == 1
+        assert ends.pop() < 1.2 * made.iteration_us[0] + 20.0
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("chain(seed=x)", "seed"), ("chain", "expected chain"), ("chain(seed=1,rows=3)", "rows")]
+)
+def test_names_that_cannot_be_read_are_refused(name: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        load_workload(name)
