@@ -22,6 +22,7 @@ from gpusched_env.hardware.specs import (
     Limits,
     MatrixRates,
     Power,
+    TileCosts,
     Timing,
 )
 from gpusched_env.workload.importers.execution_trace import read_execution_trace
@@ -68,8 +69,14 @@ def test_the_page_says_which_keys_of_a_gpu_file_may_be_left_out() -> None:
     for row in rows.partition("\n\n")[0].splitlines():
         _, of, keys, _ = row.split("|")
         said[of.strip(" `")] = re.findall(r"`(\w+)`", keys)
-    kinds = {"the file itself": GpuSpec, "limits": Limits, "timing": Timing, "copies": Copies}
-    kinds |= {"power": Power, "contention": Contention, "instructions": Instructions, "matrix_rates": MatrixRates}
+    kinds = {"the file itself": GpuSpec, "limits": Limits, "timing": Timing, "tiles": TileCosts}
+    kinds |= {
+        "copies": Copies,
+        "power": Power,
+        "contention": Contention,
+        "instructions": Instructions,
+        "matrix_rates": MatrixRates,
+    }
     optional = {of: [f.name for f in msgspec.structs.fields(kind) if not f.required] for of, kind in kinds.items()}
     assert said == {of: names for of, names in optional.items() if names}
 
