@@ -37,6 +37,8 @@ ENVIRONMENTS = 0.2
 """Share of cases that are played through the Gymnasium environment."""
 ONE_PROCESS = 0.25
 """Share of cases whose tenants are threads of one process."""
+DRAINED = 0.2
+"""Share of cases in which arrivals end before the horizon."""
 MOST_COMMANDS = 3000
 SLOW = ("hindsight", "cusync-search")
 """Schedulers that are not drawn: an episode of theirs is dozens of simulations."""
@@ -85,8 +87,11 @@ def draw_case(seed: int, episode: int) -> Case:
     )
     case = replace(case, scenario=replace(scenario, profiles=_profiles(dice)))
     # Dice of their own: an episode without a window, or not adapted, is what it was before there were any.
-    more, others, process, tiles = (Dice(seed, episode, which) for which in (1, 2, 3, 4))
-    more.tidy = others.tidy = process.tidy = tiles.tidy = dice.tidy
+    more, others, process, tiles, tail = (Dice(seed, episode, which) for which in (1, 2, 3, 4, 5))
+    more.tidy = others.tidy = process.tidy = tiles.tidy = tail.tidy = dice.tidy
+    if tail.chance(DRAINED):
+        until_us = _rounded(tail, tail.number(0.1, 1.0) * horizon_us)
+        case = replace(case, scenario=replace(case.scenario, arrivals_until_us=until_us))
     if isinstance(case.player, RandomCommands):
         weights = {move.NAME: tiles.pick(move.DRAWN_WEIGHTS) for move in TILE_MOVES}
         case = replace(case, player=replace(case.player, weights=case.player.weights | weights))
@@ -144,7 +149,6 @@ def _scenario(
         reward=Reward(
             **{name: 0.0 if dice.chance(0.4) else dice.number(0.1, 10.0) for name in Reward.__struct_fields__}
         ),
-        arrivals_until_us=_rounded(dice, dice.number(0.1, 1.0) * horizon_us) if dice.chance(0.2) else None,
     )
 
 

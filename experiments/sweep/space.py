@@ -61,6 +61,11 @@ SPACES: dict[str, dict[str, Suggest]] = {
         "horizon_us": _log("horizon_us", 5_000.0, 20_000.0),
         "penalty": _log("penalty", 30.0, 1_000.0),
     },
+    "distillation": {
+        "learning_rate": _log("learning_rate", 5e-4, 5e-3),
+        "n_epochs": _one_of("n_epochs", 4, 8, 16),
+        "margin": _one_of("margin", 0.02, 0.05, 0.1),
+    },
 }
 """By algorithm: hyper-parameters, and how an Optuna trial draws them."""
 

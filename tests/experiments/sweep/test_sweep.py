@@ -35,7 +35,7 @@ def toy(**values: Any) -> TrainingConfig:
     )
 
 
-@pytest.mark.parametrize("algo", [algo for algo in SETTINGS if algo not in ("cma-es", "rollouts")])
+@pytest.mark.parametrize("algo", [algo for algo in SETTINGS if algo not in ("cma-es", "rollouts", "distillation")])
 def test_what_is_tried_is_valid_and_leaves_fixed_settings_alone(algo: str) -> None:
     config = config_of({"scenario": load_scenario("Toy"), "algo": algo, "learning_rate": 0.5})
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
@@ -44,6 +44,14 @@ def test_what_is_tried_is_valid_and_leaves_fixed_settings_alone(algo: str) -> No
     assert all(0.99 <= c.settings["gamma"] <= 0.9999 for c in tried)
     for name in SPACES[algo].keys() - {"learning_rate"}:
         assert len({c.settings[name] for c in tried}) > 1, name
+
+
+def test_what_is_tried_of_a_distillation_is_valid() -> None:
+    config = config_of({"scenario": load_scenario("ServingPoisson"), "algo": "distillation", "margin": 0.07})
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    tried = [suggested(config, frozenset({"margin"}), study.ask()).settings for _ in range(20)]
+    assert {settings["margin"] for settings in tried} == {0.07}
+    assert len({settings["n_epochs"] for settings in tried}) > 1
 
 
 def test_what_is_tried_of_a_search_is_valid() -> None:
