@@ -64,7 +64,7 @@ SPACES: dict[str, dict[str, Suggest]] = {
     "distillation": {
         "learning_rate": _log("learning_rate", 5e-4, 5e-3),
         "n_epochs": _one_of("n_epochs", 4, 8, 16),
-        "margin": _one_of("margin", 0.02, 0.05, 0.1),
+        "margin": _log("margin", 0.01, 0.2),
     },
 }
 """By algorithm: hyper-parameters, and how an Optuna trial draws them."""
