@@ -16,7 +16,6 @@ there.
 from __future__ import annotations
 
 import contextlib
-import random
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -131,8 +130,6 @@ class Distillation:
             if state is not None:
                 restore(model, state["model"])
                 self._observations = self._env.restore_state(state["model"]["env"])
-            else:
-                random.seed(self._config.seed)
             while model.num_timesteps < self._config.timesteps and not course.stopped:
                 course.boundary(self, model.num_timesteps)
                 self._play_round()
