@@ -6,7 +6,7 @@ ResNet-38 and VGG-19, on a V100 and an A100. Blocks of a consumer wait for tiles
 products), so that the producer's last wave is filled up. What was measured is in the result files of its artifact.
 
 Blocks last as long as StreamSync's kernels do, over their waves: nothing else of the measured times is used. Grids,
-split-K and options are those of the artifact's data base. What synchronising costs was fixed elsewhere: 5 us for the
+split-K and options are those of the artifact's data base. No cost is fitted to what is scored: 5 us for the
 wait kernel, 2.5 us for a block that takes its tile from a counter (5 us for two kernels, Table V), 1.5 us for a post
 and a wait together, an estimate beside the paper's bound of 2 to 3 % for two copy kernels. Loads that are reordered are
 13 us of a block's work (Table V). The 2.5 us were set after a first run: Table V's run, simulated with 5 us a block,
@@ -23,8 +23,7 @@ gains 4 to 7 % by its waves; with 2,560 it is the other way round. Convolutions 
 synchronisation, and gain in the measurements: what a post, a wait and an order take must be less for them, and how many
 of their blocks share an SM is assumed from the tile's size. Reordered loads and the wait kernel change nothing here
 where the consumer's last blocks start behind the producer. On an A100 whole rows differ by more than waves can explain;
-two of them, whose products have tiles of heights that do not divide each other, are left out. Attention, Stream-K and
-end-to-end times are not simulated.
+two of them, with tile heights that do not divide each other, are left out. No attention, Stream-K or whole models.
 """
 
 from __future__ import annotations
