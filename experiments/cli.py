@@ -34,6 +34,9 @@ from gpusched_env.experiments.commands import (
     validate,
 )
 
+ADDRESS_SPACE_BYTES = 1 << 30
+"""With less, the libraries below (BLAS, Arrow, LLVM) wait forever or crash before anything can be said."""
+
 EXIT_INPUT = 2
 EXIT_DEADLOCK = 3
 EXIT_INTERRUPTED = 130
@@ -95,6 +98,7 @@ def main() -> None:
         # Whoever asks to end gets what an interrupt keeps.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        _check_address_space()
         app()
     except BrokenPipeError:
         # Whoever read the output has enough; what is still to be flushed must not complain either.
@@ -115,6 +119,20 @@ def main() -> None:
     except GpuschedError as error:
         _complain(error)
         sys.exit(EXIT_INPUT)
+
+
+def _check_address_space() -> None:
+    try:
+        import resource
+    except ModuleNotFoundError:
+        # Only Unix has limits of this kind.
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < ADDRESS_SPACE_BYTES:
+        raise GpuschedError(
+            f"not enough memory: this process may use {limit >> 20} MiB of address space, and needs at least "
+            f"{ADDRESS_SPACE_BYTES >> 20}: raise the limit, as ulimit -v {ADDRESS_SPACE_BYTES >> 10} does"
+        )
 
 
 def _complain(error: GpuschedError) -> None:

@@ -140,9 +140,18 @@ def compiled() -> None:
     compile_all()
 
 
+@pytest.mark.parametrize("kib", [300_000, 600_000, 1_048_575])
+def test_too_little_memory_to_start_is_said_at_once(kib: int, tmp_path: Path) -> None:
+    status, _, complaint = run(*COMPARE, "--out", "out", cwd=tmp_path, before=f"ulimit -v {kib};")
+    assert status == 2
+    (line,) = errors(complaint)
+    assert f"{kib // 1024} MiB of address space" in line
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("compiled")
-@pytest.mark.parametrize("kib", [300_000, 600_000, 900_000])
+@pytest.mark.parametrize("kib", [1_048_576, 1_200_000])
 def test_little_memory_never_half_writes_a_result(kib: int, tmp_path: Path) -> None:
     command = ["bash", "-c", f'ulimit -v {kib}; exec "$@"', "bash", *PROGRAM, *COMPARE, "--out", "out"]
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
