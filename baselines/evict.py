@@ -35,24 +35,40 @@ def evict(view: View, rows: Sequence[int], mode: PreemptionMode, gpu: GpuSpec) -
     """
     if not rows:
         return None
-    pending = view.pending.array
-    held = {int(pending[row, P.STREAM]) for row in launchable_rows(view) if pending[row, P.PREEMPTED]}
-    """Streams in which nothing starts."""
-    looks_again_us = math.inf
-    for row in rows:
-        kernel = view.running.array[row]
-        stream = int(kernel[R.STREAM])
-        if kernel[R.NODES] == 1 and kernel[R.STARTED] and not kernel[R.PREEMPTING]:
-            if not kernel[R.PREEMPTIBLE]:
-                looks_again_us = min(looks_again_us, view.time_us + SETTLED_US)
-                continue
-            can_be_reset = mode != "reset" or kernel[R.IDEMPOTENT]
-            return Preempt(int(kernel[R.ID]), mode if can_be_reset else "drain")
-        # Children have no stream, and wait for none of each other.
-        if kernel[R.NODES] == 1 and not kernel[R.STARTED] and (stream < 0 or stream not in held):
+    kernels = view.running.array[rows]
+    is_kernel = kernels[:, R.NODES] == 1
+    runs = is_kernel & (kernels[:, R.STARTED] != 0) & (kernels[:, R.PREEMPTING] == 0)
+    stoppable = runs & (kernels[:, R.PREEMPTIBLE] != 0)
+    if stoppable.any():
+        kernel = kernels[int(stoppable.argmax())]
+        can_be_reset = mode != "reset" or kernel[R.IDEMPOTENT]
+        return Preempt(int(kernel[R.ID]), mode if can_be_reset else "drain")
+    looks_again_us = view.time_us + SETTLED_US if runs.any() else math.inf
+    for kernel in kernels[_next_in_streams(view, kernels[:, R.STREAM], runs)]:
+        if kernel[R.NODES] == 1 and not kernel[R.STARTED]:
             looks_again_us = min(looks_again_us, may_start_us(view, kernel, gpu))
-        held.add(stream)
     return Wait(looks_again_us) if looks_again_us < math.inf else None
+
+
+def _next_in_streams(view: View, streams: NDArray[np.float64], runs: NDArray[np.bool_]) -> list[int]:
+    """Which launches nothing is in front of.
+
+    Args:
+        view: the present.
+        streams: of the launches, in order of launch. Children have none (below 0), and wait for none of each other.
+        runs: which of them run and cannot be stopped: such a one keeps nothing from being looked at.
+    """
+    pending = view.pending.array
+    held = {float(pending[row, P.STREAM]) for row in launchable_rows(view) if pending[row, P.PREEMPTED]}
+    """Streams in which nothing starts."""
+    found = []
+    for row, (stream, passed_over) in enumerate(zip(streams.tolist(), runs.tolist(), strict=True)):
+        if passed_over:
+            continue
+        if stream < 0 or stream not in held:
+            found.append(row)
+        held.add(stream)
+    return found
 
 
 def reaches_us(view: View, kernel: NDArray[np.float64], gpu: GpuSpec) -> float:
