@@ -30,17 +30,16 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 from scipy.stats import spearmanr
 
+from gpusched_env.data.dependent import FOLD, aligned, convolution_kernels, mlp_kernels, published
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.judged import Simulation as AnyCell
 from gpusched_env.experiments.lib.play import play
@@ -51,17 +50,12 @@ from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.workload.dependent import TiledKernel, dependent
-from gpusched_env.workload.workload import TileNeeds, Workload
-
-if TYPE_CHECKING:
-    pass
+from gpusched_env.workload.workload import Workload
 
 Scheme = Literal["stream", "row", "tile"]
 SCHEMES: tuple[Scheme, ...] = ("row", "tile")
 SCORED = {"gpt3_v100": 512, "llama_v100": 1024}
 """Least tokens of the rows that are scored."""
-FOLD = {"gpt3": 1, "llama": 2}
-"""Matrices that the first product has side by side."""
 TITLES = {"row": "RowSync", "tile": "TileSync"}
 MOST = {"row": 3.5, "tile": 4.5}
 """Largest median error of a gain, points."""
@@ -76,18 +70,7 @@ COSTS = [(scheme, post_us, wait_us) for scheme in SCHEMES for post_us in POSTS_U
 TABLE_V = ("gpt3_v100_table4", 1)
 """The run behind Tables IV and V."""
 OPTIMISATIONS = {"Vanilla": "", "+R": "R", "+WR": "WR", "+WRT": "WRT"}
-LEAD_US = 13.0
-"""What reordered loads save (Table V)."""
-FILTER = 9
-"""Elements of a 3 x 3 filter: steps a tile."""
 TOY: dict[Scheme, float] = {"stream": 40.0, "row": 30.0, "tile": 30.0}
-
-
-@functools.cache
-def published() -> Any:
-    """The measured rows (``data/published/cusync.json``)."""
-    text = (resources.files("gpusched_env.data") / "published" / "cusync.json").read_text(encoding="utf-8")
-    return json.loads(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +122,9 @@ class Mlp:
     def run(self, device: str) -> Took:
         row, (model, card, *_) = self.row, self.model.split("_")
         gpu = _free_launches(load_gpu(card), self.post_us, self.wait_us)
-        kernels = [
-            TiledKernel(rows, columns, slices, us, 2 if card == "v100" and m * n <= 256 * 128 else 1)
-            for (rows, columns, slices), us, (m, n) in zip(row["grids"], row["gemms"], row["tiles"], strict=True)
-        ]
-        block_us = kernels[1].duration_us / kernels[1].waves(gpu.sms)
-        needs = TileNeeds(fold=FOLD[model], lead=min(0.9, LEAD_US / block_us))
         options = row["options"][SCHEMES.index(self.scheme)] if self.scheme != "stream" else ""
         spec = _scheduler(self.scheme, options if self.options is None else self.options, FOLD[model])
-        problem = _problem(gpu, dependent(self.model, gpu, kernels, needs))
+        problem = _problem(gpu, dependent(self.model, gpu, mlp_kernels(self.model, self.tokens)))
         return Took(play(spec, problem, 0, device=device).end_us)
 
 
@@ -181,19 +158,9 @@ class Convolutions:
 
     def run(self, device: str) -> Took:
         row, gpu = self.row, load_gpu("v100")
-        count = 4 if self.network.startswith("vgg") else 2
-        trip_us = gpu.timing.launch_latency_us + gpu.timing.sync_latency_us
-        (m, n), (rows, columns) = row["tile"], row["grid"]
-        fitting = max(1, min(4, 2 * 128 * 128 // (m * n)))
-        kernel = TiledKernel(rows, columns, row["slices"][0], row["stream_us"] / count - trip_us, fitting)
+        kernels = convolution_kernels(self.network, self.channels, self.batch)
         options = row["options"][SCHEMES.index(self.scheme)] if self.scheme != "stream" else ""
-        workload = dependent(
-            f"{self.network}-{self.channels}",
-            gpu,
-            [kernel] * count,
-            TileNeeds(steps=FILTER),
-            host_waits=self.host_waits,
-        )
+        workload = dependent(f"{self.network}-{self.channels}", gpu, kernels, host_waits=self.host_waits)
         end_us = play(_scheduler(self.scheme, options, 1), _problem(gpu, workload), 0, device=device).end_us
         return Took(end_us + gpu.timing.sync_latency_us)
 
@@ -206,7 +173,7 @@ class Toy:
 
     def run(self, device: str) -> Took:
         gpu = load_gpu("toy-4sm")
-        workload = dependent("toy", gpu, [TiledKernel(3, 2, 1, 20.0)] * 2, TileNeeds())
+        workload = dependent("toy", gpu, [TiledKernel(3, 2, 1, 20.0)] * 2)
         return Took(play(_scheduler(self.scheme, "TW", 1), _problem(gpu, workload), 0, device=device).end_us)
 
 
@@ -387,12 +354,6 @@ class Paper(Reproduction):
                 "Convolutions", self.convolutions, f"network = {{what}} | layer = {{size}} | {scheme} | {ordered}", note
             ),
         ]
-
-
-def aligned(row: dict[str, Any]) -> bool:
-    """Whether rows of tiles of one product are whole rows of the other's."""
-    first, second = sorted(rows for rows, _, _ in row["grids"])
-    return bool(second % first == 0)
 
 
 def scored(model: str, tokens: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import msgspec
@@ -24,6 +24,7 @@ from gpusched_env.workload.workload import Op, OpKind, TileNeeds, Variant, Workl
 
 THREADS = 256
 """Of a block: as matrix kernels of CUTLASS have."""
+ITS_ROW = TileNeeds()
 REGISTERS = {1: 255, 2: 128, 3: 80, 4: 64}
 """Of a thread, by how many blocks an SM is to hold: the register file has 65,536."""
 
@@ -40,6 +41,12 @@ class TiledKernel:
     """Alone on the GPU."""
     blocks_per_sm: int = 1
     """1 to 4."""
+    needs: TileNeeds = ITS_ROW
+    """Of the one before."""
+
+    def needing(self, needs: TileNeeds) -> TiledKernel:
+        """The same kernel with other needs."""
+        return replace(self, needs=needs)
 
     @property
     def blocks(self) -> int:
@@ -50,16 +57,13 @@ class TiledKernel:
         return -(-self.blocks // (self.blocks_per_sm * sms))
 
 
-def dependent(
-    name: str, gpu: GpuSpec, kernels: Sequence[TiledKernel], needs: TileNeeds, *, host_waits: bool = False
-) -> Workload:
+def dependent(name: str, gpu: GpuSpec, kernels: Sequence[TiledKernel], *, host_waits: bool = False) -> Workload:
     """One iteration of kernels that each need the tiles of the one before.
 
     Args:
         name: of the workload.
         gpu: that it was measured on.
         kernels: in order.
-        needs: what each needs of the one before.
         host_waits: whether the host waits for the end of each before it launches the next one; then no tiles can be
             synchronised, and all are in one stream. Otherwise each is in a stream of its own.
 
@@ -84,7 +88,7 @@ def dependent(
         )
         stream = 0 if host_waits else number
         tiles = -1 if host_waits else number - 1
-        launch = Op(OpKind.KERNEL, 0.0, number, kernel.duration_us, stream=stream, tiles=tiles, needs=needs)
+        launch = Op(OpKind.KERNEL, 0.0, number, kernel.duration_us, stream=stream, tiles=tiles, needs=kernel.needs)
         ops += [launch, Op(OpKind.SYNC) if host_waits else Op(OpKind.RECORD, index=number, stream=stream)]
     ops += [] if host_waits else [Op(OpKind.SYNC)]
     return Workload(
@@ -137,7 +141,7 @@ def random_chain(name: str) -> Workload:
     kernels = []
     for _ in range(int(dice.choice([2, 2, 2, 3, 4]))):
         columns, slices = fold * int(dice.integers(2, 33)), int(dice.choice([1, 1, 2, 3, 4]))
-        shape = TiledKernel(rows, columns, slices, 1.0, int(dice.integers(1, 3)))
+        shape = TiledKernel(rows, columns, slices, 1.0, int(dice.integers(1, 3)), TileNeeds(fold=fold))
         block_us = float(np.exp(dice.uniform(np.log(50.0), np.log(1000.0))))
-        kernels.append(TiledKernel(rows, columns, slices, shape.waves(gpu.sms) * block_us, shape.blocks_per_sm))
-    return dependent(name.strip(), gpu, kernels, TileNeeds(fold=fold))
+        kernels.append(replace(shape, duration_us=shape.waves(gpu.sms) * block_us))
+    return dependent(name.strip(), gpu, kernels)
