@@ -74,5 +74,5 @@ def test_rows_that_were_not_measured_are_refused_with_their_place(name: str, sai
 def test_grids_of_which_one_s_rows_are_not_the_other_s_are_refused_where_they_are_used(tmp_path: Path) -> None:
     file = tmp_path / "pairs.yaml"
     file.write_text((SCENARIO % "mlp(model=gpt3,tokens=1280,gpu=a100)").replace("v100-sxm", "a100-sxm"))
-    with pytest.raises(InputError, match="5 x 96 tiles, .* 8 x 48: the rows of one grid must be a multiple"):
+    with pytest.raises(InputError, match=r"5 x 96 tiles, .* 8 x 48: the rows of one grid must be a multiple"):
         build_problem(load_scenario(str(file)))
