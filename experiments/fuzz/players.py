@@ -152,7 +152,7 @@ class _RandomPlayer:
         return SynchroniseMove(
             among=among,
             pick=pick,
-            kind=dice.weighted({"row": 3.0, "tile": 3.0, "strided": 2.0, "share": 2.0}),
+            kind=dice.weighted({"row": 3.0, "tile": 3.0, "strided": 2.0, "matrix": 1.0, "share": 1.0}),
             stride=dice.integer(1, 6),
             steps=dice.weighted({1: 4.0, 3: 1.0, 9: 1.0}),
             reorder=dice.chance(0.3),

@@ -266,6 +266,7 @@ class _Programs:
             for needs in (
                 TileNeeds("row", fold if dice.chance(0.5) else 1, steps, lead),
                 TileNeeds("tile", lead=lead),
+                *([TileNeeds("product", fold, lead=lead)] if self.shortest > 1 else []),
             )
             if not mismatch(producer, consumer, needs)
         ]

@@ -159,8 +159,8 @@ class Reject:
     """Number of the job: ``view.jobs.job``."""
 
 
-PolicyKind = Literal["share", "row", "tile", "strided"]
-POLICIES: Final = ("kernel", "share", "row", "tile", "strided")
+PolicyKind = Literal["share", "row", "tile", "strided", "matrix"]
+POLICIES: Final = ("kernel", "share", "row", "tile", "strided", "matrix")
 """Policies by code (:mod:`gpusched_env.hardware.tiles`); ``kernel`` is stream order, which needs no command."""
 TileOrder = Literal["native", "row-major", "grouped", "column-major"]
 ORDERS: Final[tuple[TileOrder, ...]] = ("native", "row-major", "grouped", "column-major")
@@ -173,7 +173,8 @@ class TilePolicy:
 
     kind: PolicyKind
     """``row``: for all tiles of its row, once; ``tile``: before each step for the tiles that this reads; ``strided``:
-    for all tiles of the row that are ``stride`` apart, group by group; ``share``: for so many tiles, whichever they
+    for all tiles of the row that are ``stride`` apart, group by group; ``matrix``: for all tiles of its row of each
+    matrix that it reads, of those that the producer has side by side; ``share``: for so many tiles, whichever they
     are."""
     stride: int = 1
     """Of ``strided``: divides the steps through a row."""

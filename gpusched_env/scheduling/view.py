@@ -103,10 +103,11 @@ class PendingColumn(enum.IntEnum):
     PRODUCER = enum.auto()
     """Id of the launch whose tiles it needs; -1: none, or it has ended."""
     NEEDS = enum.auto()
-    """What its tiles need of that launch's: 0 those of its row, 1 the one at its place, 2 a share of all, as
-    :data:`~gpusched_env.scheduling.synchronising.NEEDS`; -1: it needs none."""
+    """What its tiles need of that launch's: 0 those of its row, 1 the one at its place, 2 a share of all, 3 its row of
+    one matrix and its column's of another, as :data:`~gpusched_env.scheduling.synchronising.NEEDS`; -1: it needs none.
+    """
     FOLD = enum.auto()
-    """Of a row: how many tiles a step reads; 0: it needs none."""
+    """Matrices that its producer has side by side; 0: it needs no tiles."""
     STEPS = enum.auto()
     """Of a row: steps of its inner loop that read one tile; 0: it needs none."""
     SYNCHRONISABLE = enum.auto()

@@ -199,6 +199,25 @@ def test_a_kernel_in_the_middle_of_a_chain_waits_and_posts() -> None:
     )
 
 
+@each_device
+@pytest.mark.parametrize(
+    ("policy", "ends"),
+    [
+        # Tile (0, 1) needs the queries of row 0 and the keys of row 1, which are there at 30.
+        (TILE, [(2, 18), (2, 28), (2, 38), (3, 38)]),
+        (TilePolicy("matrix"), [(2, 18), (2, 28), (2, 38), (3, 38)]),
+        # Row 0 is there at 20, row 1 at 30.
+        (ROW, [(2, 28), (2, 38), (2, 46), (3, 38)]),
+        (TilePolicy("strided", stride=1), [(2, 28), (2, 38), (2, 46), (3, 38)]),
+    ],
+)
+def test_queries_times_keys_need_two_bands_of_one_producer(policy: TilePolicy, ends: list[tuple[int, int]]) -> None:
+    """Queries, keys and values of two rows, a tile each, on two SMs; beside them 2 x 2 scores."""
+    built = chain((3, 2, 1), (2, 2, 1), us=(10.0, 8.0), needs=TileNeeds("product", fold=3))
+    episode = played(built, Synchronise(1, policy), Launch(0, partition=LEFT), Launch(1, partition=RIGHT))
+    assert sorted((sm, end) for launch, sm, _, end in blocks(episode) if launch == 1) == ends
+
+
 # ---- preemption --------------------------------------------------------------------------------------------------
 
 
@@ -298,6 +317,8 @@ def test_pairs_are_synchronised_once_and_before_they_are_launched() -> None:
         (((2, 3, 1), (2, 2, 1)), TileNeeds(), "kernel k1 has 2 x 2 tiles, k0 3 x 2: the rows of one grid"),
         (((3, 2, 1), (2, 2, 1)), TileNeeds(fold=2), "multiple of the 2 matrices"),
         (((2, 2, 1), (3, 2, 1)), TileNeeds("tile"), "both grids must be equal"),
+        (((2, 2, 1), (3, 2, 1)), TileNeeds("product", fold=2), "the least of both rows and its columns divides them"),
+        (((2, 2, 1), (2, 2, 1)), TileNeeds("product"), r"two of the producer's matrices, which has 1 \(fold\)"),
     ],
 )
 def test_grids_that_do_not_match_are_refused(grids: tuple[Grid, ...], needs: TileNeeds, said: str) -> None:
@@ -324,11 +345,13 @@ few = st.integers(1, 3)
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[Grid, Grid, TileNeeds, TilePolicy]:
     """Two grids of one or several rows, what the second one needs of the first, and a stride."""
-    rows, more = draw(few), draw(st.sampled_from([1, 2]))
-    fold, steps = draw(st.sampled_from([1, 2])), draw(few)
-    producer, consumer = (fold * steps, rows, draw(few)), (draw(few), rows * more, draw(few))
+    rows, more, product = draw(few), draw(st.sampled_from([1, 2])), draw(st.booleans())
+    fold, steps = draw(st.sampled_from([2, 3] if product else [1, 2])), draw(few)
+    columns = rows if product else draw(few)
+    producer, consumer = (fold * steps, rows, draw(few)), (columns, rows * more, draw(few))
     stride = draw(st.sampled_from([stride for stride in range(1, steps + 1) if steps % stride == 0]))
-    return producer, consumer, TileNeeds(fold=fold), TilePolicy("strided", stride=stride)
+    needs = TileNeeds("product" if product else "row", fold=fold)
+    return producer, consumer, needs, TilePolicy("strided", stride=stride)
 
 
 def end_us(built: Problem, *commands: Command) -> float:
@@ -341,9 +364,11 @@ def test_a_stronger_policy_is_never_quicker(pair: tuple[Grid, Grid, TileNeeds, T
     producer, consumer, needs, strided = pair
     built = chain(producer, consumer, needs=needs)
     launches = Launch(0), Launch(1)
-    times = [end_us(built, Synchronise(1, policy), *launches) for policy in (TILE, strided, ROW)]
-    times.append(end_us(built, *launches))
-    assert all(weak <= strong + ROUNDED for weak, strong in itertools.pairwise(times)), times
+    in_stream_order = end_us(built, *launches)
+    for group in (strided, TilePolicy("matrix")):
+        times = [end_us(built, Synchronise(1, policy), *launches) for policy in (TILE, group, ROW)]
+        times.append(in_stream_order)
+        assert all(weak <= strong + ROUNDED for weak, strong in itertools.pairwise(times)), times
 
 
 @settings(deadline=None, max_examples=30)
