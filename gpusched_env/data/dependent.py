@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib import resources
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -29,6 +30,8 @@ FILTER: Final = 9
 """Elements of a 3 x 3 filter: steps a tile."""
 PAIRED: Final = {"resnet38": 2, "vgg19": 4}
 """Convolutions in a row, where a layer has so many (VGG-19: 256 and 512 channels)."""
+HEAD: Final = {"gpt3": 12288 // 8, "llama": 8192 // 8}
+"""Columns of queries, keys and values on one of eight GPUs."""
 Card = Literal["v100", "a100"]
 Tokens = Annotated[int, Meta(ge=1)]
 
@@ -53,7 +56,50 @@ def mlp_kernels(model: str, tokens: int) -> list[TiledKernel]:
         for grid, us, tile in zip(row["grids"], row["gemms"], row["tiles"], strict=True)
     )
     block_us = second.duration_us / second.waves(load_gpu(card).sms)
-    return [first, second.needing(TileNeeds(fold=FOLD[name], lead=min(0.9, LEAD_US / block_us)))]
+    return [first, replace(second, needs=TileNeeds(fold=FOLD[name], lead=min(0.9, LEAD_US / block_us)))]
+
+
+def attention_kernels(model: str, keys: int, tokens: int) -> list[TiledKernel]:
+    """The four products of a row of attention; ``model`` with its GPU: ``gpt3_v100``.
+
+    Queries, keys and values; scores; sums of values, which need all values; output. Scores go through queries and keys,
+    the others through rows of the one before. Columns of keys from before wait for new keys as well.
+
+    They were measured as convolutions were. Only the times of the first two are known: the other two share what is left
+    of the total by waves times multiplications of the blocks that an SM holds.
+    """
+    row, spec, head = published()["attention"][model][str(keys)][str(tokens)], load_gpu("v100"), HEAD[model[:-5]]
+    trip_us = _trip_us()
+    outer, inner = row["tiles"]
+    tiles = (outer, inner, inner, outer)
+    first, second, third, fourth = (
+        TiledKernel(*grid, 1.0, _attention_fitting(tile)) for grid, tile in zip(row["grids"], tiles, strict=True)
+    )
+    work = [
+        kernel.waves(spec.sms) * kernel.blocks_per_sm * tile[0] * tile[1] * depth / kernel.slices
+        for kernel, tile, depth in ((third, inner, tokens + keys), (fourth, outer, head))
+    ]
+    left_us = row["stream_us"] - row["first_us"] - row["second_us"] - 2 * trip_us
+    last_us = left_us * work[1] / sum(work)
+    lead = min(0.9, LEAD_US / (last_us / fourth.waves(spec.sms)))
+    return [
+        replace(first, duration_us=row["first_us"] - trip_us),
+        replace(second, duration_us=row["second_us"] - trip_us, needs=TileNeeds("product", fold=3)),
+        replace(third, duration_us=left_us - last_us, whole=(0,)),
+        replace(fourth, duration_us=last_us, needs=TileNeeds(lead=lead)),
+    ]
+
+
+def _attention_fitting(tile: tuple[int, int]) -> int:
+    """Blocks of a product of attention that a V100's SM holds, by the rows and columns of their tile."""
+    size = tile[0] * tile[1]
+    return 1 if size > 256 * 128 else 2 if size >= 128 * 128 else 3
+
+
+def _trip_us() -> float:
+    """What a host takes that waits for a kernel on a V100."""
+    timing = load_gpu("v100").timing
+    return timing.launch_latency_us + timing.sync_latency_us
 
 
 def convolution_kernels(network: str, channels: int, batch: int) -> list[TiledKernel]:
@@ -61,13 +107,12 @@ def convolution_kernels(network: str, channels: int, batch: int) -> list[TiledKe
 
     They were measured by the host's clock against a host that waits for each: what that takes is not in their times.
     """
-    row, timing = published()["conv"][network][str(channels)][str(batch)], load_gpu("v100").timing
+    row = published()["conv"][network][str(channels)][str(batch)]
     count = PAIRED[network.split("_")[0]]
     (m, n), (rows, columns) = row["tile"], row["grid"]
-    trip_us = timing.launch_latency_us + timing.sync_latency_us
     per_sm = max(1, min(4, 2 * 128 * 128 // (m * n)))
-    kernel = TiledKernel(rows, columns, row["slices"][0], row["stream_us"] / count - trip_us, per_sm)
-    return [kernel.needing(TileNeeds(steps=FILTER))] * count
+    kernel = TiledKernel(rows, columns, row["slices"][0], row["stream_us"] / count - _trip_us(), per_sm)
+    return [replace(kernel, needs=TileNeeds(steps=FILTER))] * count
 
 
 class Mlp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,6 +130,25 @@ class Mlp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def kernels(self) -> list[TiledKernel]:
         return mlp_kernels(f"{self.model}_{self.gpu}", self.tokens)
+
+
+class Attention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The four matrix products of attention on one of eight GPUs that share it, V100s."""
+
+    EXAMPLE: ClassVar = "attention(model=gpt3,tokens=512)"
+    KEYS: ClassVar = ("keys", "tokens")
+    model: Literal["gpt3", "llama"]
+    tokens: Tokens
+    keys: Annotated[int, Meta(ge=0)] = 0
+    """From before: of a prompt none."""
+    gpu: Literal["v100"] = "v100"
+
+    @property
+    def rows(self) -> Any:
+        return published()["attention"][f"{self.model}_{self.gpu}"]
+
+    def kernels(self) -> list[TiledKernel]:
+        return attention_kernels(f"{self.model}_{self.gpu}", self.keys, self.tokens)
 
 
 class Convolutions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,8 +169,8 @@ class Convolutions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return convolution_kernels(f"{self.network}_{self.gpu}", self.channels, self.batch)
 
 
-Measured = Mlp | Convolutions
-KINDS: Final[dict[str, type[Measured]]] = {"mlp": Mlp, "convolutions": Convolutions}
+Measured = Mlp | Attention | Convolutions
+KINDS: Final[dict[str, type[Measured]]] = {"mlp": Mlp, "attention": Attention, "convolutions": Convolutions}
 
 
 def is_measured(name: str) -> bool:
@@ -156,13 +220,19 @@ def measured_names() -> list[str]:
         for tokens, row in rows.items()
         if aligned(row)
     ]
+    attention = [
+        f"attention(model={key.split('_')[0]},tokens={tokens},keys={keys})"
+        for key, by_keys in published()["attention"].items()
+        for keys, rows in by_keys.items()
+        for tokens in rows
+    ]
     convolutions = [
         f"convolutions(network={key.split('_')[0]},channels={channels},batch={batch})"
         for key, by_channels in published()["conv"].items()
         for channels, rows in by_channels.items()
         for batch in rows
     ]
-    return [*mlps, *convolutions]
+    return [*mlps, *attention, *convolutions]
 
 
 def aligned(row: dict[str, Any]) -> bool:

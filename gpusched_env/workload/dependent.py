@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -43,10 +43,8 @@ class TiledKernel:
     """1 to 4."""
     needs: TileNeeds = ITS_ROW
     """Of the one before."""
-
-    def needing(self, needs: TileNeeds) -> TiledKernel:
-        """The same kernel with other needs."""
-        return replace(self, needs=needs)
+    whole: tuple[int, ...] = ()
+    """Places of earlier ones of which it needs everything besides."""
 
     @property
     def blocks(self) -> int:
@@ -57,49 +55,56 @@ class TiledKernel:
         return -(-self.blocks // (self.blocks_per_sm * sms))
 
 
-def dependent(name: str, gpu: GpuSpec, kernels: Sequence[TiledKernel], *, host_waits: bool = False) -> Workload:
+def dependent(
+    name: str,
+    gpu: GpuSpec,
+    kernels: Sequence[TiledKernel],
+    launched: Literal["beside", "in-order", "waited-for"] = "beside",
+) -> Workload:
     """One iteration of kernels that each need the tiles of the one before.
 
     Args:
         name: of the workload.
         gpu: that it was measured on.
         kernels: in order.
-        host_waits: whether the host waits for the end of each before it launches the next one; then no tiles can be
-            synchronised, and all are in one stream. Otherwise each is in a stream of its own.
+        launched: ``beside``: each in a stream of its own. Otherwise no tiles can be synchronised, and all are in one
+            stream: ``in-order`` at once, ``waited-for`` each when the host knows of the end of the one before.
 
     Raises:
-        InputError: an SM is to hold more blocks than this knows of, or the grids do not match.
+        InputError: an SM is to hold more blocks than this knows of.
     """
-    table, ops = [], []
+    beside, waited_for = launched == "beside", launched == "waited-for"
+    ops: list[Op] = []
     for number, kernel in enumerate(kernels):
-        if kernel.blocks_per_sm not in REGISTERS:
-            raise InputError(f"{name}: {kernel.blocks_per_sm} blocks an SM; must be 1 to {max(REGISTERS)}")
-        table.append(
-            Kernel(
-                name=f"{name}-{number}",
-                grid=(kernel.columns, kernel.rows, kernel.slices),
-                block=(THREADS, 1, 1),
-                registers=REGISTERS[kernel.blocks_per_sm],
-                duration_us=kernel.duration_us,
-                kind="compute",
-                issue_fraction=0.0,
-                dram_bytes=0.0,
-            )
-        )
-        stream = 0 if host_waits else number
-        tiles = -1 if host_waits else number - 1
-        launch = Op(OpKind.KERNEL, 0.0, number, kernel.duration_us, stream=stream, tiles=tiles, needs=kernel.needs)
-        ops += [launch, Op(OpKind.SYNC) if host_waits else Op(OpKind.RECORD, index=number, stream=stream)]
-    ops += [] if host_waits else [Op(OpKind.SYNC)]
+        stream = number if beside else 0
+        ops += [Op(OpKind.WAIT, index=other, stream=stream) for other in kernel.whole if beside]
+        tiles = number - 1 if beside else -1
+        ops.append(Op(OpKind.KERNEL, 0.0, number, kernel.duration_us, stream=stream, tiles=tiles, needs=kernel.needs))
+        ops += [Op(OpKind.SYNC)] if waited_for else [Op(OpKind.RECORD, index=number, stream=stream)]
     return Workload(
         name=name,
         gpu=gpu.name,
         gpu_spec=gpu,
         source="made from grids of tiles and durations",
-        kernels=tuple(table),
-        stream_priorities=(0,) if host_waits else (0,) * len(kernels),
-        variants=(Variant(ops=tuple(ops)),),
+        kernels=tuple(_kernel(f"{name}-{number}", kernel) for number, kernel in enumerate(kernels)),
+        stream_priorities=(0,) * (len(kernels) if beside else 1),
+        variants=(Variant(ops=(*ops, *([] if waited_for else [Op(OpKind.SYNC)]))),),
         iteration_us=(sum(kernel.duration_us for kernel in kernels),),
+    )
+
+
+def _kernel(name: str, tiled: TiledKernel) -> Kernel:
+    if tiled.blocks_per_sm not in REGISTERS:
+        raise InputError(f"{name}: {tiled.blocks_per_sm} blocks an SM; must be 1 to {max(REGISTERS)}")
+    return Kernel(
+        name=name,
+        grid=(tiled.columns, tiled.rows, tiled.slices),
+        block=(THREADS, 1, 1),
+        registers=REGISTERS[tiled.blocks_per_sm],
+        duration_us=tiled.duration_us,
+        kind="compute",
+        issue_fraction=0.0,
+        dram_bytes=0.0,
     )
 
 

@@ -11,6 +11,7 @@ from gpusched_env.data.dependent import measured_names
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.workload.workload import OpKind
 
 SCENARIO = """
 name: Pairs
@@ -35,9 +36,26 @@ def test_a_row_has_the_grids_and_times_that_were_measured() -> None:
     assert sum(kernel.duration_us for kernel in four.kernels) == pytest.approx(284.78 - 4 * 8.5)
 
 
+def test_attention_is_four_products_of_which_the_scores_need_two_matrices() -> None:
+    made = load_workload("attention(model=gpt3,tokens=2048)")
+    assert [kernel.grid for kernel in made.kernels] == [(18, 8, 1), (16, 16, 1), (12, 16, 1), (48, 8, 1)]
+    ops = [op for op in made.variants[0].ops if op.kind in (OpKind.KERNEL, OpKind.WAIT)]
+    kernels = [op for op in ops if op.kind is OpKind.KERNEL]
+    assert [(op.tiles, op.needs.kind, op.needs.fold) for op in kernels] == [
+        (-1, "row", 1), (0, "product", 3), (1, "row", 1), (2, "row", 1)
+    ]  # fmt: skip
+    # The sums of values need all values, which the first product makes.
+    (wait,) = (op for op in ops if op.kind is OpKind.WAIT)
+    assert (wait.index, wait.stream) == (0, kernels[2].stream)
+    # The four times and as many round trips are the measured total; the first two are measured.
+    times_us = [kernel.duration_us for kernel in made.kernels]
+    assert times_us[:2] == [1369.39 - 8.5, 258.11 - 8.5]
+    assert sum(times_us) == pytest.approx(2372.72 - 4 * 8.5)
+
+
 def test_all_names_are_workloads_whose_kernels_can_be_synchronised() -> None:
     names = measured_names()
-    assert len(names) == len(set(names)) == 114
+    assert len(names) == len(set(names)) == 130
     for name in names:
         assert [op.tiles for op in load_workload(name).variants[0].ops if op.duration_us][:2] == [-1, 0]
 
@@ -61,6 +79,8 @@ def test_a_scenario_s_file_names_them(tmp_path: Path) -> None:
         ("mlp(model=bert,tokens=1024)", "model"),
         ("convolutions(network=vgg19,channels=64,batch=1)", "channels is 64; measured were 256, 512"),
         ("convolutions(network=resnet38)", "missing"),
+        ("attention(model=llama,tokens=2048,keys=7)", "keys is 7; measured were 0, 1024, 2048"),
+        ("attention(model=llama,tokens=2048,keys=1024)", "tokens is 2048; measured were 1, 4"),
         ("mlp", r"expected mlp\(model=gpt3,tokens=1024\)"),
     ],
 )

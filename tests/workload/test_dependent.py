@@ -41,7 +41,7 @@ def test_kernels_take_the_durations_that_they_are_given() -> None:
 
 
 def test_a_host_may_wait_for_each() -> None:
-    made = dependent("pair", load_gpu("v100"), [TiledKernel(1, 1, 1, 10.0)] * 2, host_waits=True)
+    made = dependent("pair", load_gpu("v100"), [TiledKernel(1, 1, 1, 10.0)] * 2, "waited-for")
     assert [op.kind for op in made.variants[0].ops] == [OpKind.KERNEL, OpKind.SYNC] * 2
 
 
