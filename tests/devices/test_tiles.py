@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusched_env.episodes.session import Episode
+from gpusched_env.devices import make_device
+from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import DeadlockError, IllegalCommand, InputError
 from gpusched_env.hardware.specs import TileCosts
 from gpusched_env.scenarios.problem import Problem
@@ -379,9 +380,40 @@ def test_each_order_finishes_behind_the_producer(
     producer, consumer, needs, strided = pair
     built = chain(producer, consumer, needs=needs)
     alone_us = -(-producer[0] * producer[1] * producer[2] // 4) * 10.0
-    for policy, order in itertools.product((TILE, strided, ROW), ORDERS):
+    for policy, order in itertools.product((TILE, strided, ROW, TilePolicy("matrix")), ORDERS):
         end = end_us(built, Synchronise(1, policy, order, wait_kernel), Launch(0), Launch(1))
-        assert alone_us < end <= alone_us + -(-consumer[0] * consumer[1] * consumer[2] // 4) * 10.0 + ROUNDED
+        assert alone_us <= end <= alone_us + -(-consumer[0] * consumer[1] * consumer[2] // 4) * 10.0 + ROUNDED
+
+
+def handed_out(episode: Episode, launch: int) -> list[tuple[int, int]]:
+    """Start and end (ps) of the blocks of a launch that takes its tiles by number, by these: SM after SM."""
+    rows = [row for row in episode.timeline.blocks.exact.tolist() if row[1] == launch]
+    return [(start, end) for sm, _, _, start, end in sorted(rows, key=lambda row: (row[3], row[0]))]
+
+
+@settings(deadline=None, max_examples=60)
+@given(pairs(), st.sampled_from(["reference", "compiled"]), st.data())
+def test_no_step_begins_before_the_tiles_that_it_reads_are_there(
+    pair: tuple[Grid, Grid, TileNeeds, TilePolicy], device: str, data: st.DataObject
+) -> None:
+    """Each block of the consumer has ended no earlier than what it does behind a tile takes."""
+    (columns, rows, slices), (others, height, parts), needs, strided = pair
+    policy = data.draw(st.sampled_from([TILE, strided, ROW, TilePolicy("matrix")]))
+    built = chain((columns, rows, slices), (others, height, parts), us=(10.0, 7.0), needs=needs)
+    script = Script(in_turn(Synchronise(1, policy), Launch(0), Launch(1)))
+    episode = run_episode(script, built, make_device(device), 0, record="blocks")
+    there = [end for _, end in handed_out(episode, 0)[-rows * columns :]]
+    steps = columns // needs.fold
+    for block, (start, end) in enumerate(handed_out(episode, 1)):
+        row, column = divmod(block % (others * height), others)
+        own = [step for step in range(steps) if step * parts // steps == block // (others * height)]
+        for place, step in enumerate(own):
+            left_ps = (1.0 - place / len(own)) * 7e6
+            for matrix in range(2 if needs.kind == "product" else needs.fold):
+                keys = needs.kind == "product" and matrix == 1
+                band = column * rows // others if keys else row * rows // height
+                read = there[band * columns + matrix * steps + step]
+                assert end >= max(start, read) + left_ps - 10 * slices, (block, step, matrix)
 
 
 @settings(deadline=None, max_examples=20)
