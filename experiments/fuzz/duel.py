@@ -139,16 +139,17 @@ class _Duel:
             if action is None:
                 continue
             self.taken.append(action)
+            before = shown
             try:
                 shown = self._step(action)
             except IllegalCommand:
                 self.taken.pop()
                 self._check_unchanged(shown, action)
                 continue
-            features |= self._done(action)
+            features |= self._done(action, before[0].view)
 
-    def _done(self, action: Any) -> set[str]:
-        """What a command that both sides took has shown."""
+    def _done(self, action: Any, view: View) -> set[str]:
+        """What a command that both sides took where they showed ``view`` has shown."""
         match action:
             case Preempt(launch, _, partition):
                 preempted = {"preempted consumers of tiles"} if launch in self.consumers else set()
@@ -156,6 +157,9 @@ class _Duel:
             case Synchronise(consumer, policy, order, wait_kernel):
                 self.consumers.add(consumer)
                 gated = {"wait kernels"} if wait_kernel else set()
+                producer = view.pending.producer[view.pending.id == consumer]
+                if np.isin(producer, view.running.id).any():
+                    gated.add("launched producers synchronised")
                 return gated | {f"policy {policy.kind}", f"order {order}"}
         return set()
 

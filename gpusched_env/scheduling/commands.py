@@ -204,8 +204,8 @@ class Synchronise:
     (cuSync, CGO 2024).
 
     Legal: ``view.pending.synchronisable`` is 1: it needs the tiles of a kernel (``view.pending.producer``) of another
-    stream, both are pending and neither was ever launched, and neither this one nor another consumer of that kernel was
-    synchronised before. The policy fits the grids, and covers what the consumer needs.
+    stream, it was never launched and no block of that has started, and neither this one nor another consumer of that
+    kernel was synchronised before. The policy fits the grids, and covers what the consumer needs.
 
     Cost: no time of the GPU's host but that of the decision. A block takes ``post_us`` longer to post, ``wait_us`` for
     each wait, and ``order_us`` in an order that is not ``native``; a wait kernel ``wait_kernel_us``.

@@ -111,8 +111,8 @@ class PendingColumn(enum.IntEnum):
     STEPS = enum.auto()
     """Of a row: steps of its inner loop that read one tile; 0: it needs none."""
     SYNCHRONISABLE = enum.auto()
-    """1 if ``Synchronise`` of it is legal now: it and its producer are pending in different streams, neither was ever
-    launched, and neither it nor another consumer of the producer's tiles was synchronised."""
+    """1 if ``Synchronise`` of it is legal now: its producer is of another stream, it was never launched and no block of
+    the producer has started, and neither it nor another consumer of the producer's tiles was synchronised."""
 
 
 class RunningColumn(enum.IntEnum):

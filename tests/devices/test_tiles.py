@@ -148,6 +148,28 @@ def test_a_block_works_up_to_the_first_step_whose_tiles_are_missing(
 
 
 @each_device
+@pytest.mark.parametrize("wait_kernel", [False, True])
+def test_a_producer_that_was_launched_may_be_synchronised_until_its_first_block_starts(wait_kernel: bool) -> None:
+    """A launch is on its way for 5 us; then the producer waits for the SMs, which another kernel has until 20."""
+    first, late = Synchronise(1, TILE, "row-major", wait_kernel), {"launch_latency_us": 5.0}
+    costs = TileCosts(order_us=1.0, post_us=1.0, wait_kernel_us=2.0)
+    pair = chain((2, 3, 1), (2, 3, 1), costs=costs, timing=late)
+    before = blocks(played(pair, first, Launch(0), Launch(1)))
+    assert before[0] == (0, 0, 5, 17)
+    assert blocks(played(pair, Launch(0), first, Launch(1))) == before
+    assert blocks(played(pair, Launch(0), Wait(4.0), first, Launch(1)))[:6] == before[:6]
+    k = Kernels()
+    other, producer = k.op(20.0, 4), k.op(10.0, 6, stream=1)
+    consumer = k.op(10.0, 6, stream=2, tiles=0, needs=TileNeeds("tile"))
+    ops = [other, producer, Op(RECORD, index=0, stream=1), consumer, SYNC]
+    queued = build(k, ops, program_streams=3, timing={}, commands=["launch", "synchronise"])
+    second = Synchronise(2, TILE, wait_kernel=wait_kernel)
+    early = played(queued, second, Launch(0), Launch(1), Launch(2))
+    assert blocks(early)[-1][-1] == 50
+    assert blocks(played(queued, Launch(0), Launch(1), Wait(7.0), second, Launch(2))) == blocks(early)
+
+
+@each_device
 def test_posts_waits_and_orders_cost_blocks_time() -> None:
     costs = TileCosts(post_us=1.0, wait_us=0.5, order_us=2.0)
     assert blocks(walk(TILE, costs=costs)) == [
@@ -304,11 +326,12 @@ def test_a_policy_that_does_not_fit_is_refused(needs: TileNeeds, policy: TilePol
 
 
 @each_device
-def test_pairs_are_synchronised_once_and_before_they_are_launched() -> None:
+def test_pairs_are_synchronised_once_and_before_the_producer_starts() -> None:
     built = chain((2, 2, 1), (2, 2, 1), (2, 2, 1))
     assert "synchronisable now: [1, 2]" in refused(built, Synchronise(0, ROW))
     assert "synchronisable now: [2]" in refused(built, Synchronise(1, ROW), Synchronise(1, ROW))
-    assert "synchronisable now: [2]" in refused(built, Launch(0), Synchronise(1, ROW))
+    said = refused(built, Launch(0), Wait(1.0), Synchronise(1, ROW))
+    assert "launch 0, whose tiles launch 1 needs, has started; synchronisable now: [2]" in said
     assert "launch 7 is not pending" in refused(built, Synchronise(7, ROW))
 
 

@@ -110,7 +110,14 @@ def test_programs_of_tiles_are_mostly_played_by_who_synchronises_them(cases: lis
     assert len(chosen) > CASES / 20
     happened = Counter(name for case in chosen for name in play(case, ReferenceDevice, ReferenceDevice).features)
     policies, orders = (f"policy {kind}" for kind in POLICIES[1:]), (f"order {order}" for order in ORDERS)
-    names = (*policies, *orders, "wait kernels", "preempted consumers of tiles", "tiles of several slices")
+    names = (
+        *policies,
+        *orders,
+        "wait kernels",
+        "preempted consumers of tiles",
+        "launched producers synchronised",
+        "tiles of several slices",
+    )
     assert {name: happened[name] for name in names if happened[name] < 3} == {}
 
 
