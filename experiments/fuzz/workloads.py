@@ -160,8 +160,8 @@ class _Programs:
     def tiled(cls, dice: Dice, kernels: Sequence[Kernel]) -> _Programs:
         """Several streams of one thread, and kernels most of which need the tiles of others."""
         idle, streams = dice.pick((0.3, 1.0, 1.0)), dice.integer(2, 4)
-        often = {"event_weight": dice.pick((0.0, 1.0)), "tiles": dice.pick((0.6, 0.9))}
-        return cls(dice, kernels, idle, streams, shortest=3, **often)
+        events, tiles = dice.pick((0.0, 1.0)), dice.pick((0.6, 0.9))
+        return cls(dice, kernels, idle, streams, shortest=3, event_weight=events, tiles=tiles)
 
     def graph(self) -> tuple[GraphNode, ...]:
         """A few nodes, in chains, branches and joins."""

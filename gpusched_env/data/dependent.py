@@ -52,8 +52,8 @@ def mlp_kernels(model: str, tokens: int) -> list[TiledKernel]:
     """The two products of a row of the MLPs; ``model`` with its GPU: ``gpt3_v100``."""
     row, (name, card, *_) = published()["mlp"][model][str(tokens)], model.split("_")
     first, second = (
-        TiledKernel(*grid, us, fitting(card, tile))
-        for grid, us, tile in zip(row["grids"], row["gemms"], row["tiles"], strict=True)
+        TiledKernel(rows, columns, slices, us, fitting(card, tile))
+        for (rows, columns, slices), us, tile in zip(row["grids"], row["gemms"], row["tiles"], strict=True)
     )
     block_us = second.duration_us / second.waves(load_gpu(card).sms)
     return [first, replace(second, needs=TileNeeds(fold=FOLD[name], lead=min(0.9, LEAD_US / block_us)))]
@@ -73,7 +73,8 @@ def attention_kernels(model: str, keys: int, tokens: int) -> list[TiledKernel]:
     outer, inner = row["tiles"]
     tiles = (outer, inner, inner, outer)
     first, second, third, fourth = (
-        TiledKernel(*grid, 1.0, _attention_fitting(tile)) for grid, tile in zip(row["grids"], tiles, strict=True)
+        TiledKernel(rows, columns, slices, 1.0, _attention_fitting(tile))
+        for (rows, columns, slices), tile in zip(row["grids"], tiles, strict=True)
     )
     work = [
         kernel.waves(spec.sms) * kernel.blocks_per_sm * tile[0] * tile[1] * depth / kernel.slices
