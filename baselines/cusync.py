@@ -6,8 +6,8 @@ consumer waits for semaphores that blocks of the producer post. The user picks t
 out where both kernels need fewer than two waves (W), the order of blocks where all tiles fit in two waves (T), and a
 block can load its other operand before it waits (R).
 
-Here a pair is synchronised before the producer's first block starts. A kernel that has had a consumer before is held back for
-up to ``hold_us`` until its host has issued that; cuSync's users launch both with one call.
+Here a pair is synchronised before the producer's first block starts. A kernel that has had a consumer before is held
+back for up to ``hold_us`` until its host has issued that; cuSync's users launch both with one call.
 """
 
 from __future__ import annotations
