@@ -71,11 +71,14 @@ def dependent(
             stream: ``in-order`` at once, ``waited-for`` each when the host knows of the end of the one before.
 
     Raises:
-        InputError: an SM is to hold more blocks than this knows of.
+        InputError: an SM is to hold more blocks than this knows of, or a kernel needs the whole of a later one.
     """
     beside, waited_for = launched == "beside", launched == "waited-for"
     ops: list[Op] = []
     for number, kernel in enumerate(kernels):
+        late = [other for other in kernel.whole if not 0 <= other < number]
+        if late:
+            raise InputError(f"{name}: kernel {number} needs the whole of kernel {late[0]}, which is none before it")
         stream = number if beside else 0
         ops += [Op(OpKind.WAIT, index=other, stream=stream) for other in kernel.whole if beside]
         tiles = number - 1 if beside else -1

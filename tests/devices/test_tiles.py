@@ -304,6 +304,9 @@ def test_a_policy_that_is_weaker_than_the_program_is_refused_with_both_launches_
     two = chain((4, 2, 1), (2, 2, 1))
     said = refused(two, Synchronise(1, TilePolicy("share")))
     assert "tile (0, 0) of launch 1 would read tile (0, 0) of launch 0 in its step 0" in said
+    scores = chain((6, 2, 1), (2, 2, 1), needs=TileNeeds("product", fold=3))
+    said = refused(scores, Synchronise(1, TilePolicy("tile", steps=2)))
+    assert "is too weak: tile (0, 0) of launch 1 would read tile (0, 1) of launch 0 in its step 1" in said
     # It waits for tile 1 before step 9, and reads it in step 3.
     said = refused(chain((4, 1, 1), (1, 1, 1), needs=TileNeeds(steps=3)), Synchronise(1, conv2d(3, 3)))
     assert "tile (0, 0) of launch 1 would read tile (0, 1) of launch 0 in its step 3" in said
