@@ -6,8 +6,8 @@ consumer waits for semaphores that blocks of the producer post. The user picks t
 out where both kernels need fewer than two waves (W), the order of blocks where all tiles fit in two waves (T), and a
 block can load its other operand before it waits (R).
 
-Here a pair is synchronised before the producer's first block starts. A kernel that has had a consumer before is held
-back for up to ``hold_us`` until its host has issued that; cuSync's users launch both with one call.
+Here a pair is synchronised while both kernels are pending. A kernel that has had a consumer before is held back for up
+to ``hold_us`` until its host has issued that; cuSync's users launch both with one call.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class CuSync:
     def decide(self, view: View) -> Command:
         """Synchronise the oldest pair that can be; launch the oldest kernel that is not held back for a consumer."""
         pending = view.pending
-        for pair in np.flatnonzero(pending.synchronisable == 1.0):
+        for pair in np.flatnonzero((pending.synchronisable == 1.0) & np.isin(pending.producer, pending.id)):
             command = self._synchronise(view, int(pair))
             if command is not None:
                 return command

@@ -116,7 +116,7 @@ def _lacking() -> list[tuple[str, str]]:
 def list_workloads() -> None:
     """List the shipped workloads, and how generated ones are named."""
     from gpusched_env.data import read_recorded, recorded_names
-    from gpusched_env.data.dependent import KINDS
+    from gpusched_env.data.dependent_kernels import KINDS
 
     def about(name: str) -> str:
         workload = read_recorded(name)

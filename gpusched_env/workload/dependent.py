@@ -25,8 +25,20 @@ from gpusched_env.workload.workload import Op, OpKind, TileNeeds, Variant, Workl
 THREADS = 256
 """Of a block: as matrix kernels of CUTLASS have."""
 ITS_ROW = TileNeeds()
+Launched = Literal["beside", "in-order", "waited-for"]
 REGISTERS = {1: 255, 2: 128, 3: 80, 4: 64}
 """Of a thread, by how many blocks an SM is to hold: the register file has 65,536."""
+
+
+FILTER = 9
+"""Elements of a 3 x 3 filter: steps of a convolution's inner loop that read a tile."""
+LEAD_US = 13.0
+"""Of a product's block, what its loads of the other operand take (cuSync, CGO 2024, Table V)."""
+
+
+def lead_of(block_us: float) -> float:
+    """The share of a block's work that it can do before it needs anything of the producer."""
+    return min(0.9, LEAD_US / block_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +53,8 @@ class TiledKernel:
     """Alone on the GPU."""
     blocks_per_sm: int = 1
     """1 to 4."""
-    needs: TileNeeds = ITS_ROW
-    """Of the one before."""
+    needs: TileNeeds | None = None
+    """Of the one before; ``None``: as all of its chain."""
     whole: tuple[int, ...] = ()
     """Places of earlier ones of which it needs everything besides."""
 
@@ -59,7 +71,9 @@ def dependent(
     name: str,
     gpu: GpuSpec,
     kernels: Sequence[TiledKernel],
-    launched: Literal["beside", "in-order", "waited-for"] = "beside",
+    needs: TileNeeds = ITS_ROW,
+    *,
+    launched: Launched = "beside",
 ) -> Workload:
     """One iteration of kernels that each need the tiles of the one before.
 
@@ -67,6 +81,7 @@ def dependent(
         name: of the workload.
         gpu: that it was measured on.
         kernels: in order.
+        needs: what each needs of the one before, where it says nothing else.
         launched: ``beside``: each in a stream of its own. Otherwise no tiles can be synchronised, and all are in one
             stream: ``in-order`` at once, ``waited-for`` each when the host knows of the end of the one before.
 
@@ -82,7 +97,9 @@ def dependent(
         stream = number if beside else 0
         ops += [Op(OpKind.WAIT, index=other, stream=stream) for other in kernel.whole if beside]
         tiles = number - 1 if beside else -1
-        ops.append(Op(OpKind.KERNEL, 0.0, number, kernel.duration_us, stream=stream, tiles=tiles, needs=kernel.needs))
+        ops.append(
+            Op(OpKind.KERNEL, 0.0, number, kernel.duration_us, stream=stream, tiles=tiles, needs=kernel.needs or needs)
+        )
         ops += [Op(OpKind.SYNC)] if waited_for else [Op(OpKind.RECORD, index=number, stream=stream)]
     return Workload(
         name=name,
@@ -149,7 +166,7 @@ def random_chain(name: str) -> Workload:
     kernels = []
     for _ in range(int(dice.choice([2, 2, 2, 3, 4]))):
         columns, slices = fold * int(dice.integers(2, 33)), int(dice.choice([1, 1, 2, 3, 4]))
-        shape = TiledKernel(rows, columns, slices, 1.0, int(dice.integers(1, 3)), TileNeeds(fold=fold))
+        shape = TiledKernel(rows, columns, slices, 1.0, int(dice.integers(1, 3)))
         block_us = float(np.exp(dice.uniform(np.log(50.0), np.log(1000.0))))
         kernels.append(replace(shape, duration_us=shape.waves(gpu.sms) * block_us))
-    return dependent(name.strip(), gpu, kernels)
+    return dependent(name.strip(), gpu, kernels, TileNeeds(fold=fold))

@@ -80,6 +80,17 @@ def test_a_kernel_that_has_had_a_consumer_is_held_back_for_the_next_one() -> Non
     assert launched[3.0] == 21.0
 
 
+@pytest.mark.parametrize("spec", ["cusync(policy=strided)", "cusync-predicted"])
+def test_a_consumer_that_comes_behind_a_launched_producer_stays_in_stream_order(spec: str) -> None:
+    """The command would be legal: the launch is on its way for 10 us."""
+    k = Kernels()
+    first, second = k.op(10.0, 6), k.op(10.0, 6, host_us=5.0, stream=1, tiles=0)
+    offered = {"timing": {"launch_latency_us": 10.0}, "commands": ["launch", "synchronise"]}
+    built = build(k, [first, Op(RECORD, index=0), second, SYNC], program_streams=2, **offered)
+    episode = played(built, spec)
+    assert (len(episode.timeline.decisions), episode.end_us) == (2, 50.0)
+
+
 def test_unknown_options_are_refused() -> None:
     with pytest.raises(InputError, match="policies are row, tile, strided, matrix"):
         CuSync(policy="column")  # type: ignore[arg-type]

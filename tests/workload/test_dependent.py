@@ -41,13 +41,13 @@ def test_kernels_take_the_durations_that_they_are_given() -> None:
 
 
 def test_a_host_may_wait_for_each() -> None:
-    made = dependent("pair", load_gpu("v100"), [TiledKernel(1, 1, 1, 10.0)] * 2, "waited-for")
+    made = dependent("pair", load_gpu("v100"), [TiledKernel(1, 1, 1, 10.0)] * 2, launched="waited-for")
     assert [op.kind for op in made.variants[0].ops] == [OpKind.KERNEL, OpKind.SYNC] * 2
 
 
 def test_in_order_all_are_in_one_stream_and_need_no_tiles() -> None:
     kernels = [TiledKernel(1, 1, 1, 10.0), TiledKernel(1, 1, 1, 10.0, whole=(0,))]
-    made = dependent("pair", load_gpu("v100"), kernels, "in-order")
+    made = dependent("pair", load_gpu("v100"), kernels, launched="in-order")
     launches = [op for op in made.variants[0].ops if op.kind is OpKind.KERNEL]
     assert [(op.stream, op.tiles) for op in launches] == [(0, -1)] * 2
     assert made.variants[0].ops[-1].kind is OpKind.SYNC

@@ -51,7 +51,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from gpusched_env.data.dependent import published
+from gpusched_env.data.dependent_kernels import published
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.judged import Simulation as AnyCell
 from gpusched_env.experiments.lib.verdicts import Target, record, table_of, targets_table

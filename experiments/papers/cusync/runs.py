@@ -8,13 +8,20 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from gpusched_env.data.dependent import FOLD, aligned, attention_kernels, convolution_kernels, mlp_kernels, published
+from gpusched_env.data.dependent_kernels import (
+    FOLD,
+    aligned,
+    attention_kernels,
+    convolution_kernels,
+    mlp_kernels,
+    published,
+)
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
-from gpusched_env.workload.dependent import TiledKernel, dependent
+from gpusched_env.workload.dependent import Launched, TiledKernel, dependent
 from gpusched_env.workload.workload import Workload
 
 Scheme = Literal["waited-for", "stream", "row", "tile", "strided", "stream-k"]
@@ -100,8 +107,8 @@ def _free_launches(gpu: GpuSpec, post_us: float | None, wait_us: float | None) -
 def _host_timed(name: str, kernels: list[TiledKernel], scheme: Scheme, spec: str, device: str) -> Took:
     """Kernels on a V100, from the first launch until the host knows of the end of the last one."""
     gpu = load_gpu("v100")
-    launched: dict[str, Literal["waited-for", "in-order"]] = {"waited-for": "waited-for", "stream": "in-order"}
-    workload = dependent(name, gpu, kernels, launched.get(scheme, "beside"))
+    launched: dict[str, Launched] = {"waited-for": "waited-for", "stream": "in-order"}
+    workload = dependent(name, gpu, kernels, launched=launched.get(scheme, "beside"))
     return Took(play(spec, _problem(gpu, workload), 0, device=device).end_us + gpu.timing.sync_latency_us)
 
 

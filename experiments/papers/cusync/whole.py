@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from gpusched_env.data.dependent import published
+from gpusched_env.data.dependent_kernels import published
 from gpusched_env.experiments.papers.cusync.runs import (
     OF_ATTENTION,
     SCHEMES,

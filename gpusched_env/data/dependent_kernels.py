@@ -1,4 +1,4 @@
-"""Dependent kernels that were measured, as workloads by name: ``mlp(model=gpt3,tokens=1024)``.
+"""Dependent kernels that were measured, as workloads by name: ``mlp(model=gpt3_v100,tokens=1024)``.
 
 Grids and times are those of cuSync's artifact (``published/cusync.json``): blocks last as long as StreamSync's kernels
 do, over their waves.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 from importlib import resources
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -18,22 +17,17 @@ from msgspec import Meta
 
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.dependent import TiledKernel, dependent
+from gpusched_env.workload.dependent import FILTER, TiledKernel, dependent, lead_of
 from gpusched_env.workload.parameters import parameters_of
 from gpusched_env.workload.workload import TileNeeds, Workload
 
 FOLD: Final = {"gpt3": 1, "llama": 2}
 """Matrices that the first product of an MLP has side by side."""
-LEAD_US: Final = 13.0
-"""What reordered loads save (cuSync, Table V): work of a block that needs nothing of the producer."""
-FILTER: Final = 9
-"""Elements of a 3 x 3 filter: steps a tile."""
 PAIRED: Final = {"resnet38": 2, "vgg19": 4}
 """Convolutions in a row, where a layer has so many (VGG-19: 256 and 512 channels)."""
 HEAD: Final = {"gpt3": 12288 // 8, "llama": 8192 // 8}
 """Columns of queries, keys and values on one of eight GPUs."""
-Card = Literal["v100", "a100"]
-Tokens = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=1)]
 
 
 @functools.cache
@@ -56,7 +50,7 @@ def mlp_kernels(model: str, tokens: int) -> list[TiledKernel]:
         for (rows, columns, slices), us, tile in zip(row["grids"], row["gemms"], row["tiles"], strict=True)
     )
     block_us = second.duration_us / second.waves(load_gpu(card).sms)
-    return [first, replace(second, needs=TileNeeds(fold=FOLD[name], lead=min(0.9, LEAD_US / block_us)))]
+    return [first, replace(second, needs=TileNeeds(fold=FOLD[name], lead=lead_of(block_us)))]
 
 
 def attention_kernels(model: str, keys: int, tokens: int) -> list[TiledKernel]:
@@ -82,7 +76,7 @@ def attention_kernels(model: str, keys: int, tokens: int) -> list[TiledKernel]:
     ]
     left_us = row["stream_us"] - row["first_us"] - row["second_us"] - 2 * trip_us
     last_us = left_us * work[1] / sum(work)
-    lead = min(0.9, LEAD_US / (last_us / fourth.waves(spec.sms)))
+    lead = lead_of(last_us / fourth.waves(spec.sms))
     return [
         replace(first, duration_us=row["first_us"] - trip_us),
         replace(second, duration_us=row["second_us"] - trip_us, needs=TileNeeds("product", fold=3)),
@@ -119,117 +113,103 @@ def convolution_kernels(network: str, channels: int, batch: int) -> list[TiledKe
 class Mlp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The two matrix products of an MLP on one of eight GPUs that share it."""
 
-    EXAMPLE: ClassVar = "mlp(model=gpt3,tokens=1024)"
-    KEYS: ClassVar = ("tokens",)
-    model: Literal["gpt3", "llama"]
-    tokens: Tokens
-    gpu: Card = "v100"
-
-    @property
-    def rows(self) -> Any:
-        return published()["mlp"][f"{self.model}_{self.gpu}"]
+    EXAMPLE: ClassVar = "mlp(model=gpt3_v100,tokens=1024)"
+    PLACE: ClassVar = ("mlp", "model", "tokens")
+    model: Literal["gpt3_v100", "gpt3_a100", "llama_v100", "llama_a100"]
+    """With the GPU that it was measured on."""
+    tokens: Count
 
     def kernels(self) -> list[TiledKernel]:
-        return mlp_kernels(f"{self.model}_{self.gpu}", self.tokens)
+        return mlp_kernels(self.model, self.tokens)
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The four matrix products of attention on one of eight GPUs that share it, V100s."""
 
-    EXAMPLE: ClassVar = "attention(model=gpt3,tokens=512)"
-    KEYS: ClassVar = ("keys", "tokens")
-    model: Literal["gpt3", "llama"]
-    tokens: Tokens
+    EXAMPLE: ClassVar = "attention(model=gpt3_v100,tokens=512)"
+    PLACE: ClassVar = ("attention", "model", "keys", "tokens")
+    model: Literal["gpt3_v100", "llama_v100"]
+    """With the GPU that it was measured on."""
+    tokens: Count
     keys: Annotated[int, Meta(ge=0)] = 0
     """From before: of a prompt none."""
-    gpu: Literal["v100"] = "v100"
-
-    @property
-    def rows(self) -> Any:
-        return published()["attention"][f"{self.model}_{self.gpu}"]
 
     def kernels(self) -> list[TiledKernel]:
-        return attention_kernels(f"{self.model}_{self.gpu}", self.keys, self.tokens)
+        return attention_kernels(self.model, self.keys, self.tokens)
 
 
 class Convolutions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The convolutions of a layer on a V100: two of ResNet-38, four of VGG-19 (256 and 512 channels)."""
 
-    EXAMPLE: ClassVar = "convolutions(network=resnet38,channels=64,batch=1)"
-    KEYS: ClassVar = ("channels", "batch")
-    network: Literal["resnet38", "vgg19"]
-    channels: Tokens
-    batch: Tokens
-    gpu: Literal["v100"] = "v100"
-
-    @property
-    def rows(self) -> Any:
-        return published()["conv"][f"{self.network}_{self.gpu}"]
+    EXAMPLE: ClassVar = "convolutions(network=resnet38_v100,channels=64,batch=1)"
+    PLACE: ClassVar = ("conv", "network", "channels", "batch")
+    network: Literal["resnet38_v100", "vgg19_v100"]
+    """With the GPU that it was measured on."""
+    channels: Count
+    batch: Count
 
     def kernels(self) -> list[TiledKernel]:
-        return convolution_kernels(f"{self.network}_{self.gpu}", self.channels, self.batch)
+        return convolution_kernels(self.network, self.channels, self.batch)
 
 
 Measured = Mlp | Attention | Convolutions
 KINDS: Final[dict[str, type[Measured]]] = {"mlp": Mlp, "attention": Attention, "convolutions": Convolutions}
 
 
-def is_measured(name: str) -> bool:
+def is_measured_chain(name: str) -> bool:
     """Whether a workload's name is that of measured kernels."""
     return name.partition("(")[0].strip() in KINDS
 
 
 def measured_of(name: str) -> Measured:
-    """What ``mlp(model=gpt3,tokens=1024)`` asks for.
+    """What ``mlp(model=gpt3_v100,tokens=1024)`` asks for.
 
     Raises:
         InputError: it cannot be read, a parameter is unknown, missing or out of range, or there is no such row.
     """
     kind = KINDS[name.partition("(")[0].strip()]
     asked = parameters_of(name, kind, kind.EXAMPLE)
-    rows = asked.rows
-    for key in kind.KEYS:
-        value = str(getattr(asked, key))
+    table, named, *sizes = kind.PLACE
+    rows = published()[table][getattr(asked, named)]
+    for size in sizes:
+        value = str(getattr(asked, size))
         if value not in rows:
-            raise InputError(f"workload {name!r}: {key} is {value}; measured were {_listed(rows)}")
+            measured = ", ".join(sorted(rows, key=int))
+            raise InputError(f"workload {name!r}: {size} is {value}; measured were {measured}")
         rows = rows[value]
     return asked
 
 
-def _listed(values: Iterable[str]) -> str:
-    return ", ".join(sorted(values, key=int))
-
-
 @functools.lru_cache(maxsize=256)
-def measured_workload(name: str) -> Workload:
+def measured_chain(name: str) -> Workload:
     """One iteration of measured kernels, each in a stream of its own.
 
     Raises:
         InputError: as :func:`measured_of`.
     """
     asked = measured_of(name)
-    return dependent(name.strip(), load_gpu(asked.gpu), asked.kernels())
+    model = str(getattr(asked, asked.PLACE[1]))
+    return dependent(name.strip(), load_gpu(model.split("_")[1]), asked.kernels())
 
 
 def measured_names() -> list[str]:
     """Names of all rows whose grids can be synchronised: those of each kernel are whole rows of the next one's."""
     mlps = [
-        f"mlp(model={model},tokens={tokens},gpu={card})"
-        for key, rows in published()["mlp"].items()
-        for model, card in [key.split("_")[:2]]
-        if key == f"{model}_{card}"
+        f"mlp(model={model},tokens={tokens})"
+        for model, rows in published()["mlp"].items()
+        if model.count("_") == 1
         for tokens, row in rows.items()
         if aligned(row)
     ]
     attention = [
-        f"attention(model={key.split('_')[0]},tokens={tokens},keys={keys})"
-        for key, by_keys in published()["attention"].items()
+        f"attention(model={model},tokens={tokens},keys={keys})"
+        for model, by_keys in published()["attention"].items()
         for keys, rows in by_keys.items()
         for tokens in rows
     ]
     convolutions = [
-        f"convolutions(network={key.split('_')[0]},channels={channels},batch={batch})"
-        for key, by_channels in published()["conv"].items()
+        f"convolutions(network={network},channels={channels},batch={batch})"
+        for network, by_channels in published()["conv"].items()
         for channels, rows in by_channels.items()
         for batch in rows
     ]
