@@ -290,7 +290,8 @@ class Paper(Reproduction):
     def apart(self) -> str:
         """How far whole models are from the sums of their measured parts."""
         points = [abs(one.ours - one.measured) for one in self.wholes]
-        return f"Ours is {statistics.median(points):.1f} points from measured parts in the median, {max(points):.1f} at most."
+        middle = statistics.median(points)
+        return f"Ours is {middle:.1f} points from measured parts in the median, {max(points):.1f} at most."
 
     def attention_error(self, scheme: Scheme) -> float:
         """Median error of rows of attention whose tiles and split-K are the same, points."""
