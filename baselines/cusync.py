@@ -6,12 +6,13 @@ consumer waits for semaphores that blocks of the producer post. The user picks t
 out where both kernels need fewer than two waves (W), the order of blocks where all tiles fit in two waves (T), and a
 block can load its other operand before it waits (R).
 
-Here a pair is synchronised before either kernel is launched. A kernel that has had a consumer before is held back for
-up to ``hold_us`` until its host has issued that; cuSync's users launch both with one call.
+Here a pair is synchronised while both kernels are pending. A kernel that has had a consumer before is held back for up
+to ``hold_us`` until its host has issued that; cuSync's users launch both with one call.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import deque
 from typing import ClassVar, Literal, get_args
@@ -36,7 +37,7 @@ from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import View
 
-Policy = Literal["row", "tile", "strided"]
+Policy = Literal["row", "tile", "strided", "matrix"]
 LAST = 64
 """Of the kernels that were launched last it is known whether one that comes needs their tiles."""
 NEEDS_SHARE = NEEDS.index("share")
@@ -64,7 +65,8 @@ class CuSync:
         hold_us: float = 10.0,
     ) -> None:
         """``policy``: a block waits once, for its whole ``row``, for each ``tile`` before it reads it, or (``strided``)
-        for the tiles that it reads together.
+        for the tiles that it reads together, or (``matrix``) once for each matrix of a producer that has several, and
+        otherwise for each tile.
 
         ``order``, ``wait_kernel``: as :class:`~gpusched_env.scheduling.commands.Synchronise` has them. ``reorder``:
         what needs nothing of the producer is done before the first wait. ``hold_us``: how long a kernel waits for its
@@ -90,7 +92,7 @@ class CuSync:
     def decide(self, view: View) -> Command:
         """Synchronise the oldest pair that can be; launch the oldest kernel that is not held back for a consumer."""
         pending = view.pending
-        for pair in np.flatnonzero(pending.synchronisable == 1.0):
+        for pair in np.flatnonzero((pending.synchronisable == 1.0) & np.isin(pending.producer, pending.id)):
             command = self._synchronise(view, int(pair))
             if command is not None:
                 return command
@@ -113,6 +115,8 @@ class CuSync:
         policy = TilePolicy(self._policy, steps=int(pending.steps[row]), reorder=self._reorder)
         if pending.needs[row] == NEEDS_SHARE:
             policy = TilePolicy("share", reorder=self._reorder)
+        elif self._policy == "matrix" and pending.fold[row] == 1.0:
+            policy = dataclasses.replace(policy, kind="tile")
         elif self._policy == "strided":
             producer = int(pending.identity[pending.id == pending.producer[row]][0])
             policy = TilePolicy("strided", self._columns[producer] // int(pending.fold[row]), reorder=self._reorder)

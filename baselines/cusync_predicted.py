@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import numpy as np
 
-from gpusched_env.baselines.cusync import CuSync
+from gpusched_env.baselines.cusync import CuSync, Policy
 from gpusched_env.baselines.pending import ID
 from gpusched_env.baselines.ranges import Range, Ranges
 from gpusched_env.hardware.tiles import KERNEL, NATIVE, Pair
@@ -71,7 +71,7 @@ class CuSyncPredicted(CuSync):
             rows, columns, slices = used.grid[1], used.grid[0], used.grid[2]
             return Pair(policy, stride, made.grid[1], made.grid[0], rows, columns, slices, needs, fold, 0.0)
 
-        kinds: tuple[PolicyKind, ...] = ("share",) if NEEDS[needs] == "share" else ("row", "tile", "strided")
+        kinds: tuple[PolicyKind, ...] = ("share",) if NEEDS[needs] == "share" else get_args(Policy)
         best, best_us = None, SURE * pair_us(numbers(KERNEL, 1), first, second, costs, NATIVE)
         for kind, order in itertools.product(kinds, range(len(ORDERS))):
             policy = TilePolicy(kind, made.grid[0] // fold if kind == "strided" else 1, steps, reorder=True)

@@ -39,6 +39,7 @@ from gpusched_env.baselines.serial import Serial
 from gpusched_env.baselines.sjf import ShortestJobFirst
 from gpusched_env.baselines.sjf_clairvoyant import ShortestJobFirstClairvoyant
 from gpusched_env.baselines.srpt import ShortestRemaining
+from gpusched_env.baselines.stream_k import StreamK
 from gpusched_env.baselines.tally import Tally
 from gpusched_env.baselines.tgs import Tgs
 from gpusched_env.baselines.time_slicing import TimeSlicing
@@ -83,6 +84,7 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "cusync": CuSync,
     "cusync-predicted": CuSyncPredicted,
     "cusync-search": CuSyncSearch,
+    "stream-k": StreamK,
     "random": RandomChoice,
 }
 _OF_GRAPHS: dict[str, Callable[..., Scheduler]] = {

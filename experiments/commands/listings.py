@@ -116,6 +116,7 @@ def _lacking() -> list[tuple[str, str]]:
 def list_workloads() -> None:
     """List the shipped workloads, and how generated ones are named."""
     from gpusched_env.data import read_recorded, recorded_names
+    from gpusched_env.data.dependent_kernels import KINDS
 
     def about(name: str) -> str:
         workload = read_recorded(name)
@@ -125,6 +126,7 @@ def list_workloads() -> None:
     generated = (
         ("irregular(family=physics,seed=0)", "a random kernel graph; parameters are in docs/scenarios.md"),
         ("chain(seed=0)", "random matrix products that each need the tiles of the one before"),
+        *((kind.EXAMPLE, f"{(kind.__doc__ or '').splitlines()[0]} (cuSync, measured)") for kind in KINDS.values()),
     )
     _print([*((name, about(name)) for name in recorded_names()), *generated])
 

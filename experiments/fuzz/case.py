@@ -34,6 +34,8 @@ class RandomCommands(Stored, frozen=True, kw_only=True, tag="random-commands", t
     """How often each command is given; one that is not named: as often as its move says, ``wait`` once."""
     illegal: float = 0.1
     """The weight of commands that are often not legal."""
+    oldest: Share = 0.0
+    """Share of launches of the oldest kernel that can be launched; of the others any is as likely."""
     confined: Share = 0.2
     """Share of launches with a partition of their own."""
     partial: Share = 0.6

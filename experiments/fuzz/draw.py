@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from gpusched_env.experiments.fuzz.case import (
     RandomCommands,
     SnapshotPlan,
 )
+from gpusched_env.experiments.fuzz.chained import synchronising
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
 from gpusched_env.experiments.fuzz.moves import OPTIONAL_MOVES, TILE_MOVES
@@ -35,6 +37,11 @@ from gpusched_env.workload.workload import OpKind, Workload
 
 ENVIRONMENTS = 0.2
 """Share of cases that are played through the Gymnasium environment."""
+TILED = 0.12
+"""Share of cases of programs most of whose kernels need the tiles of others, and of a player that mostly synchronises
+them."""
+LEAST_TILED = 40
+"""Kernels that would run alone within the horizon of such a case: some wait for others that come too late."""
 ONE_PROCESS = 0.25
 """Share of cases whose tenants are threads of one process."""
 DRAINED = 0.2
@@ -59,12 +66,23 @@ def draw_case(seed: int, episode: int) -> Case:
     dice = Dice(seed, episode)
     dice.tidy = dice.chance(0.25)
     drawn = _machine(dice)
+    # Dice of their own, here and below: an episode without such a thing is what it was before there were any.
+    more, others, process, tiles, tail, tiled = (Dice(seed, episode, which) for which in (1, 2, 3, 4, 5, 6))
+    more.tidy = others.tidy = process.tidy = tiles.tidy = tail.tidy = tiled.tidy = dice.tidy
+    is_tiled = tiled.chance(TILED) and drawn.own
+    if is_tiled:
+        names = list(drawn.workloads)[: tiled.integer(1, 2)]
+        drawn = dataclasses.replace(
+            drawn, workloads={name: draw_workload(tiled, name, drawn.spec, tiled=True) for name in names}
+        )
     sizes = {name: size_of(workload, drawn.spec) for name, workload in drawn.workloads.items()}
     kernels = dice.weighted({dice.log_integer(10, 150): 4.0, dice.log_integer(100, 1000): 5.0, 1500: 0.1})
+    kernels = max(kernels, LEAST_TILED) if is_tiled else kernels
     if dice.chance(0.98):
         kernels = min(kernels, max(2, int(USUAL_BLOCKS / max(size.blocks for size in sizes.values()))))
     tenants, horizon_us = _tenants(dice, drawn.workloads, sizes, kernels)
-    env = dice.chance(ENVIRONMENTS)
+    # Actions of an environment synchronise no tiles.
+    env = dice.chance(ENVIRONMENTS) and not is_tiled
     player = _actions(dice) if env else _player(dice, horizon_us / kernels)
     contexts = set_up_of(make_scheduler(player.name)).contexts if isinstance(player, Baseline) else None
     summary = f"drawn by the fuzzer: seed {seed}, episode {episode}"
@@ -86,9 +104,6 @@ def draw_case(seed: int, episode: int) -> Case:
         snapshot=SnapshotPlan(step=dice.log_integer(1, 100) - 1, fresh=dice.chance(0.5)) if dice.chance(0.15) else None,
     )
     case = replace(case, scenario=replace(scenario, profiles=_profiles(dice)))
-    # Dice of their own: an episode without a window, or not adapted, is what it was before there were any.
-    more, others, process, tiles, tail = (Dice(seed, episode, which) for which in (1, 2, 3, 4, 5))
-    more.tidy = others.tidy = process.tidy = tiles.tidy = tail.tidy = dice.tidy
     if tail.chance(DRAINED):
         until_us = _rounded(tail, tail.number(0.1, 1.0) * horizon_us)
         case = replace(case, scenario=replace(case.scenario, arrivals_until_us=until_us))
@@ -99,6 +114,8 @@ def draw_case(seed: int, episode: int) -> Case:
         at_work, waiting = (0.0 if process.chance(0.3) else process.number(0.1, 3.0) for _ in range(2))
         one = replace(case.scenario, host_contention=at_work, waiting_contention=waiting)
         case = replace(case, scenario=one)
+    if is_tiled:
+        return synchronising(tiled, case)
     plain = all(map(has_place, drawn.workloads.values()))
     if plain and more.chance(WINDOWS):
         case = with_window(more, case)
@@ -114,6 +131,8 @@ class _Machine:
     """Of the case itself; ``None``: the shipped one of this name."""
     spec: GpuSpec
     workloads: dict[str, Workload]
+    own: bool = True
+    """Whether these are drawn, not recorded."""
 
 
 def _machine(dice: Dice) -> _Machine:
@@ -121,7 +140,7 @@ def _machine(dice: Dice) -> _Machine:
         name = dice.pick(RECORDED_GPUS)
         gpu = modified_timing(dice, name) if dice.chance(0.5) else None
         spec = gpu or load_gpu(name)
-        return _Machine(name, gpu, spec, _recorded_workloads(dice, spec))
+        return _Machine(name, gpu, spec, _recorded_workloads(dice, spec), own=False)
     name, gpu = draw_gpu(dice)
     spec = gpu or load_gpu(name)
     return _Machine(name, gpu, spec, _drawn_workloads(dice, spec))

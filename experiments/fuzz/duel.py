@@ -17,7 +17,7 @@ from gpusched_env.experiments.fuzz.compare import TIMELINES, DuelComparison, out
 from gpusched_env.experiments.fuzz.outcome import Outcome, case_features, timeline_features, view_features
 from gpusched_env.experiments.fuzz.players import ShownStep, make_player
 from gpusched_env.experiments.fuzz.sides import Side
-from gpusched_env.scheduling.commands import WAIT, Preempt
+from gpusched_env.scheduling.commands import WAIT, Preempt, Synchronise
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.view import View
 
@@ -50,6 +50,8 @@ class _Duel:
         self.taken: list[Any] = []
         """Commands that were legal, or actions."""
         self.saved = False
+        self.consumers: set[int] = set()
+        """Launches whose tiles were synchronised with their producers'."""
 
     def run(self) -> None:
         """Play the case; raises ``Differs`` where the devices do."""
@@ -137,14 +139,29 @@ class _Duel:
             if action is None:
                 continue
             self.taken.append(action)
+            before = shown
             try:
                 shown = self._step(action)
             except IllegalCommand:
                 self.taken.pop()
                 self._check_unchanged(shown, action)
                 continue
-            if isinstance(action, Preempt) and action.partition is not None:
-                features.add("blocks saved on some SMs")
+            features |= self._done(action, before[0].view)
+
+    def _done(self, action: Any, view: View) -> set[str]:
+        """What a command that both sides took where they showed ``view`` has shown."""
+        match action:
+            case Preempt(launch, _, partition):
+                preempted = {"preempted consumers of tiles"} if launch in self.consumers else set()
+                return preempted | ({"blocks saved on some SMs"} if partition is not None else set())
+            case Synchronise(consumer, policy, order, wait_kernel):
+                self.consumers.add(consumer)
+                gated = {"wait kernels"} if wait_kernel else set()
+                producer = view.pending.producer[view.pending.id == consumer]
+                if np.isin(producer, view.running.id).any():
+                    gated.add("launched producers synchronised")
+                return gated | {f"policy {policy.kind}", f"order {order}"}
+        return set()
 
     def _step(self, action: Any) -> Both:
         return self._both(f"step {action}", lambda side: side.step(action))

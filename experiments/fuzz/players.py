@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpusched_env.baselines.registry import make_scheduler
@@ -34,6 +35,7 @@ from gpusched_env.experiments.fuzz.moves import (
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import MODES, ORDERS
 from gpusched_env.scheduling.legality import open_streams
+from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import View
 
 
@@ -110,7 +112,7 @@ class _RandomPlayer:
             case "launch":
                 priority = dice.integer(self._lowest, 0) if dice.chance(w.urgent) else None
                 partition = self._partition() if dice.chance(w.confined) else None
-                pick = dice.integer(0, launchable - 1)
+                pick = 0 if w.oldest > 0.0 and dice.chance(w.oldest) else dice.integer(0, launchable - 1)
                 open_ = self._open(view, pick)
                 stream = dice.pick(open_) if open_ and dice.chance(w.elsewhere) else None
                 return LaunchMove(pick=pick, priority=priority, partition=partition, stream=stream)
@@ -126,11 +128,23 @@ class _RandomPlayer:
             case "reject":
                 return RejectMove(pick=dice.integer(0, rejectable - 1))
             case "synchronise":
-                return self._synchronise(dice.integer(0, synchronisable - 1))
+                return self._fitting(view, dice.integer(0, synchronisable - 1))
             case "wait":
                 return self._wait(view)
             case _:
                 return self._anything()
+
+    def _fitting(self, view: View, pick: int) -> SynchroniseMove:
+        """Mostly a policy that the tiles of a synchronisable launch can be given."""
+        pending, move = view.pending, self._synchronise(pick)
+        row = np.flatnonzero(pending.synchronisable == 1.0)[pick]
+        if not self._dice.chance(0.8):
+            return move
+        if NEEDS[int(pending.needs[row])] == "share":
+            return replace(move, kind="share")
+        kind = "row" if move.kind == "share" else move.kind
+        stride = move.stride if self._dice.chance(0.5) else 1
+        return replace(move, kind=kind, steps=int(pending.steps[row]), stride=stride)
 
     def _synchronise(self, pick: int, among: Among = "synchronisable") -> SynchroniseMove:
         """A policy by rows or tiles, which mostly fits, or another one."""
@@ -138,7 +152,7 @@ class _RandomPlayer:
         return SynchroniseMove(
             among=among,
             pick=pick,
-            kind=dice.weighted({"row": 3.0, "tile": 3.0, "strided": 2.0, "share": 2.0}),
+            kind=dice.weighted({"row": 3.0, "tile": 3.0, "strided": 2.0, "matrix": 1.0, "share": 1.0}),
             stride=dice.integer(1, 6),
             steps=dice.weighted({1: 4.0, 3: 1.0, 9: 1.0}),
             reorder=dice.chance(0.3),

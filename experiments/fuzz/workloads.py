@@ -29,14 +29,14 @@ SHORTEST_BLOCK_US = 0.05
 """Blocks that are far shorter than any real one end within the rounding of the clock."""
 
 
-def draw_workload(dice: Dice, name: str, gpu: GpuSpec) -> Workload:
-    """A workload recorded on ``gpu``: all its kernels fit there."""
+def draw_workload(dice: Dice, name: str, gpu: GpuSpec, *, tiled: bool = False) -> Workload:
+    """A workload recorded on ``gpu``: all its kernels fit there; ``tiled``: most need the tiles of others."""
     usual_us = dice.number(1.0, 300.0)
     kernels = [_kernel(dice, f"{name}_k{i}", gpu, usual_us) for i in range(dice.integer(1, 5))]
     if dice.chance(0.3):
         # Equal in everything but the name.
         kernels.append(replace(kernels[0], name=f"{name}_twin"))
-    programs = _Programs.draw(dice, kernels)
+    programs = _Programs.tiled(dice, kernels) if tiled else _Programs.draw(dice, kernels)
     if programs.tiles > 0.0:
         programs.kernels = kernels = [_as_tiles(dice, kernel, gpu) for kernel in kernels]
     graphs = tuple(programs.graph() for _ in range(programs.graphs))
@@ -50,7 +50,10 @@ def draw_workload(dice: Dice, name: str, gpu: GpuSpec) -> Workload:
         graphs=graphs,
         variants=variants,
         iteration_us=tuple(100.0 * dice.number(0.5, 2.0) for _ in range(iterations)),
-        stream_priorities=tuple(dice.integer(1 - gpu.priorities, 0) for _ in range(programs.streams)),
+        # A consumer that goes before its producer takes its slots.
+        stream_priorities=(0,) * programs.streams
+        if tiled and dice.chance(0.7)
+        else tuple(dice.integer(1 - gpu.priorities, 0) for _ in range(programs.streams)),
     )
 
 
@@ -122,6 +125,8 @@ class _Programs:
     threads: int = 1
     event_weight: float = 0.0
     """Of records and waits, where kernels have 7."""
+    shortest: int = 1
+    """Operations that a thread has at least."""
     tiles: float = 0.0
     """Share of kernels that need tiles, where there is a producer."""
     children: float = 0.0
@@ -151,6 +156,13 @@ class _Programs:
             graphs=dice.weighted({0: 3, 1: 2, 2: 1}),
         )
 
+    @classmethod
+    def tiled(cls, dice: Dice, kernels: Sequence[Kernel]) -> _Programs:
+        """Several streams of one thread, and kernels most of which need the tiles of others."""
+        idle, streams = dice.pick((0.3, 1.0, 1.0)), dice.integer(2, 4)
+        events, tiles = dice.pick((0.0, 1.0)), dice.pick((0.6, 0.9))
+        return cls(dice, kernels, idle, streams, shortest=3, event_weight=events, tiles=tiles)
+
     def graph(self) -> tuple[GraphNode, ...]:
         """A few nodes, in chains, branches and joins."""
         dice = self.dice
@@ -177,7 +189,7 @@ class _Programs:
         """The operations of the next thread; the first one has a kernel."""
         dice = self.dice
         ops: list[Op] = []
-        length = dice.log_integer(1, 12 if self.threads == 1 else 8)
+        length = max(self.shortest, dice.log_integer(1, 12 if self.threads == 1 else 8))
         a_kernel = dice.integer(0, length - 1) if first else -1
         weights = {"kernel": 7.0, "copy": 2.0, "sync": 1.0, "graph": 2.0 * self.graphs}
         weights |= {"record": self.event_weight, "wait": self.event_weight, "host": 0.2}
@@ -254,6 +266,7 @@ class _Programs:
             for needs in (
                 TileNeeds("row", fold if dice.chance(0.5) else 1, steps, lead),
                 TileNeeds("tile", lead=lead),
+                *([TileNeeds("product", fold, lead=lead)] if self.shortest > 1 else []),
             )
             if not mismatch(producer, consumer, needs)
         ]

@@ -10,6 +10,9 @@ What a consumer's tile *needs* is a fact of the program; a *policy* says for wha
 * :data:`NEEDS_ROW`: it goes through the producer's tiles of its row, step by step; ``fold`` of them, ``columns / fold``
   apart, in a step (a producer of several matrices side by side). Its slices share the steps.
 * :data:`NEEDS_TILE`: the producer's tile at its own place.
+* :data:`NEEDS_PRODUCT`: it goes through two of the ``fold`` matrices that the producer has side by side, step by step:
+  the first one in its own row, the second one in the row that its column is (queries times keys: a tile of the scores
+  needs two bands).
 * :data:`NEEDS_SHARE`: of ``n`` blocks the one numbered ``i`` needs a share ``(i + 1) / n`` of the producer's tiles,
   whichever they are.
 
@@ -33,10 +36,14 @@ TILE: Final = 3
 """A semaphore a tile: a block waits before each step (TileSync; Conv2DTileSync, where a step is that of a column)."""
 STRIDED: Final = 4
 """Tiles of a row that are a stride apart share a semaphore (StridedSync)."""
+MATRIX: Final = 5
+"""A semaphore a row and matrix of the producer: a block waits once for each that it reads (StridedSync of attention, as
+released)."""
 
 NEEDS_ROW: Final = 0
 NEEDS_TILE: Final = 1
 NEEDS_SHARE: Final = 2
+NEEDS_PRODUCT: Final = 3
 
 # Orders in which blocks take their tiles.
 NATIVE: Final = 0
@@ -70,7 +77,8 @@ class Pair(NamedTuple):
 @law
 def bands(pair: Pair) -> int:
     """How many bands of rows a pair has."""
-    return min(pair.rows, pair.consumer_rows)
+    few = min(pair.rows, pair.consumer_rows)
+    return min(few, pair.consumer_columns) if pair.needs == NEEDS_PRODUCT else few
 
 
 @law
@@ -78,7 +86,17 @@ def semaphores_a_band(pair: Pair) -> int:
     """How many semaphores a band has (of :data:`SHARE`: all bands together)."""
     if pair.policy == TILE:
         return pair.columns
+    if pair.policy == MATRIX:
+        return pair.fold
     return pair.stride if pair.policy == STRIDED else 1
+
+
+@law
+def semaphore_in_band(pair: Pair, column: int) -> int:
+    """The semaphore of its band that the producer's tiles in a column post."""
+    if pair.policy == MATRIX:
+        return column // (pair.columns // pair.fold)
+    return column % semaphores_a_band(pair)
 
 
 @law
@@ -93,7 +111,7 @@ def semaphore_of(pair: Pair, tile: int) -> int:
     if pair.policy == SHARE:
         return 0
     band = tile // pair.columns * bands(pair) // pair.rows
-    return band * semaphores_a_band(pair) + tile % pair.columns % semaphores_a_band(pair)
+    return band * semaphores_a_band(pair) + semaphore_in_band(pair, tile % pair.columns)
 
 
 @law
@@ -110,14 +128,39 @@ def steps_of(pair: Pair, block: int) -> int:
 
 
 @law
+def own_band(pair: Pair, tile: int) -> int:
+    """The band of the row of a consumer's tile."""
+    return tile // pair.consumer_columns * bands(pair) // pair.consumer_rows
+
+
+@law
+def other_band(pair: Pair, tile: int) -> int:
+    """The band of the row that the column of a consumer's tile is (of :data:`NEEDS_PRODUCT`)."""
+    return tile % pair.consumer_columns * bands(pair) // pair.consumer_columns
+
+
+@law
+def waits_a_step(pair: Pair, block: int) -> int:
+    """How many semaphores a block of the consumer that goes through steps waits for in each."""
+    if pair.needs == NEEDS_PRODUCT:
+        tile = block % (pair.consumer_rows * pair.consumer_columns)
+        one = (pair.policy == ROW or pair.policy == STRIDED) and own_band(pair, tile) == other_band(pair, tile)
+        return 1 if one else 2
+    return 1 if pair.policy == ROW or pair.policy == STRIDED else pair.fold
+
+
+@law
 def waits_of(pair: Pair, block: int) -> int:
     """How many times a block of the consumer waits."""
     if pair.policy == KERNEL:
         return 0
-    if pair.needs != NEEDS_ROW or pair.policy == SHARE or pair.policy == ROW:
+    if pair.needs == NEEDS_TILE or pair.needs == NEEDS_SHARE or pair.policy == SHARE:
         return 1
+    each = waits_a_step(pair, block)
+    if pair.policy == ROW or pair.policy == MATRIX:
+        return each
     steps = steps_of(pair, block)
-    return min(steps, pair.stride) if pair.policy == STRIDED else steps * pair.fold
+    return each * (min(steps, pair.stride) if pair.policy == STRIDED else steps)
 
 
 @law
@@ -126,17 +169,16 @@ def awaited_semaphore(pair: Pair, block: int, number: int) -> int:
     if pair.policy == SHARE:
         return 0
     tile = block % (pair.consumer_rows * pair.consumer_columns)
-    first = tile // pair.consumer_columns * bands(pair) // pair.consumer_rows * semaphores_a_band(pair)
-    if pair.policy == ROW:
-        return first
-    column = tile % pair.consumer_columns
-    if pair.needs == NEEDS_ROW:
-        column = first_step(pair, block // (pair.consumer_rows * pair.consumer_columns))
-        if pair.policy == STRIDED:
-            column += number
-        else:
-            column += number // pair.fold + number % pair.fold * (pair.columns // pair.fold)
-    return first + column % semaphores_a_band(pair)
+    if pair.needs == NEEDS_TILE:
+        column = tile % pair.consumer_columns
+        return own_band(pair, tile) * semaphores_a_band(pair) + semaphore_in_band(pair, column)
+    each = waits_a_step(pair, block)
+    matrix = number % each
+    band = other_band(pair, tile) if pair.needs == NEEDS_PRODUCT and matrix == 1 else own_band(pair, tile)
+    column = matrix * (pair.columns // pair.fold)
+    if pair.policy == TILE or pair.policy == STRIDED:
+        column += number // each + first_step(pair, block // (pair.consumer_rows * pair.consumer_columns))
+    return band * semaphores_a_band(pair) + semaphore_in_band(pair, column)
 
 
 @law
@@ -151,10 +193,11 @@ def awaited_value(pair: Pair, block: int) -> int:
 @law
 def work_before(pair: Pair, block: int, number: int) -> float:
     """The share of its work that a block of the consumer may do before it waits the ``number``-th time (from 0)."""
-    if pair.needs != NEEDS_ROW or pair.policy == SHARE or pair.policy == ROW:
+    if pair.needs == NEEDS_TILE or pair.needs == NEEDS_SHARE or pair.policy == SHARE:
         return pair.lead
-    step = number if pair.policy == STRIDED else number // pair.fold
-    return max(pair.lead, step / steps_of(pair, block))
+    if pair.policy == ROW or pair.policy == MATRIX:
+        return pair.lead
+    return max(pair.lead, number // waits_a_step(pair, block) / steps_of(pair, block))
 
 
 @law
@@ -197,10 +240,10 @@ def likeness(block: int, columns: int, slices: int, by_column: int) -> int:
 @law
 def posts_by_column(policy: int) -> int:
     """Whether a producer's tiles of a row post different semaphores: 0 or 1."""
-    return 1 if policy in (TILE, STRIDED) else 0
+    return 1 if policy in (TILE, STRIDED, MATRIX) else 0
 
 
 @law
 def waits_by_column(policy: int, needs: int) -> int:
     """Whether a consumer's tiles of a row wait for different posts: 0 or 1."""
-    return 1 if policy == SHARE or (needs != NEEDS_ROW and policy != ROW) else 0
+    return 1 if policy == SHARE or needs == NEEDS_PRODUCT or (needs != NEEDS_ROW and policy != ROW) else 0

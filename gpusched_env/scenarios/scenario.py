@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
 from gpusched_env.data import recorded_names
+from gpusched_env.data.dependent_kernels import is_measured_chain, measured_of
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.hardware.specs import is_gpu_path
 from gpusched_env.reading import FileName, checked, parse_yaml, read_text
@@ -27,6 +29,13 @@ from gpusched_env.workload.dependent import chain_of, is_chain
 from gpusched_env.workload.irregular.name import irregular_graph, is_irregular
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import is_workload_path
+
+_GENERATED: Final[tuple[tuple[Callable[[str], bool], Callable[[str], object]], ...]] = (
+    (is_irregular, irregular_graph),
+    (is_chain, chain_of),
+    (is_measured_chain, measured_of),
+)
+"""Workloads that are made from the parameters in their names: which they are, and what reads these."""
 
 CommandName = Literal["launch", "preempt", "partition", "reject", "synchronise"]
 PreemptionName = Literal["drain", "save", "reset", "save-part"]
@@ -197,9 +206,10 @@ def _read(file: Path) -> Scenario:
 
     def with_path(user: Tenant | Substitute, place: str) -> Any:
         name = user.workload
-        if is_irregular(name) or is_chain(name):
+        asked = next((read for known, read in _GENERATED if known(name)), None)
+        if asked is not None:
             try:
-                _ = irregular_graph(name) if is_irregular(name) else chain_of(name)
+                asked(name)
             except InputError as error:
                 raise InputError(f"{file}: {place}.workload: {error}") from error
         elif is_workload_path(name):

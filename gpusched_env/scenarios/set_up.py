@@ -14,6 +14,7 @@ from gpusched_env.scenarios.adapting import captured_graphs, opened_graphs, pers
 from gpusched_env.scenarios.capture import Capture
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
+from gpusched_env.scenarios.stream_k import stream_k
 from gpusched_env.scenarios.window import KernelWindow
 
 Graphs = Literal["units", "opened"]
@@ -50,6 +51,9 @@ class SetUp:
     """Of the scenario's window and the GPU, the window that launches pass; ``None`` of it: streams keep their order."""
     task_us: float | None = None
     """All kernels are tasks of one that stays on the GPU (persistent threads); to get one takes so long (>= 0)."""
+    stream_k: bool = False
+    """Matrix products whose tiles others need, or that need tiles, are divided evenly between all slots
+    (:mod:`gpusched_env.scenarios.stream_k`)."""
     masks: bool = False
     """The SMs of a launch are written into the launch, by no interface that the driver documents: confining takes no
     host time (Bakita and Anderson, *Hardware Compute Partitioning on NVIDIA GPUs*, RTAS 2023)."""
@@ -125,6 +129,8 @@ def set_up(problem: Problem, needs: SetUp) -> Problem:
     in_order = changed = problem.unwindowed or problem
     if needs.task_us is not None:
         changed = changed.once(persistent_threads, needs.task_us)
+    if needs.stream_k:
+        changed = changed.once(stream_k)
     if needs.capture is not None:
         changed, window = changed.once(captured_graphs, needs.capture), None
     if needs.graphs == "opened" and _has_graphs(changed):

@@ -159,8 +159,8 @@ class Reject:
     """Number of the job: ``view.jobs.job``."""
 
 
-PolicyKind = Literal["share", "row", "tile", "strided"]
-POLICIES: Final = ("kernel", "share", "row", "tile", "strided")
+PolicyKind = Literal["share", "row", "tile", "strided", "matrix"]
+POLICIES: Final = ("kernel", "share", "row", "tile", "strided", "matrix")
 """Policies by code (:mod:`gpusched_env.hardware.tiles`); ``kernel`` is stream order, which needs no command."""
 TileOrder = Literal["native", "row-major", "grouped", "column-major"]
 ORDERS: Final[tuple[TileOrder, ...]] = ("native", "row-major", "grouped", "column-major")
@@ -173,7 +173,8 @@ class TilePolicy:
 
     kind: PolicyKind
     """``row``: for all tiles of its row, once; ``tile``: before each step for the tiles that this reads; ``strided``:
-    for all tiles of the row that are ``stride`` apart, group by group; ``share``: for so many tiles, whichever they
+    for all tiles of the row that are ``stride`` apart, group by group; ``matrix``: for all tiles of its row of each
+    matrix that it reads, of those that the producer has side by side; ``share``: for so many tiles, whichever they
     are."""
     stride: int = 1
     """Of ``strided``: divides the steps through a row."""
@@ -203,8 +204,8 @@ class Synchronise:
     (cuSync, CGO 2024).
 
     Legal: ``view.pending.synchronisable`` is 1: it needs the tiles of a kernel (``view.pending.producer``) of another
-    stream, both are pending and neither was ever launched, and neither this one nor another consumer of that kernel was
-    synchronised before. The policy fits the grids, and covers what the consumer needs.
+    stream, it was never launched and no block of that has started, and neither this one nor another consumer of that
+    kernel was synchronised before. The policy fits the grids, and covers what the consumer needs.
 
     Cost: no time of the GPU's host but that of the decision. A block takes ``post_us`` longer to post, ``wait_us`` for
     each wait, and ``order_us`` in an order that is not ``native``; a wait kernel ``wait_kernel_us``.

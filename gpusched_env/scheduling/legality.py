@@ -196,7 +196,9 @@ def _synchronise(command: Synchronise, view: View, problem: Problem, operation_o
     rows = np.flatnonzero(pending.id == command.consumer)
     if not rows.size or not pending.synchronisable[rows[0]]:
         legal = pending.id[pending.synchronisable == 1.0].astype(int).tolist()
-        why = f"launch {command.consumer} needs no tiles, or it or its producer was launched or synchronised before"
+        why = f"launch {command.consumer} needs no tiles, was launched, or it or its producer was synchronised before"
+        if rows.size and pending.producer[rows[0]] in view.running.id[view.running.started == 1.0]:
+            why = f"launch {pending.producer[rows[0]]:.0f}, whose tiles launch {command.consumer} needs, has started"
         if not rows.size:
             why = f"launch {command.consumer} is not pending"
         raise IllegalCommand(f"{command}: {why}; synchronisable now: {legal[:10]}")

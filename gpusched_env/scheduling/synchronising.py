@@ -7,6 +7,7 @@ for the scheduler's (:class:`~gpusched_env.scheduling.commands.TilePolicy`). The
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ from gpusched_env.scheduling.commands import POLICIES, TilePolicy
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import TileNeeds
 
-NEEDS = ("row", "tile", "share")
+NEEDS = ("row", "tile", "share", "product")
 """Kinds of :class:`~gpusched_env.workload.workload.TileNeeds` by code."""
 
 
@@ -54,7 +55,7 @@ def unfit(policy: TilePolicy, pair: Pair, needs: TileNeeds) -> str:
         return f"policy {policy.kind} goes by rows; a consumer of a share of the tiles can only be given policy share"
     if policy.kind == "strided":
         steps = pair.columns // pair.fold
-        if needs.kind == "row" and not (1 <= policy.stride <= steps and steps % policy.stride == 0):
+        if needs.kind in ("row", "product") and not (1 <= policy.stride <= steps and steps % policy.stride == 0):
             return f"stride {policy.stride} does not divide the {steps} steps of a row of {pair.columns} tiles"
         if not (1 <= policy.stride <= pair.columns and pair.columns % policy.stride == 0):
             return f"stride {policy.stride} does not divide the {pair.columns} tiles of a row"
@@ -75,7 +76,7 @@ def unguarded(pair: Pair, steps: int, policy_steps: int) -> Unguarded | None:
         steps: of the consumer's loop a column of the producer's.
         policy_steps: how many a policy by tiles takes it to have.
     """
-    if pair.policy == laws.TILE and pair.needs == laws.NEEDS_ROW and policy_steps > steps:
+    if pair.policy == laws.TILE and pair.needs in (laws.NEEDS_ROW, laws.NEEDS_PRODUCT) and policy_steps > steps:
         # It waits for tile s / policy_steps before step s, and the step reads tile s / steps.
         return Unguarded((0, 0), steps, (0, 1 % pair.columns)) if pair.columns > 1 else None
     if pair.needs == laws.NEEDS_SHARE:
@@ -105,20 +106,19 @@ def _promised(pair: Pair, block: int, posted: Mapping[int, int]) -> dict[int, fl
 def _read(pair: Pair, block: int) -> Iterator[tuple[int, float, int]]:
     """What a block of the consumer reads: step, the share of its work before it, and a tile of the producer's."""
     place = block % (pair.consumer_rows * pair.consumer_columns)
-    row = place // pair.consumer_columns
     if pair.needs == laws.NEEDS_TILE:
         yield 0, pair.lead, place
         return
     steps, own = pair.columns // pair.fold, laws.steps_of(pair, block)
     first = laws.first_step(pair, block // (pair.consumer_rows * pair.consumer_columns))
     bands = laws.bands(pair)
-    band = row * bands // pair.consumer_rows
-    for other in range(pair.rows):
-        if other * bands // pair.rows != band:
-            continue
-        for step in range(own):
-            for matrix in range(pair.fold):
-                tile = other * pair.columns + first + step + matrix * steps
+    read: list[tuple[int, range]] = [(laws.own_band(pair, place), range(pair.fold))]
+    if pair.needs == laws.NEEDS_PRODUCT:
+        read = [(laws.own_band(pair, place), range(1)), (laws.other_band(pair, place), range(1, 2))]
+    for band, matrices in read:
+        for row in (row for row in range(pair.rows) if row * bands // pair.rows == band):
+            for step, matrix in itertools.product(range(own), matrices):
+                tile = row * pair.columns + first + step + matrix * steps
                 yield first + step, max(pair.lead, step / own), tile
 
 

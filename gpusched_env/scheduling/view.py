@@ -103,15 +103,16 @@ class PendingColumn(enum.IntEnum):
     PRODUCER = enum.auto()
     """Id of the launch whose tiles it needs; -1: none, or it has ended."""
     NEEDS = enum.auto()
-    """What its tiles need of that launch's: 0 those of its row, 1 the one at its place, 2 a share of all, as
-    :data:`~gpusched_env.scheduling.synchronising.NEEDS`; -1: it needs none."""
+    """What its tiles need of that launch's: 0 those of its row, 1 the one at its place, 2 a share of all, 3 its row of
+    one matrix and its column's of another, as :data:`~gpusched_env.scheduling.synchronising.NEEDS`; -1: it needs none.
+    """
     FOLD = enum.auto()
-    """Of a row: how many tiles a step reads; 0: it needs none."""
+    """Matrices that its producer has side by side; 0: it needs no tiles."""
     STEPS = enum.auto()
     """Of a row: steps of its inner loop that read one tile; 0: it needs none."""
     SYNCHRONISABLE = enum.auto()
-    """1 if ``Synchronise`` of it is legal now: it and its producer are pending in different streams, neither was ever
-    launched, and neither it nor another consumer of the producer's tiles was synchronised."""
+    """1 if ``Synchronise`` of it is legal now: its producer is of another stream, it was never launched and no block of
+    the producer has started, and neither it nor another consumer of the producer's tiles was synchronised."""
 
 
 class RunningColumn(enum.IntEnum):

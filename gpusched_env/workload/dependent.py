@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -24,8 +24,21 @@ from gpusched_env.workload.workload import Op, OpKind, TileNeeds, Variant, Workl
 
 THREADS = 256
 """Of a block: as matrix kernels of CUTLASS have."""
+ITS_ROW = TileNeeds()
+Launched = Literal["beside", "in-order", "waited-for"]
 REGISTERS = {1: 255, 2: 128, 3: 80, 4: 64}
 """Of a thread, by how many blocks an SM is to hold: the register file has 65,536."""
+
+
+FILTER = 9
+"""Elements of a 3 x 3 filter: steps of a convolution's inner loop that read a tile."""
+LEAD_US = 13.0
+"""Of a product's block, what its loads of the other operand take (cuSync, CGO 2024, Table V)."""
+
+
+def lead_of(block_us: float) -> float:
+    """The share of a block's work that it can do before it needs anything of the producer."""
+    return min(0.9, LEAD_US / block_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +53,10 @@ class TiledKernel:
     """Alone on the GPU."""
     blocks_per_sm: int = 1
     """1 to 4."""
+    needs: TileNeeds | None = None
+    """Of the one before; ``None``: as all of its chain."""
+    whole: tuple[int, ...] = ()
+    """Places of earlier ones of which it needs everything besides."""
 
     @property
     def blocks(self) -> int:
@@ -51,7 +68,12 @@ class TiledKernel:
 
 
 def dependent(
-    name: str, gpu: GpuSpec, kernels: Sequence[TiledKernel], needs: TileNeeds, *, host_waits: bool = False
+    name: str,
+    gpu: GpuSpec,
+    kernels: Sequence[TiledKernel],
+    needs: TileNeeds = ITS_ROW,
+    *,
+    launched: Launched = "beside",
 ) -> Workload:
     """One iteration of kernels that each need the tiles of the one before.
 
@@ -59,43 +81,50 @@ def dependent(
         name: of the workload.
         gpu: that it was measured on.
         kernels: in order.
-        needs: what each needs of the one before.
-        host_waits: whether the host waits for the end of each before it launches the next one; then no tiles can be
-            synchronised, and all are in one stream. Otherwise each is in a stream of its own.
+        needs: what each needs of the one before, where it says nothing else.
+        launched: ``beside``: each in a stream of its own. Otherwise no tiles can be synchronised, and all are in one
+            stream: ``in-order`` at once, ``waited-for`` each when the host knows of the end of the one before.
 
     Raises:
-        InputError: an SM is to hold more blocks than this knows of, or the grids do not match.
+        InputError: an SM is to hold more blocks than this knows of, or a kernel needs the whole of a later one.
     """
-    table, ops = [], []
+    beside, waited_for = launched == "beside", launched == "waited-for"
+    ops: list[Op] = []
     for number, kernel in enumerate(kernels):
-        if kernel.blocks_per_sm not in REGISTERS:
-            raise InputError(f"{name}: {kernel.blocks_per_sm} blocks an SM; must be 1 to {max(REGISTERS)}")
-        table.append(
-            Kernel(
-                name=f"{name}-{number}",
-                grid=(kernel.columns, kernel.rows, kernel.slices),
-                block=(THREADS, 1, 1),
-                registers=REGISTERS[kernel.blocks_per_sm],
-                duration_us=kernel.duration_us,
-                kind="compute",
-                issue_fraction=0.0,
-                dram_bytes=0.0,
-            )
+        late = [other for other in kernel.whole if not 0 <= other < number]
+        if late:
+            raise InputError(f"{name}: kernel {number} needs the whole of kernel {late[0]}, which is none before it")
+        stream = number if beside else 0
+        ops += [Op(OpKind.WAIT, index=other, stream=stream) for other in kernel.whole if beside]
+        tiles = number - 1 if beside else -1
+        ops.append(
+            Op(OpKind.KERNEL, 0.0, number, kernel.duration_us, stream=stream, tiles=tiles, needs=kernel.needs or needs)
         )
-        stream = 0 if host_waits else number
-        tiles = -1 if host_waits else number - 1
-        launch = Op(OpKind.KERNEL, 0.0, number, kernel.duration_us, stream=stream, tiles=tiles, needs=needs)
-        ops += [launch, Op(OpKind.SYNC) if host_waits else Op(OpKind.RECORD, index=number, stream=stream)]
-    ops += [] if host_waits else [Op(OpKind.SYNC)]
+        ops += [Op(OpKind.SYNC)] if waited_for else [Op(OpKind.RECORD, index=number, stream=stream)]
     return Workload(
         name=name,
         gpu=gpu.name,
         gpu_spec=gpu,
         source="made from grids of tiles and durations",
-        kernels=tuple(table),
-        stream_priorities=(0,) if host_waits else (0,) * len(kernels),
-        variants=(Variant(ops=tuple(ops)),),
+        kernels=tuple(_kernel(f"{name}-{number}", kernel) for number, kernel in enumerate(kernels)),
+        stream_priorities=(0,) * (len(kernels) if beside else 1),
+        variants=(Variant(ops=(*ops, *([] if waited_for else [Op(OpKind.SYNC)]))),),
         iteration_us=(sum(kernel.duration_us for kernel in kernels),),
+    )
+
+
+def _kernel(name: str, tiled: TiledKernel) -> Kernel:
+    if tiled.blocks_per_sm not in REGISTERS:
+        raise InputError(f"{name}: {tiled.blocks_per_sm} blocks an SM; must be 1 to {max(REGISTERS)}")
+    return Kernel(
+        name=name,
+        grid=(tiled.columns, tiled.rows, tiled.slices),
+        block=(THREADS, 1, 1),
+        registers=REGISTERS[tiled.blocks_per_sm],
+        duration_us=tiled.duration_us,
+        kind="compute",
+        issue_fraction=0.0,
+        dram_bytes=0.0,
     )
 
 
@@ -139,5 +168,5 @@ def random_chain(name: str) -> Workload:
         columns, slices = fold * int(dice.integers(2, 33)), int(dice.choice([1, 1, 2, 3, 4]))
         shape = TiledKernel(rows, columns, slices, 1.0, int(dice.integers(1, 3)))
         block_us = float(np.exp(dice.uniform(np.log(50.0), np.log(1000.0))))
-        kernels.append(TiledKernel(rows, columns, slices, shape.waves(gpu.sms) * block_us, shape.blocks_per_sm))
+        kernels.append(replace(shape, duration_us=shape.waves(gpu.sms) * block_us))
     return dependent(name.strip(), gpu, kernels, TileNeeds(fold=fold))

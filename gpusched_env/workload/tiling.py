@@ -49,6 +49,11 @@ def mismatch(producer: Kernel, consumer: Kernel, needs: TileNeeds) -> str:
         return f"{grids}: where each tile needs the one at its place, both grids must be equal"
     if needs.kind == "row" and max(rows, consumer_rows) % min(rows, consumer_rows):
         return f"{grids}: the rows of one grid must be a multiple of the other's"
-    if needs.kind == "row" and columns % needs.fold:
+    sizes = rows, consumer_rows, consumer_columns
+    if needs.kind == "product" and any(size % min(sizes) for size in sizes):
+        return f"{grids}: a tile reads the row that is its column; the least of both rows and its columns divides them"
+    if needs.kind == "product" and needs.fold < 2:
+        return f"{grids}: a product takes two of the producer's matrices, which has {needs.fold} (fold)"
+    if needs.kind in ("row", "product") and columns % needs.fold:
         return f"{grids}: the producer's columns must be a multiple of the {needs.fold} matrices that it has (fold)"
     return ""

@@ -79,11 +79,14 @@ class TileNeeds(msgspec.Struct, frozen=True, array_like=True):
     """What the tiles of a kernel need of its producer's (:mod:`gpusched_env.hardware.tiles`): a fact, whatever waits
     for it. A kernel's grid is columns, rows and slices of tiles. In files ``[kind, fold, steps, lead]``."""
 
-    kind: Literal["row", "tile", "share"] = "row"
+    kind: Literal["row", "tile", "share", "product"] = "row"
     """``row``: the producer's tiles of the same row, one after the other; ``tile``: the one at the same place;
-    ``share``: as large a share of the producer's tiles as that of the blocks up to this one, whichever they are."""
+    ``share``: as large a share of the producer's tiles as that of the blocks up to this one, whichever they are;
+    ``product``: tiles of two of the producer's matrices, of the first in its own row, of the second in the row that is
+    its column (attention's scores: queries times keys)."""
     fold: Annotated[int, Meta(ge=1)] = 1
-    """Of a row: matrices that the producer has side by side, of each of which a step reads a tile."""
+    """Matrices that the producer has side by side. A step of a row reads a tile of each, of a product of the first two.
+    """
     steps: Annotated[int, Meta(ge=1)] = 1
     """Of a row: steps of its inner loop a column of the producer's (of a convolution the elements of its filter)."""
     lead: Annotated[float, Meta(ge=0, lt=1)] = 0.0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
-from gpusched_env.baselines.cusync import CuSync
+from gpusched_env.baselines.cusync import CuSync, Policy
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import Episode, run_episode
@@ -33,6 +35,20 @@ def test_it_knows_strides_steps_and_shares() -> None:
     # All four tiles are there at 10.
     for needs in (TileNeeds(fold=2), TileNeeds(steps=9), TileNeeds("share"), TileNeeds(fold=4)):
         assert {end_us(f"cusync(policy={policy})", needs) for policy in ("row", "tile", "strided")} == {18.0}
+
+
+def test_a_policy_by_matrix_waits_for_those_that_are_read_and_otherwise_for_tiles() -> None:
+    """Queries and keys are there at 10, values at 20; then a row of six tiles, of which four are there at 10."""
+    scores = chain((6, 1, 1), (1, 1, 1), us=(10.0, 8.0), needs=TileNeeds("product", fold=3))
+    row = chain((6, 1, 1), (1, 1, 1), us=(10.0, 12.0))
+
+    def ends_us(policy: str) -> list[float]:
+        return [played(built, f"cusync(policy={policy})").end_us for built in (scores, row)]
+
+    assert {policy: ends_us(policy) for policy in get_args(Policy)} == {
+        "row": [28.0, 32.0], "tile": [20.0, 24.0], "strided": [28.0, 24.0], "matrix": [20.0, 24.0]
+    }  # fmt: skip
+    assert played(scores, "cusync-predicted").end_us == 20.0
 
 
 def test_options_are_those_of_the_command() -> None:
@@ -64,8 +80,19 @@ def test_a_kernel_that_has_had_a_consumer_is_held_back_for_the_next_one() -> Non
     assert launched[3.0] == 21.0
 
 
+@pytest.mark.parametrize("spec", ["cusync(policy=strided)", "cusync-predicted"])
+def test_a_consumer_that_comes_behind_a_launched_producer_stays_in_stream_order(spec: str) -> None:
+    """The command would be legal: the launch is on its way for 10 us."""
+    k = Kernels()
+    first, second = k.op(10.0, 6), k.op(10.0, 6, host_us=5.0, stream=1, tiles=0)
+    offered = {"timing": {"launch_latency_us": 10.0}, "commands": ["launch", "synchronise"]}
+    built = build(k, [first, Op(RECORD, index=0), second, SYNC], program_streams=2, **offered)
+    episode = played(built, spec)
+    assert (len(episode.timeline.decisions), episode.end_us) == (2, 50.0)
+
+
 def test_unknown_options_are_refused() -> None:
-    with pytest.raises(InputError, match="policies are row, tile, strided"):
+    with pytest.raises(InputError, match="policies are row, tile, strided, matrix"):
         CuSync(policy="column")  # type: ignore[arg-type]
 
 

@@ -23,7 +23,7 @@ FIXED = {
     "pass-through": 1.230,
     "priority-streams": 1.230,
     # No kernel needs the tiles of another.
-    **dict.fromkeys(("cusync", "cusync-predicted", "cusync-search"), 1.230),
+    **dict.fromkeys(("cusync", "cusync-predicted", "cusync-search", "stream-k"), 1.230),
     "mps": 1.230,
     "exclusive": 1.140,
     "sjf": 1.140,

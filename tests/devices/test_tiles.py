@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusched_env.episodes.session import Episode
+from gpusched_env.devices import make_device
+from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import DeadlockError, IllegalCommand, InputError
 from gpusched_env.hardware.specs import TileCosts
 from gpusched_env.scenarios.problem import Problem
@@ -147,6 +148,28 @@ def test_a_block_works_up_to_the_first_step_whose_tiles_are_missing(
 
 
 @each_device
+@pytest.mark.parametrize("wait_kernel", [False, True])
+def test_a_producer_that_was_launched_may_be_synchronised_until_its_first_block_starts(wait_kernel: bool) -> None:
+    """A launch is on its way for 5 us; then the producer waits for the SMs, which another kernel has until 20."""
+    first, late = Synchronise(1, TILE, "row-major", wait_kernel), {"launch_latency_us": 5.0}
+    costs = TileCosts(order_us=1.0, post_us=1.0, wait_kernel_us=2.0)
+    pair = chain((2, 3, 1), (2, 3, 1), costs=costs, timing=late)
+    before = blocks(played(pair, first, Launch(0), Launch(1)))
+    assert before[0] == (0, 0, 5, 17)
+    assert blocks(played(pair, Launch(0), first, Launch(1))) == before
+    assert blocks(played(pair, Launch(0), Wait(4.0), first, Launch(1)))[:6] == before[:6]
+    k = Kernels()
+    other, producer = k.op(20.0, 4), k.op(10.0, 6, stream=1)
+    consumer = k.op(10.0, 6, stream=2, tiles=0, needs=TileNeeds("tile"))
+    ops = [other, producer, Op(RECORD, index=0, stream=1), consumer, SYNC]
+    queued = build(k, ops, program_streams=3, timing={}, commands=["launch", "synchronise"])
+    second = Synchronise(2, TILE, wait_kernel=wait_kernel)
+    early = played(queued, second, Launch(0), Launch(1), Launch(2))
+    assert blocks(early)[-1][-1] == 50
+    assert blocks(played(queued, Launch(0), Launch(1), Wait(7.0), second, Launch(2))) == blocks(early)
+
+
+@each_device
 def test_posts_waits_and_orders_cost_blocks_time() -> None:
     costs = TileCosts(post_us=1.0, wait_us=0.5, order_us=2.0)
     assert blocks(walk(TILE, costs=costs)) == [
@@ -197,6 +220,25 @@ def test_a_kernel_in_the_middle_of_a_chain_waits_and_posts() -> None:
     assert blocks(episode) == (
         waves(0, (range(2), 0, 10)) + waves(1, (range(2, 4), 0, 20)) + waves(2, (range(2), 10, 30))
     )
+
+
+@each_device
+@pytest.mark.parametrize(
+    ("policy", "ends"),
+    [
+        # Tile (0, 1) needs the queries of row 0 and the keys of row 1, which are there at 30.
+        (TILE, [(2, 18), (2, 28), (2, 38), (3, 38)]),
+        (TilePolicy("matrix"), [(2, 18), (2, 28), (2, 38), (3, 38)]),
+        # Row 0 is there at 20, row 1 at 30.
+        (ROW, [(2, 28), (2, 38), (2, 46), (3, 38)]),
+        (TilePolicy("strided", stride=1), [(2, 28), (2, 38), (2, 46), (3, 38)]),
+    ],
+)
+def test_queries_times_keys_need_two_bands_of_one_producer(policy: TilePolicy, ends: list[tuple[int, int]]) -> None:
+    """Queries, keys and values of two rows, a tile each, on two SMs; beside them 2 x 2 scores."""
+    built = chain((3, 2, 1), (2, 2, 1), us=(10.0, 8.0), needs=TileNeeds("product", fold=3))
+    episode = played(built, Synchronise(1, policy), Launch(0, partition=LEFT), Launch(1, partition=RIGHT))
+    assert sorted((sm, end) for launch, sm, _, end in blocks(episode) if launch == 1) == ends
 
 
 # ---- preemption --------------------------------------------------------------------------------------------------
@@ -262,6 +304,9 @@ def test_a_policy_that_is_weaker_than_the_program_is_refused_with_both_launches_
     two = chain((4, 2, 1), (2, 2, 1))
     said = refused(two, Synchronise(1, TilePolicy("share")))
     assert "tile (0, 0) of launch 1 would read tile (0, 0) of launch 0 in its step 0" in said
+    scores = chain((6, 2, 1), (2, 2, 1), needs=TileNeeds("product", fold=3))
+    said = refused(scores, Synchronise(1, TilePolicy("tile", steps=2)))
+    assert "is too weak: tile (0, 0) of launch 1 would read tile (0, 1) of launch 0 in its step 1" in said
     # It waits for tile 1 before step 9, and reads it in step 3.
     said = refused(chain((4, 1, 1), (1, 1, 1), needs=TileNeeds(steps=3)), Synchronise(1, conv2d(3, 3)))
     assert "tile (0, 0) of launch 1 would read tile (0, 1) of launch 0 in its step 3" in said
@@ -284,11 +329,12 @@ def test_a_policy_that_does_not_fit_is_refused(needs: TileNeeds, policy: TilePol
 
 
 @each_device
-def test_pairs_are_synchronised_once_and_before_they_are_launched() -> None:
+def test_pairs_are_synchronised_once_and_before_the_producer_starts() -> None:
     built = chain((2, 2, 1), (2, 2, 1), (2, 2, 1))
     assert "synchronisable now: [1, 2]" in refused(built, Synchronise(0, ROW))
     assert "synchronisable now: [2]" in refused(built, Synchronise(1, ROW), Synchronise(1, ROW))
-    assert "synchronisable now: [2]" in refused(built, Launch(0), Synchronise(1, ROW))
+    said = refused(built, Launch(0), Wait(1.0), Synchronise(1, ROW))
+    assert "launch 0, whose tiles launch 1 needs, has started; synchronisable now: [2]" in said
     assert "launch 7 is not pending" in refused(built, Synchronise(7, ROW))
 
 
@@ -298,6 +344,8 @@ def test_pairs_are_synchronised_once_and_before_they_are_launched() -> None:
         (((2, 3, 1), (2, 2, 1)), TileNeeds(), "kernel k1 has 2 x 2 tiles, k0 3 x 2: the rows of one grid"),
         (((3, 2, 1), (2, 2, 1)), TileNeeds(fold=2), "multiple of the 2 matrices"),
         (((2, 2, 1), (3, 2, 1)), TileNeeds("tile"), "both grids must be equal"),
+        (((2, 2, 1), (3, 2, 1)), TileNeeds("product", fold=2), "the least of both rows and its columns divides them"),
+        (((2, 2, 1), (2, 2, 1)), TileNeeds("product"), r"two of the producer's matrices, which has 1 \(fold\)"),
     ],
 )
 def test_grids_that_do_not_match_are_refused(grids: tuple[Grid, ...], needs: TileNeeds, said: str) -> None:
@@ -324,11 +372,13 @@ few = st.integers(1, 3)
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[Grid, Grid, TileNeeds, TilePolicy]:
     """Two grids of one or several rows, what the second one needs of the first, and a stride."""
-    rows, more = draw(few), draw(st.sampled_from([1, 2]))
-    fold, steps = draw(st.sampled_from([1, 2])), draw(few)
-    producer, consumer = (fold * steps, rows, draw(few)), (draw(few), rows * more, draw(few))
+    rows, more, product = draw(few), draw(st.sampled_from([1, 2])), draw(st.booleans())
+    fold, steps = draw(st.sampled_from([2, 3] if product else [1, 2])), draw(few)
+    columns = rows if product else draw(few)
+    producer, consumer = (fold * steps, rows, draw(few)), (columns, rows * more, draw(few))
     stride = draw(st.sampled_from([stride for stride in range(1, steps + 1) if steps % stride == 0]))
-    return producer, consumer, TileNeeds(fold=fold), TilePolicy("strided", stride=stride)
+    needs = TileNeeds("product" if product else "row", fold=fold)
+    return producer, consumer, needs, TilePolicy("strided", stride=stride)
 
 
 def end_us(built: Problem, *commands: Command) -> float:
@@ -341,9 +391,11 @@ def test_a_stronger_policy_is_never_quicker(pair: tuple[Grid, Grid, TileNeeds, T
     producer, consumer, needs, strided = pair
     built = chain(producer, consumer, needs=needs)
     launches = Launch(0), Launch(1)
-    times = [end_us(built, Synchronise(1, policy), *launches) for policy in (TILE, strided, ROW)]
-    times.append(end_us(built, *launches))
-    assert all(weak <= strong + ROUNDED for weak, strong in itertools.pairwise(times)), times
+    in_stream_order = end_us(built, *launches)
+    for group in (strided, TilePolicy("matrix")):
+        times = [end_us(built, Synchronise(1, policy), *launches) for policy in (TILE, group, ROW)]
+        times.append(in_stream_order)
+        assert all(weak <= strong + ROUNDED for weak, strong in itertools.pairwise(times)), times
 
 
 @settings(deadline=None, max_examples=30)
@@ -354,9 +406,40 @@ def test_each_order_finishes_behind_the_producer(
     producer, consumer, needs, strided = pair
     built = chain(producer, consumer, needs=needs)
     alone_us = -(-producer[0] * producer[1] * producer[2] // 4) * 10.0
-    for policy, order in itertools.product((TILE, strided, ROW), ORDERS):
+    for policy, order in itertools.product((TILE, strided, ROW, TilePolicy("matrix")), ORDERS):
         end = end_us(built, Synchronise(1, policy, order, wait_kernel), Launch(0), Launch(1))
-        assert alone_us < end <= alone_us + -(-consumer[0] * consumer[1] * consumer[2] // 4) * 10.0 + ROUNDED
+        assert alone_us <= end <= alone_us + -(-consumer[0] * consumer[1] * consumer[2] // 4) * 10.0 + ROUNDED
+
+
+def handed_out(episode: Episode, launch: int) -> list[tuple[int, int]]:
+    """Start and end (ps) of the blocks of a launch that takes its tiles by number, by these: SM after SM."""
+    rows = [row for row in episode.timeline.blocks.exact.tolist() if row[1] == launch]
+    return [(start, end) for sm, _, _, start, end in sorted(rows, key=lambda row: (row[3], row[0]))]
+
+
+@settings(deadline=None, max_examples=60)
+@given(pairs(), st.sampled_from(["reference", "compiled"]), st.data())
+def test_no_step_begins_before_the_tiles_that_it_reads_are_there(
+    pair: tuple[Grid, Grid, TileNeeds, TilePolicy], device: str, data: st.DataObject
+) -> None:
+    """Each block of the consumer has ended no earlier than what it does behind a tile takes."""
+    (columns, rows, slices), (others, height, parts), needs, strided = pair
+    policy = data.draw(st.sampled_from([TILE, strided, ROW, TilePolicy("matrix")]))
+    built = chain((columns, rows, slices), (others, height, parts), us=(10.0, 7.0), needs=needs)
+    script = Script(in_turn(Synchronise(1, policy), Launch(0), Launch(1)))
+    episode = run_episode(script, built, make_device(device), 0, record="blocks")
+    there = [end for _, end in handed_out(episode, 0)[-rows * columns :]]
+    steps = columns // needs.fold
+    for block, (start, end) in enumerate(handed_out(episode, 1)):
+        row, column = divmod(block % (others * height), others)
+        own = [step for step in range(steps) if step * parts // steps == block // (others * height)]
+        for place, step in enumerate(own):
+            left_ps = (1.0 - place / len(own)) * 7e6
+            for matrix in range(2 if needs.kind == "product" else needs.fold):
+                keys = needs.kind == "product" and matrix == 1
+                band = column * rows // others if keys else row * rows // height
+                read = there[band * columns + matrix * steps + step]
+                assert end >= max(start, read) + left_ps - 10 * slices, (block, step, matrix)
 
 
 @settings(deadline=None, max_examples=20)

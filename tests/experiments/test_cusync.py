@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpusched_env.experiments.papers.cusync import Gain, Mlp, Paper, Toy, right_signs, scored
+from gpusched_env.experiments.papers.cusync import Gain, Paper, right_signs, scored
+from gpusched_env.experiments.papers.cusync.runs import Attention, Convolutions, Mlp, Toy
+from gpusched_env.hardware.specs import load_gpu
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +42,65 @@ def test_stream_synchronised_products_take_as_long_as_measured(paper: Paper) -> 
     assert paper.runs[cell].time_us == pytest.approx(sum(cell.row["gemms"]), rel=1e-6)
 
 
-def test_a_part_of_what_convolutions_gain_is_the_host_s(paper: Paper) -> None:
-    assert 0.0 < paper.remains() < 1.0
-    assert all((one.in_stream_order or 0.0) < one.ours for one in paper.convolutions)
+def test_what_convolutions_gain_is_mostly_the_host_s(paper: Paper) -> None:
+    waited_for, in_order = paper.remains()
+    assert waited_for > 5.0 > in_order
+    rows = [*paper.convolutions, *paper.attention]
+    assert all(one.in_stream_order is not None and one.in_stream_order < one.ours for one in rows)
+
+
+def test_a_host_that_waits_takes_as_long_as_measured(paper: Paper) -> None:
+    for cell in (
+        Convolutions("vgg19_v100", 512, 8, "waited-for"),
+        Convolutions("resnet38_v100", 64, 1, "waited-for"),
+        Attention("gpt3_v100", 0, 2048, "waited-for"),
+        Attention("llama_v100", 1024, 1, "waited-for"),
+    ):
+        assert paper.runs[cell].time_us == pytest.approx(cell.row["stream_us"], rel=1e-6)
+
+
+def test_attention_is_shown_and_marked_where_variants_differ(paper: Paper) -> None:
+    """As stored: 14.20 % by rows and 15.93 % strided with 2,048 tokens."""
+    found = {(one.what, one.size, one.scheme): one for one in paper.attention}
+    assert len(found) == 16 * 3
+    assert found["gpt3_v100", "2048", "row"].measured == pytest.approx(14.20, abs=0.01)
+    assert found["gpt3_v100", "2048", "strided"].measured == pytest.approx(15.93, abs=0.01)
+    alike = {key[:2] for key, one in found.items() if one.scored}
+    assert {size for model, size in alike if model == "gpt3_v100"} == {"256", "1024", "2048"}
+    # Stored gains of LLaMA's prompts below 2,048 tokens are not those of the stored times.
+    assert {size for model, size in alike if model == "llama_v100" and "before" not in size} == {"2048"}
+
+
+def test_stream_k_takes_no_partial_waves(paper: Paper) -> None:
+    """GPT-3 with 512 tokens on 108 SMs: 96 and 192 tiles of one block an SM, and a fix-up each."""
+    fix_up_us = 2 * 4 * 65536 * 108 / load_gpu("a100").dram_bytes_per_us
+    expected_us = 371.54 * 96 / 108 + 371.54 / 2 * 192 / 108 + 2 * fix_up_us
+    assert paper.runs[Mlp("gpt3_a100", 512, "stream-k")].time_us == pytest.approx(expected_us, rel=1e-6)
+    assert len(paper.stream_k) == 20
+
+
+def test_whole_models_are_the_sum_of_their_best_parts(paper: Paper) -> None:
+    found = {(one.model, one.size): one for one in paper.wholes}
+    gpt3 = found["GPT-3", "tokens 1024"]
+    # Two products and attention, 1985.65 and 1081.44 us at best, and two all-reduces of 502 us.
+    plain_us = 1446.18 + 1174.7 + 1268.44 + 2 * 502.0
+    assert gpt3.measured == pytest.approx(100 * (1 - (1985.65 + 1081.44 + 2 * 502.0) / plain_us))
+    resnet = found["ResNet-38", "batch 20"]
+    # Six layers of 256 channels lose by any scheme, and are left as they are.
+    assert 0.0 < resnet.measured < 5.0
+    assert all(abs(one.ours - one.measured) < 10.0 for one in paper.wholes)
+    assert {one.what for one in paper.checks() if "whole" in one.what and not one.holds} == set()
 
 
 def test_both_devices_find_the_same() -> None:
-    for cell in (Toy("tile"), Mlp("llama_v100", 1024, "tile"), Mlp("gpt3_v100", 512, "row")):
+    for cell in (
+        Toy("tile"),
+        Mlp("llama_v100", 1024, "tile"),
+        Mlp("gpt3_v100", 512, "row"),
+        Mlp("gpt3_a100", 512, "stream-k"),
+        Attention("gpt3_v100", 0, 512, "strided"),
+        Attention("llama_v100", 0, 1024, "tile"),
+    ):
         assert cell.run("reference") == cell.run("compiled")
 
 

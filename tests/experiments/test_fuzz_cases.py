@@ -15,9 +15,11 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.fuzz.case import (
     Case,
     KernelCounterexample,
+    RandomCommands,
 )
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.draw import draw_case
+from gpusched_env.experiments.fuzz.duel import play
 from gpusched_env.experiments.fuzz.moves import (
     Act,
     BadWait,
@@ -37,7 +39,17 @@ from gpusched_env.experiments.fuzz.trees import simpler_numbers, tree_of
 from gpusched_env.experiments.fuzz.workloads import kernels_of
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, Reject, SetPartition, Wait
+from gpusched_env.scheduling.commands import (
+    ORDERS,
+    POLICIES,
+    Command,
+    Launch,
+    Partition,
+    Preempt,
+    Reject,
+    SetPartition,
+    Wait,
+)
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import OpKind, Workload
 
@@ -90,6 +102,23 @@ def test_cases_contain_everything(cases: list[Case]) -> None:
     }  # fmt: skip
     assert {name for name in expected if features[name] < CASES / 25} == set()
     assert {name for name in rare if features[name] < 3} == set()
+
+
+def test_programs_of_tiles_are_mostly_played_by_who_synchronises_them(cases: list[Case]) -> None:
+    """Every policy and order, wait kernels, and consumers that are preempted."""
+    chosen = [case for case in cases if isinstance(case.player, RandomCommands) and case.player.oldest > 0.0]
+    assert len(chosen) > CASES / 20
+    happened = Counter(name for case in chosen for name in play(case, ReferenceDevice, ReferenceDevice).features)
+    policies, orders = (f"policy {kind}" for kind in POLICIES[1:]), (f"order {order}" for order in ORDERS)
+    names = (
+        *policies,
+        *orders,
+        "wait kernels",
+        "preempted consumers of tiles",
+        "launched producers synchronised",
+        "tiles of several slices",
+    )
+    assert {name: happened[name] for name in names if happened[name] < 3} == {}
 
 
 def test_blocks_keep_their_spread_however_a_case_is_adapted(cases: list[Case]) -> None:

@@ -12,7 +12,9 @@ from gpusched_env.hardware import tiles
 from gpusched_env.hardware.tiles import (
     COLUMN_MAJOR,
     GROUPED,
+    MATRIX,
     NATIVE,
+    NEEDS_PRODUCT,
     NEEDS_ROW,
     NEEDS_SHARE,
     NEEDS_TILE,
@@ -47,6 +49,25 @@ def test_a_fused_product_has_a_semaphore_for_the_tiles_that_a_step_reads() -> No
     )
 
 
+def test_a_tile_of_queries_times_keys_waits_for_two_bands() -> None:
+    """GPT-3's attention of 512 tokens on a V100: 2 rows of 18 columns, 6 a matrix; scores of 4 x 4 tiles."""
+    pair = Pair(MATRIX, 1, 2, 18, 4, 4, 1, NEEDS_PRODUCT, 3, 0.0)
+
+    def waits(policy: int, block: int, stride: int = 1) -> list[int]:
+        one = pair._replace(policy=policy, stride=stride)
+        return [tiles.awaited_semaphore(one, block, number) for number in range(tiles.waits_of(one, block))]
+
+    # Tile (0, 3): queries of row 0, keys of row 1. A row has three semaphores, of queries, keys and values.
+    assert waits(MATRIX, 3) == [0, 3 + 1]
+    assert waits(ROW, 3) == [0, 1]
+    assert waits(TILE, 3) == [0, 18 + 6, 1, 18 + 7, 2, 18 + 8, 3, 18 + 9, 4, 18 + 10, 5, 18 + 11]
+    assert waits(STRIDED, 3, stride=6) == [0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11]
+    # Tile (1, 0): both in row 0, which one semaphore a row, or a step, says.
+    assert (waits(MATRIX, 4), waits(ROW, 4), waits(STRIDED, 4, stride=6)) == ([0, 1], [0], [0, 1, 2, 3, 4, 5])
+    assert tiles.awaited_value(pair, 3) == 6
+    assert tiles.awaited_value(pair._replace(policy=STRIDED, stride=6), 3) == 3
+
+
 def order_of(order: int, stride: int, rows: int, columns: int, slices: int) -> list[int]:
     return [tiles.tile_at(order, stride, rows, columns, place) for place in range(rows * columns * slices)]
 
@@ -73,19 +94,21 @@ def test_orders_are_permutations_slice_by_slice(order: int, stride: int, rows: i
 @st.composite
 def pairs(draw: st.DrawFn) -> Pair:
     """A pair under a policy that covers what it needs."""
-    needs = draw(st.sampled_from([NEEDS_ROW, NEEDS_TILE]))
+    needs = draw(st.sampled_from([NEEDS_ROW, NEEDS_TILE, NEEDS_PRODUCT]))
     rows, more, swap = draw(few), draw(few), draw(st.booleans())
-    fold, steps = (draw(few), draw(few)) if needs == NEEDS_ROW else (1, draw(few))
+    least = {NEEDS_ROW: 1, NEEDS_PRODUCT: 2}
+    fold, steps = draw(st.integers(least[needs], 4)) if needs in least else 1, draw(few)
     stride = draw(st.sampled_from([stride for stride in range(1, steps + 1) if steps % stride == 0]))
-    policy = draw(st.sampled_from([ROW, TILE, STRIDED]))
-    columns, taller = fold * steps, rows * (more if needs == NEEDS_ROW else 1)
+    policy = draw(st.sampled_from([ROW, TILE, STRIDED, MATRIX]))
+    columns, taller = fold * steps, rows * (1 if needs == NEEDS_TILE else more)
+    read = {NEEDS_ROW: few, NEEDS_TILE: st.just(columns), NEEDS_PRODUCT: few.map(lambda times: times * rows)}
     return Pair(
         policy=policy,
         stride=stride if policy == STRIDED else 1,
         rows=taller if swap else rows,
         columns=columns,
         consumer_rows=rows if swap else taller,
-        consumer_columns=draw(few) if needs == NEEDS_ROW else columns,
+        consumer_columns=draw(read[needs]),
         consumer_slices=draw(few),
         needs=needs,
         fold=fold,
@@ -101,15 +124,19 @@ def read(pair: Pair, block: int, work: float) -> set[int]:
         return {row * pair.columns + column} if work > pair.lead else set()
     steps = pair.columns // pair.fold
     own = [step for step in range(steps) if step * pair.consumer_slices // steps == block // tiles_of_consumer]
-    if pair.consumer_rows >= pair.rows:
-        rows = [row // (pair.consumer_rows // pair.rows)]
-    else:
-        high = pair.rows // pair.consumer_rows
-        rows = list(range(row * high, (row + 1) * high))
     begun = [step for place, step in enumerate(own) if work > max(pair.lead, place / len(own))]
-    return {
-        high * pair.columns + step + matrix * steps for high in rows for step in begun for matrix in range(pair.fold)
-    }
+    if pair.needs == NEEDS_ROW:
+        places = [(other, matrix) for other in beside(pair, row, pair.consumer_rows) for matrix in range(pair.fold)]
+    else:
+        places = [(other, 0) for other in beside(pair, row, pair.consumer_rows)]
+        places += [(other, 1) for other in beside(pair, column, pair.consumer_columns)]
+    return {other * pair.columns + step + matrix * steps for other, matrix in places for step in begun}
+
+
+def beside(pair: Pair, place: int, places: int) -> list[int]:
+    """The producer's rows that are the same share of its rows as one of some places, or share it with others."""
+    few = min(pair.rows, places) if pair.needs == NEEDS_ROW else tiles.bands(pair)
+    return [row for row in range(pair.rows) if row // (pair.rows // few) == place // (places // few)]
 
 
 @settings(deadline=None)

@@ -24,10 +24,15 @@ FREE, COSTLY = TileCosts(), TileCosts(post_us=1.0, wait_us=0.5, order_us=2.0)
 def test_a_list_of_slots_predicts_what_a_device_does(data: st.DataObject) -> None:
     rows, fold, steps = data.draw(few), data.draw(st.sampled_from([1, 2])), data.draw(few)
     producer, consumer = (fold * steps, rows, data.draw(few)), (data.draw(few), rows, data.draw(few))
-    policy = data.draw(st.sampled_from([TilePolicy("row"), TilePolicy("tile"), TilePolicy("strided", stride=steps)]))
+    needs = TileNeeds(fold=fold)
+    if fold == 2 and data.draw(st.booleans()):
+        needs, consumer = TileNeeds("product", fold=2), (rows, rows, consumer[2])
+    kinds = "row", "tile", "strided", "matrix"
+    policies = [TilePolicy(kind, stride=steps if kind == "strided" else 1) for kind in kinds]
+    policy = data.draw(st.sampled_from(policies))
     order, costs = data.draw(st.sampled_from(ORDERS)), data.draw(st.sampled_from([FREE, COSTLY]))
     times_us = data.draw(st.sampled_from([(10.0, 10.0), (10.0, 7.0), (3.0, 11.0)]))
-    built = chain(producer, consumer, us=times_us, needs=TileNeeds(fold=fold), costs=costs)
+    built = chain(producer, consumer, us=times_us, needs=needs, costs=costs)
     commands = [Synchronise(1, policy, order), Launch(0), Launch(1)]
     found = run_episode(Script(lambda view: commands.pop(0) if commands else WAIT), built, new_device(), 0).end_us
     first, second = (
@@ -35,7 +40,7 @@ def test_a_list_of_slots_predicts_what_a_device_does(data: st.DataObject) -> Non
         for (columns, height, slices), block_us in zip((producer, consumer), times_us, strict=True)
     )
     made, used = (profile.kernel for profile in built.kernels)
-    pair = pair_of(policy, made, used, TileNeeds(fold=fold))
+    pair = pair_of(policy, made, used, needs)
     assert pair_us(pair, first, second, costs, ORDERS.index(order)) == pytest.approx(found, abs=1e-4)
 
 

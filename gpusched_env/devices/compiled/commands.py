@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
-from gpusched_env.devices.compiled.access import clients, flight_of, launches, problem, stream_rows, streams
+from gpusched_env.devices.compiled.access import (
+    clients,
+    flight_of,
+    grids,
+    launches,
+    problem,
+    stream_rows,
+    streams,
+    tilings,
+)
 from gpusched_env.devices.compiled.ahead import come_forward
 from gpusched_env.devices.compiled.context import context_of, settle
 from gpusched_env.devices.compiled.finishing import vanish
@@ -166,6 +175,12 @@ def synchronise_tiles(w):
     log_decision(w, SYNCHRONISE, w.command_target)
     charge(w)
     synchronise(w, slot, w.command_choice // 2, w.command_first, w.command_stream, w.command_choice % 2, w.command_sms)
+    producer = launches(w, tilings(w, slot).producer)
+    if producer.flight != NONE and flight_of(w, producer).grid != NONE:
+        # It is resident, and none of its blocks has started.
+        x = context_of(w, producer.tenant)
+        grids(x, flight_of(w, producer).grid).tiled = 1
+        x.tiles += 1
 
 
 @called

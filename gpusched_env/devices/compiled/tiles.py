@@ -10,6 +10,7 @@ from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import (
     classes,
     ended_slices,
+    flight_of,
     grids,
     kernels,
     launches,
@@ -62,7 +63,7 @@ def pair_of(w, slot):
 
 @inlined
 def may_synchronise(w, slot):
-    """Whether the tiles of a pending launch and its producer may be synchronised."""
+    """Whether the tiles of a pending launch and its producer, no block of which has started, may be synchronised."""
     if problem(w).tiled == 0:
         return False
     launch = launches(w, slot)
@@ -70,7 +71,9 @@ def may_synchronise(w, slot):
     if tiling.policy != KERNEL or launch.flight != NONE or not holds(w, tiling.producer, tiling.producer_id):
         return False
     producer = launches(w, tiling.producer)
-    if producer.state != PENDING or producer.flight != NONE or producer.row == launch.row:
+    if producer.row == launch.row:
+        return False
+    if producer.flight != NONE and flight_of(w, producer).first_started_ps < NEVER:
         return False
     return tilings(w, tiling.producer).posts == KERNEL
 
@@ -105,7 +108,7 @@ def synchronise(w, slot, policy, size, order, reorder, wait_kernel):
         tiling.gated = 1
     else:
         drop_edge(w, producer, slot)
-        launches(w, slot).unlaunched -= 1
+        launches(w, slot).unlaunched -= 1 if launches(w, producer).state == PENDING else 0
 
 
 @called

@@ -35,6 +35,11 @@ class Hardware(Protocol):
         """A kernel or graph was launched or has left."""
 
 
+def _row(launch: Launch) -> int:
+    """The stream that a launch was issued into; -1: none."""
+    return launch.op.stream if isinstance(launch.op, HostOp) else -1
+
+
 class Streams:
     """All unfinished launches. What is launched into a stream at a priority (a *queue*) starts in order."""
 
@@ -114,9 +119,9 @@ class Streams:
     def synchronisable(self, launch: Launch) -> bool:
         """Whether the tiles of a launch and its producer may be synchronised."""
         producer = launch.producer
-        if producer is None or launch.windowed or producer.stream == launch.stream:
+        if producer is None or launch.windowed or _row(producer) == _row(launch):
             return False
-        fresh = all(one.state is State.PENDING and not one.preempted for one in (launch, producer))
+        fresh = launch.state is State.PENDING and not launch.preempted and producer.first_started_ps == NEVER
         taken = (launch.tiling and launch.tiling.awaits) or (producer.tiling and producer.tiling.posts)
         return fresh and not taken
 
@@ -127,6 +132,8 @@ class Streams:
         posting.posts = waiting.awaits = pair
         posting.order = waiting.order = order
         posting.stride, waiting.stride = numbers.columns // numbers.fold, numbers.consumer_columns
+        if producer.grid is not None:
+            producer.grid.tiling = posting
         if wait_kernel:
             producer.gate, launch.gated = launch, True
         else:

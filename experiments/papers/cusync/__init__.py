@@ -1,9 +1,10 @@
 """cuSync (Jangda et al., CGO 2024): dependent kernels that synchronise their tiles.
 
-The paper runs the two matrix products of the MLPs of GPT-3 and LLaMA (8-way model parallel), and the convolutions of
-ResNet-38 and VGG-19, on a V100 and an A100. Blocks of a consumer wait for tiles instead of the whole producer
-(*RowSync*: once for the row; *TileSync*: before each tile; for LLaMA that is StridedSync with tiles of its two fused
-products), so that the producer's last wave is filled up. What was measured is in the result files of its artifact.
+The paper runs the two matrix products of the MLPs and the four of attention of GPT-3 and LLaMA (8-way model parallel),
+and the convolutions of ResNet-38 and VGG-19, on a V100 and an A100. Blocks of a consumer wait for tiles instead of the
+whole producer (*RowSync*: once for the row; *TileSync*: before each tile; *StridedSync*: tiles of matrices side by side
+share a semaphore), so that the producer's last wave is filled up. What was measured is in the result files of its
+artifact.
 
 Blocks last as long as StreamSync's kernels do, over their waves: nothing else of the measured times is used. Grids,
 split-K and options are those of the artifact's data base. No cost is fitted to what is scored: 5 us for the
@@ -13,56 +14,68 @@ and a wait together, an estimate beside the paper's bound of 2 to 3 % for two co
 saved 10 us where the paper has 5. So Table V does not check them, and convolutions gained by it what MLPs lost.
 
 Rows are scored where all variants have the same tiles and split-K, on a V100, with large matrices: 20 of the MLP rows.
-The others are shown (``gpt3_v100_table4`` is the run behind Tables IV and V, with 1 to 64 tokens). Convolutions were
-measured by the host's clock against a host that waits for each kernel: so a part of that gain is saved round trips.
-They are simulated like that, and in stream order, which shows what overlapping alone gains.
+The others are shown (``gpt3_v100_table4`` is the run behind Tables IV and V, with 1 to 64 tokens; LLaMA's TileSync is
+StridedSync there). Attention and convolutions were measured by the host's clock against a host that waits for each
+kernel: so a part of that gain is saved round trips. They are simulated like that, and in stream order, which shows what
+overlapping alone gains. Of attention's products only the times of the first two are stored. The other two share what
+is left of the total by waves and multiplications: so its rows are shown, not scored. Scores need two bands of the first
+product, their row of queries and their column's row of keys; sums of values need all of it.
 
 What does not come out: losses. GPT-3 with 2,048, 2,304 and 3,072 tokens gains nothing or loses in the measurements, and
 gains 4 to 7 % by its waves; with 2,560 it is the other way round. Convolutions lose 12 % at C = 512 and batch 16, and
 5 % at C = 128 and batch 8. Convolutions of several waves lose here what their blocks of 10 to 100 us pay for each
 synchronisation, and gain in the measurements: what a post, a wait and an order take must be less for them, and how many
 of their blocks share an SM is assumed from the tile's size. Reordered loads and the wait kernel change nothing here
-where the consumer's last blocks start behind the producer. On an A100 whole rows differ by more than waves can explain;
-two of them, with tile heights that do not divide each other, are left out. No attention, Stream-K or whole models.
+where the consumer's last blocks start behind the producer.
+
+Attention gains 10 to 16 % in the measurements of 1,024 and 2,048 tokens and up to 7 % here. By waves there is little to
+gain: slices come slowest in the order of blocks, so tiles of a product with split-K are there only at its end; and
+scores go row by row, and hold slots while they wait for keys of later rows. Single tokens come out by rows, and gain
+too much by tiles: reordered loads are counted as in MLPs, and the last product is shorter. On an A100 whole rows differ
+by more than waves can explain; two of them, with tile heights that do not divide each other, are left out. Stream-K
+comes out there but where its own products were slower than those that it divides.
+
+Whole transformers gain about what the measured times of their parts add up to, all-reduces included. Networks of
+convolutions gain less than their parts where split-K differs, or where blocks pay too much for synchronising. The
+measured parts themselves lie outside of the published ranges at most sizes: their runs are not those of the ranges.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-import json
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-import msgspec
 import numpy as np
 from scipy.stats import spearmanr
 
+from gpusched_env.data.dependent_kernels import published
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.judged import Simulation as AnyCell
-from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.verdicts import Target, record, table_of, targets_table
+from gpusched_env.experiments.papers.cusync.runs import (
+    BASELINES,
+    OF_ATTENTION,
+    SCHEMES,
+    Attention,
+    Convolutions,
+    Mlp,
+    Scheme,
+    Took,
+    Toy,
+    all_attention,
+    all_convolutions,
+    all_mlps,
+)
+from gpusched_env.experiments.papers.cusync.whole import NETWORKS, TRANSFORMERS, Whole, whole_models
 from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.scenarios.building import build_problem
-from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.scenario import make_scenario
-from gpusched_env.workload.dependent import TiledKernel, dependent
-from gpusched_env.workload.workload import TileNeeds, Workload
 
-if TYPE_CHECKING:
-    pass
-
-Scheme = Literal["stream", "row", "tile"]
-SCHEMES: tuple[Scheme, ...] = ("row", "tile")
 SCORED = {"gpt3_v100": 512, "llama_v100": 1024}
 """Least tokens of the rows that are scored."""
-FOLD = {"gpt3": 1, "llama": 2}
-"""Matrices that the first product has side by side."""
-TITLES = {"row": "RowSync", "tile": "TileSync"}
+TITLES = {"row": "RowSync", "tile": "TileSync", "strided": "StridedSync"}
 MOST = {"row": 3.5, "tile": 4.5}
 """Largest median error of a gain, points."""
 CROSS, RANKS, CLEAR = 8.5, 0.8, 5.0
@@ -76,138 +89,23 @@ COSTS = [(scheme, post_us, wait_us) for scheme in SCHEMES for post_us in POSTS_U
 TABLE_V = ("gpt3_v100_table4", 1)
 """The run behind Tables IV and V."""
 OPTIMISATIONS = {"Vanilla": "", "+R": "R", "+WR": "WR", "+WRT": "WRT"}
-LEAD_US = 13.0
-"""What reordered loads save (Table V)."""
-FILTER = 9
-"""Elements of a 3 x 3 filter: steps a tile."""
+WHOLE = (
+    "model = {model} | size = {size} | published = {low:g} to {high:g} % | of measured parts = {measured:+z.1f} % | "
+    "ours = {ours:+z.1f} % | inside = {holds}"
+)
+NOTE_ON_WHOLE = (
+    "A layer's attention and MLP with the all-reduces behind them (measured for GPT-3; for LLaMA by their bytes), or "
+    "all layers of convolutions, each by the best of the schemes or by none."
+)
+NOTE_ON_STREAM_K = (
+    "On an A100, in stream order: every product's steps are divided evenly, at the price of partial tiles written and "
+    "read once."
+)
+NOTE_ON_ATTENTION = (
+    "*Alike*: tiles and split-K are the same, and the stored gain is that of the stored times. Not scored: of two of "
+    "four products the time is an estimate."
+)
 TOY: dict[Scheme, float] = {"stream": 40.0, "row": 30.0, "tile": 30.0}
-
-
-@functools.cache
-def published() -> Any:
-    """The measured rows (``data/published/cusync.json``)."""
-    text = (resources.files("gpusched_env.data") / "published" / "cusync.json").read_text(encoding="utf-8")
-    return json.loads(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Took:
-    """Of one run."""
-
-    time_us: float
-
-
-def _problem(gpu: GpuSpec, workload: Workload) -> Problem:
-    """One iteration alone."""
-    scenario = make_scenario(
-        {
-            "name": "cuSync", "gpu": gpu.name, "horizon_us": 1e7, "variation": False, "lookahead": 8,
-            "tenants": [{"name": "model", "workload": workload.name, "arrivals": {"kind": "backlog"}, "jobs": 1}],
-        }
-    )  # fmt: skip
-    return build_problem(scenario, gpu=gpu, workloads={workload.name: workload})
-
-
-def _scheduler(scheme: Scheme, options: str, fold: int) -> str:
-    """The scheduler of a scheme with the artifact's options: T and W leave order and wait kernel out, R reorders."""
-    if scheme == "stream":
-        return "pass-through"
-    policy = "strided" if scheme == "tile" and fold > 1 else scheme
-    order = "native" if "T" in options else "row-major"
-    wait_kernel, reorder = str("W" not in options).lower(), str("R" in options).lower()
-    return f"cusync(policy={policy},order={order},wait_kernel={wait_kernel},reorder={reorder})"
-
-
-@dataclass(frozen=True, slots=True)
-class Mlp:
-    """Two products."""
-
-    model: str
-    """With its GPU."""
-    tokens: int
-    scheme: Scheme
-    post_us: float | None = None
-    wait_us: float | None = None
-    """``None``: as the GPU's specification says."""
-    options: str | None = None
-    """``None``: the artifact's."""
-
-    @property
-    def row(self) -> Any:
-        return published()["mlp"][self.model][str(self.tokens)]
-
-    def run(self, device: str) -> Took:
-        row, (model, card, *_) = self.row, self.model.split("_")
-        gpu = _free_launches(load_gpu(card), self.post_us, self.wait_us)
-        kernels = [
-            TiledKernel(rows, columns, slices, us, 2 if card == "v100" and m * n <= 256 * 128 else 1)
-            for (rows, columns, slices), us, (m, n) in zip(row["grids"], row["gemms"], row["tiles"], strict=True)
-        ]
-        block_us = kernels[1].duration_us / kernels[1].waves(gpu.sms)
-        needs = TileNeeds(fold=FOLD[model], lead=min(0.9, LEAD_US / block_us))
-        options = row["options"][SCHEMES.index(self.scheme)] if self.scheme != "stream" else ""
-        spec = _scheduler(self.scheme, options if self.options is None else self.options, FOLD[model])
-        problem = _problem(gpu, dependent(self.model, gpu, kernels, needs))
-        return Took(play(spec, problem, 0, device=device).end_us)
-
-
-def _free_launches(gpu: GpuSpec, post_us: float | None, wait_us: float | None) -> GpuSpec:
-    """A GPU whose launches cost nothing: they are in the measured times of kernels."""
-    timing = msgspec.structs.replace(gpu.timing, launch_latency_us=0.0, stream_gap_us=0.0, event_latency_us=0.0)
-    costs = {"post_us": post_us, "wait_us": wait_us}
-    tiles = msgspec.structs.replace(gpu.tiles, **{name: us for name, us in costs.items() if us is not None})
-    return msgspec.structs.replace(gpu, timing=timing, tiles=tiles)
-
-
-@dataclass(frozen=True, slots=True)
-class Convolutions:
-    """Two or four convolutions on a V100."""
-
-    network: str
-    channels: int
-    batch: int
-    scheme: Scheme
-    host_waits: bool = False
-    """Whether the host waits for each kernel (of ``stream``)."""
-
-    @property
-    def row(self) -> Any:
-        return published()["conv"][self.network][str(self.channels)][str(self.batch)]
-
-    @property
-    def same(self) -> bool:
-        """Whether all schemes have the same split-K."""
-        return len(set(self.row["slices"])) == 1
-
-    def run(self, device: str) -> Took:
-        row, gpu = self.row, load_gpu("v100")
-        count = 4 if self.network.startswith("vgg") else 2
-        trip_us = gpu.timing.launch_latency_us + gpu.timing.sync_latency_us
-        (m, n), (rows, columns) = row["tile"], row["grid"]
-        fitting = max(1, min(4, 2 * 128 * 128 // (m * n)))
-        kernel = TiledKernel(rows, columns, row["slices"][0], row["stream_us"] / count - trip_us, fitting)
-        options = row["options"][SCHEMES.index(self.scheme)] if self.scheme != "stream" else ""
-        workload = dependent(
-            f"{self.network}-{self.channels}",
-            gpu,
-            [kernel] * count,
-            TileNeeds(steps=FILTER),
-            host_waits=self.host_waits,
-        )
-        end_us = play(_scheduler(self.scheme, options, 1), _problem(gpu, workload), 0, device=device).end_us
-        return Took(end_us + gpu.timing.sync_latency_us)
-
-
-@dataclass(frozen=True, slots=True)
-class Toy:
-    """Two products of 3 x 2 tiles on 4 SMs: waves of 10 us."""
-
-    scheme: Scheme
-
-    def run(self, device: str) -> Took:
-        gpu = load_gpu("toy-4sm")
-        workload = dependent("toy", gpu, [TiledKernel(3, 2, 1, 20.0)] * 2, TileNeeds())
-        return Took(play(_scheduler(self.scheme, "TW", 1), _problem(gpu, workload), 0, device=device).end_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,21 +154,15 @@ class Paper(Reproduction):
 
     @staticmethod
     def cells() -> Sequence[AnyCell]:
-        rows = [(model, int(tokens), row) for model, of in published()["mlp"].items() for tokens, row in of.items()]
-        mlps = [(model, tokens) for model, tokens, row in rows if aligned(row)]
-        convolutions = [
-            (network, int(channels), int(batch))
-            for network, by_channels in published()["conv"].items()
-            for channels, rows in by_channels.items()
-            for batch in rows
-        ]
+        mlps = list(all_mlps())
         return [
             *(Toy(scheme) for scheme in TOY),
             *(Mlp(*of, scheme) for of in mlps for scheme in ("stream", *SCHEMES)),
             *(Mlp(*of, scheme, post_us, wait_us) for of in mlps if scored(*of) for scheme, post_us, wait_us in COSTS),
             *(Mlp(*TABLE_V, "tile", options=options) for options in OPTIMISATIONS.values()),
-            *(Convolutions(*of, scheme) for of in convolutions for scheme in ("stream", *SCHEMES)),
-            *(Convolutions(*of, "stream", host_waits=True) for of in convolutions),
+            *(Mlp(*of, "stream-k") for of in mlps if "stream_k_us" in published()["mlp"][of[0]][str(of[1])]),
+            *(Attention(*of, scheme) for of in all_attention() for scheme in (*BASELINES, *OF_ATTENTION)),
+            *(Convolutions(*of, scheme) for of in all_convolutions() for scheme in (*BASELINES, *SCHEMES)),
         ]
 
     def _us(self, cell: AnyCell) -> float:
@@ -282,7 +174,7 @@ class Paper(Reproduction):
         for cell in self.of(Mlp):
             if (cell.scheme, cell.post_us, cell.wait_us, cell.options) == (scheme, post_us, wait_us, None):
                 ours = gain(self._us(cell), self._us(Mlp(cell.model, cell.tokens, "stream")))
-                measured = gain(cell.row[f"{scheme}_us"], sum(cell.row["gemms"]))
+                measured = gain(cell.row[scheme.replace("-", "_") + "_us"], sum(cell.row["gemms"]))
                 tokens, is_scored = str(cell.tokens), scored(cell.model, cell.tokens)
                 found.append(Gain(cell.model, tokens, scheme, measured, ours, is_scored))
         return found
@@ -293,19 +185,52 @@ class Paper(Reproduction):
         return [one for scheme in SCHEMES for one in self._mlp_gains(scheme)]
 
     @functools.cached_property
+    def stream_k(self) -> list[Gain]:
+        """Stream-K's, where it was measured."""
+        return self._mlp_gains("stream-k")
+
+    @functools.cached_property
+    def attention(self) -> list[Gain]:
+        """All rows of attention."""
+        return [
+            self._host_timed(
+                cell,
+                Attention(cell.model, cell.keys, cell.tokens, "waited-for"),
+                Attention(cell.model, cell.keys, cell.tokens, "stream"),
+                (cell.model, f"{cell.tokens}" + (f", {cell.keys} before" if cell.keys else "")),
+                cell.row["same"] and "doubtful" not in cell.row,
+            )
+            for cell in self.of(Attention)
+            if cell.scheme in OF_ATTENTION
+        ]
+
+    @functools.cached_property
     def convolutions(self) -> list[Gain]:
         """All rows of the convolutions."""
-        found = []
-        for cell in self.of(Convolutions):
-            if cell.scheme == "stream":
-                continue
-            of = cell.network, cell.channels, cell.batch
-            waited_us, ordered_us = (self._us(Convolutions(*of, "stream", host_waits)) for host_waits in (True, False))
-            measured = gain(cell.row[f"{cell.scheme}_us"], cell.row["stream_us"])
-            ours, alone = (gain(self._us(cell), us) for us in (waited_us, ordered_us))
-            size = f"C {cell.channels}, batch {cell.batch}"
-            found.append(Gain(cell.network, size, cell.scheme, measured, ours, cell.same, alone))
-        return found
+        return [
+            self._host_timed(
+                cell,
+                Convolutions(cell.network, cell.channels, cell.batch, "waited-for"),
+                Convolutions(cell.network, cell.channels, cell.batch, "stream"),
+                (cell.network, f"C {cell.channels}, batch {cell.batch}"),
+                cell.same,
+            )
+            for cell in self.of(Convolutions)
+            if cell.scheme in SCHEMES
+        ]
+
+    def _host_timed(
+        self, cell: Any, waited_for: AnyCell, in_order: AnyCell, names: tuple[str, str], alike: bool
+    ) -> Gain:
+        """The gain over a host that waits for each kernel, and in stream order."""
+        measured = gain(cell.row[f"{cell.scheme}_us"], cell.row["stream_us"])
+        ours, alone = (gain(self._us(cell), self._us(other)) for other in (waited_for, in_order))
+        return Gain(*names, cell.scheme, measured, ours, alike, alone)
+
+    @functools.cached_property
+    def wholes(self) -> list[Whole]:
+        """Whole models."""
+        return whole_models(self._us)
 
     def fitted_elsewhere(self, scheme: Scheme) -> dict[str, float]:
         """By model: the 90th percentile of errors with the costs that fit the other one best."""
@@ -338,7 +263,12 @@ class Paper(Reproduction):
         right, clear = right_signs(rows)
         name, error = "convolutions, RowSync", statistics.median(errors(rows))
         targets.append(Target(f"{name}: median error, points", 0.0, CONVOLUTIONS, error))
-        return [*targets, Target(f"{name}: share of signs right", SIGNS, 1.0, right / clear)]
+        targets.append(Target(f"{name}: share of signs right", SIGNS, 1.0, right / clear))
+        for model in (*TRANSFORMERS, *NETWORKS):
+            sizes = [one for one in self.wholes if one.model == model]
+            inside = sum(one.holds for one in sizes)
+            targets.append(Target(f"{model}, whole: sizes in the published range", 1, len(sizes), inside))
+        return targets
 
     def summary(self) -> str:
         targets = self.checks()
@@ -357,17 +287,31 @@ class Paper(Reproduction):
         pairs = itertools.pairwise(steps)
         return [{"what": b, "published": paper[a] - paper[b], "ours": us[a] - us[b]} for a, b in pairs]
 
-    def remains(self) -> float:
-        """Median share of the simulated gains of convolutions that remains in stream order; of RowSync, scored."""
+    def apart(self) -> str:
+        """How far whole models are from the sums of their measured parts."""
+        points = [abs(one.ours - one.measured) for one in self.wholes]
+        middle = statistics.median(points)
+        return f"Ours is {middle:.1f} points from measured parts in the median, {max(points):.1f} at most."
+
+    def attention_error(self, scheme: Scheme) -> float:
+        """Median error of rows of attention whose tiles and split-K are the same, points."""
+        return statistics.median(errors(one for one in self.attention if one.scored and one.scheme == scheme))
+
+    def remains(self) -> tuple[float, float]:
+        """RowSync's gains of convolutions where they are clear, over a host that waits and in stream order: medians."""
         rows = [one for one in self.convolutions if one.scheme == "row" and one.scored and one.ours >= CLEAR]
-        return statistics.median((one.in_stream_order or 0.0) / one.ours for one in rows)
+        ordered = [one.in_stream_order for one in rows if one.in_stream_order is not None]
+        return statistics.median(one.ours for one in rows), statistics.median(ordered)
 
     def data(self) -> dict[str, Any]:
         return {
             "targets": [record(target) for target in self.checks()],
             "mlps": [record(one) for one in self.mlps],
+            "stream_k": [record(one) for one in self.stream_k],
+            "attention": [record(one) for one in self.attention],
             "convolutions": [record(one) for one in self.convolutions],
-            "remains_in_stream_order": self.remains(),
+            "whole_models": [record(one) for one in self.wholes],
+            "convolutions_over_waiting_and_in_stream_order": self.remains(),
             "table_v": self.table_v(),
         }
 
@@ -376,23 +320,27 @@ class Paper(Reproduction):
         gains = "measured = {measured:+z.1f} % | ours = {ours:+z.1f} % | error = {error:+z.1f} | scored = {scored}"
         ordered = gains.replace("| error", "| in stream order = {in_stream_order:+z.1f} % | error")
         steps = "step = {what} | published = {published:.0f} us | ours = {ours:.1f} us"
+        waited_for, in_order = self.remains()
         note = (
-            f"In the median, {self.remains():.0%} of a gain remains in stream order (RowSync, gains of 5 % and more)."
+            f"RowSync's gains of 5 % and more over a host that waits are {waited_for:.1f} % in the median; of the same "
+            f"rows in stream order {in_order:+z.1f} %."
         )
+        middle = ", ".join(f"{self.attention_error(scheme):.1f} ({TITLES[scheme]})" for scheme in OF_ATTENTION)
+        rows = "model = {what} | tokens = {size} |"
         return [
             targets_table("Targets and ours", self.checks()),
             table_of("What optimisations save", self.table_v(), steps),
-            table_of("MLPs", self.mlps, f"model = {{what}} | tokens = {{size}} | {scheme} | {gains}"),
+            table_of("Whole models", self.wholes, WHOLE, f"{NOTE_ON_WHOLE} {self.apart()}"),
+            table_of("MLPs", self.mlps, f"{rows} {scheme} | {gains}"),
+            table_of("MLPs by Stream-K", self.stream_k, f"{rows} {gains.partition('| scored')[0]}", NOTE_ON_STREAM_K),
+            table_of(
+                "Attention", self.attention, f"{rows} {scheme} | {ordered.replace('scored', 'alike', 1)}",
+                f"Median error of rows alike, points: {middle}. {NOTE_ON_ATTENTION}",
+            ),
             table_of(
                 "Convolutions", self.convolutions, f"network = {{what}} | layer = {{size}} | {scheme} | {ordered}", note
             ),
-        ]
-
-
-def aligned(row: dict[str, Any]) -> bool:
-    """Whether rows of tiles of one product are whole rows of the other's."""
-    first, second = sorted(rows for rows, _, _ in row["grids"])
-    return bool(second % first == 0)
+        ]  # fmt: skip
 
 
 def scored(model: str, tokens: int) -> bool:
