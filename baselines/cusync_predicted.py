@@ -2,18 +2,21 @@
 
 The paper's users measure every policy that cuSyncGen emits (:mod:`.cusync_search`). Here a list schedule of the two
 kernels' blocks says how long each would take (:mod:`gpusched_env.planning.tiles`), stream order included, and the
-shortest is taken. It knows neither what else is on the GPU nor what reordered loads save.
+shortest is taken. It knows neither what else is on the GPU nor what reordered loads save. A pair whose producer is
+itself behind another kernel in stream order, or behind a wait kernel, has a wait kernel: otherwise the consumer would
+be there first, and take its slots.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from typing import ClassVar
 
 import numpy as np
 
-from gpusched_env.baselines.cusync import CuSync
+from gpusched_env.baselines.cusync import LAST, CuSync
 from gpusched_env.baselines.pending import ID
 from gpusched_env.baselines.ranges import Range, Ranges
 from gpusched_env.hardware.tiles import KERNEL, NATIVE, Pair
@@ -48,6 +51,7 @@ class CuSyncPredicted(CuSync):
         super().reset(knowledge, rng)
         self._knowledge = knowledge
         self._chosen: dict[tuple[int, ...], Chosen] = {}
+        self._late: deque[int] = deque(maxlen=LAST)
 
     def _synchronise(self, view: View, row: int) -> Synchronise | None:
         pending = view.pending
@@ -56,8 +60,11 @@ class CuSyncPredicted(CuSync):
         key = (producer, *(int(pending.array[row, column]) for column in columns))
         if key not in self._chosen:
             self._chosen[key] = self._choose(*key)
-        chosen = self._chosen[key]
-        return None if chosen is None else Synchronise(int(pending.array[row, ID]), *chosen)
+        chosen, consumer = self._chosen[key], int(pending.array[row, ID])
+        wait_kernel = int(pending.producer[row]) in self._late
+        if chosen is None or wait_kernel:
+            self._late.append(consumer)
+        return None if chosen is None else Synchronise(consumer, *chosen, wait_kernel)
 
     def _choose(self, producer: int, consumer: int, needs: int, fold: int, steps: int) -> Chosen:
         """The shortest of all; ``None``: stream order, as where a kernel was never measured."""

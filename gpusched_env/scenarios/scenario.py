@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
 from gpusched_env.data import recorded_names
+from gpusched_env.data.dependent_kernels import is_measured_chain, measured_chain
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.hardware.specs import is_gpu_path
 from gpusched_env.reading import FileName, checked, parse_yaml, read_text
@@ -28,6 +30,12 @@ from gpusched_env.workload.irregular.name import irregular_graph, is_irregular
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import is_workload_path
 
+_MADE: Final[tuple[tuple[Callable[[str], bool], Callable[[str], object]], ...]] = (
+    (is_irregular, irregular_graph),
+    (is_chain, chain_of),
+    (is_measured_chain, measured_chain),
+)
+"""Names of workloads that are in no file, and what refuses those that cannot be read."""
 CommandName = Literal["launch", "preempt", "partition", "reject", "synchronise"]
 PreemptionName = Literal["drain", "save", "reset", "save-part"]
 Contexts = Literal["shared", "per-tenant"]
@@ -197,9 +205,10 @@ def _read(file: Path) -> Scenario:
 
     def with_path(user: Tenant | Substitute, place: str) -> Any:
         name = user.workload
-        if is_irregular(name) or is_chain(name):
+        read = next((read for is_made, read in _MADE if is_made(name)), None)
+        if read is not None:
             try:
-                _ = irregular_graph(name) if is_irregular(name) else chain_of(name)
+                read(name)
             except InputError as error:
                 raise InputError(f"{file}: {place}.workload: {error}") from error
         elif is_workload_path(name):
