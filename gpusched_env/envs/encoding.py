@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, RunningFeature, Scalar, TenantFeature
+from gpusched_env.hardware.tiles import NEEDS_ROW
 from gpusched_env.scheduling.commands import POLICIES
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 
@@ -202,7 +203,17 @@ def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots
         producer = producer_of(shown, slot)
         if producer >= 0:
             out[slot, PendingFeature.PRODUCER] = 1.0
+            out[slot, PendingFeature.PRODUCER_PROFILED] = log_us(shown[producer, PendingColumn.PROFILED_US])
+            out[slot, PendingFeature.WAITS] = saturate(_waits(shown[producer], shown[slot]), TILES_HALF)
             out[slot, PendingFeature.LATE] = 1.0 if shown[producer, PendingColumn.UPSTREAM] > 0.0 else 0.0
+
+
+@called
+def _waits(producer: Floats, consumer: Floats) -> float:
+    """How often a block of a consumer waits by tile; its slices share the steps through a row."""
+    if consumer[PendingColumn.NEEDS] != NEEDS_ROW:
+        return 1.0
+    return producer[PendingColumn.COLUMNS] / max(1.0, consumer[PendingColumn.SLICES])
 
 
 @called

@@ -129,6 +129,20 @@ class PendingFeature(Feature):
     )
     POSTS = ("policy by which a consumer's blocks wait for its tiles, likewise", SHARE, 0, 1, "pending.posts")
     PRODUCER = ("1 if the launch whose tiles it needs is pending too", FLAG, 0, 1, "pending.producer")
+    PRODUCER_PROFILED = (
+        "profiled duration of that one; 0 if never measured",
+        LOG_US,
+        0,
+        1,
+        "pending.producer, pending.profiled_us",
+    )
+    WAITS = (
+        "how often a block waits for tiles of that one, if it does so tile by tile, over 8",
+        RATIO,
+        0,
+        1,
+        "pending.columns, pending.slices, pending.needs",
+    )
     LATE = (
         "1 if that one waits for something itself, so that it will not start as soon as it is launched",
         FLAG,
