@@ -63,12 +63,10 @@ def pair_numbers(
         row = pending[slot]
         if row[PendingFeature.LAUNCHABLE] > 0.5:
             consumer = 1.0 if row[PendingFeature.POLICY] > 0.0 else 0.0
-            active = row[PendingFeature.MORE_URGENT_ACTIVE]
-            out[1 + slot * launches] = (
-                1.0
+            out[1 + slot * launches] = 1.0 + row[PendingFeature.MORE_URGENT_ACTIVE] * (
+                weights[RELEASE_AT + ReleaseTerm.ONE]
                 + weights[RELEASE_AT + ReleaseTerm.CONSUMER] * consumer
-                + weights[RELEASE_AT + ReleaseTerm.ACTIVE] * active
-                + weights[RELEASE_AT + ReleaseTerm.CONSUMER_ACTIVE] * consumer * active
+                + weights[RELEASE_AT + ReleaseTerm.DURATION] * 4.0 * row[PendingFeature.PROFILED]
             )
         if row[PendingFeature.SYNCHRONISABLE] > 0.5:
             first = out.size - (slots - slot) * synchronisations

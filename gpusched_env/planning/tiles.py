@@ -20,7 +20,7 @@ from gpusched_env.hardware.tiles import Pair
 Floats = NDArray[np.float64]
 
 MOST: Final = 16_384
-"""Slots, or tiles of a kernel, of a pair that can be predicted."""
+"""Slots, or tiles or blocks of a kernel, of a pair that can be predicted."""
 SCRATCH: Final = (3, MOST)
 """Shape of what :func:`pair_us` works in: when slots are free, when tiles have ended, when semaphores are posted."""
 
@@ -58,9 +58,9 @@ def blocks_of(number: int, slots: int, duration_us: float) -> Blocks:
 
 @law
 def is_predictable(pair: Pair, producer: Blocks, consumer: Blocks) -> bool:
-    """Whether a pair is small enough for :data:`SCRATCH`."""
+    """Whether a pair is small enough for :data:`SCRATCH`, and for the time of a decision."""
     tiles = max(pair.rows * pair.columns, pair.consumer_rows * pair.consumer_columns)
-    return max(min(producer.slots, consumer.slots), tiles) <= MOST
+    return max(min(producer.slots, consumer.slots), tiles, producer.number, consumer.number) <= MOST
 
 
 @cached()

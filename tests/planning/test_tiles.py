@@ -60,4 +60,5 @@ def test_pairs_beyond_the_memory_are_not_predicted() -> None:
     blocks = blocks_of(6, 4, 20.0)
     assert is_predictable(pair, blocks, blocks)
     assert not is_predictable(pair._replace(rows=SCRATCH[1]), blocks, blocks)
+    assert not is_predictable(pair, blocks, blocks._replace(number=SCRATCH[1] + 1))
     assert not is_predictable(pair, blocks._replace(slots=SCRATCH[1] + 1), blocks._replace(slots=SCRATCH[1] + 1))
