@@ -12,7 +12,7 @@ from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.forward import act_batch
 from gpusched_env.agents.network import Ints, Singles
 from gpusched_env.compiling import cached
-from gpusched_env.devices.compiled.layout import DECIDE, OVER
+from gpusched_env.devices.compiled.layout import DEADLOCK, DECIDE, OVER
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.batch_state import state_at
 from gpusched_env.envs.encoding import Bools
@@ -44,6 +44,9 @@ class Player:
         Args:
             weights: in place of the policy's.
             to_the_end: whether to go on until all are over.
+
+        Raises:
+            DeadlockError: in an episode work is left but nothing can happen any more.
         """
         actor = self._actor if weights is None else self._actor._replace(weights=weights)
         while _play(actor, to_the_end, self._numbers, self._counts, self.batch.state_at):
@@ -61,7 +64,7 @@ class Counts(NamedTuple):
 
 @cached(nogil=True)
 def _play(actor: Actor, to_the_end: bool, numbers: Singles, counts: Counts, address: int) -> bool:
-    """Whether an environment has to be served; then call again."""
+    """Whether an environment has to be served, or is in a deadlock; then call again."""
     state = state_at(address)
     active, actions, reasons = counts.active, state.progress.actions, state.progress.reasons
     while True:
@@ -80,6 +83,8 @@ def _play(actor: Actor, to_the_end: bool, numbers: Singles, counts: Counts, addr
             return True
         ended = 0
         for e in range(reasons.size):
+            if reasons[e] == DEADLOCK:
+                return True
             ended += active[e] and reasons[e] == OVER
         if ended > 0 and not to_the_end:
             return False

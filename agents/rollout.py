@@ -57,6 +57,7 @@ def evaluate_costs(
 
     Raises:
         InputError: the policy does not fit the scenario, or there are no seeds.
+        DeadlockError: in one of the episodes work is left but nothing can happen any more.
     """
     wanted = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(seed) for seed in seeds)
     if not wanted or min(wanted) < 0:

@@ -213,6 +213,9 @@ class Population:
 
         Returns:
             shape ``(candidates, episodes)``, and the number of decisions.
+
+        Raises:
+            DeadlockError: in an episode work is left but nothing can happen any more.
         """
         rng = np.random.default_rng((TRAINING_SEED + SEEDS_EACH * self._config.seed, generation))
         problems = self._problems(rng)

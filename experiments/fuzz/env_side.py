@@ -8,6 +8,7 @@ import msgspec
 
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.errors import DeadlockError
 from gpusched_env.experiments.fuzz.case import Case
 from gpusched_env.experiments.fuzz.moves import Act, Move
 from gpusched_env.experiments.fuzz.players import ShownStep, action_of
@@ -21,9 +22,9 @@ from gpusched_env.workload.tenant import Tenant
 
 
 class EnvSide(Side):
-    """An environment, which takes any action: its mask offers nothing that a device refuses, and a deadlock lasts until the horizon."""
+    """An environment, which takes any action: its mask offers nothing that a device refuses."""
 
-    may_raise: tuple[type[Exception], ...] = ()
+    may_raise: tuple[type[Exception], ...] = (DeadlockError,)
 
     def __init__(self, device: Device, problem: Problem, case: Case) -> None:
         options = case.env

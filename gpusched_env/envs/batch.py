@@ -107,10 +107,13 @@ class EnvBatch:
         Args:
             actions: one an environment, or one for all.
             into: tables like :attr:`observations`, C-contiguous, that are to hold the same afterwards.
+
+        Raises:
+            DeadlockError: in one of them work is left but nothing can happen any more.
         """
         self.state.progress.actions[:] = actions
         if self._team is None:
-            if step_range(0, self.count, True, self.state_at):
+            if step_range(0, self.count, True, self.state_at) or layout.DEADLOCK in self.reasons:
                 self.go_on()
             if into is not None:
                 for name, table in into.items():
@@ -123,6 +126,9 @@ class EnvBatch:
 
         Args:
             into: as for :meth:`step`; only rows of environments that were served are written.
+
+        Raises:
+            DeadlockError: as :meth:`step`.
         """
         while True:
             waiting = np.flatnonzero(np.isin(self.reasons, TO_SERVE))
@@ -138,6 +144,9 @@ class EnvBatch:
             if into is not None:
                 for name, table in into.items():
                     table[waiting] = self.observations[name][waiting]
+        stuck = np.flatnonzero(self.reasons == layout.DEADLOCK)
+        if stuck.size:
+            raise self.devices[stuck[0]].deadlock()
 
     def close(self) -> None:
         """End the threads."""

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown
-from gpusched_env.errors import DeadlockError, InputError
+from gpusched_env.errors import InputError
 from gpusched_env.planning.interference import UNKNOWN, speeds_beside
 from gpusched_env.planning.interval import IntervalDispatcher, Serve
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 from gpusched_env.scheduling.timeline import Detail
@@ -130,16 +129,8 @@ class DeviceDriver:
                 action, point.view, wait_us=self._wait_us, streams=point.problem.streams, shown=point.shown
             )
             self.device.apply(command)
-            view = self._advance()
+            view = self.device.advance()
         self._point = self._look(point.problem, view, illegal)
-
-    def _advance(self) -> View | None:
-        """Run to the next decision; ``None``: the episode is over. A GPU in a deadlock hangs until the horizon."""
-        try:
-            return self.device.advance()
-        except DeadlockError:
-            self.device.apply(Wait(self._point.problem.scenario.horizon_us))
-            return self.device.advance()
 
     def _pass_interval(self, serve: Serve) -> View | None:
         """Let ``serve`` stand until the next decision; ``None``: the episode is over."""
@@ -152,7 +143,7 @@ class DeviceDriver:
         view: View | None = now
         while view is not None and not dispatcher.asks(view):
             self.device.apply(dispatcher.command(view))
-            view = self._advance()
+            view = self.device.advance()
         return view
 
     def observe(self) -> Observation:

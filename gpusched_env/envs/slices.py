@@ -23,6 +23,7 @@ from typing import Any, Final, Literal, get_args
 from gpusched_env.compiling import called
 from gpusched_env.envs.action_fields import ActionFields
 from gpusched_env.envs.encoding import ID, NO_KERNEL, producer_of
+from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.planning.interval import Serve
 from gpusched_env.scheduling.commands import (
     COMMANDS,
@@ -87,7 +88,24 @@ def partition_first(sms: int, quarters: int, tenant: int) -> int:
 def _launch_legal(pending, running, tenants, sms, own, slot, a, b):
     shown = pending[slot, ID] != NO_KERNEL and pending[slot, PendingColumn.LAUNCHABLE] == 1.0
     # A preempted kernel goes back to its place.
-    return shown and (b == OWN_STREAM or pending[slot, PendingColumn.PREEMPTED] == 0.0)
+    free = b == OWN_STREAM or pending[slot, PendingColumn.PREEMPTED] == 0.0
+    return shown and free and not _takes_slots(pending, running, slot, a)
+
+
+@called
+def _takes_slots(pending, running, slot, priority):
+    """Whether a consumer that is synchronised would be launched before its producer, or go before it: then it can take
+    the slots that its producer needs, and nothing would ever happen any more. A device lets a scheduler do so."""
+    producer = pending[slot, PendingColumn.PRODUCER]
+    if pending[slot, PendingColumn.POLICY] == KERNEL or producer < 0.0:
+        return False
+    if producer_of(pending, slot) >= 0:
+        return True
+    for row in range(running.shape[0]):
+        if running[row, ID] == producer:
+            return priority < running[row, RunningColumn.STREAM_PRIORITY]
+    # It is launched, in a row that is not shown: none is less urgent than the default.
+    return priority < 0
 
 
 @called
@@ -213,6 +231,9 @@ def _is_open(pending, slot):
 @called
 def _synchronise_legal(pending, running, tenants, sms, own, slot, a, b):
     if not _is_open(pending, slot):
+        return False
+    # A producer that waits for something itself may start behind a consumer that no wait kernel keeps back.
+    if b % 2 == 0 and pending[producer_of(pending, slot), PendingColumn.UPSTREAM] > 0.0:
         return False
     # One that needs a share of the tiles waits once, as a row does.
     return a == ROW or pending[slot, PendingColumn.NEEDS] != NEEDS_SHARE

@@ -12,7 +12,7 @@ from gpusched_env.compiling import cached, called, inlined
 from gpusched_env.devices.compiled.access import clients, env_at, launches, problem
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.issuing import is_launchable
-from gpusched_env.devices.compiled.layout import DEADLOCK, DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, NONE, OVER
+from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, NONE, OVER
 from gpusched_env.devices.compiled.listing import list_jobs, show_pending, show_pending_at, show_running
 from gpusched_env.devices.compiled.views import fill_tenants, occupancy
 from gpusched_env.envs.batch_state import state_at
@@ -34,8 +34,6 @@ PENDING_SLOTS: Final = SLOT_KINDS.index("pending")
 RUNNING_SLOTS: Final = SLOT_KINDS.index("running")
 TENANT_SLOTS: Final = SLOT_KINDS.index("tenant")
 OTHERS_BY_PLAN: Final = BY_PLAN.others
-NO_MEANING: Final = (WAITING, -1, 0, -1, 0, 0)
-"""Of a wait."""
 NO_KNOBS: Final = -1
 """In place of how many jobs had come or gone when knobs were set."""
 
@@ -122,18 +120,11 @@ def look_up(w, action, rules, own_streams, scratch):
 
 @called
 def run(w, e, state):
-    """Run an environment to its next decision, to the end, or until it has to be served, and write why it stopped.
-
-    Where nothing can happen any more, the GPU hangs until the horizon.
-    """
+    """Run an environment to its next decision, to the end, or until it has to be served, and write why it stopped."""
     drive_at, address, progress = state.rules.drive_at, state.episodes.addresses[e], state.progress
     reason = call(drive_at, address, 1)
     while reason == DECIDE and w.now_ps < progress.until_ps[e]:
         dispatch(w, e, state)
-        reason = call(drive_at, address, 1)
-    if reason == DEADLOCK:
-        act(w, NO_MEANING, 0.0)
-        w.command_until_ps = problem(w).horizon_ps
         reason = call(drive_at, address, 1)
     progress.reasons[e] = reason
 

@@ -59,7 +59,7 @@ class Team:
             targets: C-contiguous tables that the observations are copied to, or the batch's own.
 
         Returns:
-            how many environments have to be served.
+            how many environments have to be served or are in a deadlock.
         """
         if self._memory is None:
             self._gather()

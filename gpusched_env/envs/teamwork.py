@@ -25,6 +25,7 @@ from gpusched_env.devices.compiled.atomics import (
     mutex_unlock,
     pause,
 )
+from gpusched_env.devices.compiled.layout import DEADLOCK
 from gpusched_env.envs.batch_state import state_at
 from gpusched_env.envs.stepping import step_range
 
@@ -103,7 +104,7 @@ def take_part(memory, member, members, spins, fresh, targets, address):
         address: as for ``step_range``.
 
     Returns:
-        how many environments have to be served.
+        how many environments have to be served or are in a deadlock.
     """
     at = memory.ctypes.data
     if member == 0:
@@ -192,6 +193,8 @@ def _work(at, member, members, address):
             first = end - left
             last = min(first + wanted, end)
             stopped += step_range(first, last, atomic_load(at + FRESH) != 0, address)
+            for e in range(first, last):
+                stopped += state.progress.reasons[e] == DEADLOCK
             _copy_rows(state.observations.pending, first, last, atomic_load(at + TARGETS))
             _copy_rows(state.observations.running, first, last, atomic_load(at + TARGETS + 8))
             _copy_rows(state.observations.tenants, first, last, atomic_load(at + TARGETS + 16))

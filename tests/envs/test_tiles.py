@@ -1,4 +1,4 @@
-"""Environments in which tiles are synchronised: what observations say of pairs, on every path, and what hangs."""
+"""Environments in which tiles are synchronised: what observations say of pairs, on every path, and that nothing hangs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from gpusched_env.envs.features import PendingFeature, RunningFeature
 from gpusched_env.envs.observations import ObservationEncoder
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scheduling.commands import Launch, Synchronise, TilePolicy
+from gpusched_env.scheduling.view import PendingColumn as C
+from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import TileNeeds
 from tests.devices.problems import new_device
 from tests.devices.programs import chain
@@ -98,33 +100,74 @@ def test_both_devices_show_the_same_whatever_is_done() -> None:
         assert kinds >= {"launch", "synchronise"}
 
 
-@pytest.mark.parametrize("device", BOTH)
-def test_a_gpu_in_a_deadlock_hangs_until_the_horizon(device: str) -> None:
-    """The consumer is launched first, and a wait later it has the slots that its producer needs."""
-    env = make(device, tenants={"model": {"workload": "mlp(model=gpt3_v100,tokens=2048)", "jobs": 2}}, horizon_us=50e3)
-    env.reset(seed=0)
-    by_row = env.layout.first("synchronise") + env.layout.choices("synchronise")
-    total = 0.0
-    for action in (by_row, 2, 0, 1):
-        observation, reward, terminated, truncated, info = env.step(action)
-        total += float(reward)
-    assert (terminated, truncated) == (False, True)
-    assert info["time_us"] == 50e3
-    assert observation["running"][0, R.POLICY] == 0.5
-    alone_us = env.problem.programs[0].alone_us
-    # Two jobs are undone; the second one was never sent.
-    assert -total == pytest.approx(50e3 / alone_us + 2.0)
-    saved = env.save_state()
-    env.reset(seed=1)
-    again, _ = env.restore_state(saved)
-    assert_same(again, observation, 0.0)
+@pytest.mark.parametrize("scenario", ["DependentKernels", "DependentKernelsShared"])
+def test_no_sequence_of_legal_actions_ends_in_a_deadlock(scenario: str) -> None:
+    """It would be an error of the device."""
+    changes = {"model": {"jobs": 3}} | ({"service": {"jobs": 3}} if scenario.endswith("Shared") else {})
+    for priorities in ([0], [0, -1]):
+        env = GpuSchedulingEnv(scenario, stream_priorities=priorities, tenants=changes)
+        rng = np.random.default_rng(0)
+        for seed in range(20):
+            env.reset(seed=seed)
+            over = False
+            while not over:
+                action = int(rng.choice(np.flatnonzero(env.action_masks())))
+                _, _, over, truncated, _ = env.step(action)
+                assert not truncated
+
+
+def test_a_consumer_goes_behind_its_producer() -> None:
+    """Before it, or in front of it, it could take the slots that its producer needs."""
+    built = chain((2, 3, 1), (2, 3, 1), (2, 3, 1))
+    layout = ActionLayout(1, 4, (0, -1), lookahead=4, synchronises=True)
+    device, row = new_device(), TilePolicy("row")
+
+    def legal(*commands: Any) -> list[str]:
+        view = device.reset(built, 0)
+        for command in commands:
+            device.apply(command)
+            view = device.advance()
+        assert view is not None
+        actions = np.flatnonzero(layout.mask(view)).tolist()
+        return [layout.describe(action, ("t",)) for action in actions if layout.split(action)[0] == "launch"]
+
+    def launches(*which: str) -> list[str]:
+        return [f"launch pending kernel {k} of t: stream priority {p}" for k, p in (each.split(":") for each in which)]
+
+    assert legal() == launches("0:0", "0:-1")
+    assert legal(Synchronise(1, row)) == launches("0:0", "0:-1")
+    assert legal(Synchronise(1, row), Launch(0, 0)) == launches("0:0")
+    assert legal(Synchronise(1, row), Launch(0, -1)) == launches("0:0", "0:-1")
+    assert legal(Synchronise(1, row), Synchronise(2, row), Launch(0, 0), Launch(1, 0)) == launches("0:0")
+
+
+def test_a_consumer_whose_producer_is_late_needs_a_wait_kernel() -> None:
+    """By default kernel 1 starts behind kernel 0, and a consumer of its tiles could be there first."""
+    built = chain((2, 3, 1), (2, 3, 1), (2, 3, 1))
+    layout = ActionLayout(1, 4, (0,), lookahead=4, synchronises=True)
+    device, row = new_device(), TilePolicy("row")
+
+    def without(*commands: Any) -> set[bool]:
+        """Whether the last pair can be synchronised without a wait kernel."""
+        view = device.reset(built, 0)
+        for command in commands:
+            device.apply(command)
+            view = device.advance()
+        first, ways = layout.first("synchronise"), layout.choices("synchronise")
+        legal = layout.mask(view)[first + 2 * ways : first + 3 * ways]
+        assert legal[1::2].all()
+        return set(legal[::2].tolist())
+
+    assert without() == {False}
+    assert without(Synchronise(1, row)) == {True}
+    assert without(Synchronise(1, row, wait_kernel=True)) == {False}
 
 
 NEEDS = [TileNeeds(), TileNeeds(fold=2), TileNeeds("tile"), TileNeeds("share"), TileNeeds(steps=9)]
 
 
 @pytest.mark.parametrize("needs", NEEDS, ids=str)
-def test_the_mask_is_what_a_device_accepts(needs: TileNeeds) -> None:
+def test_the_mask_is_what_a_device_accepts_and_cannot_hang(needs: TileNeeds) -> None:
     built = chain((4, 3, 2), (4, 3, 1), (4, 3, 3), needs=needs)
     layout = ActionLayout(1, 4, (0,), lookahead=4, synchronises=True)
 
@@ -143,9 +186,18 @@ def test_the_mask_is_what_a_device_accepts(needs: TileNeeds) -> None:
                 accepted = layout.action_of(command, view, streams=built.streams) == action
             except IllegalCommand:
                 accepted = False
-            assert accepted == legal[action], layout.describe(action)
+            assert (accepted and not can_hang(command, view)) == legal[action], layout.describe(action)
             view = device.restore(snapshot)
         return set(legal[layout.first("synchronise") :].tolist())
+
+    def can_hang(command: Any, view: View) -> bool:
+        """A consumer before its producer, or beside one that waits, without a wait kernel."""
+        rows = {int(row[C.ID]): row for row in view.pending.array}
+        if isinstance(command, Launch):
+            row = rows[command.launch]
+            return bool(row[C.POLICY] > 0 and int(row[C.PRODUCER]) in rows)
+        producer = rows[int(rows[command.consumer][C.PRODUCER])]
+        return bool(not command.wait_kernel and producer[C.UPSTREAM] > 0)
 
     assert try_all() == {True, False}
     once = TilePolicy("share" if needs.kind == "share" else "row")
