@@ -59,8 +59,11 @@ YAML it is quoted where commas mean something: `{workload: "irregular(family=phy
 says how fast its host launches; without, it is as slow as PyTorch's.
 
 `chain(seed=3)` is two to four matrix products in a row, each of which needs the tiles of the one before, with grids and
-durations in the range of [cuSync's](cusync.md), made for a V100 (`gpu=a100-sxm` for another). A scenario whose
-`commands` have `synchronise` lets schedulers run them beside each other.
+durations in the range of [cuSync's](cusync.md), made for a V100 (`gpu=a100-sxm` for another). With
+`kind=convolutions` it is two or four equal convolutions, and with `count=8` eight chains, of which each job is one. A
+scenario whose `commands` have `synchronise` lets schedulers run them beside each other.
+`mlp(model=gpt3_v100,tokens=512)` and `convolutions(network=vgg19_v100,channels=256,batch=8)` are the kernels that its
+authors measured, by the rows of [cuSync's tables](cusync.md).
 
 From the smallest to the largest figure of a workload: kernels; depth, the share of them in the longest chain;
 parallelism, the sum of durations over the critical path; the share of small kernels, of at most 40 blocks; medians of
