@@ -43,9 +43,9 @@ SERVE = 4
 PAIRS = 5
 """Kinds of networks, in entry 0 of ``sizes``. The other entries: of :data:`MLP` whether ReLU takes the place of tanh,
 the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` launches (actions of a
-pending slot), modes, quarters, rejections, width, heads, synchronisations (of a pending slot) and the places of :mod:`gpusched_env.agents.slot_places`;
-of :data:`RULE` the first three of these, and the stream priorities; of :data:`RELEASE` the first; of :data:`SERVE`
-actions of a tenant; of :data:`PAIRS` launches and synchronisations."""
+pending slot), modes, quarters, rejections, width, heads, synchronisations (of a pending slot) and the places of
+:mod:`gpusched_env.agents.slot_places`; of :data:`RULE` the first three of these, and the stream priorities; of
+:data:`RELEASE` the first; of :data:`SERVE` actions of a tenant; of :data:`PAIRS` launches and synchronisations."""
 FIRST_WIDTH = 6
 """Entry of ``sizes`` with the first width of an :data:`MLP`."""
 RULE_PRIORITIES = 4

@@ -43,9 +43,7 @@ MOST = 100.0
 
 
 @called
-def pair_numbers(
-    launches: int, synchronisations: int, weights: Singles, pending: Singles, out: Singles
-) -> None:
+def pair_numbers(launches: int, synchronisations: int, weights: Singles, pending: Singles, out: Singles) -> None:
     """Write one number an action.
 
     Args:

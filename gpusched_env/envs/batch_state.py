@@ -209,7 +209,13 @@ class BatchState(NamedTuple):
         interval_ps = to_ps(layout.interval_us)
         return cls(
             rules=Rules(
-                drive_at, float(wait_us), interval_ps, layout.futures, layout.synchronises, layout.lookahead, plan.rows,
+                drive_at,
+                float(wait_us),
+                interval_ps,
+                layout.futures,
+                layout.synchronises,
+                layout.lookahead,
+                plan.rows,
                 plan.choices,
             ),
             episodes=Episodes.zeros(count, layout.slots),

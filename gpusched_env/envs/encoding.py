@@ -213,7 +213,7 @@ def _waits(producer: Floats, consumer: Floats) -> float:
     """How often a block of a consumer waits by tile; its slices share the steps through a row."""
     if consumer[PendingColumn.NEEDS] != NEEDS_ROW:
         return 1.0
-    return producer[PendingColumn.COLUMNS] / max(1.0, consumer[PendingColumn.SLICES])
+    return float(producer[PendingColumn.COLUMNS] / max(1.0, consumer[PendingColumn.SLICES]))
 
 
 @called

@@ -43,9 +43,9 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
     wait ran out, and there is something to choose. It is asked again at the same instant until it waits.
 
     ### Actions
-    `Discrete`. An agent launches, and synchronises tiles where a scenario offers that, unless `commands=[...]` asks for more of what the scenario offers: at random it would
-    confine, preempt and reject until hardly a job is done, and nothing can be learned from that. Action 0 waits for
-    the next epoch, but `wait_us` at most. Then, in order, what is asked for:
+    `Discrete`. An agent launches, and synchronises tiles where a scenario offers that, unless `commands=[...]` asks for
+    more of what it offers: at random it would confine, preempt and reject until hardly a job is done, and nothing can
+    be learned from that. Action 0 waits for the next epoch, but `wait_us` at most. Then, in order, what is asked for:
 
     - *Launch* what stands in a pending slot, at one of the `stream_priorities`; where the scheduler has `streams` of
       its own, into its program's stream or into one of them. Pending slot `s * lookahead + k` has the `k`-th oldest

@@ -112,7 +112,13 @@ class PendingFeature(Feature):
     ROWS = ("rows of tiles of its grid, over 8", RATIO, 0, 1, "pending.rows")
     COLUMNS = ("columns of tiles of its grid, over 8", RATIO, 0, 1, "pending.columns")
     SLICES = ("slices that share the work of a tile, over 4", RATIO, 0, 1, "pending.slices")
-    FOLD = ("tiles of its producer's that a step reads, over 1; 0: it needs no row of tiles", RATIO, 0, 1, "pending.fold")
+    FOLD = (
+        "tiles of its producer's that a step reads, over 1; 0: it needs no row of tiles",
+        RATIO,
+        0,
+        1,
+        "pending.fold",
+    )
     SYNCHRONISABLE = (
         "1 if its tiles can be synchronised with its producer's now",
         FLAG,

@@ -32,8 +32,9 @@ class Offered(NamedTuple):
 def offered(scenario: str | Path | Scenario, overrides: Mapping[str, Any], interval_us: Any) -> Offered:
     """What an environment offers of a scenario: a shipped one by name, a YAML file or an object, with changes.
 
-    Without ``commands`` among the changes an agent launches, synchronises tiles and does nothing else: at random it would confine, preempt
-    and reject until hardly a job is done, and nothing can be learned from that. A dispatcher rejects as it does always.
+    Without ``commands`` among the changes an agent launches, synchronises tiles and does nothing else: at random it
+    would confine, preempt and reject until hardly a job is done, and nothing can be learned from that. A dispatcher
+    rejects as it does always.
 
     Args:
         interval_us: ``None``: the scenario's.

@@ -7,7 +7,18 @@ from typing import Final
 from gpusched_env.compiling import cached, called
 from gpusched_env.envs.encoding import ID, NO_KERNEL, Features, Floats, clip, producer_of
 from gpusched_env.envs.features import PendingFeature
-from gpusched_env.hardware.tiles import COLUMN_MAJOR, GROUPED, KERNEL, NATIVE, NEEDS_SHARE, ROW, SHARE, STRIDED, TILE, Pair
+from gpusched_env.hardware.tiles import (
+    COLUMN_MAJOR,
+    GROUPED,
+    KERNEL,
+    NATIVE,
+    NEEDS_SHARE,
+    ROW,
+    SHARE,
+    STRIDED,
+    TILE,
+    Pair,
+)
 from gpusched_env.planning.tiles import FREE, blocks_of, is_predictable, pair_us
 from gpusched_env.scheduling.view import PendingColumn
 

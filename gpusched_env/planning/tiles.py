@@ -64,9 +64,7 @@ def is_predictable(pair: Pair, producer: Blocks, consumer: Blocks) -> bool:
 
 
 @cached()
-def pair_us(
-    pair: Pair, producer: Blocks, consumer: Blocks, charges: Charges, order: int, scratch: Floats
-) -> float:
+def pair_us(pair: Pair, producer: Blocks, consumer: Blocks, charges: Charges, order: int, scratch: Floats) -> float:
     """From the start of the producer to the end of the consumer.
 
     Args:

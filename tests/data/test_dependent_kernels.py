@@ -12,7 +12,10 @@ from gpusched_env.workload.workload import OpKind, TileNeeds
 
 def test_an_mlp_has_the_grids_and_times_of_its_row() -> None:
     made = load_workload("mlp(model=gpt3_v100,tokens=512)")
-    assert [(kernel.grid, kernel.duration_us) for kernel in made.kernels] == [((24, 2, 2), 805.49), ((48, 2, 1), 758.55)]
+    assert [(kernel.grid, kernel.duration_us) for kernel in made.kernels] == [
+        ((24, 2, 2), 805.49),
+        ((48, 2, 1), 758.55),
+    ]
     assert made.gpu == "v100-sxm"
     producer, _, consumer, *_ = made.variants[0].ops
     assert (producer.tiles, consumer.tiles, consumer.needs.kind, consumer.needs.fold) == (-1, 0, "row", 1)

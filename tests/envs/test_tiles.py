@@ -1,4 +1,4 @@
-"""Environments in which tiles are synchronised: what observations say of pairs, on every path, and that nothing hangs."""
+"""Environments in which tiles are synchronised: what is seen of pairs, on every path, and that nothing hangs."""
 
 from __future__ import annotations
 
