@@ -34,6 +34,8 @@ class Slots(NamedTuple):
     running: Floats
     """Written: as :func:`~gpusched_env.envs.encoding.gather_running` does, which works in :attr:`seen`."""
     seen: Bools
+    tiles: Floats
+    """For :func:`~gpusched_env.envs.tiles.encode_gains`; empty where no tiles can be synchronised."""
 
 
 class Workspace(NamedTuple):

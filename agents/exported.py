@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.agents.actor import Actor
-from gpusched_env.agents.network import MLP, RELEASE, RULE, SERVE, SLOTS, scratch_size
-from gpusched_env.agents.policies.sizes import MlpSizes, ReleaseSizes, RuleSizes, ServeSizes, Sizes
+from gpusched_env.agents.network import MLP, PAIRS, RELEASE, RULE, SERVE, SLOTS, scratch_size
+from gpusched_env.agents.policies.sizes import MlpSizes, PairSizes, ReleaseSizes, RuleSizes, ServeSizes, Sizes
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, read_policy
 from gpusched_env.agents.slot_places import places
 from gpusched_env.envs.actions import ActionLayout
@@ -128,9 +128,10 @@ _NAMES = {
     "modes": "preemption modes",
     "quarters": "partition sizes",
     "rejects": "rejections:",
+    "synchronises": "synchronisation of tiles:",
 }
 """Fields of a layout that a policy cannot change, in words."""
-_COMMANDS = ("modes", "quarters", "rejects")
+_COMMANDS = ("modes", "quarters", "rejects", "synchronises")
 """Those of commands, which a policy that has none of them leaves alone where a scenario offers them."""
 
 
@@ -149,7 +150,9 @@ def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
         found = [RELEASE, layout.choices("launch")]
     elif isinstance(network, ServeSizes):
         found = [SERVE, layout.choices("serve")]
+    elif isinstance(network, PairSizes):
+        found = [PAIRS, layout.choices("launch"), layout.choices("synchronise")]
     else:
         found = [SLOTS, network.launches, network.modes, network.quarters, network.rejections]
-        found += [network.width, network.heads, *places(network, layout)]
+        found += [network.width, network.heads, network.synchronisations, *places(network, layout)]
     return np.array(found, np.int64)

@@ -13,6 +13,7 @@ from gpusched_env.envs.encoding import Bools, Floats, encode, gather_pending, ga
 from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import fill_mask
 from gpusched_env.envs.planning import encode_plan
+from gpusched_env.envs.tiles import encode_gains
 
 
 @called
@@ -49,7 +50,7 @@ _matrix, _vector, _mask = float32[:, ::1], float32[::1], boolean[::1]
 _shown, _rows = float64[:, ::1], int64[:, ::1]
 _table = types.Array(float64, 2, "C", readonly=True)
 _actor = types.NamedTuple((int64[::1], _vector, boolean, _vector), Actor)
-_slots = types.NamedTuple((int64, _rows, _rows, _shown, _shown, _mask), Slots)
+_slots = types.NamedTuple((int64, _rows, _rows, _shown, _shown, _mask, _shown), Slots)
 _tables = types.NamedTuple((_matrix, _matrix, _matrix, _vector), Tables)
 
 
@@ -76,9 +77,11 @@ def act_on_view(address: int, pending: Floats, running: Floats, tenants: Floats,
     gather_pending(pending, slots.lookahead, slots.pending)
     gather_running(running, slots.seen, slots.running)
     encode(slots.pending, slots.running, tenants, scalars, out.pending, out.running, out.tenants, out.device)
+    sms = int(scalars[Scalar.SMS])
+    if slots.tiles.size > 0:
+        encode_gains(slots.pending, sms, slots.tiles, out.pending)
     if plan.size > 0:
         encode_plan(plan, tenants, scalars[Scalar.TIME_US], out.tenants)
-    sms = int(scalars[Scalar.SMS])
     fill_mask(slots.slices, slots.choices, slots.pending, slots.running, tenants, sms, legal)
     numbers_of(
         actor.sizes, actor.weights, out.pending, out.running, out.tenants, out.device, actor.scratch, legal,

@@ -22,6 +22,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.planning.interference import pair_speeds
 from gpusched_env.planning.lookahead import plan_ahead
 from gpusched_env.planning.plans import plan_view
+from gpusched_env.planning.tiles import SCRATCH
 from gpusched_env.scenarios.knowledge import Knowledge, Offer, StreamKnowledge
 from gpusched_env.scenarios.scenario import CommandName
 from gpusched_env.scenarios.set_up import SetUp
@@ -101,9 +102,10 @@ class _Workspace:
             np.zeros((layout.pending_slots, len(PendingColumn))), np.zeros((layout.running_slots, len(RunningColumn)))
         )
         seen = np.zeros(layout.slots, np.bool_)
+        tiles = np.zeros(SCRATCH if layout.synchronises else (0, 0))
         workspace = Workspace(
             policy.actor(layout.pending_slots),
-            Slots(layout.lookahead, plan.rows, plan.choices, self._shown.pending, self._shown.running, seen),
+            Slots(layout.lookahead, plan.rows, plan.choices, self._shown.pending, self._shown.running, seen, tiles),
             np.zeros(len(Scalar)),
             Tables.zeros(layout),
             np.zeros(layout.n, np.bool_),

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.agents.pairs import pair_numbers
 from gpusched_env.agents.policies.serve import ServeTerm
 from gpusched_env.agents.policies.sizes import (
     COMMON_FEATURES,
@@ -39,11 +40,12 @@ SLOTS = 1
 RULE = 2
 RELEASE = 3
 SERVE = 4
+PAIRS = 5
 """Kinds of networks, in entry 0 of ``sizes``. The other entries: of :data:`MLP` whether ReLU takes the place of tanh,
 the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` launches (actions of a
-pending slot), modes, quarters, rejections, width, heads and the places of :mod:`gpusched_env.agents.slot_places`;
-of :data:`RULE` the first three of these, and the stream priorities; of :data:`RELEASE` the first; of :data:`SERVE`
-actions of a tenant."""
+pending slot), modes, quarters, rejections, width, heads, synchronisations (of a pending slot) and the places of
+:mod:`gpusched_env.agents.slot_places`; of :data:`RULE` the first three of these, and the stream priorities; of
+:data:`RELEASE` the first; of :data:`SERVE` actions of a tenant; of :data:`PAIRS` launches and synchronisations."""
 FIRST_WIDTH = 6
 """Entry of ``sizes`` with the first width of an :data:`MLP`."""
 RULE_PRIORITIES = 4
@@ -273,6 +275,10 @@ def _is_needed(
     needed: bool = everything
     for action in range(1 + slot * launches, 1 + (slot + 1) * launches):
         needed = needed or mask[action]
+    synchronisations = sizes[7]
+    first_synchronisation = mask.size - (slots - slot) * synchronisations
+    for action in range(first_synchronisation, first_synchronisation + synchronisations):
+        needed = needed or mask[action]
     if slot % lookahead == 0:
         tenant = slot // lookahead
         first_partition = 1 + slots * launches + kernels * modes
@@ -301,6 +307,13 @@ def _score_slot(
         scratch[token + j] += max(scratch[mixed + j], np.float32(0.0))
     _set(weights, sizes[WeightAt.LAUNCH_BIAS], out, 1 + slot * launches, launches)
     _add(weights, sizes[WeightAt.LAUNCH_WEIGHT], scratch, token, width, out, 1 + slot * launches, launches)
+    synchronisations = sizes[7]
+    if synchronisations > 0:
+        # They are the last actions.
+        first = out.size - (slots - slot) * synchronisations
+        _set(weights, sizes[WeightAt.SYNCHRONISE_BIAS], out, first, synchronisations)
+        synchronise = sizes[WeightAt.SYNCHRONISE_WEIGHT]
+        _add(weights, synchronise, scratch, token, width, out, first, synchronisations)
     if slot % lookahead != 0:
         return
     first_partition = 1 + slots * launches + kernels * modes
@@ -373,6 +386,8 @@ def numbers_of(
         release_numbers(sizes[1], weights, pending, tenants.shape[0], out)
     elif sizes[0] == SERVE:
         serve_numbers(sizes[1], weights, tenants, scratch, out)
+    elif sizes[0] == PAIRS:
+        pair_numbers(sizes[1], sizes[2], weights, pending, out)
     else:
         _slots(sizes, weights, pending, running, tenants, device, scratch, mask, everything, out)
 
@@ -381,7 +396,7 @@ def scratch_size(sizes: Ints, slots: int) -> int:
     """Entries of ``scratch`` that a network needs for observations with ``slots`` pending rows."""
     if sizes[0] == MLP:
         return int(sizes[FIRST_WIDTH:-1].sum())
-    if sizes[0] in (RULE, RELEASE):
+    if sizes[0] in (RULE, RELEASE, PAIRS):
         return 0
     if sizes[0] == SERVE:
         return len(ServeTerm)

@@ -18,7 +18,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from gpusched_env.agents.files import replacing
-from gpusched_env.agents.policies.sizes import MlpSizes, ReleaseSizes, RuleSizes, ServeSizes, Shapes, Sizes
+from gpusched_env.agents.policies.sizes import AnyRule, MlpSizes, Shapes, Sizes
 from gpusched_env.display.words import counted
 from gpusched_env.envs.action_fields import LEAST_INTERVAL_US, QUARTERS
 from gpusched_env.envs.actions import ActionLayout
@@ -67,7 +67,7 @@ class PolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def kind(network: Sizes) -> str:
-    """The name of a network's kind: ``mlp``, ``slots``, ``rule``, ``release`` or ``serve``."""
+    """The name of a network's kind: ``mlp``, ``slots``, ``rule``, ``release``, ``serve`` or ``pairs``."""
     return str(network.__struct_config__.tag)
 
 
@@ -195,9 +195,13 @@ def check_actions(actions: ActionLayout) -> None:
         )
     if bool(priorities) != (actions.interval_us == 0.0):
         raise InputError(f"its actions have interval_us {actions.interval_us:g} and stream priorities {priorities}")
-    launches = actions.pending_slots * max(1, len(priorities)) * (1 + actions.streams)
-    if launches > MOST_ACTIONS:
-        raise InputError(f"its actions are {launches} launches, must be at most {MOST_ACTIONS}")
+    for what, each in (
+        ("launches", max(1, len(priorities)) * (1 + actions.streams)),
+        ("synchronisations", actions.choices("synchronise") if actions.pending_slots <= MOST else 1),
+    ):
+        count = actions.pending_slots * each
+        if count > MOST_ACTIONS:
+            raise InputError(f"its actions are {count} {what}, must be at most {MOST_ACTIONS}")
 
 
 def check_sizes(info: PolicyInfo) -> None:
@@ -222,7 +226,7 @@ def check_columns(info: PolicyInfo) -> None:
         InputError: names the first table and column that differ, or that the rule reads and did not have.
     """
     columns, now = info.columns, current_columns()
-    if isinstance(info.network, RuleSizes | ReleaseSizes | ServeSizes):
+    if isinstance(info.network, AnyRule):
         for table, names in info.network.reads.items():
             missing = [name for name in names if name not in columns.get(table, ())]
             if missing:

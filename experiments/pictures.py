@@ -38,6 +38,8 @@ BESIDE = Shot("orion", 10.0)
 SHOTS = {
     **{name: BESIDE for name in scenario_names() if name.startswith("InferenceBeside")},
     **{name: SERVING for name in scenario_names() if name.startswith("Serving")},
+    "DependentKernels": Shot("cusync", 10.0),
+    "DependentKernelsShared": Shot("cusync", 10.0),
     "KernelGraph": Shot("earliest-start", 1.4),
     "MultiTenantBurst": Shot("llf", 60.0, from_ms=40.0),
     "MultiTenantSaturated": Shot("orion", 20.0),

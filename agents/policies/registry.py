@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpusched_env.agents.policies.sizes import ReleaseSizes, RuleSizes, ServeSizes, SlotSizes
+from gpusched_env.agents.policies.sizes import AnyRule, PairSizes, ReleaseSizes, RuleSizes, ServeSizes, SlotSizes
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.errors import InputError, did_you_mean
 
@@ -28,14 +28,16 @@ DISTILLATION = "distillation"
 """The algorithm by which a slot network learns what a search says; not of stable-baselines3."""
 OPENS_AS = {DISTILLATION: "maskable-ppo"}
 """By algorithm that is not of stable-baselines3: whose models it makes."""
-RULES: dict[str, type[RuleSizes] | type[ReleaseSizes] | type[ServeSizes]] = {
+RULES: dict[str, type[AnyRule]] = {
     "rule": RuleSizes,
     "release": ReleaseSizes,
     "serve": ServeSizes,
+    "pairs": PairSizes,
 }
 """Rules by name: for tenants that share a GPU (:mod:`gpusched_env.agents.policies.rule`), for launches that pass a
-window (:mod:`gpusched_env.agents.policies.release`), and for decisions that stand for an interval
-(:mod:`gpusched_env.agents.policies.serve`)."""
+window (:mod:`gpusched_env.agents.policies.release`), for decisions that stand for an interval
+(:mod:`gpusched_env.agents.policies.serve`), and for kernels that need each other's tiles
+(:mod:`gpusched_env.agents.policies.pairs`)."""
 
 WIDTHS = (64, 64)
 """Hidden layers of ``mlp``."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.agents.policies import release, rule, serve
+from gpusched_env.agents.policies import pairs, release, rule, serve
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES, DeviceFeature, PendingFeature, RunningFeature, TenantFeature
 from gpusched_env.errors import InputError
@@ -67,6 +67,8 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Partition sizes."""
     rejections: Count = 0
     """Jobs of a tenant that can be rejected."""
+    synchronisations: Count = 0
+    """Ways of synchronising the tiles of what stands in a pending slot."""
     serves: Count = 0
     """Ways of letting a tenant go first, where decisions stand for an interval; then nothing is launched by action."""
     width: Width = 48
@@ -83,6 +85,7 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             modes=layout.choices("preempt"),
             quarters=layout.choices("partition"),
             rejections=layout.choices("reject"),
+            synchronisations=layout.choices("synchronise"),
             serves=layout.choices("serve"),
         )
 
@@ -127,6 +130,9 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             found |= {"partition.weight": (self.quarters, width), "partition.bias": (self.quarters,)}
         if self.rejections:
             found |= {"reject.weight": (self.rejections, width), "reject.bias": (self.rejections,)}
+        if self.synchronisations:
+            ways = self.synchronisations
+            found |= {"synchronise.weight": (ways, width), "synchronise.bias": (ways,)}
         return found
 
 
@@ -227,7 +233,36 @@ class ServeSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return dict(serve.SHAPES)
 
 
-Sizes = MlpSizes | SlotSizes | RuleSizes | ReleaseSizes | ServeSizes
+class PairSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="pairs", tag_field="kind"):
+    """The rule of pairs (:mod:`gpusched_env.agents.policies.pairs`)."""
+
+    @classmethod
+    def of(cls, layout: ActionLayout) -> PairSizes:
+        """The sizes that fit a layout's actions; there is nothing to fit.
+
+        Raises:
+            InputError: there are no tiles to synchronise.
+        """
+        if not layout.synchronises:
+            raise InputError("policy pairs synchronises tiles: give a scenario whose commands have synchronise")
+        return cls()
+
+    def fitted(self, layout: ActionLayout) -> PairSizes:
+        """As :meth:`of`."""
+        return self.of(layout)
+
+    @property
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns of an observation that it reads, by table."""
+        return pairs.READS
+
+    def shapes(self, layout: ActionLayout) -> Shapes:
+        """The same for every layout."""
+        return dict(pairs.SHAPES)
+
+
+AnyRule = RuleSizes | ReleaseSizes | ServeSizes | PairSizes
+Sizes = MlpSizes | SlotSizes | AnyRule
 
 
 def _check_launches(layout: ActionLayout, policy: str) -> None:

@@ -18,6 +18,8 @@ from gpusched_env.agents.policies.tables import Tables
 
 FAR = -1e9
 """Attention score of an empty slot."""
+OPTIONAL = ("preempt", "partition", "reject", "synchronise")
+"""Heads that only some networks have."""
 
 
 class SlotEncoder(nn.Module):
@@ -71,10 +73,12 @@ class SlotActor(nn.Module):
             self.partition = nn.Linear(sizes.width, sizes.quarters)
         if sizes.rejections:
             self.reject = nn.Linear(sizes.width, sizes.rejections)
+        if sizes.synchronisations:
+            self.synchronise = nn.Linear(sizes.width, sizes.synchronisations)
 
     def heads(self) -> list[nn.Linear]:
         """The layers whose outputs are actions' numbers."""
-        optional = [getattr(self, name) for name in ("preempt", "partition", "reject") if hasattr(self, name)]
+        optional = [getattr(self, name) for name in OPTIONAL if hasattr(self, name)]
         return [self.wait, self.launch, *optional]
 
     def forward(self, tables: Tables) -> Tensor:
@@ -93,6 +97,8 @@ class SlotActor(nn.Module):
             parts.append(self.partition(tenants).flatten(1))
         if self.sizes.rejections:
             parts.append(self.reject(tenants).flatten(1))
+        if self.sizes.synchronisations:
+            parts.append(self.synchronise(tokens).flatten(1))
         return torch.cat(parts, dim=1)
 
 

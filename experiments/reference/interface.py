@@ -53,8 +53,8 @@ _UNITS: Final = (
     (r"NODES|KERNELS_(PENDING|LAUNCHED)", "kernels"),
     (r"JOBS_(WAITING|DONE)", "jobs"),
     (r"UPSTREAM|DEPENDENTS", "launches"),
-    (r"NEEDS", "code"),
-    (r"FOLD", "tiles"),
+    (r"NEEDS|POLICY|POSTS", "code"),
+    (r"FOLD|ROWS|COLUMNS|SLICES", "tiles"),
     (r"STEPS", "steps"),
 )
 """By pattern of a column's name."""

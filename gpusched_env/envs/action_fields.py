@@ -42,6 +42,9 @@ class ActionFields:
     interval_us: float = 0.0
     """How long a decision stands: a dispatcher launches meanwhile (:mod:`gpusched_env.planning.interval`), and the
     actions are which tenant goes first, and rejections; 0: every launch is an action."""
+    synchronises: bool = False
+    """Whether tiles of kernels that need each other's can be synchronised; observations then have predictions
+    (:mod:`gpusched_env.envs.tiles`)."""
     futures: bool = True
     """Whether observations tell then what is lost in sampled futures (:mod:`gpusched_env.planning.lookahead`). That
     takes most of the time of a decision; without, its columns are 0."""
@@ -87,6 +90,7 @@ class ActionFields:
             lookahead=scenario.shown_ahead,
             streams=scenario.own_streams,
             rejects=rejects and "reject" in scenario.commands,
+            synchronises=launches and "synchronise" in scenario.commands,
             interval_us=interval_us,
             futures=futures or launches,
         )

@@ -76,8 +76,9 @@ class ActionLayout(ActionFields):
     def mask(self, view: View, shown: Shown | None = None) -> NDArray[np.bool_]:
         """Which actions are legal in ``view``, shape ``(n,)``; waiting (action 0) always is.
 
-        Exactly the actions whose command the device would accept now; where a tenant's oldest job is its newest,
-        only the first of the two actions.
+        Exactly the actions whose command the device would accept now, but for two kinds: where a tenant's oldest job is
+        its newest, only the first of the two actions; and no way of launching or synchronising a consumer of tiles by
+        which it could take the slots that its producer needs.
         """
         legal = np.empty(self.n, np.bool_)
         plan = plan_of(self)

@@ -27,6 +27,7 @@ from gpusched_env.planning.lookahead import SCRATCH as FUTURE_SCRATCH
 from gpusched_env.planning.on_time import MOST_JOBS
 from gpusched_env.planning.plans import SCRATCH as PLAN_SCRATCH
 from gpusched_env.planning.plans import Plan
+from gpusched_env.planning.tiles import SCRATCH as TILES_SCRATCH
 from gpusched_env.scheduling.reward import COST_TERMS, Rate, Sum
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 
@@ -64,6 +65,8 @@ class Rules(NamedTuple):
     """How long a decision stands while a dispatcher launches; 0: every launch is a decision."""
     futures: bool
     """Whether observations tell what is lost in sampled futures then."""
+    synchronises: bool
+    """Whether tiles can be synchronised; observations then have predictions."""
     lookahead: int
     """Pending slots of a tenant."""
     slices: Ints
@@ -156,6 +159,8 @@ class Scratch(NamedTuple):
     """For :func:`~gpusched_env.planning.plans.plan_oldest`."""
     future: Floats
     """For :func:`~gpusched_env.planning.lookahead.look_ahead`."""
+    tiles: Floats
+    """For :func:`~gpusched_env.envs.tiles.encode_gains`; empty where no tiles can be synchronised."""
     sums: Floats
     """``(slots, len(Sum))``."""
     scalars: Floats
@@ -173,6 +178,7 @@ class Scratch(NamedTuple):
             jobs=_apart(MOST_JOBS, len(JobColumn)),
             plan=_apart(*PLAN_SCRATCH),
             future=_apart(*FUTURE_SCRATCH),
+            tiles=_apart(*(TILES_SCRATCH if layout.synchronises else (0, 0))),
             sums=_apart(layout.slots, len(Sum)),
             scalars=_apart(len(Scalar)),
             terms=_apart(len(COST_TERMS)),
@@ -203,7 +209,14 @@ class BatchState(NamedTuple):
         interval_ps = to_ps(layout.interval_us)
         return cls(
             rules=Rules(
-                drive_at, float(wait_us), interval_ps, layout.futures, layout.lookahead, plan.rows, plan.choices
+                drive_at,
+                float(wait_us),
+                interval_ps,
+                layout.futures,
+                layout.synchronises,
+                layout.lookahead,
+                plan.rows,
+                plan.choices,
             ),
             episodes=Episodes.zeros(count, layout.slots),
             progress=Progress.zeros(count, layout.slots),

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, RunningFeature, Scalar, TenantFeature
+from gpusched_env.hardware.tiles import NEEDS_ROW
+from gpusched_env.scheduling.commands import POLICIES
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 
 Floats = NDArray[np.float64]
@@ -26,6 +28,9 @@ LOG_SCALE = math.log1p(1e6)
 """Durations are ``log(1 + us) / LOG_SCALE``: 1 at a second."""
 COUNT_HALF = 4.0
 """A count ``n`` is written as ``n / (n + COUNT_HALF)``."""
+TILES_HALF = 8.0
+"""The same of rows and columns of tiles."""
+LAST_POLICY = len(POLICIES) - 1
 ID = 0
 """Column of the launch id, in the pending and in the running table."""
 NO_KERNEL = -1.0
@@ -104,6 +109,16 @@ def _copy_row(source: Floats, row: int, target: Floats, to: int) -> None:
 
 
 @called
+def producer_of(shown: Floats, slot: int) -> int:
+    """The slot of the launch whose tiles a pending one needs; -1: it is not shown."""
+    producer = shown[slot, PendingColumn.PRODUCER]
+    for other in range(shown.shape[0] if producer >= 0.0 else 0):
+        if shown[other, ID] == producer:
+            return other
+    return -1
+
+
+@called
 def log_us(us: float) -> float:
     """0 for NaN: a kernel that was never measured. (``log1p`` is slower, for digits that float32 drops.)"""
     return min(1.0, math.log(1.0 + us) / LOG_SCALE) if us > 0.0 else 0.0
@@ -178,6 +193,27 @@ def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots
         out[slot, PendingFeature.QUEUED] = log_us(shown[slot, PendingColumn.QUEUED_US])
         out[slot, PendingFeature.BETWEEN] = log_us(shown[slot, PendingColumn.BETWEEN_US])
         out[slot, PendingFeature.DEPENDENTS] = saturate(shown[slot, PendingColumn.DEPENDENTS], COUNT_HALF)
+        out[slot, PendingFeature.ROWS] = saturate(shown[slot, PendingColumn.ROWS], TILES_HALF)
+        out[slot, PendingFeature.COLUMNS] = saturate(shown[slot, PendingColumn.COLUMNS], TILES_HALF)
+        out[slot, PendingFeature.SLICES] = saturate(shown[slot, PendingColumn.SLICES], COUNT_HALF)
+        out[slot, PendingFeature.FOLD] = saturate(shown[slot, PendingColumn.FOLD], 1.0)
+        out[slot, PendingFeature.SYNCHRONISABLE] = shown[slot, PendingColumn.SYNCHRONISABLE]
+        out[slot, PendingFeature.POLICY] = shown[slot, PendingColumn.POLICY] / LAST_POLICY
+        out[slot, PendingFeature.POSTS] = shown[slot, PendingColumn.POSTS] / LAST_POLICY
+        producer = producer_of(shown, slot)
+        if producer >= 0:
+            out[slot, PendingFeature.PRODUCER] = 1.0
+            out[slot, PendingFeature.PRODUCER_PROFILED] = log_us(shown[producer, PendingColumn.PROFILED_US])
+            out[slot, PendingFeature.WAITS] = saturate(_waits(shown[producer], shown[slot]), TILES_HALF)
+            out[slot, PendingFeature.LATE] = 1.0 if shown[producer, PendingColumn.UPSTREAM] > 0.0 else 0.0
+
+
+@called
+def _waits(producer: Floats, consumer: Floats) -> float:
+    """How often a block of a consumer waits by tile; its slices share the steps through a row."""
+    if consumer[PendingColumn.NEEDS] != NEEDS_ROW:
+        return 1.0
+    return float(producer[PendingColumn.COLUMNS] / max(1.0, consumer[PendingColumn.SLICES]))
 
 
 @called
@@ -214,6 +250,8 @@ def encode_running(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots
         out[slot, RunningFeature.SLACK] = _slack(
             shown[slot, RunningColumn.DEADLINE_US] - scalars[Scalar.TIME_US], tenants[tenant, TenantColumn.SLO_US]
         )
+        out[slot, RunningFeature.POLICY] = shown[slot, RunningColumn.POLICY] / LAST_POLICY
+        out[slot, RunningFeature.POSTS] = shown[slot, RunningColumn.POSTS] / LAST_POLICY
 
 
 @called

@@ -109,6 +109,69 @@ class PendingFeature(Feature):
         "pending.between_us",
     )
     DEPENDENTS = ("in a window: pending launches known to wait for it, over 4", RATIO, 0, 1, "pending.dependents")
+    ROWS = ("rows of tiles of its grid, over 8", RATIO, 0, 1, "pending.rows")
+    COLUMNS = ("columns of tiles of its grid, over 8", RATIO, 0, 1, "pending.columns")
+    SLICES = ("slices that share the work of a tile, over 4", RATIO, 0, 1, "pending.slices")
+    FOLD = (
+        "tiles of its producer's that a step reads, over 1; 0: it needs no row of tiles",
+        RATIO,
+        0,
+        1,
+        "pending.fold",
+    )
+    SYNCHRONISABLE = (
+        "1 if its tiles can be synchronised with its producer's now",
+        FLAG,
+        0,
+        1,
+        "pending.synchronisable",
+    )
+    POLICY = (
+        "policy by which its blocks wait for tiles: 1/4 share, 1/2 row, 3/4 tile, 1 strided; 0: stream order",
+        SHARE,
+        0,
+        1,
+        "pending.policy",
+    )
+    POSTS = ("policy by which a consumer's blocks wait for its tiles, likewise", SHARE, 0, 1, "pending.posts")
+    PRODUCER = ("1 if the launch whose tiles it needs is pending too", FLAG, 0, 1, "pending.producer")
+    PRODUCER_PROFILED = (
+        "profiled duration of that one; 0 if never measured",
+        LOG_US,
+        0,
+        1,
+        "pending.producer, pending.profiled_us",
+    )
+    WAITS = (
+        "how often a block waits for tiles of that one, if it does so tile by tile, over 8",
+        RATIO,
+        0,
+        1,
+        "pending.columns, pending.slices, pending.needs",
+    )
+    LATE = (
+        "1 if that one waits for something itself, so that it will not start as soon as it is launched",
+        FLAG,
+        0,
+        1,
+        "pending.producer, pending.upstream",
+    )
+    GAIN_ROW = (
+        "share of the time of both that a list schedule of their blocks saves over stream order, with free "
+        "synchronisation by row (of a share of the tiles: by share); 0 unless it can be synchronised now",
+        SHARE,
+        -1,
+        1,
+        "pending.profiled_us, pending.rows, pending.columns, pending.slices, pending.blocks_per_sm",
+    )
+    GAIN_TILE = ("the same by tile", SHARE, -1, 1, "likewise")
+    GAIN_STRIDED = ("the same, strided by the steps through a row", SHARE, -1, 1, "likewise")
+    GAIN_ROW_GROUPED = ("by row, in order grouped", SHARE, -1, 1, "likewise")
+    GAIN_TILE_GROUPED = ("by tile, in order grouped", SHARE, -1, 1, "likewise")
+    GAIN_STRIDED_GROUPED = ("strided, in order grouped", SHARE, -1, 1, "likewise")
+    GAIN_ROW_COLUMNS = ("by row, in order column-major", SHARE, -1, 1, "likewise")
+    GAIN_TILE_COLUMNS = ("by tile, in order column-major", SHARE, -1, 1, "likewise")
+    GAIN_STRIDED_COLUMNS = ("strided, in order column-major", SHARE, -1, 1, "likewise")
 
 
 class RunningFeature(Feature):
@@ -146,6 +209,8 @@ class RunningFeature(Feature):
         1,
         "running.deadline_us, tenants.slo_us",
     )
+    POLICY = ("policy by which its blocks wait for tiles, as of `pending`", SHARE, 0, 1, "running.policy")
+    POSTS = ("policy by which a consumer's blocks wait for its tiles", SHARE, 0, 1, "running.posts")
 
 
 class TenantFeature(Feature):

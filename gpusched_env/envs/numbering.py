@@ -70,7 +70,8 @@ def plan_of(layout: ActionFields) -> Plan:
 def fill_mask(
     rows: Ints, choices: Ints, pending_shown: Floats, running_shown: Floats, tenants: Floats, sms: int, out: Bools
 ) -> None:
-    """Write which actions are legal: exactly those whose command a device would accept, no job twice.
+    """Write which actions are legal: those whose command a device would accept, no job twice, and nothing by which a
+    consumer of tiles could take the slots that its producer needs.
 
     Args:
         rows, choices: of a :class:`Plan`.

@@ -15,10 +15,12 @@ from gpusched_env.envs.action_fields import ActionFields
 from gpusched_env.envs.encoding import Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import TABLES, Feature
 from gpusched_env.envs.planning import encode_plan
+from gpusched_env.envs.tiles import encode_gains
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.lookahead import plan_ahead
 from gpusched_env.planning.plans import plan_view
+from gpusched_env.planning.tiles import SCRATCH
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
 if TYPE_CHECKING:
@@ -112,12 +114,16 @@ class ObservationEncoder:
     """Whether the columns of plans are filled: where decisions stand for an interval."""
     futures: bool = False
     """Whether those of sampled futures are, too."""
+    gains: bool = False
+    """Whether those of predicted gains are: where tiles can be synchronised."""
 
     @classmethod
     def of(cls, layout: ActionFields) -> ObservationEncoder:
         """For the slots of a layout's actions."""
         plans = layout.interval_us > 0.0
-        return cls(layout.slots, layout.running_slots, layout.lookahead, plans, plans and layout.futures)
+        return cls(
+            layout.slots, layout.running_slots, layout.lookahead, plans, plans and layout.futures, layout.synchronises
+        )
 
     def space(self) -> spaces.Dict:
         """The observation space, bounded column by column."""
@@ -143,6 +149,8 @@ class ObservationEncoder:
         )
         now = scalars(view)
         encode(shown.pending, shown.running, view.tenants.array, now, *observation.values())
+        if self.gains:
+            encode_gains(shown.pending, view.sms, np.empty(SCRATCH), observation["pending"])
         if self.plans:
             plan = plan_ahead(view, pairs) if self.futures else plan_view(view)
             encode_plan(plan, view.tenants.array, view.time_us, observation["tenants"])

@@ -22,17 +22,22 @@ from typing import Any, Final, Literal, get_args
 
 from gpusched_env.compiling import called
 from gpusched_env.envs.action_fields import ActionFields
-from gpusched_env.envs.encoding import ID, NO_KERNEL
+from gpusched_env.envs.encoding import ID, NO_KERNEL, producer_of
+from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.planning.interval import Serve
 from gpusched_env.scheduling.commands import (
     COMMANDS,
     MODES,
+    ORDERS,
+    POLICIES,
     Command,
     Launch,
     Preempt,
     Reject,
     SetPartition,
+    Synchronise,
 )
+from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 
 Choices = list[tuple[int, int]]
@@ -56,6 +61,12 @@ SLICE_CODES: Final[dict[type[Command | Serve], int]] = dict(zip((*COMMANDS, Serv
 OLDEST: Final = 0
 NEWEST: Final = 1
 """``a`` of a rejection."""
+SHARE: Final = POLICIES.index("share")
+ROW: Final = POLICIES.index("row")
+TILE: Final = POLICIES.index("tile")
+STRIDED: Final = POLICIES.index("strided")
+NEEDS_SHARE: Final = NEEDS.index("share")
+"""Of the column ``NEEDS``."""
 
 
 @called
@@ -77,7 +88,24 @@ def partition_first(sms: int, quarters: int, tenant: int) -> int:
 def _launch_legal(pending, running, tenants, sms, own, slot, a, b):
     shown = pending[slot, ID] != NO_KERNEL and pending[slot, PendingColumn.LAUNCHABLE] == 1.0
     # A preempted kernel goes back to its place.
-    return shown and (b == OWN_STREAM or pending[slot, PendingColumn.PREEMPTED] == 0.0)
+    free = b == OWN_STREAM or pending[slot, PendingColumn.PREEMPTED] == 0.0
+    return shown and free and not _takes_slots(pending, running, slot, a)
+
+
+@called
+def _takes_slots(pending, running, slot, priority):
+    """Whether a consumer that is synchronised would be launched before its producer, or go before it: then it can take
+    the slots that its producer needs, and nothing would ever happen any more. A device lets a scheduler do so."""
+    producer = pending[slot, PendingColumn.PRODUCER]
+    if pending[slot, PendingColumn.POLICY] == KERNEL or producer < 0.0:
+        return False
+    if producer_of(pending, slot) >= 0:
+        return True
+    for row in range(running.shape[0]):
+        if running[row, ID] == producer:
+            return priority < running[row, RunningColumn.STREAM_PRIORITY]
+    # It is launched, in a row that is not shown: none is less urgent than the default.
+    return priority < 0
 
 
 @called
@@ -187,6 +215,52 @@ def _reject_choices(layout: ActionFields) -> Choices:
     return [(OLDEST, 0), (NEWEST, 0)] if layout.rejects else []
 
 
+# ---- synchronise: slots are pending launches; a: policy, b: twice the order, and 1 more for a wait kernel ------------
+
+
+@called
+def _is_open(pending, slot):
+    """Whether the tiles of what stands in a slot can be synchronised; an older one, its producer is shown then."""
+    return (
+        pending[slot, ID] != NO_KERNEL
+        and pending[slot, PendingColumn.SYNCHRONISABLE] == 1.0
+        and producer_of(pending, slot) >= 0
+    )
+
+
+@called
+def _synchronise_legal(pending, running, tenants, sms, own, slot, a, b):
+    if not _is_open(pending, slot):
+        return False
+    # A producer that waits for something itself may start behind a consumer that no wait kernel keeps back.
+    if b % 2 == 0 and pending[producer_of(pending, slot), PendingColumn.UPSTREAM] > 0.0:
+        return False
+    # One that needs a share of the tiles waits once, as a row does.
+    return a == ROW or pending[slot, PendingColumn.NEEDS] != NEEDS_SHARE
+
+
+@called
+def _synchronise_means(pending, running, tenants, sms, own, slot, a, b):
+    if not _is_open(pending, slot):
+        return EMPTY
+    policy, size = a, 1
+    if pending[slot, PendingColumn.NEEDS] == NEEDS_SHARE:
+        policy = SHARE
+    elif a == TILE:
+        size = int(pending[slot, PendingColumn.STEPS])
+    elif a == STRIDED:
+        columns = pending[producer_of(pending, slot), PendingColumn.COLUMNS]
+        size = int(columns // pending[slot, PendingColumn.FOLD])
+    # Loads that need nothing of the producer come first: that costs nothing.
+    return int(pending[slot, ID]), 2 * policy + 1, b // 2, size, b % 2
+
+
+def _synchronise_choices(layout: ActionFields) -> Choices:
+    if not layout.synchronises:
+        return []
+    return [(a, b) for a in (ROW, TILE, STRIDED) for b in range(2 * len(ORDERS))]
+
+
 # ---- all of them -----------------------------------------------------------------------------------------------------
 
 
@@ -236,6 +310,12 @@ SLICES: Final = (
         Reject, "tenant", _reject_legal, _reject_means, _reject_choices, "reject a job of {}",
         lambda a, b: "the oldest" if a == OLDEST else "the newest",
         lambda a, b: "oldest" if a == OLDEST else "newest",
+    ),
+    Slice(
+        Synchronise, "pending", _synchronise_legal, _synchronise_means, _synchronise_choices,
+        "synchronise the tiles of {}",
+        lambda a, b: f"by {POLICIES[a]}, order {ORDERS[b // 2]}" + (", with a wait kernel" if b % 2 else ""),
+        lambda a, b: POLICIES[a],
     ),
 )  # fmt: skip
 """In the order of the action numbers."""

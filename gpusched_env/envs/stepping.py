@@ -21,6 +21,7 @@ from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import fill_mask, numbers_at, place_of
 from gpusched_env.envs.planning import encode_plan
 from gpusched_env.envs.slices import SERVE, SLOT_KINDS
+from gpusched_env.envs.tiles import encode_gains
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
 from gpusched_env.planning.interval import BY_PLAN, UNLIMITED, Knob, is_next, set_knobs, to_reject
 from gpusched_env.planning.lookahead import look_ahead
@@ -103,7 +104,10 @@ def look_up(w, action, rules, own_streams, scratch):
     """
     tenant_rows = scratch.tenants[: problem(w).tenants]
     kind, slot = place_of(rules.slices, action)
-    if kind == PENDING_SLOTS:
+    if kind == PENDING_SLOTS and rules.synchronises:
+        # What a pair means depends on its producer, too.
+        show_pending(w, rules.lookahead, scratch.pending)
+    elif kind == PENDING_SLOTS:
         show_pending_at(w, slot, rules.lookahead, scratch.pending)
     elif kind == RUNNING_SLOTS:
         show_running(w, scratch.running)
@@ -153,6 +157,8 @@ def observe(w, e, state):
         scratch.pending, scratch.running, tenant_rows, scratch.scalars, out.pending[e],
         out.running[e], out.tenants[e], out.device[e],
     )  # fmt: skip
+    if rules.synchronises:
+        encode_gains(scratch.pending, sms, scratch.tiles, out.pending[e])
     if rules.interval_ps > 0:
         jobs, plan = scratch.jobs[: min(list_jobs(w, scratch.jobs), MOST_JOBS)], progress.plans[e]
         plan_oldest(jobs, tenant_rows, scratch.pending, time_us, scratch.plan, plan)

@@ -59,10 +59,11 @@ YAML it is quoted where commas mean something: `{workload: "irregular(family=phy
 says how fast its host launches; without, it is as slow as PyTorch's.
 
 `chain(seed=3)` is two to four matrix products in a row, each of which needs the tiles of the one before, with grids and
-durations in the range of [cuSync's](cusync.md), made for a V100 (`gpu=a100-sxm` for another). A scenario whose
-`commands` have `synchronise` lets schedulers run them beside each other. The kernels that cuSync was measured on have
-names, too, with the grids and times of its baseline: `mlp(model=gpt3_v100,tokens=1024)` (or `llama_v100`, or either on
-an `a100`), `attention(model=gpt3_v100,tokens=512)` (`keys=1024` for as many from before) and
+durations in the range of [cuSync's](cusync.md), made for a V100 (`gpu=a100-sxm` for another). With
+`kind=convolutions` it is two or four equal convolutions, and with `count=8` eight chains, of which each job is one. A
+scenario whose `commands` have `synchronise` lets schedulers run them beside each other. The kernels that cuSync was
+measured on have names, too, with the grids and times of its baseline: `mlp(model=gpt3_v100,tokens=1024)` (or
+`llama_v100`, or either on an `a100`), `attention(model=gpt3_v100,tokens=512)` (`keys=1024` for as many from before) and
 `convolutions(network=resnet38_v100,channels=64,batch=1)` (or `vgg19_v100`). A size that was not measured is refused
 with those that were.
 

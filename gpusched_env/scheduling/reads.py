@@ -73,7 +73,7 @@ PARTS: Final[dict[str, Part]] = {
     ),
     "shapes": Part(
         "blocks of kernels, their threads, and how many an SM holds",
-        (P.BLOCKS, P.THREADS, P.BLOCKS_PER_SM, P.SMS, R.BLOCKS),
+        (P.BLOCKS, P.THREADS, P.BLOCKS_PER_SM, P.SMS, P.ROWS, P.COLUMNS, P.SLICES, R.BLOCKS),
         of_kernels=("grid", "block", "registers", "shared_bytes", "blocks", "threads", "blocks_per_sm", "sms"),
     ),
     "completions": Part(
@@ -93,7 +93,7 @@ PARTS: Final[dict[str, Part]] = {
         "what pending launches wait for, whose tiles they need, and how many wait for them",
         (
             P.UPSTREAM, P.DEPENDENTS, P.QUEUED_US, P.BETWEEN_US, P.PRODUCER, P.NEEDS,
-            P.FOLD, P.STEPS, P.SYNCHRONISABLE,
+            P.FOLD, P.STEPS, P.SYNCHRONISABLE, P.POLICY, P.POSTS, R.POLICY, R.POSTS,
         ),
         ("dependencies",),
     ),

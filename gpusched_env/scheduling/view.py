@@ -113,6 +113,17 @@ class PendingColumn(enum.IntEnum):
     SYNCHRONISABLE = enum.auto()
     """1 if ``Synchronise`` of it is legal now: its producer is of another stream, it was never launched and no block of
     the producer has started, and neither it nor another consumer of the producer's tiles was synchronised."""
+    ROWS = enum.auto()
+    """Of its grid, as tiles; 0: a graph has none."""
+    COLUMNS = enum.auto()
+    """Of its grid, as tiles; likewise."""
+    SLICES = enum.auto()
+    """That share the work of a tile (split-K); likewise."""
+    POLICY = enum.auto()
+    """By which its blocks wait for tiles: a place in :data:`~gpusched_env.scheduling.commands.POLICIES`, 0: it starts
+    behind what it waits for."""
+    POSTS = enum.auto()
+    """By which blocks of a consumer wait for its tiles; 0: none does."""
 
 
 class RunningColumn(enum.IntEnum):
@@ -165,6 +176,10 @@ class RunningColumn(enum.IntEnum):
     """Kernels in it: 1, of a graph all."""
     PARENT = enum.auto()
     """Id of the launch that launched it from the device; -1: its host did."""
+    POLICY = enum.auto()
+    """By which its blocks wait for tiles, as of pending launches."""
+    POSTS = enum.auto()
+    """By which blocks of a consumer wait for its tiles, likewise."""
 
 
 class TenantColumn(enum.IntEnum):

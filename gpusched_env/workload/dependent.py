@@ -29,7 +29,6 @@ Launched = Literal["beside", "in-order", "waited-for"]
 REGISTERS = {1: 255, 2: 128, 3: 80, 4: 64}
 """Of a thread, by how many blocks an SM is to hold: the register file has 65,536."""
 
-
 FILTER = 9
 """Elements of a 3 x 3 filter: steps of a convolution's inner loop that read a tile."""
 LEAD_US = 13.0
@@ -128,16 +127,47 @@ def _kernel(name: str, tiled: TiledKernel) -> Kernel:
     )
 
 
+def one_a_job(name: str, workloads: Sequence[Workload]) -> Workload:
+    """A program each of whose jobs is an iteration of one of several workloads of a GPU, drawn.
+
+    Args:
+        name: of the workload.
+        workloads: of kernels without graphs.
+    """
+    kernels: list[Kernel] = []
+    variants = []
+    for workload in workloads:
+        first = len(kernels)
+        kernels += workload.kernels
+        for variant in workload.variants:
+            ops = [
+                msgspec.structs.replace(op, index=first + op.index) if op.kind is OpKind.KERNEL else op
+                for op in variant.ops
+            ]
+            variants.append(Variant(ops=tuple(ops)))
+    return msgspec.structs.replace(
+        workloads[0],
+        name=name,
+        kernels=tuple(kernels),
+        stream_priorities=max((workload.stream_priorities for workload in workloads), key=len),
+        variants=tuple(variants),
+        iteration_us=tuple(us for workload in workloads for us in workload.iteration_us),
+    )
+
+
 class Chain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A random chain of kernels, from its name: ``chain(seed=3)``."""
+    """Random chains of kernels, from their name: ``chain(seed=3)``."""
 
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    kind: Literal["products", "convolutions"] = "products"
+    count: Annotated[int, Meta(ge=1, le=256)] = 1
+    """Different chains, of which each job is one, drawn."""
     gpu: str = "v100-sxm"
     """Whose SMs its waves are drawn for."""
 
 
 def is_chain(name: str) -> bool:
-    """Whether a workload's name is that of a random chain."""
+    """Whether a workload's name is that of random chains."""
     return name.partition("(")[0].strip() == "chain"
 
 
@@ -152,21 +182,43 @@ def chain_of(name: str) -> Chain:
 
 @functools.lru_cache(maxsize=64)
 def random_chain(name: str) -> Workload:
-    """Two to four products of 1 to 12 rows, 2 to 64 columns and 1 to 4 slices, the same for a name in every process.
-
-    The blocks of a kernel last 50 to 1,000 microseconds, and one or two fit on an SM.
+    """What a name asks for, the same in every process.
 
     Raises:
         InputError: as :func:`chain_of`, or there is no such GPU.
     """
     asked = chain_of(name)
     gpu, dice = load_gpu(asked.gpu), np.random.default_rng(asked.seed)
+    draw = _products if asked.kind == "products" else _convolutions
+    name = name.strip()
+    chains = []
+    for number in range(asked.count):
+        kernels, needs = draw(gpu, dice)
+        chains.append(dependent(name if asked.count == 1 else f"{name}-{number}", gpu, kernels, needs))
+    return chains[0] if asked.count == 1 else one_a_job(name, chains)
+
+
+def _products(gpu: GpuSpec, dice: np.random.Generator) -> tuple[list[TiledKernel], TileNeeds]:
+    """Two to four products of 1 to 12 rows, 2 to 64 columns and 1 to 4 slices. Their blocks last 50 to 1,000
+    microseconds, and one or two fit on an SM."""
     rows = int(dice.integers(1, 13))
     fold = int(dice.choice([1, 1, 1, 2]))
-    kernels = []
+    kernels, longest_us = [], 0.0
     for _ in range(int(dice.choice([2, 2, 2, 3, 4]))):
         columns, slices = fold * int(dice.integers(2, 33)), int(dice.choice([1, 1, 2, 3, 4]))
         shape = TiledKernel(rows, columns, slices, 1.0, int(dice.integers(1, 3)))
         block_us = float(np.exp(dice.uniform(np.log(50.0), np.log(1000.0))))
+        longest_us = max(longest_us, block_us)
         kernels.append(replace(shape, duration_us=shape.waves(gpu.sms) * block_us))
-    return dependent(name.strip(), gpu, kernels, TileNeeds(fold=fold))
+    return kernels, TileNeeds(fold=fold, lead=lead_of(longest_us))
+
+
+def _convolutions(gpu: GpuSpec, dice: np.random.Generator) -> tuple[list[TiledKernel], TileNeeds]:
+    """Two or four equal convolutions of 1 to 8 columns, 1 to 800 tiles and 1 to 4 slices. Their blocks last 15 to 110
+    microseconds, and two or four fit on an SM."""
+    columns, slices, fitting = int(dice.choice([1, 1, 2, 4, 8])), int(dice.integers(1, 5)), int(dice.choice([2, 4]))
+    rows = int(np.ceil(np.exp(dice.uniform(0.0, np.log(800.0 / columns)))))
+    block_us = float(np.exp(dice.uniform(np.log(15.0), np.log(110.0))))
+    shape = TiledKernel(rows, columns, slices, 1.0, fitting)
+    kernel = replace(shape, duration_us=shape.waves(gpu.sms) * block_us)
+    return [kernel] * int(dice.choice([2, 2, 4])), TileNeeds(steps=FILTER)

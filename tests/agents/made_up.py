@@ -14,7 +14,9 @@ from gpusched_env.scenarios.scenario import Scenario, load_scenario
 
 
 def made_up(
-    scenario: Scenario | str, kind: Literal["slots", "mlp", "rule", "release", "serve"] = "slots", **described: Any
+    scenario: Scenario | str,
+    kind: Literal["slots", "mlp", "rule", "release", "serve", "pairs"] = "slots",
+    **described: Any,
 ) -> ExportedPolicy:
     """A policy as if from a training of 1,000 decisions."""
     resolved = load_scenario(scenario) if isinstance(scenario, str) else scenario

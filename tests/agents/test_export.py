@@ -96,6 +96,14 @@ def test_preemptions_partitions_and_empty_slots(algo: str, name: str, tmp_path: 
     compare_actions(model, ExportedPolicy.load(tmp_path / "policy.npz"), env, 6400)
 
 
+@pytest.mark.parametrize("name", ["slots", "mlp"])
+def test_synchronisations(name: str, tmp_path: Path) -> None:
+    env = environment(32, scenario="DependentKernels")
+    model = learner("maskable-ppo", name, env)
+    export_policy(model, tmp_path / "policy.npz")
+    compare_actions(model, ExportedPolicy.load(tmp_path / "policy.npz"), env, 3200)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["slots", "mlp"])
 @pytest.mark.parametrize("scenario", ["InferenceBesideTraining", "MultiTenantBurst"])

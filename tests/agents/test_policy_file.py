@@ -165,10 +165,10 @@ NUMBERS = (-1, 0, 1, 3, 5, 8, 100, 10**4, 10**8, 2**31 - 1, 2**31, 2**62, 2**63,
 """Put where a count belongs."""
 
 
-@pytest.mark.parametrize("kind", ["slots", "mlp", "rule", "release", "serve"])
+@pytest.mark.parametrize("kind", ["slots", "mlp", "rule", "release", "serve", "pairs"])
 def test_sizes_other_than_the_actions_are_refused_and_none_crashes(kind: str, tmp_path: Path) -> None:
     """Compiled code goes by these numbers: what is accepted decides an episode."""
-    scenario = load_scenario("Toy", commands=("launch", "preempt", "partition", "reject"))
+    scenario = load_scenario("Toy", commands=("launch", "preempt", "partition", "reject", "synchronise"))
     policy = made_up(scenario, kind, interval_us=250.0 if kind == "serve" else 0.0)
     path = written(policy, tmp_path / "policy.npz")
     with np.load(path) as archive:

@@ -13,6 +13,7 @@ from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import TileCosts
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.commands import SYNCHRONISE
 from gpusched_env.workload.workload import Op, TileNeeds
 from tests.devices.programs import RECORD, SYNC, Kernels, build, chain
 
@@ -117,6 +118,14 @@ def test_the_predicted_one_picks_the_order_that_a_fused_product_needs() -> None:
     # By number, tiles 0 to 3 are there at 10: those of the first step only. Grouped, those of two.
     assert played(halves, "cusync(policy=tile)").end_us == 22.0
     assert played(halves, "cusync-predicted").end_us == 21.0
+
+
+def test_the_predicted_one_keeps_back_a_consumer_whose_producer_comes_late() -> None:
+    """The first pair gains nothing; the second one's consumer would otherwise be there before its producer."""
+    built = chain((4, 1, 1), (2, 3, 1), (2, 3, 1), costs=TileCosts(wait_kernel_us=1.0))
+    episode = played(built, "cusync-predicted")
+    assert episode.timeline.decisions.column("command").tolist().count(SYNCHRONISE) == 1
+    assert (episode.done, episode.end_us) == (True, 40.0)
 
 
 def test_a_search_is_never_worse_than_what_it_tries() -> None:

@@ -96,3 +96,12 @@ def test_grids_of_which_one_s_rows_are_not_the_other_s_are_refused_where_they_ar
     file.write_text((SCENARIO % "mlp(model=gpt3_a100,tokens=1280)").replace("v100-sxm", "a100-sxm"))
     with pytest.raises(InputError, match=r"5 x 96 tiles, .* 8 x 48: the rows of one grid must be a multiple"):
         build_problem(load_scenario(str(file)))
+
+
+def test_the_scenario_holds_out_every_row_with_equal_tiles_and_slices() -> None:
+    sets = load_scenario("DependentKernels").workload_sets
+    assert sets is not None
+    held = [variant["model"].workload for variant in sets.held_out]
+    assert len(held) == len(set(held)) == 62
+    assert sum(name.startswith("mlp") for name in held) == 20
+    assert all(variant["model"].workload.startswith("chain(") for variant in sets.train if variant)

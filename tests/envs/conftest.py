@@ -23,7 +23,7 @@ from gpusched_env.scheduling.view import (
 Row = dict[str, float]
 
 PENDING: Row = {"launchable": 1, "blocks": 132, "threads": 256, "blocks_per_sm": 4, "sms": 132, "profiled_us": 10}
-PENDING |= {"nodes": 1, "parent": -1}
+PENDING |= {"nodes": 1, "parent": -1, "producer": -1, "needs": -1}
 RUNNING: Row = {"started": 1, "blocks": 100, "profiled_us": 100, "deadline_us": math.inf, "idempotent": 1}
 RUNNING |= {"nodes": 1, "parent": -1}
 TENANT: Row = {
@@ -159,6 +159,7 @@ def build_random_view(seed: int, slots: int) -> View:
                     "upstream": int(rng.integers(0, 30)),
                     "nodes": int(rng.choice([1, 1, 40])),
                     "parent": int(rng.choice([-1, -1, 7])),
+                    **_tiles(rng, 100 * tenant + k, k),
                 }
             )
     running: list[Row] = []
@@ -196,6 +197,23 @@ def build_random_view(seed: int, slots: int) -> View:
         for job in range(int(rng.integers(0, 4)))
     ]
     return build_view(pending, running, tenants, jobs, time_us=now, horizon_us=max(now, 1.0))
+
+
+def _tiles(rng: np.random.Generator, id_: int, k: int) -> Row:
+    """What the ``k``-th launch of a tenant has to do with the tiles of the one before."""
+    needs = int(rng.integers(-1, 3)) if k > 0 else -1
+    return {
+        "rows": int(rng.choice([1, 12])),
+        "columns": int(rng.choice([4, 64])),
+        "slices": int(rng.integers(1, 5)),
+        "producer": id_ - 1 if needs >= 0 else -1,
+        "needs": needs,
+        "fold": int(rng.choice([1, 2])) if needs >= 0 else 0,
+        "steps": int(rng.choice([1, 9])) if needs >= 0 else 0,
+        "synchronisable": int(needs >= 0 and rng.random() < 0.6),
+        "policy": int(rng.integers(0, 5)),
+        "posts": int(rng.integers(0, 5)),
+    }
 
 
 @pytest.fixture(scope="session")

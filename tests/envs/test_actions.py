@@ -31,6 +31,7 @@ from gpusched_env.scheduling.commands import (
     Reject,
     SetPartition,
     Synchronise,
+    TilePolicy,
     Wait,
 )
 from gpusched_env.scheduling.legality import check
@@ -230,7 +231,16 @@ def test_the_mask_is_what_legality_accepts_on_any_view(
         if isinstance(command, Reject) and before != action:
             assert not legal[action], "its oldest job is its newest: not offered twice"
             continue
+        if isinstance(command, Launch) and consumes(view, command.launch):
+            # A device lets it go before its producer.
+            assert accepted(command, view, built) or not legal[action]
+            continue
         assert legal[action] == accepted(command, view, built), layout.describe(action)
+
+
+def consumes(view: View, launch: int) -> bool:
+    """Whether the tiles of a launch are synchronised with those of another that has not ended."""
+    return bool(((view.pending.id == launch) & (view.pending.policy > 0) & (view.pending.producer >= 0)).any())
 
 
 def accepted(command: Command, view: View, built: Problem) -> bool:
@@ -255,9 +265,45 @@ def test_commands_of_any_view_go_back_to_their_actions(
 
 
 def test_every_command_but_the_wait_has_a_slice() -> None:
-    """And what is said of an interval has one, which is no command of a device. Tiles are synchronised by
-    schedulers alone."""
-    assert {part.command for part in SLICES} | {Wait, Synchronise} == {*COMMANDS, Serve}
+    """And what is said of an interval has one, which is no command of a device."""
+    assert {part.command for part in SLICES} | {Wait} == {*COMMANDS, Serve}
+
+
+def test_tiles_are_synchronised_by_policy_order_and_wait_kernel(make_view: ViewMaker) -> None:
+    layout = ActionLayout(1, 1, (0,), lookahead=3, synchronises=True)
+    pair = {"id": 6, "producer": 4, "needs": 0, "fold": 2, "steps": 9, "synchronisable": 1, "launchable": 0}
+    share = {"id": 8, "producer": 6, "needs": 2, "fold": 1, "steps": 1, "synchronisable": 1, "launchable": 0}
+    view = make_view(pending=[{"id": 4, "columns": 12}, pair, share])
+    ways = 3 * 4 * 2
+    assert (layout.n, layout.choices("synchronise")) == (1 + 3 + 3 * ways, ways)
+    first = layout.first("synchronise") + ways
+    assert [decode(view, first + choice, layout) for choice in (0, 1, 2, 8, 21)] == [
+        Synchronise(6, TilePolicy("row", reorder=True)),
+        Synchronise(6, TilePolicy("row", reorder=True), wait_kernel=True),
+        Synchronise(6, TilePolicy("row", reorder=True), "row-major"),
+        Synchronise(6, TilePolicy("tile", steps=9, reorder=True)),
+        Synchronise(6, TilePolicy("strided", stride=6, reorder=True), "grouped", wait_kernel=True),
+    ]
+    # What needs a share of the tiles waits once.
+    assert decode(view, first + ways + 7, layout) == Synchronise(
+        8, TilePolicy("share", reorder=True), "column-major", wait_kernel=True
+    )
+    legal = np.flatnonzero(layout.mask(view)).tolist()
+    assert legal == [0, 1, *range(first, first + ways), *range(first + ways, first + ways + 8)]
+    for action in legal[2:]:
+        assert layout.action_of(decode(view, action, layout), view) == action
+    assert layout.action_of(Synchronise(6, TilePolicy("row")), view) is None, "loads are always reordered"
+    assert layout.describe(first + 21) == (
+        "synchronise the tiles of pending kernel 1 of tenant 0: by strided, order grouped, with a wait kernel"
+    )
+    with pytest.raises(IllegalCommand, match=f"action {first - 1}: pending slot 0 has nothing to synchronise"):
+        decode(view, first - 1, layout)
+
+
+def test_a_pair_whose_producer_is_not_shown_is_left_alone(make_view: ViewMaker) -> None:
+    layout = ActionLayout(1, 1, (0,), lookahead=3, synchronises=True)
+    view = make_view(pending=[{"id": 6, "producer": 4, "needs": 0, "fold": 1, "steps": 1, "synchronisable": 1}])
+    assert np.flatnonzero(layout.mask(view)).tolist() == [0, 1]
 
 
 def test_what_a_scenario_does_not_offer_has_no_actions() -> None:

@@ -13,11 +13,15 @@ from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import TABLES
 from gpusched_env.envs.numbering import fill_mask, numbers_at, plan_of
 from gpusched_env.envs.observations import ObservationEncoder, scalars
+from gpusched_env.envs.tiles import encode_gains
+from gpusched_env.planning.tiles import SCRATCH
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import numbers_of
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
-LAYOUT = ActionLayout(4, 5, (0, -1), ("drain", "save-part"), (1, 2), lookahead=2, streams=1, rejects=True)
+LAYOUT = ActionLayout(
+    4, 5, (0, -1), ("drain", "save-part"), (1, 2), lookahead=2, streams=1, rejects=True, synchronises=True
+)
 SMS = 132
 
 
@@ -33,10 +37,12 @@ def observe(
     out: Any,
     masks: Any,
     meanings: Any,
+    scratch: Any,
 ) -> None:
     for e in range(masks.shape[0]):
         table = tenants[e, : in_use[e]]
         encode(pending[e], running[e], table, values[e], out[0][e], out[1][e], out[2][e], out[3][e])
+        encode_gains(pending[e], SMS, scratch, out[0][e])
         fill_mask(slices, choices, pending[e], running[e], table, SMS, masks[e])
         for action in range(masks.shape[1]):
             meaning = numbers_at(slices, choices, pending[e], running[e], table, SMS, 7, action)
@@ -47,7 +53,7 @@ def observe(
 def test_a_batch_gets_what_single_views_get(random_view: Callable[[int, int], View]) -> None:
     views = [random_view(seed, 4) for seed in range(30)]
     count = len(views)
-    encoder = ObservationEncoder(LAYOUT.slots, LAYOUT.running_slots, LAYOUT.lookahead)
+    encoder = ObservationEncoder.of(LAYOUT)
     # What no function may read is not a number: rows beyond the tenants in use, other columns of empty rows.
     pending = np.full((count, 8, len(PendingColumn)), np.nan)
     running = np.full((count, 5, len(RunningColumn)), np.nan)
@@ -71,7 +77,7 @@ def test_a_batch_gets_what_single_views_get(random_view: Callable[[int, int], Vi
     values = np.array([scalars(view) for view in views])
     plan = plan_of(LAYOUT)
     meanings = np.zeros((count, LAYOUT.n, 6), np.int64)
-    observe(pending, running, tenants, in_use, values, plan.rows, plan.choices, out, masks, meanings)
+    observe(pending, running, tenants, in_use, values, plan.rows, plan.choices, out, masks, meanings, np.zeros(SCRATCH))
     streams = (*[Stream(0, 0)] * 7, Stream(-1, 0))
     for e, view in enumerate(views):
         np.testing.assert_array_equal(masks[e], LAYOUT.mask(view))

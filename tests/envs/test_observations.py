@@ -27,9 +27,9 @@ def test_pending_slot_shows_the_head_kernel_of_its_tenant(make_view: ViewMaker) 
         pending=[
             {"id": 7, "tenant": 1, "priority": 1, "profiled_us": 40, "blocks": 132 * 4, "job_arrived_us": 100}
             | {"job_left_us": 600, "deadline_us": 1600, "profiled_gap_us": 3, "waited_us": 20, "profiled_issue": 0.5}
-            | {"queued_us": 70, "between_us": 30, "dependents": 4},
+            | {"queued_us": 70, "between_us": 30, "dependents": 4, "rows": 8, "columns": 24, "slices": 4, "posts": 3},
             {"id": 9, "tenant": 1, "priority": 1, "profiled_us": 77, "launchable": 0, "upstream": 4, "nodes": 12}
-            | {"parent": 3},
+            | {"parent": 3, "producer": 7, "needs": 0, "fold": 3, "slices": 3, "policy": 2},
         ],
         running=[{"tenant": 0, "priority": 0}],
         tenants=[{"priority": 0}, {"priority": 1, "slo_us": 1500, "alone_us": 1000}],
@@ -65,6 +65,18 @@ def test_pending_slot_shows_the_head_kernel_of_its_tenant(make_view: ViewMaker) 
         "QUEUED": log_us(70),
         "BETWEEN": log_us(30),
         "DEPENDENTS": 0.5,
+        "ROWS": 0.5,
+        "COLUMNS": 0.75,
+        "SLICES": 0.5,
+        "FOLD": 0.0,
+        "SYNCHRONISABLE": 0.0,
+        "POLICY": 0.0,
+        "POSTS": 0.75,
+        "PRODUCER": 0.0,
+        "PRODUCER_PROFILED": 0.0,
+        "WAITS": 0.0,
+        "LATE": 0.0,
+        **{feature.name: 0.0 for feature in PendingFeature if feature >= PendingFeature.GAIN_ROW},
     }
     shown = {feature.name: table[1, feature] for feature in PendingFeature}
     assert shown == pytest.approx(expected, rel=1e-6)
@@ -79,6 +91,12 @@ def test_pending_slot_shows_the_head_kernel_of_its_tenant(make_view: ViewMaker) 
         {"PRESENT": 1.0, "LAUNCHABLE": 0.0, "PROFILED": log_us(77), "TENANT": 2 / 3, "UPSTREAM": 0.5}, rel=1e-6
     )
     assert (second["GRAPH"], second["CHILD"]) == (1.0, 1.0)
+    tiles = {name: second[name] for name in ("FOLD", "POLICY", "PRODUCER", "PRODUCER_PROFILED", "WAITS", "LATE")}
+    # Its three slices share the steps through 24 columns.
+    assert tiles == pytest.approx(
+        {"FOLD": 0.75, "POLICY": 0.5, "PRODUCER": 1.0, "PRODUCER_PROFILED": log_us(40), "WAITS": 0.5, "LATE": 0.0},
+        rel=1e-6,
+    )
 
 
 def test_running_slots_show_started_then_stream_heads_then_the_rest(make_view: ViewMaker) -> None:
@@ -122,7 +140,7 @@ def test_running_row_and_device_vector(make_view: ViewMaker) -> None:
     view = make_view(
         running=[
             {"tenant": 1, "priority": 2, "stream_priority": -1, "elapsed_us": 25, "blocks_waiting": 60}
-            | {"blocks_resident": 30, "deadline_us": 650, "preempting": 1},
+            | {"blocks_resident": 30, "deadline_us": 650, "preempting": 1, "policy": 4, "posts": 1},
             {"tenant": 0, "started": 0, "profiled_us": 10},
         ],
         pending=[{"tenant": 0}],
@@ -148,6 +166,8 @@ def test_running_row_and_device_vector(make_view: ViewMaker) -> None:
             "ISSUE": 0.0,
             "DRAM": 0.0,
             "SLACK": 0.5,
+            "POLICY": 1.0,
+            "POSTS": 0.25,
         },
         rel=1e-6,
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.hardware.specs import TileCosts
-from gpusched_env.planning.tiles import Blocks, pair_us
+from gpusched_env.planning.tiles import SCRATCH, Blocks, blocks_of, charges_of, is_predictable, pair_us
 from gpusched_env.scheduling.commands import ORDERS, WAIT, Launch, Synchronise, TilePolicy
 from gpusched_env.scheduling.synchronising import pair_of
 from gpusched_env.workload.workload import TileNeeds
@@ -41,14 +42,28 @@ def test_a_list_of_slots_predicts_what_a_device_does(data: st.DataObject) -> Non
     )
     made, used = (profile.kernel for profile in built.kernels)
     pair = pair_of(policy, made, used, needs)
-    assert pair_us(pair, first, second, costs, ORDERS.index(order)) == pytest.approx(found, abs=1e-4)
+    took_us = pair_us(pair, first, second, charges_of(costs), ORDERS.index(order), np.zeros(SCRATCH))
+    assert took_us == pytest.approx(found, abs=1e-4)
 
 
 def test_in_stream_order_one_follows_the_other() -> None:
     built = chain((2, 3, 1), (2, 3, 1))
     made, used = (profile.kernel for profile in built.kernels)
     stream = pair_of(TilePolicy("row"), made, used, TileNeeds())._replace(policy=0)
-    blocks = Blocks.of(6, 4, 20.0)
+    blocks, scratch = blocks_of(6, 4, 20.0), np.zeros(SCRATCH)
     assert blocks.block_us == 10.0
-    assert pair_us(stream, blocks, blocks, COSTLY, 0) == 40.0
-    assert pair_us(stream._replace(policy=2), blocks, blocks, FREE, 0) == 30.0
+    assert pair_us(stream, blocks, blocks, charges_of(COSTLY), 0, scratch) == 40.0
+    assert pair_us(stream._replace(policy=2), blocks, blocks, charges_of(FREE), 0, scratch) == 30.0
+    # Of six blocks the first two need a third of the tiles, which are there at 10; the last one all, at 20.
+    assert pair_us(stream._replace(policy=1, needs=2), blocks, blocks, charges_of(FREE), 0, scratch) == 30.0
+
+
+def test_pairs_beyond_the_memory_are_not_predicted() -> None:
+    built = chain((2, 3, 1), (2, 3, 1))
+    made, used = (profile.kernel for profile in built.kernels)
+    pair = pair_of(TilePolicy("row"), made, used, TileNeeds())
+    blocks = blocks_of(6, 4, 20.0)
+    assert is_predictable(pair, blocks, blocks)
+    assert not is_predictable(pair._replace(rows=SCRATCH[1]), blocks, blocks)
+    assert not is_predictable(pair, blocks, blocks._replace(number=SCRATCH[1] + 1))
+    assert not is_predictable(pair, blocks._replace(slots=SCRATCH[1] + 1), blocks._replace(slots=SCRATCH[1] + 1))

@@ -95,6 +95,32 @@ def test_random_chains_are_the_same_for_a_seed_and_run_on_both_devices() -> None
         assert ends.pop() < 1.2 * made.iteration_us[0] + 20.0
 
 
+def test_jobs_draw_one_of_several_chains() -> None:
+    made = load_workload("chain(seed=3,count=5)")
+    assert len(made.variants) == len(made.iteration_us) == 5
+    alone = load_workload("chain(seed=3)")
+    kernels = len(alone.kernels)
+    # The first one is what the seed gives alone.
+    assert [k.grid for k in made.kernels[:kernels]] == [k.grid for k in alone.kernels]
+    used = [op.index for variant in made.variants for op in variant.ops if op.kind is OpKind.KERNEL]
+    assert used == list(range(len(made.kernels)))
+    assert len(made.stream_priorities) == max(
+        sum(op.kind is OpKind.KERNEL for op in variant.ops) for variant in made.variants
+    )
+    problem(made)
+
+
+def test_random_convolutions_are_equal_and_many_rows_high() -> None:
+    for seed in range(10):
+        kernels = load_workload(f"chain(seed={seed},kind=convolutions)").kernels
+        assert len(kernels) in (2, 4)
+        assert len({(kernel.grid, kernel.duration_us) for kernel in kernels}) == 1
+        columns, rows, slices = kernels[0].grid
+        assert columns in (1, 2, 4, 8)
+        assert 1 <= rows * columns <= 800 + columns
+        assert 1 <= slices <= 4
+
+
 @pytest.mark.parametrize(
     ("name", "said"), [("chain(seed=x)", "seed"), ("chain", "expected chain"), ("chain(seed=1,rows=3)", "rows")]
 )

@@ -158,10 +158,17 @@ def fill_pending(w, slot, row):
     row[PendingColumn.FOLD] = op.fold if op.tiles >= 0 else 0
     row[PendingColumn.STEPS] = op.steps if op.tiles >= 0 else 0
     row[PendingColumn.SYNCHRONISABLE] = 0.0
+    row[PendingColumn.ROWS] = kernel.rows
+    row[PendingColumn.COLUMNS] = kernel.columns
+    row[PendingColumn.SLICES] = kernel.slices
+    row[PendingColumn.POLICY] = KERNEL
+    row[PendingColumn.POSTS] = KERNEL
     if problem(w).tiled == 1:
         tiling = tilings(w, slot)
         row[PendingColumn.PRODUCER] = tiling.producer_id if holds(w, tiling.producer, tiling.producer_id) else NONE
         row[PendingColumn.SYNCHRONISABLE] = 1.0 if may_synchronise(w, slot) else 0.0
+        row[PendingColumn.POLICY] = tiling.policy
+        row[PendingColumn.POSTS] = tiling.posts
 
 
 @called
@@ -237,8 +244,14 @@ def fill_running(w, slot, row):
     row[RunningColumn.PROFILED_DRAM] = kernel.dram
     row[RunningColumn.DEADLINE_US] = to_us(launch.deadline_ps)
     row[RunningColumn.IDEMPOTENT] = kernel.idempotent
-    if problem(w).tiled == 1 and tilings(w, slot).posts != KERNEL:
-        row[RunningColumn.IDEMPOTENT] = 0.0
+    row[RunningColumn.POLICY] = KERNEL
+    row[RunningColumn.POSTS] = KERNEL
+    if problem(w).tiled == 1:
+        tiling = tilings(w, slot)
+        row[RunningColumn.POLICY] = tiling.policy
+        row[RunningColumn.POSTS] = tiling.posts
+        if tiling.posts != KERNEL:
+            row[RunningColumn.IDEMPOTENT] = 0.0
     row[RunningColumn.STREAM] = launch.stream
     row[RunningColumn.NODES] = kernel.nodes
     row[RunningColumn.PARENT] = launch.parent_id

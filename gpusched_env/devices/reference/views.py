@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from gpusched_env.devices.reference.meter import Meter
 from gpusched_env.devices.reference.streams import Streams
 from gpusched_env.devices.reference.world import Job, World
 from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_us
+from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.synchronising import NEEDS
@@ -30,6 +31,7 @@ from gpusched_env.scheduling.view import (
     ViewTable,
 )
 from gpusched_env.workload import host
+from gpusched_env.workload.profile import KernelProfile
 
 C = TypeVar("C", bound=enum.IntEnum)
 
@@ -120,13 +122,26 @@ def _tiles(device: Viewed, launch: Launch) -> dict[PendingColumn, float]:
     """What a pending launch has to do with the tiles of another."""
     op, producer = launch.op, launch.producer
     needs = op.needs if isinstance(op, HostOp) and op.tiles >= 0 else None
+    profile = device.problem.profiled[op.identity]
+    columns, rows, slices = profile.kernel.grid if isinstance(profile, KernelProfile) else (0, 0, 0)
     return {
         PendingColumn.PRODUCER: -1 if producer is None or producer.state is State.DONE else producer.id,
         PendingColumn.NEEDS: -1 if needs is None else NEEDS.index(needs.kind),
         PendingColumn.FOLD: 0 if needs is None else needs.fold,
         PendingColumn.STEPS: 0 if needs is None else needs.steps,
         PendingColumn.SYNCHRONISABLE: device.streams.synchronisable(launch),
+        PendingColumn.ROWS: rows,
+        PendingColumn.COLUMNS: columns,
+        PendingColumn.SLICES: slices,
+        PendingColumn.POLICY: _policy(launch, "awaits"),
+        PendingColumn.POSTS: _policy(launch, "posts"),
     }
+
+
+def _policy(launch: Launch, side: Literal["awaits", "posts"]) -> int:
+    """The policy of the pair in which a launch waits for tiles, or posts them; 0: there is none."""
+    pair = getattr(launch.tiling, side, None)
+    return KERNEL if pair is None else pair.numbers.policy
 
 
 def _running(device: Viewed, launch: Launch) -> dict[RunningColumn, float]:
@@ -157,6 +172,8 @@ def _running(device: Viewed, launch: Launch) -> dict[RunningColumn, float]:
         RunningColumn.STREAM: launch.stream,
         RunningColumn.NODES: known.nodes,
         RunningColumn.PARENT: _parent(launch),
+        RunningColumn.POLICY: _policy(launch, "awaits"),
+        RunningColumn.POSTS: _policy(launch, "posts"),
     }
 
 

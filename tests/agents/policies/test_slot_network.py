@@ -18,7 +18,7 @@ from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from tests.agents.made_up import made_up
 
 EVERYTHING: dict[str, Any] = {
-    "commands": ["launch", "preempt", "partition", "reject"],
+    "commands": ["launch", "preempt", "partition", "reject", "synchronise"],
     "preemption": ["drain", "save-part"],
     "streams": 1,
 }
@@ -81,8 +81,9 @@ def test_masked_decisions_do_not_depend_on_what_is_left_out() -> None:
     masks = rng.random((40, layout.n)) < 0.2
     masks[:, 0] = True
     # Slots without a tenant or a launch have no legal actions.
-    launches = masks[:, 1 : layout.first("preempt")].reshape(40, layout.pending_slots, -1)
-    launches &= (tables["pending"][..., PendingFeature.PRESENT] > 0.5)[..., None]
+    for of_launches in (masks[:, 1 : layout.first("preempt")], masks[:, layout.first("synchronise") :]):
+        by_slot = of_launches.reshape(40, layout.pending_slots, -1)
+        of_launches &= np.repeat(tables["pending"][..., PendingFeature.PRESENT] > 0.5, by_slot.shape[2], axis=1)
     for name in ("partition", "reject"):
         first, choices = layout.first(name), layout.choices(name)
         masks[:, first + 3 * choices : first + 4 * choices] = False

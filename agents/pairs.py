@@ -1,0 +1,121 @@
+"""The rule of pairs (:mod:`gpusched_env.agents.policies.pairs`) in compiled code: one number an action.
+
+Waiting has 0, what the rule wants to do a number above 0, everything else one of at most 0. Pairs are synchronised
+before anything is launched.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.agents.policies.pairs import (
+    SHAPES,
+    OrderTerm,
+    PolicyRow,
+    PolicyTerm,
+    ReleaseTerm,
+    WaitTerm,
+)
+from gpusched_env.compiling import called
+from gpusched_env.envs.encoding import LOG_SCALE
+from gpusched_env.envs.features import PendingFeature
+from gpusched_env.hardware.tiles import COLUMN_MAJOR, GROUPED, NATIVE
+
+Singles = NDArray[np.float32]
+
+POLICY_SHAPE = SHAPES["policy"][::-1]
+ORDER_SHAPE = SHAPES["order"][::-1]
+"""Of the weights ``policy`` and ``order``, transposed."""
+ORDER_AT = math.prod(POLICY_SHAPE)
+WAIT_AT = ORDER_AT + math.prod(ORDER_SHAPE)
+RELEASE_AT = WAIT_AT + len(WaitTerm)
+"""Where the weights ``order``, ``wait`` and ``release`` begin; ``policy`` comes first."""
+POLICIES = len(PolicyRow)
+FIRST = 1000.0
+"""Added to what comes before any launch."""
+TILES = 8.0
+"""Half of the column ``WAITS``."""
+MOST = 100.0
+"""No term is larger."""
+
+
+@called
+def pair_numbers(launches: int, synchronisations: int, weights: Singles, pending: Singles, out: Singles) -> None:
+    """Write one number an action.
+
+    Args:
+        launches: actions of a pending slot; the first one is what the rule takes.
+        synchronisations: actions of a pending slot, which are the last ones: policies, each with orders, each without
+            and with a wait kernel.
+        weights: arrays of :data:`~gpusched_env.agents.policies.pairs.SHAPES` one after the other, transposed.
+        pending: of the observation.
+        out: written.
+    """
+    out[:] = -1.0
+    out[0] = 0.0
+    slots = pending.shape[0]
+    for slot in range(slots):
+        row = pending[slot]
+        if row[PendingFeature.LAUNCHABLE] > 0.5:
+            consumer = 1.0 if row[PendingFeature.POLICY] > 0.0 else 0.0
+            out[1 + slot * launches] = 1.0 + row[PendingFeature.MORE_URGENT_ACTIVE] * (
+                weights[RELEASE_AT + ReleaseTerm.ONE]
+                + weights[RELEASE_AT + ReleaseTerm.CONSUMER] * consumer
+                + weights[RELEASE_AT + ReleaseTerm.DURATION] * 4.0 * row[PendingFeature.PROFILED]
+            )
+        if row[PendingFeature.SYNCHRONISABLE] > 0.5:
+            first = out.size - (slots - slot) * synchronisations
+            _ways(weights, row, out[first : first + synchronisations])
+
+
+@called
+def _ways(weights: Singles, row: Singles, out: Singles) -> None:
+    """Write the numbers of the ways to synchronise a pair."""
+    policy_weights = weights[:ORDER_AT].reshape(POLICY_SHAPE)
+    order_weights = weights[ORDER_AT:WAIT_AT].reshape(ORDER_SHAPE)
+    us, producer_us = _microseconds(row[PendingFeature.PROFILED]), _microseconds(row[PendingFeature.PRODUCER_PROFILED])
+    launches = min(MOST, 1000.0 / max(us + producer_us, 1.0))
+    # Whole waves, but for what is lost in single precision.
+    waves = math.ceil(_ratio(row[PendingFeature.WAVES]) - 1e-3)
+    blocks = min(MOST, 100.0 * max(1.0, waves) / max(us, 1.0))
+    waits = min(MOST, blocks * TILES * _ratio(row[PendingFeature.WAITS]))
+    late, active = row[PendingFeature.LATE], row[PendingFeature.MORE_URGENT_ACTIVE]
+    wait = (
+        2.0 * late
+        - 1.0
+        + weights[WAIT_AT + WaitTerm.ONE]
+        + weights[WAIT_AT + WaitTerm.LAUNCHES] * launches
+        + weights[WAIT_AT + WaitTerm.ACTIVE] * active
+    )
+    for policy in range(POLICIES):
+        base = (
+            policy_weights[PolicyTerm.ONE, policy]
+            + policy_weights[PolicyTerm.LAUNCHES, policy] * launches
+            + policy_weights[PolicyTerm.BLOCKS, policy] * blocks
+            + policy_weights[PolicyTerm.WAITS, policy] * waits
+            + policy_weights[PolicyTerm.ACTIVE, policy] * active
+            + policy_weights[PolicyTerm.LATE, policy] * late
+        )
+        for number, order in enumerate((NATIVE, GROUPED, COLUMN_MAJOR)):
+            value = base + 100.0 * row[PendingFeature.GAIN_ROW + number * POLICIES + policy]
+            if number > 0:
+                value += order_weights[OrderTerm.ONE, number - 1] + order_weights[OrderTerm.BLOCKS, number - 1] * blocks
+            way = 2 * (policy * (out.size // (2 * POLICIES)) + order)
+            # A pair is worth it or not whether or not it needs a wait kernel.
+            if value > 0.0:
+                out[way] = FIRST + value
+                out[way + 1] = FIRST + value + wait
+
+
+@called
+def _microseconds(log: float) -> float:
+    return math.expm1(log * LOG_SCALE)
+
+
+@called
+def _ratio(saturated: float) -> float:
+    """``x`` of ``x / (1 + x)``."""
+    return saturated / (1.0 - min(saturated, 0.9999))

@@ -1,0 +1,122 @@
+"""The rule of pairs: what its weights make it do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.learned import LearnedScheduler
+from gpusched_env.agents.policies.pairs import SHAPES, OrderRow, OrderTerm, PolicyRow, PolicyTerm, ReleaseTerm, WaitTerm
+from gpusched_env.agents.rollout import evaluate_costs
+from gpusched_env.devices import make_device
+from gpusched_env.envs.encoding import LOG_SCALE
+from gpusched_env.envs.features import TABLES, PendingFeature
+from gpusched_env.episodes.metrics import episode_metrics
+from gpusched_env.episodes.session import run_episode
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scheduling.commands import ORDERS
+from tests.agents.made_up import made_up
+
+SCENARIO = load_scenario("DependentKernels")
+P = PendingFeature
+ROWS = {"policy": PolicyRow, "order": OrderRow}
+TERMS: dict[str, Any] = {"policy": PolicyTerm, "order": OrderTerm, "wait": WaitTerm, "release": ReleaseTerm}
+WAYS = 2 * len(ORDERS)
+FIRST = 1 + SCENARIO.lookahead
+
+
+def pairs(**weights: float) -> ExportedPolicy:
+    """The rule with some weights by array, row and term: ``policy_TILE_WAITS=-1``, ``wait_ONE=1``."""
+    arrays = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.items()}
+    for name, weight in weights.items():
+        array, rest = name.split("_", 1)
+        if array in ROWS:
+            row = next(row for row in ROWS[array] if rest.startswith(row.name + "_"))
+            arrays[array][row, TERMS[array][rest.removeprefix(row.name + "_")]] = weight
+        else:
+            arrays[array][TERMS[array][rest]] = weight
+    return ExportedPolicy(made_up(SCENARIO, "pairs").info, arrays)
+
+
+def row(**columns: float) -> dict[PendingFeature, float]:
+    """A pair of kernels of 500 us each, of two waves: what its row of observations holds."""
+    duration = np.log1p(500.0) / LOG_SCALE
+    default = {"SYNCHRONISABLE": 1.0, "PROFILED": duration, "PRODUCER_PROFILED": duration, "WAVES": 2 / 3, "WAITS": 0.5}
+    return {P[name]: value for name, value in {**default, **columns}.items()}
+
+
+def numbers(policy: ExportedPolicy, *rows: dict[PendingFeature, float]) -> list[float]:
+    """One an action, where the pending slots hold some rows."""
+    tables = {"pending": (4, len(P)), "running": (8, len(TABLES["running"])), "tenants": (1, len(TABLES["tenants"]))}
+    observation = {name: np.zeros((1, *shape), np.float32) for name, shape in tables.items()}
+    observation["device"] = np.zeros((1, len(TABLES["device"])), np.float32)
+    for slot, values in enumerate(rows):
+        for column, value in values.items():
+            observation["pending"][0, slot, column] = value
+    return [float(number) for number in policy.numbers(observation)[0]]
+
+
+def way(slot: int, policy: PolicyRow, order: str = "native", *, wait_kernel: bool = False) -> int:
+    """The action of a way to synchronise."""
+    return FIRST + slot * 3 * WAYS + policy * WAYS + 2 * ORDERS.index(order) + wait_kernel
+
+
+def best(policy: ExportedPolicy, *rows: dict[PendingFeature, float]) -> int:
+    return int(np.argmax(numbers(policy, *rows)))
+
+
+def test_without_weights_it_goes_by_predicted_gains() -> None:
+    policy, first = pairs(), {P.LAUNCHABLE: 1.0}
+    assert best(policy, first, row()) == 1, "nothing is gained: the oldest is launched"
+    assert best(policy, first, row(GAIN_ROW=0.01)) == way(1, PolicyRow.ROW)
+    assert best(policy, first, row(GAIN_ROW=0.01, GAIN_TILE=0.02)) == way(1, PolicyRow.TILE)
+    grouped = row(GAIN_ROW=0.01, GAIN_STRIDED_GROUPED=0.02, LATE=1.0)
+    assert best(policy, first, grouped) == way(1, PolicyRow.STRIDED, "grouped", wait_kernel=True)
+    assert best(policy, first, row(GAIN_TILE_COLUMNS=0.1)) == way(1, PolicyRow.TILE, "column-major")
+    both = numbers(policy, row(GAIN_ROW=0.01), row(GAIN_ROW=0.03))
+    assert both[way(1, PolicyRow.ROW)] - both[way(0, PolicyRow.ROW)] == pytest.approx(2.0, rel=1e-3)
+
+
+def test_weights_say_what_synchronising_costs_and_saves() -> None:
+    gains = row(GAIN_ROW=0.01, GAIN_TILE=0.02)
+    # A microsecond is 0.4 % of a block of 250 us, and a block waits eight times.
+    dear = numbers(pairs(policy_TILE_WAITS=-0.3), gains)
+    assert dear[way(0, PolicyRow.TILE)] - dear[way(0, PolicyRow.ROW)] == pytest.approx(1.0 - 0.3 * 3.2, rel=1e-2)
+    assert best(pairs(policy_TILE_WAITS=-0.4), gains) == way(0, PolicyRow.ROW)
+    assert best(pairs(policy_ROW_BLOCKS=-3.0, policy_TILE_BLOCKS=-6.0), gains) == 0
+    # 10 us of both kernels' millisecond are 1 %.
+    assert best(pairs(policy_ROW_LAUNCHES=0.5), row()) == way(0, PolicyRow.ROW)
+    counter = row(GAIN_ROW=0.01, GAIN_ROW_COLUMNS=0.02)
+    assert best(pairs(order_COLUMN_MAJOR_BLOCKS=-2.0), counter) == way(0, PolicyRow.ROW, "column-major")
+    assert best(pairs(order_COLUMN_MAJOR_BLOCKS=-3.0), counter) == way(0, PolicyRow.ROW)
+    assert best(pairs(wait_ONE=1.5), gains) == way(0, PolicyRow.TILE, wait_kernel=True)
+
+
+def test_consumers_can_be_held_back_for_a_more_urgent_tenant() -> None:
+    policy = pairs(release_CONSUMER=-1.0)
+    consumer = {P.LAUNCHABLE: 1.0, P.POLICY: 0.5}
+    assert best(policy, consumer) == 1
+    assert best(policy, {**consumer, P.MORE_URGENT_ACTIVE: 1.0}) == 0
+    assert best(policy, {P.LAUNCHABLE: 1.0, P.MORE_URGENT_ACTIVE: 1.0}) == 1
+    long = {P.LAUNCHABLE: 1.0, P.MORE_URGENT_ACTIVE: 1.0, P.PROFILED: 0.5}
+    assert (best(pairs(release_DURATION=-0.4), long), best(pairs(release_DURATION=-0.5), long)) == (1, 0)
+
+
+def test_it_decides_alike_in_environments_and_as_a_scheduler_on_both_devices() -> None:
+    policy = pairs(policy_ROW_LAUNCHES=0.6, policy_TILE_LAUNCHES=0.6, policy_TILE_WAITS=-0.5, order_GROUPED_ONE=-0.5)
+    scenario = load_scenario(SCENARIO, tenants={"model": {"jobs": 4}})
+    costs = evaluate_costs(policy, scenario, 2).costs
+    for device in ("compiled", "reference"):
+        for seed, cost in enumerate(costs):
+            played = run_episode(LearnedScheduler(policy), build_problem(scenario), make_device(device), seed)
+            assert episode_metrics(played).cost == pytest.approx(cost, rel=1e-9)
+
+
+def test_it_needs_tiles_to_synchronise() -> None:
+    with pytest.raises(InputError, match="policy pairs synchronises tiles"):
+        made_up("Toy", "pairs")
