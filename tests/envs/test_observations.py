@@ -71,7 +71,7 @@ def test_pending_slot_shows_the_head_kernel_of_its_tenant(make_view: ViewMaker) 
         "FOLD": 0.0,
         "SYNCHRONISABLE": 0.0,
         "POLICY": 0.0,
-        "POSTS": 0.75,
+        "POSTS": 0.6,
         "PRODUCER": 0.0,
         "PRODUCER_PROFILED": 0.0,
         "WAITS": 0.0,
@@ -94,7 +94,7 @@ def test_pending_slot_shows_the_head_kernel_of_its_tenant(make_view: ViewMaker) 
     tiles = {name: second[name] for name in ("FOLD", "POLICY", "PRODUCER", "PRODUCER_PROFILED", "WAITS", "LATE")}
     # Its three slices share the steps through 24 columns.
     assert tiles == pytest.approx(
-        {"FOLD": 0.75, "POLICY": 0.5, "PRODUCER": 1.0, "PRODUCER_PROFILED": log_us(40), "WAITS": 0.5, "LATE": 0.0},
+        {"FOLD": 0.75, "POLICY": 0.4, "PRODUCER": 1.0, "PRODUCER_PROFILED": log_us(40), "WAITS": 0.5, "LATE": 0.0},
         rel=1e-6,
     )
 
@@ -166,8 +166,8 @@ def test_running_row_and_device_vector(make_view: ViewMaker) -> None:
             "ISSUE": 0.0,
             "DRAM": 0.0,
             "SLACK": 0.5,
-            "POLICY": 1.0,
-            "POSTS": 0.25,
+            "POLICY": 0.8,
+            "POSTS": 0.2,
         },
         rel=1e-6,
     )
