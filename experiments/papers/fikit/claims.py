@@ -19,6 +19,7 @@ from gpusched_env.experiments.papers.fikit.modes import (
     SHARED_NOW_AND_THEN,
 )
 from gpusched_env.experiments.papers.fikit.pairs import MOST_ABOVE, SPEEDUP, distribution
+from gpusched_env.experiments.papers.fikit.runs import ENDS
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -97,7 +98,7 @@ def _accelerated(figures: Figures) -> Iterator[Claimed]:
             ours = judge(figures.speedups(setting, lows))
             without = judge(figures.speedups(setting, lows, setting.one_queue))
             yield Claimed(what, published, criterion, setting.text, lows, ours, "priorities: one queue", without)
-            if setting == MPS:
+            if setting == MPS and lows in ENDS:
                 bare = judge(figures.speedups(setting, lows, NO_SCHEDULER))
                 yield Claimed(what, published, criterion, setting.text, lows, ours, "FIKIT: MPS alone", bare)
 

@@ -56,6 +56,8 @@ PROCESSES = Setting(GPU, FIKIT, "FIKIT, nothing filled", "FIKIT, one queue")
 MPS = Setting(RECORDED_ON, UNDER_MPS, "FIKIT under MPS, nothing filled", "FIKIT under MPS, one queue")
 """The recordings as they are, with a threshold below the gaps: here gaps are filled."""
 SETTINGS = (PROCESSES, MPS)
+IN_TURN = (EXCLUSIVE, PROCESSES.one_queue, MPS.one_queue)
+"""Modes in which jobs wait for whole jobs of others."""
 NO_SCHEDULER = "MPS alone"
 """What remains of FIKIT under MPS without FIKIT; of processes that is default sharing."""
 CONTROLS = {
@@ -66,7 +68,7 @@ CONTROLS = {
     NO_SCHEDULER: "mps",
 }
 
-LOADS = (0.1, 0.2, 0.4)
+LOADS = (0.1, 0.3)
 """Of intermittent high-priority requests: shares of the time that they would take alone. Not stated."""
 SHARED_NOW_AND_THEN = {PROCESSES: LOADS[:1], MPS: LOADS}
 """Loads by setting. Between processes hardly anything is filled at any."""

@@ -23,10 +23,12 @@ from gpusched_env.experiments.papers.fikit.modes import (
     DEFAULT,
     EXCLUSIVE,
     GPU,
+    IN_TURN,
     INTERMITTENT,
     LOADS,
     MEASURED_IN,
     MODES,
+    MPS,
     NO_SCHEDULER,
     RUNS,
     SETTINGS,
@@ -63,6 +65,8 @@ MEASURED_US = 20_000.0
 CO_RUNNERS = (1, 2, 3)
 """Low-priority services beside the high-priority one, all of the same network. The abstract speaks of several services
 that share a GPU, and does not say how many."""
+ENDS = (1, 3)
+"""Of them, with how many FIKIT is also run with nothing filled, and nothing of it under MPS."""
 TRIED = (("RetinaNet", "FCN-50"), ("FCOS", "ResNet-50"), ("Faster R-CNN", "FCN-101"), ("ResNet-101", "ResNet-50"))
 """Pairs for wrong profiles and thresholds, on the recordings as they are, where gaps are filled most: services without
 a pause, of which the low-priority one lives on the gaps alone; chosen for gaps in the first and launches that fit into
@@ -102,15 +106,17 @@ class FikitRun:
         elif self.mode in CASES:
             problem = with_profile_error(problem, CASES[self.mode])
         episode = play(MODES[self.mode], problem, seed=0, device=device, record="kernels")
-        high, low = turnarounds_us(episode, skip=int(self.mode == EXCLUSIVE))[0], turnarounds_us(episode)[1:]
+        high, low = turnarounds_us(episode, skip=int(self.mode in IN_TURN))[0], turnarounds_us(episode)[1:]
         shares = [work_rate(episode, row) for row in range(1, len(problem.programs))]
         return FikitOutcome(_mean(high), _mean(*low), sum(shares))
 
     def problem(self) -> Problem:
         """Tenants are ``high`` and as many ``low`` ones, or ``high`` by itself."""
         exclusive, high_us = self.mode == EXCLUSIVE, _alone_us(self.gpu, self.high)
-        # In exclusive mode the first job finds the GPU free, the others wait for a whole job of the other service.
-        tenants = [tenant(NETWORKS[self.high], name="high", jobs=math.ceil(MEASURED_US / high_us) + exclusive)]
+        # Of jobs in turn the first finds the GPU free; the others wait for whole jobs of the other services. In one
+        # queue every job waits the same, so that one says as much as several.
+        jobs = 2 if self.mode in (setting.one_queue for setting in SETTINGS) else math.ceil(MEASURED_US / high_us)
+        tenants = [tenant(NETWORKS[self.high], name="high", jobs=jobs + exclusive)]
         if self.low is not None:
             names = ["low", *(f"low {i}" for i in range(2, self.lows + 1))]
             tenants += [tenant(NETWORKS[self.low], name=name, priority=int(not exclusive)) for name in names]
@@ -145,11 +151,13 @@ def all_cells(networks: tuple[str, ...] = tuple(NETWORKS)) -> list[FikitRun]:
     for pair in itertools.permutations(networks, 2):
         further = () if set(pair) & set(SET_APART) else (EXCLUSIVE, *SLICES)
         cells += [FikitRun(GPU, *pair, mode) for mode in (UNDER_MPS, *further)]
-        for gpu, *modes in SETTINGS:
-            cells += [FikitRun(gpu, *pair, mode, lows) for lows in CO_RUNNERS for mode in (DEFAULT, *modes)]
-        cells += [FikitRun(RECORDED_ON, *pair, NO_SCHEDULER, lows) for lows in CO_RUNNERS]
+        for setting in SETTINGS:
+            modes = (DEFAULT, setting.fikit, setting.one_queue)
+            cells += [FikitRun(setting.gpu, *pair, mode, lows) for lows in CO_RUNNERS for mode in modes]
+            cells += [FikitRun(setting.gpu, *pair, setting.nothing_filled, lows) for lows in ENDS]
+        cells += [FikitRun(MPS.gpu, *pair, NO_SCHEDULER, lows) for lows in ENDS]
         for setting, loads in SHARED_NOW_AND_THEN.items():
-            modes = [DEFAULT, setting.fikit, setting.nothing_filled]
+            modes = (DEFAULT, setting.fikit, setting.nothing_filled)
             cells += [FikitRun(setting.gpu, *pair, now_and_then(mode, load)) for load in loads for mode in modes]
     tried = [pair for pair in TRIED if set(pair) <= set(networks)]
     return [*cells, *(FikitRun(RECORDED_ON, *pair, mode) for pair in tried for mode in (*CASES, *SWEEP.values()))]

@@ -18,6 +18,7 @@ from gpusched_env.experiments.papers.fikit.modes import (
     UNDER_MPS,
 )
 from gpusched_env.experiments.papers.fikit.pairs import MOST_ABOVE, SPEEDUP, distribution, distributions, drivers
+from gpusched_env.experiments.papers.fikit.runs import ENDS
 
 FAMILIES = "of the paper's families"
 CLAIMS_NOTE = (
@@ -146,11 +147,13 @@ def co_runners_table(figures: Figures) -> Table:
     rows = []
     for (setting, lows), pairs in figures.by_co_runners.items():
         kinds = {"all": pairs, FAMILIES: pairs[~pairs.set_apart], "set apart": pairs[pairs.set_apart]}
-        unfilled = distribution(figures.speedups(setting, lows, setting.nothing_filled))["median"]
+        unfilled = NONE
+        if lows in ENDS:
+            unfilled = f"{distribution(figures.speedups(setting, lows, setting.nothing_filled))['median']:.2f}"
         for what, some in kinds.items():
             if len(some):
                 found = distribution(some)
-                found |= {"over": found["median"] / (lows + 1), "unfilled": f"{unfilled:.2f}" if what == "all" else ""}
+                found |= {"over": found["median"] / (lows + 1), "unfilled": unfilled if what == "all" else NONE}
                 rows.append({"setting": setting.text, "lows": lows, "what": what, **found})
     return table_of(
         "Speed-up by the number of low-priority services",
