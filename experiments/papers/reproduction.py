@@ -58,6 +58,10 @@ class Reproduction(JudgedResult):
     def cells() -> Sequence[Simulation]:
         """Everything that is simulated."""
 
+    def outcome(self) -> str:
+        """What came out, what did not, and why: what the page begins with."""
+        return ""
+
     def details(self) -> Sequence[Table]:
         """Further tables of the page, which show single runs."""
         return ()

@@ -60,7 +60,7 @@ def shown_launches(launches: DataFrame) -> DataFrame:
     return launches.assign(
         set=launches["set"] + ": " + counts + " launches",
         launch=where + ": " + launches.error.map("{:+z.2%}".format),
-        kind=launches.reproducible.map({True: "reproducible", False: "other"}),
+        kind=launches.beyond.eq(0.0).map({True: "within its noise", False: "beyond"}),
         among=launches.among.map(lambda n: str(n) if n < MOST_CONCURRENT else f"{MOST_CONCURRENT}+"),
         error=launches.error.abs().clip(lower=SMALLEST_ERROR),
     )
@@ -80,7 +80,7 @@ def ends_chart(launches: DataFrame) -> Figure:
         log_x=True,
         log_y=True,
         labels={"measured_us": "measured end, µs", "end_us": "predicted end, µs"},
-        color_discrete_map={"reproducible": COLOURS[0], "other": COLOURS[1]},
+        color_discrete_map={"within its noise": COLOURS[0], "beyond": COLOURS[1]},
         opacity=0.55,
         render_mode="webgl",
     )
@@ -91,11 +91,10 @@ def ends_chart(launches: DataFrame) -> Figure:
 
 
 def concurrency_chart(launches: DataFrame) -> Figure:
-    """Errors of reproducible ends by the number of launches that ran at the launch's midpoint, a panel a set."""
+    """Errors of ends by the number of launches that ran at the launch's midpoint, a panel a set."""
     import plotly.express as px
 
-    kept = launches[launches["kind"] == "reproducible"]
-    kept = kept.assign(launches=kept.groupby(["set", "among"])["error"].transform("size"))
+    kept = launches.assign(launches=launches.groupby(["set", "among"])["error"].transform("size"))
     chart = px.box(
         kept,
         x="among",

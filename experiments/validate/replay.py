@@ -32,6 +32,12 @@ The specification's ``stream_gap_us`` is what profilers see, whose kernel durati
 """
 
 
+DRAWS = 5
+"""One draw's ends are within noise of each other; what is compared with medians of repetitions is their mean."""
+SPACER_US = 0.01
+"""Of a grid that takes a number."""
+
+
 @dataclass(frozen=True)
 class Replay:
     """Predicts recorded scenarios of one kernel library on one GPU."""
@@ -44,16 +50,32 @@ class Replay:
     """Kernels are scaled to their solo duration."""
     timer: bool = True
     """The timer kernel holds an SM."""
+    draws: int = DRAWS
+    """Of the spread of durations, over which a prediction is the mean; one where there is no spread."""
     _profiles: dict[str, KernelProfile] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def predict(self, scenario: RecordedScenario) -> NDArray[np.float64]:
-        """Start and end of every launch of ``scenario``, us, shape ``(launches, 2)``; it sees no measured times."""
+        """Start and end of every launch of ``scenario``, us, shape ``(launches, 2)``; it sees no measured times.
+
+        Means over :attr:`draws` of the spread.
+        """
+        draws = range(self.draws if self.spread else 1)
+        total = sum((self.drawn(scenario, draw) for draw in draws), start=np.zeros((len(scenario.launches), 2)))
+        return total / len(draws)
+
+    def drawn(self, scenario: RecordedScenario, draw: int) -> NDArray[np.float64]:
+        """The same of one draw (from 0).
+
+        How long a block takes depends on its grid's number. As many grids of one thread come before the scenario's, and
+        are done before the first flag is seen; the timer kernel keeps its place before them.
+        """
         streams: list[KernelStream] = []
         last_us = max(launch.delay_us for launch in scenario.launches if launch.delay_us is not None)
         if self.timer and last_us > 0.0:
             streams.append(KernelStream("timer", [timer_kernel(last_us, self.gpu)]))
+        streams += [KernelStream(f"draw {i}", [timer_kernel(SPACER_US, self.gpu)]) for i in range(draw)]
         launches: list[list[int]] = [[] for _ in streams]
-        """Of each stream, rows of the scenario's launches; the timer kernel is none of them."""
+        """Of each stream, rows of the scenario's launches; spacers and the timer kernel are none of them."""
         for number, ready_us in stream_starts(scenario).items():
             own = [i for i, launch in enumerate(scenario.launches) if launch.stream == number]
             kernels = [self._profile(scenario.launches[i].kernel) for i in own]

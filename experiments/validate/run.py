@@ -7,8 +7,10 @@ from gpusched_env.experiments.lib.judged import Simulation, run_cells
 from gpusched_env.experiments.lib.workers import Progress, Shared
 from gpusched_env.experiments.validate.recordings import Recordings
 from gpusched_env.experiments.validate.replay import Predict, Replay
-from gpusched_env.experiments.validate.results import ALL_ON, EVERY, Validation
+from gpusched_env.experiments.validate.results import Validation
+from gpusched_env.experiments.validate.rivals import ends_of
 from gpusched_env.experiments.validate.scoring import launches
+from gpusched_env.experiments.validate.tables import ALL_ON, EVERY
 from gpusched_env.hardware.specs import load_gpu
 
 
@@ -56,4 +58,5 @@ class ValidationRun:
             for variant, sets in self._predictions.items()
         }
         everything = by_variant.pop(ALL_ON)
-        return Validation(self.gpu, self.recordings, everything, pairs, by_variant)
+        rivals = ends_of(self.recordings.sets, self.recordings.kernels, self.gpu.sms)
+        return Validation(self.gpu, self.recordings, everything.join(rivals), pairs, by_variant)

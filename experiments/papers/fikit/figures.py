@@ -10,40 +10,29 @@ from gpusched_env.display.frame import frame, unstacked
 from gpusched_env.experiments.lib import judged
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, recorded_turns
 from gpusched_env.experiments.lib.time_sliced import TimeSliced
-from gpusched_env.experiments.lib.verdicts import Target, extremes, record
-from gpusched_env.experiments.papers.fikit import runs
-from gpusched_env.experiments.papers.fikit.pairs import (
-    FEATURES,
-    MOST_ABOVE,
-    SPEEDUP,
-    distribution,
-    drivers,
-    outsiders,
-)
-from gpusched_env.experiments.papers.fikit.runs import (
+from gpusched_env.experiments.lib.verdicts import record
+from gpusched_env.experiments.papers.fikit import modes
+from gpusched_env.experiments.papers.fikit.claims import Claimed, claims
+from gpusched_env.experiments.papers.fikit.modes import (
     ALONE,
     CASES,
     COST_US,
     DEFAULT,
     FIKIT,
     GPU,
-    NETWORKS,
-    NOT_JUDGED,
-    FikitRun,
+    NO_SCHEDULER,
+    SETTINGS,
+    Setting,
+    now_and_then,
 )
+from gpusched_env.experiments.papers.fikit.pairs import FEATURES, distribution, drivers, outsiders
+from gpusched_env.experiments.papers.fikit.runs import NETWORKS, SET_APART, FikitRun, all_cells
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.hardware.specs import load_gpu
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
-JUDGED_WITH = 3
-"""Low-priority services with which the speed-ups are judged."""
-LOW_RATIO = (0.86, 1.0)
-"""Of low-priority completion times under preemptive sharing. Which is divided by which is not said."""
-OVERHEAD = 0.05
-RANGE_SLACK = 0.1
-"""How far our pairs, which are not the paper's, may exceed its ranges: 10 % of a speed-up, 0.1 of the ratio."""
 TURNS, TURNS_US = "torchvision_time_slicing.jsonl", 60_000.0
 """What default sharing, the base of speed-ups, is held against: pairs that an H100 switched between, as processes. The
 first network runs as many requests as take this long alone."""
@@ -55,7 +44,7 @@ class Figures(Reproduction):
     @staticmethod
     def cells() -> Sequence[judged.Simulation]:
         turns = [TimeSliced(TURNS, pair, first_us=TURNS_US) for pair in recorded_turns(TURNS)]
-        return [*runs.all_cells(), *turns]
+        return [*all_cells(), *turns]
 
     @functools.cached_property
     def _by_itself(self) -> DataFrame:
@@ -78,8 +67,8 @@ class Figures(Reproduction):
             gap_share=1.0 - jobs.busy_us / alone_us,
             waits_per_ms=1e3 * jobs.waits / alone_us,
             kernels_per_ms=1e3 * jobs.kernels / alone_us,
-            measuring=own[runs.MEASURED] / alone_us,
-            overhead=own[runs.FIKIT_ALONE] / alone_us - 1.0,
+            measuring=own[modes.MEASURED] / alone_us,
+            overhead=own[modes.FIKIT_ALONE] / alone_us - 1.0,
         )
 
     @functools.cached_property
@@ -105,44 +94,45 @@ class Figures(Reproduction):
         return dict(list(self.pairs.groupby("gpu", sort=False)))
 
     @functools.cached_property
-    def by_co_runners(self) -> dict[int, DataFrame]:
-        """Pairs on the paper's stand-in with their speed-ups, by the number of low-priority services."""
-        shared = self.to_frame(FikitRun)
-        shared = shared[shared.low.notna() & (shared.gpu == GPU) & shared["mode"].isin((DEFAULT, FIKIT))]
-        found = {}
-        for lows, of in shared.groupby("lows"):
-            times = unstacked(of.set_index(["high", "low", "mode"]).high_us).reset_index()
-            judged = ~times.high.isin(NOT_JUDGED) & ~times.low.isin(NOT_JUDGED)
-            found[int(lows)] = times.assign(speedup=times[DEFAULT] / times[FIKIT], judged=judged)
-        return found
+    def shared(self) -> DataFrame:
+        """Services that share a GPU without a pause: a row a GPU, number of low-priority services and pair; completion
+        times (us) of the high-priority one by mode, and as ``low_share: MODE`` the others' work over the time."""
+        runs = self.to_frame(FikitRun)
+        used = [DEFAULT, NO_SCHEDULER, *(mode for setting in SETTINGS for mode in setting[1:])]
+        runs = runs[runs.low.notna() & runs["mode"].isin(used)].set_index(["gpu", "lows", "high", "low", "mode"])
+        times, shares = unstacked(runs.high_us), unstacked(runs.low_share).add_prefix("low_share: ")
+        found = times.join(shares).reset_index()
+        return found.assign(set_apart=found.high.isin(SET_APART) | found.low.isin(SET_APART))
+
+    def speedups(self, setting: Setting, lows: int, mode: str | None = None) -> DataFrame:
+        """All pairs of a setting with so many low-priority services: :attr:`shared` with ``speedup``, the completion
+        time of the high-priority one under default sharing over that in ``mode`` (default: the setting's FIKIT)."""
+        pairs = self.shared[(self.shared.gpu == setting.gpu) & (self.shared.lows == lows)].dropna(axis=1, how="all")
+        return pairs.assign(speedup=pairs[DEFAULT] / pairs[mode or setting.fikit])
 
     @functools.cached_property
-    def low_ratios(self) -> Any:
-        """Of low-priority completion times on the paper's stand-in, default sharing over FIKIT, intermittent."""
-        pairs = self.by_gpu[GPU].dropna(subset=[f"low_us: {mode}" for mode in runs.INTERMITTENT])
-        default, fikit = (pairs[f"low_us: {mode}"] for mode in runs.INTERMITTENT)
-        return (default / fikit).set_axis(pairs.high + ", " + pairs.low)
+    def by_co_runners(self) -> dict[tuple[Setting, int], DataFrame]:
+        """:meth:`speedups` by setting and number of low-priority services."""
+        numbers = [int(lows) for lows in sorted(self.shared.lows.unique())]
+        return {(setting, lows): self.speedups(setting, lows) for setting in SETTINGS for lows in numbers}
 
-    def low_targets(self) -> list[list[Target]]:
-        """The low-priority ratio in both directions, the one that comes closer to the published range first."""
-        directions = {"default over FIKIT": self.low_ratios, "FIKIT over default": 1.0 / self.low_ratios}
-        found = [
-            list(extremes(f"low-priority ratio, {direction}", LOW_RATIO, ratios, slack=RANGE_SLACK))
-            for direction, ratios in directions.items()
-        ]
-        return sorted(found, key=lambda targets: max(abs(target.difference) for target in targets))
+    def low_ratios(self, setting: Setting, load: float, mode: str) -> Any:
+        """Low-priority completion times beside intermittent requests by pair: default sharing over ``mode``."""
+        pairs = self.by_gpu[setting.gpu]
+        default, found = (pairs[f"low_us: {now_and_then(of, load)}"] for of in (DEFAULT, mode))
+        return (default / found).set_axis(pairs.high + ", " + pairs.low)
 
     def by_slice(self) -> dict[float, DataFrame]:
         """Judged pairs on the paper's stand-in with their speed-ups, by time slice (us)."""
-        slices = {load_gpu(GPU).timing.slice_us: DEFAULT, **{us: mode for mode, us in runs.SLICES.items()}}
+        slices = {load_gpu(GPU).timing.slice_us: DEFAULT, **{us: mode for mode, us in modes.SLICES.items()}}
         pairs = self.by_gpu[GPU].dropna(subset=[*slices.values()])
         return {us: pairs.assign(speedup=pairs[slices[us]] / pairs[FIKIT]) for us in sorted(slices)}
 
     def overheads(self) -> DataFrame:
         """The largest relative growth of a completion time alone, by cost of an interception (us) and GPU."""
-        own = self._by_itself.rename(columns={mode: us for us, mode in runs.INTERCEPTED.items()})
-        growth = own.rename(columns={runs.FIKIT_ALONE: COST_US}).div(own[ALONE], axis=0) - 1.0
-        return growth[[COST_US, *runs.INTERCEPTED]].groupby("gpu", sort=False).max().T
+        own = self._by_itself.rename(columns={mode: us for us, mode in modes.INTERCEPTED.items()})
+        growth = own.rename(columns={modes.FIKIT_ALONE: COST_US}).div(own[ALONE], axis=0) - 1.0
+        return growth[[COST_US, *modes.INTERCEPTED]].groupby("gpu", sort=False).max().T
 
     def losses(self) -> DataFrame:
         """What wrong profiles cost, averaged over the pairs, relative to right ones.
@@ -150,7 +140,7 @@ class Figures(Reproduction):
         ``high``: completion time of the high-priority service. ``low``: work done in its gaps.
         """
         times, shares = self._tried([*CASES])
-        relative = {"high": times.div(times[runs.RIGHT], axis=0), "low": shares.div(shares[runs.RIGHT], axis=0)}
+        relative = {"high": times.div(times[modes.RIGHT], axis=0), "low": shares.div(shares[modes.RIGHT], axis=0)}
         return frame({name: of.mean() for name, of in relative.items()}).dropna().rename_axis("case").reset_index()
 
     def thresholds(self) -> DataFrame:
@@ -159,8 +149,8 @@ class Figures(Reproduction):
         ``high``: completion time of the high-priority service over that alone. ``low``: share of the time of the work
         in its gaps.
         """
-        times, shares = (of.mean() for of in self._tried([*runs.SWEEP.values()], relative_to="high_alone_us"))
-        swept = [(us, [runs.SWEEP[contexts, us] for contexts in runs.CONTEXTS]) for us in runs.EPSILONS_US]
+        times, shares = (of.mean() for of in self._tried([*modes.SWEEP.values()], relative_to="high_alone_us"))
+        swept = [(us, [modes.SWEEP[contexts, us] for contexts in modes.CONTEXTS]) for us in modes.EPSILONS_US]
         rows = [{"epsilon_us": us, "high": [*times[modes]], "low": [*shares[modes]]} for us, modes in swept]
         return frame(rows if times.notna().all() else [])
 
@@ -181,30 +171,24 @@ class Figures(Reproduction):
             rows.append(row | {"simulated": simulated, "errors": [s / r - 1.0 for s, r in turns.slowdowns]})
         return rows
 
-    def checks(self) -> list[Target]:
-        """Every headline figure, on the paper's stand-in."""
-        pairs = self.by_co_runners[JUDGED_WITH]
-        pairs = pairs[pairs.judged]
-        speedups = pairs.speedup.set_axis(pairs.high + ", " + pairs.low)
-        above = float((speedups > MOST_ABOVE).mean())
-        return [
-            *extremes("high-priority speed-up", SPEEDUP, speedups, relative_slack=RANGE_SLACK),
-            Target(f"share of cases above {MOST_ABOVE}", 0.5, 1.0, above, note=f"{len(pairs)} pairs"),
-            *self.low_targets()[0],
-            extremes("overhead of interception", (0.0, OVERHEAD), self.networks.overhead[GPU])[1],
-        ]
+    @functools.cached_property
+    def claimed(self) -> list[Claimed]:
+        """What the paper claims, with controls."""
+        return claims(self)
+
+    def checks(self) -> list[Claimed]:
+        return self.claimed
 
     def summary(self) -> str:
-        targets, pairs = self.checks(), self.by_co_runners[JUDGED_WITH]
-        found = distribution(pairs[pairs.judged])
+        shown = sum(claim.holds for claim in self.claimed)
+        medians = [distribution(pairs)["median"] for (of, _), pairs in self.by_co_runners.items() if of == SETTINGS[0]]
         return (
-            f"{sum(target.holds for target in targets)} of {len(targets)} headline figures come out with {JUDGED_WITH} "
-            f"low-priority services; speed-ups {found['smallest']:.2f} to {found['largest']:.2f}, {found['above']:.0%} "
-            f"of {found['pairs']} pairs above {MOST_ABOVE}"
+            f"{shown} of {len(self.claimed)} claims come out and fail without their mechanism; median speed-ups of all "
+            f"pairs {', '.join(f'{median:.2f}' for median in medians)} with 1, 2, 3 low-priority services"
         )
 
     def data(self) -> dict[str, Any]:
-        slices = {f"{us:g}": of for us, of in self.by_slice().items() if us in runs.SLICES.values()}
+        slices = {f"{us:g}": of for us, of in self.by_slice().items() if us in modes.SLICES.values()}
         gpus = {}
         for gpu, pairs in self.by_gpu.items():
             slowdowns = pairs[["high", "low", "speedup"]].assign(
@@ -217,9 +201,11 @@ class Figures(Reproduction):
                 "pairs": slowdowns.to_dict("records"),
             }
         return {
-            "targets": [record(target) for target in self.checks()],
-            "judged_with": JUDGED_WITH,
-            "by_co_runners": {f"{lows}": of.to_dict("records") for lows, of in self.by_co_runners.items()},
+            "claims": [record(claim) for claim in self.claimed],
+            "by_co_runners": [
+                {"setting": setting.text, "services": lows, **distribution(of), "each": of.to_dict("records")}
+                for (setting, lows), of in self.by_co_runners.items()
+            ],
             "gpus": gpus,
             "by_slice_us": {us: of[["high", "low", "speedup"]].to_dict("records") for us, of in slices.items()},
             "wrong_profiles": self.losses().to_dict("records"),

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
 SIZE_IN: Final = (6.5, 3.2)
-JUDGED_COLOUR, OTHER_COLOUR, RANGE_COLOUR = COLOURS[0], COLOURS[1], "#ececec"
+FAMILY_COLOUR, OTHER_COLOUR, RANGE_COLOUR = COLOURS[0], COLOURS[1], "#ececec"
 WIDTH: Final = 0.32
 """Of a column of dots, on either side."""
 
 
 def speedups_svg(by_number: Mapping[int, DataFrame]) -> bytes:
-    """As SVG: a column a number of low-priority services, a dot a pair, a line the median; ``judged`` tells pairs
-    apart.
+    """As SVG: a column a number of low-priority services, a dot a pair, a line the median; ``set_apart`` tells
+    pairs apart.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -32,11 +32,11 @@ def speedups_svg(by_number: Mapping[int, DataFrame]) -> bytes:
         axis.axhspan(*SPEEDUP, color=RANGE_COLOUR, label="published range", zorder=0)
         axis.axhline(MOST_ABOVE, color="black", linewidth=0.8, linestyle="--", label=f"{MOST_ABOVE}: more than half")
         for place, pairs in enumerate(by_number.values()):
-            for judged, colour, side, label in (
-                (True, JUDGED_COLOUR, -1, "pairs that are judged"),
-                (False, OTHER_COLOUR, 1, "other pairs"),
+            for set_apart, colour, side, label in (
+                (False, FAMILY_COLOUR, -1, "pairs of the paper's families"),
+                (True, OTHER_COLOUR, 1, "pairs set apart"),
             ):
-                values = np.sort(pairs.speedup[pairs.judged == judged].to_numpy())
+                values = np.sort(pairs.speedup[pairs.set_apart == set_apart].to_numpy())
                 left = place + min(0.04 * side, side * (0.04 + WIDTH))
                 across = np.linspace(left, left + WIDTH, len(values))
                 axis.plot(across, values, "o", color=colour, markersize=2.5, label=None if place else label)

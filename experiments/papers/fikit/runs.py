@@ -17,12 +17,31 @@ from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, situation, tenant, turnarounds_us
 from gpusched_env.experiments.lib.requests import work_rate
+from gpusched_env.experiments.papers.fikit.modes import (
+    BY_ITSELF,
+    CASES,
+    DEFAULT,
+    EXCLUSIVE,
+    GPU,
+    IN_TURN,
+    INTERMITTENT,
+    LOADS,
+    MEASURED_IN,
+    MODES,
+    MPS,
+    NO_SCHEDULER,
+    RUNS,
+    SETTINGS,
+    SHARED_NOW_AND_THEN,
+    SLICES,
+    SWEEP,
+    UNDER_MPS,
+    now_and_then,
+)
 from gpusched_env.scenarios.adapting import with_profile_error, with_profiles
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.workload.workload import OpKind
 
-GPU = "rtx-3090"
 NETWORKS: dict[str, str] = {
     "AlexNet": "alexnet_fp32_infer_b1",
     "VGG-16": "vgg16_fp32_infer_b1",
@@ -37,81 +56,21 @@ NETWORKS: dict[str, str] = {
     "SSD300": "ssd300_vgg16_infer_b1",
 }
 """Recorded workloads: classification, segmentation, detection."""
-NOT_JUDGED = ("Mask R-CNN", "RetinaNet", "SSD300")
-"""Networks whose pairs are shown, and not judged. RetinaNet and SSD300 are not of the families that the paper is
-remembered to use. Mask R-CNN pastes box after box, waiting for the GPU at each, and was recorded with random weights,
-which find as many boxes as there may be: 1,322 waits a request."""
+SET_APART = ("Mask R-CNN", "RetinaNet", "SSD300")
+"""Networks whose pairs are also shown apart. RetinaNet and SSD300 are not of the families that the paper is remembered
+to use. Mask R-CNN pastes box after box, waiting for the GPU at each, and was recorded with random weights, which find
+as many boxes as there may be: 1,322 waits a request."""
 MEASURED_US = 20_000.0
 """A high-priority service runs as many jobs as take this long alone, at least one (long jobs repeat themselves)."""
-LOAD = 0.1
-"""Of intermittent high-priority requests: the share of the time that they would take alone. Not stated. A low-priority
-service is watched for one such request and the pause around it."""
-EPSILON_US = 100.0
-"""Gaps that FIKIT leaves idle between processes: the paper's threshold as it is remembered, not known for certain. A
-switch there and back costs more than most gaps are long. Under MPS, where there is none, it is the scheduler's
-default."""
 CO_RUNNERS = (1, 2, 3)
 """Low-priority services beside the high-priority one, all of the same network. The abstract speaks of several services
 that share a GPU, and does not say how many."""
-
-COST_US = 1.0
-"""Host time that FIKIT's interception adds to a decision. It is not stated, only that its overhead is below 5 %."""
-
-DEFAULT, EXCLUSIVE, FIKIT, UNDER_MPS = "default sharing", "exclusive", "FIKIT", "FIKIT under MPS"
-CONTINUOUS = {
-    DEFAULT: "time-slicing",
-    EXCLUSIVE: "exclusive",
-    FIKIT: f"fikit(contexts=per-tenant,epsilon_us={EPSILON_US},interception_us={COST_US})",
-    UNDER_MPS: f"fikit(contexts=shared,interception_us={COST_US})",
-}
-"""Both services without a pause: schedulers by the paper's name of a mode. In exclusive mode jobs take turns in order
-of arrival, whatever their priority."""
-DEFAULT_NOW_AND_THEN, FIKIT_NOW_AND_THEN = "default sharing, intermittent", "FIKIT, intermittent"
-INTERMITTENT = {DEFAULT_NOW_AND_THEN: CONTINUOUS[DEFAULT], FIKIT_NOW_AND_THEN: CONTINUOUS[FIKIT]}
-"""Preemptive sharing: the low-priority service runs without a pause, high-priority requests come now and then."""
-SLICES = {f"{DEFAULT}, slice of {slice_us / 1e3:g} ms": slice_us for slice_us in (1000.0, 4000.0)}
-"""Time slices (us) besides the GPU's own 2 ms; Gilman and Walls also speak of 4 ms."""
-ALONE, FIKIT_ALONE, MEASURED = "alone", "FIKIT alone", "measurement stage"
-INTERCEPTED = {cost_us: f"FIKIT alone, {cost_us:g} us" for cost_us in (2.0, 5.0, 10.0)}
-"""Costs of interception besides :data:`COST_US`."""
-BY_ITSELF = {
-    ALONE: "pass-through",
-    FIKIT_ALONE: CONTINUOUS[FIKIT],
-    MEASURED: "fifo",
-    **{mode: f"fikit(interception_us={cost_us})" for cost_us, mode in INTERCEPTED.items()},
-}
-"""One service: without a scheduler; through FIKIT's interception; one kernel at a time, as while it is measured."""
-
+ENDS = (1, 3)
+"""Of them, with how many FIKIT is also run with nothing filled, and nothing of it under MPS."""
 TRIED = (("RetinaNet", "FCN-50"), ("FCOS", "ResNet-50"), ("Faster R-CNN", "FCN-101"), ("ResNet-101", "ResNet-50"))
-"""Pairs for what follows, on the recordings as they are, where gaps are filled most: services without a pause, of which
-the low-priority one lives on the gaps alone; chosen for gaps in the first and launches that fit into them."""
-RIGHT, MEASURED_IN, RUNS = "right profiles", "measured in 3 runs", 3
-CASES = {
-    RIGHT: ProfileError(),
-    MEASURED_IN: ProfileError(),
-    "durations doubled": ProfileError(durations=2.0),
-    "durations halved": ProfileError(durations=0.5),
-    "gaps doubled": ProfileError(gaps=2.0),
-    "gaps halved": ProfileError(gaps=0.5),
-    "each off by up to 2": ProfileError(scatter=2.0),
-    "a tenth never measured": ProfileError(forget=0.1),
-    "nothing measured": ProfileError(forget=1.0),
-}
-"""What is wrong with the profiles that FIKIT is told, under MPS."""
-CONTEXTS, EPSILONS_US = ("shared", "per-tenant"), (3.0, 20.0, 50.0, 100.0, 200.0)
-SWEEP = {of: f"FIKIT, {of[0]}, threshold {of[1]:g} us" for of in itertools.product(CONTEXTS, EPSILONS_US)}
-"""Services under MPS or as processes, and thresholds of the gaps that are filled, with right profiles."""
-MODES = {
-    **CONTINUOUS,
-    **INTERMITTENT,
-    **BY_ITSELF,
-    **dict.fromkeys(SLICES, CONTINUOUS[DEFAULT]),
-    **dict.fromkeys(CASES, CONTINUOUS[UNDER_MPS]),
-    **{
-        mode: f"fikit(contexts={contexts},epsilon_us={epsilon_us},interception_us={COST_US})"
-        for (contexts, epsilon_us), mode in SWEEP.items()
-    },
-}
+"""Pairs for wrong profiles and thresholds, on the recordings as they are, where gaps are filled most: services without
+a pause, of which the low-priority one lives on the gaps alone; chosen for gaps in the first and launches that fit into
+them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,23 +106,26 @@ class FikitRun:
         elif self.mode in CASES:
             problem = with_profile_error(problem, CASES[self.mode])
         episode = play(MODES[self.mode], problem, seed=0, device=device, record="kernels")
-        high, low = turnarounds_us(episode, skip=int(self.mode == EXCLUSIVE))[0], turnarounds_us(episode)[1:]
+        high, low = turnarounds_us(episode, skip=int(self.mode in IN_TURN))[0], turnarounds_us(episode)[1:]
         shares = [work_rate(episode, row) for row in range(1, len(problem.programs))]
         return FikitOutcome(_mean(high), _mean(*low), sum(shares))
 
     def problem(self) -> Problem:
         """Tenants are ``high`` and as many ``low`` ones, or ``high`` by itself."""
         exclusive, high_us = self.mode == EXCLUSIVE, _alone_us(self.gpu, self.high)
-        # In exclusive mode the first job finds the GPU free, the others wait for a whole job of the other service.
-        tenants = [tenant(NETWORKS[self.high], name="high", jobs=math.ceil(MEASURED_US / high_us) + exclusive)]
+        # Of jobs in turn the first finds the GPU free; the others wait for whole jobs of the other services. In one
+        # queue every job waits the same, so that one says as much as several.
+        jobs = 2 if self.mode in (setting.one_queue for setting in SETTINGS) else math.ceil(MEASURED_US / high_us)
+        tenants = [tenant(NETWORKS[self.high], name="high", jobs=jobs + exclusive)]
         if self.low is not None:
             names = ["low", *(f"low {i}" for i in range(2, self.lows + 1))]
             tenants += [tenant(NETWORKS[self.low], name=name, priority=int(not exclusive)) for name in names]
         if self.low is not None and self.mode in INTERMITTENT:
-            think_us = high_us * (1.0 / LOAD - 1.0)
+            think_us = high_us * (1.0 / INTERMITTENT[self.mode] - 1.0)
             arrivals = {"kind": "closed-loop", "think_us": think_us, "start_us": 0.5 * think_us}
             tenants[0] |= {"arrivals": arrivals, "jobs": None}
-            tenants[1]["jobs"] = math.ceil(high_us / LOAD / _alone_us(self.gpu, self.low))
+            # Watched for one request and the pause around it at the lowest load, for several at others.
+            tenants[1]["jobs"] = math.ceil(high_us / min(LOADS) / _alone_us(self.gpu, self.low))
         problem = situation(tenants, self.gpu)
         if self.mode not in SLICES:
             return problem
@@ -182,15 +144,21 @@ class FikitRun:
 
 
 def all_cells(networks: tuple[str, ...] = tuple(NETWORKS)) -> list[FikitRun]:
-    """Every run of networks: by themselves, all pairs on both GPUs in the modes that speed-ups are made of, judged ones
-    in the others too, and what is tried on some pairs."""
+    """Every run of networks: by themselves; all pairs in both settings in the modes that claims are made of; those of
+    the paper's families in the others too; and what is tried on some pairs."""
     by_itself = itertools.product((GPU, RECORDED_ON), networks, (None,), BY_ITSELF)
     cells = [FikitRun(*each) for each in by_itself]
     for pair in itertools.permutations(networks, 2):
-        further = () if set(pair) & set(NOT_JUDGED) else (EXCLUSIVE, *INTERMITTENT, *SLICES)
-        cells += [FikitRun(GPU, *pair, mode) for mode in (DEFAULT, FIKIT, UNDER_MPS, *further)]
-        cells += [FikitRun(GPU, *pair, mode, lows) for lows in CO_RUNNERS if lows > 1 for mode in (DEFAULT, FIKIT)]
-        cells += [FikitRun(RECORDED_ON, *pair, mode) for mode in (DEFAULT, FIKIT, UNDER_MPS)]
+        further = () if set(pair) & set(SET_APART) else (EXCLUSIVE, *SLICES)
+        cells += [FikitRun(GPU, *pair, mode) for mode in (UNDER_MPS, *further)]
+        for setting in SETTINGS:
+            modes = (DEFAULT, setting.fikit, setting.one_queue)
+            cells += [FikitRun(setting.gpu, *pair, mode, lows) for lows in CO_RUNNERS for mode in modes]
+            cells += [FikitRun(setting.gpu, *pair, setting.nothing_filled, lows) for lows in ENDS]
+        cells += [FikitRun(MPS.gpu, *pair, NO_SCHEDULER, lows) for lows in ENDS]
+        for setting, loads in SHARED_NOW_AND_THEN.items():
+            modes = (DEFAULT, setting.fikit, setting.nothing_filled)
+            cells += [FikitRun(setting.gpu, *pair, now_and_then(mode, load)) for load in loads for mode in modes]
     tried = [pair for pair in TRIED if set(pair) <= set(networks)]
     return [*cells, *(FikitRun(RECORDED_ON, *pair, mode) for pair in tried for mode in (*CASES, *SWEEP.values()))]
 

@@ -1,0 +1,44 @@
+"""What came out of the reproduction, what did not, and why: the first sentences of its page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpusched_env.experiments.papers.fikit.modes import MPS, PROCESSES
+from gpusched_env.experiments.papers.fikit.pairs import MOST_ABOVE, SPEEDUP, distribution
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.papers.fikit.figures import Figures
+
+
+def outcome(figures: Figures) -> str:
+    """Three sentences; figures are those of all pairs."""
+    by_verdict: dict[str, list[str]] = {"shown": [], "not shown": [], "off": []}
+    for each in figures.claimed:
+        services = f", {each.services} beside" if each.services > 1 else ""
+        text = f"{each.claim} ({each.setting}{services}: {each.ours.figure})"
+        if text not in by_verdict[each.verdict]:
+            by_verdict[each.verdict].append(text)
+    return (
+        f"Came out, and fails without its mechanism: {_listed(by_verdict['shown'])}. Did not: "
+        f"{_listed(by_verdict['off'])}; nothing is shown by what comes out without the mechanism as well: "
+        f"{_listed(by_verdict['not shown'])}. {_why(figures)}"
+    )
+
+
+def _why(figures: Figures) -> str:
+    found = {lows: distribution(of) for (setting, lows), of in figures.by_co_runners.items() if setting == PROCESSES}
+    medians = ", ".join(f"{of['median']:.2f} with {lows}" for lows, of in found.items())
+    last = max(found)
+    low, high = (figures.speedups(setting, 1)[f"low_share: {setting.fikit}"].mean() for setting in (PROCESSES, MPS))
+    return (
+        f"The reason: N services beside one are N + 1 contexts that share time slices, which alone gives a median "
+        f"speed-up near N + 1 ({medians}), so that {found[last]['above']:.0%} above {MOST_ABOVE} with {last} services "
+        f"say how many share the GPU and nothing of gap filling, which takes up {low:.1%} of the time there and "
+        f"{high:.1%} with a threshold below the gaps; the {found[last]['beyond']:.0%} of pairs beyond {SPEEDUP[1]} are "
+        f"networks that wait for the GPU hundreds of times a request."
+    )
+
+
+def _listed(texts: list[str]) -> str:
+    return "; ".join(texts) or "nothing"
