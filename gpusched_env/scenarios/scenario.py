@@ -30,17 +30,16 @@ from gpusched_env.workload.irregular.name import irregular_graph, is_irregular
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import is_workload_path
 
+CommandName = Literal["launch", "preempt", "partition", "reject", "synchronise"]
+PreemptionName = Literal["drain", "save", "reset", "save-part"]
+Contexts = Literal["shared", "per-tenant"]
+RewardWeight = Annotated[float, Meta(ge=0, le=1e18)]
 _GENERATED: Final[tuple[tuple[Callable[[str], bool], Callable[[str], object]], ...]] = (
     (is_irregular, irregular_graph),
     (is_chain, chain_of),
     (is_measured_chain, measured_of),
 )
 """Workloads that are made from the parameters in their names: which they are, and what reads these."""
-
-CommandName = Literal["launch", "preempt", "partition", "reject", "synchronise"]
-PreemptionName = Literal["drain", "save", "reset", "save-part"]
-Contexts = Literal["shared", "per-tenant"]
-RewardWeight = Annotated[float, Meta(ge=0, le=1e18)]
 
 
 class Reward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
