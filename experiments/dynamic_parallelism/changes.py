@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
+from gpusched_env.workload.dynamic_parallelism.launches import ParentKernel, Requests, Threads
 
 Change = Callable[[LaunchProblem], LaunchProblem]
 
@@ -49,3 +52,37 @@ def child_block(threads: int) -> Change:
         return problem.changed(benchmark=replace(problem.benchmark, kernels=tuple(kernels)))
 
     return change
+
+
+def mapped(order_of: Callable[[int], NDArray[np.int64]]) -> Change:
+    """Threads of the last kernel take each other's work.
+
+    Args:
+        order_of: of the number of its threads, whose work each thread takes, shape ``(threads,)``.
+    """
+
+    def change(problem: LaunchProblem) -> LaunchProblem:
+        *before, last = problem.benchmark.kernels
+        kernels = (*before, reordered(last, order_of(len(last.threads.base))))
+        return problem.changed(benchmark=replace(problem.benchmark, kernels=kernels))
+
+    return change
+
+
+def reordered(kernel: ParentKernel, order: NDArray[np.int64]) -> ParentKernel:
+    """``kernel``, whose thread ``i`` has the work that ``order[i]`` had; requests without nested ones only."""
+    threads, requests = kernel.threads, kernel.threads.requests
+    if requests is None:
+        return replace(kernel, threads=Threads(threads.base[order]))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    thread = place[requests.thread]
+    rows = np.argsort(thread, kind="stable")
+    if requests.children is None:
+        assert requests.iterations is not None
+        moved = Requests(thread[rows], requests.items[rows], requests.iterations[rows])
+    else:
+        first = requests.first_child
+        own = np.concatenate([np.arange(first[row], first[row + 1]) for row in rows])
+        moved = Requests(thread[rows], requests.items[rows], children=Threads(requests.children.base[own]))
+    return replace(kernel, threads=Threads(threads.base[order], moved))

@@ -19,7 +19,7 @@ def outcome(validation: Validation) -> str:
 
 
 def _said(check: Limited) -> str:
-    return f"{NAMES[check.set]}, {limited(check)} {check.error:.1%} ({check.limit:.1%})"
+    return f"{NAMES[check.set]}, {limited(check)} {check.error:.2%} ({check.limit:.2%})"
 
 
 def _of_networks(validation: Validation) -> str:

@@ -48,7 +48,7 @@ def network(name: str, waits: int = 3, gap_share: float = 0.0) -> dict[str, Any]
 def pair(high: dict[str, Any], low: dict[str, Any], speedup: float) -> dict[str, Any]:
     """A row of :attr:`Paper.pairs`; FIKIT gives the high-priority service the time that it has alone."""
     of_high, of_low = ({f"{side}_{key}": of[key] for key in FEATURES} for side, of in (("high", high), ("low", low)))
-    times = {"speedup": speedup, DEFAULT: speedup * high["alone_us"], FIKIT: high["alone_us"]}
+    times = {"speedup": speedup, DEFAULT: speedup * high["alone_us"], "fikit_us": high["alone_us"]}
     return {"high": high["name"], "low": low["name"], **of_high, **of_low, **times}
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from gpusched_env.display.frame import frame
+from gpusched_env.experiments.dynamic_parallelism.changes import reordered
 from gpusched_env.experiments.measure.prediction import OnGpu, predicted, prediction_table
 from gpusched_env.experiments.papers.spawn import Paper, runs
+from gpusched_env.experiments.papers.spawn.maps import MAPS
 from gpusched_env.experiments.papers.spawn.scores import bar_errors, moved_alike, optima, scored
+from gpusched_env.workload.dynamic_parallelism.launches import BlockShape, ParentKernel, Requests, Threads
 
 QUICK = ("SA-thaliana", "MM-small")
 
@@ -84,6 +88,35 @@ def test_the_best_share_is_compared_with_the_nearest_of_equal_bars() -> None:
         }
     )
     assert found == {"equal": (58.0, 58.0, 0.0), "far": (50.0, 4.0, 46.0), "ours equal": (0.0, 20.0, 20.0)}
+
+
+def test_threads_take_each_other_s_work_and_launch_the_same() -> None:
+    """Three threads: 5 iterations, none, 2 and 3 in two requests; in reverse order."""
+    threads = Threads(np.array([1, 2, 3]), Requests(np.array([0, 2, 2]), np.array([5, 2, 3]), np.array([1, 1, 1])))
+    kernel = ParentKernel("k", BlockShape(32, 16), BlockShape(32, 16), threads)
+    found = reordered(kernel, np.array([2, 1, 0])).threads
+    assert found.base.tolist() == [3, 2, 1]
+    assert found.requests is not None
+    assert (found.requests.thread.tolist(), found.requests.items.tolist()) == ([0, 0, 2], [2, 3, 5])
+    assert found.work.tolist() == threads.work.tolist()[::-1]
+
+    children = Threads(np.array([7, 8, 9]))
+    requests = Requests(np.arange(2), np.array([1, 2]), children=children)
+    nested = ParentKernel("k", kernel.block, kernel.block, Threads(np.zeros(2, np.int64), requests))
+    moved = reordered(nested, np.array([1, 0])).threads
+    assert moved.requests is not None
+    assert moved.requests.children is not None
+    assert moved.requests.children.base.tolist() == [8, 9, 7]
+    assert moved.work.tolist() == [17, 7]
+
+
+@pytest.mark.parametrize("name", list(MAPS))
+def test_a_map_gives_each_thread_s_work_to_one_thread(name: str) -> None:
+    problem = runs.problem_of("Mandel")
+    found = MAPS[name](problem).benchmark.kernels[-1].threads
+    before = problem.benchmark.kernels[-1].threads
+    assert sorted(found.work) == sorted(before.work)
+    assert not np.array_equal(found.work, before.work)
 
 
 def test_bars_move_alike_if_both_leave_one_to_the_same_side() -> None:

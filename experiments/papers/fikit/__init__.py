@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.papers.fikit.figures import Figures
-from gpusched_env.experiments.papers.fikit.modes import DEFAULT, FIKIT, GPU, PROCESSES
+from gpusched_env.experiments.papers.fikit.modes import DEFAULT, GPU, PROCESSES
 from gpusched_env.experiments.papers.fikit.outcome import outcome
 from gpusched_env.experiments.papers.fikit.pairs import outsiders
 from gpusched_env.experiments.papers.fikit.picture import speedups_svg
@@ -66,7 +66,7 @@ class Paper(Figures):
             of.assign(services=lows, setting=setting.text).to_dict("records")
             for (setting, lows), of in self.by_co_runners.items()
         ]
-        shared = self.pairs[["gpu", "high", "low", "speedup", DEFAULT, FIKIT, "high_alone_us"]]
+        shared = self.pairs[["gpu", "high", "low", "speedup", DEFAULT, "fikit_us", "high_alone_us"]]
         return {
             "co-runners": frame([row for rows in by_number for row in rows]),
             "pairs": shared,

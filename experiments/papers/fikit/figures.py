@@ -75,10 +75,10 @@ class Figures(Reproduction):
     def pairs(self) -> DataFrame:
         """Two services that share a GPU, one of either priority, and how long they take together.
 
-        The properties of :attr:`networks` as ``high_...`` and ``low_...``. ``speedup``: of the high-priority service,
-        completion time under default sharing over that under FIKIT. By mode, the run's outcome: as ``MODE`` the
-        completion time of the high-priority service, as ``low_us: MODE`` and ``low_share: MODE`` what it says of the
-        low-priority one.
+        The properties of :attr:`networks` as ``high_...`` and ``low_...``. ``fikit_us``: completion time of the
+        high-priority service under FIKIT as the setting of the GPU has it; ``speedup``: that under default sharing over
+        it. By mode, the run's outcome: as ``MODE`` the completion time of the high-priority service, as ``low_us:
+        MODE`` and ``low_share: MODE`` what it says of the low-priority one.
         """
         shared = self.to_frame(FikitRun)
         shared = shared[shared.low.notna() & (shared.lows == 1)].set_index(["gpu", "high", "low", "mode"])
@@ -86,7 +86,10 @@ class Figures(Reproduction):
         found = unstacked(shared.high_us).join(lows).reset_index()
         for side in ("high", "low"):
             found = found.join(self.networks[[*FEATURES]].add_prefix(f"{side}_"), on=["gpu", side])
-        return found.assign(speedup=found[DEFAULT] / found[FIKIT])
+        fikit_us = found[FIKIT].copy()
+        for setting in SETTINGS:
+            fikit_us = fikit_us.where(found.gpu != setting.gpu, found[setting.fikit])
+        return found.assign(fikit_us=fikit_us, speedup=found[DEFAULT] / fikit_us)
 
     @functools.cached_property
     def by_gpu(self) -> dict[str, DataFrame]:
@@ -192,7 +195,7 @@ class Figures(Reproduction):
         gpus = {}
         for gpu, pairs in self.by_gpu.items():
             slowdowns = pairs[["high", "low", "speedup"]].assign(
-                slowdown_under_fikit=pairs[FIKIT] / pairs.high_alone_us
+                slowdown_under_fikit=pairs.fikit_us / pairs.high_alone_us
             )
             gpus[gpu] = {
                 "distribution": distribution(pairs),

@@ -12,17 +12,20 @@ if TYPE_CHECKING:
 
 
 def outcome(figures: Figures) -> str:
-    """Three sentences; figures are those of all pairs."""
-    by_verdict: dict[str, list[str]] = {"shown": [], "not shown": [], "off": []}
+    """Three sentences; figures are those of all pairs. A claim is shown in a setting if all its controls fail there."""
+    verdicts: dict[str, dict[tuple[str, str, int], set[str]]] = {}
     for each in figures.claimed:
-        services = f", {each.services} beside" if each.services > 1 else ""
-        text = f"{each.claim} ({each.setting}{services}: {each.ours.figure})"
-        if text not in by_verdict[each.verdict]:
-            by_verdict[each.verdict].append(text)
+        settings = verdicts.setdefault(each.claim.partition(",")[0], {})
+        settings.setdefault((each.claim, each.setting, each.services), set()).add(each.verdict)
+    counted: dict[str, list[str]] = {"shown": [], "not shown": [], "off": []}
+    for claim, settings in verdicts.items():
+        found = [min(of, key=["off", "not shown", "shown"].index) for of in settings.values()]
+        for verdict, texts in counted.items():
+            if verdict in found:
+                texts.append(f"{claim} ({found.count(verdict)} of {len(found)} settings)")
     return (
-        f"Came out, and fails without its mechanism: {_listed(by_verdict['shown'])}. Did not: "
-        f"{_listed(by_verdict['off'])}; nothing is shown by what comes out without the mechanism as well: "
-        f"{_listed(by_verdict['not shown'])}. {_why(figures)}"
+        f"Came out, and fails without its mechanism: {_listed(counted['shown'])}. Did not: {_listed(counted['off'])}; "
+        f"came out without the mechanism as well: {_listed(counted['not shown'])}. {_why(figures)}"
     )
 
 

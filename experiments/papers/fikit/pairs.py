@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpusched_env.display.frame import frame
-from gpusched_env.experiments.papers.fikit.modes import DEFAULT, FIKIT
+from gpusched_env.experiments.papers.fikit.modes import DEFAULT
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -55,7 +55,7 @@ def distributions(pairs: DataFrame, name: str = "all pairs") -> list[dict[str, A
     premise = pairs[(pairs.high_waits > ANSWER_WAITS) & (pairs.low_gap_share < DENSE_GAP_SHARE)]
     kinds = {name: pairs, "waits in mid-network beside a busy GPU": premise}
     return [
-        {"what": what, "slowest": (some[FIKIT] / some.high_alone_us).max(), **distribution(some)}
+        {"what": what, "slowest": (some.fikit_us / some.high_alone_us).max(), **distribution(some)}
         for what, some in kinds.items()
         if len(some)
     ]

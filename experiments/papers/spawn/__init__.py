@@ -14,8 +14,8 @@ What the paper does not give is fixed as follows, for all benchmarks alike unles
 * *Inputs*, by what the paper's figures show of their structure, never by a speed-up: launches of Figure 18, occupancies
   of Figure 16 with the program's own threshold, and those with few launches of some.
 * *SPAWN's own open choices* are options of the scheduler, and their defaults are those whose launches come nearest to
-  Figure 18; see the ablation. That only requests above the program's own
-  threshold reach the launch call follows from Figure 18, where SPAWN launches no more than Baseline-DP on all thirteen.
+  Figure 18; see the ablation. That only requests above the program's own threshold reach the launch call follows from
+  Figure 18, where SPAWN launches no more than Baseline-DP on all thirteen.
 
 Offline-Search tries the thresholds of Figure 5, some between, and none at all. DTBL is in the paper's Figure 21,
 aggregation is later work.
@@ -24,12 +24,14 @@ So Figure 18 is shown and judges nothing, nor do occupancies that inputs were ch
 judged either: a third of the speed-ups lie between 1.0 and 1.3, where ranks hang on a few percent, and any constant
 moves them.
 
-Mandelbrot gains nothing here, since the heavy tiles of a warp lie side by side and are alike; launching few requests of
-JOIN-uniform cannot gain (1.36 in the paper, with at most 50 launches). Baseline-DP of AMR and of BFS-graph500 loses
-less than published: how the paper's mesh refines is not known, and its children stay on their SM twice as long. AMR
-goes on gaining with the offloaded share, where the paper's falls from 4 % on, and SSSP-citation collapses at 53 %,
-where the paper's does not. Block sizes (Figure 7) hardly matter here, and a queue a child gains nothing for GC-graph500
-(4.09 in the paper, Figure 8). SA has three published speed-ups: 4.38 (Figure 15), 6.96 (Figure 21) and 8.60 (Figure 5).
+Mandelbrot gains nothing here, whichever thread takes which tile: how threads map to work changes neither its launches
+nor its occupancy, so that these cannot choose the map, and no map that was tried comes near its bars. Launching few
+requests of JOIN-uniform cannot gain (1.36 in the paper, with at most 50 launches). Baseline-DP of AMR and of BFS-
+graph500 loses less than published: how the paper's mesh refines is not known, and its children stay on their SM twice
+as long. AMR goes on gaining with the offloaded share, where the paper's falls from 4 % on, and SSSP-citation collapses
+at 53 %, where the paper's does not. Block sizes (Figure 7) hardly matter here, and a queue a child gains nothing for
+GC-graph500 (4.09 in the paper, Figure 8). SA has three published speed-ups: 4.38 (Figure 15), 6.96 (Figure 21) and 8.60
+(Figure 5).
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from gpusched_env.devices.dynamic_parallelism import make_launch_device
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem, launch_problem
 from gpusched_env.dynamic_parallelism.scheduler import LaunchScheduler, run_application
 from gpusched_env.experiments.dynamic_parallelism.changes import Change, block_slots, body, child_block, machine
+from gpusched_env.experiments.papers.spawn.maps import FEW, MAPS, maps_of
 from gpusched_env.hardware.warp_machine import H200
 from gpusched_env.workload.dynamic_parallelism.suite import benchmark
 
@@ -81,6 +82,7 @@ STRUCTURE: dict[str, Change] = {
 TODAY = "H200"
 VARIATIONS: dict[str, Change] = {
     "": lambda problem: problem,
+    **MAPS,
     **SENSITIVITY,
     **MECHANISMS,
     **STRUCTURE,
@@ -141,4 +143,6 @@ def all_cells() -> list[SpawnRun]:
         ]
         found += [SpawnRun(name, DP, of) for of in STRUCTURE]
         found += [SpawnRun(name, scheme, TODAY) for scheme in (FLAT, DP, QUICK, SPAWN)]
+    for name, few in FEW.items():
+        found += [SpawnRun(name, scheme, of) for of in maps_of(name) for scheme in (FLAT, DP, SHARE + few, SPAWN)]
     return found

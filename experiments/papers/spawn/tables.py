@@ -11,14 +11,18 @@ from gpusched_env.experiments.dynamic_parallelism.changes import Change
 from gpusched_env.experiments.lib.verdicts import VERDICTS
 from gpusched_env.experiments.measure.prediction import OnGpu, prediction_table
 from gpusched_env.experiments.papers.spawn.figures import Figures, geometric_mean
+from gpusched_env.experiments.papers.spawn.maps import FEW, maps_of
 from gpusched_env.experiments.papers.spawn.runs import (
     AGGREGATION,
     BARS,
     CHOICES,
+    DP,
     DTBL,
+    FLAT,
     MECHANISMS,
     OFFLINE,
     SENSITIVITY,
+    SHARE,
     SPAWN,
     TODAY,
     SpawnRun,
@@ -45,6 +49,7 @@ def all_tables(figures: Figures) -> list[Table]:
         variation_table(figures, "Sensitivity to the constants", SENSITIVITY),
         variation_table(figures, "What each mechanism is worth", MECHANISMS),
         structure_table(figures),
+        map_table(figures),
         today_table(figures),
         prediction_table(figures.of(OnGpu)),
     ]
@@ -190,6 +195,30 @@ def structure_table(figures: Figures) -> Table:
         f"{of_blocks:.0%} and {of_queues:.0%}."
     )
     return Table("Blocks and queues of children", heads, rows, note)
+
+
+def map_table(figures: Figures) -> Table:
+    """Maps of threads to work: what could choose one, and the speed-ups, by which none is chosen."""
+    runs, rows = figures.of(SpawnRun), []
+    for name, few in FEW.items():
+        if name not in figures.published:
+            continue
+        theirs, schemes = figures.published[name], {"dp": DP, "offline": SHARE + few, "spawn": SPAWN}
+        for of in ("", *maps_of(name)):
+            found = {bar: runs[SpawnRun(name, scheme, of)] for bar, scheme in schemes.items()}
+            flat = runs[SpawnRun(name, FLAT, of)].cycles
+            launches = [f"{run.children:,} / {theirs['children'][bar]:,}" for bar, run in found.items()]
+            shares = [
+                f"{100 * run.occupancy:.1f} / {theirs['occupancy_percent'][bar]:.1f}" for bar, run in found.items()
+            ]
+            gains = [f"{flat / run.cycles:.2f} / {theirs['speedup'][bar]:.2f}" for bar, run in found.items()]
+            rows.append((name, of or "as shipped", *launches, *shares, *gains))
+    bars = [f"{what} {of}" for what in ("children", "occupancy %", "speed-up") for of in (DP, "few launches", SPAWN)]
+    note = (
+        "*Few launches*: the static threshold with the share of Offline-Search. Launches under a static threshold do "
+        "not depend on the map at all. Speed-ups choose nothing here; they say that no map explains the gap."
+    )
+    return Table("Maps of threads to work", ("benchmark", "map", *bars), rows, note)
 
 
 def today_table(figures: Figures) -> Table:
