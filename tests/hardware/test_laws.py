@@ -57,8 +57,8 @@ def capacity(draw: st.DrawFn) -> tuple[Any, ...]:
 
 
 pairs = st.builds(
-    Pair, st.integers(0, 4), st.integers(1, 4), *[st.integers(1, 12)] * 5, st.integers(0, 2), st.integers(1, 4), share
-).filter(lambda pair: pair.columns >= pair.fold)
+    Pair, st.integers(0, 5), st.integers(1, 4), *[st.integers(1, 12)] * 5, st.integers(0, 3), st.integers(1, 4), share
+).map(lambda pair: pair._replace(columns=pair.columns * pair.fold))
 blocks = st.integers(0, 11)
 """Of a kernel of at least as many steps as slices: those that have none wait for nothing."""
 own_steps = pairs.filter(lambda pair: pair.columns // pair.fold >= pair.consumer_slices)
@@ -96,6 +96,10 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "semaphores_a_band": st.tuples(pairs),
     "semaphores": st.tuples(pairs),
     "semaphore_of": st.tuples(pairs, blocks),
+    "semaphore_in_band": st.tuples(pairs, few),
+    "own_band": st.tuples(pairs, blocks),
+    "other_band": st.tuples(pairs, blocks),
+    "waits_a_step": st.tuples(pairs, blocks),
     "first_step": st.tuples(pairs, blocks),
     "steps_of": st.tuples(pairs, blocks),
     "waits_of": st.tuples(pairs, blocks),
