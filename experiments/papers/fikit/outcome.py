@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def outcome(figures: Figures) -> str:
-    """Three sentences; figures are those of all pairs. A claim is shown in a setting if all its controls fail there."""
+    """Three paragraphs, of all pairs. A claim is shown in a setting if all its controls fail there."""
     verdicts: dict[str, dict[tuple[str, str, int], set[str]]] = {}
     for each in figures.claimed:
         settings = verdicts.setdefault(each.claim.partition(",")[0], {})
@@ -24,8 +24,9 @@ def outcome(figures: Figures) -> str:
             if verdict in found:
                 texts.append(f"{claim} ({found.count(verdict)} of {len(found)} settings)")
     return (
-        f"Came out, and fails without its mechanism: {_listed(counted['shown'])}. Did not: {_listed(counted['off'])}; "
-        f"came out without the mechanism as well: {_listed(counted['not shown'])}. {_why(figures)}"
+        f"Came out, and fails without its mechanism: {_listed(counted['shown'])}.\n\n"
+        f"Did not: {_listed(counted['off'])}; "
+        f"came out without the mechanism as well: {_listed(counted['not shown'])}.\n\n{_why(figures)}"
     )
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def outcome(figures: Figures) -> str:
-    """Three sentences."""
+    """Three paragraphs."""
     texts = {
         holds: "; ".join(
             f"{score.figure} ({score.source}: {score.ours:{score.form}}"
@@ -27,8 +27,9 @@ def outcome(figures: Figures) -> str:
     worst = errors.abs().stack().nlargest(3)
     most = ", ".join(f"{BARS[bar]} of {name} {errors.loc[name, bar]:+.0%}" for name, bar in worst.index)
     return (
-        f"Came out: {texts[True] or 'nothing'}. Did not: {texts[False] or 'nothing'}. The reason: errors of bars have "
-        f"both signs and cancel in geometric means, while of {len(errors)} bars only {close} are within {CLOSE:.0%} "
+        f"Came out: {texts[True] or 'nothing'}.\n\nDid not: {texts[False] or 'nothing'}.\n\n"
+        f"The reason: errors of bars have both signs and cancel in geometric "
+        f"means, while of {len(errors)} bars only {close} are within {CLOSE:.0%} "
         f"(furthest off: {most}); how lanes map to work and how meshes refine is not published, children that share "
         f"queues hardly cost anything here, and the size of their blocks hardly matters."
     )
