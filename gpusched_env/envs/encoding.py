@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, RunningFeature, Scalar, TenantFeature
-from gpusched_env.hardware.tiles import NEEDS_ROW
+from gpusched_env.hardware.tiles import NEEDS_PRODUCT, NEEDS_ROW
 from gpusched_env.scheduling.commands import POLICIES
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 
@@ -210,10 +210,16 @@ def encode_pending(shown: Floats, tenants: Floats, scalars: Floats, tenant_slots
 
 @called
 def _waits(producer: Floats, consumer: Floats) -> float:
-    """How often a block of a consumer waits by tile; its slices share the steps through a row."""
-    if consumer[PendingColumn.NEEDS] != NEEDS_ROW:
+    """How often a block of a consumer waits by tile; its slices share the steps through a row.
+
+    A step reads a tile of each matrix that the producer has, of a product one of each of two bands.
+    """
+    needs, columns = consumer[PendingColumn.NEEDS], producer[PendingColumn.COLUMNS]
+    if needs == NEEDS_PRODUCT:
+        columns = 2.0 * columns / max(1.0, consumer[PendingColumn.FOLD])
+    elif needs != NEEDS_ROW:
         return 1.0
-    return float(producer[PendingColumn.COLUMNS] / max(1.0, consumer[PendingColumn.SLICES]))
+    return float(columns / max(1.0, consumer[PendingColumn.SLICES]))
 
 
 @called

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import enum
 
+from gpusched_env.scheduling.commands import POLICIES
+
 
 class Feature(enum.IntEnum):
     """A column: its number, and what stands in it."""
@@ -31,6 +33,7 @@ class Feature(enum.IntEnum):
 
 LOG_US = "log us"
 """Unit of durations: ``log1p(microseconds) / log1p(10^6)``, 1 from a second on."""
+_CODES = ", ".join(f"{code}/{len(POLICIES) - 1} {name}" for code, name in enumerate(POLICIES) if code > 0)
 FLAG = "0 or 1"
 SHARE = "share"
 RATIO = "x / (1 + x)"
@@ -113,7 +116,7 @@ class PendingFeature(Feature):
     COLUMNS = ("columns of tiles of its grid, over 8", RATIO, 0, 1, "pending.columns")
     SLICES = ("slices that share the work of a tile, over 4", RATIO, 0, 1, "pending.slices")
     FOLD = (
-        "tiles of its producer's that a step reads, over 1; 0: it needs no row of tiles",
+        "matrices that its producer has side by side, over 1; 0: it needs no tiles",
         RATIO,
         0,
         1,
@@ -127,7 +130,7 @@ class PendingFeature(Feature):
         "pending.synchronisable",
     )
     POLICY = (
-        "policy by which its blocks wait for tiles: 1/4 share, 1/2 row, 3/4 tile, 1 strided; 0: stream order",
+        f"policy by which its blocks wait for tiles: {_CODES}; 0: stream order",
         SHARE,
         0,
         1,

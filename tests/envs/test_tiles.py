@@ -55,6 +55,14 @@ def test_what_is_seen_of_a_pair() -> None:
     assert consumer[P.WAITS] == pytest.approx(1 / 9)
 
 
+def test_scores_wait_for_a_tile_of_two_bands_in_each_step() -> None:
+    """Six columns of queries, keys and values are two steps through each of three matrices."""
+    needs = TileNeeds("product", fold=3)
+    (_, consumer, *_), _ = observed(chain((6, 2, 1), (2, 2, 1), needs=needs))
+    # Two steps, of two tiles each.
+    assert consumer[P.WAITS] == pytest.approx(4 / 12)
+
+
 def test_gains_are_those_of_a_list_schedule() -> None:
     (_, consumer, *_), _ = observed(chain((2, 3, 1), (2, 3, 1)))
     assert consumer[P.GAIN_ROW] == pytest.approx(0.25)
@@ -163,12 +171,15 @@ def test_a_consumer_whose_producer_is_late_needs_a_wait_kernel() -> None:
     assert without(Synchronise(1, row, wait_kernel=True)) == {False}
 
 
-NEEDS = [TileNeeds(), TileNeeds(fold=2), TileNeeds("tile"), TileNeeds("share"), TileNeeds(steps=9)]
+KINDS = [TileNeeds(), TileNeeds("tile"), TileNeeds("share"), TileNeeds("product", fold=2)]
+NEEDS = [*KINDS, TileNeeds(fold=2), TileNeeds(steps=9)]
 
 
 @pytest.mark.parametrize("needs", NEEDS, ids=str)
 def test_the_mask_is_what_a_device_accepts_and_cannot_hang(needs: TileNeeds) -> None:
-    built = chain((4, 3, 2), (4, 3, 1), (4, 3, 3), needs=needs)
+    # A product reads the row that is its column: rows divide columns.
+    rows = 2 if needs.kind == "product" else 3
+    built = chain((4, rows, 2), (4, rows, 1), (4, rows, 3), needs=needs)
     layout = ActionLayout(1, 4, (0,), lookahead=4, synchronises=True)
 
     def try_all(*before: Any) -> set[bool]:
