@@ -99,7 +99,7 @@ def look_ahead(
                 table[place, column] = table[place - 1, column]
             place -= 1
         table[place, FluidJob.TENANT], table[place, FluidJob.DUE_US] = jobs[k, JobColumn.TENANT], due_us
-        table[place, FluidJob.LEFT_US] = job_left_us(jobs[k], tenants, oldest)
+        table[place, FluidJob.LEFT_US] = job_left_us(jobs, k, tenants, oldest)
     model = Model(HORIZON_US, DEAR * mean_earned(tenants), SCALE, FIRST, BESIDE, pairs)
     drawn %= DRAWN - FUTURES
     gaps, draws = GAPS[drawn : drawn + FUTURES], DRAWS[drawn : drawn + FUTURES]

@@ -92,20 +92,31 @@ def mean_earned(tenants: Floats) -> float:
 
 
 @called
-def job_left_us(job: Floats, tenants: Floats, oldest: Floats) -> float:
-    """Profiled time left of a job alone, a row of the table of jobs; all of it until the host has taken it up.
+def job_left_us(jobs: Floats, row: int, tenants: Floats, oldest: Floats) -> float:
+    """Profiled time left of a job alone, of a row of the table of jobs.
 
     As much of its turnaround alone as is left of the durations of its kernels: the gaps between them are in proportion.
+    Where none of them is to be seen (its host has taken the job up and issued nothing yet, or is between two), as is
+    left of their number.
     """
+    job = jobs[row]
     tenant = int(job[JobColumn.TENANT])
     alone_us, device_us = tenants[tenant, TenantColumn.ALONE_US], tenants[tenant, TenantColumn.DEVICE_US]
     if job[JobColumn.STARTED_US] == math.inf or device_us <= 0.0:
         return float(alone_us)
     left_us = tenants[tenant, TenantColumn.LAUNCHED_LEFT_US]
-    # A job that was taken up and of which nothing is pending is launched as a whole.
     if oldest[tenant, PendingColumn.ID] >= 0.0 and oldest[tenant, PendingColumn.JOB] == job[JobColumn.JOB]:
         left_us += oldest[tenant, PendingColumn.JOB_LEFT_US]
+    elif tenants[tenant, TenantColumn.KERNELS_LAUNCHED] == 0.0 or behind_another(jobs, row):
+        # Of several jobs that a host has taken up, what is launched is of the first.
+        return float(alone_us * job[JobColumn.UNFINISHED])
     return float(min(alone_us, left_us * alone_us / device_us))
+
+
+@called
+def behind_another(jobs: Floats, row: int) -> bool:
+    """Whether a job has an older one of its tenant before it."""
+    return bool(row > 0 and jobs[row - 1, JobColumn.TENANT] == jobs[row, JobColumn.TENANT])
 
 
 @cached()
@@ -130,7 +141,7 @@ def plan_oldest(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, s
     due_us, left_us, value, dear_value = scratch[-4, :rows], scratch[-3, :rows], scratch[-2, :rows], scratch[-1, :rows]
     for k in range(rows):
         due_us[k] = jobs[k, JobColumn.DEADLINE_US] - time_us
-        left_us[k] = job_left_us(jobs[k], tenants, oldest)
+        left_us[k] = job_left_us(jobs, k, tenants, oldest)
         value[k] = tenants[int(jobs[k, JobColumn.TENANT]), TenantColumn.WEIGHT] if due_us[k] < math.inf else 0.0
         dear_value[k] = value[k] - DEAR * mean * left_us[k]
     plan = worth_most(due_us, left_us, left_us, value, scratch)

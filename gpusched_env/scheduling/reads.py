@@ -78,7 +78,10 @@ PARTS: Final[dict[str, Part]] = {
     ),
     "completions": Part(
         "what is launched and unfinished, at every instant",
-        (T.KERNELS_LAUNCHED, T.LAST_END_US, T.LAUNCHED_LEFT_US, T.RUNNING_LEFT_US, P.QUEUED_US, P.BETWEEN_US),
+        (
+            T.KERNELS_LAUNCHED, T.LAST_END_US, T.LAUNCHED_LEFT_US, T.RUNNING_LEFT_US, P.QUEUED_US, P.BETWEEN_US,
+            J.UNFINISHED,
+        ),
         ("running",),
     ),
     "progress": Part(

@@ -245,6 +245,8 @@ class JobColumn(enum.IntEnum):
     """When it exceeds the tenant's SLO; ``inf`` without one."""
     STARTED_US = enum.auto()
     """When its host took it up; ``inf`` before."""
+    UNFINISHED = enum.auto()
+    """Share of its operations on the device that have not ended, 0 to 1."""
     REJECTABLE = enum.auto()
     """1 if ``Reject`` of it is legal now, where the scenario offers that. Only where a job of its tenant was rejected
     at this instant and it arrived at the same one is it not, so that a client that asks again at once cannot stop the

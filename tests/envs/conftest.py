@@ -30,7 +30,7 @@ TENANT: Row = {
     "weight": 1, "slo_us": math.inf, "alone_us": 1000, "oldest_arrived_us": math.inf, "partition_sms": 132,
     "partitionable": 1,
 }  # fmt: skip
-JOB: Row = {"deadline_us": math.inf, "started_us": math.inf, "rejectable": 1}
+JOB: Row = {"deadline_us": math.inf, "started_us": math.inf, "unfinished": 1, "rejectable": 1}
 
 
 def _table(columns: Any, defaults: Row, rows: Sequence[Row]) -> ViewTable:

@@ -175,6 +175,29 @@ def test_of_a_job_that_was_taken_up_only_what_is_left_counts() -> None:
     assert plan[:, Plan.PRESENT].tolist() == [1, 1, 0]
 
 
+def test_of_a_job_of_which_nothing_is_to_be_seen_as_much_is_left_as_of_its_operations() -> None:
+    """Each has 1,000 us alone. Tenant 0 was taken up and has issued nothing; tenant 1 is between two kernels, a quarter
+    of its own to come; tenant 2's second job is behind the first, of which all is launched; tenant 3's graph has been
+    on the GPU longer than it takes alone, and may be done any moment."""
+    view = build_view(
+        running=[
+            {"tenant": 2, "started": 1, "elapsed_us": 10, "profiled_us": 40},
+            {"tenant": 3, "started": 1, "elapsed_us": 1200, "profiled_us": 1000, "nodes": 9},
+        ],
+        tenants=[{"slo_us": 5000}] * 4,
+        jobs=[
+            {"tenant": 0, "job": 1, "deadline_us": 5400, "started_us": 500},
+            {"tenant": 1, "job": 0, "deadline_us": 5100, "started_us": 100, "unfinished": 0.25},
+            {"tenant": 2, "job": 3, "deadline_us": 5200, "started_us": 200, "unfinished": 0.5},
+            {"tenant": 2, "job": 4, "deadline_us": 5300, "started_us": 400},
+            {"tenant": 3, "job": 0, "deadline_us": 5000, "started_us": 0},
+        ],
+    )
+    plan = plan_view(view)
+    assert plan[:, Plan.LEFT_US].tolist() == [1000, 250, 30, 0]
+    assert plan[:, Plan.KEPT_US].tolist() == [1000, 250, 1030, 0]
+
+
 def test_what_is_given_up_by_hand() -> None:
     """At 500 us. Tenant 0: its first job is too late alone. Tenant 1: the first is not worth its time, the second is.
 

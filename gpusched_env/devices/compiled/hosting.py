@@ -129,7 +129,7 @@ def _uniform(w, tenant, which):
 @_on_records(host.new_job)
 def _new_job(w, tenant, number, variant):
     job = jobs(w, tenant, number)
-    job.unfinished = variant.device_ops
+    job.unfinished = job.operations = variant.device_ops
     job.marks = variant.marks
     job.first_op = variant.first_op
     job.first_thread_ops = variant.first_thread_ops

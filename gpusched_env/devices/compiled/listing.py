@@ -194,6 +194,7 @@ def list_jobs(w, out):
                 out[rows, JobColumn.ARRIVED_US] = to_us(job.arrived_ps)
                 out[rows, JobColumn.DEADLINE_US] = to_us(job.deadline_ps)
                 out[rows, JobColumn.STARTED_US] = to_us(job.started_ps)
+                out[rows, JobColumn.UNFINISHED] = job.unfinished / job.operations
                 out[rows, JobColumn.REJECTABLE] = 1.0 if rejectable(w, tenant, number) else 0.0
             rows += 1
     return rows

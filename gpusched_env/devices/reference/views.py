@@ -245,6 +245,7 @@ def _job(device: Viewed, tenant: int, job: Job) -> dict[JobColumn, float]:
         JobColumn.ARRIVED_US: to_us(job.arrived_ps),
         JobColumn.DEADLINE_US: to_us(job.deadline_ps),
         JobColumn.STARTED_US: to_us(job.started_ps),
+        JobColumn.UNFINISHED: job.unfinished / job.variant.device_ops,
         JobColumn.REJECTABLE: host.rejectable(device.world, tenant, job.number),
     }
 
