@@ -49,6 +49,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     format: Literal["gpusched-agent"] = "gpusched-agent"
     version: Literal[1] = 1
     scenario: str
+    also: tuple[str, ...] = ()
+    """Scenarios that it was trained on besides, for which it is shipped as well."""
     sha256: str
     """Of the policy's file."""
     trainings: Annotated[tuple[Step, ...], Meta(min_length=1)]
@@ -83,7 +85,8 @@ def check_agent(folder: Path, scenario: str) -> Manifest:
     found = file_hash(policy)
     if found != manifest.sha256:
         raise InputError(f"{policy}: has SHA-256 {found}, {path.name} is about {manifest.sha256}; {SHIP}")
-    trainer_of(scenario).check_policy(policy, scenario)
+    for name in (scenario, *manifest.also):
+        trainer_of(name).check_policy(policy, name)
     return manifest
 
 
@@ -105,10 +108,12 @@ def ship(folders: Sequence[Path], into: Path) -> Manifest:
     policy = last.folder / EXPORTED
     if not policy.is_file():
         raise InputError(f"{last.folder} has no {EXPORTED}; recurrent policies cannot be shipped")
-    name = last.config.name
-    trainer_of(name).check_policy(policy, name)
+    name, also = last.config.name, tuple(getattr(last.config, "also", ()))
+    for each in (name, *also):
+        trainer_of(each).check_policy(policy, each)
     manifest = Manifest(
         scenario=name,
+        also=also,
         sha256=file_hash(policy),
         trainings=tuple(map(_step, records)),
         validation=ValidationCost(

@@ -351,12 +351,13 @@ def defaults_for(scenario: str, algo: str | None = None) -> dict[str, Any]:
 
     Args:
         scenario: its name.
-        algo: the algorithm that is wanted; another than that of the defaults has none.
+        algo: the algorithm that is wanted; another than that of the defaults may have its own (``NAME --algo ALGO``).
     """
     import yaml
 
-    found: dict[str, Any] = yaml.safe_load(DEFAULTS.read_text()).get(scenario, {})
-    return found if algo in (None, found.get("algo")) else {}
+    defaults: dict[str, dict[str, Any]] = yaml.safe_load(DEFAULTS.read_text())
+    found = defaults.get(scenario, {})
+    return found if algo in (None, found.get("algo")) else defaults.get(f"{scenario} --algo {algo}", {})
 
 
 def randomise_of(text: str) -> Randomise:

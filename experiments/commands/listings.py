@@ -41,12 +41,12 @@ def list_schedulers() -> None:
     A * marks those that are told the truth, which have to be named. Those that decide on child launches come last; they
     are for DynamicParallelism (rank, train).
     """
-    from gpusched_env.agents.shipped import shipped_names
+    from gpusched_env.agents.shipped import shipped_scenarios
     from gpusched_env.experiments.games.registry import games
     from gpusched_env.experiments.lib.labels import LEGEND
     from gpusched_env.experiments.lib.names import LEARNED
 
-    shipped = f"The trained agent that is shipped for the scenario ({', '.join(shipped_names()) or 'none yet'})"
+    shipped = f"The trained agent that is shipped for the scenario ({', '.join(shipped_scenarios()) or 'none yet'})"
     learned = [(LEARNED, shipped), (f"{LEARNED}:PATH", "The trained agent of a file, see docs/policies.md")]
     of_scenarios, *others = games().items()
     _print([*_schedulers_of(of_scenarios[1]), *learned])

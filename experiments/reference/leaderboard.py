@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from gpusched_env.agents.shipped import FOLDER
+from gpusched_env.agents.shipped import FOLDER, shipped_scenarios
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.registry import game_of
@@ -91,9 +91,10 @@ class Board:
 
     def files(self, docs: Path) -> str:
         """Links to the policy, if one is shipped, and to the episodes."""
-        policy = FOLDER / f"{self.scenario}.npz"
         links = [f"[episodes]({self.path.relative_to(docs).as_posix()})"]
-        if policy.exists():
+        name = shipped_scenarios().get(self.scenario)
+        if name is not None:
+            policy = FOLDER / f"{name}.npz"
             links.insert(0, f"[policy]({Path(os.path.relpath(policy.resolve(), docs)).as_posix()})")
         return ", ".join(links)
 

@@ -205,6 +205,13 @@ def test_shipped_agents_are_found_by_scenario(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(InputError, match="for scenario Toy; for: InferenceBesideTraining"):
         LearnedScheduler().prepare(load_scenario("Toy"))
     assert shipped.is_shipped_for(scenario)
+    assert shipped.shipped_scenarios() == {"InferenceBesideTraining": "InferenceBesideTraining"}
+    (tmp_path / "InferenceBesideTraining.json").write_text('{"also": ["ThreeTenants"]}')
+    assert shipped.shipped_file(load_scenario("ThreeTenants")) == tmp_path / "InferenceBesideTraining.npz"
+    with pytest.raises(InputError, match="for: InferenceBesideTraining, ThreeTenants"):
+        shipped.shipped_file(load_scenario("Toy"))
+    written(policy, tmp_path / "ThreeTenants.npz")
+    assert shipped.shipped_file(load_scenario("ThreeTenants")) == tmp_path / "ThreeTenants.npz", "its own goes first"
     assert not shipped.is_shipped_for(override(scenario, stream_priorities=(0,)))
     assert not shipped.is_shipped_for(load_scenario("Toy"))
 

@@ -16,7 +16,7 @@ from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.learned import LearnedScheduler
 from gpusched_env.agents.policies.rule import READS
 from gpusched_env.agents.policy_file import METADATA, read_policy
-from gpusched_env.agents.shipped import shipped_names, shipped_policy
+from gpusched_env.agents.shipped import shipped_policy, shipped_scenarios
 from gpusched_env.devices import make_device
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.env import GpuSchedulingEnv
@@ -111,13 +111,15 @@ def test_the_rule_reads_the_columns_that_it_names_and_no_others() -> None:
     assert {name: names for name, names in read.items() if names} == {name: set(names) for name, names in READS.items()}
 
 
-@pytest.mark.parametrize("name", [name for name in shipped_names() if name in scenario_names()])
+@pytest.mark.parametrize("name", [name for name in shipped_scenarios() if name in scenario_names()])
 def test_shipped_agents_fit_their_scenarios(name: str) -> None:
-    """They were made for observations with fewer columns."""
+    """Some were made for observations with fewer columns."""
     scenario = load_scenario(name)
     policy = shipped_policy(scenario)
     layout = policy.layout_for(scenario)
-    assert layout == ActionLayout.of(scenario, len(scenario.tenants), 8)
+    served = {"futures": False} if policy.info.algorithm == "distillation" else {}
+    interval_us = scenario.interval_us or 0.0
+    assert layout == ActionLayout.of(scenario, len(scenario.tenants), 8, interval_us, **served)
     shorter = load_scenario(name, lookahead=3)
     assert policy.layout_for(shorter) == replace(layout, lookahead=shorter.shown_ahead)
 
