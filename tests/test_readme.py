@@ -124,9 +124,11 @@ def test_the_readme_states_no_result_in_prose() -> None:
     assert [p for p in prose if re.search(r"\d\s?%|\d\.\d+ (times|ms|µs)", p)] == []
 
 
-def test_the_readmes_table_is_that_of_the_result_file() -> None:
+def test_the_readmes_tables_are_those_of_result_files() -> None:
     assert readme.MARKED.search(TEXT)
-    assert readme.updated(TEXT, read_ranking(ROOT / readme.RESULTS)) == TEXT, (
+    assert readme.MARKED_SERVING.search(TEXT)
+    serving = {name: read_ranking(ROOT / path) for name, path in readme.serving_files().items()}
+    assert readme.updated(TEXT, read_ranking(ROOT / readme.RESULTS), serving) == TEXT, (
         "python -m gpusched_env.experiments.results.readme README.md renews it"
     )
 

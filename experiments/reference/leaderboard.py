@@ -48,6 +48,11 @@ SHOWN: Final = 8
 """Rows of a scenario's own table."""
 
 
+def is_published(scheduler: str) -> bool:
+    """Whether a scheduler, as it is named in rankings, is a system that was published as a whole."""
+    return scheduler.removeprefix("tuned:").partition("(")[0] in PUBLISHED
+
+
 @dataclass(frozen=True)
 class Board:
     """A scenario's episodes."""
@@ -80,7 +85,7 @@ class Board:
             return "told"
         if is_learned(scheduler):
             return "agent"
-        return "published" if scheduler.removeprefix("tuned:").partition("(")[0] in PUBLISHED else "rule"
+        return "published" if is_published(scheduler) else "rule"
 
     def cell(self, standing: Standing | None) -> str:
         """A scheduler with its cost, and its difference from the plain GPU."""

@@ -1,15 +1,19 @@
-"""The README's table of results: ``python -m gpusched_env.experiments.results.readme README.md``."""
+"""The README's tables of results: ``python -m gpusched_env.experiments.results.readme README.md``."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from gpusched_env.experiments.games.registry import game_of
+from gpusched_env.experiments.lib.names import LEARNED
+from gpusched_env.experiments.lib.statistics import standings
 from gpusched_env.experiments.ranking.result import Ranking, read_ranking
+from gpusched_env.experiments.reference.leaderboard import is_published
 
 RESULTS = Path("docs/results/InferenceBesideTraining-own-all.json")
 SCENARIO = "InferenceBesideTraining"
@@ -23,7 +27,16 @@ ROWS = {
     "learned": "agent: a rule whose weights were searched",
 }
 ALONE = "nobody ever waits for anybody: a bound"
+SERVING = {
+    "ServingPoisson": "six services that just fill an H100",
+    "ServingOverload": "eight, up to twice what an RTX 3090 can do",
+    "ServingFleetSlice": "twelve, of uneven popularity, on an A100",
+    "ServingBurst": "eight, in bursts, on an H100",
+    "ServingBestEffort": "four in bursts beside training and labelling",
+}
+SERVED = Path("docs/results")
 MARKED = re.compile(r"(?<=<!-- results -->\n).*?(?=<!-- /results -->)", re.DOTALL)
+MARKED_SERVING = re.compile(r"(?<=<!-- serving -->\n).*?(?=<!-- /serving -->)", re.DOTALL)
 
 
 def table(ranking: Ranking) -> str:
@@ -44,13 +57,50 @@ def table(ranking: Ranking) -> str:
     return "\n".join([*lines, "", f"Scenario {SCENARIO}, means over {seeds} seeds, from {source}.", ""])
 
 
-def updated(text: str, ranking: Ranking) -> str:
-    """The README's text with the table of these results between its markers."""
-    return MARKED.sub(lambda _: table(ranking), text)
+def serving_files() -> dict[str, Path]:
+    """By scenario of services at load the ranking of its own workloads that has most episodes."""
+    return {name: SERVED / f"{name}-own.json" for name in SERVING}
+
+
+def serving_table(rankings: Mapping[str, Ranking]) -> str:
+    """The one agent of the scenarios of services at load, beside the best system and the best rule, as Markdown.
+
+    ``rankings``: by scenario.
+    """
+    lines = [
+        "| services | best published | best rule | agent | against published | against the rule |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, ranking in rankings.items():
+        costs = ranking.costs(name, ranking.devices[0])
+        best = {
+            published: min(
+                (other for other in costs if other != LEARNED and is_published(other) == published),
+                key=lambda other: float(np.mean(costs[other])),
+            )
+            for published in (True, False)
+        }
+        cells = [f"{other.partition('(')[0]} {float(np.mean(costs[other])):.1f}" for other in best.values()]
+        for reference in best.values():
+            agent = next(of for of in standings(costs, reference) if of.scheduler == LEARNED)
+            if len(cells) == len(best):
+                cells.append(f"{agent.mean.mean:.1f}")
+            cells.append(agent.against.text("{:+z.1%}"))
+        lines.append(f"| {SERVING[name]} | {' | '.join(cells)} |")
+    seeds = min(len(ranking.seeds) for ranking in rankings.values())
+    source = f"Mean costs of {seeds} episodes each, in brackets 95 % intervals: [all](docs/results.md)."
+    return "\n".join([*lines, "", source, ""])
+
+
+def updated(text: str, ranking: Ranking, serving: Mapping[str, Ranking]) -> str:
+    """The README's text with the tables of these results between their markers."""
+    text = MARKED.sub(lambda _: table(ranking), text)
+    return MARKED_SERVING.sub(lambda _: serving_table(serving), text)
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m gpusched_env.experiments.results.readme README.md")
     readme = Path(sys.argv[1])
-    readme.write_text(updated(readme.read_text(encoding="utf-8"), read_ranking(RESULTS)), encoding="utf-8")
+    served = {name: read_ranking(path) for name, path in serving_files().items()}
+    readme.write_text(updated(readme.read_text(encoding="utf-8"), read_ranking(RESULTS), served), encoding="utf-8")
