@@ -41,7 +41,7 @@ _UNITS: Final = (
     (r".*_US", "us"),
     (r"ID|PARENT|PRODUCER|LAUNCH|WAITS_FOR", "launch id"),
     (r"TENANT|IDENTITY|STREAM", "row"),
-    (r"PROFILED_(ISSUE|DRAM)", "share"),
+    (r"PROFILED_(ISSUE|DRAM)|UNFINISHED", "share"),
     (r"JOB|.*_REJECTABLE", "job number"),
     (r"PREEMPTED|STARTED|PREEMPTING|IDEMPOTENT|.*(ABLE|IBLE)", "0 or 1"),
     (r"(STREAM_)?PRIORITY", "priority"),
