@@ -113,7 +113,8 @@ def test_commands_run_and_leave_nothing_behind(
 
 
 def test_the_readme_is_short() -> None:
-    assert len(TEXT.split()) <= WORDS
+    # The rules of a table are no words.
+    assert len([word for word in TEXT.split() if not set(word) <= set("|-:")]) <= WORDS
     prose = re.sub(r"\]\([^)]*\)", "]", FENCED.sub("", TEXT))
     long = [p for p in prose.split("\n\n") if len(p.split()) > WORDS_OF_A_PARAGRAPH and "| ---" not in p]
     assert long == []

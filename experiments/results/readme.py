@@ -28,11 +28,11 @@ ROWS = {
 }
 ALONE = "nobody ever waits for anybody: a bound"
 SERVING = {
-    "ServingPoisson": "six services that just fill an H100",
-    "ServingOverload": "eight, up to twice what an RTX 3090 can do",
-    "ServingFleetSlice": "twelve, of uneven popularity, on an A100",
-    "ServingBurst": "eight, in bursts, on an H100",
-    "ServingBestEffort": "four in bursts beside training and labelling",
+    "ServingPoisson": "six that just fill an H100",
+    "ServingOverload": "eight, too many for an RTX 3090",
+    "ServingFleetSlice": "twelve on an A100",
+    "ServingBurst": "eight in bursts on an H100",
+    "ServingBestEffort": "four in bursts beside training",
 }
 SERVED = Path("docs/results")
 MARKED = re.compile(r"(?<=<!-- results -->\n).*?(?=<!-- /results -->)", re.DOTALL)

@@ -120,8 +120,9 @@ def test_shipped_agents_fit_their_scenarios(name: str) -> None:
     served = {"futures": False} if policy.info.algorithm == "distillation" else {}
     interval_us = scenario.interval_us or 0.0
     assert layout == ActionLayout.of(scenario, len(scenario.tenants), 8, interval_us, **served)
-    shorter = load_scenario(name, lookahead=3)
-    assert policy.layout_for(shorter) == replace(layout, lookahead=shorter.shown_ahead)
+    if interval_us == 0.0:
+        shorter = load_scenario(name, lookahead=3)
+        assert policy.layout_for(shorter) == replace(layout, lookahead=shorter.shown_ahead)
 
 
 def test_wrong_weights_are_refused(path: Path) -> None:

@@ -169,7 +169,8 @@ QUEUE = _record((I8, "last_slot last_id"))
 """A stream at a priority: what was handed to it last."""
 
 JOB = _record(
-    (I8, "state overdue unfinished operations marks first_op first_thread_ops arrived_ps started_ps deadline_ps"), (F8, "factor")
+    (I8, "state overdue unfinished operations marks first_op first_thread_ops arrived_ps started_ps deadline_ps"),
+    (F8, "factor"),
 )
 """A job that is not gone, by number."""
 

@@ -59,5 +59,6 @@ def test_they_are_settings_of_scenarios() -> None:
             launch_training_of(defaults_for(name))
         else:
             config_of({**defaults_for(name, algo or None), "scenario": load_scenario(name)})
-    assert defaults_for("ServingPoisson")["algo"] != "distillation" == defaults_for("ServingPoisson", "distillation")["algo"]
+    assert defaults_for("ServingPoisson")["algo"] != "distillation"
+    assert defaults_for("ServingPoisson", "distillation")["algo"] == "distillation"
     assert defaults_for("Toy", "dqn") == defaults_for("MyOwn") == {}
