@@ -27,13 +27,7 @@ ROWS = {
     "learned": "agent: a rule whose weights were searched",
 }
 ALONE = "nobody ever waits for anybody: a bound"
-SERVING = {
-    "ServingPoisson": "six that just fill an H100",
-    "ServingOverload": "eight, too many for an RTX 3090",
-    "ServingFleetSlice": "twelve on an A100",
-    "ServingBurst": "eight in bursts on an H100",
-    "ServingBestEffort": "four in bursts beside training",
-}
+SERVING = tuple(f"Serving{name}" for name in ("Poisson", "Overload", "FleetSlice", "Burst", "BestEffort"))
 SERVED = Path("docs/results")
 MARKED = re.compile(r"(?<=<!-- results -->\n).*?(?=<!-- /results -->)", re.DOTALL)
 MARKED_SERVING = re.compile(r"(?<=<!-- serving -->\n).*?(?=<!-- /serving -->)", re.DOTALL)
@@ -68,7 +62,7 @@ def serving_table(rankings: Mapping[str, Ranking]) -> str:
     ``rankings``: by scenario.
     """
     lines = [
-        "| services | best published | best rule | agent | against published | against the rule |",
+        "| scenario | best published | best rule | agent | against published | against rule |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, ranking in rankings.items():
@@ -86,9 +80,9 @@ def serving_table(rankings: Mapping[str, Ranking]) -> str:
             if len(cells) == len(best):
                 cells.append(f"{agent.mean.mean:.1f}")
             cells.append(agent.against.text("{:+z.1%}"))
-        lines.append(f"| {SERVING[name]} | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     seeds = min(len(ranking.seeds) for ranking in rankings.values())
-    source = f"Mean costs of {seeds} episodes each, in brackets 95 % intervals: [all](docs/results.md)."
+    source = f"[{seeds} episodes each](docs/results.md)."
     return "\n".join([*lines, "", source, ""])
 
 
