@@ -7,25 +7,34 @@ from typing import Final
 
 from gpusched_env.baselines.acs import AcsHardware, AcsSoftware
 from gpusched_env.baselines.clockwork import Clockwork
+from gpusched_env.baselines.conservative import Conservative
 from gpusched_env.baselines.critical_path import CriticalPath
 from gpusched_env.baselines.cuda_graph import CudaGraph
 from gpusched_env.baselines.cusync import CuSync
 from gpusched_env.baselines.cusync_predicted import CuSyncPredicted
 from gpusched_env.baselines.cusync_search import CuSyncSearch
+from gpusched_env.baselines.default_stream import DefaultStream
 from gpusched_env.baselines.earliest_start import EarliestStart
+from gpusched_env.baselines.eclip import Eclip
 from gpusched_env.baselines.edf import EarliestDeadline
 from gpusched_env.baselines.exclusive import Exclusive
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.baselines.fikit import Fikit
 from gpusched_env.baselines.gpreempt import GPreempt
+from gpusched_env.baselines.gpucolo import GpuColo
+from gpusched_env.baselines.gslice import Gslice
 from gpusched_env.baselines.hindsight import Hindsight
 from gpusched_env.baselines.in_order import InOrder
+from gpusched_env.baselines.kernel_wise import KernelWise
+from gpusched_env.baselines.kernel_wise_ioctl import KernelWiseIoctl
 from gpusched_env.baselines.lithos import LithOS
 from gpusched_env.baselines.llf import LeastLaxity
 from gpusched_env.baselines.model_predictive import ModelPredictive
+from gpusched_env.baselines.model_wise import ModelWise
 from gpusched_env.baselines.moore import Moore
 from gpusched_env.baselines.mps import Mps
 from gpusched_env.baselines.nexus import Nexus
+from gpusched_env.baselines.open_loop import OpenLoop
 from gpusched_env.baselines.orion import Orion
 from gpusched_env.baselines.paella import Paella
 from gpusched_env.baselines.pass_through import PassThrough
@@ -38,6 +47,7 @@ from gpusched_env.baselines.registered import Registered
 from gpusched_env.baselines.serial import Serial
 from gpusched_env.baselines.sjf import ShortestJobFirst
 from gpusched_env.baselines.sjf_clairvoyant import ShortestJobFirstClairvoyant
+from gpusched_env.baselines.slo_aware_ideal import SloAwareIdeal
 from gpusched_env.baselines.srpt import ShortestRemaining
 from gpusched_env.baselines.stream_k import StreamK
 from gpusched_env.baselines.tally import Tally
@@ -81,10 +91,20 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "tgs": Tgs,
     "gpreempt": GPreempt,
     "fikit": Fikit,
+    "open-loop": OpenLoop,
+    "conservative": Conservative,
+    "gslice": Gslice,
+    "gpucolo": GpuColo,
+    "slo-aware-ideal": SloAwareIdeal,
     "cusync": CuSync,
     "cusync-predicted": CuSyncPredicted,
     "cusync-search": CuSyncSearch,
     "stream-k": StreamK,
+    "default-stream": DefaultStream,
+    "model-wise": ModelWise,
+    "kernel-wise": KernelWise,
+    "kernel-wise-ioctl": KernelWiseIoctl,
+    "eclip": Eclip,
     "random": RandomChoice,
 }
 _OF_GRAPHS: dict[str, Callable[..., Scheduler]] = {

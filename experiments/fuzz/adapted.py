@@ -18,6 +18,11 @@ PERSISTENT = 0.06
 PERSISTENT_WINDOWS = 0.3
 """Share of cases in which all kernels run as tasks of one that stays: of those without a window, and with one."""
 
+MASKED = 0.3
+"""Share of cases whose streams of the scheduler's own have masks, of those with such streams and without a window."""
+MOST_MASKS = 12
+"""More than hardware holds queues of at a time."""
+
 
 def adapted(dice: Dice, case: Case, *, capturable: bool) -> Case:
     """A case that is, most of the time, the same, and otherwise adapted in one or several of these ways."""
@@ -28,7 +33,14 @@ def adapted(dice: Dice, case: Case, *, capturable: bool) -> Case:
         case = replace(case, scenario=replace(case.scenario, tenants=tenants))
     if dice.chance(PERSISTENT if case.scenario.window is None else PERSISTENT_WINDOWS):
         case = replace(case, task_us=_time_us(dice))
+    if case.scenario.window is None and case.scenario.streams > 0 and dice.chance(MASKED):
+        case = replace(case, masks=tuple(_mask(dice, case) for _ in range(dice.integer(1, MOST_MASKS))))
     return case
+
+
+def _mask(dice: Dice, case: Case) -> tuple[int, int] | None:
+    sms = case.gpu_spec().sms
+    return None if dice.chance(0.2) else (dice.integer(0, sms - 1), dice.integer(1, sms))
 
 
 def _capture(dice: Dice) -> Capture:

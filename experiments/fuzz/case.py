@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.experiments.fuzz.moves import Move
+from gpusched_env.experiments.fuzz.moves import Move, Sms
 from gpusched_env.experiments.fuzz.stored import Counterexample, Share, Stored
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import build_problem, load_workload
@@ -114,6 +114,8 @@ class Case(Stored, frozen=True, kw_only=True):
     """What is launched between two synchronisations is captured into a graph."""
     task_us: Annotated[float, Meta(ge=0)] | None = None
     """Kernels run as tasks of one that stays."""
+    masks: tuple[Sms | None, ...] = ()
+    """SMs of streams of the scheduler's own, instead of those that the scenario has; ``None``: its tenant's."""
     seed: int = 0
     """Of the episode."""
     player: Player
@@ -139,7 +141,12 @@ class Case(Stored, frozen=True, kw_only=True):
             block["spread"] = spread
             kernels[row] = replace(kernels[row], block=block)
         problem = replace(problem, kernels=tuple(kernels))
-        needs = SetUp(task_us=self.task_us, capture=self.capture, window=lambda offered, gpu: scenario.window)
+        needs = SetUp(
+            task_us=self.task_us,
+            capture=self.capture,
+            window=lambda offered, gpu: scenario.window,
+            streams=(lambda offered, gpu: self.masks) if self.masks else None,
+        )
         return set_up(problem, needs)
 
     def gpu_spec(self) -> GpuSpec:

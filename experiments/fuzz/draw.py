@@ -24,6 +24,7 @@ from gpusched_env.experiments.fuzz.chained import synchronising
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
 from gpusched_env.experiments.fuzz.moves import OPTIONAL_MOVES, TILE_MOVES
+from gpusched_env.experiments.fuzz.throttled import THROTTLED, throttled
 from gpusched_env.experiments.fuzz.windows import WINDOWS, has_place, with_window
 from gpusched_env.experiments.fuzz.workloads import SOURCE, Size, draw_workload, fits, size_of
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
@@ -47,7 +48,7 @@ ONE_PROCESS = 0.25
 DRAINED = 0.2
 """Share of cases in which arrivals end before the horizon."""
 MOST_COMMANDS = 3000
-SLOW = ("hindsight", "cusync-search")
+SLOW = ("hindsight", "cusync-search", "slo-aware-ideal")
 """Schedulers that are not drawn: an episode of theirs is dozens of simulations."""
 USUAL_BLOCKS = 20_000
 """Blocks of most episodes: a device goes block by block."""
@@ -67,8 +68,9 @@ def draw_case(seed: int, episode: int) -> Case:
     dice.tidy = dice.chance(0.25)
     drawn = _machine(dice)
     # Dice of their own, here and below: an episode without such a thing is what it was before there were any.
-    more, others, process, tiles, tail, tiled = (Dice(seed, episode, which) for which in (1, 2, 3, 4, 5, 6))
-    more.tidy = others.tidy = process.tidy = tiles.tidy = tail.tidy = tiled.tidy = dice.tidy
+    more, others, process, tiles, tail, tiled, hosts = (Dice(seed, episode, which) for which in range(1, 8))
+    for own in (more, others, process, tiles, tail, tiled, hosts):
+        own.tidy = dice.tidy
     is_tiled = tiled.chance(TILED) and drawn.own
     if is_tiled:
         names = list(drawn.workloads)[: tiled.integer(1, 2)]
@@ -114,6 +116,8 @@ def draw_case(seed: int, episode: int) -> Case:
         at_work, waiting = (0.0 if process.chance(0.3) else process.number(0.1, 3.0) for _ in range(2))
         one = replace(case.scenario, host_contention=at_work, waiting_contention=waiting)
         case = replace(case, scenario=one)
+    if hosts.chance(THROTTLED):
+        case = throttled(hosts, case, horizon_us / kernels)
     if is_tiled:
         return synchronising(tiled, case)
     plain = all(map(has_place, drawn.workloads.values()))

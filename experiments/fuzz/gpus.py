@@ -80,4 +80,7 @@ def _timing(dice: Dice) -> Timing:
     values = {name: 0.0 if dice.chance(zero) else dice.number(low, high) for name, (low, high) in LATENCIES_US.items()}
     # Not drawn, so that episodes stay what they were before there was this latency.
     beside_us = 0.5 * values["event_latency_us"]
-    return Timing(**values, slice_us=dice.number(5.0, 3000.0), graph_gap_beside_us=beside_us)
+    slice_us = dice.number(5.0, 3000.0)
+    # Not drawn either: half of the time streams beyond the channels take turns.
+    period_us = values["switch_us"] if slice_us < 1500.0 else 0.0
+    return Timing(**values, slice_us=slice_us, graph_gap_beside_us=beside_us, queue_period_us=period_us)

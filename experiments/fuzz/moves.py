@@ -26,6 +26,7 @@ from gpusched_env.scheduling.commands import (
     Reject,
     SetPartition,
     Synchronise,
+    Throttle,
     TileOrder,
     TilePolicy,
     Wait,
@@ -106,6 +107,15 @@ class RejectMove(CommandMove, frozen=True, kw_only=True, tag="reject"):
     pick: int = 0
 
 
+class ThrottleMove(CommandMove, frozen=True, kw_only=True, tag="throttle"):
+    """Let a tenant's host sleep before each job; ``None``: for NaN."""
+
+    NAME = "throttle"
+
+    tenant: int = 0
+    pause_us: float | None = 0.0
+
+
 class SynchroniseMove(CommandMove, frozen=True, kw_only=True, tag="synchronise"):
     """Synchronise the tiles of a kernel: row ``pick`` (counted round) of those ``among``."""
 
@@ -147,7 +157,10 @@ OPTIONAL_MOVES: Final[tuple[type[CommandMove], ...]] = (PreemptMove, PartitionMo
 TILE_MOVES: Final[tuple[type[CommandMove], ...]] = (SynchroniseMove,)
 """Those of problems whose kernels need the tiles of others."""
 
-Move = LaunchMove | PreemptMove | PartitionMove | RejectMove | SynchroniseMove | WaitMove | BadWait | Act
+HOST_MOVES: Final[tuple[type[CommandMove], ...]] = (ThrottleMove,)
+"""Those that act on hosts."""
+
+Move = LaunchMove | PreemptMove | PartitionMove | RejectMove | SynchroniseMove | ThrottleMove | WaitMove | BadWait | Act
 
 
 def own_streams(problem: Problem) -> list[int]:
@@ -184,6 +197,8 @@ def command_of(move: Move, view: View, own: Sequence[int] = ()) -> Command | Non
             return Reject(*(int(n) for n in jobs[move.pick % len(jobs), :2])) if len(jobs) else None
         case PartitionMove():
             return SetPartition(move.tenant, None if move.partition is None else Partition(*move.partition))
+        case ThrottleMove():
+            return Throttle(move.tenant, math.nan if move.pause_us is None else move.pause_us)
         case WaitMove():
             return Wait(math.inf if move.until_us is None else max(move.until_us, view.time_us))
         case BadWait():
@@ -215,6 +230,8 @@ def move_of(command: Command, view: View, own: Sequence[int] = ()) -> Move:
                 order=order,
                 wait_kernel=wait_kernel,
             )
+        case Throttle(tenant, pause_us):
+            return ThrottleMove(tenant=tenant, pause_us=pause_us)
         case Wait(until_us):
             return WaitMove(until_us=until_us if math.isfinite(until_us) else None)
 

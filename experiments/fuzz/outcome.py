@@ -58,6 +58,10 @@ def case_features(case: Case, problem: Problem) -> set[str]:
         "tenants with several streams": most_streams > 1,
         "stream priorities": any(stream.priority < 0 for stream in problem.streams),
         "streams of the scheduler's own": scenario.streams > 0,
+        "streams with masks": any(stream.mask is not None for stream in problem.streams),
+        "queues that take turns": shared
+        and 0.0 < gpu.timing.queue_period_us < scenario.horizon_us
+        and len(problem.streams) > gpu.channels,
         "several host threads": window is None and any(len(variant.threads) > 1 for variant in variants),
         "waits for events": any(op.kind in DEVICE_OPS and op.after for op in ops),
         "host waits for streams": any(op.kind is OpKind.SYNC_STREAM for op in ops),

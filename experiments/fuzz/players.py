@@ -27,6 +27,7 @@ from gpusched_env.experiments.fuzz.moves import (
     RejectMove,
     Sms,
     SynchroniseMove,
+    ThrottleMove,
     WaitMove,
     command_of,
     move_of,
@@ -89,6 +90,8 @@ class _RandomPlayer:
         self._lowest = 1 - problem.gpu.priorities
         self._problem = problem
         self._own = own_streams(problem)
+        self._restarts = problem.scenario.restart_us > 0.0
+        """Whether partitions are of processes, not of launches."""
 
     def __call__(self, shown: ShownStep) -> Move:
         w, dice, view = self._w, self._dice, shown.view
@@ -96,12 +99,14 @@ class _RandomPlayer:
         preemptible = np.flatnonzero(view.running.preemptible == 1.0)
         synchronisable = int((view.pending.synchronisable == 1.0).sum())
         rejectable = int((view.jobs.rejectable == 1.0).sum())
+        throttlable = np.flatnonzero(view.tenants.throttlable == 1.0)
         legal: dict[type[CommandMove], bool] = {
             LaunchMove: launchable > 0,
             PreemptMove: len(preemptible) > 0,
             PartitionMove: True,
             RejectMove: rejectable > 0,
             SynchroniseMove: synchronisable > 0,
+            ThrottleMove: len(throttlable) > 0,
         }
         offered = {
             move.NAME: w.weights.get(move.NAME, move.WEIGHT) if any_legal else 0.0
@@ -111,7 +116,7 @@ class _RandomPlayer:
         match dice.weighted({**offered, "illegal": w.illegal, "wait": w.weights.get("wait", 1.0)}):
             case "launch":
                 priority = dice.integer(self._lowest, 0) if dice.chance(w.urgent) else None
-                partition = self._partition() if dice.chance(w.confined) else None
+                partition = self._partition() if not self._restarts and dice.chance(w.confined) else None
                 pick = 0 if w.oldest > 0.0 and dice.chance(w.oldest) else dice.integer(0, launchable - 1)
                 open_ = self._open(view, pick)
                 stream = dice.pick(open_) if open_ and dice.chance(w.elsewhere) else None
@@ -129,6 +134,8 @@ class _RandomPlayer:
                 return RejectMove(pick=dice.integer(0, rejectable - 1))
             case "synchronise":
                 return self._fitting(view, dice.integer(0, synchronisable - 1))
+            case "throttle":
+                return self._throttle(int(dice.pick(list(throttlable))))
             case "wait":
                 return self._wait(view)
             case _:
@@ -160,6 +167,12 @@ class _RandomPlayer:
             wait_kernel=dice.chance(0.3),
         )
 
+    def _throttle(self, tenant: int) -> ThrottleMove:
+        """A pause of a few waits, now and then none; it may be the one that the tenant has already."""
+        dice, w = self._dice, self._w
+        pause_us = 0.0 if dice.chance(0.3) else w.wait_us * dice.pick((1.0, 4.0, 20.0 * dice.uniform(0.0, 1.0)))
+        return ThrottleMove(tenant=tenant, pause_us=pause_us)
+
     def _open(self, view: View, pick: int) -> list[int]:
         """Which of the scheduler's own streams take a launchable launch: all, but in a window not any."""
         if self._problem.window is None:
@@ -189,11 +202,14 @@ class _RandomPlayer:
 
     def _anything(self) -> Move:
         """A command that is often not legal, or not offered."""
-        dice = self._dice
+        dice, w = self._dice, self._w
         among: Among = dice.pick(("pending", "running", "none"))
         # Not drawn where nobody needs tiles, so that such episodes stay what they were before there were any.
         if "synchronise" in self._problem.scenario.commands and dice.chance(0.3):
             return self._synchronise(dice.integer(0, 7), dice.pick(("pending", "running", "none")))
+        if "throttle" in self._problem.scenario.commands and dice.chance(0.2):
+            tenant = dice.integer(-1, len(self._problem.programs))
+            return ThrottleMove(tenant=tenant, pause_us=dice.pick((None, -1.0, math.inf, 0.0, w.wait_us, 1e15)))
         match dice.pick(("launch", "launch", "launch", "preempt", "preempt", "partition", "reject", "wait")):
             case "launch":
                 priority = dice.pick((None, dice.integer(self._lowest - 1, 1)))

@@ -34,7 +34,10 @@ MOVES: Path = ("player", "moves")
 TENANTS: Path = ("scenario", "tenants")
 
 # Places in a case, as regular expressions for paths like "workloads/w0/variants/0/ops".
-LISTS = r"player/moves|scenario/tenants|workloads/[^/]*/(variants(/\d+/(ops|threads(/\d+)?))?|iteration_us|graphs/\d+)"
+LISTS = (
+    r"player/moves|scenario/tenants|masks"
+    r"|workloads/[^/]*/(variants(/\d+/(ops|threads(/\d+)?))?|iteration_us|graphs/\d+)"
+)
 """Lists that are worth shortening."""
 OPTIONAL = r"(?!player|env|most_commands|gpu|capture/).*[^/\d]+"
 """Fields that may have a default; those left out are simplified in a way of their own, or their default is not

@@ -17,7 +17,8 @@ SHARED = ("reproduction",)
 
 def paper_names() -> list[str]:
     """What can be reproduced, sorted; nothing is imported for it."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in SHARED)
+    names = (module.name for module in pkgutil.iter_modules(__path__) if module.name not in SHARED)
+    return sorted(name.replace("_", "-") for name in names)
 
 
 def find_paper(name: str) -> type[Reproduction]:
@@ -28,5 +29,5 @@ def find_paper(name: str) -> type[Reproduction]:
     """
     if name not in paper_names():
         raise InputError(f"nothing to reproduce is called {name!r}; {did_you_mean(name, paper_names())}")
-    paper: type[Reproduction] = importlib.import_module(f"{__name__}.{name}").Paper
+    paper: type[Reproduction] = importlib.import_module(f"{__name__}.{name.replace('-', '_')}").Paper
     return paper

@@ -38,7 +38,7 @@ All episodes are on the scenario's own workloads. [Results](results.md) have int
 PUBLISHED: Final = frozenset(
     [
         *("orion", "reef", "tally", "xsched", "lithos", "fikit", "clockwork"),
-        *("nexus", "paella", "tgs", "gpreempt", "cusync", "stream-k"),
+        *("nexus", "paella", "tgs", "gpreempt", "cusync", "stream-k", "gslice", "gpucolo"),
         *("acs-sw", "acs-hw", "persistent-threads", "cuda-graph"),
         *("spawn", "dtbl", "aggregation"),
     ]

@@ -70,8 +70,8 @@ class Metrics:
     """Mean ``progress`` of the other tenants that had a job, about 0 to 1: what the protection leaves. NaN if all are
     equally urgent."""
     goodput_per_s: float
-    """Jobs that completed within their SLO, of all tenants that have one, over the length of the episode. NaN without
-    such a tenant."""
+    """Jobs that completed within their SLO, of all tenants that have one, over the length of the episode, or of its part
+    in which jobs arrive. NaN without such a tenant."""
     utilisation: float
     """SM-time with a resident block over all SM-time, 0 to 1."""
     dram_utilisation: float
@@ -91,6 +91,11 @@ class Metrics:
     """Cost terms before weighting, see :func:`~gpusched_env.scheduling.reward.cost_terms`."""
     cost: float
     """Sum of the terms with the scenario's reward weights; an agent's return is minus this."""
+
+    @property
+    def jobs_per_j(self) -> float:
+        """Completed jobs of all tenants a joule, the inverse of ``energy_per_job_j``: energy efficiency. 0 if none."""
+        return 0.0 if math.isnan(self.energy_per_job_j) else 1.0 / self.energy_per_job_j
 
     def as_dict(self) -> dict[str, Any]:
         """Plain nested values, for JSON; NaN becomes ``None``."""
@@ -216,7 +221,8 @@ def _goodput_per_s(episode: PlayedEpisode) -> float:
         for row, slo_us in enumerate(bounds)
         if slo_us is not None
     )
-    return _ratio(met * 1e6, episode.end_us) if any(slo_us is not None for slo_us in bounds) else math.nan
+    sent_us = min(episode.end_us, episode.problem.scenario.sends_until_us)
+    return _ratio(met * 1e6, sent_us) if any(slo_us is not None for slo_us in bounds) else math.nan
 
 
 def _active_us(episode: PlayedEpisode, tenant: int) -> float:

@@ -85,6 +85,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """From a drain request until the dispatcher stops handing out blocks of the kernel."""
     reset_us: NonNegativeFloat = 10.0
     """Dead time of killing a kernel's resident blocks."""
+    queue_period_us: NonNegativeFloat = 0.0
+    """How long the hardware holds some of the queues of a context before it goes on to others, where more than
+    ``channels`` are used (:mod:`gpusched_env.hardware.queues`); 0: streams beyond the channels alias."""
     child_launch_us: NonNegativeFloat = 6.0
     """From a kernel's launch of a child on the device until the child is issued (H100, launch.jsonl: 6 us from the call
     to the start of a single child)."""
@@ -200,7 +203,8 @@ class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     l2_bytes: PositiveInt
     memory_bytes: PositiveInt
     channels: Count = 8
-    """Hardware queues of a context; more streams than this alias (Bakita & Anderson, RTAS 2024, R2)."""
+    """Hardware queues of a context; more streams than this alias (Bakita & Anderson, RTAS 2024, R2), or take turns
+    (``queue_period_us``)."""
     resident_grids: Count = 128
     """Kernels with dispatched, unfinished blocks at one time."""
     priorities: Count = 3

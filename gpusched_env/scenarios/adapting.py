@@ -14,7 +14,7 @@ from gpusched_env.scenarios.persistent import as_tasks
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import ProfileError, Profiles, told_program
 from gpusched_env.scenarios.program import branches, with_graphs_opened
-from gpusched_env.scenarios.stream import Stream
+from gpusched_env.scenarios.stream import Mask, Stream
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scenarios.windowed import check_plain, windowed
 from gpusched_env.workload.kernel import Kernel
@@ -93,6 +93,7 @@ def _in_real_time(problem: Problem) -> Problem:
         stream_gap_us=0.0,
         event_latency_us=0.0,
         sync_latency_us=0.0,
+        queue_period_us=0.0,
         partition_change_us=0.0,
         drain_ack_us=0.0,
     )
@@ -120,6 +121,14 @@ def _through_window(problem: Problem, window: KernelWindow) -> Problem:
         programs=tuple(programs),
         unwindowed=problem,
     )
+
+
+def masked_streams(problem: Problem, masks: tuple[Mask | None, ...]) -> Problem:
+    """With streams of the scheduler's own, one for each of these masks, instead of those that it has."""
+    streams = [stream for stream in problem.streams if stream.tenant >= 0]
+    streams += [Stream(-1, 0, mask=mask) for mask in masks]
+    scenario = msgspec.structs.replace(problem.scenario, streams=len(masks))
+    return replace(problem, scenario=scenario, streams=tuple(streams))
 
 
 def captured_graphs(problem: Problem, capture: Capture) -> Problem:

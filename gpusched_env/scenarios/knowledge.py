@@ -19,6 +19,7 @@ from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.demand import JobDemand, job_demand
 from gpusched_env.scenarios.graph_profile import GraphProfile
 from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName
+from gpusched_env.scenarios.stream import Mask
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.profile import KernelProfile
 
@@ -90,6 +91,8 @@ class StreamKnowledge:
     """Row of the tenant whose program uses it; -1: the scheduler's own."""
     priority: int
     """Stream priority that the program asks for, CUDA's convention."""
+    mask: Mask | None = None
+    """SMs of what is launched into it, first one and number; ``None``: those of the launch's tenant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +184,7 @@ def knowledge_of(problem: Problem) -> Knowledge:
         gpu=problem.gpu,
         tenants=tuple(_tenant(program, problem) for program in problem.programs),
         kernels=tuple(_known(profile, duration_us, gap_us) for profile, duration_us, gap_us in profiles),
-        streams=tuple(StreamKnowledge(stream.tenant, stream.priority) for stream in problem.streams),
+        streams=tuple(StreamKnowledge(stream.tenant, stream.priority, stream.mask) for stream in problem.streams),
         commands=scenario.commands,
         stream_priorities=scenario.stream_priorities,
         preemption=scenario.preemption,

@@ -51,7 +51,7 @@ class Problem:
     """CUDA graphs; their identities follow those of the kernels."""
     streams: tuple[Stream, ...]
     """The tenants' streams, tenant after tenant, then the scheduler's own. A stream's hardware queue is its row modulo
-    the GPU's channels."""
+    their number (:func:`gpusched_env.hardware.queues.queue_count`)."""
     programs: tuple[TenantProgram, ...]
     """One a tenant, in the scenario's order."""
     profiles: Profiles | None = None

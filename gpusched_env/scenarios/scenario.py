@@ -30,7 +30,7 @@ from gpusched_env.workload.irregular.name import irregular_graph, is_irregular
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import is_workload_path
 
-CommandName = Literal["launch", "preempt", "partition", "reject", "synchronise"]
+CommandName = Literal["launch", "preempt", "partition", "reject", "synchronise", "throttle"]
 PreemptionName = Literal["drain", "save", "reset", "save-part"]
 Contexts = Literal["shared", "per-tenant"]
 RewardWeight = Annotated[float, Meta(ge=0, le=1e18)]
@@ -83,6 +83,13 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     the end, and none is free because the end is near."""
     decision_us: Annotated[float, Meta(ge=0)] = 0.0
     """Host time of one decision: its command takes effect that much later, decisions queue up."""
+    throttle_us: Annotated[float, Meta(ge=0, le=3.6e9)] = 2_000.0
+    """How much later a tenant's next job begins when it was throttled: what a change of its pause costs its host (about
+    2 ms: Chen et al., GPUColo, ICDCS 2024)."""
+    restart_us: Annotated[float, Meta(ge=0, le=3.6e9)] = 0.0
+    """Tenants are processes under MPS, which are started anew with another share of the SMs: the next job of a tenant
+    begins so much later when its partition was set, and launches have no partitions of their own (5 to 15 s: Chen et
+    al., GPUColo, ICDCS 2024). 0: a partition is of launches, and may change between two."""
     stretch: Annotated[float, Meta(ge=1, le=1000)] = 1.0
     """Slow motion: kernels with their traffic, copies, host times, arrivals, objectives and the horizon take so many
     times as long; latencies of the GPU and decisions do not (:mod:`gpusched_env.scenarios.stretch`)."""

@@ -10,10 +10,17 @@ import msgspec
 
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.hardware.specs import LEAST_SLICE_US, GpuSpec
-from gpusched_env.scenarios.adapting import captured_graphs, opened_graphs, persistent_threads, with_window
+from gpusched_env.scenarios.adapting import (
+    captured_graphs,
+    masked_streams,
+    opened_graphs,
+    persistent_threads,
+    with_window,
+)
 from gpusched_env.scenarios.capture import Capture
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
+from gpusched_env.scenarios.stream import Mask
 from gpusched_env.scenarios.stream_k import stream_k
 from gpusched_env.scenarios.window import KernelWindow
 
@@ -57,6 +64,11 @@ class SetUp:
     masks: bool = False
     """The SMs of a launch are written into the launch, by no interface that the driver documents: confining takes no
     host time (Bakita and Anderson, *Hardware Compute Partitioning on NVIDIA GPUs*, RTAS 2023)."""
+    streams: Callable[[Scenario, GpuSpec], Sequence[Mask | None]] | None = None
+    """Of a scenario and the GPU, streams of the scheduler's own instead of the scenario's: the SMs of each
+    (:attr:`Stream.mask <gpusched_env.scenarios.stream.Stream.mask>`), or ``None``. They are allocated beforehand: what
+    is launched into one is confined at no cost, but where a launch waits for one of another stream that costs
+    ``event_latency_us``."""
     hardware: bool = False
     """The scheduler needs hardware that no GPU of today has, and is no baseline for a training."""
 
@@ -123,7 +135,8 @@ def set_up(problem: Problem, needs: SetUp) -> Problem:
     What changes programs is done first, to the problem whose streams keep their order, and the window last.
 
     Raises:
-        InputError: a tenant's program cannot be captured, or has no place in a window.
+        InputError: a tenant's program cannot be captured, or has no place in a window; a mask that the GPU has not, or
+            masked streams together with a window.
     """
     window = problem.window if needs.window is None else needs.window(problem.window, problem.gpu)
     in_order = changed = problem.unwindowed or problem
@@ -135,10 +148,31 @@ def set_up(problem: Problem, needs: SetUp) -> Problem:
         changed, window = changed.once(captured_graphs, needs.capture), None
     if needs.graphs == "opened" and _has_graphs(changed):
         changed = changed.once(opened_graphs)
+    if needs.streams is not None:
+        masks = _masks(needs.streams, problem, window)
+        if masks != tuple(stream.mask for stream in changed.streams if stream.tenant < 0):
+            changed = changed.once(masked_streams, masks)
     before, after = _Terms.of(changed), _asked(_Terms.of(changed), needs, problem.scenario)
     if after != before:
         changed = changed.once(_on_terms, after)
     return problem if changed is in_order and window == problem.window else with_window(changed, window)
+
+
+def _masks(
+    streams: Callable[[Scenario, GpuSpec], Sequence[Mask | None]], problem: Problem, window: KernelWindow | None
+) -> tuple[Mask | None, ...]:
+    """What :attr:`SetUp.streams` says of a problem."""
+    if window is not None:
+        raise InputError("SetUp: a window has streams of its own, which have no masks; leave out streams or window")
+    sms, masks = problem.gpu.sms, tuple(streams(problem.scenario, problem.gpu))
+    for mask in masks:
+        if mask is not None and not (0 <= mask[0] < sms and 1 <= mask[1] <= sms):
+            raise InputError(
+                f"SetUp: streams has the mask {mask}; on {problem.gpu.name} its first SM must be in 0..{sms - 1}, and "
+                f"their number in 1..{sms}"
+            )
+    # All SMs are no confinement, in whatever order they are named.
+    return tuple((0, sms) if mask is not None and mask[1] == sms else mask for mask in masks)
 
 
 class _Terms(NamedTuple):

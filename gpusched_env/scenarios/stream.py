@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+Mask = tuple[int, int]
+"""First SM, rank in placement order, and number of SMs: a contiguous range, wrapping around at the end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stream:
@@ -16,3 +19,7 @@ class Stream:
     windowed: bool = False
     """Whether what is issued into it passes a window: it is launched into streams of the scheduler's, in any order that
     the memory which it touches allows (:mod:`gpusched_env.scenarios.window`)."""
+    mask: Mask | None = None
+    """SMs that may hold the blocks of what is launched into it, unless the launch names others; ``None``: those of the
+    launch's tenant. The GPU knows them beforehand, so a launch costs nothing for them (a stream with a mask of compute
+    units on AMD GPUs, of a green context on NVIDIA's)."""

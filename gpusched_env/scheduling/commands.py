@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
+from gpusched_env.hardware.clock import to_ps, to_us
+
 PreemptionMode = Literal["drain", "save", "reset"]
 """``drain``: hand out no further blocks, running ones finish; ``save``: running blocks are written to
 memory and continue later; ``reset``: running blocks are killed and the kernel starts over
@@ -26,7 +28,8 @@ class Numbers(NamedTuple):
     target: int = -1
     """Id of the launch that it is about, or row of the tenant."""
     choice: int = 0
-    """Stream priority, preemption mode, job, or (twice) the code of a policy, and 1 more where it reorders loads."""
+    """Stream priority, preemption mode, job, pause in picoseconds, or (twice) the code of a policy, and 1 more where it
+    reorders loads."""
     stream: int = -1
     """Row of the stream, -1: the launch's own; or the code of an order."""
     first: int = 0
@@ -55,15 +58,17 @@ class Launch:
     to its place (and continues, or restarts after a reset) when it is launched again.
 
     A stream has a sub-stream for each priority, as CUDA's streams have fixed ones: a launch at another priority than
-    the one before it waits for that by an event, which takes longer. The GPU is told once of a partition: a launch
-    with one that is not its tenant's keeps the host busy as :class:`SetPartition` does.
+    the one before it waits for that by an event, which takes longer. A stream of the scheduler's own may have a mask of
+    SMs (``SetUp.streams``). The GPU is told once of a partition: a launch with one that is neither its stream's nor,
+    where that has none, its tenant's keeps the host busy as :class:`SetPartition` does.
 
     Legal: ``view.pending.launchable`` is 1: nothing that it waits for is pending itself. The priority is one
-    that the GPU has. A stream is its own or one of the scheduler's; a preempted kernel goes back to its own.
+    that the GPU has. A stream is its own or one of the scheduler's; a preempted kernel goes back to its own. A
+    partition is its tenant's where the scenario says ``restart_us``.
 
     Cost: ``launch_latency_us`` from the decision to the start on an idle stream. At another priority than the
-    launch before it in its stream, ``event_latency_us`` after that one ended. With a partition that is not its
-    tenant's, ``partition_change_us`` of host time.
+    launch before it in its stream, and in another stream than what it has to wait for, ``event_latency_us`` after that
+    one ended. With a partition of its own, ``partition_change_us`` of host time.
     """
 
     NAME: ClassVar = "launch"
@@ -74,7 +79,8 @@ class Launch:
     priority: int | None = None
     """Stream priority, CUDA's convention: 0 is the default, lower is more urgent; ``None``: its stream's."""
     partition: Partition | None = None
-    """SMs that may hold its blocks; ``None``: its tenant's partition (by default the whole GPU)."""
+    """SMs that may hold its blocks; ``None``: its stream's mask, or else its tenant's partition (by default the whole
+    GPU)."""
     stream: int | None = None
     """Row of ``Knowledge.streams``: its own stream (``None``) or one of the scheduler's."""
 
@@ -120,10 +126,15 @@ class Preempt:
 class SetPartition:
     """Confine the kernels that a tenant launches from now on to some SMs; once at one instant.
 
+    Partitions may overlap, and have more SMs together than the GPU: then blocks of several tenants share SMs. Where the
+    scenario says ``restart_us``, the tenant is a process that is started anew: its job in service ends, and the next
+    one begins so much later.
+
     Legal: ``view.tenants.partitionable`` is 1: not set at this instant already. The partition is another than
     the present one, and lies within the GPU's SMs.
 
-    Cost: ``partition_change_us`` of host time; nothing before the first launch of the episode.
+    Cost: ``partition_change_us`` of host time, and ``restart_us`` of the scenario of the tenant's; nothing before the
+    first launch of the episode.
     """
 
     NAME: ClassVar = "partition"
@@ -228,6 +239,35 @@ class Synchronise:
     blocks of a consumer that is launched too early take the slots that its producer needs."""
 
 
+MOST_PAUSE_US: Final = 3.6e9
+"""An hour: what a host may be told to sleep at most, so that sums of times stay whole numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """Let a tenant's host sleep for ``pause_us`` before it begins its next job, and before each one after that.
+
+    It sleeps once there is a job that it could begin: a training loop, whose next iteration waits already, sleeps
+    after each iteration. Kernels that are in flight, and the job in service, go on. A sleep that has begun is not made
+    shorter or longer. Chen, Subramaniyan and Wang (GPUColo, ICDCS 2024, section on the inner controller) throttle
+    training so.
+
+    Legal: ``view.tenants.throttlable`` is 1: not throttled at this instant already. The pause is finite, 0 to
+    :data:`MOST_PAUSE_US`, and another than the present one.
+
+    Cost: no time of the GPU's host but that of the decision. The tenant's next job begins ``throttle_us`` of the
+    scenario later (2 ms).
+    """
+
+    NAME: ClassVar = "throttle"
+    VERB: ClassVar = "throttle a tenant"
+
+    tenant: int
+    """Row of ``view.tenants``."""
+    pause_us: float
+    """Of its host, before each job; 0: none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Do nothing until the next event, or until ``until_us`` (simulated time) at the latest.
@@ -244,9 +284,9 @@ class Wait:
     """Simulated time, not before now."""
 
 
-Command = Launch | Preempt | SetPartition | Reject | Synchronise | Wait
+Command = Launch | Preempt | SetPartition | Reject | Synchronise | Throttle | Wait
 
-COMMANDS: Final[tuple[type[Command], ...]] = (Launch, Preempt, SetPartition, Reject, Synchronise, Wait)
+COMMANDS: Final[tuple[type[Command], ...]] = (Launch, Preempt, SetPartition, Reject, Synchronise, Throttle, Wait)
 """By code: that of the timeline, and of compiled code. ``Wait`` is last and in no timeline."""
 CODES: Final[dict[type[Command], int]] = {command: code for code, command in enumerate(COMMANDS)}
 LAUNCH: Final = CODES[Launch]
@@ -254,6 +294,7 @@ PREEMPT: Final = CODES[Preempt]
 SET_PARTITION: Final = CODES[SetPartition]
 REJECT: Final = CODES[Reject]
 SYNCHRONISE: Final = CODES[Synchronise]
+THROTTLE: Final = CODES[Throttle]
 WAITING: Final = CODES[Wait]
 NOTHING: Final = -1
 
@@ -278,6 +319,8 @@ def numbers_of(command: Command) -> Numbers:
         case Synchronise(consumer, policy, order, wait_kernel):
             choice = 2 * POLICIES.index(policy.kind) + policy.reorder
             return Numbers(SYNCHRONISE, consumer, choice, ORDERS.index(order), _size(policy), int(wait_kernel))
+        case Throttle(tenant, pause_us):
+            return Numbers(THROTTLE, tenant, to_ps(pause_us))
         case Wait(until_us):
             return Numbers(WAITING, until_us=until_us)
 
@@ -299,6 +342,8 @@ def command_of(numbers: Numbers) -> Command:
         return SetPartition(numbers.target, partition)
     if numbers.code == REJECT:
         return Reject(numbers.target, numbers.choice)
+    if numbers.code == THROTTLE:
+        return Throttle(numbers.target, to_us(numbers.choice))
     return Wait(numbers.until_us)
 
 

@@ -5,6 +5,7 @@ So the mask of an environment and a device's refusals cannot differ: both look a
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -13,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import IllegalCommand
+from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.commands import (
     MODES,
+    MOST_PAUSE_US,
     ORDERS,
     POLICIES,
     Command,
@@ -26,6 +29,7 @@ from gpusched_env.scheduling.commands import (
     Reject,
     SetPartition,
     Synchronise,
+    Throttle,
     TilePolicy,
     Wait,
 )
@@ -63,6 +67,8 @@ def check(command: Command, view: View, problem: Problem, operation_of: Operatio
             _reject(command, view)
         case Synchronise():
             _synchronise(command, view, problem, operation_of)
+        case Throttle():
+            _throttle(command, view)
         case Wait():
             until_us: Any = command.until_us
             if not (isinstance(until_us, float | int | np.number) and until_us >= view.time_us):
@@ -73,7 +79,7 @@ def _whole(command: Command) -> None:
     """Numbers of launches, streams and SMs are whole; compiled code would cut off what is behind the point."""
     for name in command.__slots__:
         value = getattr(command, name)
-        if value is None or name in ("mode", "until_us", "policy", "order", "wait_kernel"):
+        if value is None or name in ("mode", "until_us", "pause_us", "policy", "order", "wait_kernel"):
             continue
         numbers: tuple[object, ...] = (value,)
         if name == "partition":
@@ -114,6 +120,8 @@ def _launch(command: Launch, view: View, problem: Problem, operation_of: Operati
                 f"{command}: a preempted kernel goes back to its place in stream {row[PendingColumn.STREAM]:.0f}"
             )
     _partition(command, command.partition, view.sms)
+    if command.partition is not None and problem.scenario.restart_us > 0.0:
+        raise IllegalCommand(f"{command}: a partition is a process's own (restart_us); give SetPartition")
 
 
 def open_streams(pending: NDArray[np.float64], view: View, problem: Problem) -> list[int]:
@@ -161,10 +169,14 @@ def _preempt(command: Preempt, view: View, problem: Problem) -> None:
     _partition(command, command.partition, view.sms)
 
 
-def _set_partition(command: SetPartition, view: View, problem: Problem) -> None:
+def _tenant(command: SetPartition | Throttle, view: View) -> None:
     tenants = len(view.tenants)
     if not 0 <= command.tenant < tenants:
         raise IllegalCommand(f"{command}: tenants are 0..{tenants - 1}")
+
+
+def _set_partition(command: SetPartition, view: View, problem: Problem) -> None:
+    _tenant(command, view)
     _partition(command, command.partition, view.sms)
     row = view.tenants.array[command.tenant]
     first, sms = whole_or(command.partition, view.sms)
@@ -189,6 +201,19 @@ def _reject(command: Reject, view: View) -> None:
             f"{command}: tenant {command.tenant} has no job {command.job} that can be rejected now; "
             f"those are {legal[:10]}"
         )
+
+
+def _throttle(command: Throttle, view: View) -> None:
+    _tenant(command, view)
+    pause_us: Any = command.pause_us
+    is_number = isinstance(pause_us, float | int | np.number) and math.isfinite(pause_us)
+    if not (is_number and 0.0 <= pause_us <= MOST_PAUSE_US):
+        raise IllegalCommand(f"{command}: pause_us must be a finite number of microseconds, 0 to {MOST_PAUSE_US:g}")
+    row = view.tenants.array[command.tenant]
+    if to_ps(pause_us) == to_ps(row[TenantColumn.PAUSE_US]):
+        raise IllegalCommand(f"{command}: tenant {command.tenant} has this pause already")
+    if not row[TenantColumn.THROTTLABLE]:
+        raise IllegalCommand(f"{command}: tenant {command.tenant} was throttled at this instant already")
 
 
 def _synchronise(command: Synchronise, view: View, problem: Problem, operation_of: OperationOf) -> None:

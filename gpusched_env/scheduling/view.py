@@ -230,6 +230,10 @@ class TenantColumn(enum.IntEnum):
     """Number of its oldest job that ``Reject`` may name now; -1: none."""
     NEWEST_REJECTABLE = enum.auto()
     """Number of its newest one; -1: none."""
+    PAUSE_US = enum.auto()
+    """How long its host sleeps before it begins a job; 0 where it was not throttled."""
+    THROTTLABLE = enum.auto()
+    """1 if ``Throttle`` is legal now: the tenant was not throttled at this instant already."""
 
 
 class JobColumn(enum.IntEnum):

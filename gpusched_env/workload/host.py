@@ -14,6 +14,9 @@ time of an operation; otherwise they wait for the GPU, in calls of the driver. T
 longer, the more other tenants were at work, or waited, when it began (:func:`spend`). Of a tenant's own threads the
 recorded times tell already.
 
+A tenant may be throttled (:func:`throttle`): its host sleeps before it begins a job, and what that costs, once, is
+added to the next sleep.
+
 In all functions ``tenant`` is a row of the tenants, ``number`` one of their jobs (counted from 0), ``k`` a row of the
 host threads of all tenants.
 """
@@ -88,6 +91,9 @@ BLOCKED: Final = 2
 RETURNING: Final = 3
 """The timer runs to the return of a synchronisation."""
 
+AWAKE: Final = 0
+"""``Client.asleep_until_ps`` of a host that does not sleep before a job."""
+
 # States of a mark.
 UNISSUED: Final = -1
 """``Mark.launch`` of an operation that was not issued yet."""
@@ -104,8 +110,8 @@ HOST_ONLY: Final = int(OpKind.HOST)
 
 
 def rules(w: Any) -> Any:
-    """``launch_depth``, ``sync_latency_ps``, ``horizon_us``, ``arrivals_until_ps``, ``host_contention``,
-    ``waiting_contention`` and ``peak_w`` (power at full load) of the problem."""
+    """``launch_depth``, ``sync_latency_ps``, ``throttle_ps``, ``horizon_us``, ``arrivals_until_ps``,
+    ``host_contention``, ``waiting_contention`` and ``peak_w`` (power at full load) of the problem."""
     return w.rules
 
 
@@ -285,7 +291,7 @@ def arrival_due(w, tenant):
     arm_deadline(w, tenant)
     w.awake = 1
     if c.busy == 0:
-        set_timer(w, HOST, c.first_thread, w.now_ps)
+        set_timer(w, HOST, c.first_thread, max(w.now_ps, c.asleep_until_ps))
     if p.arrivals != CLOSED_LOOP and (p.jobs < 0 or c.arrived < p.jobs):
         send_at(w, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
 
@@ -295,16 +301,19 @@ def arrival_due(w, tenant):
 
 @procedure
 def take_job(w, tenant):
-    """An idle host takes up the oldest job that waits."""
+    """An idle host takes up the oldest job that waits; before that it may sleep."""
     c = client(w, tenant)
     # Those that were rejected before their turn may be forgotten.
     c.taken = max(c.taken, c.first)
     while c.taken < c.arrived:
         number = c.taken
-        c.taken += 1
         j = job(w, tenant, number)
+        if j.state == WAITING and sleeps(w, tenant):
+            return
+        c.taken += 1
         if j.state != WAITING:
             continue
+        c.asleep_until_ps = AWAKE
         j.state = SERVED
         j.started_ps = w.now_ps
         c.host_job = number
@@ -322,6 +331,41 @@ def take_job(w, tenant):
             t.end = first
             next_operation(w, c.first_thread + i)
         return
+    # Whatever it slept for was rejected.
+    c.asleep_until_ps = AWAKE
+
+
+@procedure
+def sleeps(w, tenant):
+    """Whether an idle host that could begin a job sleeps first."""
+    c = client(w, tenant)
+    if c.asleep_until_ps == AWAKE:
+        c.asleep_until_ps = w.now_ps + c.pause_ps + c.owed_ps
+        c.owed_ps = 0
+    if c.asleep_until_ps <= w.now_ps:
+        return False
+    set_timer(w, HOST, c.first_thread, c.asleep_until_ps)
+    return True
+
+
+@procedure
+def throttle(w, tenant, pause_ps):
+    """A tenant's host sleeps so long before each job that it begins from now on; the next one begins later for that."""
+    c = client(w, tenant)
+    c.pause_ps = pause_ps
+    c.throttled_ps = w.now_ps
+    delay(w, tenant, rules(w).throttle_ps)
+
+
+@procedure
+def delay(w, tenant, ps):
+    """A tenant's next job begins so much later, once: the sleep before it is longer, which may be under way."""
+    c = client(w, tenant)
+    if c.asleep_until_ps > w.now_ps:
+        c.asleep_until_ps += ps
+        set_timer(w, HOST, c.first_thread, c.asleep_until_ps)
+    else:
+        c.owed_ps += ps
 
 
 @procedure

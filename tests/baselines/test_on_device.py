@@ -22,12 +22,12 @@ KERNELS = 2
 
 
 def toy(**changes: object) -> Problem:
-    """The toy with several jobs a tenant, one in a closed loop and one at random times."""
+    """The toy with several jobs a tenant, one in a closed loop and one at random times, and seconds for who sleeps."""
     tenants = {
         "batch": {"arrivals": {"kind": "closed-loop"}, "jobs": JOBS},
         "urgent": {"arrivals": {"kind": "poisson", "rate_per_s": 2000}, "jobs": JOBS},
     }
-    return build_problem(load_scenario("Toy", horizon_us=1e6, tenants=tenants, **changes))
+    return build_problem(load_scenario("Toy", horizon_us=1e7, tenants=tenants, **changes))
 
 
 PROBLEM = toy()
@@ -122,7 +122,7 @@ def test_time_slicing_shares_time_and_never_the_gpu() -> None:
     tenants = {
         name: {"workload": "toy_batch", "arrivals": {"kind": "backlog"}, "jobs": 10} for name in ("batch", "urgent")
     }
-    problem = build_problem(load_scenario("Toy", horizon_us=1e6, tenants=tenants))
+    problem = build_problem(load_scenario("Toy", horizon_us=1e7, tenants=tenants))
     sliced = run("time-slicing", problem=problem)
     assert sliced.problem.scenario.contexts == "per-tenant"
     assert sliced.end_us == pytest.approx(2 * 10 * 300.0)

@@ -36,7 +36,7 @@ def test_those_that_are_told_the_truth_are_set_apart() -> None:
     assert (
         set(scheduler_names()) - set(honest_names())
         == told
-        == {"sjf-clairvoyant", "hindsight", "cusync-search", "critical-path"}
+        == {"sjf-clairvoyant", "hindsight", "cusync-search", "critical-path", "slo-aware-ideal"}
     )
 
 

@@ -24,7 +24,13 @@ FIXED = {
     "priority-streams": 1.230,
     # No kernel needs the tiles of another.
     **dict.fromkeys(("cusync", "cusync-predicted", "cusync-search", "stream-k"), 1.230),
+    # One job a tenant, of which nothing is known before: all on one stream, one after the other.
+    **dict.fromkeys(("default-stream", "model-wise", "eclip"), 1.830),
+    # Each tenant's narrow kernels have half of the SMs, which they had anyway; the wide one goes where there is room.
+    **dict.fromkeys(("kernel-wise", "kernel-wise-ioctl"), 1.230),
     "mps": 1.230,
+    # There is one priority. With half of the SMs the wide kernel takes two waves, on the two that it has anyway.
+    **dict.fromkeys(("open-loop", "conservative", "gslice", "gpucolo", "slo-aware-ideal"), 1.230),
     "exclusive": 1.140,
     "sjf": 1.140,
     "sjf-clairvoyant": 1.140,

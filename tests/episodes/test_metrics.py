@@ -79,6 +79,7 @@ def test_figures_of_a_hand_worked_episode() -> None:
     assert metrics.utilisation == pytest.approx(0.75)
     assert metrics.dram_utilisation == pytest.approx(0.25)
     assert metrics.energy_per_job_j == pytest.approx(0.5 / 3)
+    assert metrics.jobs_per_j == pytest.approx(6.0)
     assert metrics.decisions == 7
     assert metrics.cost == pytest.approx(0.6 + 3 * 0.4)
 
@@ -92,6 +93,13 @@ def test_urgent_tail_beside_the_others_progress() -> None:
     assert metrics.best_effort == metrics.tenants[BATCH].progress == 0.5
     # One of two within 250 us, in 1000 us.
     assert metrics.goodput_per_s == pytest.approx(1 / 1000e-6)
+
+
+def test_goodput_is_of_the_time_in_which_jobs_arrive() -> None:
+    problem = toy()
+    drained = dataclasses.replace(problem, scenario=msgspec.structs.replace(problem.scenario, arrivals_until_us=500.0))
+    jobs = [(BATCH, 0.0, 0.0, 600.0), (URGENT, 0.0, 0.0, 100.0)]
+    assert episode_metrics(episode(drained, jobs, arrived=(1, 1))).goodput_per_s == pytest.approx(1 / 500e-6)
 
 
 def test_without_classes_there_is_no_trade() -> None:
@@ -153,6 +161,7 @@ def test_an_episode_without_any_job_defines_no_job_figures() -> None:
     assert math.isnan(metrics.stp)
     assert math.isnan(metrics.antt)
     assert math.isnan(metrics.energy_per_job_j)
+    assert metrics.jobs_per_j == 0.0
     assert math.isnan(metrics.tenants[URGENT].throughput_per_s)
     plain = metrics.as_dict()
     assert plain["stp"] is None

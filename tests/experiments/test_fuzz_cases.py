@@ -88,6 +88,7 @@ def test_cases_contain_everything(cases: list[Case]) -> None:
     rare = {
         "recorded workload", "more than 8 tenants", "after another episode", "windows of memory that is not known",
         "windows that the application checks", "hosts that only launch", "programs captured into graphs",
+        "streams with masks", "queues that take turns",
     }  # fmt: skip
     expected = {
         "random moves", "environment", "modified GPU", "one context a tenant", "streams share a channel",

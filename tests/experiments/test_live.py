@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,6 +105,25 @@ def test_a_scheduler_that_fails_in_an_episode_is_left_out_and_the_others_go_on(g
     live = run_live(["Toy"], names, 1, settings=SETTINGS, workers=1)
     assert [episode.scheduler for episode in live.episodes] == ["wspt"]
     assert "ZeroDivisionError: of a careless scheduler" in live.left_out["Toy"][names[0]]
+
+
+class Compiles(PassThrough):
+    """Takes half a second for the first decision of a process."""
+
+    compiled = False
+
+    def decide(self, view: View) -> Command:
+        if not Compiles.compiled:
+            time.sleep(0.5)
+            Compiles.compiled = True
+        return super().decide(view)
+
+
+def test_what_a_scheduler_compiles_takes_no_time_on_the_gpu(gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, Compiles.__module__, sys.modules[__name__])
+    live = run_live(["Toy"], [f"{__name__}:Compiles"], 1, settings=SETTINGS, workers=1)
+    assert live.left_out == {"Toy": {}}
+    assert live.episodes[0].decision_us * live.episodes[0].decisions < 0.5e6
 
 
 def test_without_cupy_the_command_says_what_to_install(

@@ -164,7 +164,10 @@ def test_the_command_prints_writes_and_fails_with_its_figures(
 def test_papers_are_found_by_their_modules() -> None:
     from gpusched_env.experiments.cli import app
 
-    assert paper_names() == ["acs", "concurrency", "cusync", "fikit", "recordings", "spawn"]
+    assert paper_names() == [
+        "acs", "concurrency", "cusync", "eclip", "fikit", "fleet-rates", "gpucolo", "gpucolo-fleet", "recordings",
+        "spawn",
+    ]  # fmt: skip
     listed = CliRunner().invoke(app, ["reproduce"]).output.splitlines()
     for name, line in zip(paper_names(), listed, strict=True):
         paper = find_paper(name)

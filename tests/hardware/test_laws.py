@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from gpusched_env.hardware import contention, placement, power, tiles, timing
+from gpusched_env.hardware import co_location, contention, placement, power, queues, tiles, timing
 from gpusched_env.hardware import warps as warp_laws
 from gpusched_env.hardware.contention import Sharing, Traffic, Warps
 from gpusched_env.hardware.tiles import Pair
 
-NOT_LAWS = {"sm_order", "board_power_w"}
+NOT_LAWS = {"sm_order", "board_power_w", "queue_count"}
 """Functions of a whole specification."""
 
 some = st.floats(1e-3, 1e6)
@@ -112,13 +112,22 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "likeness": st.tuples(few, amount, amount, st.integers(0, 1)),
     "posts_by_column": st.tuples(st.integers(0, 4)),
     "waits_by_column": st.tuples(st.integers(0, 4), st.integers(0, 2)),
+    "held_ps": st.integers(1, 64).flatmap(
+        lambda queues: st.tuples(
+            st.integers(0, queues - 1), st.just(queues), st.integers(1, 8), st.integers(1, 1 << 40), times_ps
+        )
+    ),
     "host_copy_us": st.tuples(st.one_of(amount, some), some, some),
+    "activity": st.tuples(share, st.one_of(st.just(0.0), some), some),
+    "capped_speed": st.tuples(st.floats(0.01, 1.0), st.floats(0.1, 1.0), st.floats(0.2, 2.0)),
+    "share_of_speed": st.tuples(some, st.floats(0.1, 1.0), st.floats(0.2, 2.0)),
+    "iteration_stretch": st.tuples(share, some, st.one_of(st.just(0.0), some), some),
 }
 """Arguments by law."""
 
 
 def laws() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for module in (contention, placement, power, tiles, timing, warp_laws):
+    for module in (co_location, contention, placement, power, queues, tiles, timing, warp_laws):
         for name, value in inspect.getmembers(module, inspect.isfunction):
             if value.__module__ == module.__name__ and name not in NOT_LAWS:
                 yield name, value

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from gpusched_env.errors import InputError
+from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scenarios.set_up import PLAIN, SetUp, problem_for, set_up, set_up_of
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scheduling.commands import WAIT, Command
 from gpusched_env.scheduling.view import View
 
@@ -95,3 +97,29 @@ def test_a_set_up_is_sent_and_changed_like_any_record() -> None:
     needs = SetUp(commands=("preempt",), masks=True)
     assert pickle.loads(pickle.dumps(needs)) == needs
     assert replace(needs, masks=False) == SetUp(commands=("preempt",))
+
+
+def two_masks(scenario: Scenario, gpu: GpuSpec) -> list[tuple[int, int] | None]:
+    return [(0, gpu.sms // 2), None]
+
+
+def test_streams_of_the_scheduler_s_own_replace_the_scenario_s() -> None:
+    built = build_problem(load_scenario("Toy", streams=5))
+    made = set_up(built, SetUp(streams=two_masks))
+    assert [(stream.tenant, stream.mask) for stream in made.streams[-2:]] == [(-1, (0, 2)), (-1, None)]
+    assert [stream.mask for stream in made.knowledge.streams[-2:]] == [(0, 2), None]
+    assert made.knowledge.own_streams == made.scenario.own_streams == 2
+    assert set_up(built, SetUp(streams=two_masks)) is made
+    assert set_up(built, SetUp(streams=lambda scenario, gpu: [None] * 5)) is built
+
+
+@pytest.mark.parametrize("mask", [(-1, 2), (4, 1), (0, 0), (0, 5)])
+def test_masks_that_the_gpu_has_not_are_refused(mask: tuple[int, int]) -> None:
+    with pytest.raises(InputError, match=r"mask.*first SM must be in 0\.\.3.*1\.\.4"):
+        set_up(build_problem(load_scenario("Toy")), SetUp(streams=lambda scenario, gpu: [mask]))
+
+
+def test_a_window_has_no_masked_streams() -> None:
+    needs = SetUp(streams=two_masks, window=lambda offered, gpu: KernelWindow())
+    with pytest.raises(InputError, match="leave out streams or window"):
+        set_up(build_problem(load_scenario("KernelGraph")), needs)

@@ -206,7 +206,7 @@ class Arena(Uncopied):
             clients[name] = layout.NONE
         clients["last_end_ps"] = -NEVER
         clients["partition_sms"] = self.problem.gpu.sms
-        clients["partitioned_ps"] = clients["rejected_ps"] = -1
+        clients["partitioned_ps"] = clients["rejected_ps"] = clients["throttled_ps"] = -1
         clients["first_thread"][: len(programs)] = programs["first_thread"]
         clients["threads"][: len(programs)] = programs["threads"]
         for tenant, program in enumerate(programs):
@@ -241,6 +241,7 @@ class Arena(Uncopied):
         for number in range(len(contexts)):
             self._sections[f"channels.{number}"]["first"] = layout.NONE
             self._sections[f"channels.{number}"]["last"] = layout.NONE
+            self._sections[f"channels.{number}"]["place"] = layout.NONE
             self._sections[f"used.{number}"]["value"] = np.arange(self._sizes_now.grids)
             idle = self._sections[f"classes.{number}"][:1]
             idle[:] = 0

@@ -39,8 +39,11 @@ from gpusched_env.scheduling.commands import (
     SET_PARTITION,
     STREAM_S_OWN,
     SYNCHRONISE,
+    THROTTLE,
 )
+from gpusched_env.workload.host import delay
 from gpusched_env.workload.host import reject as reject_job
+from gpusched_env.workload.host import throttle as throttle_host
 
 
 @inlined
@@ -67,6 +70,8 @@ def carry_out(w):
         reject(w, w.command_target, w.command_choice)
     elif kind == SYNCHRONISE:
         synchronise_tiles(w)
+    elif kind == THROTTLE:
+        throttle(w, w.command_target, w.command_choice)
     else:
         w.awake = 0
         # At least a picosecond: no sequence of commands stops the clock.
@@ -97,10 +102,13 @@ def launch(w):
     kernel.priority = own_priority(w, kernel) if w.command_choice == STREAM_S_OWN else w.command_choice
     kernel.partition_first = client.partition_first
     kernel.partition_sms = client.partition_sms
+    if kernel.stream != NONE and stream_rows(w, kernel.stream).mask_sms > 0:
+        kernel.partition_first = stream_rows(w, kernel.stream).mask_first
+        kernel.partition_sms = stream_rows(w, kernel.stream).mask_sms
     if w.command_sms > 0:
         whole = w.command_sms == problem(w).sms
         first = 0 if whole else w.command_first
-        if w.begun == 1 and (first != client.partition_first or w.command_sms != client.partition_sms):
+        if w.begun == 1 and (first != kernel.partition_first or w.command_sms != kernel.partition_sms):
             w.busy_until_ps = max(w.busy_until_ps, w.now_ps) + problem(w).partition_change_ps
         kernel.partition_first = first
         kernel.partition_sms = w.command_sms
@@ -166,6 +174,7 @@ def set_partition(w, tenant, first, sms):
     if w.begun == 1:
         # Partitions made before the first launch are set-up; later ones keep the scheduler's host busy.
         w.busy_until_ps += problem(w).partition_change_ps
+        delay(w, tenant, problem(w).restart_ps)
 
 
 @called
@@ -181,6 +190,15 @@ def synchronise_tiles(w):
         x = context_of(w, producer.tenant)
         grids(x, flight_of(w, producer).grid).tiled = 1
         x.tiles += 1
+
+
+@called
+def throttle(w, tenant, pause_ps):
+    """Let a tenant's host sleep before each job."""
+    log_decision(w, THROTTLE, NONE)
+    w.once_ps = w.now_ps
+    charge(w)
+    throttle_host(w, tenant, pause_ps)
 
 
 @called

@@ -26,9 +26,11 @@ from gpusched_env.devices.compiled.dispatch import dispatch_all
 from gpusched_env.devices.compiled.finishing import kernel_finished, kernel_preempted
 from gpusched_env.devices.compiled.graphs import kernel_started
 from gpusched_env.devices.compiled.intrinsics import call
-from gpusched_env.devices.compiled.layout import IN_QUEUE, NONE, READY
+from gpusched_env.devices.compiled.layout import IN_QUEUE, NONE, READY, STREAMS
 from gpusched_env.devices.compiled.meter import CHANGE, gpu_changed
+from gpusched_env.devices.compiled.timing import arm_launch
 from gpusched_env.hardware.clock import NEVER
+from gpusched_env.hardware.queues import held_ps
 from gpusched_env.hardware.tiles import KERNEL
 
 
@@ -47,12 +49,20 @@ def channel_of(w, x, launch):
 
 @called
 def submit(w, slot):
-    """A kernel is ready: it enters its hardware queue (channel)."""
+    """A kernel is ready: it enters its hardware queue (channel), once the hardware takes kernels from that."""
     launch = launches(w, slot)
-    launch.state = READY
-    flight_of(w, launch).behind = NONE
     x = context_of(w, launch.tenant)
     channel = channel_of(w, x, launch)
+    if problem(w).queue_period_ps > 0:
+        if channel.place == NONE:
+            channel.place = x.used_queues
+            x.used_queues += 1
+        at_ps = held_ps(channel.place, x.used_queues, problem(w).held_queues, problem(w).queue_period_ps, w.now_ps)
+        if at_ps > w.now_ps:
+            arm_launch(w, slot, at_ps, STREAMS)
+            return
+    launch.state = READY
+    flight_of(w, launch).behind = NONE
     if channel.first == NONE:
         channel.first = slot
         channel.last = slot

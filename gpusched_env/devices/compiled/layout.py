@@ -33,22 +33,23 @@ def _record(*groups: tuple[type, str], base: np.dtype[Any] | None = None) -> np.
 
 PROBLEM = _record(
     (I8, "tenants host_threads streams priorities channels resident_grids copy_engines sliced lookahead launch_depth"),
-    (I8, "schedules preempts partitions rejects synchronises tiled margin edge_margin"),
+    (I8, "schedules preempts partitions rejects synchronises throttles tiled margin edge_margin"),
     (I8, "kernels programs_at kernels_at ops_at copies_at variants_at thread_ops_at factors_at afters_at sm_ids_at"),
     (I8, "stream_rows_at"),
     (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
     (I8, "graph_gap_beside_ps reset_ps child_launch_ps horizon_ps decision_ps window_sync_ps window_depth own_streams"),
-    (I8, "arrivals_until_ps wait_kernel_ps"),
+    (I8, "arrivals_until_ps wait_kernel_ps queue_period_ps held_queues throttle_ps restart_ps"),
     (F8, "post_us wait_us order_us"),
     (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us"),
     (F8, "host_contention waiting_contention"),
     base=GPU_DTYPE,
 )
 """A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``, ``preempts``,
-``partitions``, ``rejects``, ``synchronises``: 0 or 1, and ``tiled``: whether kernels need tiles of others;
-``kernels``: in the kernel table, before the graphs; ``margin``, ``edge_margin``:
+``partitions``, ``rejects``, ``synchronises``, ``throttles``: 0 or 1, and ``tiled``: whether kernels need tiles of
+others; ``kernels``: in the kernel table, before the graphs; ``margin``, ``edge_margin``:
 most launches and edges that one event makes; ``window_sync_ps``: from the end of a kernel of a window until it is
-known; ``window_depth``: launches that a stream of a window holds; ``own_streams``: the scheduler's, the last ones;
+known; ``channels``: hardware queues of a context, ``held_queues`` of them at a time, for ``queue_period_ps`` (0: all of
+them); ``window_depth``: launches that a stream of a window holds; ``own_streams``: the scheduler's, the last ones;
 ``dram_bytes_per_us`` is the reachable bandwidth,
 ``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load."""
 
@@ -90,9 +91,10 @@ PROGRAM = _record(
 """A tenant. ``arrivals``: a code of :mod:`gpusched_env.workload.host`; ``jobs``: -1 without a limit; ``slo_us``:
 ``inf`` without one; then where its threads and marks begin among those of all tenants."""
 
-STREAM_ROW = _record((I8, "tenant priority in_line windowed"))
+STREAM_ROW = _record((I8, "tenant priority in_line windowed mask_first mask_sms"))
 """``in_line``: 1 if what is issued into it is held up by nothing but what is before it in the stream, and nothing else
-waits for it: no marks, no tiles; ``windowed``: 1 if that passes a window."""
+waits for it: no marks, no tiles; ``windowed``: 1 if that passes a window; ``mask_*``: SMs of what is launched into it
+(0 of them: its tenant's)."""
 
 NUMBER = _record((I8, "value"))
 REAL = _record((F8, "value"))
@@ -144,6 +146,7 @@ CLIENT = _record(
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
     (I8, "partition_first partition_sms cursor cursor_order at_work"),
     (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps regime"),
+    (I8, "pause_ps owed_ps asleep_until_ps throttled_ps"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
 )
 """A tenant at run time.
@@ -151,7 +154,8 @@ CLIENT = _record(
 Jobs are numbered in order of arrival: ``first`` is the oldest that is not gone, ``taken`` the next for the host,
 ``arrived`` the next to arrive; ``host_job`` is in service (-1: none), ``busy`` of its threads have not done with it.
 ``outstanding``: operations of its hosts that have not finished; ``at_work``: threads that spend host time, where that
-slows other tenants'; ``regime``: of arrivals whose rate switches, 1 in busy times. ``pending_*``, ``running_*``: ends
+slows other tenants'; ``regime``: of arrivals whose rate switches, 1 in busy times; ``pause_ps``: what its host sleeps
+before a job, ``owed_ps``: what is added to that, once. ``pending_*``, ``running_*``: ends
 of the lists of its launches that wait for the scheduler (in order of id), and of launched ones (in order of launch);
 ``cursor``: scratch, a place in the latter, and the order of launch there.
 ``partition_sms``: all of the GPU's without a partition."""
@@ -244,8 +248,9 @@ TIMER = _record((I8, "at_ps order place"))
 RANDOM = _record((np.uint64, "high low increment_high increment_low"))
 """A generator, see :mod:`~gpusched_env.devices.compiled.randomness`."""
 
-CHANNEL = _record((I8, "first last"))
-"""First and last launch in a hardware queue; -1: empty."""
+CHANNEL = _record((I8, "first last place"))
+"""First and last launch in a hardware queue (-1: empty), and its place among those that were used (-1: it was not),
+where they take turns."""
 
 WORD = _record((np.uint64, "bits"))
 """Part of a set of SMs."""
@@ -258,14 +263,15 @@ LOG = _record((I8, "table c1 c2 c3 c4 c5 c6 c7 c8 c9 c10 c11 c12"), (F8, "f1 f2"
 CONTEXT = _record(
     (I8, "channels_at heads_at queue_at grids_at used_at classes_at kinds_at members_at rows_at number words depth"),
     (I8, "active classes queued waiting grids serial busy_sms resident_threads ahead changed turn"),
-    (I8, "begun dispatched ended tiles jumping now_ps next_ps"),
+    (I8, "begun dispatched ended tiles jumping now_ps next_ps used_queues"),
     (F8, "traffic"),
 )
 """The SMs as tenants that share them see them. ``depth``: most rows of a class; ``classes``: in use; ``queued``:
 grids with waiting blocks; ``waiting``: heads of hardware queues without a slot; ``grids``: resident, their slots come
 first in ``used`` and free ones behind them; ``ahead``: waves that have not begun are accounted for; ``turn``: counts
 changes of the queue; ``begun``, ``dispatched``, ``ended``: grids with that mark after a step; ``tiles``: resident
-grids whose tiles are synchronised; ``now_ps``: up to when it is simulated (when it was switched out)."""
+grids whose tiles are synchronised; ``now_ps``: up to when it is simulated (when it was switched out);
+``used_queues``: hardware queues that were used, where they take turns."""
 
 SM_CLASS = _record(
     (I8, "sms rows threads warps blocks registers shared carveout dirty ended room eligible"),

@@ -42,7 +42,7 @@ from gpusched_env.devices.compiled.preemption import begin_preemption, end_preem
 from gpusched_env.devices.compiled.slicer import slicer_due
 from gpusched_env.devices.compiled.tiles import may_synchronise
 from gpusched_env.devices.compiled.timing import stop
-from gpusched_env.devices.compiled.views import any_rejectable, may_preempt, may_set_partition
+from gpusched_env.devices.compiled.views import any_rejectable, may_preempt, may_set_partition, may_throttle
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.workload.host import arrival_due, deadline_due, thread_due
 
@@ -124,6 +124,10 @@ def has_choice(w):
     if problem(w).partitions == 1:
         for tenant in range(problem(w).tenants):
             if may_set_partition(w, tenant):
+                return True
+    if problem(w).throttles == 1:
+        for tenant in range(problem(w).tenants):
+            if may_throttle(w, tenant):
                 return True
     if problem(w).rejects == 1:
         for tenant in range(problem(w).tenants):

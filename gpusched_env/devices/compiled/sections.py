@@ -12,6 +12,7 @@ from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.members import words_for
 from gpusched_env.devices.compiled.memory import HEADER, LINE, lines, placed
 from gpusched_env.devices.compiled.tables import ProblemTables, tile_pairs
+from gpusched_env.hardware.queues import queue_count
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.timeline import Detail
 
@@ -86,7 +87,7 @@ def needed(problem: Problem, tables: ProblemTables, detail: Detail) -> Sizes:
         streams=len(problem.streams),
         queues=len(problem.streams) * gpu.priorities,
         contexts=tenants if problem.scenario.contexts == "per-tenant" else 1,
-        channels=gpu.channels,
+        channels=queue_count(gpu, len(problem.streams)),
         grids=gpu.resident_grids,
         sms=gpu.sms,
         rows=gpu.limits.blocks + 1,

@@ -26,6 +26,7 @@ from gpusched_env.devices.compiled.memory import in_lines
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.placement import sm_order
 from gpusched_env.hardware.power import board_power_w
+from gpusched_env.hardware.queues import queue_count
 from gpusched_env.hardware.records import BLOCK_DTYPE, GPU_DTYPE, gpu_record
 from gpusched_env.hardware.timing import state_bytes
 from gpusched_env.scenarios.knowledge import KernelKnowledge, TenantKnowledge
@@ -127,7 +128,7 @@ class _Tabulation:
             "sm_ids": _numbers(sm_order(problem.gpu).tolist()),
             "stream_rows": np.array(
                 [
-                    (s.tenant, s.priority, row not in held and not s.windowed, s.windowed)
+                    (s.tenant, s.priority, row not in held and not s.windowed, s.windowed, *(s.mask or (0, 0)))
                     for row, s in enumerate(problem.streams)
                 ],
                 STREAM_ROW,
@@ -218,12 +219,12 @@ def _problem(problem: Problem) -> Record:
         row[name] = gpu_record(gpu)[0][name]
     for name in (
         "launch_latency", "event_latency", "sync_latency", "slice", "switch", "partition_change", "drain_ack", "reset",
-        "child_launch", "graph_gap_beside",
+        "child_launch", "graph_gap_beside", "queue_period",
     ):  # fmt: skip
         row[f"{name}_ps"] = to_ps(getattr(timing, f"{name}_us"))
     row["tenants"], row["streams"] = len(problem.programs), len(problem.streams)
     row["priorities"] = gpu.priorities
-    row["channels"] = gpu.channels
+    row["channels"], row["held_queues"] = queue_count(gpu, len(problem.streams)), gpu.channels
     row["resident_grids"] = gpu.resident_grids
     row["copy_engines"] = gpu.copies.engines
     row["sliced"] = scenario.contexts == "per-tenant"
@@ -232,6 +233,8 @@ def _problem(problem: Problem) -> Record:
     row["partitions"] = "partition" in scenario.commands
     row["rejects"] = "reject" in scenario.commands
     row["synchronises"] = "synchronise" in scenario.commands
+    row["throttles"] = "throttle" in scenario.commands
+    row["throttle_ps"], row["restart_ps"] = to_ps(scenario.throttle_us), to_ps(scenario.restart_us)
     row["tiled"] = any(True for _ in tile_pairs(problem))
     row["wait_kernel_ps"] = to_ps(gpu.tiles.wait_kernel_us)
     row["post_us"], row["wait_us"], row["order_us"] = gpu.tiles.post_us, gpu.tiles.wait_us, gpu.tiles.order_us

@@ -72,6 +72,12 @@ def may_set_partition(w, tenant):
 
 
 @inlined
+def may_throttle(w, tenant):
+    """Whether a tenant may be throttled now."""
+    return clients(w, tenant).throttled_ps < w.now_ps
+
+
+@inlined
 def any_rejectable(w, tenant):
     """Whether a job of a tenant may be rejected now."""
     return oldest_rejectable(w, tenant) != NONE
@@ -321,6 +327,8 @@ def fill_tenants(w, out):
         row[TenantColumn.LAUNCHED_LEFT_US] = client.launched_profiled_us
         row[TenantColumn.RUNNING_LEFT_US] = np.inf
         row[TenantColumn.PARTITIONABLE] = 1.0 if may_set_partition(w, tenant) else 0.0
+        row[TenantColumn.PAUSE_US] = to_us(client.pause_ps)
+        row[TenantColumn.THROTTLABLE] = 1.0 if may_throttle(w, tenant) else 0.0
         row[TenantColumn.OLDEST_REJECTABLE] = NONE
         row[TenantColumn.NEWEST_REJECTABLE] = NONE
         if problem(w).rejects == 1:

@@ -15,7 +15,9 @@ from gpusched_env.devices.reference.meter import Meter
 from gpusched_env.devices.reference.rates import Rates
 from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.devices.reference.streams import Streams
+from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.placement import sm_order
+from gpusched_env.hardware.queues import held_ps, queue_count
 from gpusched_env.hardware.records import gpu_record
 
 
@@ -23,7 +25,8 @@ class Context:
     """A kernel that is ready enters the hardware queue (channel) of its stream.
 
     The heads of the channels are among the grids that the dispatcher sees; a grid makes room when it is fully
-    dispatched. More streams than channels alias: they wait for each other (Bakita & Anderson, RTAS 2024).
+    dispatched. More streams than channels alias: they wait for each other (Bakita & Anderson, RTAS 2024), or the
+    hardware holds some of them at a time (:mod:`gpusched_env.hardware.queues`).
     """
 
     def __init__(self, setting: Setting, streams: Streams, meter: Meter, index: int, *, active: bool) -> None:
@@ -40,7 +43,11 @@ class Context:
         self.dispatcher = Dispatcher(self.sms)
         self._rates = Rates(self.sms, physics)
         self._needs = [BlockNeeds.read(profile.block) for profile in setting.problem.kernels]
-        self._channels: list[deque[Launch]] = [deque() for _ in range(gpu.channels)]
+        queues = queue_count(gpu, len(setting.problem.streams))
+        self._channels: list[deque[Launch]] = [deque() for _ in range(queues)]
+        self._held, self._period_ps = gpu.channels, to_ps(gpu.timing.queue_period_us)
+        self._places: dict[int, int] = {}
+        """Of the hardware queues that were used, in order of first use, where they take turns."""
         self._heads: deque[Launch] = deque()
         """Channel heads that wait for a free slot among the resident grids."""
         self._resident: dict[int, Launch] = {}
@@ -106,9 +113,19 @@ class Context:
 
     # ---- hardware queues -------------------------------------------------------------------------------------------
 
-    def _channel(self, launch: Launch) -> deque[Launch]:
+    def _queue(self, launch: Launch) -> int:
         number = launch.id if launch.stream < 0 else launch.stream + launch.branch
-        return self._channels[number % len(self._channels)]
+        return number % len(self._channels)
+
+    def _channel(self, launch: Launch) -> deque[Launch]:
+        return self._channels[self._queue(launch)]
+
+    def held_ps(self, launch: Launch) -> int:
+        """When the hardware takes kernels from the queue of one that is ready: now or later."""
+        if self._period_ps == 0:
+            return self._clock.now
+        place = self._places.setdefault(self._queue(launch), len(self._places))
+        return held_ps(place, len(self._places), self._held, self._period_ps, self._clock.now)
 
     def submit(self, launch: Launch) -> None:
         """A kernel is ready."""

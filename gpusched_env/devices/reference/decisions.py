@@ -22,6 +22,7 @@ from gpusched_env.scheduling.commands import (
     Reject,
     SetPartition,
     Synchronise,
+    Throttle,
     TilePolicy,
     Wait,
 )
@@ -80,11 +81,16 @@ class Decisions:
                 self.once_ps = self._partitioned_ps[tenant] = now
                 self.partitions[tenant] = whole_or(partition, self._sms)
                 self._charge_change()
+                if self._begun:
+                    host.delay(self._world, tenant, to_ps(self._problem.scenario.restart_us))
             case Reject(tenant, number):
                 self.once_ps = now
                 job = self._world.jobs[tenant][number]
                 host.reject(self._world, tenant, number)
                 self._streams.vanish(tenant, job)
+            case Throttle(tenant, pause_us):
+                self.once_ps = now
+                host.throttle(self._world, tenant, to_ps(pause_us))
             case Synchronise(id_, policy, order, wait_kernel):
                 self._streams.synchronise(self._pair(id_, policy), order, wait_kernel=wait_kernel)
 
@@ -104,16 +110,17 @@ class Decisions:
 
     def _launch(self, command: commands.Launch) -> None:
         launch = self._streams.pending[command.launch]
-        launch.partition = own = self.partitions[launch.tenant]
+        if launch.windowed and command.stream is None:
+            launch.stream = self._streams.own.stream_for(launch)
+        elif command.stream is not None and not launch.preempted:
+            launch.stream = command.stream
+        mask = self._problem.streams[launch.stream].mask if launch.stream >= 0 else None
+        launch.partition = own = self.partitions[launch.tenant] if mask is None else mask
         if command.partition is not None:
             launch.partition = whole_or(command.partition, self._sms)
         if launch.partition != own:
             self._charge_change()
         self._begun = True
-        if launch.windowed and command.stream is None:
-            launch.stream = self._streams.own.stream_for(launch)
-        elif command.stream is not None and not launch.preempted:
-            launch.stream = command.stream
         launch.priority = self._priority_of_stream(launch) if command.priority is None else command.priority
         self._streams.launch(launch, self.busy_until_ps)
 
@@ -133,6 +140,10 @@ class Decisions:
         """Whether a tenant's partition may be changed now."""
         return self._partitioned_ps[tenant] != self._clock.now
 
+    def throttlable(self, tenant: int) -> bool:
+        """Whether a tenant may be throttled now."""
+        return self._world.clients[tenant].throttled_ps != self._clock.now
+
     def rejectable(self, tenant: int) -> list[int]:
         """Numbers of a tenant's jobs that may be rejected now, oldest first."""
         world = self._world
@@ -149,6 +160,7 @@ class Decisions:
             ("launch" in offered and any(map(streams.launchable, streams.pending.values())))
             or ("partition" in offered and any(self.partitionable(tenant) for tenant in tenants))
             or ("preempt" in offered and any(self.preemptible(launch) for launch in streams.launched.values()))
+            or ("throttle" in offered and any(self.throttlable(tenant) for tenant in tenants))
             or any(self.rejectable(tenant) for tenant in tenants)
             or ("synchronise" in offered and any(map(streams.synchronisable, streams.pending.values())))
         )

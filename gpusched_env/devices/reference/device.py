@@ -139,6 +139,10 @@ class ReferenceDevice:
         else:
             self._copies.submit(launch)
 
+    def held_ps(self, kernel: Launch) -> int:
+        """When the hardware takes kernels from the queue of one that is ready: now or later."""
+        return self.context_of(kernel).held_ps(kernel)
+
     def touch(self, launch: Launch) -> None:
         """Something that may concern the context of a launch has happened."""
         self.context_of(launch).touch()

@@ -25,6 +25,9 @@ class Hardware(Protocol):
     def submit(self, launch: Launch) -> None:
         """A kernel or copy is ready."""
 
+    def held_ps(self, kernel: Launch) -> int:
+        """When the hardware takes kernels from the queue of one that is ready: now or later."""
+
     def touch(self, launch: Launch) -> None:
         """Something that may concern the context of a launch has happened."""
 
@@ -216,7 +219,11 @@ class Streams:
                 self._hand_over(waiter, at_ps)
 
     def ready(self, launch: Launch) -> None:
-        """A launch may start."""
+        """A launch may start, if the hardware takes it from its queue."""
+        held_ps = self._hardware.held_ps(launch) if launch.kind is OpKind.KERNEL else self._clock.now
+        if held_ps > self._clock.now:
+            launch.alarm.set(held_ps, Phase.READY, launch.id, lambda: self.ready(launch))
+            return
         launch.state = State.READY
         if launch.kind is OpKind.GRAPH:
             self._begin_graph(launch)

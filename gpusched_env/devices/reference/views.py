@@ -222,6 +222,8 @@ def _tenant(device: Viewed, tenant: int) -> dict[TenantColumn, float]:
         TenantColumn.PARTITIONABLE: device.decisions.partitionable(tenant),
         TenantColumn.OLDEST_REJECTABLE: rejectable[0],
         TenantColumn.NEWEST_REJECTABLE: rejectable[-1],
+        TenantColumn.PAUSE_US: to_us(client.pause_ps),
+        TenantColumn.THROTTLABLE: device.decisions.throttlable(tenant),
     }
 
 

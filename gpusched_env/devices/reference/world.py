@@ -52,6 +52,13 @@ class Client:
     outstanding: int = 0
     last_end_ps: int = -NEVER
     rejected_ps: int = -NEVER
+    pause_ps: int = 0
+    """What its host sleeps before a job."""
+    owed_ps: int = 0
+    """What is added to that, once."""
+    asleep_until_ps: int = host.AWAKE
+    throttled_ps: int = -NEVER
+    """When it was last throttled."""
     regime: int = 0
     """Of arrivals whose rate switches: 1 in busy times."""
     jobs_us: float = 0.0
@@ -112,6 +119,7 @@ class World:
         self.rules = SimpleNamespace(
             launch_depth=problem.scenario.launch_depth,
             sync_latency_ps=to_ps(gpu.timing.sync_latency_us),
+            throttle_ps=to_ps(problem.scenario.throttle_us),
             horizon_us=problem.scenario.horizon_us,
             arrivals_until_ps=to_ps(problem.scenario.sends_until_us),
             host_contention=host_contention,

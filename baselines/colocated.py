@@ -1,0 +1,119 @@
+"""What controllers of co-location share: who is inference and who training, what a batch took, and the knobs.
+
+Inference are the tenants with an objective, training those without whose jobs wait for each other; others are left
+alone. What is measured is the mean turnaround of inference batches in a period, what is aimed at the mean of their
+objectives (Chen, Subramaniyan and Wang, GPUColo, ICDCS 2024, section on the inner controller). Knobs are percentages of
+the SMs, as MPS has them, and the pause of training hosts between iterations; between two changes of them kernels go
+straight to their streams.
+
+Where both have SMs in common, training is an MPS client of lower priority (NVIDIA, *Multi-Process Service*,
+CUDA_MPS_CLIENT_PRIORITY). At equal priority the simulated GPU hands out blocks in the order in which kernels came, and
+one of training that waits for room in its share would hold up all that come after it: the smaller the share, the later
+inference, against what Fig. 4 and 6 measure. Whether real clients hold each other up so is not documented.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from gpusched_env.baselines.mps import sm_cap
+from gpusched_env.baselines.pass_through import PassThrough
+from gpusched_env.baselines.pending import ID, TENANT, oldest_row
+from gpusched_env.baselines.priority_streams import stream_priorities
+from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.set_up import SetUp
+from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, SetPartition, Throttle, Wait
+from gpusched_env.scheduling.reads import Reads
+from gpusched_env.scheduling.view import TenantColumn, View
+
+S = 1e6
+"""A second, in microseconds."""
+DONE, LAST_US = int(TenantColumn.JOBS_DONE), int(TenantColumn.LAST_TURNAROUND_US)
+PAUSE_US, THROTTLABLE = int(TenantColumn.PAUSE_US), int(TenantColumn.THROTTLABLE)
+FIRST_SM, SMS, PARTITIONABLE = (
+    int(column) for column in (TenantColumn.PARTITION_FIRST, TenantColumn.PARTITION_SMS, TenantColumn.PARTITIONABLE)
+)
+
+
+def outermost(sms: int, share: float, training: bool) -> Partition | None:
+    """The SMs of ``share`` percent: of inference from rank 0 on, of training from the other end, so that they overlap
+    only where both together have more than the GPU; 100: not confined (``None``)."""
+    cap = sm_cap(sms, share)
+    return None if cap >= sms else Partition(sms - cap if training else 0, cap)
+
+
+class Colocated(PassThrough, ABC):
+    """Sets shares and pauses now and then, and launches whatever is pending."""
+
+    reads: Reads = ("objectives", "requests", "rates")
+    set_up = SetUp(commands=("partition", "throttle"), own_processes=True)
+
+    period_us = math.inf
+    """After so long :meth:`control` is asked; before the first launch once, by :meth:`begin`."""
+
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        """Knobs as they are in the beginning."""
+        tenants = list(enumerate(knowledge.tenants))
+        self.inference = [row for row, tenant in tenants if tenant.slo_us < math.inf]
+        self.training = [row for row, tenant in tenants if row not in self.inference and not tenant.jobs_a_us]
+        self._sms = knowledge.gpu.sms
+        below = [int(row in self.training) for row, _ in tenants]
+        self._priorities = stream_priorities(below, knowledge.gpu.priorities)
+        goals = [knowledge.tenants[row].slo_us for row in self.inference]
+        self.goal_us = sum(goals) / len(goals) if goals else math.inf
+        """What a batch should take."""
+        self.pause_us, self.training_share, self.inference_share = 0.0, 100.0, 100.0
+        """The knobs; shares in percent."""
+        self._done = [0] * len(knowledge.tenants)
+        self._took_us: list[float] = []
+        """What batches took since the period began."""
+        self._due_us = self.period_us
+        self.periods: list[tuple[float, float, float, float]] = []
+        """Of each: its end, what a batch took, then the pause set anew (all us), and training's share (percent)."""
+        self.begin()
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Set the knobs for the beginning."""
+
+    @abstractmethod
+    def control(self, batch_us: float) -> None:
+        """Set the knobs anew at the end of a period, in which batches took so long on average (NaN: there was none)."""
+
+    def decide(self, view: View) -> Command:
+        """What the knobs say first, then whatever is pending."""
+        tenants = view.tenants.array
+        for row in self.inference:
+            if tenants[row, DONE] > self._done[row]:
+                self._done[row] = int(tenants[row, DONE])
+                self._took_us.append(float(tenants[row, LAST_US]))
+        while view.time_us >= self._due_us:
+            batch_us = sum(self._took_us) / len(self._took_us) if self._took_us else math.nan
+            self.control(batch_us)
+            self.periods.append((self._due_us, batch_us, self.pause_us, self.training_share))
+            self._due_us += self.period_us
+            self._took_us = []
+        for row in (*self.inference, *self.training):
+            command = self._knob(row, tenants[row].tolist())
+            if command is not None:
+                return command
+        oldest = oldest_row(view)
+        if oldest is not None:
+            kernel = view.pending.array[oldest]
+            return Launch(int(kernel[ID]), self._priorities[int(kernel[TENANT])])
+        return Wait(self._due_us) if self._due_us < math.inf else WAIT
+
+    def _knob(self, row: int, state: list[float]) -> Command | None:
+        """What brings a tenant to the knobs, if it is not there and may be."""
+        trains = row in self.training
+        place = outermost(self._sms, self.training_share if trains else self.inference_share, trains)
+        first, sms = (0, self._sms) if place is None else (place.first, place.sms)
+        if state[PARTITIONABLE] and (state[FIRST_SM], state[SMS]) != (first, sms):
+            return SetPartition(row, place)
+        # Pauses are whole picoseconds on a device.
+        if trains and state[THROTTLABLE] and abs(state[PAUSE_US] - self.pause_us) > 1e-3:
+            return Throttle(row, self.pause_us)
+        return None

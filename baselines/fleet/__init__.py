@@ -1,0 +1,1 @@
+"""Dispatchers of a fleet, one file a way of sharing GPUs."""

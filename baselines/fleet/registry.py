@@ -1,0 +1,24 @@
+"""Dispatchers by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpusched_env.baselines.fleet.gpucolo import FirstFit, GpuColo
+from gpusched_env.baselines.fleet.gslice import Gslice
+from gpusched_env.baselines.fleet.no_colocation import NoColocation
+from gpusched_env.baselines.fleet.separate import Separate
+from gpusched_env.baselines.registered import Registered
+from gpusched_env.fleet.dispatcher import Dispatcher
+
+DISPATCHERS: Final = Registered[Dispatcher](
+    "dispatcher",
+    {
+        "no-colocation": NoColocation,
+        "separate": Separate,
+        "first-fit": FirstFit,
+        "gslice": Gslice,
+        "gpucolo": GpuColo,
+    },
+)
+make_dispatcher: Final = DISPATCHERS.make

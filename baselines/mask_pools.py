@@ -1,0 +1,104 @@
+"""Pools of streams that are allocated beforehand with masks of SMs, and kernels that are launched into them.
+
+Quach, Wang, Jahanshahi, Wong and Kim (ECLIP, ISLPED 2025): a mask is a number of whole shader engines, quarters of the
+GPU. Of two workers, the first has streams of 15, 30 and 45 compute units from one end of an MI50, the second from the
+other end; three have 30 and 45 each. All 60 are those of a default stream, which all share. With it these are 7 of the
+8 queues that the hardware holds. Where the third worker's masks are the paper does not say: here in the middle. More
+workers have fewer, as seven masks allow: of 30 each up to seven, and none beyond.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Final
+
+import numpy as np
+
+from gpusched_env.baselines.pending import ID, TENANT, oldest_row
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.planning.masked_time import masked_times_us
+from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.set_up import SetUp
+from gpusched_env.scenarios.stream import Mask
+from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition
+from gpusched_env.scheduling.view import PendingColumn, View
+
+ENGINES: Final = 4
+"""Shader engines: parts that masks are made of."""
+SIZES: Final = {1: (1, 2, 3), 2: (1, 2, 3), 3: (2, 3), 4: (2,), 5: (2,), 6: (2,), 7: (2,)}
+"""Engines of each worker's masks, by the number of workers."""
+
+
+def pool(worker: int, workers: int, sms: int) -> dict[int, Mask]:
+    """Masks of a worker by their number of SMs; all SMs have none."""
+    found = {}
+    for engines in SIZES.get(workers, ()):
+        size = max(1, engines * sms // ENGINES)
+        first = (0, sms - size, sms // ENGINES)[worker] if worker < 3 else (worker % ENGINES) * sms // ENGINES
+        if size < sms:
+            found[size] = (first, size)
+    return found
+
+
+def pools(scenario: Scenario, gpu: GpuSpec) -> list[Mask | None]:
+    """Masks of all workers' streams, and that of the default stream: none."""
+    workers = len(scenario.tenants)
+    return [*(mask for w in range(workers) for mask in pool(w, workers, gpu.sms).values()), None]
+
+
+def default_stream(scenario: Scenario, gpu: GpuSpec) -> list[Mask | None]:
+    """One stream for all kernels."""
+    return [None]
+
+
+class Masked(abc.ABC):
+    """Kernels are launched in order of issue, each on as many SMs as :meth:`sms_of` says."""
+
+    set_up = SetUp(streams=pools)
+
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        """Learn which streams there are; kernels' times on fewer SMs are worked out when they come."""
+        self._gpu, self._kernels, workers = knowledge.gpu, knowledge.kernels, len(knowledge.tenants)
+        self.pools = [pool(worker, workers, self._gpu.sms) for worker in range(workers)]
+        self._rows = {stream.mask: row for row, stream in enumerate(knowledge.streams) if stream.tenant < 0}
+        self._times: dict[tuple[int, int], dict[int, float]] = {}
+
+    def decide(self, view: View) -> Command:
+        """Launch the oldest kernel."""
+        row = oldest_row(view)
+        if row is None:
+            return WAIT
+        kernel = view.pending.array[row]
+        tenant, identity = int(kernel[TENANT]), int(kernel[PendingColumn.IDENTITY])
+        return self.launch(int(kernel[ID]), self.pools[tenant].get(self.sms_of(tenant, identity, kernel)))
+
+    def launch(self, kernel: int, mask: Mask | None) -> Command:
+        """Into the stream that has a mask; where there is none such, into the kernel's own, with a partition."""
+        if mask in self._rows:
+            return Launch(kernel, stream=self._rows[mask])
+        return Launch(kernel, partition=None if mask is None else Partition(*mask))
+
+    @abc.abstractmethod
+    def sms_of(self, tenant: int, identity: int, kernel: np.ndarray) -> int:
+        """On how many SMs a kernel runs.
+
+        Args:
+            tenant: whose it is.
+            identity: which kernel of the knowledge.
+            kernel: its row of ``view.pending``.
+        """
+
+    def times_us(self, tenant: int, identity: int) -> dict[int, float]:
+        """A kernel's times alone by the SMs that its tenant's masks have, fewest first, and on all of them."""
+        key = tenant, identity
+        if key not in self._times:
+            sizes = [*self.pools[tenant], self._gpu.sms]
+            times = masked_times_us(self._kernels[identity], self._gpu, sizes)
+            self._times[key] = dict(zip(sizes, times.tolist(), strict=True))
+        return self._times[key]
+
+    def threshold(self, tenant: int, identity: int, slowdown: float) -> int:
+        """The fewest SMs on which a kernel takes at most ``1 + slowdown`` times as long as on all of them."""
+        times = self.times_us(tenant, identity)
+        return next(sms for sms, us in times.items() if us <= (1.0 + slowdown) * times[self._gpu.sms])

@@ -1,0 +1,116 @@
+"""``gpusched fleet``: dispatchers on a fleet of GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpusched_env.experiments.lib.options import USE, FirstSeed, Json, Overwrite, with_fields
+
+if TYPE_CHECKING:
+    from gpusched_env.fleet.device import FleetRun
+    from gpusched_env.fleet.dispatcher import Dispatcher
+    from gpusched_env.fleet.problem import FleetProblem
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetOptions:
+    """What is simulated."""
+
+    dispatchers: Annotated[
+        str,
+        typer.Option(metavar="A,B,...", help="Of no-colocation, separate, first-fit, gslice, gpucolo, with options."),
+    ] = "no-colocation,gslice,gpucolo"
+    days: Annotated[float, typer.Option(min=0.01, max=57.0, help="Length.")] = 7.0
+    gpus: Annotated[int, typer.Option(min=1, max=1_000_000, help="Of 32 GB.")] = 6500
+    scale: Annotated[float, typer.Option(min=0.0001, max=10.0, help="Of the drawn jobs; 1 is for 6,500 GPUs.")] = 1.0
+    seed: FirstSeed = 0
+    rates: Annotated[str, typer.Option(help="block-level, or published: GPUColo's Figure 6.")] = "block-level"
+    pai: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            metavar="INSTANCES SENSORS", help="Alibaba's tables (pai_instance_table.csv, pai_sensor_table.csv)."
+        ),
+    ] = None
+    philly: Annotated[Path | None, typer.Option(metavar="PATH", help="Philly's cluster_job_log.")] = None
+    shards: Annotated[int | None, typer.Option(min=1, help="Advance the GPUs in so many shards.")] = None
+    ray_address: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Shards are actors of this Ray cluster; local: of one here.")
+    ] = None
+    json: Json = None
+    overwrite: Overwrite = False
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file to ``app``."""
+    app.command("fleet", rich_help_panel=USE)(with_fields(fleet))
+
+
+def fleet(options: FleetOptions) -> None:
+    """Run dispatchers on a fleet of GPUs: GPUs in use, SLOs missed, how long training takes.
+
+    Jobs are drawn with the statistics of Alibaba's trace, unless a trace is given.
+    """
+    from gpusched_env.baselines.fleet.registry import make_dispatcher
+    from gpusched_env.baselines.spec import split_specs
+    from gpusched_env.display.table import Table
+    from gpusched_env.experiments.lib.files import writing
+    from gpusched_env.experiments.lib.terminal import output_console
+
+    made = {spec: make_dispatcher(spec) for spec in split_specs(options.dispatchers)}
+    problem = _problem(options)
+    with writing(("--json", options.json), overwrite=options.overwrite) as write:
+        found = {name: _figures(_run(dispatcher, problem, options)) for name, dispatcher in made.items()}
+        rows = [
+            (name, f"{of['gpus']:.0f}", f"{of['jobs']:.0f}", f"{of['violations']:.1%}", f"{of['late_requests']:.1%}")
+            for name, of in found.items()
+        ]
+        heads = ("dispatcher", "GPUs in use", "jobs on GPUs", "violations", "late requests")
+        output_console().print(Table(problem.name, heads, rows))
+        write("--json", lambda: {"schema": "gpusched-fleet/1", "rates": options.rates, "dispatchers": found})
+
+
+def _problem(options: FleetOptions) -> FleetProblem:
+    from gpusched_env.data.fleet_rates import shipped_rates
+    from gpusched_env.errors import InputError
+    from gpusched_env.fleet.problem import FleetProblem, GpuKind
+    from gpusched_env.workload.fleet.generated import DAY_US, MOST_GB, FleetTrace
+    from gpusched_env.workload.fleet.importing import read_pai, read_philly
+
+    if options.pai is not None and options.philly is not None:
+        raise InputError("--pai and --philly: a fleet has the jobs of one trace")
+    if options.pai is not None:
+        name, jobs = "Jobs of Alibaba's trace", read_pai(*options.pai)
+    elif options.philly is not None:
+        name, jobs = "Jobs of Philly's trace", read_philly(options.philly)
+    else:
+        trace = FleetTrace(days=options.days, scale=options.scale)
+        name, jobs = "Drawn jobs", trace.draw(options.seed)
+    kinds = (GpuKind("V100M32", options.gpus, MOST_GB),)
+    return FleetProblem(name, jobs, kinds, shipped_rates(options.rates), round(options.days * DAY_US))
+
+
+def _run(dispatcher: Dispatcher, problem: FleetProblem, options: FleetOptions) -> FleetRun:
+    from gpusched_env.errors import InputError
+    from gpusched_env.experiments.fleet.cluster import run_in_shards
+    from gpusched_env.fleet.device import run_fleet
+
+    if options.shards is None and options.ray_address is None:
+        return run_fleet(dispatcher, problem)
+    try:
+        return run_in_shards(dispatcher, problem, options.shards or 1, options.ray_address)
+    except ModuleNotFoundError as error:
+        raise InputError(f"--ray-address needs Ray: pip install 'gpusched-env[ray]' ({error})") from error
+
+
+def _figures(run: FleetRun) -> dict[str, Any]:
+    return {
+        "gpus": run.gpus,
+        "jobs": float(run.running.mean()),
+        "violations": run.violations,
+        "late_requests": run.late_requests,
+        "training_stretch": run.training_stretch,
+    }

@@ -1,0 +1,1 @@
+"""A fleet of GPUs: what its rate model is fitted to."""

@@ -1,0 +1,185 @@
+"""A fleet that is simulated, report by report, and runs of dispatchers on it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.errors import IllegalCommand, InputError, did_you_mean
+from gpusched_env.fleet.compiled import advance_compiled, run_windows_compiled
+from gpusched_env.fleet.dispatcher import KNOWN, Command, Dispatcher, FleetView, Move, Place, Wait
+from gpusched_env.fleet.problem import FleetProblem
+from gpusched_env.fleet.state import CLIENTS, FINISHED, WAITS, FleetState, new_state
+from gpusched_env.fleet.windows import TOLERANCE, PackingRule, advance, in_use, put, run_windows, take
+from gpusched_env.planning.co_location import CONTROLS, NOW
+
+
+class FleetEvent(NamedTuple):
+    """A line of the log."""
+
+    time_us: int
+    what: str
+    """``place``, ``move``, ``sleep`` or ``finish``."""
+    job: int
+    """-1: of a GPU."""
+    gpu: int
+    sleep_us: int = 0
+
+
+class Fleet:
+    """A simulated fleet. Use: ``view = reset()``, then ``apply(command)`` and ``view = advance()`` until ``None``."""
+
+    def __init__(self, problem: FleetProblem, control: str = "shared", advance: Any = advance_compiled) -> None:
+        """
+        Args:
+            problem: its GPUs and jobs.
+            control: what runs on each GPU.
+            advance: to the next report: compiled, the same text as plain Python, or in shards.
+
+        Raises:
+            InputError: there is no such control.
+        """
+        if control not in CONTROLS:
+            raise InputError(f"no control {control!r} of a GPU; {did_you_mean(control, CONTROLS)}")
+        self.problem, self._control = problem, CONTROLS.index(control)
+        self._advance, self._known = advance, problem.jobs[KNOWN]
+        self.log: list[FleetEvent] = []
+
+    def reset(self) -> FleetView:
+        """Time 0."""
+        self.state: FleetState = new_state(self.problem)
+        self.log.clear()
+        return FleetView(self.state, self._known)
+
+    def apply(self, command: Command) -> FleetView:
+        """Carry out a command at this instant.
+
+        Raises:
+            IllegalCommand: it is none, or not legal now; nothing has changed.
+        """
+        if not isinstance(command, (Place, Move)):
+            if isinstance(command, Wait):
+                return FleetView(self.state, self._known)
+            raise IllegalCommand(f"{command!r} is no command of a fleet, which are Place, Move and Wait")
+        self._check(command)
+        job, gpu = command.job, command.gpu
+        now_us = int(self.state.clock[NOW])
+        if isinstance(command, Move):
+            old = int(self.state.gpu_of[job])
+            take(self.state, old, int(np.flatnonzero(self.state.slots[old, : self.state.count[old]] == job)[0]))
+            self.state.ready_us[job] = now_us + self.problem.restart_us
+        put(self.state, job, gpu)
+        self.log.append(FleetEvent(now_us, "move" if isinstance(command, Move) else "place", job, gpu))
+        return FleetView(self.state, self._known)
+
+    def advance(self) -> FleetView | None:
+        """The next report; ``None`` at the horizon, or when all jobs have finished."""
+        state, problem = self.state, self.problem
+        before = state.gpu_of.copy(), state.sleep_us.copy()
+        self._advance(state, self._control, problem.rates, problem.report_us, problem.restart_us)
+        start_us = int(state.clock[NOW]) - problem.report_us
+        for gpu in np.flatnonzero(before[1] != state.sleep_us).tolist():
+            self.log.append(FleetEvent(start_us, "sleep", -1, gpu, round(state.sleep_us[gpu])))
+        ended = np.flatnonzero((before[0] != FINISHED) & (state.gpu_of == FINISHED)).tolist()
+        self.log += sorted(FleetEvent(int(state.ended_us[job]), "finish", job, int(before[0][job])) for job in ended)
+        over = state.clock[NOW] >= problem.horizon_us or (state.gpu_of == FINISHED).all()
+        return None if over else FleetView(self.state, self._known)
+
+    def _check(self, command: Place | Move) -> None:
+        state, job, gpu = self.state, command.job, command.gpu
+        if not 0 <= gpu < self.problem.gpus:
+            raise IllegalCommand(f"{command}: the fleet has GPUs 0 to {self.problem.gpus - 1}")
+        if not 0 <= job < len(state.training) or state.arrival_us[job] > state.clock[NOW]:
+            raise IllegalCommand(f"{command}: no job {job} has arrived yet")
+        where = int(state.gpu_of[job])
+        if where == FINISHED:
+            raise IllegalCommand(f"{command}: job {job} has finished")
+        if isinstance(command, Place) and where != WAITS:
+            raise IllegalCommand(f"{command}: job {job} is on GPU {where} and claims memory there; Move takes it off")
+        if isinstance(command, Move) and where in (WAITS, gpu):
+            raise IllegalCommand(f"{command}: job {job} is on {'no GPU yet' if where == WAITS else 'that GPU'}")
+        free_gb = float(state.size_gb[gpu] - state.claimed_gb[gpu])
+        if state.memory_gb[job] > free_gb:
+            need_gb = float(state.memory_gb[job])
+            raise IllegalCommand(f"{command}: the job needs {need_gb:g} GB, GPU {gpu} has {free_gb:g} GB left")
+        if state.count[gpu] >= CLIENTS:
+            raise IllegalCommand(f"{command}: GPU {gpu} has {CLIENTS} clients already")
+
+
+@dataclass(frozen=True, eq=False)
+class FleetRun:
+    """What a run left behind."""
+
+    problem: FleetProblem
+    state: FleetState
+    used: NDArray[np.int64]
+    """(reports,) GPUs in use."""
+    running: NDArray[np.int64]
+    """(reports,) jobs on GPUs."""
+    log: list[FleetEvent] = field(default_factory=list)
+    """Of dispatchers that are asked."""
+
+    @property
+    def gpus(self) -> float:
+        """In use, mean over all reports."""
+        return float(self.used.mean())
+
+    @property
+    def violations(self) -> float:
+        """Share of inference jobs that were served whose mean latency lies more than 2 % above their SLO."""
+        served = self.state.served_us > 0
+        late = self.state.ratio_us[served] > TOLERANCE * self.state.served_us[served]
+        return float(late.mean()) if served.any() else math.nan
+
+    @property
+    def late_requests(self) -> float:
+        """Share of all time asked for whose batches came during a restart, or in a report later than their SLO."""
+        seen = self.state.served_us + self.state.late_us > 0
+        asked_us = (self.problem.jobs["work_us"] - self.state.left_us)[seen].sum()
+        return float(self.state.late_us[seen].sum() / asked_us) if seen.any() else math.nan
+
+    @property
+    def training_stretch(self) -> float:
+        """Time that finished training spent on GPUs and in the queue, over that alone; mean weighted by work."""
+        jobs, done = self.problem.jobs, (self.state.ended_us >= 0) & (self.problem.jobs["training"] == 1)
+        took_us = (self.state.ended_us - jobs["arrival_us"])[done]
+        return float(took_us.sum() / jobs["work_us"][done].sum()) if done.any() else math.nan
+
+
+def run_fleet(dispatcher: Dispatcher, problem: FleetProblem, *, compiled: bool = True, asked: bool = False) -> FleetRun:
+    """Run a dispatcher to the horizon.
+
+    Args:
+        dispatcher: one that is a rule runs in one piece, unless ``asked``.
+        problem: its GPUs and jobs.
+        compiled: whether to run compiled code, or the same text as plain Python.
+        asked: ask it for each command, as if it was no rule.
+
+    Raises:
+        IllegalCommand: from the dispatcher.
+    """
+    fleet = Fleet(problem, dispatcher.control, advance_compiled if compiled else advance)
+    rule: PackingRule | None = getattr(dispatcher, "rule", None)
+    view: FleetView | None = fleet.reset()
+    reports = -(-problem.horizon_us // problem.report_us)
+    used, running = np.zeros(reports, np.int64), np.zeros(reports, np.int64)
+    state = fleet.state
+    if rule is not None and not asked:
+        windows = run_windows_compiled if compiled else run_windows
+        control = CONTROLS.index(dispatcher.control)
+        windows(state, rule, control, problem.rates, problem.report_us, problem.restart_us, used, running)
+        return FleetRun(problem, state, used, running)
+    dispatcher.reset(problem.kinds)
+    for report in range(reports):
+        if view is None:
+            break
+        while not isinstance(command := dispatcher.decide(view), Wait):
+            view = fleet.apply(command)
+        used[report] = in_use(state, 0 if rule is None else rule.unit)
+        running[report] = state.count.sum()
+        view = fleet.advance()
+    return FleetRun(problem, state, used, running, fleet.log)

@@ -1,0 +1,156 @@
+"""How many SMs each kernel of several programs gets, where changing the number costs: a dynamic programme.
+
+Quach, Wang, Jahanshahi, Wong and Kim (ECLIP, ISLPED 2025) choose the SMs (compute units) of each kernel of a request so
+that the sum of its kernels' times is least, with each time stretched by ``1 + overlap / sms``, and at most so many
+changes of the number. ``overlap`` is the mean number of the request's SMs plus the means of all others'. (As written:
+a request alone on all SMs is stretched by 2.) They give it to a solver as a programme that is linear but for the
+product of two sums of the choice.
+
+Here the others are fixed for a moment. Then the product of the summed times ``T`` and ``A + B * C`` with the summed SMs
+``C`` is wanted. A product of two growing linear functions is least at a corner of the hull of all ``(T, C)``, and each
+corner is least in ``T + m * C`` for some multiplier ``m``: that is a sum over kernels, which a dynamic programme over
+(kernel, SMs, changes) minimises. Requests take turns to be planned until none changes (best response).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.compiling import cached
+
+Floats = NDArray[np.float64]
+Choice = NDArray[np.int64]
+"""By kernel, which of the numbers of SMs it gets."""
+ROUNDS = 50
+"""Of best responses; two requests may answer each other for ever."""
+CLOSE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the requests share."""
+
+    sizes: tuple[int, ...]
+    """Numbers of SMs that a kernel can have."""
+    sms: int
+    """Of the GPU."""
+    changes: int
+    """Most changes of the number within a request (>= 0)."""
+
+
+@cached()
+def cheapest(prices: Floats, most: int, choice: Choice, best: Floats, origin: Choice) -> None:
+    """The choice of least summed price with at most ``most`` changes; the first one of equal price.
+
+    Args:
+        prices: of each kernel with each choice, shape ``(kernels, choices)``.
+        most: changes from one kernel to the next.
+        choice: written, shape ``(kernels,)``.
+        best: scratch, shape ``(2, choices, most + 1)``.
+        origin: scratch, shape ``(kernels, choices, most + 1)``, of whole numbers.
+    """
+    kernels, choices = prices.shape
+    for c in range(choices):
+        for used in range(most + 1):
+            best[0, c, used] = prices[0, c]
+    for k in range(1, kernels):
+        before, after = (k + 1) % 2, k % 2
+        for used in range(most + 1):
+            for c in range(choices):
+                least, source = best[before, c, used], c
+                if used > 0:
+                    for other in range(choices):
+                        if best[before, other, used - 1] < least:
+                            least, source = best[before, other, used - 1], other
+                best[after, c, used] = least + prices[k, c]
+                origin[k, c, used] = source
+    last = (kernels + 1) % 2
+    c = 0
+    for other in range(1, choices):
+        if best[last, other, most] < best[last, c, most]:
+            c = other
+    used = most
+    for k in range(kernels - 1, -1, -1):
+        choice[k] = c
+        if k > 0 and origin[k, c, used] != c:
+            c = origin[k, c, used]
+            used -= 1
+
+
+def objective(times: Floats, choice: Choice, others: float, machine: Machine) -> float:
+    """What a request's choice costs beside others, in microseconds.
+
+    Args:
+        times: of each kernel alone with each number of SMs (us), shape ``(kernels, sizes)``.
+        choice: of the request.
+        others: mean SMs of all other requests, summed.
+    """
+    rows = np.arange(len(times))
+    mean = float(np.array(machine.sizes)[choice].mean())
+    return float(times[rows, choice].sum()) * (1.0 + (mean + others) / machine.sms)
+
+
+def best_choice(times: Floats, others: float, machine: Machine) -> Choice:
+    """The choice of least :func:`objective`; arguments as there."""
+    sizes = np.array(machine.sizes, np.float64)
+    rows = np.arange(len(times))
+    states = len(sizes), machine.changes + 1
+    scratch = np.empty((2, *states)), np.zeros((len(times), *states), np.int64)
+
+    def corner(time_weight: float, size_weight: float) -> tuple[Choice, float, float]:
+        choice = np.empty(len(times), np.int64)
+        cheapest(time_weight * times + size_weight * sizes, machine.changes, choice, *scratch)
+        return choice, float(times[rows, choice].sum()), float(sizes[choice].sum())
+
+    def cost(time: float, size: float) -> float:
+        return time * (1.0 + (size / len(times) + others) / machine.sms)
+
+    fastest, smallest = corner(1.0, CLOSE), corner(CLOSE, 1.0)
+    best = min(fastest, smallest, key=lambda found: cost(*found[1:]))
+    left = [(fastest, smallest)]
+    while left:
+        (_, fast, large), (_, slow, small) = pair = left.pop()
+        # No choice between them is faster than the one and smaller than the other.
+        if cost(fast, small) >= cost(*best[1:]) * (1.0 - CLOSE):
+            continue
+        found = corner(large - small, slow - fast)
+        gained = (large - small) * (fast - found[1]) + (slow - fast) * (large - found[2])
+        if gained <= 1e-9 * (large * slow):
+            continue
+        best = min(best, found, key=lambda choice: cost(*choice[1:]))
+        left += [(pair[0], found), (found, pair[1])]
+    return best[0]
+
+
+def best_choices(requests: Sequence[Floats], machine: Machine) -> list[Choice]:
+    """Choices of several requests at a time, each the best beside the others'.
+
+    Begins with all SMs for all. Of a circle of answers the last one is taken.
+
+    Args:
+        requests: times of each, as for :func:`objective`.
+        machine: what they share.
+    """
+    sizes = np.array(machine.sizes, np.float64)
+    choices: list[Choice] = [np.full(len(times), int(sizes.argmax()), np.int64) for times in requests]
+    for _ in range(ROUNDS):
+        changed = False
+        for w, times in enumerate(requests):
+            others = math.fsum(float(sizes[choices[v]].mean()) for v in range(len(requests)) if v != w)
+            found = best_choice(times, others, machine)
+            better = objective(times, found, others, machine) < objective(times, choices[w], others, machine) - 1e-9
+            if better:
+                choices[w], changed = found, True
+        if not changed:
+            break
+    return choices
+
+
+def changes_of(choice: Choice) -> int:
+    """How often the number changes from one kernel to the next."""
+    return int(np.count_nonzero(np.diff(choice)))
