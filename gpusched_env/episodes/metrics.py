@@ -70,8 +70,8 @@ class Metrics:
     """Mean ``progress`` of the other tenants that had a job, about 0 to 1: what the protection leaves. NaN if all are
     equally urgent."""
     goodput_per_s: float
-    """Jobs that completed within their SLO, of all tenants that have one, over the length of the episode, or of its part
-    in which jobs arrive. NaN without such a tenant."""
+    """Jobs that completed within their SLO, of all tenants that have one, over the length of the episode, or of the
+    part of it in which jobs arrive. NaN without such a tenant."""
     utilisation: float
     """SM-time with a resident block over all SM-time, 0 to 1."""
     dram_utilisation: float
