@@ -64,9 +64,10 @@ class Watcher(PassThrough):
         if self._decisions % 25 == 0:
             assert isinstance(view, LazyView)
             seen = numbers_in(view, "view") | numbers_in(view.complete(), "view")
-            # Sums of durations on a grid of nanoseconds are likely to be durations too, and shares to be scales.
+            # Sums of durations on a grid of nanoseconds are likely to be durations too, and ratios of small whole
+            # numbers (threads over threads, operations over operations) to be scales.
             np.testing.assert_allclose(view.tenants.launched_left_us, launched_left_us(view), atol=1e-6)
-            for number in (*view.tenants.launched_left_us.tolist(), view.occupancy):
+            for number in (*view.tenants.launched_left_us.tolist(), view.occupancy, *view.jobs.unfinished.tolist()):
                 seen.pop(number, None)
             self.seen.append((view.time_us, seen))
         self._decisions += 1
