@@ -20,6 +20,8 @@ from gpusched_env.scenarios.scenario import load_scenario
 ENV_ID = "gpusched/InferenceBesideTraining-v0"
 CARTPOLE = "CartPole-v1"
 SCENARIO = "InferenceBesideTraining"
+AT_INTERVALS = "ServingPoisson"
+INTERVAL_US = 250.0
 
 
 def everything(scenario: str = SCENARIO) -> dict[str, Any]:
@@ -50,6 +52,13 @@ def vector_decisions(copies: int, threads: int, steps: int, warm_up: int) -> Mea
     """Steps of the vector environment, in the middle of its episodes."""
     loop = RandomLoop(copies, threads)
     loop.play(warm_up)
+    return lambda: loop.play(steps)
+
+
+def interval_decisions(copies: int, threads: int, steps: int, *, futures: bool) -> Measurement:
+    """Steps of the vector environment that decides for an interval, with or without the columns of sampled futures."""
+    loop = RandomLoop(copies, threads, AT_INTERVALS, interval_us=INTERVAL_US, futures=futures)
+    loop.play(steps)
     return lambda: loop.play(steps)
 
 

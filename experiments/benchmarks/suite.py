@@ -11,6 +11,7 @@ from typing import Any, Literal
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.benchmarks.environments import (
     autoresets,
+    interval_decisions,
     random_episode,
     single_cartpole,
     single_decisions,
@@ -53,6 +54,8 @@ class BenchmarkSizes:
     threads: int = 2
     steps: int = 150
     warm_up: int = 2000
+    interval_copies: int = 64
+    interval_steps: int = 60
     cartpole_steps: int = 50
     single_steps: int = 20_000
     learners: int = 64
@@ -100,6 +103,10 @@ def _environments(sizes: BenchmarkSizes) -> dict[str, Measurement]:
     return {
         "vector": vector_decisions(sizes.copies, sizes.threads, sizes.steps, sizes.warm_up),
         "vector_cartpole": vector_cartpole(sizes.copies, sizes.cartpole_steps),
+        **{
+            name: interval_decisions(sizes.interval_copies, sizes.threads, sizes.interval_steps, futures=futures)
+            for name, futures in (("interval", False), ("interval_futures", True))
+        },
         "single": single_decisions(actions),
         "single_cartpole": single_cartpole(len(actions)),
         "autoreset": autoresets(),
@@ -178,6 +185,8 @@ def rows_of(timings: Timings, basis: Basis) -> list[Row]:
         Row("vector environment, 256 copies, 2 threads", rate("vector"), "decisions/s", 3e5, aim=1e6),
         Row("... over CartPole in a SyncVectorEnv of 256", speed("vector", "vector_cartpole"), "x", 1.5),
         Row("... share of autoresets, not counted above", 100.0 * reset_share, "%"),
+        Row("decisions for 250 us of ServingPoisson, 2 threads", rate("interval"), "decisions/s", 2e4),
+        Row("... with columns of sampled futures", rate("interval_futures"), "decisions/s", 5e3),
         Row("single environment through gym.make", rate("single"), "decisions/s", 6e4, aim=2e5),
         Row("... over CartPole through gym.make", speed("single", "single_cartpole"), "x"),
     ]
