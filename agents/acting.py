@@ -15,9 +15,12 @@ from gpusched_env.scheduling.view import View
 class Acting:
     """What stands between a policy's action and the next."""
 
-    def __init__(self, layout: ActionLayout, wait_us: float) -> None:
-        """``wait_us``: longest wait of action 0, where every launch is an action."""
-        self._layout, self._wait_us = layout, wait_us
+    def __init__(self, layout: ActionLayout, wait_us: float, decision_us: float = 0.0) -> None:
+        """``wait_us``: longest wait of action 0, where every launch is an action.
+
+        ``decision_us``: how long a decision for an interval takes the host; what is launched goes on meanwhile.
+        """
+        self._layout, self._wait_us, self._decision_us = layout, wait_us, decision_us
 
     def reset(self, knowledge: Knowledge) -> None:
         """A new episode."""
@@ -36,5 +39,5 @@ class Acting:
         serve = self._layout.serve(action)
         if serve is None:
             return self._layout.decode(action, view, wait_us=self._wait_us, streams=streams, shown=shown)
-        self._dispatcher.set(view, serve)
+        self._dispatcher.set(view, serve, self._decision_us)
         return self._dispatcher.command(view)

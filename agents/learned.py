@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,12 +37,21 @@ class LearnedScheduler:
 
     reads: Reads = EVERYTHING
 
-    def __init__(self, policy: str | Path | ExportedPolicy | None = None) -> None:
-        """``policy``: a file's path, a policy, or ``None``: what is shipped for the scenario of each episode.
+    def __init__(self, policy: str | Path | ExportedPolicy | None = None, *, decision_us: float = 0.0) -> None:
+        """Play a trained policy.
+
+        Args:
+            policy: a file's path, a policy, or ``None``: what is shipped for the scenario of each episode.
+            decision_us: host time that each decision for an interval takes, 0 or more; the decision before it stands
+                meanwhile. Where every launch is a decision, ``decision_us`` of the scenario says so for all schedulers.
 
         Raises:
-            InputError: the file cannot be read, or was made for other observations.
+            InputError: the file cannot be read, or was made for other observations; ``decision_us`` is not a number
+                of at least 0.
         """
+        if not 0.0 <= decision_us < math.inf:
+            raise InputError(f"decision_us is {decision_us!r}, must be a finite number of at least 0")
+        self._decision_us = decision_us
         self._given = policy if policy is None or isinstance(policy, ExportedPolicy) else ExportedPolicy.load(policy)
         self.set_up = SetUp(uses=self._uses)
         self._workspace: _Workspace | None = None
@@ -62,7 +72,7 @@ class LearnedScheduler:
         layout = policy.layout_for(scenario)
         before = self._workspace
         if before is None or before.policy is not policy or before.layout != layout:
-            self._workspace = _Workspace(policy, layout)
+            self._workspace = _Workspace(policy, layout, self._decision_us)
 
     def _uses(self, scenario: Offer) -> tuple[CommandName, ...]:
         """Commands of ``scenario`` that the policy has actions for; no other one asks it for a decision.
@@ -88,14 +98,14 @@ class LearnedScheduler:
 class _Workspace:
     """A policy and the arrays that it works in, for problems with the same actions."""
 
-    def __init__(self, policy: ExportedPolicy, layout: ActionLayout) -> None:
+    def __init__(self, policy: ExportedPolicy, layout: ActionLayout, decision_us: float) -> None:
         with notice_compilation("policies"):
             from gpusched_env.agents.forward import act_on_view, put_workspace
 
         self.policy = policy
         self.layout = layout
         self._act_on_view = act_on_view
-        self.acting = Acting(layout, policy.info.wait_us)
+        self.acting = Acting(layout, policy.info.wait_us, decision_us)
         plan = plan_of(layout)
         self._no_plan = np.zeros((0, 0))
         self._shown = Shown(

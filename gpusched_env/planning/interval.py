@@ -175,6 +175,9 @@ class IntervalDispatcher:
         """
         self._interval_us, self._priorities, self._rejects = interval_us, stream_priorities, rejects
         self._until_us = -math.inf
+        self._serve = BY_PLAN
+        self._next: tuple[float, Serve] | None = None
+        """A decision that does not stand yet, and from when on it does."""
         self._jobs: NDArray[np.float64] | None = None
         """Tenants and numbers of the jobs that the plan was made of; ``None``: there is no plan."""
 
@@ -182,13 +185,18 @@ class IntervalDispatcher:
         """Whether it is time for a decision."""
         return bool(view.time_us >= self._until_us - HALF_PS)
 
-    def set(self, view: View, serve: Serve) -> None:
-        """Let ``serve`` stand from now on."""
-        self._serve, self._jobs = serve, None
+    def set(self, view: View, serve: Serve, decision_us: float = 0.0) -> None:
+        """Let ``serve`` stand as soon as deciding has taken ``decision_us``, for an interval from now on.
+
+        Until then the decision before it stands, and at the beginning of an episode :data:`BY_PLAN`.
+        """
+        self._next = (view.time_us + decision_us, serve)
         self._until_us = view.time_us + self._interval_us
 
     def command(self, view: View) -> Command:
-        """The next rejection or launch, or the wait until there is one or a decision is due."""
+        """The next rejection or launch, or the wait until there is one, a decision stands or the next is due."""
+        if self._next is not None and view.time_us >= self._next[0] - HALF_PS:
+            self._serve, self._jobs, self._next = self._next[1], None, None
         knobs = self._knobs_now(view)
         if self._rejects:
             tenant = to_reject(self._plan, len(view.tenants), self._serve.tenant)
@@ -207,7 +215,7 @@ class IntervalDispatcher:
             ):  # fmt: skip
                 best, best_head = tenant, head
         if best == NOBODY:
-            return Wait(self._until_us)
+            return Wait(self._until_us if self._next is None else min(self._next[0], self._until_us))
         return Launch(best_head, int(knobs[Knob.PRIORITY, best]))
 
     def _knobs_now(self, view: View) -> Knobs:

@@ -322,6 +322,21 @@ def test_it_asks_at_first_and_when_the_interval_is_over() -> None:
     assert dispatcher.command(waiting((0, 0, 0, 0), time_us=800.0)) == Wait(877.0)
 
 
+def test_while_it_is_decided_the_decision_before_stands() -> None:
+    dispatcher = dispatcher_of()
+    dispatcher.set(waiting(time_us=500.0), Serve(0, 3))
+    assert dispatcher.command(waiting(time_us=500.0)) == Launch(10, -3)
+    dispatcher.set(waiting(time_us=600.0), Serve(1, 3), decision_us=30.0)
+    assert dispatcher.command(waiting(time_us=629.0)) == Launch(10, -3)
+    # Nothing to launch until then: it wakes as soon as the decision is made.
+    assert dispatcher.command(waiting((0, 0, 0, 0), time_us=629.0)) == Wait(630.0)
+    assert dispatcher.command(waiting(time_us=630.0)) == Launch(11, -3)
+    assert dispatcher.command(waiting((0, 0, 0, 0), time_us=630.0)) == Wait(700.0)
+    # One that takes longer than an interval is waited for no longer than that: the next one takes its place.
+    dispatcher.set(waiting(time_us=700.0), Serve(0, 3), decision_us=150.0)
+    assert dispatcher.command(waiting((0, 0, 0, 0), time_us=700.0)) == Wait(800.0)
+
+
 def four_tenants_launching(jobs: list[Row]) -> View:
     pending: list[Row] = [{"tenant": tenant, "id": 10 + tenant, "launchable": 1} for tenant in range(4)]
     return build_view(pending=pending, tenants=TENANTS, jobs=jobs)
