@@ -29,6 +29,8 @@ TINY = BenchmarkSizes(
     threads=1,
     steps=3,
     warm_up=2,
+    interval_copies=2,
+    interval_steps=3,
     cartpole_steps=2,
     single_steps=40,
     learners=2,
@@ -38,6 +40,7 @@ TINY = BenchmarkSizes(
 )
 SECONDS = {
     "vector": 1e-6, "vector_cartpole": 8e-6, "single": 10e-6, "single_cartpole": 5e-6,
+    "interval": 100e-6, "interval_futures": 150e-6,
     "autoreset": 2e-3, "ppo": 440e-6, "ppo_null": 400e-6, "ppo_large_batches": 40e-6, "ppo_large_batches_null": 30e-6,
     "kernel_alone": 5e-6, "kernel_alone_million": 7e-6, "two_tenants": 7e-6, "two_tenants_million": 28e-6,
     "sms_1320": 7e-6, "small_kernel": 4e-6, "small_kernels_64_tenants": 24e-6, "tenants_64": 50e-6,
