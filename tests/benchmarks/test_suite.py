@@ -130,7 +130,8 @@ def test_every_measurement_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     data = results_dict(measure(TINY), TINY)
     assert set(data["timings"]) == {*SECONDS, "first_use", "first_use_cached"}
     assert {name: turns[0]["count"] for name, turns in data["timings"].items()} == {
-        "vector": 12, "vector_cartpole": 8, "single": 40, "single_cartpole": 40, "autoreset": 16,
+        "vector": 12, "vector_cartpole": 8, "interval": 6, "interval_futures": 6, "single": 40, "single_cartpole": 40,
+        "autoreset": 16,
         "ppo": 128, "ppo_null": 128, "ppo_large_batches": 128, "ppo_large_batches_null": 128,
         "kernel_alone": 40, "kernel_alone_million": 40, "two_tenants": 40, "two_tenants_million": 40, "sms_1320": 40,
         "small_kernel": 40, "small_kernels_64_tenants": 1280, "tenants_64": 1280,
