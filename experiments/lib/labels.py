@@ -9,7 +9,10 @@ from gpusched_env.agents.training.folder import BEST, EXPORTED
 from gpusched_env.experiments.lib.names import LEARNED, TRUST
 
 MARK = "*"
-LEGEND = f"{MARK} clairvoyant: is told the truth that no scheduler can know, a bound for the others."
+LEGEND = (
+    f"{MARK} clairvoyant: is told the truth that no scheduler can know: a reference, and no strict bound, as none of "
+    "them is optimal."
+)
 
 
 def labels(names: Iterable[str], clairvoyant: Collection[str] = ()) -> dict[str, str]:
