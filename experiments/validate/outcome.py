@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
 
 def outcome(validation: Validation) -> str:
-    """Three sentences."""
+    """What came out and what did not, and a paragraph of why for networks and for kernels."""
     checks = validation.checks()
-    held, off = ([_said(check) for check in checks if check.holds is holds] for holds in (True, False))
-    why = " ".join(part for part in (_of_networks(validation), _of_kernels(validation)) if part)
-    return f"Within limits: {'; '.join(held) or 'nothing'}. Beyond: {'; '.join(off) or 'nothing'}. {why}"
+    off = [_said(check) for check in checks if not check.holds]
+    first = (
+        f"{len(checks) - len(off)} of {len(checks)} errors are within [their limits](#limits). "
+        f"Beyond: {'; '.join(off) or 'none'}."
+    )
+    return "\n\n".join(part for part in (first, _of_networks(validation), _of_kernels(validation)) if part)
 
 
 def _said(check: Limited) -> str:
@@ -33,9 +36,9 @@ def _of_networks(validation: Validation) -> str:
     beside = [pair["background"]["measured"] for pair in validation.networks["each"]]
     lower, upper = np.percentile(beside, (25, 75))
     return (
-        f"Why networks are off: the L2 is no mechanism of the model, while a network that finds it emptied loses 5 to "
-        f"16 % on a GPU; and half of the backgrounds are slowed down by {lower:.2f} to {upper:.2f}, so that a constant "
-        f"is near and the skill over it is {skills}."
+        f"Why networks are off: the L2 is no mechanism of the model, and a network that finds it emptied loses 5 to "
+        f"16 % on a GPU. Half of the backgrounds are slowed down by {lower:.2f} to {upper:.2f}, so that a constant "
+        f"is near; the skill over it is {skills}."
     )
 
 
@@ -45,6 +48,6 @@ def _of_kernels(validation: Validation) -> str:
         return ""
     within = ", ".join(f"{of['within_noise']:.0%} of {name}" for name, of in validation.scores.items())
     return (
-        "Why kernels are off: which block finishes first decides what runs next, and repetitions differ too; within "
+        "Why kernels are off: which block finishes first decides what runs next, and repetitions differ too. Within "
         f"the noise of their repetitions are {within}."
     )

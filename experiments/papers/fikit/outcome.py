@@ -36,11 +36,11 @@ def _why(figures: Figures) -> str:
     last = max(found)
     low, high = (figures.speedups(setting, 1)[f"low_share: {setting.fikit}"].mean() for setting in (PROCESSES, MPS))
     return (
-        f"The reason: N services beside one are N + 1 contexts that share time slices, which alone gives a median "
-        f"speed-up near N + 1 ({medians}), so that {found[last]['above']:.0%} above {MOST_ABOVE} with {last} services "
-        f"say how many share the GPU and nothing of gap filling, which takes up {low:.1%} of the time there and "
-        f"{high:.1%} with a threshold below the gaps; the {found[last]['beyond']:.0%} of pairs beyond {SPEEDUP[1]} are "
-        f"networks that wait for the GPU hundreds of times a request."
+        f"Why: N services beside one are N + 1 contexts that share time slices. That alone gives a median speed-up "
+        f"near N + 1 ({medians}). So the {found[last]['above']:.0%} above {MOST_ABOVE} with {last} services say how "
+        f"many share the GPU, and nothing of gap filling. Filling takes up {low:.1%} of the time there, and {high:.1%} "
+        f"with a threshold below the gaps. The {found[last]['beyond']:.0%} of pairs beyond {SPEEDUP[1]} are networks "
+        f"that wait for the GPU hundreds of times a request."
     )
 
 

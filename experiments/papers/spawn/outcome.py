@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from gpusched_env.experiments.papers.spawn.runs import BARS
@@ -13,23 +14,17 @@ if TYPE_CHECKING:
 
 def outcome(figures: Figures) -> str:
     """Three paragraphs."""
-    texts = {
-        holds: "; ".join(
-            f"{score.figure} ({score.source}: {score.ours:{score.form}}"
-            + (f", published {score.published:{score.form}})" if score.published is not None else ")")
-            for score in figures.scores
-            if score.comes_out is holds
-        )
-        for holds in (True, False)
-    }
+    held = [score.figure for score in figures.scores if score.comes_out]
+    missed = Counter(score.source for score in figures.scores if not score.comes_out)
+    off = ", ".join(f"{count} of {source}" for source, count in missed.items())
     errors = bar_errors(figures.bars(""), figures.theirs)
     close = ", ".join(f"{(errors[bar].abs() <= CLOSE).sum()} for {BARS[bar]}" for bar in BARS)
     worst = errors.abs().stack().nlargest(3)
     most = ", ".join(f"{BARS[bar]} of {name} {errors.loc[name, bar]:+.0%}" for name, bar in worst.index)
     return (
-        f"Came out: {texts[True] or 'nothing'}.\n\nDid not: {texts[False] or 'nothing'}.\n\n"
-        f"The reason: errors of bars have both signs and cancel in geometric "
-        f"means, while of {len(errors)} bars only {close} are within {CLOSE:.0%} "
-        f"(furthest off: {most}); how lanes map to work and how meshes refine is not published, children that share "
-        f"queues hardly cost anything here, and the size of their blocks hardly matters."
+        f"Came out: {len(held)} of the {len(figures.scores)} figures [that are judged](#what-is-judged): "
+        f"{'; '.join(held) or 'nothing'}.\n\nDid not: {off or 'nothing'}.\n\n"
+        f"Why: errors of bars have both signs and cancel in geometric means. Of {len(errors)} bars only {close} are "
+        f"within {CLOSE:.0%}. Furthest off are {most}. How lanes map to work and how meshes refine is not published. "
+        f"Children that share queues hardly cost anything here, and the size of their blocks hardly matters."
     )
