@@ -71,7 +71,7 @@ def test_page_data_and_picture_are_complete(paper: Paper) -> None:
         assert f"## {heading}" in page
     drawn = paper.pictures()["speedup"]
     assert drawn == paper.pictures()["speedup"]
-    assert page.splitlines()[4].startswith("Came out: ")
+    assert page.splitlines()[6].startswith("Came out: ")
     assert {score.source for score in paper.scores} == {"Figure 15", "Figure 5", "Figure 7", "Figure 8", "Figure 16"}
     assert "MM-small" in "".join(ElementTree.fromstring(drawn).itertext())
 
