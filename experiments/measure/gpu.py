@@ -21,6 +21,8 @@ DEFAULT_POOL: Final = 2048
 """CUDA's own limit of pending launches."""
 LARGE_POOL: Final = 1 << 18
 """More than any application here launches with one kernel."""
+LAUNCHING: Final = ("-dc", "-std=c++17", "--fmad=false")
+"""Of the compiler, where kernels launch others."""
 _PENDING_LAUNCHES: Final = 4
 """``cudaLimitDevRuntimePendingLaunchCount``."""
 _WARM_UP: Final = 2
@@ -58,13 +60,18 @@ class MeasuringGpu:
         self.cupy = _cupy()
         self._hold = self.kernels("child_launches.cu").get_function("hold")
 
-    def kernels(self, file: str) -> Any:
+    def kernels(self, file: str, options: tuple[str, ...] = LAUNCHING) -> Any:
         """The compiled module of a source file beside this one.
 
-        Multiplications and additions stay apart, so that results equal NumPy's.
+        By default kernels may launch others, and multiplications and additions stay apart, so that results equal
+        NumPy's.
         """
         code = (resources.files(__package__) / file).read_text(encoding="utf-8")
-        return self.cupy.RawModule(code=code, options=("-dc", "-std=c++17", "--fmad=false"))
+        return self.cupy.RawModule(code=code, options=options)
+
+    def hold(self, ns: int) -> None:
+        """Queue a kernel of one thread that takes so long."""
+        self._hold((1,), (1,), (ns,))
 
     def array(self, values: NDArray[Any]) -> Any:
         """A copy on the GPU."""
@@ -73,11 +80,11 @@ class MeasuringGpu:
     def set_pool(self, launches: int) -> Pool:
         """Make room for so many pending launches."""
         runtime = self.cupy.cuda.runtime
-        self._hold((1,), (1,), (0,))
+        self.hold(0)
         runtime.deviceSynchronize()
         free, since = runtime.memGetInfo()[0], time.perf_counter()
         runtime.deviceSetLimit(_PENDING_LAUNCHES, launches)
-        self._hold((1,), (1,), (0,))
+        self.hold(0)
         runtime.deviceSynchronize()
         took_us = 1e6 * (time.perf_counter() - since)
         if runtime.deviceGetLimit(_PENDING_LAUNCHES) != launches:
@@ -90,7 +97,7 @@ class MeasuringGpu:
         for _ in range(_WARM_UP + REPETITIONS):
             prepare()
             start, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
-            self._hold((1,), (1,), (_HEAD_START_NS,))
+            self.hold(_HEAD_START_NS)
             start.record()
             work()
             end.record()

@@ -1,0 +1,267 @@
+"""Two dependent kernels on a GPU whose blocks synchronise by semaphores: in stream order, or in two streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from gpusched_env.data.dependent_kernels import mlp_kernels
+from gpusched_env.experiments.measure.gpu import MeasuringGpu, Took, struct
+from gpusched_env.experiments.measure.tile_rows import AloneTime, Case, CostTime, PairTime, times
+from gpusched_env.experiments.measure.tile_tables import POLICIES, STREAM, TileTables, tables_of
+from gpusched_env.hardware.specs import load_gpu
+
+THREADS: Final = 256
+SIDE: Final = 128
+"""Elements of a tile, either way."""
+DEPTH_OF_FIRST: Final = 2
+"""Of the first product, in the second one's: GPT-3's hidden columns on one of eight GPUs are half of its columns."""
+SHARED: Final = {1: 120 * 1024, 2: 100 * 1024}
+"""Bytes of shared memory of a block, by how many are to share an SM (of 227 KB)."""
+WHOLE_SM: Final = 200 * 1024
+"""Of a block beside which none of these fits."""
+MOST_SHARED: Final = {"spin": SHARED[1], "product": SHARED[1], "occupy": WHOLE_SM}
+NAMES: Final = ("spin", "product", "occupy", "wait_kernel", "cost")
+GIVE_UP_US: Final = 30_000
+LONGEST_US: Final = 400_000
+"""For which SMs are occupied at most."""
+LATER_NS: Final = 1_000_000
+"""By which a producer is later whose consumer goes first."""
+MODEL: Final = "gpt3_v100"
+TURNS: Final = 2000
+"""Of the loop that takes the cost of a post or a wait."""
+
+
+class Kernels:
+    """The kernels of ``tiles.cu``, two streams, and those SMs that are occupied.
+
+    Raises:
+        InputError: there is no CuPy, or no GPU.
+    """
+
+    def __init__(self, gpu: MeasuringGpu) -> None:
+        self.gpu, cuda = gpu, gpu.cupy.cuda
+        module = gpu.kernels("tiles.cu", ("-std=c++17",))
+        self.by_name = {name: module.get_function(name) for name in NAMES}
+        for name, bytes_ in MOST_SHARED.items():
+            self.by_name[name].max_dynamic_shared_size_bytes = bytes_
+        self.mhz = gpu.recording().clock_mhz
+        self.producing, self.consuming, self._occupying = (
+            cuda.Stream(non_blocking=True, priority=priority) for priority in (-1, 0, -1)
+        )
+        self._forked, self._joined = ([cuda.Event(disable_timing=True) for _ in range(2)] for _ in range(2))
+        self._released = self.zeros(1)
+        self._times_occupied = 0
+
+    def zeros(self, *shape: int) -> Any:
+        """Integers on the GPU."""
+        return self.gpu.array(np.zeros(shape, np.int32))
+
+    def occupy(self, sms: int) -> None:
+        """Let go the SMs that are occupied, and occupy so many."""
+        self.release()
+        if sms:
+            self._times_occupied += 1
+            arguments = (self._released, np.int32(self._times_occupied), np.int32(LONGEST_US))
+            with self._occupying:
+                self.by_name["occupy"]((sms,), (32,), arguments, shared_mem=WHOLE_SM)
+
+    def release(self) -> None:
+        """Let go the SMs that are occupied."""
+        self._released.fill(self._times_occupied)
+
+    def apart(self, work: Callable[[], None]) -> None:
+        """Queue work of both streams, which begins when the current stream is there, and which that waits for."""
+        current, streams = self.gpu.cupy.cuda.get_current_stream(), (self.producing, self.consuming)
+        for stream, event in zip(streams, self._forked, strict=True):
+            event.record(current)
+            stream.wait_event(event)
+        work()
+        for stream, event in zip(streams, self._joined, strict=True):
+            event.record(stream)
+            current.wait_event(event)
+
+    def costs(self, sms: int) -> list[CostTime]:
+        """Of a post and a wait of one of a block an SM, and of the wait kernel."""
+        semaphores, sink, flag = self.zeros(sms), self.zeros(1), self.zeros(1)
+        kernel, waiting = self.by_name["cost"], self.by_name["wait_kernel"]
+
+        def loop(what: int) -> Took:
+            numbers = (semaphores, np.int32(24), np.int32(what), np.int32(TURNS), sink)
+            return self.gpu.took(lambda: kernel((sms,), (THREADS,), numbers))
+
+        def queued(count: int) -> Took:
+            arguments = (flag, np.int32(0), np.int32(GIVE_UP_US), sink)
+
+            def work() -> None:
+                for _ in range(count):
+                    waiting((1,), (1,), arguments)
+
+            return self.gpu.took(work)
+
+        empty, one = loop(0).median_us, queued(1).median_us
+        return [
+            _cost("post", loop(1), empty, TURNS),
+            _cost("wait", loop(2), empty, TURNS),
+            _cost("wait-kernel", queued(9), one, 8),
+        ]
+
+
+def blocks_us(case: Case) -> tuple[float, float]:
+    """How long blocks of a case that spin take: those of the producer and of the consumer on a V100, or less."""
+    sms = load_gpu(MODEL.partition("_")[2]).sms
+    first, second = (kernel.duration_us / kernel.waves(sms) for kernel in mlp_kernels(MODEL, case.tokens))
+    return first / case.shorter, second / case.shorter
+
+
+def _cost(of: str, took: Took, less_us: float, turns: int) -> CostTime:
+    each = {name: round(max(0.0, us - less_us) / turns, 4) for name, us in times(took).items()}
+    return CostTime(of=of, **each)
+
+
+class OnGpu:
+    """Both kernels of a case."""
+
+    def __init__(self, kernels: Kernels, case: Case, sms: int) -> None:
+        """``sms``: of the GPU."""
+        self.case, self._kernels, self._gpu = case, kernels, kernels.gpu
+        self._occupied = sms - case.sms
+        self._steps = case.producer[1]
+        self._step_us = [us / self._steps for us in blocks_us(case)]
+        self._early, self._gave_up, self._started = (kernels.zeros(1) for _ in range(3))
+        self._ended = kernels.zeros(case.producer[0] * case.producer[1])
+        self._round = 0
+        self._shared = SHARED[case.per_sm]
+        self._kernel = kernels.by_name[case.work]
+        self._operands = self._matrices() if case.work == "product" else None
+
+    def _matrices(self) -> list[Any]:
+        """Operands and results of both products, of small integers, which are exact; and what is to come out."""
+        rows, inner, outer = (SIDE * n for n in (self.case.producer[0], self.case.producer[1], self.case.consumer[1]))
+        dice = np.random.default_rng(0)
+        shapes = ((rows, DEPTH_OF_FIRST * inner), (DEPTH_OF_FIRST * inner, inner), (inner, outer))
+        x, first, second = (self._gpu.array(dice.integers(-1, 2, of).astype(np.float32)) for of in shapes)
+        between, result = (self._gpu.array(np.zeros(of, np.float32)) for of in ((rows, inner), (rows, outer)))
+        return [x, first, between, second, result, (x @ first) @ second]
+
+    def alone(self) -> list[AloneTime]:
+        """Each kernel alone: neither posts nor waits."""
+        self._reset(tables_of(STREAM, self.case.producer, self.case.consumer), clear=False)
+        return [
+            AloneTime(case=self.case, role="producer", **self._took(lambda: self._producer(posting=False))),
+            AloneTime(case=self.case, role="consumer", **self._took(lambda: self._consumer())),
+        ]
+
+    def pair(self, policy: str) -> PairTime:
+        """Both under a policy."""
+        kernels = self._kernels
+
+        def in_order() -> None:
+            with kernels.producing:
+                self._producer(posting=False)
+                self._consumer()
+
+        def beside() -> None:
+            with kernels.producing:
+                self._producer(posting=policy in POLICIES)
+            with kernels.consuming:
+                self._wait_kernel()
+                self._consumer()
+
+        return self._pair_time(policy, policy, in_order if policy == STREAM else beside)
+
+    def consumer_first(self, policy: str) -> PairTime:
+        """The consumer before its producer: it takes all slots, and waits until it gives up."""
+        kernels = self._kernels
+
+        def work() -> None:
+            with kernels.consuming:
+                self._consumer()
+            with kernels.producing:
+                self._gpu.hold(LATER_NS)
+                self._producer(posting=True)
+
+        return self._pair_time(f"{policy}, consumer first", policy, work)
+
+    def _pair_time(self, name: str, policy: str, work: Callable[[], None]) -> PairTime:
+        self._reset(tables_of(policy, self.case.producer, self.case.consumer), clear=True)
+        took = self._took(lambda: self._kernels.apart(work))
+        right = None
+        if self._operands:
+            right = bool((self._operands[4] == self._operands[5]).all())
+        early, gave_up = (int(count[0]) for count in (self._early, self._gave_up))
+        return PairTime(case=self.case, policy=name, early=early, gave_up=gave_up, right=right, **took)
+
+    def _reset(self, tables: TileTables, *, clear: bool) -> None:
+        """``clear``: the first product before each run, so that nobody reads an earlier run's."""
+        self._round, self._clear, self._tables = 0, clear, tables
+        self._semaphores, self._post = self._kernels.zeros(tables.semaphores), self._gpu.array(tables.post)
+        # A kernel's argument is an array; where nobody waits, of one number that nobody reads.
+        self._awaited, self._before = (
+            self._gpu.array(table if table.size else np.zeros(1, np.int32)) for table in (tables.awaited, tables.before)
+        )
+        for word in (self._early, self._gave_up, self._started, self._ended):
+            word.fill(0)
+
+    def _took(self, work: Callable[[], None]) -> dict[str, float]:
+        took = self._gpu.took(work, self._prepare)
+        self._kernels.release()
+        return times(took)
+
+    def _prepare(self) -> None:
+        self._round += 1
+        if self._operands and self._clear:
+            self._operands[2].fill(0)
+            self._operands[4].fill(0)
+        self._kernels.occupy(self._occupied)
+
+    def _producer(self, *, posting: bool) -> None:
+        self._launch(self.case.producer, posting, consuming=False)
+
+    def _consumer(self) -> None:
+        self._launch(self.case.consumer, posting=False, consuming=True)
+
+    def _launch(self, tiles: tuple[int, int], posting: bool, consuming: bool) -> None:
+        rows, columns = tiles
+        more: tuple[Any, ...]
+        if self._operands:
+            x, first, between, second, result, _ = self._operands
+            a, b, c = (between, second, result) if consuming else (x, first, between)
+            more = (a, b, c, np.int32(a.shape[1]))
+        else:
+            more = (np.int32(round(self._kernels.mhz * self._step_us[consuming])),)
+        self._kernel(
+            (columns, rows),
+            (THREADS,),
+            (self.struct(posting=posting, consuming=consuming), *more),
+            shared_mem=self._shared,
+        )
+
+    def _wait_kernel(self) -> None:
+        numbers = (self._started, np.int32(self._round), np.int32(GIVE_UP_US), self._gave_up)
+        self._kernels.by_name["wait_kernel"]((1,), (1,), numbers)
+
+    def struct(self, *, posting: bool, consuming: bool) -> Any:
+        """The kernels' first argument."""
+        return struct(
+            {
+                "semaphores": self._semaphores,
+                "ended": self._ended,
+                "started": self._started,
+                "early": self._early,
+                "gave_up": self._gave_up,
+                "post": self._post,
+                "awaited": self._awaited,
+                "before": self._before,
+                "posting": int(posting),
+                "waits": self._tables.waits,
+                "value": self._tables.value,
+                "steps": self._steps,
+                "columns": self._steps,
+                "consuming": int(consuming),
+                "round": self._round,
+                "limit_us": GIVE_UP_US,
+            }
+        )

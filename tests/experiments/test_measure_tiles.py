@@ -1,0 +1,159 @@
+"""Kernels that synchronise their tiles on a GPU: tables, the program on a stand-in, predictions, and the page."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from gpusched_env.devices.cuda.kernels import compiled, registers_of
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.measure import tiles as program
+from gpusched_env.experiments.measure.tile_kernels import MOST_SHARED, NAMES, SHARED, THREADS, Kernels, OnGpu
+from gpusched_env.experiments.measure.tile_prediction import predictions
+from gpusched_env.experiments.measure.tile_rows import (
+    AloneTime,
+    Case,
+    CostTime,
+    PairTime,
+    Predicted,
+    Unmeasured,
+    read_tiles,
+)
+from gpusched_env.experiments.measure.tile_tables import tables_of
+from gpusched_env.hardware.specs import load_gpu
+from tests.experiments.tile_stand_in import TileGpu
+
+TOY = Case(work="spin", tokens=1536, producer=(3, 2), consumer=(3, 2), sms=4, per_sm=1)
+"""The paper's: two products of 3 x 2 tiles on 4 SMs."""
+PRODUCTS = Case(work="product", tokens=1536, producer=(2, 2), consumer=(2, 3), sms=5, per_sm=1)
+
+
+def on_gpu(case: Case, sms: int | None = None) -> OnGpu:
+    gpu = TileGpu(sms or case.sms)
+    return OnGpu(Kernels(gpu), case, gpu.sms)
+
+
+def test_tables_of_the_toy() -> None:
+    row, tile = (tables_of(policy, TOY.producer, TOY.consumer) for policy in ("row", "tile"))
+    assert row.post.tolist() == [0, 0, 1, 1, 2, 2]
+    assert (row.awaited.ravel().tolist(), row.before.ravel().tolist(), row.value) == ([0, 0, 1, 1, 2, 2], [0] * 6, 2)
+    assert tile.post.tolist() == [0, 1, 2, 3, 4, 5]
+    assert tile.awaited.tolist() == [[0, 1], [0, 1], [2, 3], [2, 3], [4, 5], [4, 5]]
+    assert (tile.before.tolist(), tile.value) == ([[0, 1]] * 6, 1)
+    assert tables_of("stream", TOY.producer, TOY.consumer).awaited.shape == (6, 0)
+
+
+@pytest.mark.parametrize("policy", ["column", "share"])
+def test_another_policy_is_refused(policy: str) -> None:
+    with pytest.raises(InputError, match="must be one of stream, unguarded, row, tile"):
+        tables_of(policy, (3, 2), (3, 2))
+
+
+def test_grids_of_other_rows_are_refused() -> None:
+    with pytest.raises(InputError, match="for 3 and 4 rows of tiles"):
+        tables_of("row", (3, 2), (4, 2))
+
+
+def test_the_toy_takes_four_waves_in_stream_order_and_three_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpusched_env.experiments.measure.tile_kernels.blocks_us", lambda case: (10.0, 10.0))
+    there = on_gpu(TOY)
+    assert [time.median_us for time in there.alone()] == [20.0, 20.0]
+    found = {policy: there.pair(policy) for policy in ("stream", "row", "tile", "unguarded")}
+    assert {policy: time.median_us for policy, time in found.items()} == {
+        "stream": 40.0, "row": 30.0, "tile": 30.0, "unguarded": 30.0,
+    }  # fmt: skip
+    assert [time.early for time in found.values()] == [0, 0, 0, 0]
+    assert {time.gave_up for time in found.values()} == {0}
+
+
+def test_a_consumer_that_takes_all_slots_gives_up() -> None:
+    found = on_gpu(TOY).consumer_first("row")
+    assert found.policy == "row, consumer first"
+    assert found.gave_up == 4
+    assert found.early == 4 * 2
+
+
+def test_results_of_products_are_right_where_tiles_are_guarded() -> None:
+    there = on_gpu(PRODUCTS, sms=7)
+    there.alone()
+    assert [there.pair(policy).right for policy in ("stream", "row", "tile")] == [True, True, True]
+    control = there.pair("unguarded")
+    assert control.right is False
+    assert control.early > 0
+
+
+def test_fields_are_those_of_the_cuda_struct() -> None:
+    source = (resources.files("gpusched_env.experiments.measure") / "tiles.cu").read_text()
+    body = re.sub(r"//.*", "", re.search(r"struct Tiles {(.*?)};", source, re.DOTALL)[1])
+    declared = []
+    for line in filter(None, map(str.strip, body.split(";"))):
+        names = re.sub(r"^(const )?int ", "", line).split(", ")
+        declared += [(name.strip(" *"), "u8" if "*" in line else "i4") for name in names]
+    there = on_gpu(TOY)
+    there.pair("row")
+    found = there.struct(posting=True, consuming=False).dtype
+    assert [(name, found[name].str[1:]) for name in found.names] == declared
+
+
+def test_blocks_fit_as_many_as_are_wanted() -> None:
+    code = compiled("gpusched_env.experiments.measure", "tiles.cu", "sm_90")
+    registers = {name: registers_of(code, name) for name in NAMES}
+    per_sm, static = 227 * 1024, {"spin": 0, "product": 8 * (128 + 4 + 128) * 4}
+    for blocks, shared in SHARED.items():
+        for name in ("spin", "product"):
+            # A block takes 1 KB of shared memory for itself.
+            assert per_sm // (shared + static[name] + 1024) == blocks
+            assert blocks * THREADS * registers[name] <= 65536
+    assert MOST_SHARED["occupy"] + min(SHARED.values()) > per_sm
+
+
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gpu: TileGpu, limit_s: float = 1e6):
+    """What the program writes of two small cases."""
+    monkeypatch.setattr(program, "MeasuringGpu", lambda: gpu)
+    monkeypatch.setattr(program, "cases", lambda sms: [TOY, PRODUCTS])
+    program.measure(tmp_path / "tiles.json", limit_s=limit_s)
+    return read_tiles(tmp_path / "tiles.json")
+
+
+def test_the_program_measures_and_predicts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    recording = small(monkeypatch, tmp_path, TileGpu(7))
+    assert [row.of for row in recording.of(CostTime)] == ["post", "wait", "wait-kernel"]
+    assert [row.role for row in recording.of(AloneTime)] == ["producer", "consumer"] * 2
+    assert [row.policy for row in recording.of(PairTime)] == [
+        "stream", "row", "tile", "unguarded", "row, consumer first", "stream", "row", "tile", "unguarded",
+    ]  # fmt: skip
+    found = [row for row in recording.of(Predicted) if row.policy != "stream"]
+    assert [(row.case, row.policy) for row in found] == [(c, p) for c in (TOY, PRODUCTS) for p in ("row", "tile")]
+    # The stand-in's synchronising is free, and so is what it says that it costs: both agree.
+    assert [row.error for row in found] == pytest.approx([0.0] * 4, abs=0.01)
+    assert recording.encoded() == (tmp_path / "tiles.json").read_bytes()
+
+
+def test_both_devices_predict_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rows = small(monkeypatch, tmp_path, TileGpu(7)).rows
+    ours = [list(predictions(rows, load_gpu("h100-sxm"), device)) for device in ("reference", "compiled")]
+    assert ours[0] == ours[1]
+
+
+def test_what_fails_is_a_row_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    recording = small(monkeypatch, tmp_path, TileGpu(7, fails="product"))
+    (left_out,) = recording.of(Unmeasured)
+    assert left_out.left_out.startswith("product, 1536 tokens")
+    assert left_out.why == "RuntimeError: CUDA_ERROR_LAUNCH_FAILED: product"
+    assert {row.case for row in recording.of(PairTime)} == {TOY}
+
+
+def test_no_case_begins_after_the_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    recording = small(monkeypatch, tmp_path, TileGpu(7), limit_s=-1.0)
+    assert [row.why for row in recording.of(Unmeasured)] == ["no time was left"] * 2
+    assert not recording.of(PairTime)
+
+
+def test_cases_are_the_three_grids_on_all_sms_and_on_a_v100s() -> None:
+    found = program.cases(132)
+    assert {(case.producer, case.consumer) for case in found} == {((rows, 24), (rows, 48)) for rows in (6, 8, 12)}
+    assert [case.sms for case in found[:6]] == [132] * 3 + [80] * 3
+    assert {case.sms for case in program.cases(80)} == {80}
