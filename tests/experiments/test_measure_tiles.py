@@ -12,6 +12,7 @@ from gpusched_env.devices.cuda.kernels import compiled, registers_of
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.measure import tiles as program
 from gpusched_env.experiments.measure.tile_kernels import MOST_SHARED, NAMES, SHARED, THREADS, Kernels, OnGpu
+from gpusched_env.experiments.measure.tile_page import tile_page, write_page
 from gpusched_env.experiments.measure.tile_prediction import predictions
 from gpusched_env.experiments.measure.tile_rows import (
     AloneTime,
@@ -157,3 +158,23 @@ def test_cases_are_the_three_grids_on_all_sms_and_on_a_v100s() -> None:
     assert {(case.producer, case.consumer) for case in found} == {((rows, 24), (rows, 48)) for rows in (6, 8, 12)}
     assert [case.sms for case in found[:6]] == [132] * 3 + [80] * 3
     assert {case.sms for case in program.cases(80)} == {80}
+
+
+def test_the_page_says_what_came_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    recording = small(monkeypatch, tmp_path, TileGpu(7))
+    text = tile_page(recording, "reference")
+    assert (
+        "**4 gains on an NVIDIA H100 80GB HBM3 are predicted within 0.0 points in the median and 0.0 at most.**" in text
+    )
+    assert "Of 6 pairs that wait, in stream order or by tiles, 0 read a tile too early; of 2 controls" in text
+    assert "| product | 1,536 | 5 | 0.80 + 1.20 | row | " in text
+    assert "takes all 4 slots and waits for ever, here until 4 waits were given up" in text
+    program = tmp_path / "page.md"
+    write_page(program, tmp_path / "tiles.json")
+    assert program.read_text() == text
+
+
+def test_a_page_needs_a_pair(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    recording = small(monkeypatch, tmp_path, TileGpu(7), limit_s=-1.0)
+    with pytest.raises(InputError, match="no pair that was measured both in stream order and by a policy"):
+        tile_page(recording)
