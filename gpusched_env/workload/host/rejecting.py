@@ -9,7 +9,7 @@ from gpusched_env.hardware.clock import NEVER
 from gpusched_env.workload.host.jobs import accrue_jobs, job_leaves
 from gpusched_env.workload.host.states import HOST, IDLE
 from gpusched_env.workload.host.threads import stop_work
-from gpusched_env.workload.host.world import client, job, log_rejection, program, rules, set_timer, thread
+from gpusched_env.workload.host.world import client, host_changed, job, log_rejection, program, rules, set_timer, thread
 
 
 @procedure
@@ -48,4 +48,6 @@ def reject(w, tenant, number):
             thread(w, k).state = IDLE
             set_timer(w, HOST, k, NEVER)
         set_timer(w, HOST, c.first_thread, w.now_ps)
+        if rules(w).cores > 0:
+            host_changed(w, tenant)
     job_leaves(w, tenant, number)

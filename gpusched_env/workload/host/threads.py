@@ -26,6 +26,7 @@ from gpusched_env.workload.host.world import (
     awaited,
     awaits,
     client,
+    host_changed,
     issue,
     job,
     mark,
@@ -155,6 +156,14 @@ def stop_work(w, k):
 @procedure
 def thread_due(w, k):
     """A host thread takes its next step."""
+    step(w, k)
+    if rules(w).cores > 0:
+        host_changed(w, thread(w, k).tenant)
+
+
+@procedure
+def step(w, k):
+    """What a host thread does next."""
     stop_work(w, k)
     t = thread(w, k)
     if t.state == IDLE:
@@ -176,8 +185,19 @@ def thread_due(w, k):
             host_done(w, t.tenant, op(w, t.op).mark)
         else:
             issue(w, k)
+    if rules(w).cores > 0:
+        release_lock(w, k)
     t.op += 1
     next_operation(w, k)
+
+
+@procedure
+def release_lock(w, k):
+    """A synchronisation behind which nothing of the tenant is left gives its bandwidth lock back."""
+    t = thread(w, k)
+    c = client(w, t.tenant)
+    if c.outstanding == 0 and op(w, t.op).kind in (SYNC, SYNC_STREAM, SYNC_EVENT):
+        c.holds_lock = 0
 
 
 @procedure
@@ -230,12 +250,15 @@ def wake_threads(w, tenant):
         if t.state == BLOCKED:
             t.state = SPENDING
             set_timer(w, HOST, k, w.now_ps)
+            if rules(w).cores > 0:
+                host_changed(w, tenant)
 
 
 @procedure
 def operation_issued(w, tenant, number, row, m, launch):
     """A device operation of a job was issued: into a stream, with a mark (-1: none), as ``launch``."""
     client(w, tenant).outstanding += 1
+    client(w, tenant).holds_lock = 1
     stream(w, row).outstanding += 1
     if m >= 0:
         mark(w, tenant, m).launch = launch

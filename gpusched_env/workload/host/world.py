@@ -7,7 +7,8 @@ from typing import Any
 
 def rules(w: Any) -> Any:
     """``launch_depth``, ``sync_latency_ps``, ``throttle_ps``, ``horizon_us``, ``arrivals_until_ps``,
-    ``host_contention``, ``waiting_contention`` and ``peak_w`` (power at full load) of the problem."""
+    ``host_contention``, ``waiting_contention``, ``cores`` (of the CPU, 0: none are simulated) and ``peak_w`` (power at
+    full load) of the problem."""
     return w.rules
 
 
@@ -92,6 +93,11 @@ def set_timer(w: Any, kind: int, number: int, at_ps: int) -> None:
 def issue(w: Any, k: int) -> None:
     """Thread ``k`` issues the operation that it stands at (``thread(w, k).op``)."""
     w.issue(k)
+
+
+def host_changed(w: Any, tenant: int) -> None:
+    """A tenant's host may have begun or stopped to run; called where the problem has cores."""
+    w.host_changed(tenant)
 
 
 def log_job(w: Any, tenant: int, number: int) -> None:
