@@ -25,12 +25,13 @@ from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scenarios.workload_sets import Substitute, Variant, WorkloadSets, problem_with_sets
+from gpusched_env.workload.cores.spec import CpuCores, problem_with_cores
 from gpusched_env.workload.dependent import chain_of, is_chain
 from gpusched_env.workload.irregular.name import irregular_graph, is_irregular
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import is_workload_path
 
-CommandName = Literal["launch", "preempt", "partition", "reject", "synchronise", "throttle"]
+CommandName = Literal["launch", "preempt", "partition", "reject", "synchronise", "throttle", "budget"]
 PreemptionName = Literal["drain", "save", "reset", "save-part"]
 Contexts = Literal["shared", "per-tenant"]
 RewardWeight = Annotated[float, Meta(ge=0, le=1e18)]
@@ -121,6 +122,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     (:mod:`gpusched_env.planning.interval`); 0: every launch is one. Schedulers are asked for every launch anyway."""
     launch_depth: Annotated[int, Meta(ge=1, le=1_000_000)] = 1024
     """Kernels that a host may have issued and unfinished before its next launch call blocks (CUDA's queue)."""
+    cores: CpuCores | None = None
+    """CPU cores that share the GPU's memory, and the processes on them; ``None``: the memory is the GPU's alone."""
     window: KernelWindow | None = None
     """What launches pass to be released out of order, by the memory that they touch; ``None``: streams keep theirs."""
     variation: bool = True
@@ -294,6 +297,10 @@ def make_scenario(data: Any, where: str = "scenario") -> Scenario:
     for i, tenant in enumerate(scenario.tenants):
         if tenant.arrivals.needs_job_count and tenant.jobs is None:
             raise InputError(f"{where}: tenants[{i}].jobs must be set: a backlog is finite")
+    if scenario.cores is not None:
+        wrong_cores = problem_with_cores(scenario.cores, names)
+        if wrong_cores is not None:
+            raise InputError(f"{where}: {wrong_cores}")
     if scenario.workload_sets is not None:
         wrong = problem_with_sets(scenario.workload_sets, scenario.tenants)
         if wrong is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from gpusched_env.hardware.clock import to_ps, to_us
+from gpusched_env.workload.cores.spec import MOST_EVENTS
 
 PreemptionMode = Literal["drain", "save", "reset"]
 """``drain``: hand out no further blocks, running ones finish; ``save``: running blocks are written to
@@ -28,12 +29,12 @@ class Numbers(NamedTuple):
     target: int = -1
     """Id of the launch that it is about, or row of the tenant."""
     choice: int = 0
-    """Stream priority, preemption mode, job, pause in picoseconds, or (twice) the code of a policy, and 1 more where it
-    reorders loads."""
+    """Stream priority, preemption mode, job, pause in picoseconds, misses a period, or (twice) the code of a policy,
+    and 1 more where it reorders loads."""
     stream: int = -1
     """Row of the stream, -1: the launch's own; or the code of an order."""
     first: int = 0
-    """Of a partition; or the stride of a policy, or its steps."""
+    """Of a partition; or the stride of a policy, or its steps; or whether a budget binds always."""
     sms: int = 0
     """Of a partition, 0: none; or whether there is a wait kernel."""
     until_us: float = math.inf
@@ -269,6 +270,31 @@ class Throttle:
 
 
 @dataclass(frozen=True, slots=True)
+class SetBudget:
+    """Give a CPU core that shares the GPU's memory another budget of cache misses a period.
+
+    The budget counts from the core's own next tick on, and binds while the bandwidth lock of a tenant counts, whose
+    host holds it and runs. A process that has spent it is throttled until the next tick; hosts never are. Ali and Yun
+    (BWLOCK++, ECRTS 2018).
+
+    Legal: ``view.cores.settable`` is 1: not set at this instant already. The budget is whole, 1 to
+    :data:`~gpusched_env.workload.cores.spec.MOST_EVENTS` (which no core reaches), and is not what the core has.
+
+    Cost: no time of the GPU's host but that of the decision.
+    """
+
+    NAME: ClassVar = "budget"
+    VERB: ClassVar = "set the budget of a core"
+
+    core: int
+    """Row of ``view.cores``."""
+    events: int = MOST_EVENTS
+    """Misses of the last-level cache in a period."""
+    always: bool = False
+    """Whether it binds also while no lock counts."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Do nothing until the next event, or until ``until_us`` (simulated time) at the latest.
 
@@ -284,9 +310,11 @@ class Wait:
     """Simulated time, not before now."""
 
 
-Command = Launch | Preempt | SetPartition | Reject | Synchronise | Throttle | Wait
+Command = Launch | Preempt | SetPartition | Reject | Synchronise | Throttle | SetBudget | Wait
 
-COMMANDS: Final[tuple[type[Command], ...]] = (Launch, Preempt, SetPartition, Reject, Synchronise, Throttle, Wait)
+COMMANDS: Final[tuple[type[Command], ...]] = (
+    Launch, Preempt, SetPartition, Reject, Synchronise, Throttle, SetBudget, Wait,
+)  # fmt: skip
 """By code: that of the timeline, and of compiled code. ``Wait`` is last and in no timeline."""
 CODES: Final[dict[type[Command], int]] = {command: code for code, command in enumerate(COMMANDS)}
 LAUNCH: Final = CODES[Launch]
@@ -295,6 +323,7 @@ SET_PARTITION: Final = CODES[SetPartition]
 REJECT: Final = CODES[Reject]
 SYNCHRONISE: Final = CODES[Synchronise]
 THROTTLE: Final = CODES[Throttle]
+SET_BUDGET: Final = CODES[SetBudget]
 WAITING: Final = CODES[Wait]
 NOTHING: Final = -1
 
@@ -321,6 +350,8 @@ def numbers_of(command: Command) -> Numbers:
             return Numbers(SYNCHRONISE, consumer, choice, ORDERS.index(order), _size(policy), int(wait_kernel))
         case Throttle(tenant, pause_us):
             return Numbers(THROTTLE, tenant, to_ps(pause_us))
+        case SetBudget(core, events, always):
+            return Numbers(SET_BUDGET, core, events, first=int(always))
         case Wait(until_us):
             return Numbers(WAITING, until_us=until_us)
 
@@ -344,6 +375,8 @@ def command_of(numbers: Numbers) -> Command:
         return Reject(numbers.target, numbers.choice)
     if numbers.code == THROTTLE:
         return Throttle(numbers.target, to_us(numbers.choice))
+    if numbers.code == SET_BUDGET:
+        return SetBudget(numbers.target, numbers.choice, numbers.first == 1)
     return Wait(numbers.until_us)
 
 

@@ -19,7 +19,7 @@ from gpusched_env.scheduling.reads import PARTS
 from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.view import LazyView, View, ViewTable
 
-TABLES = ("pending", "running", "tenants", "jobs", "dependencies")
+TABLES = ("pending", "running", "tenants", "jobs", "dependencies", "cores")
 MOST = 100
 """Random numbers are whole ones from 1 to this, so that they can stand for counts and times."""
 MOST_ROWS = 3

@@ -27,14 +27,17 @@ from gpusched_env.scheduling.commands import (
     Partition,
     Preempt,
     Reject,
+    SetBudget,
     SetPartition,
     Synchronise,
     Throttle,
     TilePolicy,
     Wait,
 )
+from gpusched_env.scheduling.core_column import CoreColumn
 from gpusched_env.scheduling.synchronising import pair_of, unfit, unguarded
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
+from gpusched_env.workload.cores.spec import MOST_EVENTS
 from gpusched_env.workload.segments import conflict
 
 OperationOf = Callable[[int], HostOp]
@@ -69,6 +72,8 @@ def check(command: Command, view: View, problem: Problem, operation_of: Operatio
             _synchronise(command, view, problem, operation_of)
         case Throttle():
             _throttle(command, view)
+        case SetBudget():
+            _set_budget(command, view)
         case Wait():
             until_us: Any = command.until_us
             if not (isinstance(until_us, float | int | np.number) and until_us >= view.time_us):
@@ -79,7 +84,7 @@ def _whole(command: Command) -> None:
     """Numbers of launches, streams and SMs are whole; compiled code would cut off what is behind the point."""
     for name in command.__slots__:
         value = getattr(command, name)
-        if value is None or name in ("mode", "until_us", "pause_us", "policy", "order", "wait_kernel"):
+        if value is None or name in ("mode", "until_us", "pause_us", "policy", "order", "wait_kernel", "always"):
             continue
         numbers: tuple[object, ...] = (value,)
         if name == "partition":
@@ -214,6 +219,22 @@ def _throttle(command: Throttle, view: View) -> None:
         raise IllegalCommand(f"{command}: tenant {command.tenant} has this pause already")
     if not row[TenantColumn.THROTTLABLE]:
         raise IllegalCommand(f"{command}: tenant {command.tenant} was throttled at this instant already")
+
+
+def _set_budget(command: SetBudget, view: View) -> None:
+    cores, always = view.cores, command.always
+    if not 0 <= command.core < len(cores):
+        there_are = f"cores are 0..{len(cores) - 1}" if len(cores) else "there are no cores"
+        raise IllegalCommand(f"{command}: {there_are}")
+    if not 1 <= command.events <= MOST_EVENTS:
+        raise IllegalCommand(f"{command}: events must be 1 to {MOST_EVENTS} (no regulation)")
+    if not isinstance(always, bool | np.bool_):
+        raise IllegalCommand(f"{command}: always must be True or False")
+    row = cores.array[int(command.core)]
+    if (command.events, always) == (row[CoreColumn.BUDGET], row[CoreColumn.ALWAYS]):
+        raise IllegalCommand(f"{command}: core {command.core} has this budget already")
+    if not row[CoreColumn.SETTABLE]:
+        raise IllegalCommand(f"{command}: the budget of core {command.core} was set at this instant already")
 
 
 def _synchronise(command: Synchronise, view: View, problem: Problem, operation_of: OperationOf) -> None:

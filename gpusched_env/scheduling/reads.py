@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scheduling.core_column import CoreColumn
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 
-P, R, T, J = PendingColumn, RunningColumn, TenantColumn, JobColumn
+P, R, T, J, C = PendingColumn, RunningColumn, TenantColumn, JobColumn, CoreColumn
 TRUTH: Final = "truth"
 """The word for what clairvoyant schedulers are told besides."""
 
@@ -99,6 +100,13 @@ PARTS: Final[dict[str, Part]] = {
             P.FOLD, P.STEPS, P.SYNCHRONISABLE, P.POLICY, P.POSTS, R.POLICY, R.POSTS,
         ),
         ("dependencies",),
+    ),
+    "cores": Part(
+        "CPU cores beside the GPU: tasks, misses, throttled time, and whose lock counts",
+        (
+            C.TASKS, C.LOCKED, C.MISSES, C.LAST_MISSES, C.THROTTLED, C.THROTTLED_US, C.MEMORY_US, C.COMPUTE_US,
+            C.NEXT_TICK_US,
+        ),
     ),
 }  # fmt: skip
 """By word."""

@@ -15,7 +15,7 @@ import enum
 import itertools
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -27,6 +27,7 @@ from gpusched_env.display.table import Table as TextTable
 from gpusched_env.display.table import of_columns
 from gpusched_env.display.words import counted
 from gpusched_env.errors import GpuschedError
+from gpusched_env.scheduling.core_column import CoreColumn
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -307,6 +308,13 @@ class ViewTable:
         return self._shown()._repr_html_()
 
 
+def no_cores() -> ViewTable:
+    """The table where a scenario names no CPU cores."""
+    array = np.empty((0, len(CoreColumn)))
+    array.flags.writeable = False
+    return ViewTable(array, CoreColumn)
+
+
 @dataclass(frozen=True, repr=False)
 class View:
     """A snapshot at one decision epoch; to be read before the next command is applied."""
@@ -333,13 +341,15 @@ class View:
     """DRAM traffic over the nominal bandwidth, 0 to 1."""
     horizon_us: float
     """The episode ends here at the latest."""
+    cores: ViewTable = field(default_factory=no_cores)
+    """Columns :class:`~gpusched_env.scheduling.core_column.CoreColumn`."""
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(getattr(self, name))} {name}" for name in ("pending", "running", "tenants", "jobs"))
         return f"<View at {self.time_us:g} us: {sizes}, {self.busy_sms} of {self.sms} SMs busy>"
 
     def _repr_html_(self) -> str:
-        tables = (self.pending, self.running, self.tenants, self.jobs, self.dependencies)
+        tables = (self.pending, self.running, self.tenants, self.jobs, self.dependencies, self.cores)
         return f"<p>{escape(repr(self))}</p>" + "".join(table._repr_html_() for table in tables)
 
 

@@ -41,6 +41,8 @@ kind_sms = columns(layout.KIND, "sms", "kind")
 """Fields of the kinds of SMs, by a context's ``kinds_at``."""
 _row = records(layout.ROW, "row")
 _log = records(layout.LOG, "log")
+_core = records(layout.CORE, "core")
+_process = records(layout.PROCESS, "process")
 word = records(layout.WORD)
 """Word of a set of SMs, by the set's address."""
 _set = places(layout.WORD, "word")
@@ -133,6 +135,16 @@ def streams(w, row):
 def queues(w, row, priority):
     """A stream at a priority (0 or below)."""
     return _queue(w.queues_at, row * problem(w).priorities - priority)
+
+
+@inlined
+def cores(w, c):
+    return _core(w.cores_at, c)
+
+
+@inlined
+def processes(w, p):
+    return _process(w.processes_at, p)
 
 
 @inlined

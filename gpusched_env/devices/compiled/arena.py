@@ -21,7 +21,7 @@ from gpusched_env.devices.compiled.randomness import generator_state
 from gpusched_env.devices.compiled.sections import Sizes, allocate, class_count, copy_table, log_margin, needed
 from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.clock import NEVER
+from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.commands import NOTHING
@@ -38,7 +38,7 @@ GROWTH: Final = 4
 IN_ENV: Final = (
     "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "tilings",
     "semaphores", "ended_slices", "saved_blocks", "aheads", "edges", "timers", "heap", "contexts", "sets", "log",
-    "outbox",
+    "outbox", "cores", "processes",
 )  # fmt: skip
 IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "used", "classes", "kinds", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
@@ -167,6 +167,7 @@ class Arena(Uncopied):
                 section[:] = 0
         self._reset_env(sliced, detail)
         self._reset_tenants(seed)
+        self._reset_cores()
         for name in ("streams", "queues"):
             self._sections[name]["last_slot"] = layout.NONE
         self._sections["streams"]["first_ahead"] = layout.NONE
@@ -214,6 +215,22 @@ class Arena(Uncopied):
             self._sections["threads"]["tenant"][first : first + program["threads"]] = tenant
             for stream, key in enumerate(RANDOM_STREAMS):
                 self._sections["randoms"][2 * tenant + stream] = generator_state([seed, tenant, key])
+
+    def _reset_cores(self) -> None:
+        """Cores of the CPU, and the processes of one after the other."""
+        self._sections["env"]["dram_left"] = self._tables.problem["dram_bytes_per_us"]
+        names = [one.name for one in self.problem.scenario.tenants]
+        first = 0
+        for row, core in enumerate(() if self.problem.scenario.cores is None else self.problem.scenario.cores.cores):
+            record = self._sections["cores"][row]
+            record["number"], record["phase_ps"] = core.number, to_ps(core.phase_us)
+            record["host"] = layout.NONE if core.host is None else names.index(core.host)
+            record["first_process"], record["processes"] = first, len(core.processes)
+            for one in core.processes:
+                process = self._sections["processes"][first]
+                process["misses_per_us"], process["counted"] = one.misses_per_us, one.counted
+                process["bytes_per_us"] = one.misses_per_us * one.bytes_a_miss
+                first += 1
 
     def _chain_free(self, name: str, first: int) -> None:
         """Make the slots of a table from ``first`` on free, in front of those that are."""

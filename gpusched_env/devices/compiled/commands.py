@@ -36,11 +36,13 @@ from gpusched_env.scheduling.commands import (
     NOTHING,
     PREEMPT,
     REJECT,
+    SET_BUDGET,
     SET_PARTITION,
     STREAM_S_OWN,
     SYNCHRONISE,
     THROTTLE,
 )
+from gpusched_env.workload.cores.ticking import set_budget as give_budget
 from gpusched_env.workload.host import delay
 from gpusched_env.workload.host import reject as reject_job
 from gpusched_env.workload.host import throttle as throttle_host
@@ -72,6 +74,8 @@ def carry_out(w):
         synchronise_tiles(w)
     elif kind == THROTTLE:
         throttle(w, w.command_target, w.command_choice)
+    elif kind == SET_BUDGET:
+        set_budget(w, w.command_target, w.command_choice, w.command_first)
     else:
         w.awake = 0
         # At least a picosecond: no sequence of commands stops the clock.
@@ -199,6 +203,15 @@ def throttle(w, tenant, pause_ps):
     w.once_ps = w.now_ps
     charge(w)
     throttle_host(w, tenant, pause_ps)
+
+
+@called
+def set_budget(w, c, events, always):
+    """Give a core of the CPU another budget."""
+    log_decision(w, SET_BUDGET, NONE)
+    w.once_ps = w.now_ps
+    charge(w)
+    give_budget(w, c, events, always)
 
 
 @called

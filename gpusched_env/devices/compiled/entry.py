@@ -22,6 +22,8 @@ from gpusched_env.devices.compiled.loop import run
 from gpusched_env.devices.compiled.views import fill_tenants, occupancy
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scheduling.commands import NOTHING
+from gpusched_env.scheduling.cores import fill_cores
+from gpusched_env.workload.cores.ticking import begin_cores
 from gpusched_env.workload.host import begin
 
 
@@ -81,6 +83,7 @@ def begin_hosts(address):
     w = env_at(address, 0)
     for tenant in range(problem(w).tenants):
         begin(w, tenant)
+    begin_cores(w)
 
 
 @cached(nogil=True)
@@ -200,6 +203,12 @@ def look_running(address, out):
 def look_jobs(address, out):
     """Fill the table of jobs in the system, as far as there is room; gives their number."""
     return list_jobs(env_at(address, 0), out)
+
+
+@cached(nogil=True)
+def look_cores(address, out):
+    """Fill the table of the CPU's cores."""
+    fill_cores(env_at(address, 0), out)
 
 
 @cached(nogil=True)

@@ -5,12 +5,6 @@ Importing this module lets Numba compile the host interpreter for an ``ENV`` rec
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from typing import Any
-
-from numba.extending import overload
-
 from gpusched_env.compiling import called
 from gpusched_env.devices.compiled import timing
 from gpusched_env.devices.compiled.access import (
@@ -30,6 +24,7 @@ from gpusched_env.devices.compiled.access import (
 )
 from gpusched_env.devices.compiled.ahead import beyond_window, run_ahead
 from gpusched_env.devices.compiled.issuing import make_launch, settle_issue
+from gpusched_env.devices.compiled.overloading import on_records
 from gpusched_env.devices.compiled.randomness import uniform
 from gpusched_env.devices.compiled.record import log_job, log_rejection
 from gpusched_env.devices.compiled.slots import next_id
@@ -38,95 +33,79 @@ from gpusched_env.workload import host
 from gpusched_env.workload.host import ARRIVAL, DEADLINE, operation_issued
 
 
-def _on_records(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile calls of an access function of :mod:`~gpusched_env.workload.host` as calls of the decorated one."""
-
-    def decorate(implementation: Callable[..., Any]) -> Callable[..., Any]:
-        def chosen(*types: Any) -> Any:
-            return implementation
-
-        # Numba compares the names of arguments.
-        chosen.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
-        options: Any = {"_nrt": False, "forceinline": True}
-        overload(function, jit_options=options)(chosen)
-        return implementation
-
-    return decorate
-
-
-@_on_records(host.rules)
+@on_records(host.rules)
 def _rules(w):
     return problem(w)
 
 
-@_on_records(host.program)
+@on_records(host.program)
 def _program(w, tenant):
     return programs(w, tenant)
 
 
-@_on_records(host.client)
+@on_records(host.client)
 def _client(w, tenant):
     return clients(w, tenant)
 
 
-@_on_records(host.job)
+@on_records(host.job)
 def _job(w, tenant, number):
     return jobs(w, tenant, number)
 
 
-@_on_records(host.thread)
+@on_records(host.thread)
 def _thread(w, k):
     return threads(w, k)
 
 
-@_on_records(host.stream)
+@on_records(host.stream)
 def _stream(w, row):
     return streams(w, row)
 
 
-@_on_records(host.mark)
+@on_records(host.mark)
 def _mark(w, tenant, m):
     return marks(w, tenant, m)
 
 
-@_on_records(host.op)
+@on_records(host.op)
 def _op(w, place):
     return ops(w, place)
 
 
-@_on_records(host.awaits)
+@on_records(host.awaits)
 def _awaits(w, place):
     return ops(w, place).afters
 
 
-@_on_records(host.awaited)
+@on_records(host.awaited)
 def _awaited(w, place, i):
     return afters(w, ops(w, place).first_after + i)
 
 
-@_on_records(host.draw_variant)
+@on_records(host.draw_variant)
 def _draw_variant(w, tenant, u):
     p = programs(w, tenant)
     return variants(w, p.first_variant + int(u * p.variants))
 
 
-@_on_records(host.draw_factor)
+@on_records(host.draw_factor)
 def _draw_factor(w, tenant, u):
     p = programs(w, tenant)
     return factors(w, p.first_factor + int(u * p.factors))
 
 
-@_on_records(host.thread_ops)
+@on_records(host.thread_ops)
 def _thread_ops(w, tenant, number, i):
     return thread_ops(w, jobs(w, tenant, number).first_thread_ops + i)
 
 
-@_on_records(host.uniform)
+@on_records(host.uniform)
 def _uniform(w, tenant, which):
     return uniform(randoms(w, tenant, which))
 
 
-@_on_records(host.new_job)
+@on_records(host.new_job)
 def _new_job(w, tenant, number, variant):
     job = jobs(w, tenant, number)
     job.unfinished = job.operations = variant.device_ops
@@ -136,7 +115,7 @@ def _new_job(w, tenant, number, variant):
     return job
 
 
-@_on_records(host.set_timer)
+@on_records(host.set_timer)
 def _set_timer(w, kind, number, at_ps):
     if kind == ARRIVAL:
         timing.arm_arrival(w, number, at_ps)
@@ -151,7 +130,7 @@ def _set_timer(w, kind, number, at_ps):
         timing.arm_thread(w, number, at_ps)
 
 
-@_on_records(host.issue)
+@on_records(host.issue)
 def _issue(w, k):
     issue_operation(w, k)
 
@@ -175,11 +154,11 @@ def issue_operation(w, k):
     settle_issue(w, slot, w.now_ps)
 
 
-@_on_records(host.log_job)
+@on_records(host.log_job)
 def _log_job(w, tenant, number):
     log_job(w, tenant, number, jobs(w, tenant, number))
 
 
-@_on_records(host.log_rejection)
+@on_records(host.log_rejection)
 def _log_rejection(w, tenant, number):
     log_rejection(w, tenant, number, jobs(w, tenant, number))

@@ -42,6 +42,8 @@ PROBLEM = _record(
     (F8, "post_us wait_us order_us"),
     (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us"),
     (F8, "host_contention waiting_contention"),
+    (I8, "cores core_period_ps spins budgets"),
+    (F8, "rho kappa"),
     base=GPU_DTYPE,
 )
 """A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``, ``preempts``,
@@ -51,7 +53,8 @@ most launches and edges that one event makes; ``window_sync_ps``: from the end o
 known; ``channels``: hardware queues of a context, ``held_queues`` of them at a time, for ``queue_period_ps`` (0: all of
 them); ``window_depth``: launches that a stream of a window holds; ``own_streams``: the scheduler's, the last ones;
 ``dram_bytes_per_us`` is the reachable bandwidth,
-``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load."""
+``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load; ``cores``: of the CPU (0: none),
+``budgets``: whether theirs may be set."""
 
 KERNEL = _record(
     (I8, "grid_blocks columns rows slices block_threads blocks_per_sm uses_sms idempotent state_bytes nodes"),
@@ -105,7 +108,7 @@ ENV = _record(
     (I8, "address settle_at end_at dispatch_at problem_at clients_at threads_at marks_at streams_at queues_at"),
     (I8, "randoms_at jobs_at launches_at flights_at aheads_at edges_at timers_at heap_at"),
     (I8, "tilings_at semaphores_at ended_slices_at saved_blocks_at semaphore_room slice_room saved_room"),
-    (I8, "contexts_at sets_at log_at outbox_at"),
+    (I8, "contexts_at sets_at log_at outbox_at cores_at processes_at"),
     (I8, "job_mask launch_room edge_room words log_room"),
     (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
     (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
@@ -117,6 +120,7 @@ ENV = _record(
     (I8, "engine_busy_0 engine_busy_1 engine_first_0 engine_first_1 engine_last_0 engine_last_1 busy_sms"),
     (I8, "now_ps done_ps timer_ps busy_until_ps once_ps slice_end_ps gpu_since_ps"),
     (F8, "traffic power_w busy_sm_us dram_bytes energy_j charged_energy_j charged_makespan_us"),
+    (F8, "cpu_traffic dram_left"),
 )
 """What there is one of, and where the rest is.
 
@@ -139,6 +143,7 @@ ENV = _record(
   that have started and not finished, in order of launch; ``copy_*``: of copies that are to be handed over.
 * ``slicer_*``: the context that has the GPU, and what the slicer waits for; ``engine_*``: copy engines and the
   launches that wait for them; ``traffic``, ``power_w``, ``busy_sms``: the meter's rates.
+* ``cpu_traffic``: of the CPU's cores; ``dram_left``: the bandwidth that they leave (bytes/us).
 """
 
 CLIENT = _record(
@@ -146,7 +151,7 @@ CLIENT = _record(
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
     (I8, "partition_first partition_sms cursor cursor_order at_work"),
     (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps regime"),
-    (I8, "pause_ps owed_ps asleep_until_ps throttled_ps"),
+    (I8, "pause_ps owed_ps asleep_until_ps throttled_ps holds_lock"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
 )
 """A tenant at run time.
@@ -155,9 +160,9 @@ Jobs are numbered in order of arrival: ``first`` is the oldest that is not gone,
 ``arrived`` the next to arrive; ``host_job`` is in service (-1: none), ``busy`` of its threads have not done with it.
 ``outstanding``: operations of its hosts that have not finished; ``at_work``: threads that spend host time, where that
 slows other tenants'; ``regime``: of arrivals whose rate switches, 1 in busy times; ``pause_ps``: what its host sleeps
-before a job, ``owed_ps``: what is added to that, once. ``pending_*``, ``running_*``: ends
-of the lists of its launches that wait for the scheduler (in order of id), and of launched ones (in order of launch);
-``cursor``: scratch, a place in the latter, and the order of launch there.
+before a job, ``owed_ps``: what is added to that, once; ``holds_lock``: the bandwidth lock. ``pending_*``,
+``running_*``: ends of the lists of its launches that wait for the scheduler (in order of id), and of launched ones (in
+order of launch); ``cursor``: scratch, a place in the latter, and the order of launch there.
 ``partition_sms``: all of the GPU's without a partition."""
 
 THREAD = _record((I8, "tenant op end state at_work"))
@@ -171,6 +176,15 @@ launched wait for the scheduler, ends of the list of what was issued into it beh
 launches of a window it holds, and when the thread that launches those into it has launched the last one."""
 QUEUE = _record((I8, "last_slot last_id"))
 """A stream at a priority: what was handed to it last."""
+
+CORE = _record(
+    (I8, "number host first_process processes phase_ps current host_runs locked throttled budget setting always"),
+    (I8, "tick_ps since_ps throttled_since_ps set_ps throttled_ps memory_ps compute_ps"),
+    (F8, "misses last_misses"),
+)
+"""A core of the CPU, as :mod:`gpusched_env.workload.cores.ticking` has them."""
+PROCESS = _record((I8, "counted vruntime_ps"), (F8, "misses_per_us bytes_per_us"))
+"""A process on one."""
 
 JOB = _record(
     (I8, "state overdue unfinished operations marks first_op first_thread_ops arrived_ps started_ps deadline_ps"),
@@ -317,6 +331,7 @@ ARRIVALS: Final = 4
 HOSTS: Final = 5
 DEADLINES: Final = 6
 PREEMPTION_BEGINS: Final = 7
+CORES: Final = 8
 PHASE: Final = 1 << 48
 """Factor on the phase in a timer's order, beyond all ids."""
 

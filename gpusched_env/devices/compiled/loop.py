@@ -6,7 +6,7 @@ The order at equal times is that of docs/devices.md.
 from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
-from gpusched_env.devices.compiled import hosting  # noqa: F401 (what the host interpreter reads)
+from gpusched_env.devices.compiled import coring, hosting  # noqa: F401 (what cores and hosts read)
 from gpusched_env.devices.compiled.access import (
     clients,
     contexts,
@@ -41,9 +41,10 @@ from gpusched_env.devices.compiled.layout import (
 from gpusched_env.devices.compiled.preemption import begin_preemption, end_preemption, requeue
 from gpusched_env.devices.compiled.slicer import slicer_due
 from gpusched_env.devices.compiled.tiles import may_synchronise
-from gpusched_env.devices.compiled.timing import stop
-from gpusched_env.devices.compiled.views import any_rejectable, may_preempt, may_set_partition, may_throttle
+from gpusched_env.devices.compiled.timing import core_s, stop
+from gpusched_env.devices.compiled.views import any_budget, any_rejectable, may_preempt, may_set_partition, may_throttle
 from gpusched_env.hardware.clock import NEVER
+from gpusched_env.workload.cores.ticking import core_due
 from gpusched_env.workload.host import arrival_due, deadline_due, thread_due
 
 
@@ -129,6 +130,8 @@ def has_choice(w):
         for tenant in range(problem(w).tenants):
             if may_throttle(w, tenant):
                 return True
+    if problem(w).budgets == 1 and any_budget(w):
+        return True
     if problem(w).rejects == 1:
         for tenant in range(problem(w).tenants):
             if any_rejectable(w, tenant):
@@ -172,15 +175,17 @@ def any_synchronisable(w):
 def timer_event(w, owner, phase):
     """A timer has fired."""
     tenants = problem(w).tenants
-    first = 1 + 2 * tenants + problem(w).host_threads
+    first = core_s(w, problem(w).cores)
     if owner == 0:
         slicer_due(w)
     elif owner <= tenants:
         arrival_due(w, owner - 1)
     elif owner <= 2 * tenants:
         deadline_due(w, owner - 1 - tenants)
-    elif owner < first:
+    elif owner < core_s(w, 0):
         thread_due(w, owner - 1 - 2 * tenants)
+    elif owner < first:
+        core_due(w, owner - core_s(w, 0))
     else:
         slot = flight_at(w, (owner - first) >> 1).slot
         if (owner - first) & 1:

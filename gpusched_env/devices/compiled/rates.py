@@ -37,7 +37,7 @@ def set_rates(w, x):
     at = x.kinds_at
     count = find_kinds(x)
     memory = share_bandwidth(
-        kind_demands(at, count), kind_loadings(at, count), kind_sms(at, count), count, problem(w).dram_bytes_per_us,
+        kind_demands(at, count), kind_loadings(at, count), kind_sms(at, count), count, w.dram_left,
         problem(w).dram_norm,
     )  # fmt: skip
     x.traffic = memory.traffic

@@ -57,11 +57,15 @@ class Sizes:
     """Tiles of several slices that a launch has at most."""
     saved: int
     """Records of saved blocks of a launch whose tiles are synchronised."""
+    cores: int
+    """Of the CPU."""
+    processes: int
+    """On all of them."""
 
     @property
     def timers(self) -> int:
         """One an owner, see :mod:`~gpusched_env.devices.compiled.timing`."""
-        return 1 + 2 * self.tenants + self.threads + 2 * self.launches
+        return 1 + 2 * self.tenants + self.threads + self.cores + 2 * self.launches
 
     def with_room_for(self, other: Sizes) -> Sizes:
         """The larger of both, field by field."""
@@ -97,7 +101,13 @@ def needed(problem: Problem, tables: ProblemTables, detail: Detail) -> Sizes:
         aheads=AHEAD * tenants,
         log=LOG_ROWS + log_margin(problem, detail),
         **_tile_sizes(problem),
+        **_core_sizes(problem),
     )
+
+
+def _core_sizes(problem: Problem) -> dict[str, int]:
+    cores = () if problem.scenario.cores is None else problem.scenario.cores.cores
+    return {"cores": len(cores), "processes": sum(len(core.processes) for core in cores)}
 
 
 def _tile_sizes(problem: Problem) -> dict[str, int]:
@@ -130,6 +140,8 @@ def allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
         "randoms": (layout.RANDOM, 2 * sizes.tenants),
         "marks": (layout.MARK, sizes.marks),
         "sets": (layout.WORD, layout.SETS * words),
+        "cores": (layout.CORE, sizes.cores),
+        "processes": (layout.PROCESS, sizes.processes),
         "heap": (layout.NUMBER, sizes.timers),
         "timers": (layout.TIMER, sizes.timers),
     }

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.devices.compiled.entry import (
+    look_cores,
     look_dependencies,
     look_jobs,
     look_pending,
     look_running,
     look_tenants,
 )
+from gpusched_env.scheduling.core_column import CoreColumn
 from gpusched_env.scheduling.view import (
     DependencyColumn,
     JobColumn,
@@ -84,6 +86,14 @@ def _jobs(device: CompiledDevice) -> ViewTable:
     return _table(jobs, JobColumn)
 
 
+def _cores(device: CompiledDevice) -> ViewTable:
+    arena = device.arena
+    named = arena.problem.scenario.cores
+    cores = np.empty((0 if named is None else len(named.cores), len(CoreColumn)))
+    look_cores(arena.address, cores)
+    return _table(cores, CoreColumn)
+
+
 def _occupancy(device: CompiledDevice) -> float:
     arena = device.arena
     return float(look_tenants(arena.address, np.empty((len(arena.problem.programs), len(TenantColumn)))))
@@ -95,6 +105,7 @@ _BUILDERS: dict[str, Callable[[CompiledDevice], Any]] = {
     "tenants": _tenants,
     "jobs": _jobs,
     "dependencies": _dependencies,
+    "cores": _cores,
     "sms": lambda d: d.arena.problem.gpu.sms,
     "busy_sms": lambda d: int(d.arena.env["busy_sms"]),
     "occupancy": _occupancy,

@@ -1,7 +1,7 @@
 """The timers of an environment: an indexed heap in the order of events.
 
-Each owner has one timer: the slicer, every tenant's arrivals and deadlines, every host thread, and every flight
-two, for what its launch waits for and for its preemption.
+Each owner has one timer: the slicer, every tenant's arrivals and deadlines, every host thread, every core, and every
+flight two, for what its launch waits for and for its preemption.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import heap, launches, problem, timers
 from gpusched_env.devices.compiled.layout import (
     ARRIVALS,
+    CORES,
     DEADLINES,
     HOSTS,
     NONE,
@@ -38,9 +39,14 @@ def thread_s(w, k):
 
 
 @inlined
+def core_s(w, c):
+    return 1 + 2 * problem(w).tenants + problem(w).host_threads + c
+
+
+@inlined
 def launch_s(w, slot):
     """Owner of a launch's own timer; the next one is that of its preemption. It has a flight."""
-    return 1 + 2 * problem(w).tenants + problem(w).host_threads + 2 * launches(w, slot).flight
+    return core_s(w, problem(w).cores) + 2 * launches(w, slot).flight
 
 
 @inlined
@@ -145,3 +151,8 @@ def arm_deadline(w, tenant, at_ps):
 @inlined
 def arm_thread(w, k, at_ps):
     arm(w, thread_s(w, k), at_ps, HOSTS * PHASE + k)
+
+
+@inlined
+def arm_core(w, c, at_ps):
+    arm(w, core_s(w, c), at_ps, CORES * PHASE + c)

@@ -8,6 +8,7 @@ from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import (
     clients,
     contexts,
+    cores,
     edges,
     flight_of,
     flights,
@@ -75,6 +76,15 @@ def may_set_partition(w, tenant):
 def may_throttle(w, tenant):
     """Whether a tenant may be throttled now."""
     return clients(w, tenant).throttled_ps < w.now_ps
+
+
+@inlined
+def any_budget(w):
+    """Whether the budget of a core may be set now."""
+    for c in range(problem(w).cores):  # noqa: SIM110 (Numba has no any() over generators)
+        if cores(w, c).set_ps < w.now_ps:
+            return True
+    return False
 
 
 @inlined

@@ -39,6 +39,8 @@ class Phase(enum.IntEnum):
     """Entity: tenant."""
     PREEMPTION_BEGINS = 10
     """Entity: launch."""
+    CORE = 11
+    """Entity: core of the CPU."""
 
 
 ENTITIES = 1 << 48

@@ -66,6 +66,11 @@ class Context:
         if self.active:
             self._alarm.set(self._clock.now, Phase.SMS, self._index, self._settle)
 
+    def set_bandwidth(self, bytes_per_us: float) -> None:
+        """Cores of the CPU leave so much of the memory's bandwidth."""
+        self._rates.bandwidth = bytes_per_us
+        self.touch()
+
     def _settle(self) -> None:
         """Bring the SMs to the present; wait for the next block end."""
         now, dispatcher = self._clock.now, self.dispatcher

@@ -20,6 +20,7 @@ from gpusched_env.scheduling.commands import (
     Command,
     Preempt,
     Reject,
+    SetBudget,
     SetPartition,
     Synchronise,
     Throttle,
@@ -29,6 +30,7 @@ from gpusched_env.scheduling.commands import (
 from gpusched_env.scheduling.legality import whole_or
 from gpusched_env.scheduling.synchronising import held_slots, pair_of
 from gpusched_env.workload import host
+from gpusched_env.workload.cores.ticking import set_budget
 
 
 class Decisions:
@@ -91,6 +93,9 @@ class Decisions:
             case Throttle(tenant, pause_us):
                 self.once_ps = now
                 host.throttle(self._world, tenant, to_ps(pause_us))
+            case SetBudget(core, events, always):
+                self.once_ps = now
+                set_budget(self._world, int(core), int(events), int(always))
             case Synchronise(id_, policy, order, wait_kernel):
                 self._streams.synchronise(self._pair(id_, policy), order, wait_kernel=wait_kernel)
 
@@ -144,6 +149,11 @@ class Decisions:
         """Whether a tenant may be throttled now."""
         return self._world.clients[tenant].throttled_ps != self._clock.now
 
+    @property
+    def any_budget(self) -> bool:
+        """Whether the budget of a core may be set now."""
+        return any(core.set_ps < self._clock.now for core in self._world.cores)
+
     def rejectable(self, tenant: int) -> list[int]:
         """Numbers of a tenant's jobs that may be rejected now, oldest first."""
         world = self._world
@@ -161,6 +171,7 @@ class Decisions:
             or ("partition" in offered and any(self.partitionable(tenant) for tenant in tenants))
             or ("preempt" in offered and any(self.preemptible(launch) for launch in streams.launched.values()))
             or ("throttle" in offered and any(self.throttlable(tenant) for tenant in tenants))
+            or ("budget" in offered and self.any_budget)
             or any(self.rejectable(tenant) for tenant in tenants)
             or ("synchronise" in offered and any(map(streams.synchronisable, streams.pending.values())))
         )

@@ -17,6 +17,8 @@ from gpusched_env.devices.reference.views import lazy_view
 from gpusched_env.devices.reference.world import World
 from gpusched_env.errors import DeadlockError, GpuschedError, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
+from gpusched_env.hardware.records import gpu_record
+from gpusched_env.hardware.shared_memory import left_for_gpu
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.costs import Costs
@@ -24,6 +26,7 @@ from gpusched_env.scheduling.legality import check
 from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import LazyView, View
 from gpusched_env.workload import host
+from gpusched_env.workload.cores.ticking import begin_cores
 from gpusched_env.workload.workload import OpKind
 
 
@@ -55,8 +58,10 @@ class ReferenceDevice:
         ]
         self.decisions: Decisions = Decisions(setting, self.world, self.streams, self.context_of)
         self._slicer = Slicer(setting, self.streams, self.contexts) if sliced else None
+        self.world.on_traffic = self._share_memory
         for tenant in range(len(problem.programs)):
             host.begin(self.world, tenant)
+        begin_cores(self.world)
         return self.advance()
 
     @property
@@ -131,6 +136,16 @@ class ReferenceDevice:
     def context_of(self, launch: Launch) -> Context:
         """The context that a launch belongs to."""
         return self.contexts[launch.tenant if len(self.contexts) > 1 else 0]
+
+    def _share_memory(self) -> None:
+        """The traffic of the CPU's cores has changed: kernels share what these leave."""
+        cores, physics = self.problem.scenario.cores, gpu_record(self.problem.gpu)[0]
+        assert cores is not None
+        left = left_for_gpu(
+            float(physics["dram_bytes_per_us"]), self.world.cpu_traffic, cores.kappa, float(physics["dram_norm"])
+        )
+        for context in self.contexts:
+            context.set_bandwidth(left)
 
     def submit(self, launch: Launch) -> None:
         """A kernel or copy is ready."""

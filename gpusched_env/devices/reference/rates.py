@@ -37,6 +37,8 @@ class Rates:
         """By SM, what it asks of DRAM at that pace."""
         self.traffic = 0.0
         """DRAM traffic, bytes/us."""
+        self.bandwidth = physics.dram_bytes_per_us
+        """That there is for all of it; cores of the CPU may take some."""
 
     def update(self, now: int) -> None:
         """New rates, where something has changed."""
@@ -91,7 +93,7 @@ class Rates:
             [kind.loading for kind in kinds],
             [float(asking[kind]) for kind in kinds],
             len(kinds),
-            self._physics.dram_bytes_per_us,
+            self.bandwidth,
             self._physics.dram_norm,
         )
         return level

@@ -20,6 +20,8 @@ from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_us
 from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
+from gpusched_env.scheduling.core_column import CoreColumn
+from gpusched_env.scheduling.cores import fill_cores
 from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import (
     DependencyColumn,
@@ -260,6 +262,13 @@ def _dependencies(device: Viewed) -> list[dict[DependencyColumn, float]]:
     ]
 
 
+def _cores(device: Viewed) -> ViewTable:
+    array = np.empty((len(device.world.cores), len(CoreColumn)))
+    fill_cores(device.world, array)
+    array.flags.writeable = False
+    return ViewTable(array, CoreColumn)
+
+
 def _occupancy(device: Viewed) -> float:
     gpu = device.problem.gpu
     threads = sum(sm.threads for context in device.contexts if context.active for sm in context.sms)
@@ -272,6 +281,7 @@ _BUILDERS: dict[str, Callable[[Viewed], Any]] = {
     "tenants": lambda d: _table([_tenant(d, tenant) for tenant in _rows(d)], TenantColumn),
     "jobs": lambda d: _table([_job(d, i, job) for i in _rows(d) for job in d.world.in_system(i)], JobColumn),
     "dependencies": lambda d: _table(_dependencies(d), DependencyColumn),
+    "cores": _cores,
     "sms": lambda d: d.problem.gpu.sms,
     "busy_sms": lambda d: d.meter.busy_sms,
     "occupancy": _occupancy,

@@ -10,12 +10,14 @@ from types import SimpleNamespace
 import numpy as np
 
 from gpusched_env.devices.reference.clock import Alarm, Phase
+from gpusched_env.devices.reference.cores import core_rules, core_tables
 from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_ps
 from gpusched_env.hardware.power import board_power_w
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.workload import host
 from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
+from gpusched_env.workload.cores.ticking import core_due, place_host
 from gpusched_env.workload.workload import DEVICE_OPS
 
 
@@ -50,6 +52,8 @@ class Client:
     at_work: int = 0
     """Threads that spend host time, where that slows other tenants'."""
     outstanding: int = 0
+    holds_lock: int = 0
+    """The bandwidth lock: 1 from a launch to the return of a synchronisation behind which nothing is left."""
     last_end_ps: int = -NEVER
     rejected_ps: int = -NEVER
     pause_ps: int = 0
@@ -125,6 +129,7 @@ class World:
             host_contention=host_contention,
             waiting_contention=waiting_contention,
             peak_w=board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us),
+            **core_rules(problem.scenario),
         )
         self.awake = 0
         """Whether something has happened that a scheduler could react to."""
@@ -169,6 +174,12 @@ class World:
         self._arrivals = [Alarm(clock) for _ in self.clients]
         self._deadlines = [Alarm(clock) for _ in self.clients]
         self._steps = [Alarm(clock) for _ in self.threads]
+        self.cores, self.processes = core_tables(problem.scenario.cores, [one.name for one in problem.scenario.tenants])
+        self._core_timers = [Alarm(clock) for _ in self.cores]
+        self.cpu_traffic = 0.0
+        """Memory traffic of the cores, bytes/us."""
+        self.on_traffic: Callable[[], None] = lambda: None
+        """Called when that has changed."""
 
     @property
     def now_ps(self) -> int:
@@ -183,6 +194,18 @@ class World:
             self._deadlines[number].set(at_ps, Phase.DEADLINE, number, lambda: host.deadline_due(self, number))
         else:
             self._steps[number].set(at_ps, Phase.HOST, number, lambda: host.thread_due(self, number))
+
+    def set_core_timer(self, c: int, at_ps: int) -> None:
+        """Set the timer of a core."""
+        self._core_timers[c].set(at_ps, Phase.CORE, c, lambda: core_due(self, c))
+
+    def host_changed(self, tenant: int) -> None:
+        """A tenant's host may have begun or stopped to run."""
+        place_host(self, tenant)
+
+    def traffic_changed(self) -> None:
+        """The cores' traffic has changed."""
+        self.on_traffic()
 
     def new_job(self, tenant: int, number: int, variant: JobOps) -> Job:
         """A job of a variant; those before the oldest that is not gone are forgotten."""

@@ -1,0 +1,109 @@
+"""Jobs from their arrival to their completion, and their deadlines."""
+
+from __future__ import annotations
+
+import math
+
+from gpusched_env.compiling import procedure
+from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.workload.host.arrivals import gap_us, send_at
+from gpusched_env.workload.host.states import CLOSED_LOOP, DEADLINE, GONE, HOST, WAITING
+from gpusched_env.workload.host.world import (
+    client,
+    draw_factor,
+    draw_variant,
+    job,
+    log_job,
+    new_job,
+    program,
+    set_timer,
+    uniform,
+)
+
+
+@procedure
+def arrival_due(w, tenant):
+    """A job arrives; which recorded iteration it repeats, and how fast the host is, is drawn."""
+    p = program(w, tenant)
+    c = client(w, tenant)
+    number = c.arrived
+    j = new_job(w, tenant, number, draw_variant(w, tenant, uniform(w, tenant, 1)))
+    j.factor = draw_factor(w, tenant, uniform(w, tenant, 1))
+    j.state = WAITING
+    j.overdue = 0
+    j.arrived_ps = w.now_ps
+    j.started_ps = NEVER
+    j.deadline_ps = w.now_ps + to_ps(p.slo_us) if p.slo_us < math.inf else NEVER
+    accrue_jobs(w, tenant)
+    c.arrived += 1
+    arm_deadline(w, tenant)
+    w.awake = 1
+    if c.busy == 0:
+        set_timer(w, HOST, c.first_thread, max(w.now_ps, c.asleep_until_ps))
+    if p.arrivals != CLOSED_LOOP and (p.jobs < 0 or c.arrived < p.jobs):
+        send_at(w, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
+
+
+@procedure
+def accrue_jobs(w, tenant):
+    """Count the time that the jobs in the system have spent up to now."""
+    c = client(w, tenant)
+    c.jobs_us += (c.arrived - c.completed - c.rejected) * ((w.now_ps - c.jobs_since_ps) / 1e6)
+    c.jobs_since_ps = w.now_ps
+
+
+@procedure
+def complete_job(w, tenant, number):
+    """All operations of a job have finished."""
+    c = client(w, tenant)
+    j = job(w, tenant, number)
+    accrue_jobs(w, tenant)
+    c.completed += 1
+    turnaround_us = (w.now_ps - j.arrived_ps) / 1e6
+    c.last_turnaround_us = turnaround_us
+    mean_us = c.mean_turnaround_us
+    c.mean_turnaround_us = turnaround_us if c.completed == 1 else mean_us + (turnaround_us - mean_us) / 8.0
+    log_job(w, tenant, number)
+    job_leaves(w, tenant, number)
+
+
+@procedure
+def job_leaves(w, tenant, number):
+    """A job has completed or was rejected."""
+    p = program(w, tenant)
+    c = client(w, tenant)
+    job(w, tenant, number).state = GONE
+    while c.first < c.arrived and job(w, tenant, c.first).state == GONE:
+        c.first += 1
+    arm_deadline(w, tenant)
+    if p.jobs >= 0:
+        w.to_complete -= 1
+        if w.to_complete == 0:
+            w.done = 1
+            w.done_ps = w.now_ps
+    w.awake = 1
+    if p.arrivals == CLOSED_LOOP and (p.jobs < 0 or c.arrived < p.jobs):
+        send_at(w, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
+
+
+@procedure
+def arm_deadline(w, tenant):
+    """Set the timer to the earliest deadline that is not past (deadlines come in order of arrival)."""
+    c = client(w, tenant)
+    c.due_job = max(c.due_job, c.first)
+    while c.due_job < c.arrived:
+        j = job(w, tenant, c.due_job)
+        if j.state != GONE and j.overdue == 0:
+            set_timer(w, DEADLINE, tenant, j.deadline_ps)
+            return
+        c.due_job += 1
+    set_timer(w, DEADLINE, tenant, NEVER)
+
+
+@procedure
+def deadline_due(w, tenant):
+    """A job in the system has exceeded its SLO."""
+    c = client(w, tenant)
+    c.slo_misses += 1
+    job(w, tenant, c.due_job).overdue = 1
+    arm_deadline(w, tenant)
