@@ -213,7 +213,7 @@ class LithOS:
 
     def _last_us_of(self, kernel: KernelKnowledge) -> float:
         """How long after its start a kernel is drained: an atom, less a round of its blocks; ``inf``: it never is."""
-        if kernel.nodes > 1 or math.isnan(kernel.duration_us):
+        if kernel.graph or math.isnan(kernel.duration_us):
             return math.inf
         rounds = math.ceil(kernel.blocks / (self._sms * kernel.blocks_per_sm))
         return max(0.0, self._atom_us - kernel.duration_us / rounds)

@@ -201,7 +201,7 @@ class Tally:
 
     def _form_of(self, kernel: KernelKnowledge) -> Form:
         """The first form that is fast enough and gives way in time, in steps of a tenth of the speed."""
-        if kernel.nodes > 1 or kernel.blocks <= self._gpu.sms or math.isnan(kernel.duration_us):
+        if kernel.graph or kernel.blocks <= self._gpu.sms or math.isnan(kernel.duration_us):
             return "original"
         rounds = math.ceil(kernel.blocks / (self._gpu.sms * kernel.blocks_per_sm))
         staying_us = kernel.duration_us * (1.0 + self._overhead)

@@ -28,7 +28,7 @@ def masked_times_us(known: KernelKnowledge, gpu: GpuSpec, sizes: Sequence[int]) 
         gpu: where it was profiled.
         sizes: numbers of SMs, 1 to all of them.
     """
-    if known.nodes > 1 or math.isnan(known.duration_us):
+    if known.graph or math.isnan(known.duration_us):
         alone_us = 0.0 if math.isnan(known.duration_us) else known.duration_us
         return np.where([size == gpu.sms for size in sizes], alone_us, np.inf)
     # A wrong profile may be shorter than blocks can be.

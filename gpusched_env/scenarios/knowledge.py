@@ -81,6 +81,8 @@ class KernelKnowledge:
     """Whether it may be reset."""
     nodes: int = 1
     """Kernels in it: 1, of a graph all."""
+    graph: bool = False
+    """Whether it is a graph, which runs as a unit; there are graphs of one kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +240,7 @@ def _graph(graph: GraphProfile, duration_us: float, gap_us: float) -> KernelKnow
         dram=graph.dram,
         idempotent=False,
         nodes=graph.kernels,
+        graph=True,
     )
 
 

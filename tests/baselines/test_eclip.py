@@ -24,7 +24,9 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scenarios.set_up import problem_for
 from gpusched_env.scheduling.commands import Launch, Partition
+from gpusched_env.workload.workload import Op
 from tests.devices.problems import K, problem
+from tests.devices.programs import GRAPH, SYNC, Kernels, build
 
 MASKS = [(0, 1), (0, 2), (0, 3), (3, 1), (2, 2), (1, 3)]
 """Of two workers on four SMs, in the order of their streams; then the default stream's: none."""
@@ -72,15 +74,27 @@ def test_times_on_fewer_sms_are_those_of_waves(tmp_path: Path) -> None:
 
 
 def test_of_what_was_never_measured_no_mask_is_good_enough(tmp_path: Path) -> None:
-    """Nor of graphs; a profile that is far too short is taken for the shortest blocks that there are."""
+    """A profile that is far too short is taken for the shortest blocks that there are."""
     built = two_workers(tmp_path)
     known = built.knowledge.kernels[2]
-    unknown, graph = dataclasses.replace(known, duration_us=math.nan), dataclasses.replace(known, nodes=3)
+    unknown = dataclasses.replace(known, duration_us=math.nan)
     sizes = (1, 2, 4)
     assert masked_times_us(unknown, built.gpu, sizes).tolist() == [math.inf, math.inf, 0.0]
-    assert masked_times_us(graph, built.gpu, sizes).tolist() == [math.inf, math.inf, 20.0]
     short = masked_times_us(dataclasses.replace(known, duration_us=1e-9), built.gpu, sizes)
     assert short[0] == pytest.approx(4.0 * short[2])
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_of_a_graph_no_mask_is_good_enough(nodes: int) -> None:
+    """Nor of one that has a single kernel: it runs as a unit, and has no registers of its own."""
+    k = Kernels()
+    graph = tuple(k.node(20.0) for _ in range(nodes))
+    built = build(k, [Op(GRAPH, index=0), SYNC], graphs=[graph])
+    known = built.knowledge.kernels[-1]
+    assert (known.graph, known.nodes, known.registers) == (True, nodes, 0)
+    assert not any(kernel.graph for kernel in built.knowledge.kernels[:-1])
+    us = masked_times_us(known, built.gpu, (1, 2, 4))
+    assert us.tolist() == [math.inf, math.inf, known.duration_us]
 
 
 def test_sms_that_saturate_the_bandwidth_are_enough() -> None:
