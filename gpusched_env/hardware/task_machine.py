@@ -39,6 +39,8 @@ class TaskMachine:
     push_ps: int
     """A block's push, from the reservation to the publication."""
     warp_push_ps: int
+    write_ps: int
+    """For each 32 tasks of a push: what is reserved first may be written last."""
     poll_ps: int
     """Between two looks of an idle block at the queue."""
     warp_poll_ps: int
@@ -79,6 +81,7 @@ V100: Final = TaskMachine(
     slot_ps=510_000,
     push_ps=1_000_000,
     warp_push_ps=900_000,
+    write_ps=21_000,
     poll_ps=5_857_000,
     warp_poll_ps=980_000,
     refresh_ps=126_000,
@@ -97,7 +100,8 @@ V100: Final = TaskMachine(
   150 ns for the prefix sum, an estimate; ``vertex``: without the last. ``slot``: DRAM for neighbours and for their
   state, 32 lanes one after another.
 * ``push``: four trips to L2 (three counters and the end), 400 ns for writing and fence (what a consumer on an H100 wakes
-  later than its producer posts, measured), and for a block 100 ns for a sum over its threads, an estimate.
+  later than its producer posts, measured), and for a block 100 ns for a sum over its threads, an estimate. ``write``:
+  32 lanes one after another.
 * ``poll``: one row. The authors chose 7,000 polls for a search of road_usa, which takes 41.0 ms, most of it with most
   workers idle: at most 5.857 us a poll. Their idle block walks over the flags of all blocks. A warp sleeps for 600 ns
   and makes three trips.

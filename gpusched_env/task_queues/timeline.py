@@ -10,14 +10,15 @@ import numpy as np
 TOTALS: Final = np.dtype(
     [
         (name, np.int64)
-        for name in ("tasks", "edges", "steps", "rounds", "pushed", "kernels", "copies", "changes", "idle", "voted")
+        for name in ("tasks", "edges", "steps", "rounds", "pushed", "kernels", "copies", "changes", "idle", "voted", "worked_ps")
     ]
 )
-"""Sums over a run, and two counts of now.
+"""Sums over a run, and what is so now.
 
 * ``tasks``: taken. ``edges``: looked at, one at least a task. ``steps``, ``rounds`` of workers. ``pushed``: tasks.
 * ``kernels``: launched; ``copies`` of the queue's end to the host. ``changes``: of the form.
 * ``idle``: workers that poll now; ``voted``: that have voted for the end of this form.
+* ``worked_ps``: when the last step so far ended.
 """
 QUEUE: Final = np.dtype([(name, np.int64) for name in ("start", "alloc", "count", "top", "end")])
 """Counters of a queue (:mod:`gpusched_env.hardware.task_queues`)."""

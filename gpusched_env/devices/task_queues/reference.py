@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gpusched_env.devices.task_queues.hosting import HostedForms
 from gpusched_env.devices.task_queues.parts import Round, TaskKernel, TaskQueue, TaskWorker, deal_to_block, deal_to_warp
 from gpusched_env.errors import DeadlockError
-from gpusched_env.hardware.task_queues import moved_ps, readable, served
+from gpusched_env.hardware.task_queues import moved_ps, readable, served, slots_of
 from gpusched_env.task_queues.applications import COLOURING, look, pop, settle, vertex_of, visit, warn
 from gpusched_env.task_queues.device import FOREVER, overflow_text, vote_text
 from gpusched_env.task_queues.form import Form
@@ -192,6 +192,7 @@ class ReferenceTaskDevice(HostedForms):
             if found[0] or found[1]:
                 ready_ps = yield from self._push(worker, found)
         worker.index += count
+        self._sums["worked_ps"] = self.now_ps
         return ready_ps
 
     def _round_end(self, part: Round, ready_ps: int) -> int:
@@ -243,8 +244,8 @@ class ReferenceTaskDevice(HostedForms):
                 done_ps = max(done_ps, through_ps)
                 self._sums["pushed"] += len(tasks)
                 self._note(Event.RESERVE, worker.number, places[number], len(tasks))
-        block = self.form.worker == "block"
-        yield done_ps + (self.machine.push_ps if block else self.machine.warp_push_ps), WORK
+        push_ps = self.machine.push_ps if self.form.worker == "block" else self.machine.warp_push_ps
+        yield done_ps + push_ps + slots_of(len(found[0]) + len(found[1])) * self.machine.write_ps, WORK
         ready_ps = self.now_ps
         for number, tasks in enumerate(found):
             if tasks:

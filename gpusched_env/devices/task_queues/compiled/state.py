@@ -27,7 +27,7 @@ def _whole(*names: str) -> list[tuple[str, type]]:
 
 RULES: Final = np.dtype(
     _whole("kind", "grid", "workers", "warps", "block", "persistent", "synchronous", "fetch", "polls", "delta", "split")
-    + _whole("opening_ps", "slot_ps", "push_ps", "poll_ps", "refresh_ps", "grab_ps", "atomic_ps")
+    + _whole("opening_ps", "slot_ps", "push_ps", "write_ps", "poll_ps", "refresh_ps", "grab_ps", "atomic_ps")
     + _whole("host_launch_ps", "launch_ps", "copy_ps", "sync_ps", "back_ps")
     + [(name, np.float64) for name in ("damping", "epsilon", "ps_per_edge")]
 )

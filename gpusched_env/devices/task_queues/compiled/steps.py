@@ -133,10 +133,16 @@ def _visit(state, number, i, low, high):
     queue = worker.queue
     if worker.threshold > 0 and depth + 1 >= worker.threshold:
         queue = 1 - queue
+    kind, epsilon, neighbour, items = rules.kind, rules.epsilon, data.neighbour, state.items
+    counters = state.counters[queue]
+    at = counters.alloc + counters.new
     for edge in range(first + low, min(first + high, data.first[vertex + 1])):
-        task = visit(rules.kind, data, rules.epsilon, depth, share, data.neighbour[edge])
+        task = visit(kind, data, epsilon, depth, share, neighbour[edge])
         if task != 0:
-            _append(state, queue, task)
+            if at < items.shape[1]:
+                items[queue, at] = task
+            at += 1
+    counters.new = at - counters.alloc
 
 
 @called
@@ -168,7 +174,7 @@ def _append(state, queue, task):
 def _reserve(state, number):
     """What the round has found goes into the queues; whether it fits."""
     core, rules, worker = state.core[0], state.rules[0], state.workers[number]
-    through_ps = 0
+    through_ps, tasks = 0, 0
     for queue in range(2):
         counters = state.counters[queue]
         first, new = counters.alloc, counters.new
@@ -187,11 +193,12 @@ def _reserve(state, number):
         counters.alloc += new
         counters.alloc_free_ps = served(counters.alloc_free_ps, core.now_ps, rules.atomic_ps)
         through_ps = max(through_ps, counters.alloc_free_ps)
-        state.totals[0].pushed += new
+        tasks += new
         note(state, RESERVE, number, first, new)
-    if through_ps > 0:
+    if tasks > 0:
+        state.totals[0].pushed += tasks
         worker.next = WRITING
-        set_due(state, number, through_ps + rules.push_ps, WORK)
+        set_due(state, number, through_ps + rules.push_ps + slots_of(tasks) * rules.write_ps, WORK)
     return True
 
 
@@ -213,4 +220,5 @@ def next_round(state, number, ready_ps):
         begin_round(state, number, ready_ps)
     else:
         worker.index += worker.count
+        state.totals[0].worked_ps = state.core[0].now_ps
     return more
