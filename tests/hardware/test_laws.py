@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from gpusched_env.hardware import co_location, contention, placement, power, queues, tiles, timing
+from gpusched_env.hardware import task_queues as task_laws
 from gpusched_env.hardware import warps as warp_laws
 from gpusched_env.hardware.contention import Sharing, Traffic, Warps
 from gpusched_env.hardware.tiles import Pair
@@ -121,13 +122,22 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "activity": st.tuples(share, st.one_of(st.just(0.0), some), some),
     "capped_speed": st.tuples(st.floats(0.01, 1.0), st.floats(0.1, 1.0), st.floats(0.2, 2.0)),
     "share_of_speed": st.tuples(some, st.floats(0.1, 1.0), st.floats(0.2, 2.0)),
+    "served": st.tuples(times_ps, times_ps, times_ps),
+    "moved_ps": st.tuples(amount, some),
+    "missed": st.tuples(some, some),
+    "readable": st.tuples(few, few, few),
+    "published": st.tuples(few, few, few),
+    "slots_of": st.tuples(amount),
+    "rounds_of": st.tuples(few, st.integers(1, 32)),
+    "edges_in_round": st.integers(1, 64).flatmap(lambda n: st.tuples(amount, st.just(n), st.integers(0, n - 1))),
+    "polled_at": st.tuples(times_ps, amount, times_ps),
     "iteration_stretch": st.tuples(share, some, st.one_of(st.just(0.0), some), some),
 }
 """Arguments by law."""
 
 
 def laws() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for module in (co_location, contention, placement, power, queues, tiles, timing, warp_laws):
+    for module in (co_location, contention, placement, power, queues, task_laws, tiles, timing, warp_laws):
         for name, value in inspect.getmembers(module, inspect.isfunction):
             if value.__module__ == module.__name__ and name not in NOT_LAWS:
                 yield name, value

@@ -1,0 +1,1 @@
+"""Queues of tasks, the game of ``TaskQueue``: its schedulers, episodes and fuzzer."""

@@ -1,0 +1,1 @@
+"""Fuzzing of the devices of task queues: random graphs, queues, machines and forms that change."""

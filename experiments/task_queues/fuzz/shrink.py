@@ -1,0 +1,33 @@
+"""From a case of task queues on which two devices differ to a simpler one on which they still do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpusched_env.experiments.fuzz.trees import GONE, SECONDS, TreeShrinker, simpler_numbers
+from gpusched_env.experiments.task_queues.fuzz.case import TaskCase
+from gpusched_env.experiments.task_queues.fuzz.duel import MakeTaskDevice, play_tasks
+
+ROUNDS = 5
+LISTS = ("edges", "forms", "stay_ps")
+OPTIONS = r"pause_ps|capacity|source|polls|epsilon|forms/\d+/(grid|threshold|delta|worker|strategy)"
+NUMBERS = r"vertices|source|polls|capacity|stay_ps/\d+|pause_ps|forms/\d+/(fetch|threshold|delta|grid)|machine/(?!gpu).*"
+
+
+class TaskShrinker(TreeShrinker[TaskCase]):
+    """Greedy, as those of the other devices."""
+
+    def __init__(
+        self, case: TaskCase, device: MakeTaskDevice, against: MakeTaskDevice, *, seconds: float = SECONDS
+    ) -> None:
+        super().__init__(case, lambda tried: play_tasks(tried, device, against).difference, seconds=seconds)
+
+    def _simplify_all(self) -> None:
+        for _ in range(ROUNDS):
+            before: dict[str, Any] = self._tree
+            for name in LISTS:
+                self._shorten((name,))
+            self._everywhere(OPTIONS, lambda _: [GONE])
+            self._everywhere(NUMBERS, simpler_numbers)
+            if self._tree == before:
+                break

@@ -1,0 +1,88 @@
+"""The run, from event to event."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpusched_env.compiling import cached
+from gpusched_env.devices.task_queues.compiled.events import WORK, first_worker, note, set_due
+from gpusched_env.devices.task_queues.compiled.kernels import arrival_ps, arrive, block_over, read_end
+from gpusched_env.devices.task_queues.compiled.state import COMING, LOOKING, NEVER, PARKED, ROUND
+from gpusched_env.devices.task_queues.compiled.steps import act, next_round
+from gpusched_env.devices.task_queues.compiled.workers import grab, publish, step_over, take, wake_all
+from gpusched_env.task_queues.timeline import Event
+
+PAUSED: Final = 0
+OVER: Final = 1
+STUCK: Final = 2
+OVERFLOW: Final = 3
+"""How a run comes to a stop: at the time that was asked for; the form's workers have left; a vote cannot complete; a
+queue has no room."""
+ALL_LEFT = int(Event.OVER)
+
+
+@cached()
+def launch(state, at_ps):
+    """The form begins, at a time of the host."""
+    core, rules = state.core[0], state.rules[0]
+    if rules.persistent:
+        state.totals[0].kernels += 1
+        for number in range(core.live):
+            state.workers[number].next = COMING
+            set_due(state, number, at_ps + rules.host_launch_ps + rules.launch_ps, WORK)
+    else:
+        core.read_ps = at_ps + rules.copy_ps
+
+
+@cached()
+def leave(state):
+    """Workers are to leave at their next look at the queue."""
+    state.core[0].leaving = 1
+    if state.rules[0].persistent:
+        wake_all(state)
+
+
+@cached()
+def proceed(state, until_ps):
+    """Run on; how it came to a stop."""
+    core, rules = state.core[0], state.rules[0]
+    while True:
+        host_ps = min(core.read_ps, arrival_ps(state))
+        next_ps = min(host_ps, state.due[1] >> 2)
+        if next_ps >= NEVER:
+            return STUCK
+        if next_ps > until_ps:
+            core.now_ps = until_ps
+            return PAUSED
+        core.now_ps = next_ps
+        if host_ps == next_ps:
+            if arrival_ps(state) == next_ps:
+                arrive(state)
+                over = False
+            else:
+                over = read_end(state)
+        else:
+            number = first_worker(state)
+            worker = state.workers[number]
+            over = False
+            if worker.next == LOOKING or worker.next == PARKED:
+                over = take(state, number)
+            elif worker.next == COMING:
+                grab(state, number, next_ps)
+            else:
+                ready_ps = next_ps
+                if worker.next == ROUND:
+                    if not act(state, number):
+                        return OVERFLOW
+                    if worker.next != ROUND:
+                        continue
+                else:
+                    ready_ps = publish(state, number)
+                if not next_round(state, number, ready_ps):
+                    if rules.persistent:
+                        step_over(state, number, ready_ps)
+                    else:
+                        over = block_over(state, number)
+        if over:
+            note(state, ALL_LEFT, -1, 0, 0)
+            return OVER

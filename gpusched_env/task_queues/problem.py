@@ -1,0 +1,123 @@
+"""A problem: an application on a graph, a queue of so many places, and the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+
+from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.hardware.task_machine import V100, TaskMachine
+from gpusched_env.task_queues.applications import BFS, COLOURING, PAGERANK, UNREACHED, Data
+from gpusched_env.task_queues.form import Form
+from gpusched_env.workload.dynamic_parallelism.graphs import Graph
+
+Application = Literal["bfs", "pagerank", "colouring"]
+KINDS: Final[dict[str, int]] = {"bfs": BFS, "pagerank": PAGERANK, "colouring": COLOURING}
+BLOCK_WARPS: Final[dict[str, int]] = {"bfs": 20, "pagerank": 18, "colouring": 16}
+"""Of a persistent block worker: grids of the authors' logs have 640, 576 and 512 threads a block."""
+PLACES: Final[dict[str, int]] = {"bfs": 2, "pagerank": 32, "colouring": 128}
+"""Places of the queue a vertex, as in the papers (BFS: 1.5 to 2)."""
+EMPTY_COPIES: Final = 10
+"""After which the host of a discrete form ends, as in the papers."""
+
+
+class Shape(NamedTuple):
+    """Workers of a form on a machine."""
+
+    workers: int
+    """That there is room for."""
+    grid: int
+    """That are launched; of kernels that end, those there is room for."""
+    warps: int
+    """Of a worker."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TaskProblem:
+    """What a device runs."""
+
+    graph: Graph
+    application: Application
+    machine: TaskMachine = V100
+    source: int = 0
+    """Of a search."""
+    damping: float = 0.85
+    epsilon: float = 0.01
+    """Of a ranking: residuals below stay where they are."""
+    capacity: int | None = None
+    """Places of each queue; ``None``: :data:`PLACES` a vertex, and 64 more."""
+    polls: int = 1000
+    """Fruitless polls after which a worker of a persistent form votes, if the form does not say."""
+    log: int = 0
+    """Events that are kept."""
+    name: str = field(default="tasks")
+
+    def __post_init__(self) -> None:
+        vertices = len(self.graph.degree)
+        if self.application not in KINDS:
+            raise InputError(f"application is {self.application!r}; {did_you_mean(self.application, KINDS)}")
+        if vertices < 1:
+            raise InputError(f"{self.name}: a graph without vertices; it needs at least 1")
+        if not 0 <= self.source < vertices:
+            raise InputError(f"{self.name}: source is {self.source}, but the graph has vertices 0 to {vertices - 1}")
+        if self.places < vertices:
+            raise InputError(f"{self.name}: capacity is {self.places}, must be at least the {vertices} vertices")
+        if not 0.0 < self.damping < 1.0:
+            raise InputError(f"{self.name}: damping is {self.damping}, must be between 0 and 1")
+        if not self.epsilon > 0.0:
+            raise InputError(f"{self.name}: epsilon is {self.epsilon}, must be more than 0")
+        if self.polls < 1:
+            raise InputError(f"{self.name}: polls is {self.polls}, must be at least 1")
+
+    @property
+    def kind(self) -> int:
+        """Code of the application."""
+        return KINDS[self.application]
+
+    @property
+    def places(self) -> int:
+        """Of each queue."""
+        if self.capacity is not None:
+            return self.capacity
+        return PLACES[self.application] * len(self.graph.degree) + 64
+
+    def polls_of(self, form: Form) -> int:
+        """Fruitless polls, or empty copies, that end a form."""
+        if form.polls is not None:
+            return form.polls
+        return self.polls if form.strategy == "persistent" else EMPTY_COPIES
+
+    def shape(self, form: Form) -> Shape:
+        """The workers of a form."""
+        machine, sms = self.machine, self.machine.gpu.sms
+        if form.strategy == "persistent":
+            blocks = form.worker == "block"
+            workers = sms * (machine.persistent_blocks_per_sm if blocks else machine.persistent_warps_per_sm)
+            return Shape(workers, form.grid or workers, BLOCK_WARPS[self.application] if blocks else 1)
+        warps = machine.discrete_block_warps if form.worker == "block" else 1
+        workers = max(1, sms * machine.discrete_warps_per_sm // warps)
+        return Shape(workers, workers, warps)
+
+    def data(self) -> Data:
+        """The graph and the values before anything has run."""
+        vertices, kind = len(self.graph.degree), self.kind
+        level = np.full(vertices, -1 if kind == COLOURING else UNREACHED, np.int64)
+        if kind == BFS:
+            level[self.source] = 0
+        ranked = vertices if kind == PAGERANK else 0
+        coloured = vertices if kind == COLOURING else 0
+        return Data(
+            first=self.graph.first,
+            neighbour=self.graph.neighbour.astype(np.int32, copy=False),
+            level=level,
+            waiting=np.ones(coloured, np.int64),
+            rank=np.zeros(ranked),
+            residual=np.full(ranked, 1.0 - self.damping),
+            used=np.zeros(int(self.graph.degree.max(initial=0)) + 3, np.int64),
+        )
+
+    def initial(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Tasks that are in the queue at the beginning."""
+        return np.array([self.source + 1]) if self.kind == BFS else np.arange(1, len(self.graph.degree) + 1)

@@ -1,0 +1,1 @@
+"""Graphs for queues of tasks: by class, and from files."""
