@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gpusched_env.baselines.acs import AcsHardware, AcsSoftware
+from gpusched_env.baselines.bwlock import Bwlock
 from gpusched_env.baselines.clockwork import Clockwork
 from gpusched_env.baselines.conservative import Conservative
 from gpusched_env.baselines.critical_path import CriticalPath
@@ -49,11 +50,13 @@ from gpusched_env.baselines.sjf import ShortestJobFirst
 from gpusched_env.baselines.sjf_clairvoyant import ShortestJobFirstClairvoyant
 from gpusched_env.baselines.slo_aware_ideal import SloAwareIdeal
 from gpusched_env.baselines.srpt import ShortestRemaining
+from gpusched_env.baselines.static_budgets import StaticBudgets
 from gpusched_env.baselines.stream_k import StreamK
 from gpusched_env.baselines.tally import Tally
 from gpusched_env.baselines.tgs import Tgs
 from gpusched_env.baselines.time_slicing import TimeSlicing
 from gpusched_env.baselines.triage import Triage
+from gpusched_env.baselines.unlocked import Unlocked
 from gpusched_env.baselines.wfq import WeightedFairQueueing
 from gpusched_env.baselines.wspt import WeightedShortest
 from gpusched_env.baselines.xsched import XSched
@@ -105,6 +108,9 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "kernel-wise": KernelWise,
     "kernel-wise-ioctl": KernelWiseIoctl,
     "eclip": Eclip,
+    "unlocked": Unlocked,
+    "bwlock": Bwlock,
+    "static-budgets": StaticBudgets,
     "random": RandomChoice,
 }
 _OF_GRAPHS: dict[str, Callable[..., Scheduler]] = {

@@ -18,6 +18,7 @@ from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.experiments.fuzz.stored import Difference
 from gpusched_env.hardware.clock import PS_PER_US
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.core_column import CoreColumn
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.timeline import Columns, Timeline
 from gpusched_env.scheduling.view import (
@@ -38,13 +39,17 @@ REWARD_FLOOR = 1e-2
 OBSERVATION = 1e-6
 """Absolute; observations are float32 numbers within -1 to 1."""
 
-ROUNDED = ("PROFILED_ISSUE", "PROFILED_DRAM", "WEIGHT", "JOB_LEFT_US", "LAUNCHED_LEFT_US", "RUNNING_LEFT_US")
+ROUNDED = (
+    "PROFILED_ISSUE", "PROFILED_DRAM", "WEIGHT", "JOB_LEFT_US", "LAUNCHED_LEFT_US", "RUNNING_LEFT_US",
+    "MISSES", "LAST_MISSES",
+)  # fmt: skip
 """Columns of a view that are neither whole numbers nor times that are whole, but shares and sums."""
 TABLES: dict[str, type[enum.IntEnum]] = {
     "pending": PendingColumn,
     "running": RunningColumn,
     "tenants": TenantColumn,
     "jobs": JobColumn,
+    "cores": CoreColumn,
     "dependencies": DependencyColumn,
 }
 """Of a view."""

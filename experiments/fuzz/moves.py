@@ -24,6 +24,7 @@ from gpusched_env.scheduling.commands import (
     Preempt,
     PreemptionMode,
     Reject,
+    SetBudget,
     SetPartition,
     Synchronise,
     Throttle,
@@ -116,6 +117,17 @@ class ThrottleMove(CommandMove, frozen=True, kw_only=True, tag="throttle"):
     pause_us: float | None = 0.0
 
 
+class BudgetMove(CommandMove, frozen=True, kw_only=True, tag="budget"):
+    """Give a core of the CPU a budget."""
+
+    NAME = "budget"
+    WEIGHT = 0.5
+
+    core: int = 0
+    events: int = 1
+    always: bool = False
+
+
 class SynchroniseMove(CommandMove, frozen=True, kw_only=True, tag="synchronise"):
     """Synchronise the tiles of a kernel: row ``pick`` (counted round) of those ``among``."""
 
@@ -160,7 +172,21 @@ TILE_MOVES: Final[tuple[type[CommandMove], ...]] = (SynchroniseMove,)
 HOST_MOVES: Final[tuple[type[CommandMove], ...]] = (ThrottleMove,)
 """Those that act on hosts."""
 
-Move = LaunchMove | PreemptMove | PartitionMove | RejectMove | SynchroniseMove | ThrottleMove | WaitMove | BadWait | Act
+CORE_MOVES: Final[tuple[type[CommandMove], ...]] = (BudgetMove,)
+"""Those of problems with cores of the CPU."""
+
+Move = (
+    LaunchMove
+    | PreemptMove
+    | PartitionMove
+    | RejectMove
+    | SynchroniseMove
+    | ThrottleMove
+    | BudgetMove
+    | WaitMove
+    | BadWait
+    | Act
+)
 
 
 def own_streams(problem: Problem) -> list[int]:
@@ -199,6 +225,8 @@ def command_of(move: Move, view: View, own: Sequence[int] = ()) -> Command | Non
             return SetPartition(move.tenant, None if move.partition is None else Partition(*move.partition))
         case ThrottleMove():
             return Throttle(move.tenant, math.nan if move.pause_us is None else move.pause_us)
+        case BudgetMove():
+            return SetBudget(move.core, move.events, move.always)
         case WaitMove():
             return Wait(math.inf if move.until_us is None else max(move.until_us, view.time_us))
         case BadWait():
@@ -232,6 +260,8 @@ def move_of(command: Command, view: View, own: Sequence[int] = ()) -> Move:
             )
         case Throttle(tenant, pause_us):
             return ThrottleMove(tenant=tenant, pause_us=pause_us)
+        case SetBudget(core, events, always):
+            return BudgetMove(core=core, events=events, always=always)
         case Wait(until_us):
             return WaitMove(until_us=until_us if math.isfinite(until_us) else None)
 

@@ -88,6 +88,7 @@ def case_features(case: Case, problem: Problem) -> set[str]:
         "host copies": any(op.kind in (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST) for op in ops),
         "no host time": all(op.host_us == 0.0 for op in ops),
         "decision time": scenario.decision_us > 0.0,
+        "cores": case.scenario.cores is not None,
         "hosts in one process": problem.host_contention > (0.0, 0.0) and len(tenants) > 1,
         "short launch queue": scenario.launch_depth <= 16,
         "look-ahead": scenario.lookahead > 1,

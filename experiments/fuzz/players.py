@@ -19,6 +19,7 @@ from gpusched_env.experiments.fuzz.moves import (
     Act,
     Among,
     BadWait,
+    BudgetMove,
     CommandMove,
     LaunchMove,
     Move,
@@ -33,6 +34,7 @@ from gpusched_env.experiments.fuzz.moves import (
     move_of,
     own_streams,
 )
+from gpusched_env.experiments.fuzz.shared_memory import any_budget, random_budget
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import MODES, ORDERS
 from gpusched_env.scheduling.legality import open_streams
@@ -99,6 +101,7 @@ class _RandomPlayer:
         preemptible = np.flatnonzero(view.running.preemptible == 1.0)
         synchronisable = int((view.pending.synchronisable == 1.0).sum())
         rejectable = int((view.jobs.rejectable == 1.0).sum())
+        settable = np.flatnonzero(view.cores.settable == 1.0)
         throttlable = np.flatnonzero(view.tenants.throttlable == 1.0)
         legal: dict[type[CommandMove], bool] = {
             LaunchMove: launchable > 0,
@@ -107,6 +110,7 @@ class _RandomPlayer:
             RejectMove: rejectable > 0,
             SynchroniseMove: synchronisable > 0,
             ThrottleMove: len(throttlable) > 0,
+            BudgetMove: len(settable) > 0,
         }
         offered = {
             move.NAME: w.weights.get(move.NAME, move.WEIGHT) if any_legal else 0.0
@@ -136,6 +140,8 @@ class _RandomPlayer:
                 return self._fitting(view, dice.integer(0, synchronisable - 1))
             case "throttle":
                 return self._throttle(int(dice.pick(list(throttlable))))
+            case "budget":
+                return random_budget(dice, int(dice.pick(list(settable))))
             case "wait":
                 return self._wait(view)
             case _:
@@ -210,6 +216,8 @@ class _RandomPlayer:
         if "throttle" in self._problem.scenario.commands and dice.chance(0.2):
             tenant = dice.integer(-1, len(self._problem.programs))
             return ThrottleMove(tenant=tenant, pause_us=dice.pick((None, -1.0, math.inf, 0.0, w.wait_us, 1e15)))
+        if "budget" in self._problem.scenario.commands and dice.chance(0.2):
+            return any_budget(dice, len(self._problem.scenario.cores.cores) if self._problem.scenario.cores else 0)
         match dice.pick(("launch", "launch", "launch", "preempt", "preempt", "partition", "reject", "wait")):
             case "launch":
                 priority = dice.pick((None, dice.integer(self._lowest - 1, 1)))

@@ -24,7 +24,7 @@ def left_for_gpu(bandwidth: float, cpu_traffic: float, kappa: float, norm: float
         bandwidth: reachable (bytes/us).
         cpu_traffic: of all cores (bytes/us, >= 0).
         kappa: bytes of bandwidth that one of them costs (>= 1).
-        norm: exponent of the soft saturation, as of the GPU's own traffic.
+        norm: exponent of the soft saturation of that cost; 1: the memory serves both in proportion to what they ask.
     """
     if cpu_traffic <= 0.0:
         return bandwidth

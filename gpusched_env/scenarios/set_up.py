@@ -23,6 +23,7 @@ from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
 from gpusched_env.scenarios.stream import Mask
 from gpusched_env.scenarios.stream_k import stream_k
 from gpusched_env.scenarios.window import KernelWindow
+from gpusched_env.workload.cores.spec import CpuCores
 
 Graphs = Literal["units", "opened"]
 
@@ -69,6 +70,9 @@ class SetUp:
     (:attr:`Stream.mask <gpusched_env.scenarios.stream.Stream.mask>`), or ``None``. They are allocated beforehand: what
     is launched into one is confined at no cost, but where a launch waits for one of another stream that costs
     ``event_latency_us``."""
+    rho: float | None = None
+    """How throttled processes on the CPU's cores are charged (:attr:`CpuCores.rho
+    <gpusched_env.workload.cores.spec.CpuCores.rho>`, 0 to 1000): 0 is CFS, 1 and 3 are TFS-1 and TFS-3."""
     hardware: bool = False
     """The scheduler needs hardware that no GPU of today has, and is no baseline for a training."""
 
@@ -90,6 +94,8 @@ class SetUp:
             raise InputError(
                 f"SetUp: interception_us is {self.interception_us}, must be at least 0: deciding takes host time"
             )
+        if self.rho is not None and not 0.0 <= self.rho <= 1e3:
+            raise InputError(f"SetUp: rho is {self.rho}, must be 0 to 1000")
         for command in self.commands:
             if command not in get_args(CommandName):
                 raise InputError(f"SetUp: no command {command!r}; {did_you_mean(command, get_args(CommandName))}")
@@ -185,13 +191,14 @@ class _Terms(NamedTuple):
     decision_us: float
     slice_us: float
     partition_change_us: float
+    cores: CpuCores | None
 
     @classmethod
     def of(cls, problem: Problem) -> _Terms:
         scenario, timing = problem.scenario, problem.gpu.timing
         return cls(
             scenario.contexts, scenario.host_contention, scenario.waiting_contention, scenario.commands,
-            scenario.decision_us, timing.slice_us, timing.partition_change_us,
+            scenario.decision_us, timing.slice_us, timing.partition_change_us, scenario.cores,
         )  # fmt: skip
 
 
@@ -208,6 +215,7 @@ def _asked(terms: _Terms, needs: SetUp, scenario: Scenario) -> _Terms:
         decision_us=terms.decision_us + needs.interception_us,
         slice_us=needs.slice_us or terms.slice_us,
         partition_change_us=0.0 if needs.masks else terms.partition_change_us,
+        cores=terms.cores if needs.rho is None else terms.cores and msgspec.structs.replace(terms.cores, rho=needs.rho),
     )
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.workload.arrivals import ArrivalProcess
+from gpusched_env.workload.cores.spec import CpuCores, Process
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import Child, GraphNode, Op, Variant, Workload
@@ -31,7 +32,21 @@ def stretched(scenario: Scenario) -> Scenario:
         return scenario
     tenants = tuple(_tenant(tenant, factor) for tenant in scenario.tenants)
     longer = _times(scenario, factor, "horizon_us", "arrivals_until_us")
-    return msgspec.structs.replace(longer, tenants=tenants, stretch=1.0)
+    cores = scenario.cores and _cores(scenario.cores, factor)
+    return msgspec.structs.replace(longer, tenants=tenants, cores=cores, stretch=1.0)
+
+
+def _cores(cores: CpuCores, factor: float) -> CpuCores:
+    """Cores with longer periods and as many misses and as much more traffic in one."""
+
+    def process(one: Process) -> Process:
+        return _times(_times(one, 1.0 / factor, "misses_per_us"), factor, "bytes_a_miss")
+
+    rows = tuple(
+        msgspec.structs.replace(_times(core, factor, "phase_us"), processes=tuple(map(process, core.processes)))
+        for core in cores.cores
+    )
+    return msgspec.structs.replace(_times(cores, factor, "period_us"), cores=rows)
 
 
 def _tenant(tenant: Tenant, factor: float) -> Tenant:

@@ -37,7 +37,7 @@ def _set_core_timer(w, c, at_ps):
 @on_records(world.traffic_changed)
 def _traffic_changed(w):
     gpu = problem(w)
-    w.dram_left = left_for_gpu(gpu.dram_bytes_per_us, w.cpu_traffic, gpu.kappa, gpu.dram_norm)
+    w.dram_left = left_for_gpu(gpu.dram_bytes_per_us, w.cpu_traffic, gpu.kappa, gpu.saturation)
     x = contexts(w, w.slicer_context)
     if x.active == 1:
         # The event loop settles it before anything else happens; where it is being settled its rates come last.

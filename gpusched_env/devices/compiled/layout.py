@@ -43,7 +43,7 @@ PROBLEM = _record(
     (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us"),
     (F8, "host_contention waiting_contention"),
     (I8, "cores core_period_ps spins budgets"),
-    (F8, "rho kappa"),
+    (F8, "rho kappa saturation"),
     base=GPU_DTYPE,
 )
 """A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``, ``preempts``,

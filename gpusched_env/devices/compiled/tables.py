@@ -238,6 +238,7 @@ def _problem(problem: Problem) -> Record:
     if scenario.cores is not None:
         row["cores"], row["core_period_ps"] = len(scenario.cores.cores), to_ps(scenario.cores.period_us)
         row["rho"], row["kappa"], row["spins"] = scenario.cores.rho, scenario.cores.kappa, scenario.cores.spins
+        row["saturation"] = scenario.cores.saturation
     row["throttle_ps"], row["restart_ps"] = to_ps(scenario.throttle_us), to_ps(scenario.restart_us)
     row["tiled"] = any(True for _ in tile_pairs(problem))
     row["wait_kernel_ps"] = to_ps(gpu.tiles.wait_kernel_us)

@@ -141,9 +141,8 @@ class ReferenceDevice:
         """The traffic of the CPU's cores has changed: kernels share what these leave."""
         cores, physics = self.problem.scenario.cores, gpu_record(self.problem.gpu)[0]
         assert cores is not None
-        left = left_for_gpu(
-            float(physics["dram_bytes_per_us"]), self.world.cpu_traffic, cores.kappa, float(physics["dram_norm"])
-        )
+        bandwidth = float(physics["dram_bytes_per_us"])
+        left = left_for_gpu(bandwidth, self.world.cpu_traffic, cores.kappa, cores.saturation)
         for context in self.contexts:
             context.set_bandwidth(left)
 

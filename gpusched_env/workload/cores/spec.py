@@ -46,6 +46,9 @@ class CpuCores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Between two ticks of a core."""
     kappa: Annotated[float, Meta(ge=1, le=1e6)] = 1.0
     """Bytes of bandwidth that a byte of theirs costs (:mod:`gpusched_env.hardware.shared_memory`)."""
+    saturation: Annotated[float, Meta(ge=1)] = 4.0
+    """Exponent of the soft saturation of that cost towards the bandwidth: 4 as of the GPU's own traffic; 1: the memory
+    serves cores and GPU in proportion to what they ask for."""
     rho: Annotated[float, Meta(ge=0, le=1e3)] = 0.0
     """Virtual runtime that a throttled process is charged, as a share of the time for which it was: 0 is CFS, 1 and 3
     are TFS-1 and TFS-3."""

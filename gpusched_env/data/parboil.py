@@ -1,0 +1,139 @@
+"""Kernels of Parboil on a Jetson TX2, as workloads by name: ``parboil(benchmark=histo)``.
+
+Grids and blocks are those of Parboil's CUDA sources (their largest inputs). The kernels of histo were measured beside
+locked co-runners, and beside two memory hogs (stored logs of wali-ku/BWLOCK-GPU, a4b5769; ``published/bwlock.json``):
+from both follows what each asks of the memory (:func:`shares_of_histo`). Of the other benchmarks no time is stored.
+Figure 9 of Ali and Yun (ECRTS 2018) has an axis that only histo and sad exceed, so sad is taken to ask for as much as
+histo; the rest asks for what its class does, and all last for :data:`UNKNOWN_US`. These are assumptions, not
+measurements.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from importlib import resources
+from typing import Any, ClassVar, Final, Literal
+
+import msgspec
+
+from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.workload.kernel import Kernel, KernelClass
+from gpusched_env.workload.parameters import parameters_of
+from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
+
+Benchmark = Literal["histo", "sad", "bfs", "spmv", "stencil", "lbm"]
+BENCHMARKS: Final[tuple[Benchmark, ...]] = ("histo", "sad", "bfs", "spmv", "stencil", "lbm")
+"""In the order of the paper's figures."""
+ITERATIONS: Final = 10_000
+"""Of histo in the stored logs (the argument of its largest input): divides their seconds."""
+UNKNOWN_US: Final = 5_000.0
+"""Of a kernel whose time is not stored: several periods of regulation."""
+MOST_SHARE: Final = 0.95
+"""Of the reachable bandwidth, what histo's most demanding kernel takes alone: nearly all (an assumption)."""
+REGISTERS: Final = 32
+
+HISTO: Final = {
+    "prescan": ((64, 1, 1), (512, 1, 1)),
+    "postpremems": ((1024, 1, 1), (256, 1, 1)),
+    "intermediates": ((65, 1, 1), (498, 1, 1)),
+    "main": ((14, 3, 1), (512, 1, 1)),
+    "final": ((42, 1, 1), (512, 1, 1)),
+}
+"""Grid and block of histo's kernels; ``postpremems`` is a memset."""
+OTHERS: Final[dict[str, tuple[str, tuple[int, int, int], tuple[int, int, int], KernelClass, float | None]]] = {
+    "sad": ("mb_sad_calc", (480, 268, 1), (61, 1, 1), "memory", None),
+    "bfs": ("BFS_kernel", (1954, 1, 1), (512, 1, 1), "latency", 0.30),
+    "spmv": ("spmv_jds", (764, 1, 1), (192, 1, 1), "memory", 0.70),
+    "stencil": ("block2D_hybrid_coarsen_x", (8, 128, 1), (32, 4, 1), "mixed", 0.50),
+    "lbm": ("performStreamCollide", (120, 150, 1), (120, 1, 1), "memory", 0.70),
+}
+"""Kernel, grid, block, class, and share of the reachable bandwidth (``None``: histo's) of each."""
+
+
+@functools.cache
+def published() -> Any:
+    """The measured rows."""
+    text = (resources.files("gpusched_env.data") / "published" / "bwlock.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+def shares_of_histo() -> dict[str, float]:
+    """Share of the reachable bandwidth that each kernel of histo takes alone.
+
+    Kernels that are bound by memory are slowed in proportion to what they ask for: their ratios beside two hogs on
+    Cortex cores, with the largest at :data:`MOST_SHARE`.
+    """
+    rows = published()["histo_s"]
+    ratios = [slow / alone for slow, alone in zip(rows["cortex_unlocked"], rows["cortex_locked"], strict=True)]
+    return {name: MOST_SHARE * ratio / max(ratios) for name, ratio in zip(HISTO, ratios, strict=True)}
+
+
+def histo_us() -> dict[str, float]:
+    """How long each kernel of histo takes in an iteration, nearly alone (locked)."""
+    return {
+        name: seconds * 1e6 / ITERATIONS
+        for name, seconds in zip(HISTO, published()["histo_s"]["cortex_locked"], strict=True)
+    }
+
+
+class Parboil(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The kernels of a benchmark, one iteration a job."""
+
+    EXAMPLE: ClassVar = "parboil(benchmark=histo)"
+    benchmark: Benchmark
+
+
+def is_parboil(name: str) -> bool:
+    """Whether a workload's name is that of a benchmark."""
+    return name.partition("(")[0].strip() == "parboil"
+
+
+def parboil_of(name: str) -> Parboil:
+    """What ``parboil(benchmark=histo)`` asks for.
+
+    Raises:
+        InputError: it cannot be read, or there is no such benchmark.
+    """
+    return parameters_of(name, Parboil, Parboil.EXAMPLE)
+
+
+@functools.lru_cache(maxsize=16)
+def parboil(name: str) -> Workload:
+    """One iteration of a benchmark: its kernels in a stream, then a synchronisation.
+
+    Raises:
+        InputError: as :func:`parboil_of`.
+    """
+    benchmark = parboil_of(name).benchmark
+    shares, times = shares_of_histo(), histo_us()
+    if benchmark == "histo":
+        kernels = tuple(
+            _kernel(f"histo_{part}", grid, block, "memory", shares[part], times[part])
+            for part, (grid, block) in HISTO.items()
+        )
+    else:
+        kernel, grid, block, kind, share = OTHERS[benchmark]
+        asked = sum(shares[part] * times[part] for part in HISTO) / sum(times.values()) if share is None else share
+        kernels = (_kernel(kernel, grid, block, kind, asked, UNKNOWN_US),)
+    ops = tuple(Op(OpKind.KERNEL, 10.0, row, kernel.duration_us) for row, kernel in enumerate(kernels))
+    return Workload(
+        name=name.strip(),
+        gpu="tx2",
+        source="Parboil's grids; demands as gpusched_env.data.parboil says",
+        kernels=kernels,
+        variants=(Variant(ops=(*ops, Op(OpKind.SYNC))),),
+        iteration_us=(sum(kernel.duration_us for kernel in kernels) + 200.0,),
+    )
+
+
+def _kernel(
+    name: str, grid: tuple[int, int, int], block: tuple[int, int, int], kind: KernelClass, share: float, us: float
+) -> Kernel:
+    """``share``: of the reachable bandwidth, alone; ``us``: its duration."""
+    gpu = load_gpu("tx2")
+    reachable = gpu.dram_bytes_per_us * gpu.contention.dram_efficiency
+    return Kernel(
+        name=name, grid=grid, block=block, registers=REGISTERS, duration_us=us, kind=kind,
+        dram_bytes=share * reachable * us,
+    )  # fmt: skip
