@@ -35,6 +35,7 @@ SHOWN = "MultiTenantSaturated"
 LONG = Shot("orion", 13.0, frames=110)
 SERVING = Shot("moore", 60.0, from_ms=40.0)
 BESIDE = Shot("orion", 10.0)
+COLOCATED = Shot("gpucolo(period_s=0.01)", 70.0, from_ms=30.0)
 SHOTS = {
     **{name: BESIDE for name in scenario_names() if name.startswith("InferenceBeside")},
     **{name: SERVING for name in scenario_names() if name.startswith("Serving")},
@@ -46,6 +47,8 @@ SHOTS = {
     "PreemptiveServing": Shot("preemptive-priority", 20.0),
     "PriorityFill": Shot("fikit", 40.0),
     "ThreeTenants": Shot("orion", 20.0),
+    "ServingColocated": COLOCATED,
+    "ServingColocatedMasked": COLOCATED,
     "Toy": Shot("sjf", 0.52),
 }
 """By scenario."""

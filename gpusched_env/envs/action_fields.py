@@ -16,6 +16,11 @@ Tenants in even rows count their SMs from rank 0, tenants in odd rows from the o
 tenants can be kept apart.
 """
 
+PAUSES = (0, 2, 4, 8, 16, 32, 64, 128)
+"""Pauses of a best-effort tenant between two jobs on offer, in eighths of the time that one takes alone: 0 to 16 times
+that. GPUColo's controller goes from none to about two (1 s of sleep after iterations of half a second: Chen et al.,
+ICDCS 2024); the longest outlast a busy time."""
+
 LEAST_INTERVAL_US = 1.0
 """Of decisions that stand for an interval: below, every launch may as well be one."""
 
@@ -28,11 +33,14 @@ class ActionFields:
     """Tenant rows."""
     running_slots: int
     stream_priorities: tuple[int, ...]
-    """Empty where decisions stand for an interval, as are :attr:`modes` and :attr:`quarters`."""
+    """Empty where decisions stand for an interval, as are :attr:`modes`."""
     modes: tuple[PreemptionName, ...] = ()
     """Ways of preempting; empty without preemption."""
     quarters: tuple[int, ...] = ()
-    """Partition sizes in quarters of the GPU; empty without partitions."""
+    """Partition sizes in quarters of the GPU; empty without partitions, and where decisions stand for an interval
+    unless they are about :attr:`knobs`."""
+    pauses: tuple[int, ...] = ()
+    """Of best-effort tenants, in eighths of a job's time alone; empty where nobody can be throttled."""
     lookahead: int = 1
     """Pending slots of a tenant."""
     streams: int = 0
@@ -81,24 +89,31 @@ class ActionFields:
                 "scheduler's own: a dispatcher launches the oldest of each tenant into its own stream; give 0"
             )
         launches = interval_us == 0.0
+        throttles = "throttle" in scenario.commands
         return cls(
             slots=slots,
             running_slots=running_slots,
             stream_priorities=scenario.stream_priorities if launches else (),
             modes=scenario.preemption if launches and "preempt" in scenario.commands else (),
-            quarters=QUARTERS if launches and "partition" in scenario.commands else (),
+            quarters=QUARTERS if (launches or throttles) and "partition" in scenario.commands else (),
+            pauses=PAUSES if throttles else (),
             lookahead=scenario.shown_ahead,
             streams=scenario.own_streams,
             rejects=rejects and "reject" in scenario.commands,
             synchronises=launches and "synchronise" in scenario.commands,
             interval_us=interval_us,
-            futures=futures or launches,
+            futures=launches or (futures and not throttles),
         )
 
     def in_scenario(self, scenario: Offer) -> Self:
         """With the same rows and grain, the actions that another scenario offers; raises as :meth:`of`."""
         rows = self.slots, self.running_slots
         return self.of(scenario, *rows, self.interval_us, rejects=self.rejects, futures=self.futures)
+
+    @property
+    def knobs(self) -> bool:
+        """Whether decisions that stand for an interval are about the pauses and SMs of best-effort tenants."""
+        return self.interval_us > 0.0 and bool(self.pauses)
 
     @property
     def pending_slots(self) -> int:

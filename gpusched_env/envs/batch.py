@@ -14,7 +14,8 @@ from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.devices.compiled.entry import compile_units
 from gpusched_env.devices.compiled.kept import Kept
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.batch_state import NO_ACTION, BatchState, Scratch, put_state
+from gpusched_env.envs.batch_state import NO_ACTION, BatchState, Scratch, put_state, shared
+from gpusched_env.envs.knobs import TABLE as KNOBS
 from gpusched_env.envs.observations import NamedTables, Observation
 from gpusched_env.envs.stepping import step_range
 from gpusched_env.envs.team import Team
@@ -48,6 +49,8 @@ class EnvBatch:
         """Of the state, for :func:`~gpusched_env.envs.stepping.step_range` as long as there is the batch."""
         progress = self.state.progress
         self.observations = NamedTables(self.state.observations._asdict())
+        self._besides = {KNOBS: self.state.knobs} if layout_.knobs else {}
+        self.observations.update(self._besides)
         self.masks = self.state.legal
         self.times_us = progress.times_us
         """Simulated time of the observation before, and of the present one."""
@@ -118,8 +121,13 @@ class EnvBatch:
             if into is not None:
                 for name, table in into.items():
                     np.copyto(table, self.observations[name])
-        elif self._team.run(True, self.observations if into is None else into):
-            self.go_on(into)
+        else:
+            stopped = self._team.run(True, self.state.observations if into is None else shared(into))
+            if into is not None:
+                for name, table in self._besides.items():
+                    np.copyto(into[name], table)
+            if stopped:
+                self.go_on(into)
 
     def go_on(self, into: Observation | None = None) -> None:
         """Serve those that stopped on the way, until none does.
@@ -140,7 +148,7 @@ class EnvBatch:
             if self._team is None or waiting.size < WORTH_A_TEAM:
                 step_range(0, self.count, False, self.state_at)
             else:
-                self._team.run(False, self.observations)
+                self._team.run(False, self.state.observations)
             if into is not None:
                 for name, table in into.items():
                     table[waiting] = self.observations[name][waiting]

@@ -7,6 +7,7 @@ of an array is the environment, ``n`` of them, unless it says otherwise.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from gpusched_env.devices.compiled.memory import LINE, lines
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.encoding import Bools, Features, Floats
 from gpusched_env.envs.features import TABLES, Scalar
+from gpusched_env.envs.knobs import KnobFeature
 from gpusched_env.envs.numbering import Ints, plan_of
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.planning.interval import Knob
@@ -54,6 +56,11 @@ class Tables(NamedTuple):
         )
 
 
+def shared(observation: Mapping[str, Features]) -> Tables:
+    """The tables that every observation has."""
+    return Tables(**{name: observation[name] for name in TABLES})
+
+
 class Rules(NamedTuple):
     """What holds for all environments of a batch, as long as there is one."""
 
@@ -67,6 +74,8 @@ class Rules(NamedTuple):
     """Whether observations tell what is lost in sampled futures then."""
     synchronises: bool
     """Whether tiles can be synchronised; observations then have predictions."""
+    knobs: bool
+    """Whether decisions for an interval are about knobs; there is a table of them then."""
     lookahead: int
     """Pending slots of a tenant."""
     slices: Ints
@@ -198,6 +207,8 @@ class BatchState(NamedTuple):
     episodes: Episodes
     progress: Progress
     observations: Tables
+    knobs: Features
+    """The table of knobs, ``(n, slots, len(KnobFeature))``; without rows where there is none."""
     legal: Bools
     """``(n, actions)``: what may be done next, read and then written."""
     scratch: Scratch
@@ -214,6 +225,7 @@ class BatchState(NamedTuple):
                 interval_ps,
                 layout.futures,
                 layout.synchronises,
+                layout.knobs,
                 layout.lookahead,
                 plan.rows,
                 plan.choices,
@@ -221,6 +233,7 @@ class BatchState(NamedTuple):
             episodes=Episodes.zeros(count, layout.slots),
             progress=Progress.zeros(count, layout.slots),
             observations=Tables.zeros(layout, count),
+            knobs=np.zeros((count, layout.slots if layout.knobs else 0, len(KnobFeature)), np.float32),
             legal=np.zeros((count, layout.n), np.bool_),
             scratch=Scratch.of(layout),
         )

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.env import GpuSchedulingEnv
-from gpusched_env.envs.features import TABLES, Feature
-from gpusched_env.envs.observations import RUNNING_SLOTS, ObservationEncoder
+from gpusched_env.envs.features import Feature
+from gpusched_env.envs.observations import COLUMNS, RUNNING_SLOTS, ObservationEncoder
 from gpusched_env.envs.registration import env_id
 from gpusched_env.envs.setup import offered
 from gpusched_env.scenarios.games import GAMES, load_room
@@ -67,7 +67,7 @@ def document() -> str:
         "",
         UNITS,
     ]
-    for table, features in TABLES.items():
+    for table, features in COLUMNS.items():
         note = " ".join((inspect.getdoc(features) or "").split())
         parts += [f"### `{table}`", "", note.replace("``", "`"), ""]
         parts += [*_column_rows(features), ""]
@@ -182,7 +182,8 @@ def _tenant_row(row: int, tenant: Tenant) -> str:
 
 def _action_rows(layout: ActionLayout, names: Sequence[str]) -> list[str]:
     """One row for the actions of a slot, which differ only in the choice."""
-    rows, first = [f"| 0 | {'wait' if layout.interval_us == 0.0 else 'let the plan of all jobs decide'} |"], 1
+    passing = "let the period pass" if layout.knobs else "let the plan of all jobs decide"
+    rows, first = [f"| 0 | {passing if layout.interval_us > 0.0 else 'wait'} |"], 1
     for name, slots in layout.parts():
         words = ", ".join(layout.words(name))
         for slot in range(slots):

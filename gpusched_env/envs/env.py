@@ -55,6 +55,7 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
     - *Confine* the later launches of tenant `s` to 1/4, 2/4, 3/4 or all SMs (even rows count from SM rank 0, odd rows
       from the other end).
     - *Reject* a job of tenant `s`: the oldest that can be rejected, or the newest (if it is another).
+    - *Throttle* tenant `s`, where it has no objective, as below.
     - *Synchronise* the tiles of what stands in pending slot `s * lookahead + k` with those of its producer: by row, by
       tile or strided by the steps through a row, in one of four orders, without or with a wait kernel. Loads that need
       nothing of the producer come first. What needs a share of the tiles is synchronised by share, in place of row.
@@ -76,14 +77,24 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
     - *Reject* as above, with `commands=["launch", "reject"]`; the agent is asked again at once, if there is something
       left to choose.
 
+    Where a scenario's tenants can be throttled (`ServingColocated`), decisions are about *knobs* of tenants without an
+    objective instead of who goes first, and action 0 lets the period pass with the knobs as they are:
+
+    - *Confine* tenant `s` to 1/4, 2/4 or 3/4 of the SMs, from the first one on or up to the last, or to all of
+      them. Where the scenario has a `restart_us`, the tenant is started anew.
+    - *Throttle* tenant `s`: it sleeps before each job for 0 to 16 times as long as one takes alone.
+
+    All knobs can be set at one instant, each once; action 0 ends that. `gpusched/Colocation-v0` is the environment of
+    `ServingColocated` by another id.
+
     Where the scenario offers rejections, the dispatcher rejects jobs that the plan gives up, but not those of a tenant
-    that the agent lets go first. With `commands=["launch"]` nobody rejects. Partitions and preemption have no actions
-    at this grain.
+    that the agent lets go first. With `commands=["launch"]` nobody rejects. Preemption has no actions at this grain.
 
     ### Observation
     `Dict` of float32 arrays of fixed shape within -1 to 1: tables `pending` (a row a pending slot), `running` and
-    `tenants`, vector `device`. Empty slots are rows of zeros; a table's first column, `PRESENT`, tells them apart. The
-    columns (`gpusched_env.envs.features`) hold only what a scheduler on a real host can know.
+    `tenants`, vector `device`; where decisions are about knobs also the table `knobs`. Empty slots are rows of zeros;
+    a table's first column, `PRESENT`, tells them apart. The columns (`gpusched_env.envs.features`) hold only what a
+    scheduler on a real host can know.
 
     ### Reward
     Minus the growth of the scenario's cost over the step, so that the return is exactly minus the episode's
@@ -127,8 +138,9 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
       most often 0.
     - `futures`: whether, with an interval, observations tell what is lost in sampled futures if one tenant or another
       goes first (the columns `AHEAD` and `AHEAD_ALONE`, otherwise 0). That takes most of the time of a step.
-    - `commands`: what an agent may do besides waiting, some of `launch`, `preempt`, `partition`, `reject` and
-      `synchronise`. By default it launches and synchronises only. What else a scenario offers to schedulers stands in
+    - `commands`: what an agent may do besides waiting, some of `launch`, `preempt`, `partition`, `reject`,
+      `synchronise` and `throttle`. By default it launches and synchronises only; where decisions are about knobs it
+      sets these. What else a scenario offers to schedulers stands in
       its data sheet.
     - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`, for text `kernels`, for
       pictures and films (`env.unwrapped.episode().animate("x.gif")`) `blocks`.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium import spaces
+from gymnasium import Space, spaces
 from numpy.typing import NDArray
 
 from gpusched_env.display.frame import frame
@@ -14,6 +14,8 @@ from gpusched_env.display.table import Table, of_columns
 from gpusched_env.envs.action_fields import ActionFields
 from gpusched_env.envs.encoding import Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import TABLES, Feature
+from gpusched_env.envs.knobs import TABLE as KNOBS
+from gpusched_env.envs.knobs import KnobFeature, encode_knobs
 from gpusched_env.envs.planning import encode_plan
 from gpusched_env.envs.tiles import encode_gains
 from gpusched_env.errors import InputError, did_you_mean
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
 
 
 Observation = dict[str, NDArray[np.float32]]
-"""Tables by name; their columns are the enums of :data:`gpusched_env.envs.features.TABLES`."""
+"""Tables by name; their columns are the enums of :data:`COLUMNS`."""
+COLUMNS: dict[str, type[Feature]] = {**TABLES, KNOBS: KnobFeature}
+"""Of all tables: those of every observation, and the one where decisions for an interval are about knobs."""
 
 
 class NamedTables(Observation):
@@ -46,12 +50,12 @@ class NamedTables(Observation):
         """
         if table not in self:
             raise InputError(f"no table {table!r}; {did_you_mean(table, self)}")
-        names = [column.name.lower() for column in TABLES[table]]
+        names = [column.name.lower() for column in COLUMNS[table]]
         return frame(dict(zip(names, self[table].reshape(-1, len(names)).T, strict=True)))
 
     def _tables(self) -> list[Table]:
         return [
-            of_columns(f"{name} {array.shape}", [column.name for column in TABLES[name]], _rows(array))
+            of_columns(f"{name} {array.shape}", [column.name for column in COLUMNS[name]], _rows(array))
             for name, array in self.items()
         ]
 
@@ -116,19 +120,30 @@ class ObservationEncoder:
     """Whether those of sampled futures are, too."""
     gains: bool = False
     """Whether those of predicted gains are: where tiles can be synchronised."""
+    knobs: bool = False
+    """Whether there is a table of knobs besides: where decisions for an interval are about them."""
 
     @classmethod
     def of(cls, layout: ActionFields) -> ObservationEncoder:
         """For the slots of a layout's actions."""
         plans = layout.interval_us > 0.0
         return cls(
-            layout.slots, layout.running_slots, layout.lookahead, plans, plans and layout.futures, layout.synchronises
+            layout.slots,
+            layout.running_slots,
+            layout.lookahead,
+            plans,
+            plans and layout.futures,
+            layout.synchronises,
+            layout.knobs,
         )
 
     def space(self) -> spaces.Dict:
         """The observation space, bounded column by column."""
         rows = {"pending": self.slots * self.lookahead, "running": self.running_slots, "tenants": self.slots}
-        return spaces.Dict({name: _box(features, rows.get(name)) for name, features in TABLES.items()})
+        tables: dict[str, Space[Any]] = {name: _box(features, rows.get(name)) for name, features in TABLES.items()}
+        if self.knobs:
+            tables[KNOBS] = _box(KnobFeature, self.slots)
+        return spaces.Dict(tables)
 
     def encode(self, view: View, shown: Shown | None = None, pairs: Floats = UNKNOWN) -> Observation:
         """The observation of ``view``, in newly allocated arrays.
@@ -154,6 +169,9 @@ class ObservationEncoder:
         if self.plans:
             plan = plan_ahead(view, pairs) if self.futures else plan_view(view)
             encode_plan(plan, view.tenants.array, view.time_us, observation["tenants"])
+        if self.knobs:
+            observation[KNOBS] = np.empty((self.slots, len(KnobFeature)), np.float32)
+            encode_knobs(view.tenants.array, view.time_us, observation[KNOBS])
         return observation
 
 

@@ -21,6 +21,11 @@ VECTOR_ENTRY_POINT = "gpusched_env.envs.vector_env:GpuSchedulingVectorEnv"
 """Strings, so that registering imports neither the environments nor Numba."""
 
 
+COLOCATION = "Colocation"
+"""Whose environment is that of the scenario below by another id: knobs of training beside a service."""
+OF_COLOCATION = "ServingColocated"
+
+
 def env_id(scenario: str) -> str:
     """The id of the environment of a scenario or another game."""
     return f"{NAMESPACE}/{scenario}-v{VERSION}"
@@ -39,6 +44,8 @@ def register_envs() -> None:
     for scenario in scenario_names():
         if env_id(scenario) not in gymnasium.registry:
             _register(scenario, scenario)
+    if env_id(COLOCATION) not in gymnasium.registry:
+        _register(COLOCATION, OF_COLOCATION)
 
 
 def register(path: str | Path) -> str:

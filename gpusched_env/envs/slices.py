@@ -5,7 +5,9 @@ slice has *slots*, which are rows of one of the shown tables, and for each slot 
 numbers ``a, b`` whose meaning is the command's own. Its actions are numbered slot by slot.
 
 Where decisions stand for an interval, launching is no action: there is
-:class:`~gpusched_env.planning.interval.Serve` instead, which no device knows, and action 0 goes by the plan.
+:class:`~gpusched_env.planning.interval.Serve` instead, which no device knows, and action 0 goes by the plan. Where
+tenants can be throttled, decisions for an interval are about the *knobs* of best-effort tenants instead: who sleeps how
+long, and who has which SMs.
 
 Of each command there are, in compiled code, the function that says whether an action is legal and the one that says
 which :class:`~gpusched_env.scheduling.commands.Numbers` it means; masks, Python's commands, those of the compiled
@@ -16,6 +18,7 @@ own streams, and the action's slot, ``a`` and ``b``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
@@ -23,6 +26,7 @@ from typing import Any, Final, Literal, get_args
 from gpusched_env.compiling import called
 from gpusched_env.envs.action_fields import ActionFields
 from gpusched_env.envs.encoding import ID, NO_KERNEL, producer_of
+from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.planning.interval import Serve
 from gpusched_env.scheduling.commands import (
@@ -36,6 +40,7 @@ from gpusched_env.scheduling.commands import (
     Reject,
     SetPartition,
     Synchronise,
+    Throttle,
 )
 from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
@@ -58,6 +63,11 @@ OTHERS: Final = (0, 4, 16)
 SERVE: Final = len(COMMANDS)
 """The code of :class:`~gpusched_env.planning.interval.Serve`."""
 SLICE_CODES: Final[dict[type[Command | Serve], int]] = dict(zip((*COMMANDS, Serve), range(SERVE + 1), strict=True))
+BY_ROW: Final = 0
+FROM_FIRST: Final = 1
+FROM_LAST: Final = 2
+"""``b`` of a partition: where its SMs begin. By row: of even rows from rank 0, of odd ones from the other end."""
+EIGHTHS: Final = 8
 OLDEST: Final = 0
 NEWEST: Final = 1
 """``a`` of a rejection."""
@@ -133,7 +143,7 @@ def _serve_means(pending, running, tenants, sms, own, slot, a, b):
 
 
 def _serve_choices(layout: ActionFields) -> Choices:
-    return [(a, 0) for a in OTHERS] if layout.interval_us > 0.0 else []
+    return [(a, 0) for a in OTHERS] if layout.interval_us > 0.0 and not layout.knobs else []
 
 
 # ---- preempt: slots are running launches; a: mode, b: quarters of the SMs that are saved, or the whole kernel --------
@@ -164,16 +174,31 @@ def _preempt_choices(layout: ActionFields) -> Choices:
     return found
 
 
-# ---- partition: slots are tenants; a: quarters of the SMs ------------------------------------------------------------
+# ---- partition: slots are tenants; a: quarters of the SMs, b: where they begin ---------------------------------------
+
+
+@called
+def _partition_start(sms, quarters, slot, where):
+    """First SM of a partition; from either end only where that was asked for."""
+    if where == BY_ROW:
+        return partition_first(sms, quarters, slot)
+    return sms - partition_sms(sms, quarters) if where == FROM_LAST else 0
+
+
+@called
+def _best_effort(tenants, slot):
+    """Whether there is a tenant in a slot, without an objective."""
+    return slot < tenants.shape[0] and tenants[slot, TenantColumn.SLO_US] == math.inf
 
 
 @called
 def _partition_legal(pending, running, tenants, sms, own, slot, a, b):
     return (
         slot < tenants.shape[0]
+        and (b == BY_ROW or _best_effort(tenants, slot))
         and tenants[slot, TenantColumn.PARTITIONABLE] == 1.0
         and (
-            tenants[slot, TenantColumn.PARTITION_FIRST] != partition_first(sms, a, slot)
+            tenants[slot, TenantColumn.PARTITION_FIRST] != _partition_start(sms, a, slot, b)
             or tenants[slot, TenantColumn.PARTITION_SMS] != partition_sms(sms, a)
         )
     )
@@ -184,11 +209,40 @@ def _partition_means(pending, running, tenants, sms, own, slot, a, b):
     if slot >= tenants.shape[0]:
         return EMPTY
     size = partition_sms(sms, a)
-    return slot, 0, -1, partition_first(sms, a, slot) if size < sms else 0, size if size < sms else 0
+    return slot, 0, -1, _partition_start(sms, a, slot, b) if size < sms else 0, size if size < sms else 0
 
 
 def _partition_choices(layout: ActionFields) -> Choices:
-    return [(a, 0) for a in layout.quarters]
+    if not layout.knobs or not layout.quarters:
+        return [(a, BY_ROW) for a in layout.quarters]
+    *parts, whole = layout.quarters
+    return [*((a, b) for b in (FROM_FIRST, FROM_LAST) for a in parts), (whole, FROM_FIRST)]
+
+
+# ---- throttle: slots are tenants; a: the pause, in eighths of a job's time alone -------------------------------------
+
+
+@called
+def _pause_ps(tenants, slot, eighths):
+    return to_ps(tenants[slot, TenantColumn.ALONE_US] * eighths / EIGHTHS)
+
+
+@called
+def _throttle_legal(pending, running, tenants, sms, own, slot, a, b):
+    return (
+        _best_effort(tenants, slot)
+        and tenants[slot, TenantColumn.THROTTLABLE] == 1.0
+        and to_ps(tenants[slot, TenantColumn.PAUSE_US]) != _pause_ps(tenants, slot, a)
+    )
+
+
+@called
+def _throttle_means(pending, running, tenants, sms, own, slot, a, b):
+    return EMPTY if slot >= tenants.shape[0] else (slot, _pause_ps(tenants, slot, a), -1, 0, 0)
+
+
+def _throttle_choices(layout: ActionFields) -> Choices:
+    return [(a, 0) for a in layout.pauses]
 
 
 # ---- reject: slots are tenants; a: which of its jobs -----------------------------------------------------------------
@@ -303,8 +357,8 @@ SLICES: Final = (
     ),
     Slice(
         SetPartition, "tenant", _partition_legal, _partition_means, _partition_choices, "confine {}",
-        lambda a, b: f"{a}/4 of the SMs",
-        lambda a, b: f"{a}_of_4",
+        lambda a, b: f"{a}/4 of the SMs" + ("", " from the first on", " up to the last")[b if a < 4 else BY_ROW],
+        lambda a, b: f"{a}_of_4" + ("", "", "_last")[b],
     ),
     Slice(
         Reject, "tenant", _reject_legal, _reject_means, _reject_choices, "reject a job of {}",
@@ -316,6 +370,11 @@ SLICES: Final = (
         "synchronise the tiles of {}",
         lambda a, b: f"by {POLICIES[a]}, order {ORDERS[b // 2]}" + (", with a wait kernel" if b % 2 else ""),
         lambda a, b: POLICIES[a],
+    ),
+    Slice(
+        Throttle, "tenant", _throttle_legal, _throttle_means, _throttle_choices, "let {} sleep before each job",
+        lambda a, b: f"{a / EIGHTHS:g} times its time alone",
+        lambda a, b: f"sleep_{a / EIGHTHS:g}",
     ),
 )  # fmt: skip
 """In the order of the action numbers."""

@@ -18,6 +18,7 @@ from gpusched_env.devices.compiled.views import fill_tenants, occupancy
 from gpusched_env.envs.batch_state import state_at
 from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import Scalar
+from gpusched_env.envs.knobs import encode_knobs
 from gpusched_env.envs.numbering import fill_mask, numbers_at, place_of
 from gpusched_env.envs.planning import encode_plan
 from gpusched_env.envs.slices import SERVE, SLOT_KINDS
@@ -165,6 +166,8 @@ def observe(w, e, state):
         if rules.futures:
             look_ahead(jobs, tenant_rows, scratch.pending, time_us, state.episodes.pairs[e], scratch.future, plan)
         encode_plan(plan, tenant_rows, time_us, out.tenants[e])
+    if rules.knobs:
+        encode_knobs(tenant_rows, time_us, state.knobs[e])
 
 
 @called

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from gpusched_env.devices.compiled.kept import Kept
 from gpusched_env.envs import teamwork
 from gpusched_env.envs.batch_state import BatchState, Tables
-from gpusched_env.envs.observations import Observation
 
 SPIN_US = 100.0
 """How long a thread waits for work, or the leader for the others, before it sleeps: longer than what a loop of random
@@ -51,7 +50,7 @@ class Team:
         """The threads besides the caller's, as far as they have been made."""
         return list(self._threads)
 
-    def run(self, fresh: bool, targets: Observation) -> int:
+    def run(self, fresh: bool, targets: Tables) -> int:
         """Step all environments.
 
         Args:
@@ -64,7 +63,7 @@ class Team:
         if self._memory is None:
             self._gather()
         part: Any = teamwork.take_part
-        return int(part(self._memory, 0, self._members, self._spins, fresh, Tables(**targets), self._states[0].address))
+        return int(part(self._memory, 0, self._members, self._spins, fresh, targets, self._states[0].address))
 
     def close(self) -> None:
         """End the threads; a later job would make new ones."""

@@ -84,6 +84,8 @@ def test_an_agent_launches_unless_more_is_asked_for(name: str) -> None:
     assert isinstance(env, GpuSchedulingEnv)
     scenario = load_scenario(name.removeprefix("gpusched/").removesuffix("-v0"))
     grain = ["serve"] if env.layout.interval_us > 0.0 else ["launch"]
+    # Or knobs, where there are any.
+    grain = ["partition", "throttle"] if "throttle" in scenario.commands else grain
     # To synchronise tiles does no harm, and is what those scenarios are about.
     grain += ["synchronise"] * ("synchronise" in scenario.commands)
     assert [command for command, _ in env.layout.parts()] == grain
