@@ -8,7 +8,7 @@ A task is a vertex plus 1; of a colouring, minus that stands for the check of th
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray

@@ -34,8 +34,11 @@ def draw_tasks(seed: int, episode: int) -> TaskCase:
         application=application,
         source=dice.integer(0, vertices - 1),
         epsilon=dice.pick((0.01, 0.05, 0.2)),
-        capacity=dice.pick((vertices, 2 * vertices, 200 * vertices + 5000)) if dice.chance(0.15) else 300 * vertices + 9000,
+        capacity=dice.pick((vertices, 2 * vertices, 200 * vertices + 5000))
+        if dice.chance(0.15)
+        else 300 * vertices + 9000,
         polls=dice.weighted(POLLS),
+        relaunch=dice.chance(0.4),
         forms=tuple(_form(dice, application) for _ in range(changes + 1)),
         stay_ps=tuple(int(dice.number(1e3, 1e6)) for _ in range(changes)),
         pause_ps=int(dice.number(1e4, 1e6)) if dice.chance(0.5) else 1 << 40,

@@ -41,6 +41,8 @@ class _TaskDuel:
         self.outcome = Outcome(features={case.application, *forms})
         if any(form.threshold for form in case.forms):
             self.outcome.features.add("two queues")
+        if case.relaunch:
+            self.outcome.features.add("launched again if left early")
 
     def run(self) -> None:
         """Play the case; raises ``Differs`` where the devices do."""

@@ -132,4 +132,3 @@ def deal_to_warp(degrees: Sequence[int]) -> Iterator[Round]:
             low, high = slot * SLOT_EDGES, min((slot + 1) * SLOT_EDGES, degree)
             ending = [task] if slot == slots - 1 else []
             yield Round(max(1, high - low), [(task, low, high)], ending, slot == 0)
-

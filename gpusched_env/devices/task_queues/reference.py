@@ -229,9 +229,7 @@ class ReferenceTaskDevice(HostedForms):
                     waits = worker.threshold > 0 and depth + 1 >= worker.threshold
                     found[1 - worker.queue if waits else worker.queue].append(task)
 
-    def _push(
-        self, worker: TaskWorker, found: tuple[list[int], list[int]]
-    ) -> Generator[tuple[int, int], None, int]:
+    def _push(self, worker: TaskWorker, found: tuple[list[int], list[int]]) -> Generator[tuple[int, int], None, int]:
         """Reserve, write, publish; gives when the worker can go on."""
         atomic_ps, now_ps = self.machine.atomic_ps, self.now_ps
         places, done_ps = [0, 0], 0
