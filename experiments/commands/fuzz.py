@@ -93,13 +93,8 @@ def fuzz_command(options: FuzzOptions) -> None:
             with Console(stderr=True).status("Simplifying counterexamples"):
                 files = write_counterexamples(tally, results.staging, fuzzing=fuzzing, seconds=seconds)
             results.publish()
-    _tell(
-        tally,
-        [
-            f"{'--launches ' * options.launches}{'--tasks ' * options.tasks}--replay {options.out / file}"
-            for file in files
-        ],
-    )
+    game = "--launches " * options.launches + "--tasks " * options.tasks
+    _tell(tally, [f"{game}--replay {options.out / file}" for file in files])
     if tally.differences or tally.broken:
         raise typer.Exit(1)
     raise typer.Exit(130 if tally.interrupted else 0)

@@ -43,7 +43,7 @@ def task_problem(name: str, seed: int = 0) -> TaskProblem:
 def random_task_problem(seed: int) -> TaskProblem:
     """A random class, size and application."""
     rng = np.random.default_rng([seed, 2])
-    application: Application = ("bfs", "pagerank", "colouring")[int(rng.choice(3, p=(0.5, 0.2, 0.3)))]  # type: ignore[assignment]
+    application: Application = ("bfs", "pagerank", "colouring")[int(rng.choice(3, p=(0.5, 0.2, 0.3)))]
     most = {"bfs": 60_000, "pagerank": 8_000, "colouring": 12_000}[application]
     vertices = round(float(np.exp(rng.uniform(np.log(500), np.log(most)))))
     kind = ("road", "social", "citation", "web", "mesh", "hubs")[int(rng.integers(6))]

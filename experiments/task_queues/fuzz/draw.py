@@ -34,9 +34,7 @@ def draw_tasks(seed: int, episode: int) -> TaskCase:
         application=application,
         source=dice.integer(0, vertices - 1),
         epsilon=dice.pick((0.01, 0.05, 0.2)),
-        capacity=dice.pick((vertices, 2 * vertices, 200 * vertices + 5000))
-        if dice.chance(0.15)
-        else 300 * vertices + 9000,
+        capacity=dice.pick((vertices, 2 * vertices)) if dice.chance(0.1) else 300 * vertices + 9000,
         polls=dice.weighted(POLLS),
         relaunch=dice.chance(0.4),
         forms=tuple(_form(dice, application) for _ in range(changes + 1)),

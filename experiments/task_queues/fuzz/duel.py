@@ -85,7 +85,7 @@ class _TaskDuel:
                 results.append(call(device))
             except Exception as error:
                 results.append(error)
-        expected, found = results
+        expected = results[0]
         errors = [f"{type(r).__name__}: {r}" if isinstance(r, Exception) else repr(r) for r in results]
         name = next((type(r).__name__ for r in results if isinstance(r, Exception)), "")
         self.comparison.equal(f"error {name}" if name else "answer", what, *errors)

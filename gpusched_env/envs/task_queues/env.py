@@ -43,8 +43,8 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
     whether what is far from a search's source waits. Atos (Chen et al., ICPP 2022) fixes this for a run.
 
     ### Action
-    `Discrete(24)`: the forms of `gpusched_env.envs.task_queues.env.FORMS`. The present form again costs nothing. Another
-    one makes the workers leave at their next look at the queue, what they had taken goes to its back, and the host
+    `Discrete(24)`: the forms of `gpusched_env.envs.task_queues.env.FORMS`. The present form again costs nothing.
+    Another one makes the workers leave at their next look at the queue, what they had taken goes to its back, and the host
     launches anew. Forms with a threshold are for searches: `info["action_mask"]` (int8) and `action_masks()` (bool) say
     so, and one of them elsewhere counts as its form without.
 
@@ -60,8 +60,8 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
     Terminated when the application has finished, with the last reward.
 
     ### Info
-    `action_mask`, `time_us` (simulated), `elapsed_us` (of this step), `tasks` (so far), `overwork`, `changes` of the form
-    and `illegal_actions` (so far); after `reset` also `problem` and `seed`; at the end also `speedup` over the
+    `action_mask`, `time_us` (simulated), `elapsed_us` (of this step), `tasks` (so far), `overwork`, `changes` of the
+    form and `illegal_actions` (so far); after `reset` also `problem` and `seed`; at the end also `speedup` over the
     bulk-synchronous form and `episode_metrics`.
 
     ### Arguments

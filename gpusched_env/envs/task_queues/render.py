@@ -22,7 +22,8 @@ def text(session: TaskSession) -> str:
     view = session.view
     return (
         f"{session.problem.name} on {session.problem.machine.gpu.name}   {view.now_us:,.1f} us   {view.form.name}\n"
-        f"queued {view.queued:,}   not written {view.unwritten:,}   taken {view.tasks:,}   overwork {view.overwork:.2f}\n"
+        f"queued {view.queued:,}   not written {view.unwritten:,}   taken {view.tasks:,}   "
+        f"overwork {view.overwork:.2f}\n"
         f"{view.idle:,} of {view.workers:,} workers idle\n"
     )
 
