@@ -73,8 +73,8 @@ def inlined(function: F) -> F:
 
 ROOT = Path(__file__).parent
 LAYERS = (
-    "hardware", "workload", "data", "scenarios", "scheduling", "planning", "dynamic_parallelism", "task_queues", "fleet",
-    "devices", "envs", "agents",
+    "hardware", "workload", "data", "scenarios", "scheduling", "planning", "dynamic_parallelism", "task_queues",
+    "fleet", "devices", "envs", "agents",
 )  # fmt: skip
 """Folders of the package with what compiled functions are built from, as the contract on imports in ``pyproject.toml``
 orders them: each imports from those before it only."""

@@ -96,12 +96,12 @@ V100: Final = TaskMachine(
   of 256 threads in discrete kernels, with which an SM is full at 8.
 * L2 answers after 193 cycles, DRAM after 375 (Jia et al., *Dissecting the NVIDIA Volta GPU architecture via
   microbenchmarking*, 2018): 126 and 245 ns at 1,530 MHz.
-* ``atomic``: one a cycle, an estimate. ``grab``: L2, and a barrier. ``load``: L2 for the tasks, DRAM for their rows, and
-  150 ns for the prefix sum, an estimate; ``vertex``: without the last. ``slot``: DRAM for neighbours and for their
+* ``atomic``: one a cycle, an estimate. ``grab``: L2, and a barrier. ``load``: L2 for the tasks, DRAM for their rows,
+  and 150 ns for the prefix sum, an estimate; ``vertex``: without the last. ``slot``: DRAM for neighbours and for their
   state, 32 lanes one after another.
-* ``push``: four trips to L2 (three counters and the end), 400 ns for writing and fence (what a consumer on an H100 wakes
-  later than its producer posts, measured), and for a block 100 ns for a sum over its threads, an estimate. ``write``:
-  32 lanes one after another.
+* ``push``: four trips to L2 (three counters and the end), 400 ns for writing and fence (what a consumer on an H100
+  wakes later than its producer posts, measured), and for a block 100 ns for a sum over its threads, an estimate.
+  ``write``: 32 lanes one after another.
 * ``poll``: one row. The authors chose 7,000 polls for a search of road_usa, which takes 41.0 ms, most of it with most
   workers idle: at most 5.857 us a poll. Their idle block walks over the flags of all blocks. A warp sleeps for 600 ns
   and makes three trips.

@@ -35,6 +35,11 @@ GAMES: Final = {
         trainer="gpusched_env.agents.dynamic_parallelism.trainer:TRAINER",
         game="gpusched_env.experiments.dynamic_parallelism.game:GAME",
     ),
+    "TaskQueue": Rooms(
+        env="gpusched_env.envs.task_queues.env:TaskQueueEnv",
+        trainer="gpusched_env.agents.task_queues.trainer:TRAINER",
+        game="gpusched_env.experiments.task_queues.game:GAME",
+    ),
 }
 """By name, those whose problems are no scenarios."""
 

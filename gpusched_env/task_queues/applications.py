@@ -8,7 +8,7 @@ A task is a vertex plus 1; of a colouring, minus that stands for the check of th
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,8 +75,8 @@ def visit(kind: int, data: Data, epsilon: float, depth: int, share: float, neigh
 
 @procedure
 def look(data: Data, task: int) -> int:
-    """What a colouring's task finds out before it writes: the smallest colour that no neighbour has; of a check, whether
-    a lower neighbour has the same (0 or 1)."""
+    """What a colouring's task finds out before it writes: the smallest colour that no neighbour has; of a check,
+    whether a lower neighbour has the same (0 or 1)."""
     vertex = vertex_of(task)
     if task < 0:
         for edge in range(data.first[vertex], data.first[vertex + 1]):
@@ -111,8 +111,8 @@ def settle(data: Data, task: int, looked: int) -> int:
 
 @procedure
 def warn(data: Data, vertex: int, other: int) -> int:
-    """A check without lower conflicts meets a higher neighbour of the same colour that has been checked before: the task
-    to push, or 0."""
+    """A check without lower conflicts meets a higher neighbour of the same colour that has been checked before: the
+    task to push, or 0."""
     if other > vertex and data.level[other] == data.level[vertex] and data.waiting[other] == 0:
         data.waiting[other] = 1
         return other + 1

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.errors import InputError
 from gpusched_env.task_queues.applications import Data
 from gpusched_env.task_queues.form import Form
 from gpusched_env.task_queues.problem import TaskProblem

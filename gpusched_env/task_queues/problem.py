@@ -50,6 +50,9 @@ class TaskProblem:
     """Places of each queue; ``None``: :data:`PLACES` a vertex, and 64 more."""
     polls: int = 1000
     """Fruitless polls after which a worker of a persistent form votes, if the form does not say."""
+    relaunch: bool = False
+    """Whether the host looks if tasks are left when a form's workers have voted too early, and launches them again.
+    Otherwise that is an error."""
     log: int = 0
     """Events that are kept."""
     name: str = field(default="tasks")

@@ -27,7 +27,8 @@ def fault_of(problem: TaskProblem, data: Data) -> str:
         same = np.flatnonzero(data.level[graph.origin] == data.level[graph.neighbour])
         if len(same):
             edge = same[0]
-            return f"vertices {graph.origin[edge]} and {graph.neighbour[edge]} have colour {data.level[graph.origin[edge]]}"
+            ends = graph.origin[edge], graph.neighbour[edge]
+            return f"vertices {ends[0]} and {ends[1]} have colour {data.level[ends[0]]}"
         return "" if (data.level >= 0).all() else f"vertex {int(np.argmin(data.level))} has no colour"
     handed = problem.damping * data.rank / np.maximum(graph.degree, 1)
     received = np.bincount(graph.neighbour, handed[graph.origin], len(graph.degree))

@@ -10,7 +10,19 @@ import numpy as np
 TOTALS: Final = np.dtype(
     [
         (name, np.int64)
-        for name in ("tasks", "edges", "steps", "rounds", "pushed", "kernels", "copies", "changes", "idle", "voted", "worked_ps")
+        for name in (
+            "tasks",
+            "edges",
+            "steps",
+            "rounds",
+            "pushed",
+            "kernels",
+            "copies",
+            "changes",
+            "idle",
+            "voted",
+            "worked_ps",
+        )
     ]
 )
 """Sums over a run, and what is so now.
@@ -51,5 +63,7 @@ class Event(IntEnum):
     """Another form begins: tasks that were put back."""
 
 
-LOG: Final = np.dtype([("time_ps", np.int64), ("event", np.int64), ("worker", np.int64), ("a", np.int64), ("b", np.int64)])
+LOG: Final = np.dtype(
+    [("time_ps", np.int64), ("event", np.int64), ("worker", np.int64), ("a", np.int64), ("b", np.int64)]
+)
 """``worker``: -1 is the host."""

@@ -30,6 +30,7 @@ class TaskCase(Stored, frozen=True, kw_only=True):
     epsilon: float = 0.01
     capacity: int | None = None
     polls: int = 10
+    relaunch: bool = False
     forms: Annotated[tuple[Form, ...], Meta(min_length=1)]
     """One after another."""
     stay_ps: tuple[int, ...] = ()
@@ -55,6 +56,7 @@ class TaskCase(Stored, frozen=True, kw_only=True):
             epsilon=self.epsilon,
             capacity=self.capacity,
             polls=self.polls,
+            relaunch=self.relaunch,
             log=1 << 14,
             name="fuzz",
         )

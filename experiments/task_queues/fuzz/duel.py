@@ -41,6 +41,8 @@ class _TaskDuel:
         self.outcome = Outcome(features={case.application, *forms})
         if any(form.threshold for form in case.forms):
             self.outcome.features.add("two queues")
+        if case.relaunch:
+            self.outcome.features.add("launched again if left early")
 
     def run(self) -> None:
         """Play the case; raises ``Differs`` where the devices do."""
@@ -83,7 +85,7 @@ class _TaskDuel:
                 results.append(call(device))
             except Exception as error:
                 results.append(error)
-        expected, found = results
+        expected = results[0]
         errors = [f"{type(r).__name__}: {r}" if isinstance(r, Exception) else repr(r) for r in results]
         name = next((type(r).__name__ for r in results if isinstance(r, Exception)), "")
         self.comparison.equal(f"error {name}" if name else "answer", what, *errors)

@@ -157,6 +157,10 @@ class HostedForms(ABC):
             self._start_form(self._next_form, known_ps + (self.machine.push_ps if back else 0))
             return
         left = sum(queue.alloc for queue in self._queues) - self._put_back - self._sums["tasks"]
+        if left and self.problem.relaunch:
+            self._put_tasks_back()
+            self._start_form(self.form, known_ps)
+            return
         if left:
             raise DeadlockError(early_text(self.problem, self.form, at_ps, left))
         self.now_ps, self.finished = known_ps, True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -116,7 +117,7 @@ def deal_to_block(degrees: Sequence[int], warps: int) -> list[Round]:
         for slot in range(number, slots, len(rounds)):
             low, high = slot * SLOT_EDGES, min((slot + 1) * SLOT_EDGES, total)
             part.edges += high - low
-            for task, (first, after) in enumerate(zip(firsts, firsts[1:], strict=False)):
+            for task, (first, after) in enumerate(itertools.pairwise(firsts)):
                 if first < high and low < after:
                     part.pieces.append((task, max(low, first) - first, min(high, after, first + degrees[task]) - first))
     for task, after in enumerate(firsts[1:]):
@@ -132,4 +133,3 @@ def deal_to_warp(degrees: Sequence[int]) -> Iterator[Round]:
             low, high = slot * SLOT_EDGES, min((slot + 1) * SLOT_EDGES, degree)
             ending = [task] if slot == slots - 1 else []
             yield Round(max(1, high - low), [(task, low, high)], ending, slot == 0)
-

@@ -69,7 +69,11 @@ class ReferenceTaskDevice(HostedForms):
         """Whether all that ever happens is that workers poll which have voted."""
         if host_ps < FOREVER or self.shape.grid <= self.shape.workers or self._next_form is not None:
             return False
-        return self._sums["voted"] == self.shape.workers == self._sums["idle"]
+        if not self._sums["voted"] == self.shape.workers == self._sums["idle"]:
+            return False
+        # Those that will find something at their next poll go on.
+        end = self._queues[0].end
+        return not any(readable(worker.index, worker.limit, end) for worker in self._workers)
 
     @property
     def time_ps(self) -> int:
@@ -229,9 +233,7 @@ class ReferenceTaskDevice(HostedForms):
                     waits = worker.threshold > 0 and depth + 1 >= worker.threshold
                     found[1 - worker.queue if waits else worker.queue].append(task)
 
-    def _push(
-        self, worker: TaskWorker, found: tuple[list[int], list[int]]
-    ) -> Generator[tuple[int, int], None, int]:
+    def _push(self, worker: TaskWorker, found: tuple[list[int], list[int]]) -> Generator[tuple[int, int], None, int]:
         """Reserve, write, publish; gives when the worker can go on."""
         atomic_ps, now_ps = self.machine.atomic_ps, self.now_ps
         places, done_ps = [0, 0], 0

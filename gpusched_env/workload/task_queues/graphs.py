@@ -15,8 +15,8 @@ def road(vertices: int = 23_947_347, kept: float = 0.6, *, seed: int) -> Graph:
     """A graph like a road network: the largest part of a square lattice of which a share of the edges is kept.
 
     road_usa has 23,947,347 vertices and 57,708,624 edges in both directions: 2.41 a vertex. Kept edges of a lattice are
-    below that of its four, above the half at which it falls apart; detours make its diameter longer, as hills and rivers
-    do.
+    below that of its four, above the half at which it falls apart; detours make its diameter longer, as hills and
+    rivers do.
 
     Args:
         vertices: of the lattice; some per cent are not in the largest part.
@@ -48,7 +48,7 @@ def web(vertices: int = 7_414_866, mean_degree: float = 26.0, span: int = 32, *,
 
     indochina-2004 has 7,414,866 vertices and 191,606,827 edges, 26 a vertex; crawls are numbered by address, and three
     quarters of links stay within a site (Boldi and Vigna, *The WebGraph framework*, WWW 2004). So three of four
-    edges go to a vertex a geometric distance of mean ``span`` away, the fourth to a vertex of a power law of exponent 2.
+    edges go to a vertex a geometric distance of mean ``span`` away, the fourth to one of a power law of exponent 2.
     """
     rng = np.random.default_rng(seed)
     drawn = round(vertices * mean_degree / 2.0)

@@ -1,4 +1,4 @@
-"""Small problems of tasks to solve by hand: round prices in nanoseconds, two workers, and memory that is never short."""
+"""Small problems of tasks to solve by hand: round prices in nanoseconds, two workers, memory that is never short."""
 
 from __future__ import annotations
 

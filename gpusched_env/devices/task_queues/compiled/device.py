@@ -69,6 +69,10 @@ class CompiledTaskDevice:
             self._start_form(self._next_form, known_ps + (machine.push_ps if back else 0))
             return
         left = int(self.state.counters["alloc"].sum() - core["put_back"] - self.totals["tasks"])
+        if left and self.problem.relaunch:
+            self._put_tasks_back()
+            self._start_form(self.form, known_ps)
+            return
         if left:
             raise DeadlockError(early_text(self.problem, self.form, self.time_ps, left))
         core["now_ps"], self.finished = known_ps, True

@@ -41,11 +41,11 @@ def read_end(state):
     totals.copies += 1
     known_ps = core.now_ps + rules.sync_ps
     other = state.counters[1 - core.active]
-    if state.counters[core.active].end == state.counters[core.active].start:
-        if rules.split and other.end > other.start:
-            core.active = 1 - core.active
-            core.threshold += rules.delta
     queue = state.counters[core.active]
+    if queue.end == queue.start and rules.split and other.end > other.start:
+        core.active = 1 - core.active
+        core.threshold += rules.delta
+        queue = other
     note(state, COPY, -1, queue.end, core.active)
     if queue.end > queue.start:
         core.empty = 0

@@ -1,0 +1,37 @@
+"""Schedulers of task queues by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpusched_env.baselines.registered import Registered
+from gpusched_env.baselines.task_queues.fixed import (
+    BulkSynchronous,
+    Discrete,
+    DiscretePriority,
+    PersistentBlocks,
+    PersistentWarps,
+)
+from gpusched_env.baselines.task_queues.guideline import FrontierSwitch, Guideline
+from gpusched_env.baselines.task_queues.offline_best import OfflineBest
+from gpusched_env.task_queues.session import TaskScheduler
+
+TASK_SCHEDULERS: Final = Registered[TaskScheduler](
+    "scheduler of task queues",
+    {
+        "bulk-synchronous": BulkSynchronous,
+        "atos-persistent-block": PersistentBlocks,
+        "atos-persistent-warp": PersistentWarps,
+        "atos-discrete": Discrete,
+        "atos-discrete-priority": DiscretePriority,
+        "atos-guideline": Guideline,
+        "frontier-switch": FrontierSwitch,
+        "offline-best": OfflineBest,
+    },
+)
+make_task_scheduler: Final = TASK_SCHEDULERS.make
+
+
+def honest_task_names() -> list[str]:
+    """Schedulers that do not try the application beforehand."""
+    return [name for name in TASK_SCHEDULERS.names() if not TASK_SCHEDULERS.is_clairvoyant(name)]

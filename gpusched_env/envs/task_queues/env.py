@@ -1,0 +1,221 @@
+"""The environment of task queues."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any, Final, Literal, NoReturn
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from numpy.typing import NDArray
+
+from gpusched_env.devices.task_queues import make_task_device
+from gpusched_env.envs.env import SEED_LIMIT
+from gpusched_env.envs.task_queues.features import COLUMNS_NOTE, TaskFeature, encode
+from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.task_queues.form import FETCHES, Form
+from gpusched_env.task_queues.session import INTERVAL_US, TaskSession
+from gpusched_env.task_queues.suite import SUITE, kept_problem
+from gpusched_env.task_queues.view import TaskKnowledge, knowledge_of
+
+RANDOM: Final = "random"
+FORMS: Final = (
+    *(Form("persistent", worker, fetch) for worker in ("block", "warp") for fetch in FETCHES),
+    *(Form("discrete", worker, fetch) for worker in ("block", "warp") for fetch in FETCHES),
+    *(Form("bulk-synchronous", "block", fetch) for fetch in FETCHES),
+    *(Form("discrete", "block", fetch, threshold=near) for fetch in (32, 128) for near in (4, 32)),
+)
+"""What can be chosen; those with a threshold come last."""
+FIRST: Final = Form("persistent", "block", 32)
+"""In which an episode begins."""
+_RENDER: Final = ["rgb_array", "ansi"]
+
+
+class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
+    """A graph algorithm runs from a queue of tasks in device memory; choose the form in which workers take them.
+
+    An episode is a search, a ranking or a colouring on a graph, from its start to its end. Every 50 microseconds the
+    agent says how it goes on: with persistent workers that poll, with kernels that the host launches for what is new
+    (discrete), or level by level (bulk-synchronous); with blocks or warps; how many tasks a worker takes at once; and
+    whether what is far from a search's source waits. Atos (Chen et al., ICPP 2022) fixes this for a run.
+
+    ### Action
+    `Discrete(24)`: the forms of `gpusched_env.envs.task_queues.env.FORMS`. The present form again costs nothing.
+    Another one makes the workers leave at their next look at the queue, what they had taken goes to its back, and the
+    host launches anew. Forms with a threshold are for searches: `info["action_mask"]` (int8) and `action_masks()` (bool) say
+    so, and one of them elsewhere counts as its form without.
+
+    ### Observation
+    A vector of float32 columns within 0 to 1: queue, idle workers, degrees of the frontier, overwork, the form, the
+    graph. It is all zeros at the end.
+
+    ### Reward
+    Minus the time since the last decision, over the time that the application takes bulk-synchronously with 32 tasks a
+    block. The return is exactly minus the episode's time over that time.
+
+    ### End
+    Terminated when the application has finished, with the last reward.
+
+    ### Info
+    `action_mask`, `time_us` (simulated), `elapsed_us` (of this step), `tasks` (so far), `overwork`, `changes` of the
+    form and `illegal_actions` (so far); after `reset` also `problem` and `seed`; at the end also `speedup` over the
+    bulk-synchronous form and `episode_metrics`.
+
+    ### Arguments
+    - `problem`: `random`, another one for each seed; or one of `gpusched_env.task_queues.suite.SUITE`, on a graph that
+      the seed draws.
+    - `interval_us`: between decisions.
+    - `device`: `compiled` or `reference`.
+    - `render_mode`: `rgb_array` or `ansi`.
+
+    ### Version history
+    - v0: first release.
+    """
+
+    actions = len(FORMS)
+    columns = TaskFeature
+    columns_note = COLUMNS_NOTE
+    metadata: dict[str, Any] = {"render_modes": _RENDER, "render_fps": 10}  # noqa: RUF012
+
+    def __init__(
+        self,
+        problem: str = RANDOM,
+        *,
+        interval_us: float = INTERVAL_US,
+        device: str = "compiled",
+        render_mode: Literal["rgb_array", "ansi"] | None = None,
+    ) -> None:
+        if render_mode is not None and render_mode not in _RENDER:
+            raise InputError(f"render_mode is {render_mode!r}; {did_you_mean(render_mode, _RENDER)}")
+        if not interval_us > 0.0:
+            raise InputError(f"interval_us is {interval_us}, must be more than 0")
+        self.observation_space = spaces.Box(0.0, 1.0, (len(TaskFeature),), np.float32)
+        self.action_space = spaces.Discrete(self.actions)
+        self.render_mode = render_mode
+        self.problem, self.interval_us = _known(problem), interval_us
+        self.device = make_task_device(device)
+        self._session: TaskSession | None = None
+
+    def __copy__(self) -> NoReturn:
+        """Refuse.
+
+        Raises:
+            TypeError: always: both would play the one episode of one device.
+        """
+        raise TypeError(f"{type(self).__name__} has no shallow copy: its steps would be the original's; make another")
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Launch an application; nothing has run yet.
+
+        Args:
+            seed: of the problem and its graph; ``None``: drawn from ``np_random``.
+            options: ``{"problem": name}`` for this episode only.
+
+        Raises:
+            InputError: unknown options, or no such problem.
+        """
+        given = dict(options or {})
+        name = _known(given.pop("problem", self.problem))
+        if given:
+            raise InputError(f"reset option {next(iter(given))!r}; {did_you_mean(next(iter(given)), ['problem'])}")
+        super().reset(seed=seed)
+        if seed is None:
+            seed = int(self.np_random.integers(SEED_LIMIT))
+        problem = kept_problem(name, seed)
+        self._whole_us = level_by_level_us(name, seed)
+        self._knowledge: TaskKnowledge = knowledge_of(problem)
+        self._session = session = TaskSession(problem, self.device)
+        session.begin(FIRST)
+        self._elapsed_us, self._illegal = 0.0, 0
+        self._history: list[tuple[float, int, int]] = []
+        return encode(session.view, self._knowledge), {**self._info(), "problem": problem.name, "seed": seed}
+
+    def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        """Go on in a form for an interval, or to the end.
+
+        Raises:
+            ResetNeeded: the episode has not begun or is over.
+            InputError: not an action of the space.
+            DeadlockError: a queue overflows.
+        """
+        session = self._current()
+        if session.over:
+            raise ResetNeeded("call reset() first: the episode is over")
+        session.change(self._form(action))
+        before_us = session.device.time_ps / 1e6
+        over = session.advance(self.interval_us)
+        self._elapsed_us = session.device.time_ps / 1e6 - before_us
+        view = session.view
+        self._history.append((view.now_us, view.queued, view.workers - view.idle))
+        info = self._info()
+        if over:
+            speedup = self._whole_us / view.now_us
+            metrics = {"cost": 1.0 / speedup, "speedup": speedup, "time_us": view.now_us, "overwork": view.overwork}
+            info |= {"speedup": speedup, "episode_metrics": metrics}
+        columns = np.zeros(len(TaskFeature), np.float32) if over else encode(view, self._knowledge)
+        return columns, -self._elapsed_us / self._whole_us, over, False, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Legal actions of the next step, shape ``(24,)``."""
+        search = self._current().problem.application == "bfs"
+        return np.array([search or form.threshold == 0 for form in FORMS])
+
+    def render(self) -> Any:
+        """``ansi``: text, as a string. ``rgb_array``: queued tasks and busy workers over time, uint8."""
+        session = self._current()
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() needs a render_mode: gym.make(..., render_mode='rgb_array')")
+            return None
+        from gpusched_env.envs.task_queues.render import picture, text
+
+        return text(session) if self.render_mode == "ansi" else picture(self._history)
+
+    def _form(self, action: Any) -> Form:
+        try:
+            number = operator.index(action)
+        except TypeError:
+            raise InputError(f"an action is 0 to {self.actions - 1}, got {action!r}") from None
+        if not 0 <= number < self.actions:
+            raise InputError(f"action {number} is not in 0..{self.actions - 1}")
+        form = FORMS[number]
+        if form.threshold and self._current().problem.application != "bfs":
+            self._illegal += 1
+            return Form(form.strategy, form.worker, form.fetch)
+        return form
+
+    def _info(self) -> dict[str, Any]:
+        session = self._current()
+        view = session.view
+        return {
+            "action_mask": self.action_masks().astype(np.int8),
+            "time_us": view.now_us,
+            "elapsed_us": self._elapsed_us,
+            "tasks": view.tasks,
+            "overwork": view.overwork,
+            "changes": int(session.device.totals["changes"]),
+            "illegal_actions": self._illegal,
+        }
+
+    def _current(self) -> TaskSession:
+        if self._session is None:
+            raise ResetNeeded("call reset() first")
+        return self._session
+
+
+def _known(name: str) -> str:
+    if name not in (RANDOM, *SUITE):
+        raise InputError(f"problem is {name!r}; {did_you_mean(name, (RANDOM, *SUITE))}")
+    return name
+
+
+@functools.lru_cache(64)
+def level_by_level_us(name: str, seed: int) -> float:
+    """How long a problem takes bulk-synchronously with 32 tasks a block."""
+    session = TaskSession(kept_problem(name, seed), make_task_device("compiled"))
+    session.begin(Form("bulk-synchronous"))
+    return session.finish() / 1e6

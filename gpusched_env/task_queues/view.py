@@ -1,0 +1,96 @@
+"""What a scheduler of tasks sees, and what it knows beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpusched_env.task_queues.applications import BFS, COLOURING, UNREACHED, vertex_of
+from gpusched_env.task_queues.device import TaskDevice
+from gpusched_env.task_queues.form import Form
+from gpusched_env.task_queues.problem import TaskProblem
+
+SAMPLE = 1024
+"""Queued tasks whose degrees are looked at, evenly spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskKnowledge:
+    """What is known before an application starts: the size of its graph, and which one it is."""
+
+    application: str
+    vertices: int
+    edges: int
+    """In both directions."""
+    most_degree: int
+    workers: dict[str, int]
+    """Of a persistent form, by their kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A run at a time at which its form may change."""
+
+    now_us: float
+    queued: int
+    """Tasks that can be read and are not taken."""
+    unwritten: int
+    """Places that are reserved, but cannot be read yet."""
+    idle: int
+    """Workers that poll."""
+    workers: int
+    """That the present form has room for."""
+    tasks: int
+    """Taken so far."""
+    overwork: float
+    """Tasks taken a vertex that has a result; of a colouring, colourings; 0: none has."""
+    mean_degree: float
+    most_degree: int
+    """Of the queued tasks' vertices, as far as a sample of them shows; 0: there are none."""
+    depth: int
+    """Of a search: largest depth among the queued tasks of that sample; otherwise 0."""
+    form: Form
+
+
+def knowledge_of(problem: TaskProblem) -> TaskKnowledge:
+    """Of a problem, for its scheduler."""
+    degree = problem.graph.degree
+    workers = {worker: problem.shape(Form(worker=worker)).workers for worker in ("block", "warp")}
+    return TaskKnowledge(problem.application, len(degree), int(degree.sum()), int(degree.max(initial=0)), workers)
+
+
+def view_of(problem: TaskProblem, device: TaskDevice, form: Form) -> TaskView:
+    """What ``device`` shows now."""
+    queues, totals, data = device.queues, device.totals, device.data
+    lengths = np.maximum(queues["end"] - queues["start"], 0)
+    sample = np.concatenate(
+        [
+            device.items[number, start:end][:: max(1, (end - start) // SAMPLE)]
+            for number, (start, end) in enumerate(zip(queues["start"].tolist(), queues["end"].tolist(), strict=True))
+            if end > start
+        ]
+        or [np.zeros(0, np.int64)]
+    )
+    vertices = vertex_of(sample)  # type: ignore[arg-type]
+    degrees = problem.graph.degree[vertices]
+    tasks = int(totals["tasks"])
+    done = len(problem.graph.degree)
+    if problem.kind == BFS:
+        done = int((data.level < UNREACHED).sum())
+    elif problem.kind == COLOURING:
+        done = 2 * int((data.level >= 0).sum())
+    depths = data.level[vertices] if problem.kind == BFS else np.zeros(0, np.int64)
+    return TaskView(
+        now_us=device.time_ps / 1e6,
+        queued=int(lengths.sum()),
+        unwritten=int((queues["alloc"] - queues["end"]).sum()),
+        idle=int(totals["idle"]),
+        workers=problem.shape(form).workers,
+        tasks=tasks,
+        overwork=tasks / done if done else 0.0,
+        mean_degree=float(degrees.mean()) if len(degrees) else 0.0,
+        most_degree=int(degrees.max(initial=0)),
+        depth=int(depths.max(initial=0)),
+        form=form,
+    )
