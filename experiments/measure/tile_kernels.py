@@ -9,7 +9,7 @@ import numpy as np
 
 from gpusched_env.data.dependent_kernels import mlp_kernels
 from gpusched_env.experiments.measure.gpu import MeasuringGpu, Took, struct
-from gpusched_env.experiments.measure.tile_rows import AloneTime, Case, CostTime, PairTime, times
+from gpusched_env.experiments.measure.tile_rows import AloneTime, Case, PairTime, times
 from gpusched_env.experiments.measure.tile_tables import POLICIES, STREAM, TileTables, tables_of
 from gpusched_env.hardware.specs import load_gpu
 
@@ -23,15 +23,15 @@ SHARED: Final = {1: 120 * 1024, 2: 100 * 1024}
 WHOLE_SM: Final = 200 * 1024
 """Of a block beside which none of these fits."""
 MOST_SHARED: Final = {"spin": SHARED[1], "product": SHARED[1], "occupy": WHOLE_SM}
-NAMES: Final = ("spin", "product", "occupy", "wait_kernel", "cost")
+NAMES: Final = ("spin", "product", "occupy", "wait_kernel")
 GIVE_UP_US: Final = 30_000
 LONGEST_US: Final = 400_000
 """For which SMs are occupied at most."""
 LATER_NS: Final = 1_000_000
 """By which a producer is later whose consumer goes first."""
+POSTED: Final = 1 << 30
+"""Posts of a semaphore for which nobody waits any more."""
 MODEL: Final = "gpt3_v100"
-TURNS: Final = 2000
-"""Of the loop that takes the cost of a post or a wait."""
 
 
 class Kernels:
@@ -83,42 +83,12 @@ class Kernels:
             event.record(stream)
             current.wait_event(event)
 
-    def costs(self, sms: int) -> list[CostTime]:
-        """Of a post and a wait of one of a block an SM, and of the wait kernel."""
-        semaphores, sink, flag = self.zeros(sms), self.zeros(1), self.zeros(1)
-        kernel, waiting = self.by_name["cost"], self.by_name["wait_kernel"]
-
-        def loop(what: int) -> Took:
-            numbers = (semaphores, np.int32(24), np.int32(what), np.int32(TURNS), sink)
-            return self.gpu.took(lambda: kernel((sms,), (THREADS,), numbers))
-
-        def queued(count: int) -> Took:
-            arguments = (flag, np.int32(0), np.int32(GIVE_UP_US), sink)
-
-            def work() -> None:
-                for _ in range(count):
-                    waiting((1,), (1,), arguments)
-
-            return self.gpu.took(work)
-
-        empty, one = loop(0).median_us, queued(1).median_us
-        return [
-            _cost("post", loop(1), empty, TURNS),
-            _cost("wait", loop(2), empty, TURNS),
-            _cost("wait-kernel", queued(9), one, 8),
-        ]
-
 
 def blocks_us(case: Case) -> tuple[float, float]:
     """How long blocks of a case that spin take: those of the producer and of the consumer on a V100, or less."""
     sms = load_gpu(MODEL.partition("_")[2]).sms
     first, second = (kernel.duration_us / kernel.waves(sms) for kernel in mlp_kernels(MODEL, case.tokens))
     return first / case.shorter, second / case.shorter
-
-
-def _cost(of: str, took: Took, less_us: float, turns: int) -> CostTime:
-    each = {name: round(max(0.0, us - less_us) / turns, 4) for name, us in times(took).items()}
-    return CostTime(of=of, **each)
 
 
 class OnGpu:
@@ -148,11 +118,18 @@ class OnGpu:
 
     def alone(self) -> list[AloneTime]:
         """Each kernel alone: neither posts nor waits."""
-        self._reset(tables_of(STREAM, self.case.producer, self.case.consumer), clear=False)
         return [
-            AloneTime(case=self.case, role="producer", **self._took(lambda: self._producer(posting=False))),
-            AloneTime(case=self.case, role="consumer", **self._took(lambda: self._consumer())),
+            AloneTime(case=self.case, role="producer", **times(self.one("producer", STREAM))),
+            AloneTime(case=self.case, role="consumer", **times(self.one("consumer", STREAM))),
         ]
+
+    def one(self, role: str, policy: str) -> Took:
+        """The producer or the consumer alone under a policy, everything that it waits for being posted."""
+        self._reset(tables_of(policy, self.case.producer, self.case.consumer), clear=False)
+        self._semaphores.fill(POSTED)
+        if role == "producer":
+            return self._took(lambda: self._producer(posting=policy in POLICIES))
+        return self._took(self._consumer)
 
     def pair(self, policy: str) -> PairTime:
         """Both under a policy."""
@@ -192,7 +169,7 @@ class OnGpu:
         if self._operands:
             right = bool((self._operands[4] == self._operands[5]).all())
         early, gave_up = (int(count[0]) for count in (self._early, self._gave_up))
-        return PairTime(case=self.case, policy=name, early=early, gave_up=gave_up, right=right, **took)
+        return PairTime(case=self.case, policy=name, early=early, gave_up=gave_up, right=right, **times(took))
 
     def _reset(self, tables: TileTables, *, clear: bool) -> None:
         """``clear``: the first product before each run, so that nobody reads an earlier run's."""
@@ -205,10 +182,10 @@ class OnGpu:
         for word in (self._early, self._gave_up, self._started, self._ended):
             word.fill(0)
 
-    def _took(self, work: Callable[[], None]) -> dict[str, float]:
+    def _took(self, work: Callable[[], None]) -> Took:
         took = self._gpu.took(work, self._prepare)
         self._kernels.release()
-        return times(took)
+        return took
 
     def _prepare(self) -> None:
         self._round += 1

@@ -136,23 +136,3 @@ extern "C" __global__ void occupy(const int* released, int round, int limit_us) 
     while (acquired(released) < round && now_ns() - since < 1000LL * limit_us) {
     }
 }
-
-// What synchronising costs: `turns` posts (what = 1) or waits for what was posted (2), or nothing but the loop (0).
-// Blocks share semaphores as those of a row of `columns` tiles do.
-extern "C" __global__ void cost(int* semaphores, int columns, int what, int turns, int* sink) {
-    int* own = semaphores + blockIdx.x / columns;
-    int seen = 0;
-    for (int turn = 0; turn < turns; ++turn) {
-        if (what == 1) {
-            __syncthreads();
-            if (threadIdx.x == 0) {
-                __threadfence();
-                atomicAdd(own, 1);
-            }
-        } else if (what == 2) {
-            if (threadIdx.x == 0) seen += acquired(own);
-            __syncthreads();
-        }
-    }
-    if (seen < 0) *sink = seen;
-}

@@ -20,6 +20,7 @@ from gpusched_env.data.dependent_kernels import mlp_kernels
 from gpusched_env.errors import GpuschedError, InputError
 from gpusched_env.experiments.lib.files import write_file
 from gpusched_env.experiments.measure.gpu import MeasuringGpu
+from gpusched_env.experiments.measure.tile_costs import costs
 from gpusched_env.experiments.measure.tile_kernels import MODEL, Kernels, OnGpu
 from gpusched_env.experiments.measure.tile_prediction import predictions
 from gpusched_env.experiments.measure.tile_rows import Case, TileMeasurements, TileRow, Unmeasured, Work
@@ -62,7 +63,7 @@ def _head(gpu: MeasuringGpu) -> TileMeasurements:
 def measured(gpu: MeasuringGpu, sms: int, until_s: float) -> Iterator[TileRow]:
     """Costs, then all cases that begin in time (``until_s``: of the monotonic clock)."""
     kernels = Kernels(gpu)
-    yield from kernels.costs(sms)
+    yield from _each("costs", lambda: costs(kernels, sms))
     for case in cases(sms):
         name = f"{case.work}, {case.tokens} tokens, {case.sms} SMs, {case.per_sm} a SM, 1/{case.shorter}"
         if time.monotonic() > until_s:
@@ -86,6 +87,7 @@ def _of(kernels: Kernels, case: Case, sms: int) -> Iterator[TileRow]:
     yield from there.alone()
     for policy in (STREAM, *POLICIES, UNGUARDED):
         yield there.pair(policy)
+    yield there.consumer_first(UNGUARDED)
     if case == cases(sms)[0]:
         yield there.consumer_first("row")
 

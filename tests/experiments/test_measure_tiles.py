@@ -124,13 +124,22 @@ def test_the_program_measures_and_predicts(monkeypatch: pytest.MonkeyPatch, tmp_
     assert [row.of for row in recording.of(CostTime)] == ["post", "wait", "wait-kernel"]
     assert [row.role for row in recording.of(AloneTime)] == ["producer", "consumer"] * 2
     assert [row.policy for row in recording.of(PairTime)] == [
-        "stream", "row", "tile", "unguarded", "row, consumer first", "stream", "row", "tile", "unguarded",
+        "stream", "row", "tile", "unguarded", "unguarded, consumer first", "row, consumer first",
+        "stream", "row", "tile", "unguarded", "unguarded, consumer first",
     ]  # fmt: skip
     found = [row for row in recording.of(Predicted) if row.policy != "stream"]
     assert [(row.case, row.policy) for row in found] == [(c, p) for c in (TOY, PRODUCTS) for p in ("row", "tile")]
     # The stand-in's synchronising is free, and so is what it says that it costs: both agree.
     assert [row.error for row in found] == pytest.approx([0.0] * 4, abs=0.01)
     assert recording.encoded() == (tmp_path / "tiles.json").read_bytes()
+
+
+def test_costs_are_those_of_the_blocks_and_are_predicted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    recording = small(monkeypatch, tmp_path, TileGpu(7, post_us=0.75, wait_us=0.5))
+    assert [row.median_us for row in recording.of(CostTime)] == pytest.approx([0.75, 0.5, 10.0])
+    found = [row for row in recording.of(Predicted) if row.policy != "stream"]
+    assert [row.predicted_us for row in found] == pytest.approx([row.measured_us for row in found], abs=0.01)
+    assert found[1].measured_us - found[0].measured_us == pytest.approx(0.5)
 
 
 def test_both_devices_predict_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -166,7 +175,9 @@ def test_the_page_says_what_came_out(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert (
         "**4 gains on an NVIDIA H100 80GB HBM3 are predicted within 0.0 points in the median and 0.0 at most.**" in text
     )
-    assert "Of 6 pairs that wait, in stream order or by tiles, 0 read a tile too early; of 2 controls" in text
+    assert "Of 6 pairs in stream order or with semaphores 0 read a tile too early; of 2 controls, whose" in text
+    assert "consumer goes first and waits for nobody, 2 did." in text
+    assert "| product | 1,536 | 5 | 12 | wrong | 2 | wrong | +50.0 % |" in text
     assert "| product | 1,536 | 5 | 0.80 + 1.20 | row | " in text
     assert "takes all 4 slots and waits for ever, here until 4 waits were given up" in text
     program = tmp_path / "page.md"

@@ -1,7 +1,7 @@
 """A GPU that runs the kernels of ``tiles.cu`` block by block, in Python: what the CUDA source does, by the same tables.
 
 Slots are taken by blocks in the order in which their kernels were launched, and by the kernels of a stream one after
-another. Times are in microseconds; posts and waits take none.
+another. Times are in microseconds.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class Kernel:
 class TileGpu:
     """Stands for :class:`~gpusched_env.experiments.measure.gpu.MeasuringGpu`."""
 
-    def __init__(self, sms: int, fails: str = "") -> None:
-        """``fails``: a kernel that the driver refuses."""
-        self.sms, self.fails = sms, fails
+    def __init__(self, sms: int, fails: str = "", post_us: float = 0.0, wait_us: float = 0.0) -> None:
+        """``fails``: a kernel that the driver refuses; ``post_us``, ``wait_us``: what a block takes for each."""
+        self.sms, self.fails, self.costs_us = sms, fails, (post_us, wait_us)
         self.launched: list[Any] = []
         event = SimpleNamespace(record=lambda stream: None)
         self.cupy = SimpleNamespace(
@@ -102,15 +102,15 @@ class TileGpu:
             raise RuntimeError(f"CUDA_ERROR_LAUNCH_FAILED: {self.fails}")
         occupied = sum(launch.grid[0] for launch in self.launched if launch.name == "occupy")
         tiles = [launch for launch in self.launched if launch.name in ("spin", "product")]
-        us = float(Run(tiles, self.sms - occupied).us) if tiles else 10.0 * len(names)
+        us = float(Run(tiles, self.sms - occupied, self.costs_us).us) if tiles else 10.0 * len(names)
         return Took(us, us, us)
 
 
 class Run:
     """Some kernels of tiles: how long they take together, and what they leave behind."""
 
-    def __init__(self, launches: list[Any], sms: int) -> None:
-        self.launches = launches
+    def __init__(self, launches: list[Any], sms: int, costs_us: tuple[float, float]) -> None:
+        self.launches, self.costs_us = launches, costs_us
         self.free = sms * (1 if launches[0].shared > 110 * 1024 else 2)
         self.us = 0.0
         self.sums: dict[tuple[int, int], Any] = {}
@@ -162,6 +162,9 @@ class Run:
             if launch.name == "product":
                 self._multiply(number, block, step)
             step_us = launch.args[1] / 1000.0 if launch.name == "spin" else PRODUCT_STEP_US
+            step_us += len(self._awaited(number, block, step)) * self.costs_us[1]
+            if t["posting"] and step + 1 == int(t["steps"]):
+                step_us += self.costs_us[0]
             heapq.heappush(self.events, (self.us + step_us, number, block, step + 1))
         else:
             self.stuck.append((number, block, step))
