@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 LAUNCHES: Final = "DynamicParallelism"
 """The game of ``--launches``."""
+FLEETS: Final = "Fleet"
+"""The game of ``--fleets``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,10 @@ class FuzzOptions:
     launches: Annotated[
         bool, typer.Option("--launches", help="Applications whose threads launch kernels, on the devices for these.")
     ] = False
+    fleets: Annotated[
+        bool,
+        typer.Option("--fleets", help="Small fleets of GPUs and what dispatchers say, compiled and as plain Python."),
+    ] = False
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2
 
 
@@ -58,12 +64,15 @@ def fuzz_command(options: FuzzOptions) -> None:
     """
     from rich.console import Console
 
+    from gpusched_env.errors import InputError
     from gpusched_env.experiments.fuzz.run import fuzz, write_counterexamples
     from gpusched_env.experiments.games.registry import game_of
     from gpusched_env.experiments.lib.files import ResultFolder
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
-    fuzzing = game_of(LAUNCHES if options.launches else None).fuzzing
+    if options.launches and options.fleets:
+        raise InputError("--launches and --fleets: a run of the fuzzer is of one game")
+    fuzzing = game_of(LAUNCHES if options.launches else FLEETS if options.fleets else None).fuzzing
     if options.replay is not None:
         _replay(options.replay, options.device, options.against, fuzzing, trust=options.trust)
     files: list[str] = []
@@ -85,7 +94,8 @@ def fuzz_command(options: FuzzOptions) -> None:
             with Console(stderr=True).status("Simplifying counterexamples"):
                 files = write_counterexamples(tally, results.staging, fuzzing=fuzzing, seconds=seconds)
             results.publish()
-    _tell(tally, [f"{'--launches ' * options.launches}--replay {options.out / file}" for file in files])
+    kind = "--launches " * options.launches + "--fleets " * options.fleets
+    _tell(tally, [f"{kind}--replay {options.out / file}" for file in files])
     if tally.differences or tally.broken:
         raise typer.Exit(1)
     raise typer.Exit(130 if tally.interrupted else 0)

@@ -35,6 +35,11 @@ GAMES: Final = {
         trainer="gpusched_env.agents.dynamic_parallelism.trainer:TRAINER",
         game="gpusched_env.experiments.dynamic_parallelism.game:GAME",
     ),
+    "Fleet": Rooms(
+        env="gpusched_env.envs.fleet.env:FleetEnv",
+        trainer="gpusched_env.agents.fleet.trainer:TRAINER",
+        game="gpusched_env.experiments.fleet.game:GAME",
+    ),
 }
 """By name, those whose problems are no scenarios."""
 
