@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -13,6 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from gpusched_env.display.picture import FONT, WIDTH
 from gpusched_env.display.words import time_text
+from gpusched_env.envs.fleet.features import FleetFeature
 from gpusched_env.experiments.api import run_episode
 from gpusched_env.scenarios.scenario import scenario_names
 
@@ -52,7 +54,7 @@ SHOTS = {
     "Toy": Shot("sjf", 0.52),
 }
 """By scenario."""
-LAUNCHES = "DynamicParallelism"
+LAUNCHES, FLEET = "DynamicParallelism", "Fleet"
 
 
 def shoot(name: str, shot: Shot, path: Path) -> None:
@@ -71,32 +73,52 @@ def shoot_launches(path: Path) -> None:
     over = False
     while not over:
         _, _, over, _, info = env.step(int(info["action_mask"][1]))
-    drawn = Image.fromarray(np.asarray(env.render(), np.uint8))
+    title = "Kernels that threads launched: on SMs (blue), waiting (orange)"
+    _uncover(env.render(), title, time_text(info["time_us"]), path)
+
+
+def shoot_fleet(path: Path) -> None:
+    """Play a day of a fleet, where each job goes to the fullest GPU on which it disturbs nobody."""
+    env = gym.make("gpusched_env:gpusched/Fleet-v0", problem="burst", render_mode="rgb_array")
+    observation, info = env.reset(seed=1)
+    over = False
+    while not over:
+        undisturbed = (observation[:, FleetFeature.PRESENT] == 1) & (observation[:, FleetFeature.DISTURBS] == 0)
+        action = int(np.argmax(undisturbed)) if undisturbed.any() else len(observation)
+        observation, _, over, _, info = env.step(action)
+    title = "A day of a fleet: jobs (grey), GPUs that they share (blue)"
+    _uncover(env.render(), title, f"{info['time_us'] / 3.6e9:.0f} h", path)
+
+
+def _uncover(picture: Any, title: str, end: str, path: Path) -> None:
+    """The film of a picture over time, from left to right."""
+    drawn = Image.fromarray(np.asarray(picture, np.uint8))
     drawn = drawn.resize((WIDTH - 32, WIDTH // 2), Image.Resampling.NEAREST)
-    pages = [_page(drawn, width, info["time_us"]) for width in np.linspace(0, drawn.width, 40).astype(int)]
+    pages = [_page(drawn, width, title, end) for width in np.linspace(0, drawn.width, 40).astype(int)]
     pages[0].save(path, save_all=True, append_images=pages[1:], duration=125, loop=0, optimize=True)
     print(f"{path}: {path.stat().st_size / 1e3:.0f} KB", flush=True)
 
 
-def _page(drawn: Image.Image, width: int, end_us: float) -> Image.Image:
+def _page(drawn: Image.Image, width: int, title: str, end: str) -> Image.Image:
     """The left part of a picture, below a title and above its time axis."""
     page = Image.new("RGB", (WIDTH, drawn.height + 80), (255, 255, 255))
     pen, font = ImageDraw.Draw(page), ImageFont.truetype(FONT, 15)
-    title = "Kernels that threads launched: on SMs (blue), waiting (orange)"
     pen.text((16, 14), title, fill=(40, 44, 52), font=font)
     page.paste(drawn.crop((0, 0, max(1, width), drawn.height)), (16, 44))
     pen.line((16, drawn.height + 45, WIDTH - 16, drawn.height + 45), fill=(40, 44, 52))
     pen.text((16, drawn.height + 52), "0", fill=(110, 116, 126), font=font)
-    pen.text((WIDTH - 16, drawn.height + 52), time_text(end_us), fill=(110, 116, 126), font=font, anchor="ra")
+    pen.text((WIDTH - 16, drawn.height + 52), end, fill=(110, 116, 126), font=font, anchor="ra")
     return page.quantize(16, dither=Image.Dither.NONE)
 
 
 def main(folder: Path, names: Sequence[str]) -> None:
     """Write the films of these scenarios, or all and the README's."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in names or [*SHOTS, LAUNCHES]:
+    for name in names or [*SHOTS, LAUNCHES, FLEET]:
         if name == LAUNCHES:
             shoot_launches(folder / f"{name}.gif")
+        elif name == FLEET:
+            shoot_fleet(folder / f"{name}.gif")
         elif name in SHOTS:
             shoot(name, SHOTS[name], folder / f"{name}.gif")
     if not names or GPU in names:

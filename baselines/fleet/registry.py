@@ -7,6 +7,7 @@ from typing import Final
 from gpusched_env.baselines.fleet.gpucolo import FirstFit, GpuColo
 from gpusched_env.baselines.fleet.gslice import Gslice
 from gpusched_env.baselines.fleet.no_colocation import NoColocation
+from gpusched_env.baselines.fleet.predicted_fit import PredictedFit
 from gpusched_env.baselines.fleet.separate import Separate
 from gpusched_env.baselines.registered import Registered
 from gpusched_env.fleet.dispatcher import Dispatcher
@@ -19,6 +20,7 @@ DISPATCHERS: Final = Registered[Dispatcher](
         "first-fit": FirstFit,
         "gslice": Gslice,
         "gpucolo": GpuColo,
+        "predicted-fit": PredictedFit,
     },
 )
 make_dispatcher: Final = DISPATCHERS.make

@@ -18,6 +18,8 @@ LAUNCHES: Final = "DynamicParallelism"
 """The game of ``--launches``."""
 TASKS: Final = "TaskQueue"
 """The game of ``--tasks``."""
+FLEETS: Final = "Fleet"
+"""The game of ``--fleets``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,10 @@ class FuzzOptions:
     tasks: Annotated[
         bool, typer.Option("--tasks", help="Applications that take tasks from queues, on the devices for these.")
     ] = False
+    fleets: Annotated[
+        bool,
+        typer.Option("--fleets", help="Small fleets of GPUs and what dispatchers say, compiled and as plain Python."),
+    ] = False
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2
 
 
@@ -69,9 +75,11 @@ def fuzz_command(options: FuzzOptions) -> None:
     from gpusched_env.experiments.lib.files import ResultFolder
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
-    if options.launches and options.tasks:
-        raise InputError("--launches and --tasks are different games: each is fuzzed by itself")
-    fuzzing = game_of(LAUNCHES if options.launches else TASKS if options.tasks else None).fuzzing
+    games = {LAUNCHES: options.launches, TASKS: options.tasks, FLEETS: options.fleets}
+    named = [game for game, meant in games.items() if meant]
+    if len(named) > 1:
+        raise InputError("--launches, --tasks and --fleets are different games: each is fuzzed by itself")
+    fuzzing = game_of(named[0] if named else None).fuzzing
     if options.replay is not None:
         _replay(options.replay, options.device, options.against, fuzzing, trust=options.trust)
     files: list[str] = []
@@ -93,7 +101,7 @@ def fuzz_command(options: FuzzOptions) -> None:
             with Console(stderr=True).status("Simplifying counterexamples"):
                 files = write_counterexamples(tally, results.staging, fuzzing=fuzzing, seconds=seconds)
             results.publish()
-    game = "--launches " * options.launches + "--tasks " * options.tasks
+    game = "--launches " * options.launches + "--tasks " * options.tasks + "--fleets " * options.fleets
     _tell(tally, [f"{game}--replay {options.out / file}" for file in files])
     if tally.differences or tally.broken:
         raise typer.Exit(1)

@@ -38,8 +38,8 @@ def list_schedulers() -> None:
     """List the registered schedulers, with their options and defaults, what they read, and what they may do.
 
     Options follow the name in parentheses: compare --schedulers "mps(share=50),fifo".
-    A * marks those that are told the truth, which have to be named. Those of other games come last:
-    child launches are for DynamicParallelism (rank, train), task queues for TaskQueue (rank).
+    A * marks those that are told the truth, which have to be named. Those of other games come last: child launches are
+    for DynamicParallelism, task queues for TaskQueue, fleets for Fleet (rank, train).
     """
     from gpusched_env.agents.shipped import shipped_scenarios
     from gpusched_env.experiments.games.registry import games

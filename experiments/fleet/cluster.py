@@ -19,7 +19,7 @@ from gpusched_env.fleet.compiled import advance_compiled, pack_compiled
 from gpusched_env.fleet.device import Fleet, FleetRun
 from gpusched_env.fleet.dispatcher import Dispatcher, Wait
 from gpusched_env.fleet.problem import FleetProblem
-from gpusched_env.fleet.state import FINISHED, TOP, FleetState, new_state
+from gpusched_env.fleet.state import FINISHED, TOP, WAITS, FleetState, new_state
 from gpusched_env.fleet.windows import PackingRule, in_use, take
 from gpusched_env.planning.co_location import NOW
 
@@ -210,7 +210,7 @@ def _run(dispatcher: Dispatcher, problem: FleetProblem, handles: Sequence[_Handl
     rule: PackingRule | None = getattr(dispatcher, "rule", None)
     view, state = fleet.reset(), fleet.state
     reports = -(-problem.horizon_us // problem.report_us)
-    used, running = np.zeros(reports, np.int64), np.zeros(reports, np.int64)
+    counts = np.zeros((3, reports), np.int64)
     dispatcher.reset(problem.kinds)
     for report in range(reports):
         if rule is not None:
@@ -218,10 +218,11 @@ def _run(dispatcher: Dispatcher, problem: FleetProblem, handles: Sequence[_Handl
         else:
             while not isinstance(command := dispatcher.decide(view), Wait):
                 view = fleet.apply(command)
-        used[report], running[report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum()
+        waiting = np.count_nonzero((state.gpu_of == WAITS) & (state.arrival_us <= state.clock[NOW]))
+        counts[:, report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum(), waiting
         later = fleet.advance()
         if later is None:
             break
         view = later
     shards.collect(state)
-    return FleetRun(problem, state, used, running, fleet.log)
+    return FleetRun(problem, state, fleet.log, *counts)

@@ -13,9 +13,9 @@ def advance_compiled(fleet, control, rates, report_us, restart_us):
 
 
 @cached()
-def run_windows_compiled(fleet, rule, control, rates, report_us, restart_us, used, jobs):
+def run_windows_compiled(fleet, rule, control, rates, report_us, restart_us, counts):
     """:func:`run_windows`, compiled."""
-    run_windows(fleet, rule, control, rates, report_us, restart_us, used, jobs)
+    run_windows(fleet, rule, control, rates, report_us, restart_us, counts)
 
 
 @cached()

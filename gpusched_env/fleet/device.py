@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,9 +102,8 @@ class Fleet:
             raise IllegalCommand(f"{command}: job {job} is on GPU {where} and claims memory there; Move takes it off")
         if isinstance(command, Move) and where in (WAITS, gpu):
             raise IllegalCommand(f"{command}: job {job} is on {'no GPU yet' if where == WAITS else 'that GPU'}")
-        free_gb = float(state.size_gb[gpu] - state.claimed_gb[gpu])
-        if state.memory_gb[job] > free_gb:
-            need_gb = float(state.memory_gb[job])
+        free_gb, need_gb = float(state.size_gb[gpu] - state.claimed_gb[gpu]), float(state.memory_gb[job])
+        if state.claimed_gb[gpu] + need_gb > state.size_gb[gpu]:  # As packing rules add, to the last bit.
             raise IllegalCommand(f"{command}: the job needs {need_gb:g} GB, GPU {gpu} has {free_gb:g} GB left")
         if state.count[gpu] >= CLIENTS:
             raise IllegalCommand(f"{command}: GPU {gpu} has {CLIENTS} clients already")
@@ -116,12 +115,14 @@ class FleetRun:
 
     problem: FleetProblem
     state: FleetState
+    log: list[FleetEvent]
+    """Of dispatchers that are asked."""
     used: NDArray[np.int64]
     """(reports,) GPUs in use."""
     running: NDArray[np.int64]
     """(reports,) jobs on GPUs."""
-    log: list[FleetEvent] = field(default_factory=list)
-    """Of dispatchers that are asked."""
+    waiting: NDArray[np.int64]
+    """(reports,) jobs that have arrived and are on none."""
 
     @property
     def gpus(self) -> float:
@@ -166,20 +167,18 @@ def run_fleet(dispatcher: Dispatcher, problem: FleetProblem, *, compiled: bool =
     rule: PackingRule | None = getattr(dispatcher, "rule", None)
     view: FleetView | None = fleet.reset()
     reports = -(-problem.horizon_us // problem.report_us)
-    used, running = np.zeros(reports, np.int64), np.zeros(reports, np.int64)
-    state = fleet.state
+    counts, state = np.zeros((3, reports), np.int64), fleet.state
     if rule is not None and not asked:
         windows = run_windows_compiled if compiled else run_windows
         control = CONTROLS.index(dispatcher.control)
-        windows(state, rule, control, problem.rates, problem.report_us, problem.restart_us, used, running)
-        return FleetRun(problem, state, used, running)
+        windows(state, rule, control, problem.rates, problem.report_us, problem.restart_us, counts)
+        return FleetRun(problem, state, fleet.log, *counts)
     dispatcher.reset(problem.kinds)
     for report in range(reports):
         if view is None:
             break
         while not isinstance(command := dispatcher.decide(view), Wait):
             view = fleet.apply(command)
-        used[report] = in_use(state, 0 if rule is None else rule.unit)
-        running[report] = state.count.sum()
+        counts[:, report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum(), len(view.waiting)
         view = fleet.advance()
-    return FleetRun(problem, state, used, running, fleet.log)
+    return FleetRun(problem, state, fleet.log, *counts)

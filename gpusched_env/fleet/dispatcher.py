@@ -41,6 +41,8 @@ WAIT: Final = Wait()
 
 
 KNOWN: Final = [name for name in JOB.names or () if name != "work_us"]  # Not for how long a job stays.
+OF_JOBS: Final = FleetState._fields[: FleetState._fields.index("count")]
+HIDDEN: Final = ("left_us", "ended_us")
 
 
 class FleetView:
@@ -62,6 +64,13 @@ class FleetView:
         self.count, self.load = _read_only(state.count), _read_only(state.load)
         self.claimed_gb, self.size_gb = _read_only(state.claimed_gb), _read_only(state.size_gb)
         self.speed, self.sleep_us, self.ratio = map(_read_only, (state.speed, state.sleep_us, state.ratio))
+
+    @property
+    def shown(self) -> FleetState:
+        """All of this as flat arrays for compiled rules; what is not known (work left, ends, later jobs) is cut off."""
+        ends = {name: len(self.jobs) for name in OF_JOBS} | dict.fromkeys(HIDDEN, 0)
+        columns = zip(FleetState._fields, self._state, strict=True)
+        return FleetState(*(_read_only(column[: ends.get(name)]) for name, column in columns))
 
     def choose(self, job: int, rule: PackingRule) -> int:
         """The GPU that a rule has for a job, or :data:`~gpusched_env.fleet.state.WAITS`."""

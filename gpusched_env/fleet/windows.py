@@ -152,13 +152,15 @@ def pack(fleet: Any, rule: Any) -> None:
 
 
 @procedure
-def run_windows(
-    fleet: Any, rule: Any, control: int, rates: Any, report_us: int, restart_us: int, used: Any, on: Any
-) -> None:
-    """Pack and advance for all reports; ``used`` gets the GPUs in use at each, ``on`` the jobs on them."""
-    for report in range(len(used)):
+def run_windows(fleet: Any, rule: Any, control: int, rates: Any, report_us: int, restart_us: int, counts: Any) -> None:
+    """Pack and advance for all reports; ``counts`` gets of each the GPUs in use, jobs on them, jobs waiting."""
+    arrived = 0
+    for report in range(counts.shape[1]):
         pack(fleet, rule)
-        used[report] = in_use(fleet, rule.unit)
+        counts[0, report] = in_use(fleet, rule.unit)
         for gpu in range(fleet.clock[TOP]):
-            on[report] += fleet.count[gpu]
+            counts[1, report] += fleet.count[gpu]
+        while arrived < len(fleet.training) and fleet.arrival_us[arrived] <= fleet.clock[NOW]:
+            arrived += 1
+        counts[2, report] = arrived - fleet.clock[NEXT]
         advance(fleet, control, rates, report_us, restart_us)

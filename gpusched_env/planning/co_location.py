@@ -51,7 +51,7 @@ def settle(fleet: Any, gpu: int, control: int, rates: Any, restart_us: int, end_
         return
     lost = 0.0
     if control in (GPUCOLO, WORST) and inference > 0 and training > 0:
-        lost = trips(rates, OUTER_ERROR) * restart_us / OUTER_PERIOD_US
+        lost = min(1.0, trips(rates, OUTER_ERROR) * restart_us / OUTER_PERIOD_US)
         hold(fleet, gpu, rates, control == WORST, asked, inference, restart_us, end_us)
     elif inference == 0 or training == 0 or control == SHARED:
         fleet.sleep_us[gpu] = 0.0
@@ -129,7 +129,9 @@ def hold(
     stuck_down = sleep_us <= 0.0 and error < -OUTER_ERROR and fleet.share[gpu] < 1.0
     if not late and (stuck_up or stuck_down):
         trained = max(1e-9, training_activity(fleet, gpu, sleep_us, end_us))
-        share = math.pow(free / (weight * trained), 1.0 / rates.exponent)
+        share = 1.0  # Where a smaller share disturbs more, and nothing is free.
+        if free > 0.0 or rates.exponent > 0.0:
+            share = math.pow(free / (weight * trained), 1.0 / rates.exponent)
         share = min(1.0, max(LEAST_SHARE, share))
         if share != fleet.share[gpu]:
             fleet.share[gpu] = share

@@ -40,6 +40,11 @@ GAMES: Final = {
         trainer="gpusched_env.agents.task_queues.trainer:TRAINER",
         game="gpusched_env.experiments.task_queues.game:GAME",
     ),
+    "Fleet": Rooms(
+        env="gpusched_env.envs.fleet.env:FleetEnv",
+        trainer="gpusched_env.agents.fleet.trainer:TRAINER",
+        game="gpusched_env.experiments.fleet.game:GAME",
+    ),
 }
 """By name, those whose problems are no scenarios."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -168,7 +169,8 @@ def test_listings_have_a_line_each(
     assert gpusched(command) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith(expected) and len(line) > len(expected) + 10 for line in lines)
-    assert len({line.split()[0] for line in lines}) == len(lines)
+    games = itertools.accumulate(line.startswith("Of ") for line in lines)
+    assert len({(game, line.split()[0]) for game, line in zip(games, lines, strict=True)}) == len(lines)
 
 
 def test_schedulers_are_listed_with_their_options(gpusched: Run, capsys: pytest.CaptureFixture[str]) -> None:

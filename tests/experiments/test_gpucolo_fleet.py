@@ -16,6 +16,7 @@ from gpusched_env.experiments.papers.fleet_rates import Paper as Rates
 from gpusched_env.experiments.papers.gpucolo_fleet import FleetDays, FleetFigures
 from gpusched_env.experiments.papers.gpucolo_fleet import Paper as FleetPaper
 from gpusched_env.hardware.co_location import RateModel, capped_speed
+from gpusched_env.planning.co_location import CONTROLS
 
 MADE = RateModel(
     inference_by_inference=0.8, inference_by_training=0.6, exponent=0.5, training_by_others=0.3,
@@ -60,7 +61,7 @@ def test_shipped_rates_have_both_sources() -> None:
 
 def test_dispatchers_by_name() -> None:
     for name in DISPATCHERS.names():
-        assert make_dispatcher(name).control in ("shared", "gslice", "gpucolo")
+        assert make_dispatcher(name).control in CONTROLS
     with pytest.raises(InputError, match=r"inference is 2\.0, must be above 0 and at most 1"):
         make_dispatcher("gpucolo(inference=2)")
     with pytest.raises(InputError, match="inference is 0, must be at least 1"):

@@ -1,0 +1,42 @@
+"""Dispatchers of a fleet by name: written by hand, tuned (``tuned:NAME``) or learned; and runs of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpusched_env.agents.fleet.learned import NAME, LearnedFleet
+from gpusched_env.agents.fleet.playing import play_day
+from gpusched_env.agents.shipped import shipped_names
+from gpusched_env.agents.training.folder import policy_file
+from gpusched_env.baselines.fleet.registry import DISPATCHERS, make_dispatcher
+from gpusched_env.baselines.tuning import PREFIX as TUNED
+from gpusched_env.baselines.tuning import tuned_names, tuned_spec
+from gpusched_env.experiments.lib.names import LEARNED, is_learned
+from gpusched_env.fleet.device import FleetRun, run_fleet
+from gpusched_env.fleet.dispatcher import Dispatcher
+from gpusched_env.fleet.problem import FleetProblem
+
+
+def new_dispatcher(name: str) -> Dispatcher:
+    """A dispatcher from its name.
+
+    Raises:
+        InputError: there is none, or no agent.
+    """
+    if is_learned(name):
+        _, _, path = name.partition(":")
+        return LearnedFleet(policy_file(Path(path)) if path else None)
+    return make_dispatcher(tuned_spec(name, NAME) if name.startswith(TUNED) else name)
+
+
+def default_dispatchers() -> list[str]:
+    """All hand-written ones, those with tuned options, and the shipped agent if there is one."""
+    shipped = [LEARNED] if NAME in shipped_names() else []
+    return [*DISPATCHERS.names(), *tuned_names(NAME), *shipped]
+
+
+def run_day(dispatcher: Dispatcher, problem: FleetProblem) -> FleetRun:
+    """Of any of them; the agent plays compiled, which gives the same."""
+    if isinstance(dispatcher, LearnedFleet):
+        return play_day(dispatcher.weights, problem, control=dispatcher.control, moves=dispatcher.moves)[0]
+    return run_fleet(dispatcher, problem)

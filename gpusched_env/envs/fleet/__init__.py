@@ -1,0 +1,1 @@
+"""The Gymnasium face of a fleet: one decision a job that waits."""
