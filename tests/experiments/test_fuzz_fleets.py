@@ -82,4 +82,4 @@ def test_unknown_devices_and_two_games_are_refused() -> None:
         new_fleet_device("compield")
     done = CliRunner().invoke(app, ["fuzz", "--fleets", "--launches"])
     assert isinstance(done.exception, InputError)
-    assert "a run of the fuzzer is of one game" in str(done.exception)
+    assert "are different games" in str(done.exception)
