@@ -10,10 +10,12 @@ from typing import Any, Final, Literal
 from gpusched_env.data.parboil import HISTO, histo_us, published, shares_of_histo
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.hardware.contention import served_traffic
+from gpusched_env.hardware.records import gpu_record
 from gpusched_env.hardware.shared_memory import left_for_gpu
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import make_scenario
+from gpusched_env.scheduling.view import ViewTable
 
 SPECIFIED: Final = 4.0
 """Exponent of the saturation of the cores' traffic: that of the GPU's own."""
@@ -29,8 +31,7 @@ Cores = Literal["cortex", "denver"]
 
 def reachable() -> float:
     """Bandwidth of a TX2 that kernels reach, bytes/us."""
-    gpu = load_gpu("tx2")
-    return gpu.dram_bytes_per_us * gpu.contention.dram_efficiency
+    return float(gpu_record(load_gpu("tx2"))[0]["dram_bytes_per_us"])
 
 
 def slowdown_of_histo(left: float) -> float:
@@ -71,7 +72,7 @@ def denver_misses_per_us(saturation: float = SPECIFIED) -> float:
     return cost_of_two("denver", saturation) * reachable() / (2 * kappa(saturation) * WRITTEN_BACK)
 
 
-def hog(cores: Cores, saturation: float) -> dict[str, Any]:
+def hog(cores: Cores, saturation: float = SPECIFIED) -> dict[str, Any]:
     """The counter of Denver cores does not see their misses."""
     misses = HOG_MISSES_PER_US if cores == "cortex" else denver_misses_per_us(saturation)
     return {"name": "hog", "misses_per_us": misses, "bytes_a_miss": WRITTEN_BACK, "counted": cores == "cortex"}
@@ -90,6 +91,11 @@ class Took:
     memory_us: float
     compute_us: float
     lasted_us: float
+
+
+def _times(cores: ViewTable) -> tuple[float, float, float]:
+    """Sums over cores: throttled, and run by processes that miss the cache and by others."""
+    return float(cores.throttled_us.sum()), float(cores.memory_us.sum()), float(cores.compute_us.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,7 @@ class Beside:
         return Took(
             float((jobs["completed_us"] - jobs["arrived_us"]).mean()),
             tuple(float(lasted[order][i::each].mean()) for i in range(each)),
-            *(float(column.sum()) for column in (table.throttled_us, table.memory_us, table.compute_us)),
+            *_times(table),
             episode.end_us,
         )
 
@@ -155,18 +161,16 @@ class OneCore:
         return self.budget / (HOG_MISSES_PER_US * PERIOD_US)
 
     def run(self, device: str) -> Took:
-        core = {"number": 3, "processes": [hog("cortex", SPECIFIED), {"name": "busy"}]}
+        core = {"number": 3, "processes": [hog("cortex"), {"name": "busy"}]}
         lasts_us = PERIOD_US * (self.periods + 1)
         tenant = {
             "name": "idle", "workload": "parboil(benchmark=stencil)", "jobs": 2,
             "arrivals": {"kind": "periodic", "period_us": 2 * lasts_us},
         }  # fmt: skip
-        scenario = make_scenario(
-            {"name": "core", "gpu": "tx2", "tenants": [tenant], "cores": {"cores": [core]}, "horizon_us": lasts_us}
-        )
+        fields = {"name": "core", "gpu": "tx2", "tenants": [tenant], "cores": {"cores": [core]}}
+        scenario = make_scenario({**fields, "horizon_us": lasts_us})
         scheduler = f"static-budgets(events={self.budget},rho={self.rho})"
-        episode = play(scheduler, build_problem(scenario), 0, device=device)
+        episode = play(scheduler, build_problem(scenario), 0, device=device, record="kernels")
         assert episode.last is not None
         table = episode.last.cores
-        columns = (table.throttled_us, table.memory_us, table.compute_us)
-        return Took(0.0, (), *(float(column.sum()) for column in columns), PERIOD_US * self.periods)
+        return Took(0.0, (), *_times(table), PERIOD_US * self.periods)
