@@ -7,17 +7,14 @@ alone takes as long as the shortest that the paper shows, an iteration of traini
 launched as CUDA graphs, so that a second is simulated in a tenth of one and **all periods are the paper's**: 4 s of the
 inner tier, 100 s of the outer one, 25 s of GSLICE, 7 s of a restart.
 
-Training is an MPS client of lower priority here, which the paper does not say of its own. At equal priority the
-simulated GPU hands out blocks in order of arrival, and a kernel of training that waits for room in a small share holds
-up the inference behind it; a smaller share then makes inference slower, against Fig. 6.
+Training is an MPS client of lower priority here, which the paper does not say of its own. At equal priority a kernel of
+training that waits for room in a small share holds up the inference behind it, against Fig. 6.
 
 The growth of batches from 105 to 115 images (Fig. 8) is a further client that sends ten images at the pace of the
-objective from 90 to 290 s. The law of the outer tier and GSLICE's step are those of the public simulation code.
-
-Training slows inference less here than in the paper: unrestrained, a batch takes 86 ms, where Fig. 6 has 92. So
-objectives of 90 and 95 ms bind nobody, the burst, which adds 1 ms, makes nothing late, and small shares have flat
-slopes. GSLICE begins with half of the SMs, where a batch takes 135 ms, and is late until it has moved enough of them,
-at a restart each time. Two ranks of Fig. 4 are exchanged: a pause does more where both have all SMs than at 80 %.
+objective from 90 to 290 s. That adds 1 ms, which makes nothing late at the paper's objective of 90 ms: how fast the
+controller reacts is therefore measured at 80 ms. The law of the outer tier and GSLICE's step are those of the public
+simulation code. GSLICE begins with half of the SMs, where a batch takes 135 ms, and is late until it has moved enough
+of them, at a restart each time.
 """
 
 from __future__ import annotations
@@ -33,6 +30,7 @@ from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.judged import Simulation
 from gpusched_env.experiments.lib.verdicts import Target, record, table_of, targets_table
 from gpusched_env.experiments.papers.gpucolo.runs import (
+    BURST_S,
     FIG4,
     PAUSES_S,
     SHARES,
@@ -50,6 +48,7 @@ FIG9: Final = {75.0: (76.0, 79.5), 80.0: (80.0, 80.5), 85.0: (85.0, 84.5), 90.0:
 CONTROLLERS: Final = ("gpucolo", "gslice")
 BURST: Final = {each: Controlled(each, 90.0, 400.0, burst=True) for each in CONTROLLERS}
 STEADY: Final = {(each, goal): Controlled(each, goal) for each in CONTROLLERS for goal in FIG9}
+TIGHT: Final = Controlled("gpucolo", 80.0, burst=True)
 PAID: Final = {each: STEADY[each, 80.0] for each in CONTROLLERS}
 FREE: Final = {each: Controlled(each, 80.0, restart_s=0.0) for each in CONTROLLERS}
 INNER: Final = {factor: Controlled("gpucolo", 80.0, 120.0, slope_factor=factor, outer=0) for factor in (1.0, 0.25)}
@@ -57,9 +56,7 @@ INNER: Final = {factor: Controlled("gpucolo", 80.0, 120.0, slope_factor=factor, 
 RULES: Final = ("open-loop", "conservative", "gpucolo", "slo-aware-ideal")
 OTHERS: Final = {f"{each}, 30 s": Controlled(each, 80.0, 30.0) for each in RULES}
 """Nothing is controlled, training is held back for good, and a reference that knows the episode."""
-KNOBS: Final = [
-    Fixed(*knobs, synthetic=True, seconds=12.0) for *_, first, then in FIG4.values() for knobs in (first, then)
-]
+KNOBS: Final = [Fixed(*at, synthetic=True, seconds=12.0) for *_, first, then in FIG4.values() for at in (first, then)]
 POINTS: Final = [Fixed(pause_s, share) for share in SHARES for pause_s in PAUSES_S]
 KNOB_COLUMNS = (
     "knob of training = {knob} | published = {published} ms | ours = {ours} ms | published, after over before = "
@@ -74,9 +71,7 @@ RUN_COLUMNS = (
     "{latency_ms:.1f} ms | p95 = {late_ms:.1f} ms | batches a second = {batches:.2f} | "
     "training iterations a second = {steps:.2f} | last pause = {pause_s:.2f} s | training's last share = {share:.0f} %"
 )
-PERIOD_COLUMNS = (
-    "until = {until:g} s | latency = {latency:.1f} ms | pause = {pause:.2f} s | training's share = {share:.0f} %"
-)
+PERIOD_COLUMNS = "until = {until:g} s | latency = {latency:.1f} ms | pause = {pause:.2f} s | share = {share:.0f} %"
 
 
 class Paper(Reproduction):
@@ -89,7 +84,7 @@ class Paper(Reproduction):
     @staticmethod
     def cells() -> Sequence[Simulation]:
         many = (STEADY, BURST, FREE, INNER, OTHERS)
-        return [*KNOBS, *POINTS, *(cell for cells in many for cell in cells.values())]
+        return [*KNOBS, *POINTS, TIGHT, *(cell for cells in many for cell in cells.values())]
 
     @functools.cached_property
     def slopes(self) -> dict[float, float]:
@@ -106,9 +101,10 @@ class Paper(Reproduction):
 
     @property
     def reaction(self) -> int:
-        """Inner periods after the first, which is late, up to one within 2 % of an objective that sleep can meet."""
-        first, *after = [latency / 80.0 - 1.0 for _, latency, *_ in self.runs[PAID["gpucolo"]].periods]
-        return next((n for n, late in enumerate(after, 1) if abs(late) <= 0.02 < first), len(after))
+        """Inner periods that end after the first late one of the burst, up to one within 2 % of the objective."""
+        ended = [each[1] / TIGHT.goal_ms - 1.0 for each in self.runs[TIGHT].periods if each[0] > BURST_S[0]]
+        first = next((n for n, late in enumerate(ended) if late > 0.02), len(ended))
+        return next((n for n, late in enumerate(ended[first:]) if abs(late) <= 0.02), len(ended) - first)
 
     def swing(self, factor: float) -> float:
         """Standard deviation of latency over periods, in milliseconds, once the loop has had time to settle."""
@@ -120,13 +116,10 @@ class Paper(Reproduction):
         rows = []
         for row, (name, (*published, _, _)) in enumerate(FIG4.items()):
             before, after = (self.runs[cell] for cell in KNOBS[2 * row : 2 * row + 2])
-            rows.append(
-                {
-                    "knob": name, "published": _arrow(*published), "ours": _arrow(before.latency_ms, after.latency_ms),
-                    "published_ratio": published[1] / published[0], "ratio": after.latency_ms / before.latency_ms,
-                    "steps": _arrow(before.steps, after.steps),
-                }
-            )  # fmt: skip
+            ours = before.latency_ms, after.latency_ms
+            ratios = {"published_ratio": published[1] / published[0], "ratio": ours[1] / ours[0]}
+            shown = {"published": _arrow(*published), "ours": _arrow(*ours), "steps": _arrow(before.steps, after.steps)}
+            rows.append({"knob": name, **ratios, **shown})
         return rows
 
     def checks(self) -> list[Target]:
@@ -135,23 +128,20 @@ class Paper(Reproduction):
         ranks, published = (np.argsort([row[name] for row in self.knobs]) for name in ("ratio", "published_ratio"))
         found = [
             _target("Fig. 4: MPS, after over before (calibrated)", mps["published_ratio"], mps["ratio"], 0.05),
-            *(_target(f"Fig. 4: {row['knob']}, likewise", row["published_ratio"], row["ratio"], 0.3) for row in others),
+            *(_fall(row) for row in others),
             _target("Fig. 4: knobs whose rank is the published one", 3, int((ranks == published).sum())),
             Target("Fig. 6: largest slope, ms/s", -100.0, -1e-9, max(slopes)),
             _target("Fig. 6: shares with a steeper slope than the smaller one", 2, int((np.diff(slopes) < 0).sum())),
         ]
-        for goal in FIG9:
-            ours = self.runs[STEADY["gpucolo", goal]]
-            if goal == min(FIG9):
-                found.append(_target(f"Fig. 9: pause at {goal:g} ms, s (saturated)", 1.0, ours.periods[20][2]))
-            else:
-                found.append(_target(f"Fig. 9: latency at {goal:g} ms", goal, ours.latency_ms, 0.02))
+        steady = {goal: self.runs[STEADY["gpucolo", goal]] for goal in FIG9}
+        found.append(_target("Fig. 9: pause at 75 ms, s (saturated)", 1.0, steady.pop(75.0).periods[20][2]))
+        found += [_target(f"Fig. 9: latency at {goal:g} ms", goal, of.latency_ms, 0.02) for goal, of in steady.items()]
         inference, training = self.gain(BURST)
         paid, free = (self.gain(runs)[1] for runs in (PAID, FREE))
         swing = self.swing(0.25) / self.swing(1.0)
         return [
             *found,
-            Target("Fig. 8: inner periods from a late one to within 2 % (80 ms, the begin)", 0, 2, self.reaction),
+            Target("Fig. 8: inner periods from a late one of the burst to within 2 % (80 ms)", 0, 2, self.reaction),
             Target("Fig. 8: inference over GSLICE, %", 36.1, 36.1, 100.0 * inference, 12.0),
             Target("Fig. 8: training over GSLICE, %", 51.5, 51.5, 100.0 * training, 20.0),
             Target("slope four times too small: swing over that with the right one", 3.0, 1e9, swing),
@@ -166,7 +156,13 @@ class Paper(Reproduction):
     def outcome(self) -> str:
         missed = [target for target in self.checks() if not target.holds]
         said = "; ".join(f"{target.what}: {target.ours:.3g} for {target.low:.3g}" for target in missed)
-        return f"What does not come out: {said}." if missed else "All figures come out."
+        free, held = (self.runs[Fixed(pause_s, 90.0)].latency_ms for pause_s in (0.0, 1.0))
+        return (f"What does not come out: {said}." if missed else "All figures come out.") + (
+            f" Training slows inference less here than in the paper. Unrestrained, a batch takes {free:.0f} ms at a "
+            f"share of 90 %, where Fig. 6 has {FIG6[90.0][0]:g}: objectives above that bind nobody. With the longest "
+            f"sleep it takes {held:.1f} ms, where the paper's controller ends at {FIG9[75.0][0]:g} with 75 ms for its "
+            "objective: here that much sleep is just enough, there it is not."
+        )
 
     def data(self) -> dict[str, Any]:
         return {
@@ -182,9 +178,8 @@ class Paper(Reproduction):
             ours = [self.runs[Fixed(pause_s, share)].latency_ms for pause_s in PAUSES_S[::2]]
             row = {"published": _arrow(*FIG6[share]), "published_slope": np.diff(FIG6[share])[0], "ours": _arrow(*ours)}
             fig6.append({"share": share, "slope": slope, **row})
-        steady = [
-            self._row(each, f"{FIG9[goal][CONTROLLERS.index(name)]:.1f} ms") for (name, goal), each in STEADY.items()
-        ]
+        said = {key: f"{FIG9[key[1]][CONTROLLERS.index(key[0])]:.1f} ms" for key in STEADY}
+        steady = [self._row(each, said[key]) for key, each in STEADY.items()]
         others = {f"{name}, free restarts": cell for name, cell in FREE.items()} | OTHERS
         others |= {f"gpucolo, inner tier, slope times {factor:g}": cell for factor, cell in INNER.items()}
         return [
@@ -192,7 +187,7 @@ class Paper(Reproduction):
             table_of("Knobs of training (Fig. 4)", self.knobs, KNOB_COLUMNS),
             table_of("Latency by sleep and share (Fig. 6)", fig6, FIG6_COLUMNS),
             table_of("By objective (Fig. 9)", steady, RUN_COLUMNS),
-            table_of("With a burst (Fig. 8)", [self._row(each) for each in BURST.values()], RUN_COLUMNS),
+            table_of("With a burst (Fig. 8)", [self._row(each) for each in (*BURST.values(), TIGHT)], RUN_COLUMNS),
             table_of("At 80 ms", [self._row(cell, label=label) for label, cell in others.items()], RUN_COLUMNS),
         ]
 
@@ -211,6 +206,12 @@ class Paper(Reproduction):
 def _target(what: str, published: float, ours: float, within: float = 0.0) -> Target:
     """A single published figure; ``within``: a share of it."""
     return Target(what, published, published, ours, within * published)
+
+
+def _fall(row: dict[str, Any]) -> Target:
+    """A knob's change of latency, in percent of that before."""
+    published, ours = (100.0 * (1.0 - row[name]) for name in ("published_ratio", "ratio"))
+    return _target(f"Fig. 4: {row['knob']}, latency falls by, %", published, ours, 0.3)
 
 
 def _arrow(before: float, after: float) -> str:

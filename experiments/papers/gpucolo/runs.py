@@ -99,9 +99,8 @@ def together(
     ]
     if burst:
         # No batch grows in the middle of a run: what comes on top is a client of its own, at the pace of the objective.
-        start_s, end_s = BURST_S
-        arrivals = {"kind": "periodic", "start_us": start_s * S, "period_us": goal_ms * 1e3}
-        jobs = round((end_s - start_s) * 1e3 / goal_ms)
+        arrivals = {"kind": "periodic", "start_us": BURST_S[0] * S, "period_us": goal_ms * 1e3}
+        jobs = round((BURST_S[1] - BURST_S[0]) * 1e3 / goal_ms)
         tenants.append(tenant("burst", launch="graph", arrivals=arrivals, jobs=jobs))
     commands = ["launch", "partition", "throttle"]
     return situation(tenants, GPU, seconds * S, workloads, commands=commands, restart_us=restart_s * S)
