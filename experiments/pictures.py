@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -50,6 +51,7 @@ SHOTS = {
 }
 """By scenario."""
 LAUNCHES = "DynamicParallelism"
+TASKS = "TaskQueue"
 
 
 def shoot(name: str, shot: Shot, path: Path) -> None:
@@ -68,18 +70,34 @@ def shoot_launches(path: Path) -> None:
     over = False
     while not over:
         _, _, over, _, info = env.step(int(info["action_mask"][1]))
+    _uncover(env, "Kernels that threads launched: on SMs (blue), waiting (orange)", info["time_us"], path)
+
+
+def shoot_tasks(path: Path) -> None:
+    """Play a search that takes tasks from a queue, and uncover the picture of it from left to right."""
+    env = gym.make(
+        "gpusched_env:gpusched/TaskQueue-v0", problem="bfs-citation", interval_us=5.0, render_mode="rgb_array"
+    )
+    _, info = env.reset(seed=0)
+    over = False
+    while not over:
+        _, _, over, _, info = env.step(0)
+    _uncover(env, "A search: queued tasks (orange), busy workers (blue)", info["time_us"], path)
+
+
+def _uncover(env: gym.Env[Any, Any], title: str, end_us: float, path: Path) -> None:
+    """Write a film of what the environment shows at the end."""
     drawn = Image.fromarray(np.asarray(env.render(), np.uint8))
     drawn = drawn.resize((WIDTH - 32, WIDTH // 2), Image.Resampling.NEAREST)
-    pages = [_page(drawn, width, info["time_us"]) for width in np.linspace(0, drawn.width, 40).astype(int)]
+    pages = [_page(drawn, width, title, end_us) for width in np.linspace(0, drawn.width, 40).astype(int)]
     pages[0].save(path, save_all=True, append_images=pages[1:], duration=125, loop=0, optimize=True)
     print(f"{path}: {path.stat().st_size / 1e3:.0f} KB", flush=True)
 
 
-def _page(drawn: Image.Image, width: int, end_us: float) -> Image.Image:
+def _page(drawn: Image.Image, width: int, title: str, end_us: float) -> Image.Image:
     """The left part of a picture, below a title and above its time axis."""
     page = Image.new("RGB", (WIDTH, drawn.height + 80), (255, 255, 255))
     pen, font = ImageDraw.Draw(page), ImageFont.truetype(FONT, 15)
-    title = "Kernels that threads launched: on SMs (blue), waiting (orange)"
     pen.text((16, 14), title, fill=(40, 44, 52), font=font)
     page.paste(drawn.crop((0, 0, max(1, width), drawn.height)), (16, 44))
     pen.line((16, drawn.height + 45, WIDTH - 16, drawn.height + 45), fill=(40, 44, 52))
@@ -91,9 +109,11 @@ def _page(drawn: Image.Image, width: int, end_us: float) -> Image.Image:
 def main(folder: Path, names: Sequence[str]) -> None:
     """Write the films of these scenarios, or all and the README's."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in names or [*SHOTS, LAUNCHES]:
+    for name in names or [*SHOTS, LAUNCHES, TASKS]:
         if name == LAUNCHES:
             shoot_launches(folder / f"{name}.gif")
+        elif name == TASKS:
+            shoot_tasks(folder / f"{name}.gif")
         elif name in SHOTS:
             shoot(name, SHOTS[name], folder / f"{name}.gif")
     if not names or GPU in names:

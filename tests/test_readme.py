@@ -158,6 +158,6 @@ def test_the_index_lists_every_page() -> None:
 def test_every_environment_has_a_film_that_loads_quickly() -> None:
     films = {path.stem: path.stat().st_size for path in (ROOT / "docs" / "pictures").glob("*.gif")}
     assert films.pop("gpu") <= 1_500_000
-    assert set(films) == {*scenario_names(), "DynamicParallelism"}
+    assert set(films) == {*scenario_names(), "DynamicParallelism", "TaskQueue"}
     assert max(films.values()) <= 300_000
     assert sum(films.values()) <= 5_000_000
