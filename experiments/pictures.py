@@ -54,7 +54,7 @@ SHOTS = {
     "Toy": Shot("sjf", 0.52),
 }
 """By scenario."""
-LAUNCHES, FLEET = "DynamicParallelism", "Fleet"
+LAUNCHES, TASKS, FLEET = "DynamicParallelism", "TaskQueue", "Fleet"
 
 
 def shoot(name: str, shot: Shot, path: Path) -> None:
@@ -74,6 +74,19 @@ def shoot_launches(path: Path) -> None:
     while not over:
         _, _, over, _, info = env.step(int(info["action_mask"][1]))
     title = "Kernels that threads launched: on SMs (blue), waiting (orange)"
+    _uncover(env.render(), title, time_text(info["time_us"]), path)
+
+
+def shoot_tasks(path: Path) -> None:
+    """Play a search that takes tasks from a queue, and uncover the picture of it from left to right."""
+    env = gym.make(
+        "gpusched_env:gpusched/TaskQueue-v0", problem="bfs-citation", interval_us=5.0, render_mode="rgb_array"
+    )
+    _, info = env.reset(seed=0)
+    over = False
+    while not over:
+        _, _, over, _, info = env.step(0)
+    title = "A search: queued tasks (orange), busy workers (blue)"
     _uncover(env.render(), title, time_text(info["time_us"]), path)
 
 
@@ -114,11 +127,10 @@ def _page(drawn: Image.Image, width: int, title: str, end: str) -> Image.Image:
 def main(folder: Path, names: Sequence[str]) -> None:
     """Write the films of these scenarios, or all and the README's."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in names or [*SHOTS, LAUNCHES, FLEET]:
-        if name == LAUNCHES:
-            shoot_launches(folder / f"{name}.gif")
-        elif name == FLEET:
-            shoot_fleet(folder / f"{name}.gif")
+    shots = {LAUNCHES: shoot_launches, TASKS: shoot_tasks, FLEET: shoot_fleet}
+    for name in names or [*SHOTS, *shots]:
+        if name in shots:
+            shots[name](folder / f"{name}.gif")
         elif name in SHOTS:
             shoot(name, SHOTS[name], folder / f"{name}.gif")
     if not names or GPU in names:

@@ -19,8 +19,8 @@ MORE: Final = 1.01
 def run_tuned(problem: TaskProblem, form: Form, device: TaskDevice) -> Form:
     """Run a problem on ``device`` with as few polls as will do; gives the form with their number.
 
-    How often a worker polls in vain before the last task is done is seen in a run with :data:`MANY`: the last of them to
-    vote has the fewest. Forms without votes run as they are.
+    How often a worker polls in vain before the last task is done is seen in a run with :data:`MANY`: the last of them
+    to vote has the fewest. Forms without votes run as they are.
     """
     if form.strategy != "persistent":
         device.begin(problem, form)

@@ -1,0 +1,70 @@
+"""Problems and forms: what is refused, with one clear error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpusched_env.errors import InputError
+from gpusched_env.hardware.task_machine import V100
+from gpusched_env.task_queues.form import Form
+from gpusched_env.task_queues.problem import TaskProblem
+from gpusched_env.task_queues.suite import SUITE, random_task_problem, task_problem
+from gpusched_env.workload.task_queues.graphs import mesh
+
+GRAPH = mesh(3)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"source": 27}, "source is 27, but the graph has vertices 0 to 26"),
+        ({"capacity": 26}, "capacity is 26, must be at least the 27 vertices"),
+        ({"application": "sssp"}, "application is 'sssp'"),
+        ({"damping": 1.0}, "damping is 1.0"),
+        ({"epsilon": 0.0}, "epsilon is 0.0"),
+        ({"polls": 0}, "polls is 0"),
+    ],
+)
+def test_bad_problems(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        TaskProblem(**{"graph": GRAPH, "application": "bfs", **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"strategy": "discreet"}, "strategy is 'discreet'; did you mean 'discrete'"),
+        ({"worker": "thread"}, "worker is 'thread'"),
+        ({"fetch": 0}, "fetch is 0, must be 1 to 256"),
+        ({"polls": 0}, "polls is 0, must be at least 1"),
+        ({"threshold": 4}, "threshold is 4, but only discrete forms"),
+    ],
+)
+def test_bad_forms(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Form(**given)
+
+
+def test_workers_of_the_papers_gpu() -> None:
+    """Grids of the authors' logs: 160 blocks of 640 threads, 80 times 24 warps; 8 blocks of 256 threads fill an SM."""
+    problem = TaskProblem(graph=GRAPH, application="bfs")
+    assert problem.shape(Form()) == (160, 160, 20)
+    assert problem.shape(Form(worker="warp")) == (1920, 1920, 1)
+    assert problem.shape(Form("discrete")) == (640, 640, 8)
+
+
+def test_an_edge_costs_what_misses_the_cache() -> None:
+    """A million vertices of 4 bytes fit into 6 MB; of 3,145,728 half miss, and move 32 bytes each."""
+    assert V100.ps_per_edge(1_000_000) == pytest.approx(4 / 0.9)
+    assert V100.ps_per_edge(3_145_728) == pytest.approx((4 + 16) / 0.9)
+
+
+def test_the_suite_is_there() -> None:
+    small = task_problem("colouring-mesh", 1)
+    assert (small.application, len(small.graph.degree)) == ("colouring", 33**3)
+    with pytest.raises(InputError, match="did you mean 'bfs-road'"):
+        task_problem("bfs-rood")
+    assert {random_task_problem(seed).application for seed in range(12)} <= {"bfs", "pagerank", "colouring"}
+    assert len(SUITE) == 8
