@@ -112,7 +112,7 @@ under which a task never completes anything has no figure (nan)."""
         return [*self.controls, *self.sides]
 
     def outcome(self) -> str:
-        return outcome(self.controls)
+        return outcome(self.controls, float(self.by_setting[PAPERS].utilisation["exclusive"]))
 
     def summary(self) -> str:
         verdicts = [finding.verdict for finding in self.findings if finding.holds is not None or finding.undecided]

@@ -210,24 +210,26 @@ def claims_with(rows: Sequence[Controlled], *verdicts: str) -> list[str]:
     return [claim for claim in claims if all(row.verdict in verdicts for row in own if row.claim == claim)]
 
 
-def outcome(rows: Sequence[Controlled]) -> str:
-    """What came out, what did not, and why: what the page begins with."""
+def outcome(rows: Sequence[Controlled], busy: float) -> str:
+    """What came out, what did not, and why: what the page begins with.
+
+    Args:
+        rows: claims with their controls.
+        busy: share of the SMs' time that requests take alone, 0 to 1.
+    """
 
     def each(*verdicts: str) -> str:
         return _listed(claims_with(rows, *verdicts))
 
-    why = []
     rest = list(dict.fromkeys(row.claim for row in rows if row.verdict == RESTS))
+    why = f"Requests alone keep the SMs busy for {busy:.0%} of the time, so hosts decide more than blocks do. "
     if rest:
-        why.append(f"Only where hosts of one process slow each other: {_listed(rest)}")
-    for row in rows:
-        if row.verdict == "not shown":
-            why.append(f'Without the mechanism of "{SHORT[row.claim]}": {row.figures_without}')
+        why += f"Only where hosts of one process slow each other come out: {_listed(rest)}. "
     return (
         f"Came out, and fail without their mechanism: {each(SHOWN)}. Came out, and are comparisons with what is "
         f"without it: {each(COMPARED)}.\n\nDid not: {each('off')}. Came out without their mechanism as well, and say "
         f"nothing of it: {each('not shown')}. Undecided: {each(UNDECIDED)}. No mechanism to switch off: "
-        f"{each(DESCRIPTION)}.\n\nWhy: {'. '.join(why) or 'nothing came out without its mechanism'}."
+        f"{each(DESCRIPTION)}.\n\nWhy: {why}The first table has the figures without each mechanism."
     )
 
 
