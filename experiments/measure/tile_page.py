@@ -54,7 +54,7 @@ from gpusched_env.hardware.products import match_gpu
 from gpusched_env.hardware.specs import load_gpu
 
 V100_SMS = load_gpu("v100").sms
-BESIDE = "tokens = {tokens} | policy = {policy} | V100 = {v100:+z.1f} % | spin = {spin:+z.1f} % | product = {product:+z.1f} %"
+BESIDE = "tokens = {tokens} | policy = {by} | V100 = {v100:+z.1f} % | spin = {spin:+z.1f} % | product = {done:+z.1f} %"
 NOTE_ON_BESIDE = (
     "Gains over stream order: published of cuSync's own products on a V100, and here, with the same grids on as many "
     "SMs. Where the V100 gained nothing and these do, waves and semaphores are not why."
@@ -163,7 +163,7 @@ class TilePage:
             if work == "spin" and row.case.shorter == 1 and product is not None:
                 published_row = published()["mlp"][MODEL][str(tokens)]
                 yield {
-                    "tokens": f"{tokens:,}", "policy": policy, "spin": row.measured, "product": product.measured,
+                    "tokens": f"{tokens:,}", "by": policy, "spin": row.measured, "done": product.measured,
                     "v100": gain(published_row[f"{policy}_us"], sum(published_row["gemms"])),
                 }  # fmt: skip
 
