@@ -16,6 +16,7 @@ from gpusched_env.experiments.lib.recorded import measurements
 from gpusched_env.experiments.lib.verdicts import Compared, Finding
 from gpusched_env.experiments.papers.concurrency import Paper, long_share
 from gpusched_env.experiments.papers.concurrency.claims import CLAIMS
+from gpusched_env.experiments.papers.concurrency.controls import CONTROLS, Controlled
 from gpusched_env.experiments.papers.concurrency.hosts import AT_WORK, BOUND_US, SWEPT_US, WAITING
 from gpusched_env.experiments.papers.concurrency.one_process import OneProcess
 from gpusched_env.experiments.papers.concurrency.recorded import PairSide, cause_of, on_hardware
@@ -30,6 +31,7 @@ from gpusched_env.experiments.papers.concurrency.runs import (
     PAPERS,
     REQUESTS,
     SEEDS,
+    SWITCHED_OFF,
     ConcurrencyRun,
     Figures,
     all_cells,
@@ -94,7 +96,7 @@ def test_every_mechanism_runs_on_every_setting_and_alone() -> None:
     own = judged_cells()
     assert len(set(own)) == len(own)
     judged = {(cell.mechanism, cell.seed) for cell in own if cell.alone_us == BOUND_US}
-    assert judged == {(name, seed) for name in (*ALONE, *MECHANISMS, APART, MOST) for seed in SEEDS}
+    assert judged == {(name, seed) for name in (*ALONE, *MECHANISMS, APART, MOST, *SWITCHED_OFF) for seed in SEEDS}
     assert {cell.alone_us for cell in own} == set(SWEPT_US)
 
 
@@ -138,7 +140,9 @@ def made_up(first: int = 0, **changed: dict[str, float]) -> Paper:
         "preemptive, at block ends": {"turnaround_us": 4800, "training_rate": 0.75},
         "preemptive, SMs reserved": {"turnaround_us": 4200, "training_rate": 0.65, "preemptions": 3},
     }  # fmt: skip
-    table |= {name: {"turnaround_us": math.nan} for name in (*MECHANISMS, APART, MOST) if name not in table}
+    table |= {
+        name: {"turnaround_us": math.nan} for name in (*MECHANISMS, APART, MOST, *SWITCHED_OFF) if name not in table
+    }
     runs = {}
     for seed in SEEDS:
         for mechanism, given in table.items():
@@ -266,6 +270,11 @@ def test_a_short_run_gives_every_figure() -> None:
 def result(*held: bool | None, sides: tuple[PairSide, ...] = (side(1.0, 1.0),)) -> Paper:
     made = made_up()
     made.findings = [Finding("O1", "a claim", holds, "a figure", 1, 1, "") for holds in held]
+    made.controls = [
+        Controlled("O1", text, "what it is about", holds, "a figure", False, "another")
+        for text, holds in zip(CONTROLS, held, strict=False)
+        if holds is not None
+    ]
     made.published = [Compared("x", "%", 100.0, 90.0), Compared("y", "%", 75.0, None, "no recording")]
     made.sides = list(sides)
     return made
@@ -276,7 +285,8 @@ def test_it_fails_if_a_claim_or_a_recorded_pair_does_not_come_out() -> None:
     assert not result(True, False).holds
     assert not result(True, sides=(side(2.0, 1.0),)).holds
     assert result(True, False).summary_line() == (
-        "FAILED: concurrency: 1 of 2 claims come out; 1 of 1 sides of recorded pairs within 15%"
+        "FAILED: concurrency: 1 of 2 claims come out; 1 fail without their mechanism, 0 are comparisons with what is "
+        "without it; 1 of 1 sides of recorded pairs within 15%"
     )
 
 

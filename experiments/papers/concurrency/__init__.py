@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib import judged
+from gpusched_env.experiments.lib.controls import SHOWN
 from gpusched_env.experiments.lib.graph_pairs import GraphPairs, graph_cells, recorded_pairs
 from gpusched_env.experiments.lib.verdicts import (
     UNDECIDED,
@@ -38,6 +39,14 @@ from gpusched_env.experiments.lib.verdicts import (
 )
 from gpusched_env.experiments.papers.concurrency import recorded
 from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, OFFERED, ORDER, PRIORITY, SETTING, percent
+from gpusched_env.experiments.papers.concurrency.controls import (
+    COMPARED,
+    Controlled,
+    claims_with,
+    controlled,
+    controls_table,
+    outcome,
+)
 from gpusched_env.experiments.papers.concurrency.hosts import BOUND_US, RECORDED
 from gpusched_env.experiments.papers.concurrency.one_process import OneProcess, one_process_cells
 from gpusched_env.experiments.papers.concurrency.picture import added_svg
@@ -100,14 +109,19 @@ under which a task never completes anything has no figure (nan)."""
         return [*judged_cells(), *one_process_cells(), *all_cells(), *graph_cells(recorded_pairs())]
 
     def checks(self) -> list[Judged]:
-        return [*self.findings, *self.sides]
+        return [*self.controls, *self.sides]
+
+    def outcome(self) -> str:
+        return outcome(self.controls, float(self.by_setting[PAPERS].utilisation["exclusive"]))
 
     def summary(self) -> str:
         verdicts = [finding.verdict for finding in self.findings if finding.holds is not None or finding.undecided]
         within = sum(side.holds for side in self.sides)
         undecided = f", {verdicts.count(UNDECIDED)} undecided" if UNDECIDED in verdicts else ""
+        shown, compared = (claims_with(self.controls, verdict) for verdict in (SHOWN, COMPARED))
         return (
-            f"{verdicts.count(VERDICTS[True])} of {len(verdicts)} claims come out{undecided}; "
+            f"{verdicts.count(VERDICTS[True])} of {len(verdicts)} claims come out{undecided}; {len(shown)} fail "
+            f"without their mechanism, {len(compared)} are comparisons with what is without it; "
             f"{within} of {len(self.sides)} sides of recorded pairs within {LIMIT:.0%}"
         )
 
@@ -154,6 +168,11 @@ under which a task never completes anything has no figure (nan)."""
         return [claim.judged(self.by_setting, PAPERS, self.by_host[BOUND_US]) for claim in CLAIMS]
 
     @functools.cached_property
+    def controls(self) -> list[Controlled]:
+        """Every claim beside what is switched off."""
+        return controlled(self.by_host[BOUND_US], self.by_setting[PAPERS])
+
+    @functools.cached_property
     def published(self) -> list[Compared]:
         """Every published figure that has a counterpart, and those that lack one."""
         rows = []
@@ -187,6 +206,7 @@ under which a task never completes anything has no figure (nan)."""
             "by_host": self.swept.to_dict("records"),
             "one_process": [{**asdict(cell), **asdict(found)} for cell, found in self.of(OneProcess).items()],
             "observations": {"hold": sum(held), "scored": len(held), "each": [record(f) for f in self.findings]},
+            "controls": [record(each) for each in self.controls],
             "published": [record(row) for row in self.published],
             "recorded_pairs": {
                 "limit": LIMIT,
@@ -219,7 +239,7 @@ under which a task never completes anything has no figure (nan)."""
         beyond = recorded.sides_table([side for side in self.sides if not side.holds], "Sides beyond the limit")
         own = self._mechanisms(PAPERS, self.by_setting[PAPERS])
         measured = (recorded.hardware_table(), recorded.sides_by_mode(self.sides), beyond)
-        return [self._hosts(), *self._judged(), own, self._one_process(), *measured]
+        return [controls_table(self.controls), self._hosts(), *self._judged(), own, self._one_process(), *measured]
 
     def printed(self) -> list[Table]:
         return list(reversed(self.tables()))

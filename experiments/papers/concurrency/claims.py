@@ -53,6 +53,12 @@ def most(at: DataFrame, figure: str) -> str:
     return max(OFFERED, key=at[figure].__getitem__)
 
 
+def beats(at: DataFrame, figure: str, mechanism: str, sign: float) -> bool:
+    """Whether a mechanism's figure is above (``sign`` 1) or below (-1) those of the other two."""
+    of = at[figure]
+    return all(sign * of[mechanism] > sign * of[other] for other in OFFERED if other != mechanism)
+
+
 def _waits(at: DataFrame) -> Verdict:
     o = at.loc[PRIORITY]
     return o.slowdown > 1.0 and o.waiting_us > 0.0, (
@@ -64,7 +70,7 @@ def _waits(at: DataFrame) -> Verdict:
 def _sliced_is_poor(at: DataFrame) -> Verdict:
     speed = at.training_speed[SLICING]
     text = f"SMs busy: {each(at, 'utilisation')}; training at {speed:.2f} of its speed alone"
-    return least(at, "utilisation") == SLICING, text
+    return beats(at, "utilisation", SLICING, -1.0), text
 
 
 def _mps_contends(at: DataFrame) -> Verdict:
@@ -118,12 +124,12 @@ def _occupancy_misleads(at: DataFrame) -> Verdict:
 
 def lowest(figure: str, mechanism: str) -> Judge:
     """A mechanism has the lowest of the three."""
-    return lambda at: (least(at, figure) == mechanism, f"{NAMES[figure]}: {each(at, figure)}")
+    return lambda at: (beats(at, figure, mechanism, -1.0), f"{NAMES[figure]}: {each(at, figure)}")
 
 
 def highest(figure: str, mechanism: str) -> Judge:
     """A mechanism has the highest of the three."""
-    return lambda at: (most(at, figure) == mechanism, f"{NAMES[figure]}: {each(at, figure)}")
+    return lambda at: (beats(at, figure, mechanism, 1.0), f"{NAMES[figure]}: {each(at, figure)}")
 
 
 def rising(figure: str, *mechanisms: str) -> Judge:

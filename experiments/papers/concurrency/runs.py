@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from gpusched_env.episodes.session import Episode
@@ -23,7 +24,9 @@ from gpusched_env.experiments.papers.concurrency.hosts import (
     WAITING_MOST,
     workloads,
 )
+from gpusched_env.hardware.specs import Contention
 from gpusched_env.hardware.timing import save_us, state_bytes
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.workload.workload import OpKind
 
@@ -71,13 +74,25 @@ MECHANISMS = {
 }
 """Schedulers by the paper's name of a mechanism. Preemption saves the blocks on as many SMs as hold those of the kernel
 that comes, or on as many as it would use on an empty GPU."""
+SAVED, UNSLICED = "priority streams, blocks saved", "time slicing, slices of 1 s"
+UNCONTENDED, WHOLE = "MPS, no contention", "preemptive, SMs reserved, whole kernels"
+SWITCHED_OFF = {
+    SAVED: "preemptive-priority(spread=false)",
+    UNSLICED: "time-slicing(slice_us=1000000)",
+    UNCONTENDED: "mps(share=100)",
+    WHOLE: f"preemptive-priority(fine=false,spread=false,reserved={RESERVED})",
+}
+"""Schedulers of controls, in which one mechanism is switched off. Without contention blocks run as if alone on the
+GPU."""
 APART, MOST = "priority streams, hosts apart", "priority streams, DenseNet-201's hosts"
 CONTENTION = {
     "priority streams": (AT_WORK, WAITING),
+    SAVED: (AT_WORK, WAITING),
     MOST: (AT_WORK_MOST, WAITING_MOST),
 }
 """How hosts slow each other where both tasks are threads of one process: priority streams need that. Elsewhere they are
 processes."""
+NO_CONTENTION = Contention(issue=False, oldest_first=False, light_wait=False, dram=False)
 SWEPT = ("priority streams", "time slicing", "MPS", "preemptive", APART, MOST)
 """Mechanisms that run at every host speed."""
 PREEMPT = 1
@@ -108,7 +123,7 @@ class ConcurrencyRun:
     pair: str
     arrivals: str
     mechanism: str
-    """Of :data:`MECHANISMS`, :data:`SWEPT` or :data:`ALONE`."""
+    """Of :data:`MECHANISMS`, :data:`SWITCHED_OFF`, :data:`SWEPT` or :data:`ALONE`."""
     alone_us: float = RECORDED
     """How fast hosts are: the time of a request alone, or :data:`RECORDED`."""
     seed: int = 0
@@ -116,7 +131,8 @@ class ConcurrencyRun:
     """The run ends when as many requests have been answered after the first; ``None``: at :data:`HORIZON_US`."""
 
     def run(self, device: str) -> Figures:
-        scheduler = "pass-through" if self.mechanism in ALONE else MECHANISMS.get(self.mechanism, "priority-streams")
+        known = {**MECHANISMS, **SWITCHED_OFF, **dict.fromkeys(ALONE, "pass-through")}
+        scheduler = known.get(self.mechanism, "priority-streams")
         episode = play(scheduler, self.problem(), seed=self.seed, device=device, record="kernels")
         found: dict[str, Any] = {"utilisation": episode.costs.busy_sm_us / (episode.problem.gpu.sms * episode.end_us)}
         for row, each in enumerate(episode.problem.scenario.tenants):
@@ -141,6 +157,9 @@ class ConcurrencyRun:
             rate = SERVER_LOAD * 1e6 / problem.programs[0].alone_us
             tenants[0] |= {"arrivals": {"kind": "poisson", "rate_per_s": rate}}
             problem = situation(tenants, self.gpu, horizon_us, given, **hosts)
+        if self.mechanism == UNCONTENDED:
+            gpu = msgspec.structs.replace(problem.gpu, contention=NO_CONTENTION)
+            return build_problem(problem.scenario, gpu=gpu, workloads=given)
         return problem
 
 
@@ -148,7 +167,7 @@ def judged_cells() -> list[ConcurrencyRun]:
     """The paper's own setting, at all host speeds; the judged one with every mechanism."""
     cells = []
     for alone_us, seed in itertools.product(SWEPT_US, SEEDS):
-        mechanisms = [*MECHANISMS, APART, MOST] if alone_us == BOUND_US else SWEPT
+        mechanisms = [*MECHANISMS, APART, MOST, *SWITCHED_OFF] if alone_us == BOUND_US else SWEPT
         cells += [ConcurrencyRun(*PAPERS, each, alone_us, seed, REQUESTS) for each in (*ALONE, *mechanisms)]
     return cells
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gpusched_env.experiments.lib.controls import verdict_of
 from gpusched_env.experiments.papers.fikit.modes import (
     COST_US,
     MPS,
@@ -36,7 +37,6 @@ FILLED, DELAYED = 0.05, 1.05
 at most this much of its time alone (median pair)."""
 DEAR_US = 10.0
 """Cost of an interception in the control of the overhead."""
-VERDICTS = {(True, False): "shown", (True, True): "not shown", (False, False): "off", (False, True): "off"}
 
 
 class Judged(NamedTuple):
@@ -71,7 +71,7 @@ class Claimed:
     @property
     def verdict(self) -> str:
         """``shown``, ``not shown`` (it also comes out in the control) or ``off``."""
-        return VERDICTS[self.ours.comes_out, self.without.comes_out]
+        return verdict_of(self.ours.comes_out, self.without.comes_out)
 
 
 def claims(figures: Figures) -> list[Claimed]:
