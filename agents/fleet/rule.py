@@ -1,9 +1,10 @@
 """The fleet rule: which jobs share a GPU, by linear functions of what a GPU would be with a job.
 
-*Placing.* A job goes to the GPU with room where ``place[class] . terms`` is largest, the first of equal ones; to an
-empty GPU if that is below -1. With all weights 0 that is first fit, as of GPUColo (ICDCS 2024). The terms are what
-first fit leaves out: whether training could sleep enough for every SLO there, and how much it would have to (by the
-rate model); memory; how old its jobs are, as run times have a heavy tail: what has been there for long stays longest.
+*Placing.* A job goes to the GPU with room where ``place[class] . terms``, less :data:`LATE` where an SLO is predicted
+to be missed however long training sleeps, is largest, the first of equal ones; to an empty GPU if that is below -1.
+With all weights 0 it is first fit where every SLO is kept. The terms are what that leaves out: how much training would
+have to sleep (by the rate model); whether load and memory run out together; how old the jobs are, as run times have a
+heavy tail: what has been there for long stays longest.
 
 *Moving.* At each report, GPUs whose number ``1/2 - load + move . terms`` is at least 0 are looked at, the largest
 first, :data:`TRIES` at most. One all of whose jobs have another GPU by the first rule is
@@ -33,6 +34,7 @@ Singles = NDArray[np.float32]
 CONTROL: Final = "gpucolo-worst"
 TRIES: Final = 3
 HALF: Final = 0.5
+LATE: Final = 2.0
 NEW: Final = -1.0
 """The number of an empty GPU."""
 TENS: Final = CLIENTS / 10.0
@@ -53,6 +55,10 @@ class PlaceTerm(enum.IntEnum):
     """Tens."""
     OVER = enum.auto()
     """Ten times what the worst latency over SLO is above 1 if training sleeps as long as it can, at most 1."""
+    LEAST = enum.auto()
+    """``x / (1 + x)`` of that latency over SLO."""
+    UNLIKE = enum.auto()
+    """By how much the shares of utilisation and memory differ."""
     SLEEPS = enum.auto()
     """What that is above 1 if training does not sleep, at most 1."""
     RATIO = enum.auto()
@@ -80,7 +86,7 @@ OF_MOVES: Final = 2 * OF_CLASS
 """Where the weights for training and those of ``move`` begin, if all stand in one row."""
 READS: Final = (
     *("PRESENT", "TRAINING", "LOAD", "INFERENCE_LOAD", "CLAIMED", "COUNT", "TRAININGS", "RATIO", "LEAST", "FULL"),
-    *("OLDEST", "YOUNGEST"),
+    *("DISTURBS", "OLDEST", "YOUNGEST"),
 )
 """Columns of an observation that the rule reads."""
 
@@ -102,12 +108,15 @@ def place_number(weights: Any, row: Any) -> float:
     at = OF_CLASS if row[FleetFeature.TRAINING] > 0.0 else 0
     number: float = (
         weights[at + PlaceTerm.ONE]
+        - LATE * row[FleetFeature.DISTURBS]
         + weights[at + PlaceTerm.LOAD] * row[FleetFeature.LOAD]
         + weights[at + PlaceTerm.INFERENCE_LOAD] * row[FleetFeature.INFERENCE_LOAD]
         + weights[at + PlaceTerm.CLAIMED] * row[FleetFeature.CLAIMED]
         + weights[at + PlaceTerm.JOBS] * TENS * row[FleetFeature.COUNT]
         + weights[at + PlaceTerm.TRAININGS] * TENS * row[FleetFeature.TRAININGS]
         + weights[at + PlaceTerm.OVER] * min(1.0, 10.0 * above(row[FleetFeature.LEAST]))
+        + weights[at + PlaceTerm.LEAST] * row[FleetFeature.LEAST]
+        + weights[at + PlaceTerm.UNLIKE] * abs(row[FleetFeature.LOAD] - row[FleetFeature.CLAIMED])
         + weights[at + PlaceTerm.SLEEPS] * min(1.0, above(row[FleetFeature.FULL]))
         + weights[at + PlaceTerm.RATIO] * row[FleetFeature.RATIO]
         + weights[at + PlaceTerm.OLDEST] * row[FleetFeature.OLDEST]

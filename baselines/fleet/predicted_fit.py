@@ -27,23 +27,20 @@ class PredictedFit(Emptying):
     """First fit, or best fit, where every SLO is predicted to be kept; GPUs that are nearly empty are emptied."""
 
     control = "gpucolo-worst"
-    ranges: ClassVar[Ranges] = {"best": Choice((False, True)), "most": Range(0.8, 1.2), "empty": Range(0.0, 1.0)}
+    ranges: ClassVar[Ranges] = {"best": Choice((False, True)), "empty": Range(0.0, 1.0)}
 
-    def __init__(self, best: bool = False, most: float = 1.0, empty: float = 0.0) -> None:
+    def __init__(self, best: bool = False, empty: float = 0.0) -> None:
         """
         Args:
             best: to the GPU with the least utilisation left, in place of the first one.
-            most: largest predicted latency over SLO, if training sleeps as long as it can, above 0.
             empty: at each report, a GPU of at most this utilisation is emptied if all its jobs have another one.
 
         Raises:
-            InputError: a value out of its range.
+            InputError: ``empty`` is out of range.
         """
-        if not most > 0.0:
-            raise InputError(f"predicted-fit: most is {most}, must be above 0 (latency over SLO)")
         if not 0.0 <= empty <= 1.0:
             raise InputError(f"predicted-fit: empty is {empty}, must be 0 to 1 (utilisation of a GPU)")
-        self._best, self._most, self._empty = best, most, empty
+        self.best, self.empty = best, empty
         self._rates, self._row = shipped_rates(), np.zeros(WIDTH, np.float32)
 
     def _gpu_for(self, fleet: FleetState, job: int) -> int:
@@ -51,14 +48,14 @@ class PredictedFit(Emptying):
         return int(empty_gpu_compiled(fleet, job)) if found == WAITS else found
 
     def _beside(self, fleet: FleetState, job: int, but: int) -> int:
-        return int(first_undisturbed(fleet, self._rates, job, but, self._best, self._most, self._row))
+        return int(first_undisturbed(fleet, self._rates, job, but, self.best, self._row))
 
     def _gpu_to_empty(self, fleet: FleetState) -> int:
         light = np.where(fleet.count > 0, fleet.load, math.inf)
         for gpu in np.argsort(light, kind="stable")[:TRIES].tolist():
             jobs = fleet.slots[gpu, : fleet.count[gpu]]
-            if self._empty == 0.0 or light[gpu] > self._empty or (fleet.ready_us[jobs] > fleet.clock[NOW]).any():
+            if self.empty == 0.0 or light[gpu] > self.empty or (fleet.ready_us[jobs] > fleet.clock[NOW]).any():
                 continue
             if all(self._beside(fleet, job, gpu) != WAITS for job in jobs.tolist()):
-                return gpu
+                return int(gpu)
         return WAITS

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpusched_env.agents.fleet.learned import NAME, LearnedFleet
-from gpusched_env.agents.fleet.playing import play_day
+from gpusched_env.agents.fleet.playing import flat, play_day
+from gpusched_env.agents.fleet.rule import HALF, SHAPES, MoveTerm, PlaceTerm
 from gpusched_env.agents.shipped import shipped_names
 from gpusched_env.agents.training.folder import policy_file
+from gpusched_env.baselines.fleet.predicted_fit import PredictedFit
 from gpusched_env.baselines.fleet.registry import DISPATCHERS, make_dispatcher
 from gpusched_env.baselines.tuning import PREFIX as TUNED
 from gpusched_env.baselines.tuning import tuned_names, tuned_spec
@@ -36,7 +41,18 @@ def default_dispatchers() -> list[str]:
 
 
 def run_day(dispatcher: Dispatcher, problem: FleetProblem) -> FleetRun:
-    """Of any of them; the agent plays compiled, which gives the same."""
+    """Of any of them; the agent and what is a point of its rule play compiled, which gives the same."""
     if isinstance(dispatcher, LearnedFleet):
         return play_day(dispatcher.weights, problem, control=dispatcher.control, moves=dispatcher.moves)[0]
+    if isinstance(dispatcher, PredictedFit):
+        moves = dispatcher.empty > 0.0
+        return play_day(_weights_of(dispatcher), problem, control=dispatcher.control, moves=moves)[0]
     return run_fleet(dispatcher, problem)
+
+
+def _weights_of(dispatcher: PredictedFit) -> NDArray[np.float32]:
+    """Those of the fleet rule that does the same."""
+    weights = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.items()}
+    weights["place"][:, PlaceTerm.LOAD] = 0.1 if dispatcher.best else 0.0
+    weights["move"][MoveTerm.ONE] = dispatcher.empty - HALF
+    return flat(weights)

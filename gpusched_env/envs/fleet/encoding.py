@@ -136,12 +136,11 @@ def encode_compiled(fleet: Any, rates: Any, job: int, rows: Any, gpus: Any) -> N
 
 
 @cached()
-def first_undisturbed(fleet: Any, rates: Any, job: int, but: int, best: bool, most: float, row: Any) -> int:
-    """The GPU in use, other than ``but``, with room and a predicted latency over SLO of at most ``most``, or ``WAITS``.
+def first_undisturbed(fleet: Any, rates: Any, job: int, but: int, best: bool, row: Any) -> int:
+    """The GPU in use, other than ``but``, with room where every SLO is predicted to be kept, or ``WAITS``.
 
     Args:
         best: the fullest of them, in place of the first.
-        most: if training sleeps as long as it can.
         row: scratch, of :data:`WIDTH`.
     """
     found = WAITS
@@ -151,7 +150,7 @@ def first_undisturbed(fleet: Any, rates: Any, job: int, but: int, best: bool, mo
         if found != WAITS and not (best and fleet.load[gpu] > fleet.load[found]):
             continue
         encode_row(fleet, rates, job, gpu, row)
-        if row[FleetFeature.LEAST] <= ratio_of(most):
+        if row[FleetFeature.DISTURBS] == 0.0:
             found = gpu
     return found
 
