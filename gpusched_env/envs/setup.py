@@ -32,9 +32,9 @@ class Offered(NamedTuple):
 def offered(scenario: str | Path | Scenario, overrides: Mapping[str, Any], interval_us: Any) -> Offered:
     """What an environment offers of a scenario: a shipped one by name, a YAML file or an object, with changes.
 
-    Without ``commands`` among the changes an agent launches, synchronises tiles and does nothing else: at random it
-    would confine, preempt and reject until hardly a job is done, and nothing can be learned from that. A dispatcher
-    rejects as it does always.
+    Without ``commands`` among the changes an agent launches, synchronises tiles, chooses forms and does nothing else:
+    at random it would confine, preempt and reject until hardly a job is done, and nothing can be learned from that. A
+    dispatcher rejects as it does always.
 
     Args:
         interval_us: ``None``: the scenario's.
@@ -46,7 +46,7 @@ def offered(scenario: str | Path | Scenario, overrides: Mapping[str, Any], inter
     interval_us = check_interval(base.interval_us if interval_us is None else interval_us)
     if "commands" in overrides or "launch" not in base.commands:
         return Offered(base, interval_us, rejects=True)
-    usual = ("launch", "reject") if interval_us > 0.0 else ("launch", "synchronise")
+    usual = ("launch", "reject") if interval_us > 0.0 else ("launch", "synchronise", "reshape")
     commands = tuple(command for command in base.commands if command in usual)
     return Offered(override(base, commands=commands), interval_us, rejects=False)
 

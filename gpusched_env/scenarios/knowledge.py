@@ -81,6 +81,8 @@ class KernelKnowledge:
     """Whether it may be reset."""
     nodes: int = 1
     """Kernels in it: 1, of a graph all."""
+    forms: tuple[int, ...] = ()
+    """Identities of kernels that do the same work with another tile shape or split-K."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,4 +260,5 @@ def _kernel(profile: KernelProfile, duration_us: float, gap_us: float) -> Kernel
         issue=profile.issue,
         dram=profile.dram,
         idempotent=kernel.idempotent,
+        forms=profile.forms,
     )
