@@ -129,9 +129,10 @@ _NAMES = {
     "quarters": "partition sizes",
     "rejects": "rejections:",
     "synchronises": "synchronisation of tiles:",
+    "reshapes": "forms:",
 }
 """Fields of a layout that a policy cannot change, in words."""
-_COMMANDS = ("modes", "quarters", "rejects", "synchronises")
+_COMMANDS = ("modes", "quarters", "rejects", "synchronises", "reshapes")
 """Those of commands, which a policy that has none of them leaves alone where a scenario offers them."""
 
 
@@ -151,8 +152,8 @@ def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
     elif isinstance(network, ServeSizes):
         found = [SERVE, layout.choices("serve")]
     elif isinstance(network, PairSizes):
-        found = [PAIRS, layout.choices("launch"), layout.choices("synchronise")]
+        found = [PAIRS, layout.choices("launch"), layout.choices("synchronise"), layout.choices("reshape")]
     else:
         found = [SLOTS, network.launches, network.modes, network.quarters, network.rejections]
-        found += [network.width, network.heads, network.synchronisations, *places(network, layout)]
+        found += [network.width, network.heads, network.synchronisations, network.forms, *places(network, layout)]
     return np.array(found, np.int64)

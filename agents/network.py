@@ -43,9 +43,9 @@ SERVE = 4
 PAIRS = 5
 """Kinds of networks, in entry 0 of ``sizes``. The other entries: of :data:`MLP` whether ReLU takes the place of tanh,
 the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` launches (actions of a
-pending slot), modes, quarters, rejections, width, heads, synchronisations (of a pending slot) and the places of
-:mod:`gpusched_env.agents.slot_places`; of :data:`RULE` the first three of these, and the stream priorities; of
-:data:`RELEASE` the first; of :data:`SERVE` actions of a tenant; of :data:`PAIRS` launches and synchronisations."""
+pending slot), modes, quarters, rejections, width, heads, synchronisations and forms (of a pending slot) and the places
+of :mod:`gpusched_env.agents.slot_places`; of :data:`RULE` the first three of these, and the stream priorities; of
+:data:`RELEASE` the first; of :data:`SERVE` actions of a tenant; of :data:`PAIRS` launches, synchronisations, forms."""
 FIRST_WIDTH = 6
 """Entry of ``sizes`` with the first width of an :data:`MLP`."""
 RULE_PRIORITIES = 4
@@ -275,9 +275,12 @@ def _is_needed(
     needed: bool = everything
     for action in range(1 + slot * launches, 1 + (slot + 1) * launches):
         needed = needed or mask[action]
-    synchronisations = sizes[7]
+    synchronisations, forms = sizes[7], sizes[8]
     first_synchronisation = mask.size - (slots - slot) * synchronisations
     for action in range(first_synchronisation, first_synchronisation + synchronisations):
+        needed = needed or mask[action]
+    first_form = mask.size - slots * synchronisations - (slots - slot) * forms
+    for action in range(first_form, first_form + forms):
         needed = needed or mask[action]
     if slot % lookahead == 0:
         tenant = slot // lookahead
@@ -307,7 +310,12 @@ def _score_slot(
         scratch[token + j] += max(scratch[mixed + j], np.float32(0.0))
     _set(weights, sizes[WeightAt.LAUNCH_BIAS], out, 1 + slot * launches, launches)
     _add(weights, sizes[WeightAt.LAUNCH_WEIGHT], scratch, token, width, out, 1 + slot * launches, launches)
-    synchronisations = sizes[7]
+    synchronisations, forms = sizes[7], sizes[8]
+    if forms > 0:
+        # They are the last actions but those.
+        first = out.size - slots * synchronisations - (slots - slot) * forms
+        _set(weights, sizes[WeightAt.RESHAPE_BIAS], out, first, forms)
+        _add(weights, sizes[WeightAt.RESHAPE_WEIGHT], scratch, token, width, out, first, forms)
     if synchronisations > 0:
         # They are the last actions.
         first = out.size - (slots - slot) * synchronisations

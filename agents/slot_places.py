@@ -9,7 +9,7 @@ from enum import IntEnum, auto
 from gpusched_env.agents.policies.sizes import COMMON_FEATURES, SLOT_FEATURES, Shapes, SlotSizes
 from gpusched_env.envs.actions import ActionLayout
 
-FIRST = 8
+FIRST = 9
 """Entry of ``sizes`` (:mod:`gpusched_env.agents.network`) with the first place; before it are the sizes themselves."""
 
 
@@ -40,6 +40,8 @@ class WeightAt(IntEnum):
     PARTITION_BIAS = auto()
     REJECT_WEIGHT = auto()
     REJECT_BIAS = auto()
+    RESHAPE_WEIGHT = auto()
+    RESHAPE_BIAS = auto()
     SYNCHRONISE_WEIGHT = auto()
     SYNCHRONISE_BIAS = auto()
 

@@ -69,6 +69,8 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Jobs of a tenant that can be rejected."""
     synchronisations: Count = 0
     """Ways of synchronising the tiles of what stands in a pending slot."""
+    forms: Count = 0
+    """Forms that what stands in a pending slot can be given."""
     serves: Count = 0
     """Ways of letting a tenant go first, where decisions stand for an interval; then nothing is launched by action."""
     width: Width = 48
@@ -86,6 +88,7 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             quarters=layout.choices("partition"),
             rejections=layout.choices("reject"),
             synchronisations=layout.choices("synchronise"),
+            forms=layout.choices("reshape"),
             serves=layout.choices("serve"),
         )
 
@@ -130,6 +133,8 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             found |= {"partition.weight": (self.quarters, width), "partition.bias": (self.quarters,)}
         if self.rejections:
             found |= {"reject.weight": (self.rejections, width), "reject.bias": (self.rejections,)}
+        if self.forms:
+            found |= {"reshape.weight": (self.forms, width), "reshape.bias": (self.forms,)}
         if self.synchronisations:
             ways = self.synchronisations
             found |= {"synchronise.weight": (ways, width), "synchronise.bias": (ways,)}

@@ -18,7 +18,7 @@ from gpusched_env.agents.policies.tables import Tables
 
 FAR = -1e9
 """Attention score of an empty slot."""
-OPTIONAL = ("preempt", "partition", "reject", "synchronise")
+OPTIONAL = ("preempt", "partition", "reject", "reshape", "synchronise")
 """Heads that only some networks have."""
 
 
@@ -73,6 +73,8 @@ class SlotActor(nn.Module):
             self.partition = nn.Linear(sizes.width, sizes.quarters)
         if sizes.rejections:
             self.reject = nn.Linear(sizes.width, sizes.rejections)
+        if sizes.forms:
+            self.reshape = nn.Linear(sizes.width, sizes.forms)
         if sizes.synchronisations:
             self.synchronise = nn.Linear(sizes.width, sizes.synchronisations)
 
@@ -97,6 +99,8 @@ class SlotActor(nn.Module):
             parts.append(self.partition(tenants).flatten(1))
         if self.sizes.rejections:
             parts.append(self.reject(tenants).flatten(1))
+        if self.sizes.forms:
+            parts.append(self.reshape(tokens).flatten(1))
         if self.sizes.synchronisations:
             parts.append(self.synchronise(tokens).flatten(1))
         return torch.cat(parts, dim=1)

@@ -24,6 +24,7 @@ from gpusched_env.experiments.fuzz.chained import synchronising
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
 from gpusched_env.experiments.fuzz.moves import OPTIONAL_MOVES, TILE_MOVES
+from gpusched_env.experiments.fuzz.reshaped import reshaped
 from gpusched_env.experiments.fuzz.shared_memory import CORES, beside_cores
 from gpusched_env.experiments.fuzz.throttled import THROTTLED, throttled
 from gpusched_env.experiments.fuzz.windows import WINDOWS, has_place, with_window
@@ -69,8 +70,8 @@ def draw_case(seed: int, episode: int) -> Case:
     dice.tidy = dice.chance(0.25)
     drawn = _machine(dice)
     # Dice of their own, here and below: an episode without such a thing is what it was before there were any.
-    more, others, process, tiles, tail, tiled, hosts, memory = (Dice(seed, episode, which) for which in range(1, 9))
-    for own in (more, others, process, tiles, tail, tiled, hosts, memory):
+    more, others, process, tiles, tail, tiled, hosts, memory, forms = (Dice(seed, episode, at) for at in range(1, 10))
+    for own in (more, others, process, tiles, tail, tiled, hosts, memory, forms):
         own.tidy = dice.tidy
     is_tiled = tiled.chance(TILED) and drawn.own
     if is_tiled:
@@ -122,11 +123,11 @@ def draw_case(seed: int, episode: int) -> Case:
     if memory.chance(CORES):
         case = beside_cores(memory, case, drawn.spec, horizon_us / kernels)
     if is_tiled:
-        return synchronising(tiled, case)
+        return reshaped(forms, synchronising(tiled, case))
     plain = all(map(has_place, drawn.workloads.values()))
     if plain and more.chance(WINDOWS):
         case = with_window(more, case)
-    return adapted(others, case, capturable=plain)
+    return reshaped(forms, adapted(others, case, capturable=plain))
 
 
 @dataclass(frozen=True)

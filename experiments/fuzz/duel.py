@@ -17,7 +17,7 @@ from gpusched_env.experiments.fuzz.compare import TIMELINES, DuelComparison, out
 from gpusched_env.experiments.fuzz.outcome import Outcome, case_features, timeline_features, view_features
 from gpusched_env.experiments.fuzz.players import ShownStep, make_player
 from gpusched_env.experiments.fuzz.sides import Side
-from gpusched_env.scheduling.commands import WAIT, Preempt, Synchronise
+from gpusched_env.scheduling.commands import WAIT, Preempt, Reshape, Synchronise
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.view import View
 
@@ -154,6 +154,8 @@ class _Duel:
             case Preempt(launch, _, partition):
                 preempted = {"preempted consumers of tiles"} if launch in self.consumers else set()
                 return preempted | ({"blocks saved on some SMs"} if partition is not None else set())
+            case Reshape(_, form):
+                return {"kernels reshaped", f"form {form}"}
             case Synchronise(consumer, policy, order, wait_kernel):
                 self.consumers.add(consumer)
                 gated = {"wait kernels"} if wait_kernel else set()

@@ -24,6 +24,7 @@ from gpusched_env.scheduling.commands import (
     Preempt,
     PreemptionMode,
     Reject,
+    Reshape,
     SetBudget,
     SetPartition,
     Synchronise,
@@ -36,10 +37,16 @@ from gpusched_env.scheduling.view import View, ViewTable
 
 Sms = tuple[int, int]
 """First SM and number of SMs of a partition."""
-Among = Literal["launchable", "synchronisable", "pending", "running", "none"]
+Among = Literal["launchable", "synchronisable", "reshapable", "pending", "running", "none"]
 AmongJobs = Literal["rejectable", "all", "none"]
 
-TABLES: Final = {"launchable": "pending", "synchronisable": "pending", "rejectable": "jobs", "all": "jobs"}
+TABLES: Final = {
+    "launchable": "pending",
+    "synchronisable": "pending",
+    "reshapable": "pending",
+    "rejectable": "jobs",
+    "all": "jobs",
+}
 """Of a view, where rows are; otherwise the table has the name of what is among it."""
 LEGAL: Final = ("launchable", "synchronisable", "rejectable")
 """Columns that say for what a command is legal."""
@@ -145,6 +152,18 @@ class SynchroniseMove(CommandMove, frozen=True, kw_only=True, tag="synchronise")
     wait_kernel: bool = False
 
 
+class ReshapeMove(CommandMove, frozen=True, kw_only=True, tag="reshape"):
+    """Give a kernel another form: row ``pick`` (counted round) of those ``among``."""
+
+    NAME = "reshape"
+    WEIGHT = 1.0
+    DRAWN_WEIGHTS = (0.5, 3.0, 10.0)
+
+    among: Among = "reshapable"
+    pick: int = 0
+    form: int = 0
+
+
 class WaitMove(_Move, frozen=True, kw_only=True, tag="wait"):
     """Wait until ``until_us``, but not into the past; ``None``: without limit."""
 
@@ -168,6 +187,8 @@ OPTIONAL_MOVES: Final[tuple[type[CommandMove], ...]] = (PreemptMove, PartitionMo
 """Commands that a scenario need not offer; of all problems."""
 TILE_MOVES: Final[tuple[type[CommandMove], ...]] = (SynchroniseMove,)
 """Those of problems whose kernels need the tiles of others."""
+FORM_MOVES: Final[tuple[type[CommandMove], ...]] = (ReshapeMove,)
+"""Those of problems whose kernels have other forms."""
 
 HOST_MOVES: Final[tuple[type[CommandMove], ...]] = (ThrottleMove,)
 """Those that act on hosts."""
@@ -181,6 +202,7 @@ Move = (
     | PartitionMove
     | RejectMove
     | SynchroniseMove
+    | ReshapeMove
     | ThrottleMove
     | BudgetMove
     | WaitMove
@@ -201,7 +223,7 @@ def command_of(move: Move, view: View, own: Sequence[int] = ()) -> Command | Non
         own: rows of the scheduler's own streams.
     """
     match move:
-        case LaunchMove() | PreemptMove() | SynchroniseMove():
+        case LaunchMove() | PreemptMove() | SynchroniseMove() | ReshapeMove():
             ids = _among(move.among, view)
             if not len(ids) and move.among != "none":
                 return None
@@ -209,6 +231,8 @@ def command_of(move: Move, view: View, own: Sequence[int] = ()) -> Command | Non
             if isinstance(move, SynchroniseMove):
                 policy = TilePolicy(move.kind, move.stride, move.steps, move.reorder)
                 return Synchronise(kernel, policy, move.order, move.wait_kernel)
+            if isinstance(move, ReshapeMove):
+                return Reshape(kernel, move.form)
             partition = None if move.partition is None else Partition(*move.partition)
             if isinstance(move, PreemptMove):
                 return Preempt(kernel, move.mode, partition)
@@ -258,6 +282,8 @@ def move_of(command: Command, view: View, own: Sequence[int] = ()) -> Move:
                 order=order,
                 wait_kernel=wait_kernel,
             )
+        case Reshape(launch, form):
+            return ReshapeMove(pick=_row("reshapable", view, launch), form=form)
         case Throttle(tenant, pause_us):
             return ThrottleMove(tenant=tenant, pause_us=pause_us)
         case SetBudget(core, events, always):
@@ -271,6 +297,8 @@ def _among(among: Among | AmongJobs, view: View) -> NDArray[np.float64]:
     if among == "none":
         return np.zeros((0, 0))
     table: ViewTable = getattr(view, TABLES.get(among, among))
+    if among == "reshapable":
+        return np.asarray(table.array[table.forms > 0.0])
     rows = getattr(table, among) == 1.0 if among in LEGAL else slice(None)
     return np.asarray(table.array[rows])
 

@@ -79,6 +79,7 @@ def case_features(case: Case, problem: Problem) -> set[str]:
         "persistent threads": case.task_us is not None,
         "tiles": any(op.tiles >= 0 for op in ops),
         "tiles of several slices": any(op.tiles >= 0 and problem.kernels[op.identity].kernel.grid[2] > 1 for op in ops),
+        "kernels with forms": any(profile.forms for profile in problem.kernels),
         "blocks with spread": any(case.spreads),
         "wrong profiles": scenario.profiles != ProfileError(),
         "more tenants than resident grids": shared and len(tenants) > gpu.resident_grids,

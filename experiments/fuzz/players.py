@@ -26,6 +26,7 @@ from gpusched_env.experiments.fuzz.moves import (
     PartitionMove,
     PreemptMove,
     RejectMove,
+    ReshapeMove,
     Sms,
     SynchroniseMove,
     ThrottleMove,
@@ -100,6 +101,7 @@ class _RandomPlayer:
         launchable = int((view.pending.launchable == 1.0).sum())
         preemptible = np.flatnonzero(view.running.preemptible == 1.0)
         synchronisable = int((view.pending.synchronisable == 1.0).sum())
+        forms = view.pending.forms[view.pending.forms > 0.0]
         rejectable = int((view.jobs.rejectable == 1.0).sum())
         settable = np.flatnonzero(view.cores.settable == 1.0)
         throttlable = np.flatnonzero(view.tenants.throttlable == 1.0)
@@ -109,6 +111,7 @@ class _RandomPlayer:
             PartitionMove: True,
             RejectMove: rejectable > 0,
             SynchroniseMove: synchronisable > 0,
+            ReshapeMove: len(forms) > 0,
             ThrottleMove: len(throttlable) > 0,
             BudgetMove: len(settable) > 0,
         }
@@ -138,6 +141,9 @@ class _RandomPlayer:
                 return RejectMove(pick=dice.integer(0, rejectable - 1))
             case "synchronise":
                 return self._fitting(view, dice.integer(0, synchronisable - 1))
+            case "reshape":
+                pick = dice.integer(0, len(forms) - 1)
+                return ReshapeMove(pick=pick, form=dice.integer(0, int(forms[pick]) - 1))
             case "throttle":
                 return self._throttle(int(dice.pick(list(throttlable))))
             case "budget":
@@ -213,6 +219,9 @@ class _RandomPlayer:
         # Not drawn where nobody needs tiles, so that such episodes stay what they were before there were any.
         if "synchronise" in self._problem.scenario.commands and dice.chance(0.3):
             return self._synchronise(dice.integer(0, 7), dice.pick(("pending", "running", "none")))
+        if "reshape" in self._problem.scenario.commands and dice.chance(0.2):
+            among = dice.pick(("reshapable", "pending", "running", "none"))
+            return ReshapeMove(among=among, pick=dice.integer(0, 7), form=dice.integer(-1, 3))
         if "throttle" in self._problem.scenario.commands and dice.chance(0.2):
             tenant = dice.integer(-1, len(self._problem.programs))
             return ThrottleMove(tenant=tenant, pause_us=dice.pick((None, -1.0, math.inf, 0.0, w.wait_us, 1e15)))

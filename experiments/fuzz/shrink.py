@@ -36,7 +36,7 @@ TENANTS: Path = ("scenario", "tenants")
 # Places in a case, as regular expressions for paths like "workloads/w0/variants/0/ops".
 LISTS = (
     r"player/moves|scenario/tenants|masks"
-    r"|workloads/[^/]*/(variants(/\d+/(ops|threads(/\d+)?))?|iteration_us|graphs/\d+)"
+    r"|workloads/[^/]*/(variants(/\d+/(ops|threads(/\d+)?))?|iteration_us|graphs/\d+|kernels/\d+/forms)"
 )
 """Lists that are worth shortening."""
 OPTIONAL = r"(?!player|env|most_commands|gpu|capture/).*[^/\d]+"
@@ -45,7 +45,7 @@ simpler."""
 MEMORY = r"workloads/.*/ops/\d+/[89]"
 """What a launch reads and writes."""
 NUMBERS = (
-    r"(?!workloads/.*/(ops|(threads|graphs)/\d+)/\d+/0$)((workloads|scenario|player|snapshot|env|spreads|capture)/.*|seed|before|task_us)"
+    r"(?!workloads/.*/(ops|(threads|graphs)/\d+)/\d+/0$|workloads/[^/]*/kernels/\d+/forms)((workloads|scenario|player|snapshot|env|spreads|capture)/.*|seed|before|task_us)"
     r"|gpu/timing/(?!slice_us).*"
 )
 """Numbers that may become smaller or shorter; the kind of an operation or node (2, 0 places in) is none."""
@@ -189,6 +189,9 @@ def without_unused(tree: dict[str, Any]) -> dict[str, Any]:
         for table in ("graphs", "kernels"):
             places = [path for path in walk(workload) if _names_row(table, path, workload)]
             rows = sorted({get(workload, path) for path in places})
+            if table == "kernels":
+                rows = _with_forms(workload, rows)
+                places += [path for path in walk(workload) if _names_form(path) and path[1] in rows]
             for path in places:
                 workload = put(workload, path, rows.index(get(workload, path)))
             workload = workload | {table: [workload[table][row] for row in rows]}
@@ -197,6 +200,18 @@ def without_unused(tree: dict[str, Any]) -> dict[str, Any]:
                 workload = put(workload, path[2:], None)
         workloads[name] = workload
     return tree | {"workloads": workloads}
+
+
+def _with_forms(workload: Any, rows: list[int]) -> list[int]:
+    """Rows of kernels, and of those that do the work of these."""
+    forms = {form for row in rows for form in workload["kernels"][row].get("forms", ())}
+    more = sorted({*rows, *forms})
+    return more if more == rows else _with_forms(workload, more)
+
+
+def _names_form(path: Path) -> bool:
+    """Whether the row of a form of a kernel stands there."""
+    return len(path) == 4 and path[0] == "kernels" and path[2] == "forms"
 
 
 def _names_row(table: str, path: Path, workload: Any) -> bool:

@@ -53,6 +53,8 @@ class ActionFields:
     synchronises: bool = False
     """Whether tiles of kernels that need each other's can be synchronised; observations then have predictions
     (:mod:`gpusched_env.envs.tiles`)."""
+    reshapes: bool = False
+    """Whether kernels can be given other forms."""
     futures: bool = True
     """Whether observations tell then what is lost in sampled futures (:mod:`gpusched_env.planning.lookahead`). That
     takes most of the time of a decision; without, its columns are 0."""
@@ -101,6 +103,7 @@ class ActionFields:
             streams=scenario.own_streams,
             rejects=rejects and "reject" in scenario.commands,
             synchronises=launches and "synchronise" in scenario.commands,
+            reshapes=launches and "reshape" in scenario.commands,
             interval_us=interval_us,
             futures=launches or (futures and not throttles),
         )

@@ -32,10 +32,10 @@ class Offered(NamedTuple):
 def offered(scenario: str | Path | Scenario, overrides: Mapping[str, Any], interval_us: Any) -> Offered:
     """What an environment offers of a scenario: a shipped one by name, a YAML file or an object, with changes.
 
-    Without ``commands`` among the changes an agent launches, synchronises tiles and does nothing else: at random it
-    would confine, preempt and reject until hardly a job is done, and nothing can be learned from that. A dispatcher
-    rejects as it does always. Where decisions stand for an interval and tenants can be throttled, an agent throttles
-    and confines those without objectives.
+    Without ``commands`` among the changes an agent launches, synchronises tiles, chooses forms and does nothing else:
+    at random it would confine, preempt and reject until hardly a job is done, and nothing can be learned from that. A
+    dispatcher rejects as it does always. Where decisions stand for an interval and tenants can be throttled, an agent
+    throttles and confines those without objectives.
 
     Args:
         interval_us: ``None``: the scenario's.
@@ -47,7 +47,7 @@ def offered(scenario: str | Path | Scenario, overrides: Mapping[str, Any], inter
     interval_us = check_interval(base.interval_us if interval_us is None else interval_us)
     if "commands" in overrides or "launch" not in base.commands:
         return Offered(base, interval_us, rejects=True)
-    usual: tuple[str, ...] = ("launch", "synchronise")
+    usual: tuple[str, ...] = ("launch", "synchronise", "reshape")
     if interval_us > 0.0:
         usual = ("launch", "reject", "partition", "throttle") if "throttle" in base.commands else ("launch", "reject")
     commands = tuple(command for command in base.commands if command in usual)

@@ -38,12 +38,14 @@ from gpusched_env.scheduling.commands import (
     Launch,
     Preempt,
     Reject,
+    Reshape,
     SetPartition,
     Synchronise,
     Throttle,
 )
 from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
+from gpusched_env.workload.kernel import MOST_FORMS
 
 Choices = list[tuple[int, int]]
 SlotKind = Literal["pending", "running", "tenant"]
@@ -75,6 +77,7 @@ SHARE: Final = POLICIES.index("share")
 ROW: Final = POLICIES.index("row")
 TILE: Final = POLICIES.index("tile")
 STRIDED: Final = POLICIES.index("strided")
+MATRIX: Final = POLICIES.index("matrix")
 NEEDS_SHARE: Final = NEEDS.index("share")
 """Of the column ``NEEDS``."""
 
@@ -269,6 +272,23 @@ def _reject_choices(layout: ActionFields) -> Choices:
     return [(OLDEST, 0), (NEWEST, 0)] if layout.rejects else []
 
 
+# ---- reshape: slots are pending launches; a: which of its forms -----------------------------------------------------
+
+
+@called
+def _reshape_legal(pending, running, tenants, sms, own, slot, a, b):
+    return pending[slot, ID] != NO_KERNEL and a < pending[slot, PendingColumn.FORMS]
+
+
+@called
+def _reshape_means(pending, running, tenants, sms, own, slot, a, b):
+    return EMPTY if pending[slot, ID] == NO_KERNEL else (int(pending[slot, ID]), a, -1, 0, 0)
+
+
+def _reshape_choices(layout: ActionFields) -> Choices:
+    return [(a, 0) for a in range(MOST_FORMS)] if layout.reshapes else []
+
+
 # ---- synchronise: slots are pending launches; a: policy, b: twice the order, and 1 more for a wait kernel ------------
 
 
@@ -290,7 +310,9 @@ def _synchronise_legal(pending, running, tenants, sms, own, slot, a, b):
     if b % 2 == 0 and pending[producer_of(pending, slot), PendingColumn.UPSTREAM] > 0.0:
         return False
     # One that needs a share of the tiles waits once, as a row does.
-    return a == ROW or pending[slot, PendingColumn.NEEDS] != NEEDS_SHARE
+    if pending[slot, PendingColumn.NEEDS] == NEEDS_SHARE:
+        return a == ROW
+    return a != MATRIX or pending[slot, PendingColumn.FOLD] > 1.0
 
 
 @called
@@ -312,7 +334,7 @@ def _synchronise_means(pending, running, tenants, sms, own, slot, a, b):
 def _synchronise_choices(layout: ActionFields) -> Choices:
     if not layout.synchronises:
         return []
-    return [(a, b) for a in (ROW, TILE, STRIDED) for b in range(2 * len(ORDERS))]
+    return [(a, b) for a in (ROW, TILE, STRIDED, MATRIX) for b in range(2 * len(ORDERS))]
 
 
 # ---- all of them -----------------------------------------------------------------------------------------------------
@@ -364,6 +386,11 @@ SLICES: Final = (
         Reject, "tenant", _reject_legal, _reject_means, _reject_choices, "reject a job of {}",
         lambda a, b: "the oldest" if a == OLDEST else "the newest",
         lambda a, b: "oldest" if a == OLDEST else "newest",
+    ),
+    Slice(
+        Reshape, "pending", _reshape_legal, _reshape_means, _reshape_choices, "reshape {}",
+        lambda a, b: f"form {a}",
+        lambda a, b: f"form_{a}",
     ),
     Slice(
         Synchronise, "pending", _synchronise_legal, _synchronise_means, _synchronise_choices,

@@ -6,6 +6,7 @@ import functools
 import itertools
 import statistics
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -74,10 +75,13 @@ def build_problem(
     first_graph: dict[tuple[str, str], int] = {}
     for tenant, workload in zip(scenario.tenants, loaded, strict=True):
         if tenant.workload not in first_kernel:
-            first_kernel[tenant.workload] = len(profiles)
+            first_kernel[tenant.workload] = first = len(profiles)
             try:
                 recorded_on = gpu if workload.gpu == gpu.name else workload.spec
-                profiles += [_profile(kernel, recorded_on, gpu) for kernel in workload.kernels]
+                profiles += [
+                    replace(_profile(kernel, recorded_on, gpu), forms=tuple(first + form for form in kernel.forms))
+                    for kernel in workload.kernels
+                ]
             except InputError as error:
                 raise InputError(f"workload {tenant.workload}: {error}") from error
     compilers = []

@@ -83,6 +83,8 @@ class KernelKnowledge:
     """Kernels in it: 1, of a graph all."""
     graph: bool = False
     """Whether it is a graph, which runs as a unit; there are graphs of one kernel."""
+    forms: tuple[int, ...] = ()
+    """Identities of kernels that do the same work with another tile shape or split-K."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,4 +263,5 @@ def _kernel(profile: KernelProfile, duration_us: float, gap_us: float) -> Kernel
         issue=profile.issue,
         dram=profile.dram,
         idempotent=kernel.idempotent,
+        forms=profile.forms,
     )

@@ -32,7 +32,7 @@ from gpusched_env.workload.irregular.name import irregular_graph, is_irregular
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import is_workload_path
 
-CommandName = Literal["launch", "preempt", "partition", "reject", "synchronise", "throttle", "budget"]
+CommandName = Literal["launch", "preempt", "partition", "reject", "synchronise", "reshape", "throttle", "budget"]
 PreemptionName = Literal["drain", "save", "reset", "save-part"]
 Contexts = Literal["shared", "per-tenant"]
 RewardWeight = Annotated[float, Meta(ge=0, le=1e18)]

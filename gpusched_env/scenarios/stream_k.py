@@ -64,7 +64,8 @@ def evenly(profile: KernelProfile, gpu: GpuSpec) -> KernelProfile:
     block = block_record(print_, latency_us, own["rho"], own["wait"], own["dram_bytes"] * share, own["spread"])
     duration_us = float(solo_duration_us(gpu_record(gpu)[0], block[0], slots, print_.blocks_per_sm))
     kernel = msgspec.structs.replace(profile.kernel, grid=(slots, 1, 1), duration_us=duration_us)
-    return replace(profile, kernel=kernel, block=block, duration_us=duration_us, sms=min(gpu.sms, slots))
+    sms = min(gpu.sms, slots)
+    return replace(profile, kernel=kernel, block=block, duration_us=duration_us, sms=sms, forms=())
 
 
 def fix_up_us(print_: BlockFootprint, gpu: GpuSpec) -> float:

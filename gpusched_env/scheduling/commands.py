@@ -29,8 +29,8 @@ class Numbers(NamedTuple):
     target: int = -1
     """Id of the launch that it is about, or row of the tenant."""
     choice: int = 0
-    """Stream priority, preemption mode, job, pause in picoseconds, misses a period, or (twice) the code of a policy,
-    and 1 more where it reorders loads."""
+    """Stream priority, preemption mode, job, pause in picoseconds, misses a period, place of a form, or (twice) the
+    code of a policy, and 1 more where it reorders loads."""
     stream: int = -1
     """Row of the stream, -1: the launch's own; or the code of an order."""
     first: int = 0
@@ -240,6 +240,28 @@ class Synchronise:
     blocks of a consumer that is launched too early take the slots that its producer needs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """Let a kernel do its work in another form: with other tiles, or another number of slices that share a tile's work.
+
+    cuSync's users choose both when they compile a kernel. Here the compiled forms are there, and one is named before
+    the launch. From then on the launch is a kernel of that form: its grid, its blocks, its profile.
+
+    Legal: ``view.pending.forms`` says how many forms it may be given: 0 where its kernel has none, it was launched or
+    given one before, or its tiles or its producer's were synchronised for it, or it passes a window.
+
+    Cost: no time of the GPU's host but that of the decision.
+    """
+
+    NAME: ClassVar = "reshape"
+    VERB: ClassVar = "reshape a kernel"
+
+    launch: int
+    """Launch id: ``view.pending.id``."""
+    form: int
+    """Place in ``Knowledge.kernels[identity].forms``, from 0."""
+
+
 MOST_PAUSE_US: Final = 3.6e9
 """An hour: what a host may be told to sleep at most, so that sums of times stay whole numbers."""
 
@@ -310,11 +332,19 @@ class Wait:
     """Simulated time, not before now."""
 
 
-Command = Launch | Preempt | SetPartition | Reject | Synchronise | Throttle | SetBudget | Wait
+Command = Launch | Preempt | SetPartition | Reject | Synchronise | Reshape | Throttle | SetBudget | Wait
 
 COMMANDS: Final[tuple[type[Command], ...]] = (
-    Launch, Preempt, SetPartition, Reject, Synchronise, Throttle, SetBudget, Wait,
-)  # fmt: skip
+    Launch,
+    Preempt,
+    SetPartition,
+    Reject,
+    Synchronise,
+    Reshape,
+    Throttle,
+    SetBudget,
+    Wait,
+)
 """By code: that of the timeline, and of compiled code. ``Wait`` is last and in no timeline."""
 CODES: Final[dict[type[Command], int]] = {command: code for code, command in enumerate(COMMANDS)}
 LAUNCH: Final = CODES[Launch]
@@ -322,6 +352,7 @@ PREEMPT: Final = CODES[Preempt]
 SET_PARTITION: Final = CODES[SetPartition]
 REJECT: Final = CODES[Reject]
 SYNCHRONISE: Final = CODES[Synchronise]
+RESHAPE: Final = CODES[Reshape]
 THROTTLE: Final = CODES[Throttle]
 SET_BUDGET: Final = CODES[SetBudget]
 WAITING: Final = CODES[Wait]
@@ -348,6 +379,8 @@ def numbers_of(command: Command) -> Numbers:
         case Synchronise(consumer, policy, order, wait_kernel):
             choice = 2 * POLICIES.index(policy.kind) + policy.reorder
             return Numbers(SYNCHRONISE, consumer, choice, ORDERS.index(order), _size(policy), int(wait_kernel))
+        case Reshape(launch, form):
+            return Numbers(RESHAPE, launch, form)
         case Throttle(tenant, pause_us):
             return Numbers(THROTTLE, tenant, to_ps(pause_us))
         case SetBudget(core, events, always):
@@ -373,6 +406,8 @@ def command_of(numbers: Numbers) -> Command:
         return SetPartition(numbers.target, partition)
     if numbers.code == REJECT:
         return Reject(numbers.target, numbers.choice)
+    if numbers.code == RESHAPE:
+        return Reshape(numbers.target, numbers.choice)
     if numbers.code == THROTTLE:
         return Throttle(numbers.target, to_us(numbers.choice))
     if numbers.code == SET_BUDGET:

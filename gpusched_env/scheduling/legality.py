@@ -27,6 +27,7 @@ from gpusched_env.scheduling.commands import (
     Partition,
     Preempt,
     Reject,
+    Reshape,
     SetBudget,
     SetPartition,
     Synchronise,
@@ -70,6 +71,8 @@ def check(command: Command, view: View, problem: Problem, operation_of: Operatio
             _reject(command, view)
         case Synchronise():
             _synchronise(command, view, problem, operation_of)
+        case Reshape():
+            _reshape(command, view, problem)
         case Throttle():
             _throttle(command, view)
         case SetBudget():
@@ -262,6 +265,23 @@ def _synchronise(command: Synchronise, view: View, problem: Problem, operation_o
             f"{command}: policy {policy} is too weak: tile {early.tile} of launch {command.consumer} would read tile "
             f"{early.read} of launch {producer} in its step {early.step}, and waits for no post of that before"
         )
+
+
+def _reshape(command: Reshape, view: View, problem: Problem) -> None:
+    pending = view.pending
+    rows = np.flatnonzero(pending.id == command.launch)
+    if not rows.size:
+        raise IllegalCommand(f"{command}: launch {command.launch} is not pending")
+    count = int(pending.forms[rows[0]])
+    if count == 0:
+        legal = pending.id[pending.forms > 0.0].astype(int).tolist()
+        kernel = problem.kernels[int(pending.identity[rows[0]])] if pending.nodes[rows[0]] == 1.0 else None
+        why = "it was launched, or given a form, or its tiles were synchronised"
+        if kernel is None or not kernel.forms:
+            why = "its kernel has no other form"
+        raise IllegalCommand(f"{command}: {why}; launches that may be given a form now: {legal[:10]}")
+    if not 0 <= command.form < count:
+        raise IllegalCommand(f"{command}: forms of launch {command.launch} are 0..{count - 1}")
 
 
 def _tile_policy(command: Synchronise) -> None:

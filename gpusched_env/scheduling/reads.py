@@ -60,7 +60,7 @@ PARTS: Final[dict[str, Part]] = {
         "profiled durations of kernels, gaps and requests",
         (
             P.PROFILED_US, P.PROFILED_GAP_US, P.JOB_LEFT_US, P.QUEUED_US, P.BETWEEN_US, R.PROFILED_US, T.ALONE_US,
-            T.DEVICE_US, T.LAUNCHED_LEFT_US, T.RUNNING_LEFT_US,
+            T.DEVICE_US, T.LAUNCHED_LEFT_US, T.RUNNING_LEFT_US, P.FORM1_US, P.FORM2_US, P.FORM3_US,
         ),
         of_tenants=("alone_us", "device_us"),
         of_kernels=("duration_us", "gap_us"),
@@ -74,8 +74,13 @@ PARTS: Final[dict[str, Part]] = {
     ),
     "shapes": Part(
         "blocks of kernels, their threads, and how many an SM holds",
-        (P.BLOCKS, P.THREADS, P.BLOCKS_PER_SM, P.SMS, P.ROWS, P.COLUMNS, P.SLICES, R.BLOCKS),
-        of_kernels=("grid", "block", "registers", "shared_bytes", "blocks", "threads", "blocks_per_sm", "sms"),
+        (
+            P.BLOCKS, P.THREADS, P.BLOCKS_PER_SM, P.SMS, P.ROWS, P.COLUMNS, P.SLICES, R.BLOCKS, P.FORMS,
+            P.FORM1_ROWS, P.FORM1_COLUMNS, P.FORM1_SLICES, P.FORM1_PER_SM,
+            P.FORM2_ROWS, P.FORM2_COLUMNS, P.FORM2_SLICES, P.FORM2_PER_SM,
+            P.FORM3_ROWS, P.FORM3_COLUMNS, P.FORM3_SLICES, P.FORM3_PER_SM,
+        ),
+        of_kernels=("grid", "block", "registers", "shared_bytes", "blocks", "threads", "blocks_per_sm", "sms", "forms"),
     ),
     "completions": Part(
         "what is launched and unfinished, at every instant",

@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from gpusched_env.display.table import of_columns
 from gpusched_env.display.words import counted
 from gpusched_env.errors import GpuschedError
 from gpusched_env.scheduling.core_column import CoreColumn
+from gpusched_env.workload.kernel import MOST_FORMS
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -125,6 +126,47 @@ class PendingColumn(enum.IntEnum):
     behind what it waits for."""
     POSTS = enum.auto()
     """By which blocks of a consumer wait for its tiles; 0: none does."""
+    FORMS = enum.auto()
+    """How many forms ``Reshape`` may give it now, the first ones of ``Knowledge.kernels[identity].forms``; 0 where its
+    kernel has none, it was launched or given one before, its tiles are synchronised with another's, or it passes a
+    window."""
+    FORM1_US = enum.auto()
+    """Profiled mean duration alone in the first of these; NaN if it was never measured, 0 if there is no such form."""
+    FORM1_ROWS = enum.auto()
+    """Of the grid of that, as tiles; likewise, as are those below."""
+    FORM1_COLUMNS = enum.auto()
+    """Of that grid."""
+    FORM1_SLICES = enum.auto()
+    """That share the work of a tile of that."""
+    FORM1_PER_SM = enum.auto()
+    """Blocks of that which an empty SM holds."""
+    FORM2_US = enum.auto()
+    """Profiled mean duration alone in the second of these; NaN if it was never measured, 0 if there is no such form."""
+    FORM2_ROWS = enum.auto()
+    """Of the grid of that, as tiles; likewise, as are those below."""
+    FORM2_COLUMNS = enum.auto()
+    """Of that grid."""
+    FORM2_SLICES = enum.auto()
+    """That share the work of a tile of that."""
+    FORM2_PER_SM = enum.auto()
+    """Blocks of that which an empty SM holds."""
+    FORM3_US = enum.auto()
+    """Profiled mean duration alone in the third of these; NaN if it was never measured, 0 if there is no such form."""
+    FORM3_ROWS = enum.auto()
+    """Of the grid of that, as tiles; likewise, as are those below."""
+    FORM3_COLUMNS = enum.auto()
+    """Of that grid."""
+    FORM3_SLICES = enum.auto()
+    """That share the work of a tile of that."""
+    FORM3_PER_SM = enum.auto()
+    """Blocks of that which an empty SM holds."""
+
+
+FORM_COLUMNS: Final = tuple(
+    tuple(PendingColumn[f"FORM{form}_{name}"] for name in ("US", "ROWS", "COLUMNS", "SLICES", "PER_SM"))
+    for form in range(1, MOST_FORMS + 1)
+)
+"""By form: duration, rows, columns, slices, blocks an SM."""
 
 
 class RunningColumn(enum.IntEnum):

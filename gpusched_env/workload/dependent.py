@@ -138,7 +138,10 @@ def one_a_job(name: str, workloads: Sequence[Workload]) -> Workload:
     variants = []
     for workload in workloads:
         first = len(kernels)
-        kernels += workload.kernels
+        kernels += [
+            msgspec.structs.replace(kernel, forms=tuple(first + form for form in kernel.forms))
+            for kernel in workload.kernels
+        ]
         for variant in workload.variants:
             ops = [
                 msgspec.structs.replace(op, index=first + op.index) if op.kind is OpKind.KERNEL else op

@@ -17,6 +17,8 @@ Time = Annotated[float, Meta(ge=0, le=LONGEST_US)]
 """Microseconds that may be none."""
 MOST_BYTES = 1e18
 """Of DRAM traffic."""
+MOST_FORMS = 3
+"""That a kernel has besides its own."""
 
 KernelClass = Literal["compute", "memory", "mixed", "latency"]
 """What bounds a kernel alone: arithmetic, DRAM traffic, both, or neither (tiny and latency-bound)."""
@@ -45,6 +47,8 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """DRAM traffic of the whole kernel, bytes; ``None``: estimated by class."""
     idempotent: bool = True
     """Whether the kernel may be killed and run again from the start (reset preemption)."""
+    forms: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(max_length=MOST_FORMS)] = ()
+    """Rows of the kernel table that do the same work with another tile shape or split-K."""
 
     @property
     def blocks(self) -> int:

@@ -73,6 +73,8 @@ class KernelProfile:
     """Share of the GPU's DRAM bandwidth, alone, 0 to 1."""
     sms: int
     """SMs that it uses on an empty GPU."""
+    forms: tuple[int, ...] = ()
+    """Identities of the kernels of the problem that do the same work."""
 
 
 def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> KernelProfile:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from gpusched_env.errors import InputError
 from gpusched_env.workload.events import Marks
 from gpusched_env.workload.kernel import Kernel
@@ -20,9 +22,17 @@ def check_tiles(workload: Workload, variant: Variant, marks: Marks) -> None:
                 continue
             where = f"workload {workload.name}: operation {place} of host thread {thread}"
             producer = _producer(variant, marks, op, (thread, place), where)
-            wrong = mismatch(workload.kernels[producer.index], workload.kernels[op.index], op.needs)
-            if wrong:
-                raise InputError(f"{where}: {wrong}")
+            # Each kernel may be given any of its forms.
+            for made, used in itertools.product(*(_in_forms(workload, one.index) for one in (producer, op))):
+                wrong = mismatch(made, used, op.needs)
+                if wrong:
+                    raise InputError(f"{where}: {wrong}")
+
+
+def _in_forms(workload: Workload, index: int) -> list[Kernel]:
+    """A kernel of the table as it is, and in its forms."""
+    own = workload.kernels[index]
+    return [own, *(workload.kernels[form] for form in own.forms)]
 
 
 def _producer(variant: Variant, marks: Marks, op: Op, here: tuple[int, int], where: str) -> Op:

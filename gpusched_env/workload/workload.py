@@ -185,6 +185,12 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ValueError(f"format is {self.format!r}, expected {FORMAT!r}")
         if self.gpu_spec is not None and self.gpu_spec.name != self.gpu:
             raise ValueError(f"gpu is {self.gpu!r}, but gpu_spec is of {self.gpu_spec.name!r}")
+        for k, kernel in enumerate(self.kernels):
+            for form in kernel.forms:
+                if form == k or form >= len(self.kernels):
+                    raise ValueError(
+                        f"kernels[{k}].forms names kernel {form}, must be another of the table's {len(self.kernels)}"
+                    )
         for g, nodes in enumerate(self.graphs):
             self._check_graph(nodes, f"graphs[{g}]")
         for v, variant in enumerate(self.variants):

@@ -274,7 +274,7 @@ def test_tiles_are_synchronised_by_policy_order_and_wait_kernel(make_view: ViewM
     pair = {"id": 6, "producer": 4, "needs": 0, "fold": 2, "steps": 9, "synchronisable": 1, "launchable": 0}
     share = {"id": 8, "producer": 6, "needs": 2, "fold": 1, "steps": 1, "synchronisable": 1, "launchable": 0}
     view = make_view(pending=[{"id": 4, "columns": 12}, pair, share])
-    ways = 3 * 4 * 2
+    ways = 4 * 4 * 2
     assert (layout.n, layout.choices("synchronise")) == (1 + 3 + 3 * ways, ways)
     first = layout.first("synchronise") + ways
     assert [decode(view, first + choice, layout) for choice in (0, 1, 2, 8, 21)] == [

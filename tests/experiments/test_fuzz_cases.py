@@ -236,9 +236,41 @@ def test_kernels_and_workloads_that_nobody_uses_go(cases: list[Case]) -> None:
     def launched(workload: Workload) -> list[str]:
         return [workload.kernels[row].name for row, _ in kernels_of(workload)]
 
+    def formed(workload: Workload) -> dict[str, list[str]]:
+        """Names of the forms of what is launched, and of the forms of these."""
+        forms = {k.name: [workload.kernels[form].name for form in k.forms] for k in workload.kernels}
+        found, left = {}, launched(workload)
+        while left:
+            found[left[-1]] = forms[left.pop()]
+            left += [name for names in found.values() for name in names if name not in found]
+        return found
+
     assert launched(after) == launched(before)
-    assert {kernel.name for kernel in after.kernels} == set(launched(before)) < {k.name for k in before.kernels}
+    assert formed(after) == formed(before)
+    assert {kernel.name for kernel in after.kernels} == set(formed(before)) < {k.name for k in before.kernels}
     assert len(after.graphs) < len(before.graphs)
+
+
+def test_forms_of_kernels_stay_with_them() -> None:
+    """Of five kernels the third one is launched, whose form is the fifth, which has the second for a form."""
+    case = next(case for case in (draw_case(0, episode) for episode in range(100)) if case.workloads and not case.env)
+    name = case.scenario.tenants[0].workload
+    tree = tree_of(case)
+    plain = {key: value for key, value in tree["workloads"][name]["kernels"][0].items() if key != "forms"}
+    kernels = [plain | {"name": f"k{row}"} for row in range(5)]
+    kernels[2]["forms"], kernels[4]["forms"] = [4], [1]
+    op = [int(OpKind.KERNEL), 0.0, 2, 1.0]
+    tree["workloads"] = {
+        name: tree["workloads"][name] | {"kernels": kernels, "graphs": [], "variants": [{"ops": [op]}]}
+    }
+    tree["scenario"]["tenants"] = tree["scenario"]["tenants"][:1]
+    kept = without_unused(tree)["workloads"][name]
+    assert [(kernel["name"], kernel.get("forms", [])) for kernel in kept["kernels"]] == [
+        ("k1", []),
+        ("k2", [2]),
+        ("k4", [0]),
+    ]
+    assert kept["variants"][0]["ops"][0][2] == 1
 
 
 def test_memory_goes_with_what_it_matters_to(cases: list[Case]) -> None:

@@ -90,6 +90,12 @@ def afters(w, number):
 
 
 @inlined
+def forms(w, number):
+    """Identities of the kernels that do the same work as others."""
+    return _number(problem(w).forms_at, number).value
+
+
+@inlined
 def factors(w, number):
     return _real(problem(w).factors_at, number).value
 

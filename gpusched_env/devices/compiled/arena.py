@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -146,8 +146,8 @@ class Arena(Uncopied):
 
     def operation_of(self, id_: int) -> HostOp:
         """What an unfinished launch of a program carries out."""
-        launches = self._sections["launches"]
-        return self.operation(int(launches["op"][launches["id"] == id_][0]))
+        launch = self._sections["launches"][self._sections["launches"]["id"] == id_][0]
+        return replace(self.operation(int(launch["op"])), identity=int(launch["identity"]))
 
     def operation(self, row: int) -> HostOp:
         """What stands in a row of the table of operations; it is one of a program."""

@@ -16,6 +16,7 @@ from gpusched_env.devices.compiled.access import (
 from gpusched_env.devices.compiled.ahead import come_forward
 from gpusched_env.devices.compiled.context import context_of, settle
 from gpusched_env.devices.compiled.finishing import vanish
+from gpusched_env.devices.compiled.forms import form_of
 from gpusched_env.devices.compiled.issuing import (
     come_back,
     hand_over,
@@ -36,6 +37,7 @@ from gpusched_env.scheduling.commands import (
     NOTHING,
     PREEMPT,
     REJECT,
+    RESHAPE,
     SET_BUDGET,
     SET_PARTITION,
     STREAM_S_OWN,
@@ -72,6 +74,8 @@ def carry_out(w):
         reject(w, w.command_target, w.command_choice)
     elif kind == SYNCHRONISE:
         synchronise_tiles(w)
+    elif kind == RESHAPE:
+        reshape(w, w.command_target, w.command_choice)
     elif kind == THROTTLE:
         throttle(w, w.command_target, w.command_choice)
     elif kind == SET_BUDGET:
@@ -194,6 +198,15 @@ def synchronise_tiles(w):
         x = context_of(w, producer.tenant)
         grids(x, flight_of(w, producer).grid).tiled = 1
         x.tiles += 1
+
+
+@called
+def reshape(w, target, form):
+    """Let a pending kernel do its work in another form."""
+    log_decision(w, RESHAPE, target)
+    charge(w)
+    kernel = launches(w, find_pending(w, target))
+    kernel.identity = form_of(w, kernel.identity, form)
 
 
 @called

@@ -21,6 +21,7 @@ from gpusched_env.devices.compiled.access import (
     streams,
     tilings,
 )
+from gpusched_env.devices.compiled.forms import forms_of
 from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING, STREAMS
 from gpusched_env.devices.compiled.lists import add_pending
 from gpusched_env.devices.compiled.slots import add_edge, drop_edge, drop_edges_in, holds, new_launch, take_flight
@@ -159,7 +160,7 @@ def settle_issue(w, slot, at_ps):
     if is_scheduled(launch):
         add_pending(w, slot)
         streams(w, launch.row).window += 1
-        if is_launchable(w, launch) or may_synchronise(w, slot):
+        if is_launchable(w, launch) or may_synchronise(w, slot) or forms_of(w, slot) > 0:
             w.awake = 1
     elif is_launchable(w, launch):
         add_copy(w, slot)

@@ -33,9 +33,9 @@ def _record(*groups: tuple[type, str], base: np.dtype[Any] | None = None) -> np.
 
 PROBLEM = _record(
     (I8, "tenants host_threads streams priorities channels resident_grids copy_engines sliced lookahead launch_depth"),
-    (I8, "schedules preempts partitions rejects synchronises throttles tiled margin edge_margin"),
+    (I8, "schedules preempts partitions rejects synchronises reshapes throttles tiled margin edge_margin"),
     (I8, "kernels programs_at kernels_at ops_at copies_at variants_at thread_ops_at factors_at afters_at sm_ids_at"),
-    (I8, "stream_rows_at"),
+    (I8, "stream_rows_at forms_at"),
     (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
     (I8, "graph_gap_beside_ps reset_ps child_launch_ps horizon_ps decision_ps window_sync_ps window_depth own_streams"),
     (I8, "arrivals_until_ps wait_kernel_ps queue_period_ps held_queues throttle_ps restart_ps"),
@@ -47,8 +47,8 @@ PROBLEM = _record(
     base=GPU_DTYPE,
 )
 """A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``, ``preempts``,
-``partitions``, ``rejects``, ``synchronises``, ``throttles``: 0 or 1, and ``tiled``: whether kernels need tiles of
-others; ``kernels``: in the kernel table, before the graphs; ``margin``, ``edge_margin``:
+``partitions``, ``rejects``, ``synchronises``, ``reshapes``, ``throttles``: 0 or 1, and ``tiled``: whether kernels need
+tiles of others; ``kernels``: in the kernel table, before the graphs; ``margin``, ``edge_margin``:
 most launches and edges that one event makes; ``window_sync_ps``: from the end of a kernel of a window until it is
 known; ``channels``: hardware queues of a context, ``held_queues`` of them at a time, for ``queue_period_ps`` (0: all of
 them); ``window_depth``: launches that a stream of a window holds; ``own_streams``: the scheduler's, the last ones;
@@ -58,11 +58,13 @@ them); ``window_depth``: launches that a stream of a window holds; ``own_streams
 
 KERNEL = _record(
     (I8, "grid_blocks columns rows slices block_threads blocks_per_sm uses_sms idempotent state_bytes nodes"),
+    (I8, "forms first_form"),
     (F8, "log_idle profiled_us issue dram gap_us"),
     base=BLOCK_DTYPE,
 )
 """A kernel: what one block needs, and its profile; graphs follow the kernels. ``state_bytes``: registers and shared
-memory of a block; ``nodes``: kernels in it; ``columns``, ``rows``, ``slices``: its grid, as tiles."""
+memory of a block; ``nodes``: kernels in it; ``columns``, ``rows``, ``slices``: its grid, as tiles; ``forms``: how
+many kernels do the same work, and where their rows begin in a table of them."""
 
 OP = _record(
     (I8, "gap_ps"),
@@ -96,8 +98,8 @@ PROGRAM = _record(
 
 STREAM_ROW = _record((I8, "tenant priority in_line windowed mask_first mask_sms"))
 """``in_line``: 1 if what is issued into it is held up by nothing but what is before it in the stream, and nothing else
-waits for it: no marks, no tiles; ``windowed``: 1 if that passes a window; ``mask_*``: SMs of what is launched into it
-(0 of them: its tenant's)."""
+waits for it: no marks, no tiles, no forms; ``windowed``: 1 if that passes a window; ``mask_*``: SMs of what
+is launched into it (0 of them: its tenant's)."""
 
 NUMBER = _record((I8, "value"))
 REAL = _record((F8, "value"))
@@ -203,9 +205,9 @@ LAUNCH = _record(
 )
 """An unfinished launch, by slot. Many of them may wait: two cache lines each, the first for what is seen of them then.
 
-* ``identity``: its operation's; ``tenant``, ``job``, ``row``: whose it is, and its program's stream (-1: none);
-  ``stream``: the one that it was launched into (-1: none yet, or none), ``priority`` there; ``partition_*``: SMs that
-  it is confined to.
+* ``identity``: its operation's, or a form of that; ``tenant``, ``job``, ``row``: whose it is, and its program's stream
+  (-1: none); ``stream``: the one that it was launched into (-1: none yet, or none), ``priority`` there;
+  ``partition_*``: SMs that it is confined to.
 * ``before``, ``after``: in its tenant's list of pending ones, or of launched ones; ``previous``, ``next``: unfinished
   ones before and behind it in its program's stream; of a window: in the stream that it was launched into, until it
   ends.

@@ -21,6 +21,7 @@ from gpusched_env.devices.compiled.ahead import bring_forward, has_slots
 from gpusched_env.devices.compiled.context import settle, submit
 from gpusched_env.devices.compiled.copies import end_copy, request_copy
 from gpusched_env.devices.compiled.finishing import complete
+from gpusched_env.devices.compiled.forms import forms_of
 from gpusched_env.devices.compiled.graphs import begin_graph, issue_child
 from gpusched_env.devices.compiled.issuing import is_graph, is_launchable, is_scheduled
 from gpusched_env.devices.compiled.layout import (
@@ -138,6 +139,8 @@ def has_choice(w):
                 return True
     if problem(w).synchronises == 1 and any_synchronisable(w):
         return True
+    if problem(w).reshapes == 1 and any_reshapable(w):
+        return True
     if problem(w).preempts == 1:
         slot = w.started_first
         while slot != NONE:
@@ -166,6 +169,18 @@ def any_synchronisable(w):
         slot = clients(w, tenant).pending_first
         while slot != NONE:
             if may_synchronise(w, slot):
+                return True
+            slot = launches(w, slot).after
+    return False
+
+
+@inlined
+def any_reshapable(w):
+    """Whether a pending launch may be given another form."""
+    for tenant in range(problem(w).tenants):
+        slot = clients(w, tenant).pending_first
+        while slot != NONE:
+            if forms_of(w, slot) > 0:
                 return True
             slot = launches(w, slot).after
     return False

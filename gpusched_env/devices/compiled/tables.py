@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import weakref
 from collections.abc import Iterator
@@ -57,6 +58,7 @@ class ProblemTables:
     afters: Record
     sm_ids: Record
     stream_rows: Record
+    forms: Record
     marks: int
     """Marks of all tenants."""
     operations: tuple[HostOp | None, ...]
@@ -95,6 +97,10 @@ class _Tabulation:
             _fill_profile(kernels[row], known)
             if row < len(problem.kernels):
                 _fill_blocks(kernels[row], problem.kernels[row])
+        forms = [form for profile in problem.kernels for form in profile.forms]
+        counts = [len(profile.forms) for profile in problem.kernels]
+        kernels["forms"][: len(counts)] = counts
+        kernels["first_form"][: len(counts)] = np.cumsum(counts) - counts
         programs = np.zeros(len(problem.programs), PROGRAM)
         factors: list[float] = []
         threads = marks = 0
@@ -114,7 +120,7 @@ class _Tabulation:
             for program in problem.programs
             for job in program.variants
             for op in job.ops
-            if op.after or op.mark >= 0
+            if op.after or op.mark >= 0 or self._has_forms(op)
         }
         tables = {
             "programs": programs,
@@ -125,6 +131,7 @@ class _Tabulation:
             "thread_ops": _numbers(self._thread_ops),
             "factors": np.array([(factor,) for factor in factors], REAL),
             "afters": _numbers(self._afters or [0]),
+            "forms": _numbers(forms or [0]),
             "sm_ids": _numbers(sm_order(problem.gpu).tolist()),
             "stream_rows": np.array(
                 [
@@ -142,6 +149,10 @@ class _Tabulation:
         for name, table in tables.items():
             record[f"{name}_at"] = table.ctypes.data
         return ProblemTables(problem=record, marks=marks, operations=tuple(self._operations), **tables)
+
+    def _has_forms(self, op: HostOp) -> bool:
+        kernels = self._problem.kernels
+        return 0 <= op.identity < len(kernels) and bool(kernels[op.identity].forms)
 
     def _add_variant(self, job: JobProgram, threads: int) -> None:
         """A job's operations; the nodes and children of one lie behind all of them."""
@@ -196,14 +207,18 @@ class _Tabulation:
 
 
 def tile_pairs(problem: Problem) -> Iterator[tuple[Kernel, Kernel]]:
-    """Kernels that need the tiles of others, behind those."""
+    """Kernels that need the tiles of others, behind those, in all their forms."""
     for program in problem.programs:
         for job in program.variants:
             marked = {op.mark: op for op in job.ops if op.mark >= 0}
             for op in job.ops:
                 if op.tiles >= 0:
-                    producer, consumer = (problem.kernels[row.identity].kernel for row in (marked[op.tiles], op))
-                    yield producer, consumer
+                    yield from itertools.product(*(_in_forms(problem, row) for row in (marked[op.tiles], op)))
+
+
+def _in_forms(problem: Problem, op: HostOp) -> list[Kernel]:
+    own = problem.kernels[op.identity]
+    return [own.kernel, *(problem.kernels[form].kernel for form in own.forms)]
 
 
 def _numbers(values: list[int]) -> Record:
@@ -233,6 +248,7 @@ def _problem(problem: Problem) -> Record:
     row["partitions"] = "partition" in scenario.commands
     row["rejects"] = "reject" in scenario.commands
     row["synchronises"] = "synchronise" in scenario.commands
+    row["reshapes"] = "reshape" in scenario.commands
     row["throttles"] = "throttle" in scenario.commands
     row["budgets"] = "budget" in scenario.commands
     if scenario.cores is not None:

@@ -26,6 +26,7 @@ from gpusched_env.devices.compiled.access import (
 from gpusched_env.devices.compiled.blocks import waiting_blocks
 from gpusched_env.devices.compiled.context import context_of
 from gpusched_env.devices.compiled.finishing import is_node
+from gpusched_env.devices.compiled.forms import fill_forms
 from gpusched_env.devices.compiled.issuing import is_graph, is_launchable, is_windowed, stream_for
 from gpusched_env.devices.compiled.layout import EMPTIED, NONE, PENDING, READY
 from gpusched_env.devices.compiled.slots import holds
@@ -185,6 +186,7 @@ def fill_pending(w, slot, row):
         row[PendingColumn.SYNCHRONISABLE] = 1.0 if may_synchronise(w, slot) else 0.0
         row[PendingColumn.POLICY] = tiling.policy
         row[PendingColumn.POSTS] = tiling.posts
+    fill_forms(w, slot, row)
 
 
 @called

@@ -215,6 +215,10 @@ def check(problem: Problem) -> None:
                 f"{scenario.name}, tenant {tenant.name}: blocks of library kernels look for no preemption; "
                 "with the command 'preempt' its kernels must be synthetic"
             )
+    if "reshape" in scenario.commands and any(profile.forms for profile in problem.kernels):
+        raise InputError(
+            f"{scenario.name}: kernels have no other forms on this device; give commands without 'reshape'"
+        )
     for program in problem.programs:
         for op in (op for job in program.variants for op in job):
             if op.children or op.tiles >= 0:

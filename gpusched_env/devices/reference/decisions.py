@@ -20,6 +20,7 @@ from gpusched_env.scheduling.commands import (
     Command,
     Preempt,
     Reject,
+    Reshape,
     SetBudget,
     SetPartition,
     Synchronise,
@@ -62,7 +63,7 @@ class Decisions:
         """Carry out a legal command."""
         now = self._clock.now
         if self._setting.logs_kernels and not isinstance(command, Wait):
-            launch_id = command.launch if isinstance(command, commands.Launch | Preempt) else -1
+            launch_id = command.launch if isinstance(command, commands.Launch | Preempt | Reshape) else -1
             launch_id = command.consumer if isinstance(command, Synchronise) else launch_id
             self._setting.timeline.decisions.add(now, CODES[type(command)], launch_id)
         self.busy_until_ps = max(self.busy_until_ps, now) + self._decision_ps
@@ -98,6 +99,9 @@ class Decisions:
                 set_budget(self._world, int(core), int(events), int(always))
             case Synchronise(id_, policy, order, wait_kernel):
                 self._streams.synchronise(self._pair(id_, policy), order, wait_kernel=wait_kernel)
+
+            case Reshape(id_, form):
+                self._streams.reshape(self._streams.pending[id_], form)
 
     def _pair(self, id_: int, policy: TilePolicy) -> TilePair:
         """A pending launch and its producer under a policy."""
@@ -174,6 +178,7 @@ class Decisions:
             or ("budget" in offered and self.any_budget)
             or any(self.rejectable(tenant) for tenant in tenants)
             or ("synchronise" in offered and any(map(streams.synchronisable, streams.pending.values())))
+            or ("reshape" in offered and any(map(streams.forms, streams.pending.values())))
         )
 
     def stuck(self) -> str:

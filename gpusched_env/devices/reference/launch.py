@@ -63,6 +63,8 @@ class Launch:
     """The consumer of its tiles that a wait kernel keeps back until it has started."""
     gated: bool = False
     """Whether a wait kernel comes before it."""
+    reshaped: bool = False
+    """Whether it was given another form than it was issued in."""
 
     # How it was launched.
     windowed: bool = False

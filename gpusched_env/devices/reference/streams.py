@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from dataclasses import replace
 from typing import Protocol
 
 from gpusched_env.devices.reference.clock import Phase
@@ -102,7 +103,7 @@ class Streams:
         launch.issued_ps = self._clock.now
         if launch.scheduled:
             self.pending[launch.id] = launch
-            if self.launchable(launch) or self.synchronisable(launch):
+            if self.launchable(launch) or self.synchronisable(launch) or self.forms(launch):
                 self._world.awake = 1
         elif self.launchable(launch):
             self._hand_over(launch, self._clock.now)
@@ -142,6 +143,20 @@ class Streams:
         else:
             launch.waits.discard(producer)
             producer.waiters.discard(launch)
+
+    def forms(self, launch: Launch) -> tuple[int, ...]:
+        """Identities that a launch may be given."""
+        fresh = launch.state is State.PENDING and not launch.preempted and not launch.windowed
+        if not fresh or launch.reshaped or launch.tiling is not None or launch.kind is not OpKind.KERNEL:
+            return ()
+        return self._problem.kernels[launch.op.identity].forms
+
+    def reshape(self, launch: Launch, form: int) -> None:
+        """Let a launch be another kernel that does the same."""
+        identity = self.forms(launch)[form]
+        launch.op = replace(launch.op, identity=identity)
+        launch.blocks = launch.whole = self._problem.kernels[identity].kernel.blocks
+        launch.reshaped = True
 
     def _tiling(self, launch: Launch) -> Tiling:
         """The tiles of a launch, which are synchronised from now on."""

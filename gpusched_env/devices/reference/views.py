@@ -24,6 +24,7 @@ from gpusched_env.scheduling.core_column import CoreColumn
 from gpusched_env.scheduling.cores import fill_cores
 from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import (
+    FORM_COLUMNS,
     DependencyColumn,
     JobColumn,
     LazyView,
@@ -137,7 +138,19 @@ def _tiles(device: Viewed, launch: Launch) -> dict[PendingColumn, float]:
         PendingColumn.SLICES: slices,
         PendingColumn.POLICY: _policy(launch, "awaits"),
         PendingColumn.POSTS: _policy(launch, "posts"),
+        **_forms(device, launch),
     }
+
+
+def _forms(device: Viewed, launch: Launch) -> dict[PendingColumn, float]:
+    """The forms that a pending launch may be given."""
+    forms = device.streams.forms(launch)
+    found = dict.fromkeys((column for columns in FORM_COLUMNS for column in columns), 0.0)
+    for columns, form in zip(FORM_COLUMNS, forms, strict=False):
+        known = device.problem.knowledge.kernels[form]
+        width, rows, slices = known.grid
+        found |= zip(columns, (known.duration_us, rows, width, slices, known.blocks_per_sm), strict=True)
+    return {PendingColumn.FORMS: len(forms), **found}
 
 
 def _policy(launch: Launch, side: Literal["awaits", "posts"]) -> int:
