@@ -29,6 +29,7 @@ from gpusched_env.scheduling.commands import (
     Partition,
     Preempt,
     Reject,
+    SetBudget,
     SetPartition,
     Synchronise,
     Throttle,
@@ -266,10 +267,11 @@ def test_commands_of_any_view_go_back_to_their_actions(
 
 
 def test_every_command_but_the_wait_has_a_slice() -> None:
-    """And what is said of an interval has one, which is no command of a device. Throttling is for rules so far: no
-    scenario that is an environment offers it."""
-    assert {part.command for part in SLICES} | {Wait, Throttle} == {*COMMANDS, Serve}
-    assert not any("throttle" in load_scenario(name).commands for name in scenario_names())
+    """And what is said of an interval has one, which is no command of a device. Throttling and budgets are for rules so
+    far: no scenario that is an environment offers them."""
+    assert {part.command for part in SLICES} | {Wait, Throttle, SetBudget} == {*COMMANDS, Serve}
+    offered = {command for name in scenario_names() for command in load_scenario(name).commands}
+    assert not offered & {"throttle", "budget"}
 
 
 def test_tiles_are_synchronised_by_policy_order_and_wait_kernel(make_view: ViewMaker) -> None:
