@@ -14,6 +14,7 @@ from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.demand import JobDemand
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge, StreamKnowledge, TenantKnowledge
 from gpusched_env.scheduling.commands import COMMANDS, Command, Partition, TilePolicy
+from gpusched_env.scheduling.core_column import CoreColumn
 from gpusched_env.scheduling.reads import PARTS
 from gpusched_env.scheduling.view import (
     DependencyColumn,
@@ -30,6 +31,7 @@ TABLES: Final[dict[str, type[enum.IntEnum]]] = {
     "tenants": TenantColumn,
     "jobs": JobColumn,
     "dependencies": DependencyColumn,
+    "cores": CoreColumn,
 }
 """Tables of a view, by field."""
 GPUS: Final = ("h100-sxm", "a100-sxm", "rtx-3090")
@@ -46,6 +48,11 @@ _UNITS: Final = (
     (r"PREEMPTED|STARTED|PREEMPTING|IDEMPOTENT|.*(ABLE|IBLE)", "0 or 1"),
     (r"(STREAM_)?PRIORITY", "priority"),
     (r"WEIGHT", "weight"),
+    (r"NUMBER", "core"),
+    (r"HOST", "row"),
+    (r"TASKS", "processes"),
+    (r"LOCKED|ALWAYS|THROTTLED", "0 or 1"),
+    (r"BUDGET|(LAST_)?MISSES", "misses"),
     (r"PARTITION_FIRST", "SM"),
     (r"(PARTITION_)?SMS", "SMs"),
     (r"BLOCKS(_WAITING|_RESIDENT)?|BLOCKS_PER_SM", "blocks"),
@@ -89,6 +96,7 @@ _OF_TABLE: Final = {
     "running": ("completions",),
     "jobs": ("requests",),
     "dependencies": ("dependencies",),
+    "cores": (),
 }
 
 

@@ -79,6 +79,7 @@ SOURCES: Final[dict[str, str]] = {
     "completions": "completions",
     "progress": "driver counters",
     "dependencies": "launch calls",
+    "cores": "kernel module of the host",
     "open": "launch call, own commands",
 }
 """By word of ``gpusched_env.scheduling.reads``; ``open``: of what no word stands for."""

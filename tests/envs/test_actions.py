@@ -29,6 +29,7 @@ from gpusched_env.scheduling.commands import (
     Partition,
     Preempt,
     Reject,
+    SetBudget,
     SetPartition,
     Synchronise,
     TilePolicy,
@@ -265,8 +266,10 @@ def test_commands_of_any_view_go_back_to_their_actions(
 
 
 def test_every_command_but_the_wait_has_a_slice() -> None:
-    """And what is said of an interval has one, which is no command of a device."""
-    assert {part.command for part in SLICES} | {Wait} == {*COMMANDS, Serve}
+    """And what is said of an interval has one, which is no command of a device. Budgets are for rules so far: no scenario
+    that is an environment offers them."""
+    assert {part.command for part in SLICES} | {Wait, SetBudget} == {*COMMANDS, Serve}
+    assert not any("budget" in load_scenario(name).commands for name in scenario_names())
 
 
 def test_tiles_are_synchronised_by_policy_order_and_wait_kernel(make_view: ViewMaker) -> None:

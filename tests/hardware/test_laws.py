@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from gpusched_env.hardware import co_location, contention, placement, power, queues, tiles, timing
+from gpusched_env.hardware import co_location, contention, placement, power, queues, shared_memory, tiles, timing
 from gpusched_env.hardware import task_queues as task_laws
 from gpusched_env.hardware import warps as warp_laws
 from gpusched_env.hardware.contention import Sharing, Traffic, Warps
@@ -80,6 +80,7 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "throttle": st.tuples(st.one_of(st.just(0.0), some), some, st.one_of(st.just(0.0), some)),
     "block_rate": st.tuples(some, st.one_of(st.just(0.0), some), share),
     "served_traffic": st.tuples(some, some, st.floats(1.0, 16.0)),
+    "left_for_gpu": st.tuples(some, st.one_of(st.just(0.0), some), st.floats(1.0, 8.0), st.floats(1.0, 16.0)),
     "granted": st.tuples(some, some),
     "fair_level": capacity(),
     "fit": st.tuples(few, few, few, few, few, amount, amount, amount, st.one_of(st.just(0), amount)),
@@ -137,7 +138,7 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
 
 
 def laws() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for module in (co_location, contention, placement, power, queues, task_laws, tiles, timing, warp_laws):
+    for module in (co_location, contention, placement, power, queues, shared_memory, task_laws, tiles, timing, warp_laws):
         for name, value in inspect.getmembers(module, inspect.isfunction):
             if value.__module__ == module.__name__ and name not in NOT_LAWS:
                 yield name, value

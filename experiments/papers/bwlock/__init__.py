@@ -111,14 +111,16 @@ class Paper(Reproduction):
         for name, theirs, ours in zip(HISTO, measured, self.by_kernel(DENVER), strict=True):
             found.append(Target(f"{name}, two Denver hogs, within 15 %", theirs, theirs, ours, 0.15 * theirs))
         sweep = [self.slowdown(cell) for cell in SWEEP.values()]
-        falls = sum(before >= after for before, after in itertools.pairwise(sweep))
+        falls = sum(after <= 1.01 * before for before, after in itertools.pairwise(sweep))
         return [
             *found,
             Target("histo, three Cortex hogs", 2.5, 3.5, three["histo"]),
             Target("histo and sad among the two that are slowed most", 2, 2, len({*most} & {"histo", "sad"})),
             *(Target(f"{name}, three hogs", 2.5, 1e9, three[name]) for name in ("histo", "sad")),
             *(Target(f"{name}, three hogs", 1.0, 2.5, three[name]) for name in BENCHMARKS[2:]),
-            Target("steps from threshold 16384 to 16 that do not slow more", len(sweep) - 1, len(sweep) - 1, falls),
+            Target(
+                "steps from threshold 16384 to 16 that slow no more than by 1 %", len(sweep) - 1, len(sweep) - 1, falls
+            ),
         ]
 
     def _locks(self) -> list[Target]:
