@@ -224,8 +224,8 @@ class Paper(Reproduction):
             f"Did not: {'; '.join(missed) or 'nothing'}.\n\n"
             "Why: graphs are drawn by class and smaller than the paper's, so more of a graph is under way at a time, "
             "and more of it is done twice. How the released program deals the tasks of a colouring to the warps of a "
-            "block is not known; here a block's step is cut into slots of 32 edges as its searches are. Prices of polls "
-            "and pushes are a row each, and the sensitivity table says how much hangs on them."
+            "block is not known; here a block's step is cut into slots of 32 edges as its searches are. Prices of "
+            "polls and pushes are a row each, and the sensitivity table says how much hangs on them."
         )
 
     def tables(self) -> list[Table]:
