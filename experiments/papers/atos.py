@@ -5,8 +5,8 @@ queue, kernels that the host launches for what is new (discrete), and level by l
 graphs at the simulated moment ([task queues](task-queues.md)): work done twice comes out of the order of events.
 
 The graphs are not the paper's. They are drawn by class: a lattice with holes for road_usa, a configuration model for
-hollywood-2009, a Kronecker graph for soc-LiveJournal1, sites and hubs for indochina-2004, at a thirty-second to an
-eighth of the size; the mesh of atmosmodd has its full size. *Overwork* is tasks over the vertices that have a result.
+hollywood-2009, a Kronecker graph for soc-LiveJournal1, sites and hubs for indochina-2004, at a sixteenth to a
+quarter of the size; the mesh of atmosmodd has its full size. *Overwork* is tasks over the vertices that have a result.
 As the authors chose theirs by hand, the number of polls before a vote is the smallest with which the run is complete.
 
 The BSP gains of the abstract (3.44 for searches, 2.1, 2.77) are against Gunrock, whose times are not public. Beside
@@ -39,9 +39,9 @@ from gpusched_env.workload.task_queues.graphs import hubs, mesh, road, web
 ROAD, HOLLYWOOD, SOCIAL, WEB, MESH, HUBS = "road", "hollywood", "social", "web", "mesh", "hubs"
 GRAPHS: Final[dict[str, Callable[[], Graph]]] = {
     ROAD: lambda: road(1_496_709, seed=0),
-    HOLLYWOOD: lambda: citation(142_488, 60.0, 1.1, seed=0),
-    SOCIAL: lambda: kronecker(17, 16, seed=0),
-    WEB: lambda: web(231_714, seed=0),
+    HOLLYWOOD: lambda: citation(284_976, 99.0, 1.1, seed=0),
+    SOCIAL: lambda: kronecker(20, 16, seed=0),
+    WEB: lambda: web(926_858, seed=0),
     MESH: lambda: mesh(108),
     HUBS: lambda: hubs(42_028, 60.0, seed=0),
     "small road": lambda: road(93_544, seed=0),
