@@ -39,7 +39,8 @@ def test_the_devices_do_not_differ_and_everything_happens() -> None:
     assert tally.differences == {}
     assert tally.counts["tasks"] > 5000
     assert {
-        "bfs", "pagerank", "colouring", "persistent", "discrete", "bulk-synchronous", "workers: blocks", "workers: warps",
+        "bfs", "pagerank", "colouring", "persistent", "discrete", "bulk-synchronous", "workers: blocks",
+        "workers: warps",
         "two queues", "idle workers", "votes", "another form", "tasks put back", "late publishers", "overflow",
         "impossible vote", "early end", "launched again if left early", "right results",
     } <= set(tally.features)  # fmt: skip

@@ -147,16 +147,16 @@ class HostedForms(ABC):
             self._form_over(self.now_ps)
 
     def _form_over(self, at_ps: int) -> None:
-        """All workers have left: the application is done, or goes on in another form."""
+        """All workers have left: the application is done if no task is left, or goes on in another form."""
         known_ps = at_ps + self.machine.sync_ps
         self._note(Event.OVER, -1)
-        if self._next_form is not None:
+        left = sum(queue.alloc for queue in self._queues) - self._put_back - self._sums["tasks"]
+        if left and self._next_form is not None:
             back = self._put_tasks_back()
             self._sums["changes"] += 1
             self._note(Event.CHANGE, -1, back)
             self._start_form(self._next_form, known_ps + (self.machine.push_ps if back else 0))
             return
-        left = sum(queue.alloc for queue in self._queues) - self._put_back - self._sums["tasks"]
         if left and self.problem.relaunch:
             self._put_tasks_back()
             self._start_form(self.form, known_ps)

@@ -45,8 +45,8 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
     ### Action
     `Discrete(24)`: the forms of `gpusched_env.envs.task_queues.env.FORMS`. The present form again costs nothing.
     Another one makes the workers leave at their next look at the queue, what they had taken goes to its back, and the
-    host launches anew. Forms with a threshold are for searches: `info["action_mask"]` (int8) and `action_masks()` (bool)
-    say so, and one of them elsewhere counts as its form without.
+    host launches anew. Forms with a threshold are for searches: `info["action_mask"]` (int8) and `action_masks()`
+    (bool) say so, and one of them elsewhere counts as its form without.
 
     ### Observation
     A vector of float32 columns within 0 to 1: queue, idle workers, degrees of the frontier, overwork, the form, the

@@ -59,16 +59,16 @@ class CompiledTaskDevice:
         self._next_form = form
 
     def _form_over(self) -> None:
-        """All workers have left: the application is done, or goes on in another form."""
+        """All workers have left: the application is done if no task is left, or goes on in another form."""
         machine, core = self.problem.machine, self.state.core[0]
         known_ps = self.time_ps + machine.sync_ps
-        if self._next_form is not None:
+        left = int(self.state.counters["alloc"].sum() - core["put_back"] - self.totals["tasks"])
+        if left and self._next_form is not None:
             back = self._put_tasks_back()
             self.totals["changes"] += 1
             self._note(Event.CHANGE, back)
             self._start_form(self._next_form, known_ps + (machine.push_ps if back else 0))
             return
-        left = int(self.state.counters["alloc"].sum() - core["put_back"] - self.totals["tasks"])
         if left and self.problem.relaunch:
             self._put_tasks_back()
             self._start_form(self.form, known_ps)

@@ -14,17 +14,23 @@ LAUNCH = int(Event.LAUNCH)
 
 
 @called
+def kernel_of(state, number):
+    """The row of a kernel."""
+    return state.kernels[number % state.kernels.size]
+
+
+@called
 def arrival_ps(state):
     """When the next kernel reaches the GPU."""
     core = state.core[0]
-    return state.kernels[core.arrived].arrives_ps if core.arrived < core.kernels else NEVER
+    return kernel_of(state, core.arrived).arrives_ps if core.arrived < core.kernels else NEVER
 
 
 @called
 def arrive(state):
     """A kernel reaches the GPU."""
     core = state.core[0]
-    kernel = state.kernels[core.arrived]
+    kernel = kernel_of(state, core.arrived)
     note(state, LAUNCH, -1, core.arrived, kernel.limit - kernel.next)
     core.arrived += 1
     dispatch(state)
@@ -64,7 +70,7 @@ def read_end(state):
 def _launch(state, queue, launched_ps):
     """What is new in a queue becomes a kernel."""
     core, rules = state.core[0], state.rules[0]
-    kernel = state.kernels[core.kernels]
+    kernel = kernel_of(state, core.kernels)
     kernel.queue = core.active
     kernel.next = queue.start
     kernel.limit = queue.end
@@ -88,9 +94,9 @@ def dispatch(state):
     """Blocks of kernels in order, onto free places; a stream's kernel waits for the one before it."""
     core, rules = state.core[0], state.rules[0]
     while core.free > 0 and core.head < core.arrived:
-        if core.head >= STREAMS and not _over(state.kernels[core.head - STREAMS]):
+        if core.head >= STREAMS and not _over(kernel_of(state, core.head - STREAMS)):
             return
-        kernel = state.kernels[core.head]
+        kernel = kernel_of(state, core.head)
         core.free -= 1
         number = state.free[core.free]
         worker = state.workers[number]
@@ -112,7 +118,7 @@ def block_over(state, number):
     core, rules, worker = state.core[0], state.rules[0], state.workers[number]
     worker.next = UNSET
     never(state, number)
-    kernel = state.kernels[worker.kernel]
+    kernel = kernel_of(state, worker.kernel)
     kernel.running -= 1
     state.free[core.free] = number
     core.free += 1

@@ -18,6 +18,9 @@ UNSET, COMING, LOOKING, PARKED, ROUND, WRITING = range(6)
 """What a worker's next event is: none; its first grab; a look at the queue; a look after others that found nothing; the
 end of a round; a publication."""
 
+MOST_KERNELS: Final = 1 << 20
+"""That wait or run at a time; each has a task at least. Their rows are used again, in turn."""
+
 Table = NDArray[np.void]
 
 
@@ -99,8 +102,7 @@ def new_state(problem: TaskProblem) -> TaskState:
             edges_before=np.zeros((0, 0), np.int32),
             depth=np.zeros((0, 0), np.int64),
             share=np.zeros((0, 0)),
-            # Every kernel has a task at least; what is not touched takes no memory.
-            kernels=np.empty(2 * problem.places + 1, KERNEL),
+            kernels=np.empty(min(2 * problem.places + 1, MOST_KERNELS), KERNEL),
             log=np.zeros(problem.log, LOG),
             data=problem.data(),
         ),
