@@ -1,0 +1,227 @@
+"""What an agent could gain at the knobs of training beside a service.
+
+`gpusched/Colocation-v0` lets an agent set how long training sleeps and which SMs it has, every 100 ms. Before one is
+trained it is asked here how much there is to gain. Each way of setting the knobs is searched on the scenario's training
+variants, each with about as many settings, and judged on its held-out variants.
+
+* *Fixed*: a pause and a share that stand.
+* *GPUColo*, *GSLICE*: the published controllers, their options searched.
+* *Seen load*: one pause while the service was calm in the last period, another while it was busy. It is a rule that an
+  agent could learn: observations tell the load.
+* *Known load*: the same rule, told how many requests the next period brings. No scheduler knows that.
+
+What *known load* saves over the best published controller bounds what an agent of this kind can gain: it sees what
+comes, and an agent at best guesses it. It is no strict bound, as its rule has two pauses and one share only.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+
+from gpusched_env.baselines.gpucolo import GpuColo
+from gpusched_env.baselines.gslice import Gslice
+from gpusched_env.baselines.open_loop import OpenLoop
+from gpusched_env.display.table import Table
+from gpusched_env.episodes.metrics import episode_metrics
+from gpusched_env.experiments.lib.judged import Simulation, run_cells
+from gpusched_env.experiments.lib.play import play
+from gpusched_env.experiments.lib.statistics import Interval, mean_interval
+from gpusched_env.experiments.lib.verdicts import Target, record, table_of
+from gpusched_env.experiments.lib.workers import Progress
+from gpusched_env.experiments.papers.colocation_agent.rules import KnownLoad, SeenLoad
+from gpusched_env.experiments.papers.reproduction import Reproduction
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scenarios.variants import scenario_variants
+from gpusched_env.scenarios.workload_sets import SetName
+from gpusched_env.scheduling.scheduler import Scheduler
+
+SCENARIO: Final = "ServingColocated"
+PERIOD_US: Final = load_scenario(SCENARIO).interval_us
+PERIOD_S: Final = PERIOD_US / 1e6
+TRAINED: Final = (0, 3)
+"""Training variants that settings are searched on: the scenario as it is, and another service."""
+SEEDS: Final = (1000, 1001, 1002)
+"""Of each held-out variant."""
+SEARCHED: Final = (500,)
+"""Seeds of each training variant."""
+FIXED, GPUCOLO, GSLICE, SEEN, KNOWN = "fixed", "gpucolo", "gslice", "seen load", "known load"
+MAKERS: Final = {FIXED: OpenLoop, GPUCOLO: GpuColo, GSLICE: Gslice, SEEN: SeenLoad, KNOWN: KnownLoad}
+TWO_PAUSES: Final = [
+    {"calm": calm, "busy": busy, "share": share, "period_us": PERIOD_US}
+    for share in (100.0, 75.0)
+    for calm, busy in ((0.0, 1.0), (0.0, 4.0), (0.0, 16.0), (0.25, 4.0))
+]
+SETTINGS: Final[dict[str, list[dict[str, float]]]] = {
+    FIXED: [
+        {"pause_s": pause_s, "training_share": share}
+        for share in (100.0, 75.0, 50.0)
+        for pause_s in (0.0, 0.0025, 0.005)
+    ],
+    GPUCOLO: [
+        {"slope_ms": slope, "period_s": period_s, "first_share": share, "outer": 0}
+        for slope in (-0.5, -2.0)
+        for period_s in (PERIOD_S / 2.0, PERIOD_S)
+        for share in (100.0, 75.0)
+    ],
+    GSLICE: [{"period_s": period_s, "first_share": share} for period_s in (0.5, 2.0) for share in (25.0, 50.0)],
+    SEEN: TWO_PAUSES,
+    KNOWN: TWO_PAUSES,
+}
+"""What is searched of each way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """An episode of a setting."""
+
+    way: str
+    setting: int
+    variants: SetName
+    variant: int
+    seed: int
+
+    def run(self, device: str) -> float:
+        """Its cost."""
+        scheduler: Any = MAKERS[self.way]
+        made: Scheduler = scheduler(**SETTINGS[self.way][self.setting])
+        return float(episode_metrics(play(made, problem(self.variants, self.variant), self.seed, device=device)).cost)
+
+
+@functools.cache
+def problem(variants: SetName, variant: int) -> Problem:
+    """A variant of the scenario."""
+    return build_problem(scenario_variants(load_scenario(SCENARIO), variants)[variant])
+
+
+def searching() -> list[Episode]:
+    """Every setting on the training variants."""
+    return [
+        Episode(way, setting, "train", variant, seed)
+        for way, settings in SETTINGS.items()
+        for setting in range(len(settings))
+        for variant in TRAINED
+        for seed in SEARCHED
+    ]
+
+
+def judging(chosen: dict[str, int]) -> list[Episode]:
+    """A setting of each way on the held-out variants."""
+    count = len(scenario_variants(load_scenario(SCENARIO), "held_out"))
+    return [
+        Episode(way, setting, "held_out", variant, seed)
+        for way, setting in chosen.items()
+        for variant in range(count)
+        for seed in SEEDS
+    ]
+
+
+def best_settings(costs: dict[Episode, float]) -> dict[str, int]:
+    """Of each way the setting whose costs are least, each relative to the mean of all on that episode."""
+    of: dict[Any, list[float]] = {(each.variants, each.variant, each.seed): [] for each in costs}
+    for each, cost in costs.items():
+        of[each.variants, each.variant, each.seed].append(cost)
+    found: dict[tuple[str, int], list[float]] = {}
+    for each, cost in costs.items():
+        relative = cost / float(np.mean(of[each.variants, each.variant, each.seed]))
+        found.setdefault((each.way, each.setting), []).append(relative)
+    return {
+        way: min(range(len(settings)), key=lambda setting: float(np.mean(found[way, setting])))
+        for way, settings in SETTINGS.items()
+    }
+
+
+class Paper(Reproduction):
+    """How much there is to gain."""
+
+    name = "colocation-agent"
+    title = "What an agent of co-location could gain"
+    legend = "*Gain*: cost saved over tuned GPUColo, mean over pairs of episodes with a 95 % interval (bootstrap)."
+
+    @staticmethod
+    def cells() -> Sequence[Simulation]:
+        return searching()
+
+    @classmethod
+    def simulate(
+        cls,
+        device: str = "compiled",
+        workers: int | None = None,
+        on_progress: Progress | None = None,
+        cells: Sequence[Simulation] | None = None,
+    ) -> Self:
+        """Search the settings, then play those that are best on the held-out variants."""
+        searched = run_cells(searching() if cells is None else cells, device, workers, on_progress)
+        return cls({**searched, **run_cells(judging(best_settings(searched)), device, workers)})
+
+    @functools.cached_property
+    def chosen(self) -> dict[str, int]:
+        """Setting by way."""
+        return best_settings({each: cost for each, cost in self.runs.items() if each.variants == "train"})
+
+    def costs(self, way: str, variants: Iterable[int] | None = None) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Of the held-out episodes, in order of variant and seed."""
+        cells = [each for each in judging({way: self.chosen[way]}) if variants is None or each.variant in variants]
+        return np.array([self.runs[each] for each in cells])
+
+    def gain(self, way: str, over: str = GPUCOLO) -> Interval:
+        """Cost saved over another way in an episode, of one: mean and interval."""
+        return mean_interval((1.0 - self.costs(way) / self.costs(over)).tolist())
+
+    def checks(self) -> list[Target]:
+        """Nothing is published; that an agent would be worth its training is no check."""
+        return []
+
+    def summary(self) -> str:
+        known, seen = (self.gain(way).text("{:+.0%}") for way in (KNOWN, SEEN))
+        return (
+            f"whoever knows the coming load saves {known} of the cost of tuned GPUColo, whoever saw that of the last "
+            f"period {seen}"
+        )
+
+    def outcome(self) -> str:
+        names = [way for way in SETTINGS if way not in (SEEN, KNOWN)]
+        best = min(names, key=lambda way: float(self.costs(way).mean()))
+        over, left = (self.gain(way, other).text("{:+.0%}") for way, other in ((SEEN, best), (KNOWN, SEEN)))
+        return (
+            f"Of the ways that know nothing of the load, {best} costs least on held-out variants. Beside it the rule of "
+            f"the seen load saves {over}. Foresight would save {left} more. No network was trained for this page, and "
+            "none is shipped: the rule of two pauses is the simplest agent of this environment."
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row a way."""
+        found = []
+        for way, setting in self.chosen.items():
+            said = ", ".join(f"{name} {value:g}" for name, value in SETTINGS[way][setting].items())
+            each = {"way": way, "setting": said, "settings": len(SETTINGS[way]), "cost": float(self.costs(way).mean())}
+            found.append({**each, "gain": self.gain(way).text("{:+.1%}")})
+        return found
+
+    def tables(self) -> list[Table]:
+        return [
+            table_of(
+                "Held-out variants",
+                self.rows(),
+                "way = {way} | best setting = {setting} | searched = {settings} | cost = {cost:.0f} | gain = {gain}",
+            )
+        ]
+
+    def details(self) -> list[Table]:
+        variants = sorted({each.variant for each in self.runs if each.variants == "held_out"})
+        rows = [
+            {"variant": f"{SCENARIO}-held_out-{variant}", "way": way, "cost": float(self.costs(way, [variant]).mean())}
+            for variant in variants
+            for way in SETTINGS
+        ]
+        return [table_of("By variant", rows, "variant = {variant} | way = {way} | cost = {cost:.0f}")]
+
+    def data(self) -> dict[str, Any]:
+        runs = [{**record(each), "cost": cost} for each, cost in self.runs.items()]
+        return {"ways": self.rows(), "runs": runs}
