@@ -20,10 +20,13 @@ Work in flight of a queue is limited to 100 us       5.3           ``outstanding
 Kernel atomizer: a kernel runs as atoms of blocks    5.4           ``atom_us``, 500: the kernel is drained that long
 that take 250 to 500 us, each on TPCs of its own                   after its start, less a round of its blocks, and
                                                                    launched again on the TPCs that are free then
+Right-sizing: a kernel gets the fewest TPCs with     5.5           ``slip``, off unless it is given: by rounds of
+which it is hardly slower                                          blocks (:mod:`.right_sizing`), of its tenant's TPCs
+                                                                   the first ones. Graphs are left as they are
 ==================================================== ============= ====================================================
 
-Left out: right-sizing (5.5) and frequency scaling (5.6), which save TPCs and power at a loss of speed; a kernel never
-gets more SMs than its blocks can use.
+Left out: frequency scaling (5.6), which saves power at a loss of speed; a kernel never gets more SMs than its blocks
+can use.
 
 What is free: the mask of TPCs, which is a field of the launch that the driver does not document (other schedulers pay
 the device's ``partition_change_us``); and the blocks outside an atom, which the atomizer starts and ends at once.
@@ -41,6 +44,7 @@ import numpy as np
 from gpusched_env.baselines.evict import SETTLED_US
 from gpusched_env.baselines.pending import ID, TENANT, launchable_kernels
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
+from gpusched_env.baselines.right_sizing import fewest_sms
 from gpusched_env.baselines.two_classes import least_urgent
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge
@@ -65,10 +69,16 @@ class LithOS:
         "atom_us": Range(50.0, 2000.0, log=True),
         "outstanding_us": Range(10.0, 1000.0, log=True),
         "classes": Range(1, 4),
+        "slip": Range(1.0, 2.0),
     }
 
     def __init__(
-        self, quota: Quota = "urgent", atom_us: float = 500.0, outstanding_us: float = 100.0, classes: int = 1
+        self,
+        quota: Quota = "urgent",
+        atom_us: float = 500.0,
+        outstanding_us: float = 100.0,
+        classes: int = 1,
+        slip: float | None = None,
     ) -> None:
         """``quota``: whose all TPCs are, in equal shares: those of the urgent tenants, or of all.
 
@@ -77,6 +87,8 @@ class LithOS:
             atom_us: how long an atom lasts at most, as far as a block does not take longer (above 0).
             outstanding_us: a tenant's next kernel is launched once those in flight have so long to go (at least 0).
             classes: priorities, from the highest on, whose tenants are urgent (at least 1).
+            slip: a kernel gets the fewest TPCs on which it takes at most so many times its time on all (at least 1);
+                ``None``: all that its blocks can use.
 
         Raises:
             InputError: a value is out of range.
@@ -88,7 +100,10 @@ class LithOS:
             raise InputError(f"lithos: {given}; must be above 0, and not negative")
         if classes < 1:
             raise InputError(f"lithos: classes is {classes}, must be at least 1")
+        if slip is not None and not slip >= 1.0:
+            raise InputError(f"lithos: slip is {slip}, must be at least 1, or none")
         self._quota, self._atom_us, self._outstanding_us, self._count = quota, atom_us, outstanding_us, classes
+        self._slip = slip
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Share out the TPCs; all are idle."""
@@ -107,6 +122,8 @@ class LithOS:
         ]
         self._last_us = [self._last_us_of(kernel) for kernel in knowledge.kernels]
         """By identity: how long after its start a kernel is drained (us)."""
+        self._sized = [self._slip is not None and kernel.nodes == 1 for kernel in knowledge.kernels]
+        """By identity: whether it is given no more TPCs than it needs."""
         self._all = self._set_of(range(self._tpcs))
         self._sets = {owner: self._set_of(own) for owner, own in self._own.items()}
         """By tenant with a quota: the set of its TPCs."""
@@ -145,7 +162,9 @@ class LithOS:
                 self._held[launch] = self._set_of(tpcs[: self._wanted(kernel)])
                 return Launch(launch, self._urgent_level)
             self._held[launch] = self._set_of(tpcs)
-            return Launch(launch, 0, self._partition(tpcs))
+            own = self._own.get(tenant, range(0))
+            level = self._urgent_level if own[: len(tpcs)] == tpcs else 0
+            return Launch(launch, level, self._partition(tpcs))
         return Wait(min(end.until_us, view.time_us + max(least_early_us, SETTLED_US)))
 
     def _end_of_atom(self, view: View) -> Preempt | Wait:
@@ -168,7 +187,7 @@ class LithOS:
         tenant, wanted = int(kernel[TENANT]), self._wanted(kernel)
         own = self._own.get(tenant, range(0))
         if wanted <= len(own):
-            return own
+            return own[:wanted] if self._sized[int(kernel[P.IDENTITY])] else own
         free = self._free(view, tenant)
         if not own:
             return remembered_run(free)[-wanted:]
@@ -219,8 +238,11 @@ class LithOS:
         return max(0.0, self._atom_us - kernel.duration_us / rounds)
 
     def _wanted(self, kernel: Row) -> int:
-        """TPCs that a pending kernel would use on an empty GPU."""
-        return min(self._tpcs, math.ceil(kernel[P.SMS] / self._unit))
+        """TPCs that a pending kernel would use on an empty GPU, or that it needs."""
+        sms = kernel[P.SMS]
+        if self._slip is not None and self._sized[int(kernel[P.IDENTITY])]:
+            sms = fewest_sms(kernel[P.BLOCKS], kernel[P.BLOCKS_PER_SM], self._sms, self._slip)
+        return min(self._tpcs, math.ceil(sms / self._unit))
 
     def _partition(self, tpcs: range) -> Partition:
         return Partition(tpcs.start % self._tpcs * self._unit, len(tpcs) * self._unit)

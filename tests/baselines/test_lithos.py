@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpusched_env.baselines.lithos import LithOS, longest_run
+from gpusched_env.baselines.right_sizing import fewest_sms
 from gpusched_env.errors import InputError
 from tests.baselines.instances import launches, spans, started
 from tests.devices.problems import K, problem
@@ -58,6 +61,31 @@ def test_little_work_of_a_tenant_is_in_flight(tmp_path: Path) -> None:
     assert launches(LithOS(outstanding_us=0.0), built, 0) == [0.0, 40.0, 80.0, 120.0, 160.0]
 
 
+def test_a_slip_gives_a_kernel_fewer_tpcs_and_the_rest_to_others(tmp_path: Path) -> None:
+    """Four blocks on one TPC take two rounds of 20 us instead of one; the other TPC is a best-effort kernel's."""
+    tenants = {"ops": [K(4, 20.0)]}, {"ops": [K(2, 40.0)], "priority": 1}
+    assert spans(LithOS(), problem(tmp_path, *tenants)) == [(0, 0.0, 20.0, 0), (1, 20.0, 60.0, 0)]
+    assert spans(LithOS(slip=1.9), problem(tmp_path, *tenants)) == [(0, 0.0, 20.0, 0), (1, 20.0, 60.0, 0)]
+    assert spans(LithOS(slip=2.0), problem(tmp_path, *tenants)) == [(0, 0.0, 40.0, 0), (1, 0.0, 40.0, 0)]
+
+
+def test_a_last_round_that_is_not_full_is_saved_without_a_slip(tmp_path: Path) -> None:
+    """Eight blocks take two rounds on six SMs, and on four: two of three TPCs. Otherwise they spread over all."""
+    tenants = {"ops": [K(8, 40.0)]}, {"ops": [K(2, 30.0)], "priority": 1}
+    gpu = {"sms": 6}
+    assert spans(LithOS(), problem(tmp_path, *tenants, gpu=gpu)) == [(0, 0.0, 80.0, 0), (1, 40.0, 70.0, 0)]
+    assert spans(LithOS(slip=1.0), problem(tmp_path, *tenants, gpu=gpu)) == [(0, 0.0, 80.0, 0), (1, 0.0, 30.0, 0)]
+
+
+@given(st.integers(1, 3000), st.integers(1, 16), st.integers(1, 132), st.floats(1.0, 4.0))
+def test_no_fewer_sms_keep_to_the_slip(blocks: int, per_sm: int, sms: int, slip: float) -> None:
+    def rounds(on: int) -> int:
+        return -(-blocks // (on * per_sm))
+
+    right = [on for on in range(1, sms + 1) if rounds(on) <= slip * rounds(sms) + 1e-9]
+    assert fewest_sms(blocks, per_sm, sms, slip) == right[0]
+
+
 def test_the_longest_run_of_a_ring() -> None:
     assert longest_run([True, False, True, True]) == range(2, 5)
     assert longest_run([True, True, False, True, False]) == range(2)
@@ -67,7 +95,12 @@ def test_the_longest_run_of_a_ring() -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"quota": "half"}, "quota is 'half'"), ({"atom_us": 0.0}, "atom_us 0.0"), ({"outstanding_us": -1.0}, "-1.0")],
+    [
+        ({"quota": "half"}, "quota is 'half'"),
+        ({"atom_us": 0.0}, "atom_us 0.0"),
+        ({"outstanding_us": -1.0}, "-1.0"),
+        ({"slip": 0.9}, "slip is 0.9"),
+    ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=f"lithos: .*{message}"):
