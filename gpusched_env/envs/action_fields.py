@@ -46,7 +46,7 @@ class ActionFields:
     """Whether tiles of kernels that need each other's can be synchronised; observations then have predictions
     (:mod:`gpusched_env.envs.tiles`)."""
     reshapes: bool = False
-    """Whether kernels can be given other forms."""
+    """Whether kernels can be given other forms; observations then show them (:mod:`gpusched_env.envs.forms`)."""
     futures: bool = True
     """Whether observations tell then what is lost in sampled futures (:mod:`gpusched_env.planning.lookahead`). That
     takes most of the time of a decision; without, its columns are 0."""
@@ -102,6 +102,11 @@ class ActionFields:
         """With the same rows and grain, the actions that another scenario offers; raises as :meth:`of`."""
         rows = self.slots, self.running_slots
         return self.of(scenario, *rows, self.interval_us, rejects=self.rejects, futures=self.futures)
+
+    @property
+    def predicts(self) -> bool:
+        """Whether observations have predictions of pairs and forms."""
+        return self.synchronises or self.reshapes
 
     @property
     def pending_slots(self) -> int:

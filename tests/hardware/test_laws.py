@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from gpusched_env.hardware import co_location, contention, placement, power, queues, tiles, timing
+from gpusched_env.hardware import co_location, contention, placement, power, products, queues, tiles, timing
 from gpusched_env.hardware import warps as warp_laws
 from gpusched_env.hardware.contention import Sharing, Traffic, Warps
+from gpusched_env.hardware.products import Product, ProductCosts
 from gpusched_env.hardware.tiles import Pair
 
 NOT_LAWS = {"sm_order", "board_power_w", "queue_count"}
@@ -60,6 +61,10 @@ pairs = st.builds(
     Pair, st.integers(0, 5), st.integers(1, 4), *[st.integers(1, 12)] * 5, st.integers(0, 3), st.integers(1, 4), share
 ).map(lambda pair: pair._replace(columns=pair.columns * pair.fold))
 blocks = st.integers(0, 11)
+product_costs = st.builds(ProductCosts, *[st.floats(0.0, 1e-2)] * 6)
+divided = st.builds(
+    Product, *[st.integers(1, 256)] * 2, *[st.integers(1, 64)] * 3, st.floats(1.0, 1e5), st.integers(1, 4)
+)
 """Of a kernel of at least as many steps as slices: those that have none wait for nothing."""
 own_steps = pairs.filter(lambda pair: pair.columns // pair.fold >= pair.consumer_slices)
 
@@ -121,13 +126,15 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "activity": st.tuples(share, st.one_of(st.just(0.0), some), some),
     "capped_speed": st.tuples(st.floats(0.01, 1.0), st.floats(0.1, 1.0), st.floats(0.2, 2.0)),
     "share_of_speed": st.tuples(some, st.floats(0.1, 1.0), st.floats(0.2, 2.0)),
+    "product_block_us": st.tuples(product_costs, divided, st.integers(1, 4)),
+    "product_us": st.tuples(product_costs, divided, st.integers(1, 132)),
     "iteration_stretch": st.tuples(share, some, st.one_of(st.just(0.0), some), some),
 }
 """Arguments by law."""
 
 
 def laws() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for module in (co_location, contention, placement, power, queues, tiles, timing, warp_laws):
+    for module in (co_location, contention, placement, power, products, queues, tiles, timing, warp_laws):
         for name, value in inspect.getmembers(module, inspect.isfunction):
             if value.__module__ == module.__name__ and name not in NOT_LAWS:
                 yield name, value
