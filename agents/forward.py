@@ -11,6 +11,7 @@ from gpusched_env.devices.compiled.kept import keeping
 from gpusched_env.envs.batch_state import Tables
 from gpusched_env.envs.encoding import Bools, Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import Scalar
+from gpusched_env.envs.forms import encode_forms
 from gpusched_env.envs.numbering import fill_mask
 from gpusched_env.envs.planning import encode_plan
 from gpusched_env.envs.tiles import encode_gains
@@ -80,6 +81,7 @@ def act_on_view(address: int, pending: Floats, running: Floats, tenants: Floats,
     sms = int(scalars[Scalar.SMS])
     if slots.tiles.size > 0:
         encode_gains(slots.pending, sms, slots.tiles, out.pending)
+        encode_forms(slots.pending, sms, slots.tiles, out.pending)
     if plan.size > 0:
         encode_plan(plan, tenants, scalars[Scalar.TIME_US], out.tenants)
     fill_mask(slots.slices, slots.choices, slots.pending, slots.running, tenants, sms, legal)

@@ -112,7 +112,7 @@ class _Workspace:
             np.zeros((layout.pending_slots, len(PendingColumn))), np.zeros((layout.running_slots, len(RunningColumn)))
         )
         seen = np.zeros(layout.slots, np.bool_)
-        tiles = np.zeros(SCRATCH if layout.synchronises else (0, 0))
+        tiles = np.zeros(SCRATCH if layout.predicts else (0, 0))
         workspace = Workspace(
             policy.actor(layout.pending_slots),
             Slots(layout.lookahead, plan.rows, plan.choices, self._shown.pending, self._shown.running, seen, tiles),

@@ -395,7 +395,7 @@ def numbers_of(
     elif sizes[0] == SERVE:
         serve_numbers(sizes[1], weights, tenants, scratch, out)
     elif sizes[0] == PAIRS:
-        pair_numbers(sizes[1], sizes[2], weights, pending, out)
+        pair_numbers(sizes[1], sizes[2], sizes[3], weights, pending, out)
     else:
         _slots(sizes, weights, pending, running, tenants, device, scratch, mask, everything, out)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.agents.policies.pairs import (
     SHAPES,
+    FormTerm,
     OrderTerm,
     PolicyRow,
     PolicyTerm,
@@ -32,10 +33,15 @@ ORDER_SHAPE = SHAPES["order"][::-1]
 ORDER_AT = math.prod(POLICY_SHAPE)
 WAIT_AT = ORDER_AT + math.prod(ORDER_SHAPE)
 RELEASE_AT = WAIT_AT + len(WaitTerm)
-"""Where the weights ``order``, ``wait`` and ``release`` begin; ``policy`` comes first."""
+FORM_AT = RELEASE_AT + len(ReleaseTerm)
+"""Where the weights ``order``, ``wait``, ``release`` and ``form`` begin; ``policy`` comes first."""
+FORM_WIDTH = int(PendingFeature.FORM2_PROFILED - PendingFeature.FORM1_PROFILED)
+"""Columns of a form."""
 POLICIES = len(PolicyRow)
 FIRST = 1000.0
 """Added to what comes before any launch."""
+FORMS_FIRST = 3000.0
+"""Added to what comes before any pair."""
 TILES = 8.0
 """Half of the column ``WAITS``."""
 MOST = 100.0
@@ -43,13 +49,16 @@ MOST = 100.0
 
 
 @called
-def pair_numbers(launches: int, synchronisations: int, weights: Singles, pending: Singles, out: Singles) -> None:
+def pair_numbers(
+    launches: int, synchronisations: int, forms: int, weights: Singles, pending: Singles, out: Singles
+) -> None:
     """Write one number an action.
 
     Args:
         launches: actions of a pending slot; the first one is what the rule takes.
         synchronisations: actions of a pending slot, which are the last ones: policies, each with orders, each without
             and with a wait kernel.
+        forms: actions of a pending slot, which are the last ones but those.
         weights: arrays of :data:`~gpusched_env.agents.policies.pairs.SHAPES` one after the other, transposed.
         pending: of the observation.
         out: written.
@@ -66,6 +75,9 @@ def pair_numbers(launches: int, synchronisations: int, weights: Singles, pending
                 + weights[RELEASE_AT + ReleaseTerm.CONSUMER] * consumer
                 + weights[RELEASE_AT + ReleaseTerm.DURATION] * 4.0 * row[PendingFeature.PROFILED]
             )
+        if forms > 0 and row[PendingFeature.FORM1_PROFILED] > 0.0:
+            first = out.size - slots * synchronisations - (slots - slot) * forms
+            _forms(weights, row, out[first : first + forms])
         if row[PendingFeature.SYNCHRONISABLE] > 0.5:
             first = out.size - (slots - slot) * synchronisations
             _ways(weights, row, out[first : first + synchronisations])
@@ -108,6 +120,37 @@ def _ways(weights: Singles, row: Singles, out: Singles) -> None:
             if value > 0.0:
                 out[way] = FIRST + value
                 out[way + 1] = FIRST + value + wait
+
+
+@called
+def _forms(weights: Singles, row: Singles, out: Singles) -> None:
+    """Write the numbers of the forms that a kernel may be given."""
+    us, active = _microseconds(row[PendingFeature.PROFILED]), row[PendingFeature.MORE_URGENT_ACTIVE]
+    waves = math.ceil(_ratio(row[PendingFeature.WAVES]) - 1e-3)
+    slices = max(_ratio(row[PendingFeature.SLICES]), 0.25)
+    for form in range(out.size):
+        first = PendingFeature.FORM1_PROFILED + form * FORM_WIDTH
+        form_us = _microseconds(row[first])
+        if form_us > 0.0 and us > 0.0:
+            form_waves = math.ceil(_ratio(row[first + 1]) - 1e-3)
+            block = 10.0 * math.log(form_us / max(form_waves, 1.0) * max(waves, 1.0) / us)
+            longer = max(-MOST, min(MOST, 100.0 * (form_us / us - 1.0)))
+            more_slices = 10.0 * math.log(max(_ratio(row[first + 5]), 0.25) / slices)
+            value = (
+                100.0 * row[first + 6]
+                + weights[FORM_AT + FormTerm.ONE]
+                + weights[FORM_AT + FormTerm.BLOCK] * block
+                + weights[FORM_AT + FormTerm.DURATION] * longer
+                + weights[FORM_AT + FormTerm.SLICES] * more_slices
+                + active
+                * (
+                    weights[FORM_AT + FormTerm.ACTIVE]
+                    + weights[FORM_AT + FormTerm.ACTIVE_BLOCK] * block
+                    + weights[FORM_AT + FormTerm.ACTIVE_DURATION] * longer
+                )
+            )
+            if value > 0.0:
+                out[form] = FORMS_FIRST + value
 
 
 @called

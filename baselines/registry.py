@@ -12,6 +12,7 @@ from gpusched_env.baselines.conservative import Conservative
 from gpusched_env.baselines.critical_path import CriticalPath
 from gpusched_env.baselines.cuda_graph import CudaGraph
 from gpusched_env.baselines.cusync import CuSync
+from gpusched_env.baselines.cusync_in_forms import CuSyncInForms
 from gpusched_env.baselines.cusync_predicted import CuSyncPredicted
 from gpusched_env.baselines.cusync_search import CuSyncSearch
 from gpusched_env.baselines.default_stream import DefaultStream
@@ -102,6 +103,7 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "cusync": CuSync,
     "cusync-predicted": CuSyncPredicted,
     "cusync-search": CuSyncSearch,
+    "cusync-in-forms": CuSyncInForms,
     "stream-k": StreamK,
     "default-stream": DefaultStream,
     "model-wise": ModelWise,

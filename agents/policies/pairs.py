@@ -4,8 +4,13 @@ For each policy, order and wait kernel of a pair that can be synchronised: the s
 list schedule of the blocks saves with free synchronisation, in per cent, plus ``policy . terms`` with the weights of
 the policy, ``order . terms`` with those of the order (none for the native one), and with a wait kernel
 ``wait . terms``, plus 1 if the producer will start late and minus 1 if not. The greatest value is taken, of equal ones
-the first; if it is at most 0, the pair stays in stream order. What can be launched is launched, the oldest first; while
-a more urgent tenant has a job, at ``1 + release . terms``, and at most 0 means that it is held back.
+the first; if it is at most 0, the pair stays in stream order.
+
+Before that each kernel that has other forms may be given one: for each of them the share that a list schedule saves
+(``FORM1_GAIN`` and so on), in per cent, plus ``form . terms``. The greatest value is taken if it is above 0.
+
+What can be launched is launched, the oldest first; while a more urgent tenant has a job, at ``1 + release . terms``,
+and at most 0 means that it is held back.
 
 With all weights 0 that is the prediction of the scheduler ``cusync-predicted``, as if synchronising cost nothing; the
 weights say what it costs, and what else is saved. Terms are in per cent, too: a weight of 1 of ``LAUNCHES`` is 10
@@ -24,6 +29,7 @@ class PolicyRow(enum.IntEnum):
     ROW = 0
     TILE = enum.auto()
     STRIDED = enum.auto()
+    MATRIX = enum.auto()
 
 
 class PolicyTerm(enum.IntEnum):
@@ -76,12 +82,35 @@ class ReleaseTerm(enum.IntEnum):
     """Profiled, as 4 ln(1 + us) / ln(1 + 10^6)."""
 
 
+class FormTerm(enum.IntEnum):
+    """Columns of ``form``."""
+
+    ONE = 0
+    BLOCK = enum.auto()
+    """10 times the natural logarithm of how many times as long a block takes as it does now."""
+    DURATION = enum.auto()
+    """Per cent that the kernel takes longer alone."""
+    SLICES = enum.auto()
+    """How many times as many slices share a tile, as a logarithm likewise."""
+    ACTIVE = enum.auto()
+    """1 if a more urgent tenant has a job in the system."""
+    ACTIVE_BLOCK = enum.auto()
+    """BLOCK while that is so, else 0."""
+    ACTIVE_DURATION = enum.auto()
+    """DURATION while that is so, else 0."""
+
+
 READS: dict[str, tuple[str, ...]] = {
     "pending": (
         "LAUNCHABLE", "PROFILED", "WAVES", "MORE_URGENT_ACTIVE", "SYNCHRONISABLE", "POLICY",
         "PRODUCER_PROFILED", "WAITS", "LATE",
-        "GAIN_ROW", "GAIN_TILE", "GAIN_STRIDED", "GAIN_ROW_GROUPED", "GAIN_TILE_GROUPED", "GAIN_STRIDED_GROUPED",
-        "GAIN_ROW_COLUMNS", "GAIN_TILE_COLUMNS", "GAIN_STRIDED_COLUMNS",
+        "GAIN_ROW", "GAIN_TILE", "GAIN_STRIDED", "GAIN_MATRIX",
+        "GAIN_ROW_GROUPED", "GAIN_TILE_GROUPED", "GAIN_STRIDED_GROUPED", "GAIN_MATRIX_GROUPED",
+        "GAIN_ROW_COLUMNS", "GAIN_TILE_COLUMNS", "GAIN_STRIDED_COLUMNS", "GAIN_MATRIX_COLUMNS",
+        "SLICES",
+        "FORM1_PROFILED", "FORM1_WAVES", "FORM1_SLICES", "FORM1_GAIN",
+        "FORM2_PROFILED", "FORM2_WAVES", "FORM2_SLICES", "FORM2_GAIN",
+        "FORM3_PROFILED", "FORM3_WAVES", "FORM3_SLICES", "FORM3_GAIN",
     ),
 }  # fmt: skip
 """Columns of an observation that the rule reads, by name: others may come and go."""
@@ -91,5 +120,6 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "order": (len(OrderRow), len(OrderTerm)),
     "wait": (len(WaitTerm),),
     "release": (len(ReleaseTerm),),
+    "form": (len(FormTerm),),
 }
 """Weights by name."""

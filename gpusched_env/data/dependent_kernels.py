@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from gpusched_env.data.products import Size, forms_of
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.dependent import FILTER, TiledKernel, dependent, lead_of
@@ -25,6 +26,8 @@ FOLD: Final = {"gpt3": 1, "llama": 2}
 """Matrices that the first product of an MLP has side by side."""
 PAIRED: Final = {"resnet38": 2, "vgg19": 4}
 """Convolutions in a row, where a layer has so many (VGG-19: 256 and 512 channels)."""
+DEPTHS: Final = {"gpt3": (12288, 12288 // 2), "llama": (8192, 2816)}
+"""Inner dimensions of the two products of an MLP on one of eight GPUs, as the grids and tiles of its rows have them."""
 HEAD: Final = {"gpt3": 12288 // 8, "llama": 8192 // 8}
 """Columns of queries, keys and values on one of eight GPUs."""
 Count = Annotated[int, Meta(ge=1)]
@@ -110,6 +113,20 @@ def convolution_kernels(network: str, channels: int, batch: int) -> list[TiledKe
     return [replace(kernel, needs=TileNeeds(steps=FILTER))] * count
 
 
+def with_forms(model: str, tokens: int) -> list[TiledKernel]:
+    """The two products of a row of the MLPs as measured, with other forms by the law of products."""
+    row, (name, card, *_) = published()["mlp"][model][str(tokens)], model.split("_")
+    gpu, kernels = load_gpu(card), mlp_kernels(model, tokens)
+    # Rows of tiles of all forms are whole rows of each other's.
+    rows = max(tile[0] for tile in row["tiles"]) * min(grid[0] for grid in row["grids"])
+    found = []
+    for kernel, tile, depth, fold in zip(kernels, row["tiles"], DEPTHS[name], (FOLD[name], 1), strict=True):
+        size = Size(rows, kernel.columns * tile[1], depth)
+        own = (tile[0], tile[1]), kernel.slices
+        found.append(replace(kernel, forms=tuple(forms_of(size, gpu, own, fold))))
+    return found
+
+
 class Mlp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The two matrix products of an MLP on one of eight GPUs that share it."""
 
@@ -118,9 +135,11 @@ class Mlp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     model: Literal["gpt3_v100", "gpt3_a100", "llama_v100", "llama_a100"]
     """With the GPU that it was measured on."""
     tokens: Count
+    forms: bool = False
+    """Whether the products may be given other tiles and slices, which take as long as the law of products says."""
 
     def kernels(self) -> list[TiledKernel]:
-        return mlp_kernels(self.model, self.tokens)
+        return with_forms(self.model, self.tokens) if self.forms else mlp_kernels(self.model, self.tokens)
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -54,7 +54,7 @@ class ActionFields:
     """Whether tiles of kernels that need each other's can be synchronised; observations then have predictions
     (:mod:`gpusched_env.envs.tiles`)."""
     reshapes: bool = False
-    """Whether kernels can be given other forms."""
+    """Whether kernels can be given other forms; observations then show them (:mod:`gpusched_env.envs.forms`)."""
     futures: bool = True
     """Whether observations tell then what is lost in sampled futures (:mod:`gpusched_env.planning.lookahead`). That
     takes most of the time of a decision; without, its columns are 0."""
@@ -117,6 +117,11 @@ class ActionFields:
     def knobs(self) -> bool:
         """Whether decisions that stand for an interval are about the pauses and SMs of best-effort tenants."""
         return self.interval_us > 0.0 and bool(self.pauses)
+
+    @property
+    def predicts(self) -> bool:
+        """Whether observations have predictions of pairs and forms."""
+        return self.synchronises or self.reshapes
 
     @property
     def pending_slots(self) -> int:

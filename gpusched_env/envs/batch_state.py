@@ -72,8 +72,8 @@ class Rules(NamedTuple):
     """How long a decision stands while a dispatcher launches; 0: every launch is a decision."""
     futures: bool
     """Whether observations tell what is lost in sampled futures then."""
-    synchronises: bool
-    """Whether tiles can be synchronised; observations then have predictions."""
+    predicts: bool
+    """Whether tiles can be synchronised or kernels given other forms; observations then have predictions."""
     knobs: bool
     """Whether decisions for an interval are about knobs; there is a table of them then."""
     lookahead: int
@@ -187,7 +187,7 @@ class Scratch(NamedTuple):
             jobs=_apart(MOST_JOBS, len(JobColumn)),
             plan=_apart(*PLAN_SCRATCH),
             future=_apart(*FUTURE_SCRATCH),
-            tiles=_apart(*(TILES_SCRATCH if layout.synchronises else (0, 0))),
+            tiles=_apart(*(TILES_SCRATCH if layout.predicts else (0, 0))),
             sums=_apart(layout.slots, len(Sum)),
             scalars=_apart(len(Scalar)),
             terms=_apart(len(COST_TERMS)),
@@ -224,7 +224,7 @@ class BatchState(NamedTuple):
                 float(wait_us),
                 interval_ps,
                 layout.futures,
-                layout.synchronises,
+                layout.predicts,
                 layout.knobs,
                 layout.lookahead,
                 plan.rows,

@@ -169,12 +169,75 @@ class PendingFeature(Feature):
     )
     GAIN_TILE = ("the same by tile", SHARE, -1, 1, "likewise")
     GAIN_STRIDED = ("the same, strided by the steps through a row", SHARE, -1, 1, "likewise")
+    GAIN_MATRIX = ("the same by matrix of the producer: by row, where that has one", SHARE, -1, 1, "likewise")
     GAIN_ROW_GROUPED = ("by row, in order grouped", SHARE, -1, 1, "likewise")
     GAIN_TILE_GROUPED = ("by tile, in order grouped", SHARE, -1, 1, "likewise")
     GAIN_STRIDED_GROUPED = ("strided, in order grouped", SHARE, -1, 1, "likewise")
+    GAIN_MATRIX_GROUPED = ("by matrix, in order grouped", SHARE, -1, 1, "likewise")
     GAIN_ROW_COLUMNS = ("by row, in order column-major", SHARE, -1, 1, "likewise")
     GAIN_TILE_COLUMNS = ("by tile, in order column-major", SHARE, -1, 1, "likewise")
     GAIN_STRIDED_COLUMNS = ("strided, in order column-major", SHARE, -1, 1, "likewise")
+    GAIN_MATRIX_COLUMNS = ("by matrix, in order column-major", SHARE, -1, 1, "likewise")
+    FORM1_PROFILED = (
+        "profiled duration alone in the first form that may be given; 0 if there is none, or never measured",
+        LOG_US,
+        0,
+        1,
+        "pending.form1_us",
+    )
+    FORM1_WAVES = ("blocks of that over those that the empty GPU holds", RATIO, 0, 1, "pending.form1_per_sm")
+    FORM1_BLOCK_SHARE = ("share of an SM that one block of that takes", SHARE, 0, 1, "pending.form1_per_sm")
+    FORM1_ROWS = ("rows of tiles of that, over 8", RATIO, 0, 1, "pending.form1_rows")
+    FORM1_COLUMNS = ("columns of tiles of that, over 8", RATIO, 0, 1, "pending.form1_columns")
+    FORM1_SLICES = ("slices of a tile of that, over 4", RATIO, 0, 1, "pending.form1_slices")
+    FORM1_GAIN = (
+        "share of the time with producer and consumer that a list schedule by row saves in that form, while the other "
+        "kernel has that of its forms which is then the best",
+        SHARE,
+        -1,
+        1,
+        "pending.form1_us, pending.producer",
+    )
+    FORM2_PROFILED = (
+        "profiled duration alone in the second form that may be given; 0 if there is none, or never measured",
+        LOG_US,
+        0,
+        1,
+        "pending.form2_us",
+    )
+    FORM2_WAVES = ("blocks of that over those that the empty GPU holds", RATIO, 0, 1, "pending.form2_per_sm")
+    FORM2_BLOCK_SHARE = ("share of an SM that one block of that takes", SHARE, 0, 1, "pending.form2_per_sm")
+    FORM2_ROWS = ("rows of tiles of that, over 8", RATIO, 0, 1, "pending.form2_rows")
+    FORM2_COLUMNS = ("columns of tiles of that, over 8", RATIO, 0, 1, "pending.form2_columns")
+    FORM2_SLICES = ("slices of a tile of that, over 4", RATIO, 0, 1, "pending.form2_slices")
+    FORM2_GAIN = (
+        "share of the time with producer and consumer that a list schedule by row saves in that form, while the other "
+        "kernel has that of its forms which is then the best",
+        SHARE,
+        -1,
+        1,
+        "pending.form2_us, pending.producer",
+    )
+    FORM3_PROFILED = (
+        "profiled duration alone in the third form that may be given; 0 if there is none, or never measured",
+        LOG_US,
+        0,
+        1,
+        "pending.form3_us",
+    )
+    FORM3_WAVES = ("blocks of that over those that the empty GPU holds", RATIO, 0, 1, "pending.form3_per_sm")
+    FORM3_BLOCK_SHARE = ("share of an SM that one block of that takes", SHARE, 0, 1, "pending.form3_per_sm")
+    FORM3_ROWS = ("rows of tiles of that, over 8", RATIO, 0, 1, "pending.form3_rows")
+    FORM3_COLUMNS = ("columns of tiles of that, over 8", RATIO, 0, 1, "pending.form3_columns")
+    FORM3_SLICES = ("slices of a tile of that, over 4", RATIO, 0, 1, "pending.form3_slices")
+    FORM3_GAIN = (
+        "share of the time with producer and consumer that a list schedule by row saves in that form, while the other "
+        "kernel has that of its forms which is then the best",
+        SHARE,
+        -1,
+        1,
+        "pending.form3_us, pending.producer",
+    )
 
 
 class RunningFeature(Feature):

@@ -14,6 +14,7 @@ from gpusched_env.display.table import Table, of_columns
 from gpusched_env.envs.action_fields import ActionFields
 from gpusched_env.envs.encoding import Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import TABLES, Feature
+from gpusched_env.envs.forms import encode_forms
 from gpusched_env.envs.knobs import TABLE as KNOBS
 from gpusched_env.envs.knobs import KnobFeature, encode_knobs
 from gpusched_env.envs.planning import encode_plan
@@ -119,7 +120,7 @@ class ObservationEncoder:
     futures: bool = False
     """Whether those of sampled futures are, too."""
     gains: bool = False
-    """Whether those of predicted gains are: where tiles can be synchronised."""
+    """Whether those of predicted gains are: where tiles can be synchronised, or kernels given other forms."""
     knobs: bool = False
     """Whether there is a table of knobs besides: where decisions for an interval are about them."""
 
@@ -133,7 +134,7 @@ class ObservationEncoder:
             layout.lookahead,
             plans,
             plans and layout.futures,
-            layout.synchronises,
+            layout.predicts,
             layout.knobs,
         )
 
@@ -166,6 +167,7 @@ class ObservationEncoder:
         encode(shown.pending, shown.running, view.tenants.array, now, *observation.values())
         if self.gains:
             encode_gains(shown.pending, view.sms, np.empty(SCRATCH), observation["pending"])
+            encode_forms(shown.pending, view.sms, np.empty(SCRATCH), observation["pending"])
         if self.plans:
             plan = plan_ahead(view, pairs) if self.futures else plan_view(view)
             encode_plan(plan, view.tenants.array, view.time_us, observation["tenants"])

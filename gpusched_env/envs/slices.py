@@ -310,9 +310,7 @@ def _synchronise_legal(pending, running, tenants, sms, own, slot, a, b):
     if b % 2 == 0 and pending[producer_of(pending, slot), PendingColumn.UPSTREAM] > 0.0:
         return False
     # One that needs a share of the tiles waits once, as a row does.
-    if pending[slot, PendingColumn.NEEDS] == NEEDS_SHARE:
-        return a == ROW
-    return a != MATRIX or pending[slot, PendingColumn.FOLD] > 1.0
+    return a == ROW or pending[slot, PendingColumn.NEEDS] != NEEDS_SHARE
 
 
 @called

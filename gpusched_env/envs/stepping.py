@@ -18,6 +18,7 @@ from gpusched_env.devices.compiled.views import fill_tenants, occupancy
 from gpusched_env.envs.batch_state import state_at
 from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import Scalar
+from gpusched_env.envs.forms import encode_forms
 from gpusched_env.envs.knobs import encode_knobs
 from gpusched_env.envs.numbering import fill_mask, numbers_at, place_of
 from gpusched_env.envs.planning import encode_plan
@@ -105,7 +106,7 @@ def look_up(w, action, rules, own_streams, scratch):
     """
     tenant_rows = scratch.tenants[: problem(w).tenants]
     kind, slot = place_of(rules.slices, action)
-    if kind == PENDING_SLOTS and rules.synchronises:
+    if kind == PENDING_SLOTS and rules.predicts:
         # What a pair means depends on its producer, too.
         show_pending(w, rules.lookahead, scratch.pending)
     elif kind == PENDING_SLOTS:
@@ -158,8 +159,9 @@ def observe(w, e, state):
         scratch.pending, scratch.running, tenant_rows, scratch.scalars, out.pending[e],
         out.running[e], out.tenants[e], out.device[e],
     )  # fmt: skip
-    if rules.synchronises:
+    if rules.predicts:
         encode_gains(scratch.pending, sms, scratch.tiles, out.pending[e])
+        encode_forms(scratch.pending, sms, scratch.tiles, out.pending[e])
     if rules.interval_ps > 0:
         jobs, plan = scratch.jobs[: min(list_jobs(w, scratch.jobs), MOST_JOBS)], progress.plans[e]
         plan_oldest(jobs, tenant_rows, scratch.pending, time_us, scratch.plan, plan)

@@ -11,6 +11,7 @@ from gpusched_env.hardware.tiles import (
     COLUMN_MAJOR,
     GROUPED,
     KERNEL,
+    MATRIX,
     NATIVE,
     NEEDS_SHARE,
     ROW,
@@ -22,7 +23,7 @@ from gpusched_env.hardware.tiles import (
 from gpusched_env.planning.tiles import FREE, blocks_of, is_predictable, pair_us
 from gpusched_env.scheduling.view import PendingColumn
 
-POLICIES: Final = (ROW, TILE, STRIDED)
+POLICIES: Final = (ROW, TILE, STRIDED, MATRIX)
 ORDERS: Final = (NATIVE, GROUPED, COLUMN_MAJOR)
 """By number without a counter, and those that differ from it in more than what the counter costs."""
 
@@ -59,7 +60,9 @@ def _encode_pair(producer: Floats, consumer: Floats, sms: int, scratch: Floats, 
         column = PendingFeature.GAIN_ROW + number
         if in_order.needs == NEEDS_SHARE and policy != ROW:
             continue
-        if order == GROUPED and not folded:
+        if policy == MATRIX and not folded:
+            row[column] = row[PendingFeature.GAIN_ROW + number - (len(POLICIES) - 1)]
+        elif order == GROUPED and not folded:
             row[column] = row[column - len(POLICIES)]
         elif policy == STRIDED and not folded:
             row[column] = row[column - 1]

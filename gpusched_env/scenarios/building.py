@@ -15,6 +15,7 @@ import numpy as np
 from gpusched_env.data import read_recorded
 from gpusched_env.data.dependent_kernels import is_measured_chain, measured_chain
 from gpusched_env.data.parboil import is_parboil, parboil
+from gpusched_env.data.product_chains import is_product_chain, product_chain
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.adapting import with_profile_error, with_window
@@ -150,12 +151,15 @@ def _as_launched(workload: Workload, tenant: Tenant, gpu: GpuSpec) -> Workload:
 
 def load_workload(name_or_path: str) -> Workload:
     """A shipped workload by name, one from a file (``.json`` or ``.json.gz``), a generated one
-    (:mod:`gpusched_env.workload.irregular`, :mod:`gpusched_env.workload.dependent`), or measured kernels by their
-    parameters (:mod:`gpusched_env.data.dependent_kernels`, :mod:`gpusched_env.data.parboil`)."""
+    (:mod:`gpusched_env.workload.irregular`, :mod:`gpusched_env.workload.dependent`,
+    :mod:`gpusched_env.data.product_chains`), or measured kernels by their parameters
+    (:mod:`gpusched_env.data.dependent_kernels`, :mod:`gpusched_env.data.parboil`)."""
     if is_irregular(name_or_path):
         return irregular(name_or_path)
     if is_chain(name_or_path):
         return random_chain(name_or_path)
+    if is_product_chain(name_or_path):
+        return product_chain(name_or_path)
     if is_measured_chain(name_or_path):
         return measured_chain(name_or_path)
     if is_parboil(name_or_path):

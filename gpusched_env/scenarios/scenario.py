@@ -19,6 +19,7 @@ from msgspec import Meta
 from gpusched_env.data import recorded_names
 from gpusched_env.data.dependent_kernels import is_measured_chain, measured_of
 from gpusched_env.data.parboil import is_parboil, parboil_of
+from gpusched_env.data.product_chains import is_product_chain, product_chain_of
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.hardware.specs import is_gpu_path
 from gpusched_env.reading import FileName, checked, parse_yaml, read_text
@@ -39,6 +40,7 @@ RewardWeight = Annotated[float, Meta(ge=0, le=1e18)]
 _GENERATED: Final[tuple[tuple[Callable[[str], bool], Callable[[str], object]], ...]] = (
     (is_irregular, irregular_graph),
     (is_chain, chain_of),
+    (is_product_chain, product_chain_of),
     (is_measured_chain, measured_of),
     (is_parboil, parboil_of),
 )

@@ -56,6 +56,8 @@ class TiledKernel:
     """Of the one before; ``None``: as all of its chain."""
     whole: tuple[int, ...] = ()
     """Places of earlier ones of which it needs everything besides."""
+    forms: tuple[TiledKernel, ...] = ()
+    """The same work in other tiles or slices; of these only the grid, the duration and the blocks an SM count."""
 
     @property
     def blocks(self) -> int:
@@ -105,11 +107,21 @@ def dependent(
         gpu=gpu.name,
         gpu_spec=gpu,
         source="made from grids of tiles and durations",
-        kernels=tuple(_kernel(f"{name}-{number}", kernel) for number, kernel in enumerate(kernels)),
+        kernels=_table(name, kernels),
         stream_priorities=(0,) * (len(kernels) if beside else 1),
         variants=(Variant(ops=(*ops, *([] if waited_for else [Op(OpKind.SYNC)]))),),
         iteration_us=(sum(kernel.duration_us for kernel in kernels),),
     )
+
+
+def _table(name: str, kernels: Sequence[TiledKernel]) -> tuple[Kernel, ...]:
+    """The kernels of a chain in order, and behind them their forms."""
+    table = [_kernel(f"{name}-{number}", kernel) for number, kernel in enumerate(kernels)]
+    for number, kernel in enumerate(kernels):
+        first = len(table)
+        table += [_kernel(f"{name}-{number}-form{place}", form) for place, form in enumerate(kernel.forms)]
+        table[number] = msgspec.structs.replace(table[number], forms=tuple(range(first, len(table))))
+    return tuple(table)
 
 
 def _kernel(name: str, tiled: TiledKernel) -> Kernel:

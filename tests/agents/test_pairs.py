@@ -9,7 +9,16 @@ import pytest
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.learned import LearnedScheduler
-from gpusched_env.agents.policies.pairs import SHAPES, OrderRow, OrderTerm, PolicyRow, PolicyTerm, ReleaseTerm, WaitTerm
+from gpusched_env.agents.policies.pairs import (
+    SHAPES,
+    FormTerm,
+    OrderRow,
+    OrderTerm,
+    PolicyRow,
+    PolicyTerm,
+    ReleaseTerm,
+    WaitTerm,
+)
 from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.devices import make_device
 from gpusched_env.envs.encoding import LOG_SCALE
@@ -20,14 +29,21 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import ORDERS
+from gpusched_env.workload.kernel import MOST_FORMS
 from tests.agents.made_up import made_up
 
 SCENARIO = load_scenario("DependentKernels")
 P = PendingFeature
 ROWS = {"policy": PolicyRow, "order": OrderRow}
-TERMS: dict[str, Any] = {"policy": PolicyTerm, "order": OrderTerm, "wait": WaitTerm, "release": ReleaseTerm}
+TERMS: dict[str, Any] = {
+    "policy": PolicyTerm,
+    "order": OrderTerm,
+    "wait": WaitTerm,
+    "release": ReleaseTerm,
+    "form": FormTerm,
+}
 WAYS = 2 * len(ORDERS)
-FIRST = 1 + SCENARIO.lookahead
+FIRST = 1 + (1 + MOST_FORMS) * SCENARIO.lookahead
 
 
 def pairs(**weights: float) -> ExportedPolicy:
@@ -63,7 +79,7 @@ def numbers(policy: ExportedPolicy, *rows: dict[PendingFeature, float]) -> list[
 
 def way(slot: int, policy: PolicyRow, order: str = "native", *, wait_kernel: bool = False) -> int:
     """The action of a way to synchronise."""
-    return FIRST + slot * 3 * WAYS + policy * WAYS + 2 * ORDERS.index(order) + wait_kernel
+    return FIRST + slot * len(PolicyRow) * WAYS + policy * WAYS + 2 * ORDERS.index(order) + wait_kernel
 
 
 def best(policy: ExportedPolicy, *rows: dict[PendingFeature, float]) -> int:
@@ -95,6 +111,24 @@ def test_weights_say_what_synchronising_costs_and_saves() -> None:
     assert best(pairs(order_COLUMN_MAJOR_BLOCKS=-2.0), counter) == way(0, PolicyRow.ROW, "column-major")
     assert best(pairs(order_COLUMN_MAJOR_BLOCKS=-3.0), counter) == way(0, PolicyRow.ROW)
     assert best(pairs(wait_ONE=1.5), gains) == way(0, PolicyRow.TILE, wait_kernel=True)
+
+
+def test_kernels_take_the_form_that_saves_most_before_anything_else() -> None:
+    """A form of one slice and one wave of 250 us, and one of two slices; the kernel has two waves of 250 us."""
+    first = 1 + SCENARIO.lookahead
+    half = float(np.log1p(250.0) / LOG_SCALE)
+    short = {"FORM1_PROFILED": half, "FORM1_WAVES": 0.5, "FORM1_SLICES": 0.2, "SLICES": 0.2}
+    forms = row(**short, FORM2_PROFILED=half, FORM2_WAVES=0.5, FORM2_SLICES=1 / 3, FORM1_GAIN=0.1, FORM2_GAIN=0.2)
+    assert best(pairs(), {P.LAUNCHABLE: 1.0}, forms | row(GAIN_ROW=0.5, **short) | forms) == first + MOST_FORMS + 1
+    # Twice the slices are 6.9, and 10 % are saved.
+    assert best(pairs(form_SLICES=-1.5), forms) == first
+    assert best(pairs(form_ONE=-30.0), forms) == 0
+    # 50 % less alone counts while a more urgent tenant has a job.
+    urgent = {**forms, P.MORE_URGENT_ACTIVE: 1.0}
+    assert (best(pairs(form_ACTIVE_DURATION=1.0), forms), best(pairs(form_ACTIVE_DURATION=1.0), urgent)) == (
+        first + 1,
+        0,
+    )
 
 
 def test_consumers_can_be_held_back_for_a_more_urgent_tenant() -> None:

@@ -19,6 +19,7 @@ from gpusched_env.scheduling.view import (
     View,
     ViewTable,
 )
+from gpusched_env.workload.kernel import MOST_FORMS
 
 Row = dict[str, float]
 
@@ -106,6 +107,17 @@ def make_view() -> Callable[..., View]:
     return build_view
 
 
+def _forms(rng: np.random.Generator) -> Row:
+    """Of none to all forms that a launch may have: durations, now and then never measured, and small grids."""
+    forms = int(rng.integers(0, MOST_FORMS + 1))
+    row: Row = {"forms": forms}
+    for form in range(1, forms + 1):
+        row[f"form{form}_us"] = float(rng.choice([math.nan, 1.0, 500.0]))
+        for name in ("rows", "columns", "slices", "per_sm"):
+            row[f"form{form}_{name}"] = int(rng.integers(1, 5))
+    return row
+
+
 def build_random_view(seed: int, slots: int) -> View:
     """A View with arbitrary, also extreme, but consistent content, for up to ``slots`` tenants."""
     rng = np.random.default_rng(seed)
@@ -160,6 +172,7 @@ def build_random_view(seed: int, slots: int) -> View:
                     "nodes": int(rng.choice([1, 1, 40])),
                     "parent": int(rng.choice([-1, -1, 7])),
                     **_tiles(rng, 100 * tenant + k, k),
+                    **_forms(rng),
                 }
             )
     running: list[Row] = []

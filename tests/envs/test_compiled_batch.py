@@ -11,6 +11,7 @@ from numba import njit
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import TABLES
+from gpusched_env.envs.forms import encode_forms
 from gpusched_env.envs.numbering import fill_mask, numbers_at, plan_of
 from gpusched_env.envs.observations import ObservationEncoder, scalars
 from gpusched_env.envs.tiles import encode_gains
@@ -20,7 +21,16 @@ from gpusched_env.scheduling.commands import numbers_of
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 LAYOUT = ActionLayout(
-    4, 5, (0, -1), ("drain", "save-part"), (1, 2), lookahead=2, streams=1, rejects=True, synchronises=True
+    4,
+    5,
+    (0, -1),
+    ("drain", "save-part"),
+    (1, 2),
+    lookahead=2,
+    streams=1,
+    rejects=True,
+    synchronises=True,
+    reshapes=True,
 )
 SMS = 132
 
@@ -43,6 +53,7 @@ def observe(
         table = tenants[e, : in_use[e]]
         encode(pending[e], running[e], table, values[e], out[0][e], out[1][e], out[2][e], out[3][e])
         encode_gains(pending[e], SMS, scratch, out[0][e])
+        encode_forms(pending[e], SMS, scratch, out[0][e])
         fill_mask(slices, choices, pending[e], running[e], table, SMS, masks[e])
         for action in range(masks.shape[1]):
             meaning = numbers_at(slices, choices, pending[e], running[e], table, SMS, 7, action)

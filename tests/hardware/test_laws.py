@@ -14,10 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from gpusched_env.hardware import co_location, contention, placement, power, queues, shared_memory, tiles, timing
+from gpusched_env.hardware import (
+    co_location,
+    contention,
+    placement,
+    power,
+    products,
+    queues,
+    shared_memory,
+    tiles,
+    timing,
+)
 from gpusched_env.hardware import task_queues as task_laws
 from gpusched_env.hardware import warps as warp_laws
 from gpusched_env.hardware.contention import Sharing, Traffic, Warps
+from gpusched_env.hardware.products import Product, ProductCosts
 from gpusched_env.hardware.tiles import Pair
 
 NOT_LAWS = {"sm_order", "board_power_w", "queue_count"}
@@ -61,6 +72,10 @@ pairs = st.builds(
     Pair, st.integers(0, 5), st.integers(1, 4), *[st.integers(1, 12)] * 5, st.integers(0, 3), st.integers(1, 4), share
 ).map(lambda pair: pair._replace(columns=pair.columns * pair.fold))
 blocks = st.integers(0, 11)
+product_costs = st.builds(ProductCosts, *[st.floats(0.0, 1e-2)] * 6)
+divided = st.builds(
+    Product, *[st.integers(1, 256)] * 2, *[st.integers(1, 64)] * 3, st.floats(1.0, 1e5), st.integers(1, 4)
+)
 """Of a kernel of at least as many steps as slices: those that have none wait for nothing."""
 own_steps = pairs.filter(lambda pair: pair.columns // pair.fold >= pair.consumer_slices)
 
@@ -132,13 +147,17 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "rounds_of": st.tuples(few, st.integers(1, 32)),
     "edges_in_round": st.integers(1, 64).flatmap(lambda n: st.tuples(amount, st.just(n), st.integers(0, n - 1))),
     "polled_at": st.tuples(times_ps, amount, times_ps),
+    "product_block_us": st.tuples(product_costs, divided, st.integers(1, 4)),
+    "product_us": st.tuples(product_costs, divided, st.integers(1, 132)),
     "iteration_stretch": st.tuples(share, some, st.one_of(st.just(0.0), some), some),
 }
 """Arguments by law."""
 
 
 def laws() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for module in (co_location, contention, placement, power, queues, shared_memory, task_laws, tiles, timing, warp_laws):
+    for module in (
+        co_location, contention, placement, power, products, queues, shared_memory, task_laws, tiles, timing, warp_laws
+    ):  # fmt: skip
         for name, value in inspect.getmembers(module, inspect.isfunction):
             if value.__module__ == module.__name__ and name not in NOT_LAWS:
                 yield name, value

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from gpusched_env.envs.features import FLAG, RATIO, SHARE, Feature
+from gpusched_env.envs.features import FLAG, SHARE, Feature
+from gpusched_env.envs.features import RATIO as SQUASHED
 
 AGE: Final = "log minutes"
 """Unit of ages: ``log1p(minutes) / log1p(20160)``, 1 at the longest run time, two weeks."""
