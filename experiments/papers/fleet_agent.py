@@ -83,7 +83,7 @@ def tuned() -> Tuning:
 
 def tuned_fit(best: bool) -> str:
     """GPUColo's cheapest trial with best fit, or with first fit."""
-    trials = [trial for trial in tuned().trials["gpucolo"] if (trial.drawn.get("best", "False") == "True") == best]
+    trials = [trial for trial in tuned().trials["gpucolo"] if (trial.drawn.get("best") == "true") == best]
     return min(trials, key=lambda trial: trial.cost).spec
 
 

@@ -11,11 +11,15 @@ import yaml
 from gpusched_env.agents.dynamic_parallelism.config import launch_training_of
 from gpusched_env.agents.dynamic_parallelism.learned import NAME as DYNAMIC_PARALLELISM
 from gpusched_env.agents.dynamic_parallelism.learned import LearnedLaunches
+from gpusched_env.agents.fleet.config import fleet_training_of
+from gpusched_env.agents.fleet.learned import NAME as FLEET
+from gpusched_env.agents.fleet.learned import LearnedFleet
 from gpusched_env.agents.manifest import read_manifest
 from gpusched_env.agents.policy_file import kind
 from gpusched_env.agents.shipped import FOLDER, shipped_names, shipped_policy
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import DEFAULTS, config_of, defaults_for
+from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.scenario import load_scenario
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -45,8 +49,9 @@ def test_shipped_agents_were_trained_with_them(name: str) -> None:
         assert defaults == given
     # Without options a training takes all from the file.
     assert defaults["timesteps"] <= step.timesteps < 1.1 * defaults["timesteps"]
-    if name == DYNAMIC_PARALLELISM:
-        assert LearnedLaunches().info.command == step.command
+    if name in GAMES:
+        own = LearnedLaunches() if name == DYNAMIC_PARALLELISM else LearnedFleet()
+        assert own.info.command == step.command
         return
     info = shipped_policy(load_scenario(name)).info
     assert (info.algorithm, kind(info.network)) == (defaults["algo"], defaults.get("policy", "rule"))
@@ -57,6 +62,8 @@ def test_they_are_settings_of_scenarios() -> None:
         name, _, algo = key.partition(" --algo ")
         if name == DYNAMIC_PARALLELISM:
             launch_training_of(defaults_for(name))
+        elif name == FLEET:
+            fleet_training_of(defaults_for(name))
         else:
             config_of({**defaults_for(name, algo or None), "scenario": load_scenario(name)})
     assert defaults_for("ServingPoisson")["algo"] != "distillation"
