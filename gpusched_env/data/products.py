@@ -13,7 +13,7 @@ from importlib import resources
 from typing import Any, Final, NamedTuple
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.products import Product, ProductCosts, product_us
+from gpusched_env.hardware.matrix_products import Product, ProductCosts, product_us
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.dependent import TiledKernel
 from gpusched_env.workload.kernel import MOST_FORMS

@@ -14,7 +14,7 @@ from gpusched_env.data.product_chains import product_chain
 from gpusched_env.data.products import Size, costs_on, divided, forms_of, ways
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.calibrate.products import GPUS, errors, measured
-from gpusched_env.hardware.products import Product, ProductCosts, product_block_us, product_us
+from gpusched_env.hardware.matrix_products import Product, ProductCosts, product_block_us, product_us
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import load_workload
 

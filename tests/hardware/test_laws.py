@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from gpusched_env.hardware import co_location, contention, placement, power, products, queues, tiles, timing
+from gpusched_env.hardware import co_location, contention, matrix_products, placement, power, queues, tiles, timing
 from gpusched_env.hardware import warps as warp_laws
 from gpusched_env.hardware.contention import Sharing, Traffic, Warps
-from gpusched_env.hardware.products import Product, ProductCosts
+from gpusched_env.hardware.matrix_products import Product, ProductCosts
 from gpusched_env.hardware.tiles import Pair
 
 NOT_LAWS = {"sm_order", "board_power_w", "queue_count"}
@@ -134,7 +134,7 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
 
 
 def laws() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for module in (co_location, contention, placement, power, products, queues, tiles, timing, warp_laws):
+    for module in (co_location, contention, matrix_products, placement, power, queues, tiles, timing, warp_laws):
         for name, value in inspect.getmembers(module, inspect.isfunction):
             if value.__module__ == module.__name__ and name not in NOT_LAWS:
                 yield name, value
