@@ -12,7 +12,8 @@ import json
 from importlib import resources
 from typing import Any, Final, NamedTuple
 
-from gpusched_env.hardware.products import Product, ProductCosts, product_us
+from gpusched_env.errors import InputError
+from gpusched_env.hardware.matrix_products import Product, ProductCosts, product_us
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.dependent import TiledKernel
 from gpusched_env.workload.kernel import MOST_FORMS
@@ -43,8 +44,10 @@ def costs_on(gpu: str) -> ProductCosts:
     """Of products on a GPU that was measured, by the name of its specification.
 
     Raises:
-        KeyError: it was not.
+        InputError: it was not.
     """
+    if gpu not in _fitted():
+        raise InputError(f"gpu {gpu!r}: no products were measured there; they were on {', '.join(_fitted())}")
     return ProductCosts(**_fitted()[gpu]["costs"])
 
 

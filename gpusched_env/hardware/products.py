@@ -1,65 +1,32 @@
-"""How long a matrix product takes by its tiles: a roofline of arithmetic and memory, wave by wave.
-
-Of a product of ``rows`` x ``columns`` tiles, each shared by ``slices`` blocks along the inner dimension (split-K). The
-costs are fitted to single products that were measured (:mod:`gpusched_env.data.products`).
-"""
+"""Which specification a GPU has, by what its driver calls it."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
 
-from gpusched_env.compiling import law
-
-
-class ProductCosts(NamedTuple):
-    """What products take on a GPU."""
-
-    block_us: float
-    """Of any block: its start, and writing its tile."""
-    step_us: float
-    """Of an element of a tile, a step along the inner dimension: of the only block on its SM."""
-    beside_us: float
-    """The same, what each further block on the SM adds."""
-    load_us: float
-    """Of a row or column of a tile, a step: of each block on the SM, where loads take longer than the arithmetic."""
-    dram_us: float
-    """Of an element of the other matrix, which is read from DRAM once."""
-    slice_us: float
-    """Of a block, for each further slice of its tile: it adds to what the one before it wrote."""
+from gpusched_env.errors import InputError
+from gpusched_env.hardware.specs import GpuSpec, gpu_names, load_gpu
 
 
-class Product(NamedTuple):
-    """A matrix product, divided into blocks."""
+def match_gpu(device: str, origin: str) -> GpuSpec:
+    """The shipped specification of the GPU that a driver calls ``device``.
 
-    tile_rows: int
-    tile_columns: int
-    rows: int
-    columns: int
-    slices: int
-    """Grid: tiles, and blocks that share one."""
-    depth: float
-    """Steps along the inner dimension of one slice."""
-    per_sm: int
-    """Blocks that an SM holds."""
+    Every part of the specification's name must be a word of ``device``, except ``sxm``, which drivers leave
+    out: such a specification fits unless ``device`` says that it is another board (``PCIe``, ``NVL``).
 
+    Raises:
+        InputError: not exactly one fits; ``origin`` says whose GPU it is: a file's, or this machine's.
+    """
+    words = set(re.findall(r"[a-z0-9]+", device.lower()))
 
-@law
-def product_block_us(costs: ProductCosts, product: Product, resident: int) -> float:
-    """Duration of a block beside so many of its kind on an SM, itself included."""
-    area = product.tile_rows * product.tile_columns
-    arithmetic_us = area * (costs.step_us + costs.beside_us * (resident - 1))
-    loads_us = (product.tile_rows + product.tile_columns) * costs.load_us * resident
-    return costs.block_us + product.depth * max(arithmetic_us, loads_us) + costs.slice_us * (product.slices - 1)
+    def fits(name: str) -> bool:
+        parts = name.split("-")
+        return not ("sxm" in parts and words & {"pcie", "nvl"}) and words.issuperset(p for p in parts if p != "sxm")
 
-
-@law
-def product_us(costs: ProductCosts, product: Product, sms: int) -> float:
-    """Duration of a product alone: whole waves, and a last one with fewer blocks on an SM; or its traffic."""
-    blocks = product.rows * product.columns * product.slices
-    slots = product.per_sm * sms
-    whole, rest = blocks // slots, blocks % slots
-    waves_us = whole * product_block_us(costs, product, product.per_sm)
-    if rest > 0:
-        waves_us += product_block_us(costs, product, min(product.per_sm, -(-rest // sms)))
-    dram_us = product.columns * product.tile_columns * product.depth * product.slices * costs.dram_us
-    return max(waves_us, dram_us)
+    fitting = [name for name in gpu_names() if fits(name)]
+    if len(fitting) != 1:
+        seen = f"its GPU is {device!r}" if device else "it does not name its GPU"
+        raise InputError(
+            f"{origin}: {seen}; say which specification fits (gpu=, --gpu): {', '.join(gpu_names())}, or a .yaml file"
+        )
+    return load_gpu(fitting[0])

@@ -14,7 +14,7 @@ from gpusched_env.data.product_chains import product_chain
 from gpusched_env.data.products import Size, costs_on, divided, forms_of, ways
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.calibrate.products import GPUS, errors, measured
-from gpusched_env.hardware.products import Product, ProductCosts, product_block_us, product_us
+from gpusched_env.hardware.matrix_products import Product, ProductCosts, product_block_us, product_us
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import load_workload
 
@@ -74,5 +74,7 @@ def test_chains_are_the_same_in_every_process_and_their_forms_fit() -> None:
 def test_bad_names_are_refused() -> None:
     with pytest.raises(InputError, match="products"):
         product_chain("products(kind=3)")
+    with pytest.raises(InputError, match="no products were measured there; they were on v100-sxm, a100-sxm"):
+        product_chain("products(seed=3,gpu=h100-sxm)")
     assert not any(kernel.forms for kernel in load_workload("mlp(model=gpt3_v100,tokens=1024)").kernels)
     assert all(kernel.forms for kernel in load_workload("mlp(model=gpt3_v100,tokens=1024,forms=true)").kernels[:2])

@@ -20,7 +20,7 @@ from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.planning.interval import Serve
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scenarios.scenario import load_scenario, scenario_names
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import (
     COMMANDS,
@@ -266,8 +266,8 @@ def test_commands_of_any_view_go_back_to_their_actions(
 
 
 def test_every_command_but_the_wait_has_a_slice() -> None:
-    """And what is said of an interval has one, which is no command of a device. Budgets are for rules so far: no scenario
-    that is an environment offers them."""
+    """And what is said of an interval has one, which is no command of a device. Budgets are for rules so far: no
+    scenario that is an environment offers them."""
     assert {part.command for part in SLICES} | {Wait, SetBudget} == {*COMMANDS, Serve}
     assert not any("budget" in load_scenario(name).commands for name in scenario_names())
 

@@ -17,9 +17,9 @@ from numba import njit
 from gpusched_env.hardware import (
     co_location,
     contention,
+    matrix_products,
     placement,
     power,
-    products,
     queues,
     shared_memory,
     tiles,
@@ -28,7 +28,7 @@ from gpusched_env.hardware import (
 from gpusched_env.hardware import task_queues as task_laws
 from gpusched_env.hardware import warps as warp_laws
 from gpusched_env.hardware.contention import Sharing, Traffic, Warps
-from gpusched_env.hardware.products import Product, ProductCosts
+from gpusched_env.hardware.matrix_products import Product, ProductCosts
 from gpusched_env.hardware.tiles import Pair
 
 NOT_LAWS = {"sm_order", "board_power_w", "queue_count"}
@@ -156,7 +156,8 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
 
 def laws() -> Iterator[tuple[str, Callable[..., Any]]]:
     for module in (
-        co_location, contention, placement, power, products, queues, shared_memory, task_laws, tiles, timing, warp_laws
+        co_location, contention, matrix_products, placement, power, queues, shared_memory, task_laws, tiles, timing,
+        warp_laws,
     ):  # fmt: skip
         for name, value in inspect.getmembers(module, inspect.isfunction):
             if value.__module__ == module.__name__ and name not in NOT_LAWS:
