@@ -28,14 +28,14 @@ from gpusched_env.scenarios.knowledge import Knowledge, Offer, StreamKnowledge
 from gpusched_env.scenarios.scenario import CommandName
 from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.reads import EVERYTHING, Reads
+from gpusched_env.scheduling.reads import OBSERVED, Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
 
 
 class LearnedScheduler:
     """A trained policy, from the file that export_policy wrote; decides as it does in the environment."""
 
-    reads: Reads = EVERYTHING
+    reads: Reads = OBSERVED
 
     def __init__(self, policy: str | Path | ExportedPolicy | None = None, *, decision_us: float = 0.0) -> None:
         """Play a trained policy.

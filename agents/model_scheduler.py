@@ -17,7 +17,7 @@ from gpusched_env.scenarios.knowledge import Knowledge, Offer
 from gpusched_env.scenarios.scenario import CommandName, Scenario
 from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.reads import EVERYTHING, Reads
+from gpusched_env.scheduling.reads import OBSERVED, Reads
 from gpusched_env.scheduling.view import View
 
 WAIT_US = 100.0
@@ -27,7 +27,7 @@ WAIT_US = 100.0
 class ModelScheduler:
     """A trained model, from the ``.zip`` of a training or of ``model.save``."""
 
-    reads: Reads = EVERYTHING
+    reads: Reads = OBSERVED
 
     def __init__(self, path: str | Path, *, trust: bool = False) -> None:
         """Load the model.

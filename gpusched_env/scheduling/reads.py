@@ -118,6 +118,8 @@ PARTS: Final[dict[str, Part]] = {
 
 Reads = tuple[str, ...]
 EVERYTHING: Final[Reads] = tuple(PARTS)
+OBSERVED: Final[Reads] = tuple(word for word in PARTS if word != "cores")
+"""What observations of environments have columns of."""
 
 
 def reads_of(scheduler: object) -> Reads | None:
