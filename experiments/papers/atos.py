@@ -145,7 +145,7 @@ class OnGraph:
         # A colouring takes two tasks: the colour, and its check.
         results = {"colouring": 2 * len(on.data.level), "pagerank": len(on.data.level)}
         done = results.get(self.application) or int((on.data.level < UNREACHED).sum())
-        return FormRun(form.name, on.time_ps / 100.0, tasks, tasks / done, kernels, problem.polls_of(tuned))
+        return FormRun(form.name, on.time_ps / 1e9, tasks, tasks / done, kernels, problem.polls_of(tuned))
 
 
 SENSITIVE: Final[tuple[tuple[str, Application, tuple[Form, ...]], ...]] = (
@@ -227,9 +227,10 @@ class Paper(Reproduction):
             f"Did not: {'; '.join(missed) or 'nothing'}.\n\n"
             "Why: graphs are drawn by class and smaller than the paper's, so more of a graph is under way at a time, "
             "and more of it is done twice. Scattered atomic operations cost latency here and no throughput of L2, so "
-            "large frontiers are quicker than measured, and what the host's launches take weighs more. How the released program deals the tasks of a colouring to the warps of a "
-            "block is not known; here a block's step is cut into slots of 32 edges as its searches are. Prices of "
-            "polls and pushes are a row each, and the sensitivity table says how much hangs on them."
+            "large frontiers are quicker than measured, and what the host's launches take weighs more. How the "
+            "released program deals the tasks of a colouring to the warps of a block is not known; here a block's step is cut "
+            "into slots of 32 edges as its searches are. Prices of polls and pushes are a row each, and the "
+            "sensitivity table says how much hangs on them."
         )
 
     def tables(self) -> list[Table]:
