@@ -225,12 +225,12 @@ class Paper(Reproduction):
         return (
             f"Came out: {'; '.join(came) or 'nothing'}.\n\n"
             f"Did not: {'; '.join(missed) or 'nothing'}.\n\n"
-            "Why: graphs are drawn by class and smaller than the paper's, so more of a graph is under way at a time, "
-            "and more of it is done twice. Scattered atomic operations cost latency here and no throughput of L2, so "
-            "large frontiers are quicker than measured, and what the host's launches take weighs more. How the "
-            "released program deals the tasks of a colouring to the warps of a block is not known; here a block's step is cut "
-            "into slots of 32 edges as its searches are. Prices of polls and pushes are a row each, and the "
-            "sensitivity table says how much hangs on them."
+            "Why: graphs are drawn by class and smaller than the paper's, so more of a graph is under way at a "
+            "time, and more of it is done twice. Scattered atomic operations cost latency here and no throughput "
+            "of L2, so large frontiers are quicker than measured, and what the host's launches take weighs more. "
+            "How the released program deals the tasks of a colouring to the warps of a block is not known; here a"
+            " block's step is cut into slots of 32 edges as its searches are. Prices of polls and pushes are a "
+            "row each, and the sensitivity table says how much hangs on them."
         )
 
     def tables(self) -> list[Table]:
