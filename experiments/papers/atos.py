@@ -5,7 +5,7 @@ queue, kernels that the host launches for what is new (discrete), and level by l
 graphs at the simulated moment ([task queues](task-queues.md)): work done twice comes out of the order of events.
 
 The graphs are not the paper's. They are drawn by class: a lattice with holes for road_usa, a configuration model for
-hollywood-2009, a Kronecker graph for soc-LiveJournal1, sites and hubs for indochina-2004, at a sixteenth to a
+hollywood-2009, a Kronecker graph for soc-LiveJournal1, sites and hubs for indochina-2004, at a thirty-second to a
 quarter of the size; the mesh of atmosmodd has its full size. *Overwork* is tasks over the vertices that have a result.
 As the authors chose theirs by hand, the number of polls before a vote is the smallest with which the run is complete.
 
@@ -37,11 +37,13 @@ from gpusched_env.workload.dynamic_parallelism.graphs import Graph, citation, kr
 from gpusched_env.workload.task_queues.graphs import hubs, mesh, road, web
 
 ROAD, HOLLYWOOD, SOCIAL, WEB, MESH, HUBS = "road", "hollywood", "social", "web", "mesh", "hubs"
+RANKED: Final = "social, an eighth"
 GRAPHS: Final[dict[str, Callable[[], Graph]]] = {
     ROAD: lambda: road(1_496_709, seed=0),
-    HOLLYWOOD: lambda: citation(284_976, 99.0, 1.1, seed=0),
+    HOLLYWOOD: lambda: citation(284_976, 60.0, 1.1, seed=0),
     SOCIAL: lambda: kronecker(20, 16, seed=0),
-    WEB: lambda: web(926_858, seed=0),
+    RANKED: lambda: kronecker(17, 16, seed=0),
+    WEB: lambda: web(231_714, seed=0),
     MESH: lambda: mesh(108),
     HUBS: lambda: hubs(42_028, 60.0, seed=0),
     "small road": lambda: road(93_544, seed=0),
@@ -49,6 +51,7 @@ GRAPHS: Final[dict[str, Callable[[], Graph]]] = {
     "small mesh": lambda: mesh(40),
 }
 STAND_FOR: Final = {ROAD: "road_usa", HOLLYWOOD: "hollywood-2009", SOCIAL: "soc-LiveJournal1", WEB: "indochina-2004"}
+OTHERS: Final = {MESH: "atmosmodd", HUBS: "large_twitch", RANKED: "soc-LiveJournal1"}
 BLOCK, WARP = Form("persistent", "block", 32), Form("persistent", "warp", 32)
 DISCRETE, SYNCHRONOUS = Form("discrete", "block", 32), Form("bulk-synchronous", "block", 32)
 SEARCHES = (BLOCK, DISCRETE, replace(DISCRETE, threshold=4), SYNCHRONOUS)
@@ -161,7 +164,7 @@ class Paper(Reproduction):
     @staticmethod
     def cells() -> Sequence[Simulation]:
         found = [OnGraph(name, "bfs", SEARCHES) for name in STAND_FOR]
-        found += [OnGraph(name, "pagerank", (BLOCK, DISCRETE, SYNCHRONOUS)) for name in (ROAD, SOCIAL)]
+        found += [OnGraph(name, "pagerank", (BLOCK, DISCRETE, SYNCHRONOUS)) for name in (ROAD, RANKED)]
         found += [OnGraph(name, "colouring", COLOURINGS) for name in (MESH, HUBS)]
         scaled = [("", 1.0), *((price, factor) for price in PRICES for factor in (0.5, 2.0))]
         found += [OnGraph(*small, price) for small in SENSITIVE for price in scaled]
@@ -184,7 +187,7 @@ class Paper(Reproduction):
         published = {ROAD: "4.23", HOLLYWOOD: ".77", SOCIAL: ".89", WEB: ".71"}
         overwork = {name: self._runs(name, "bfs").of(BLOCK).overwork for name in STAND_FOR}
         theirs = {ROAD: "1.032", HOLLYWOOD: "1.152", SOCIAL: "1.056", WEB: "1.000"}
-        found = [Target(RATIO.format(ROAD), 2.5, 1e9, self._ratio(ROAD), note=f"measured: {published[ROAD]}")]
+        found = [Target(RATIO.format(ROAD), 2.5, 100.0, self._ratio(ROAD), note=f"measured: {published[ROAD]}")]
         found += [
             Target(RATIO.format(name), 0.6, 1.0, self._ratio(name), note=f"measured: {published[name]}")
             for name in (HOLLYWOOD, SOCIAL, WEB)
@@ -195,16 +198,16 @@ class Paper(Reproduction):
         ]
         order = overwork[HOLLYWOOD] - overwork[SOCIAL], overwork[SOCIAL] - overwork[ROAD]
         found += [
-            Target("overwork: hollywood-like above social", 0.0, 1e9, order[0], note="measured: 0.10"),
-            Target("overwork: social above road-like", 0.0, 1e9, order[1], note="measured: 0.02"),
+            Target("overwork: hollywood-like above social", 0.0, 100.0, order[0], note="measured: 0.10"),
+            Target("overwork: social above road-like", 0.0, 100.0, order[1], note="measured: 0.02"),
         ]
         mesh_runs, hub_runs = self._runs(MESH, "colouring"), self._runs(HUBS, "colouring")
         found += [
-            Target("colouring the mesh, blocks, fetch 32: work", 8.0, 1e9, mesh_runs.of(BLOCK).overwork, note="15.6"),
+            Target("colouring the mesh, blocks, fetch 32: work", 8.0, 100.0, mesh_runs.of(BLOCK).overwork, note="15.6"),
             Target("blocks, fetch 128: work", 4.0, 6.5, mesh_runs.of(COLOURINGS[1]).overwork, note="5.26"),
             Target("warps: work", 1.0, 1.05, mesh_runs.of(WARP).overwork, note="1.00"),
-            Target("blocks, fetch 32, over warps: time", 8.0, 1e9, _times(mesh_runs, BLOCK, WARP), note="13.0"),
-            Target("hubs, warps over blocks: time", 3.0, 1e9, _times(hub_runs, WARP, BLOCK), note="4.71"),
+            Target("blocks, fetch 32, over warps: time", 8.0, 100.0, _times(mesh_runs, BLOCK, WARP), note="13.0"),
+            Target("hubs, warps over blocks: time", 3.0, 100.0, _times(hub_runs, WARP, BLOCK), note="4.71"),
         ]
         return found
 
@@ -222,10 +225,12 @@ class Paper(Reproduction):
         return (
             f"Came out: {'; '.join(came) or 'nothing'}.\n\n"
             f"Did not: {'; '.join(missed) or 'nothing'}.\n\n"
-            "Why: graphs are drawn by class and smaller than the paper's, so more of a graph is under way at a time, "
-            "and more of it is done twice. How the released program deals the tasks of a colouring to the warps of a "
-            "block is not known; here a block's step is cut into slots of 32 edges as its searches are. Prices of "
-            "polls and pushes are a row each, and the sensitivity table says how much hangs on them."
+            "Why: graphs are drawn by class and smaller than the paper's, so more of a graph is under way at a "
+            "time, and more of it is done twice. Scattered atomic operations cost latency here and no throughput "
+            "of L2, so large frontiers are quicker than measured, and what the host's launches take weighs more. "
+            "How the released program deals the tasks of a colouring to the warps of a block is not known; here a"
+            " block's step is cut into slots of 32 edges as its searches are. Prices of polls and pushes are a "
+            "row each, and the sensitivity table says how much hangs on them."
         )
 
     def tables(self) -> list[Table]:
@@ -246,7 +251,7 @@ class Paper(Reproduction):
         rows = [
             {
                 "graph": name,
-                "stands": STAND_FOR.get(name, "atmosmodd" if name == MESH else "large_twitch"),
+                "stands": {**STAND_FOR, **OTHERS}[name],
                 **asdict(runs),
             }
             for name, runs in named.items()

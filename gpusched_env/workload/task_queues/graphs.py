@@ -6,9 +6,14 @@ Kronecker graphs (like social networks) and citation networks are those of
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from gpusched_env.workload.dynamic_parallelism.graphs import Graph, simple_graph
+
+RANK_POWER: Final = 1.0 - 1.0 / 1.1
+"""Links to the page of rank k are as many as k to the power of this less 1, if degrees have an exponent of 2.1."""
 
 
 def road(vertices: int = 23_947_347, kept: float = 0.6, *, seed: int) -> Graph:
@@ -48,13 +53,15 @@ def web(vertices: int = 7_414_866, mean_degree: float = 26.0, span: int = 32, *,
 
     indochina-2004 has 7,414,866 vertices and 191,606,827 edges, 26 a vertex; crawls are numbered by address, and three
     quarters of links stay within a site (Boldi and Vigna, *The WebGraph framework*, WWW 2004). So three of four
-    edges go to a vertex a geometric distance of mean ``span`` away, the fourth to one of a power law of exponent 2.
+    edges go to a vertex a geometric distance of mean ``span`` away. The fourth goes to a page by its popularity: pages
+    with d links in are as many as d to the power of -2.1 (Broder et al., *Graph structure in the web*, 2000).
     """
     rng = np.random.default_rng(seed)
     drawn = round(vertices * mean_degree / 2.0)
     ends = rng.integers(0, vertices, drawn)
     near = (ends + rng.geometric(1.0 / span, drawn)) % vertices
-    hubs = np.minimum(vertices - 1, (1.0 / rng.random(drawn)).astype(np.int64) - 1)
+    rank = (1.0 + rng.random(drawn) * (vertices**RANK_POWER - 1.0)) ** (1.0 / RANK_POWER)
+    hubs = np.minimum(vertices - 1, rank.astype(np.int64) - 1)
     return simple_graph(vertices, ends, np.where(rng.random(drawn) < 0.75, near, rng.permutation(vertices)[hubs]))
 
 

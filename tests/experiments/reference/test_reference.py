@@ -10,6 +10,7 @@ import pytest
 from gpusched_env.baselines.dynamic_parallelism.registry import LAUNCH_SCHEDULERS
 from gpusched_env.baselines.fleet.registry import DISPATCHERS
 from gpusched_env.baselines.registry import scheduler_names
+from gpusched_env.baselines.task_queues.registry import TASK_SCHEDULERS
 from gpusched_env.experiments.reference import schedulers
 from gpusched_env.experiments.reference.__main__ import PAGES
 from gpusched_env.experiments.reference.docstrings import attribute_docstrings, markdown
@@ -33,7 +34,12 @@ def test_every_column_of_a_view_has_a_meaning_a_unit_and_a_source(table: str) ->
 
 def test_every_scheduler_and_option_is_on_the_page() -> None:
     entries = [entry for _, listed in schedulers.entries() for entry in listed]
-    assert [entry.name for entry in entries] == [*scheduler_names(), *LAUNCH_SCHEDULERS.names(), *DISPATCHERS.names()]
+    assert [entry.name for entry in entries] == [
+        *scheduler_names(),
+        *LAUNCH_SCHEDULERS.names(),
+        *TASK_SCHEDULERS.names(),
+        *DISPATCHERS.names(),
+    ]
     silent = [
         f"{entry.name}({name})"
         for entry in entries
