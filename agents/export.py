@@ -73,6 +73,11 @@ def exported(
             f"the model has {trained.actions} actions, an environment of {scenario.name} {layout.n}: "
             "it was trained on another"
         )
+    if layout.knobs:
+        raise InputError(
+            f"the model decides about knobs in {scenario.name}: policy files hold no network that sees their table; "
+            "play its .zip"
+        )
     network, tensors = _network(trained, layout)
     weights: Weights = {name: tensor.detach().cpu().numpy().astype(np.float32) for name, tensor in tensors.items()}
     info = PolicyInfo(

@@ -33,7 +33,7 @@ from gpusched_env.agents.policies.slots import SlotActorCritic
 from gpusched_env.agents.policy_file import write_policy
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.agents.training.config import TrainingConfig
-from gpusched_env.agents.training.environments import training_env
+from gpusched_env.agents.training.environments import training_env, training_layout
 from gpusched_env.agents.training.first_weights import begin_with
 from gpusched_env.agents.training.folder import BEST, BOARD, EXPORTED, FINAL
 from gpusched_env.agents.training.imitation import imitate
@@ -125,7 +125,8 @@ class Boundary(BaseCallback):
 
     def decider(self) -> Decide:
         """As the exported policy, compiled, where there is one."""
-        if self._course.config.algo not in CAN_EXPORT:
+        config = self._course.config
+        if config.algo not in CAN_EXPORT or training_layout(config).knobs:
             return torch_decider(self.model.policy)
         self._exported = exported(self.model, command=self._course.command)
         return policy_decider(ExportedPolicy(*self._exported))

@@ -1,0 +1,41 @@
+"""Trainings whose decisions are about knobs: which policies see these."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpusched_env.agents.export import exported
+from gpusched_env.agents.model_file import TrainedModel
+from gpusched_env.agents.training.config import config_of
+from gpusched_env.agents.training.environments import training_layout
+from gpusched_env.agents.training.kernels import TRAINER
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.scenario import load_scenario
+
+SCENARIO = load_scenario("ServingColocated", horizon_us=10_000.0)
+KNOBS = {"scenario": SCENARIO, "interval_us": 5_000.0, "envs": 1, "variants": False}
+
+
+@pytest.mark.parametrize(("algo", "policy"), [("maskable-ppo", "slots"), ("cma-es", "serve"), ("cma-es", "rule")])
+def test_policies_that_do_not_see_knobs_are_refused(algo: str, policy: str) -> None:
+    config = config_of({**KNOBS, "algo": algo, "policy": policy})
+    with pytest.raises(InputError, match=f"policy {policy} does not see the knobs.*give policy mlp"):
+        TRAINER.check(config)
+
+
+def test_networks_on_all_columns_are_not_exported() -> None:
+    """Policy files say nothing of that table; the model itself plays."""
+    config = config_of({**KNOBS, "algo": "dqn"})
+    TRAINER.check(config)
+    layout = training_layout(config)
+    assert layout.knobs
+
+    class Model(TrainedModel):
+        """With the actions of the scenario, whatever its policy."""
+
+        rows = (layout.slots, layout.running_slots)
+        actions = layout.n
+
+    model = Model("dqn", None, SCENARIO, None, 0, 0, interval_us=5_000.0)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"decides about knobs in ServingColocated.*play its \.zip"):
+        exported(model)
