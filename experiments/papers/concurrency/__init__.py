@@ -35,10 +35,9 @@ from gpusched_env.experiments.lib.verdicts import (
     compared_table,
     findings_table,
     record,
-    table_of,
 )
 from gpusched_env.experiments.papers.concurrency import recorded
-from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, OFFERED, ORDER, PRIORITY, SETTING, percent
+from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, OFFERED, ORDER, PRIORITY, SETTING
 from gpusched_env.experiments.papers.concurrency.controls import (
     COMPARED,
     Controlled,
@@ -63,6 +62,7 @@ from gpusched_env.experiments.papers.concurrency.runs import (
     all_cells,
     judged_cells,
 )
+from gpusched_env.experiments.papers.concurrency.tables import mechanisms_table, one_process_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.hardware.timing import save_us
@@ -237,9 +237,16 @@ under which a task never completes anything has no figure (nan)."""
 
     def tables(self) -> list[Table]:
         beyond = recorded.sides_table([side for side in self.sides if not side.holds], "Sides beyond the limit")
-        own = self._mechanisms(PAPERS, self.by_setting[PAPERS])
+        own = mechanisms_table(PAPERS, self.by_setting[PAPERS])
         measured = (recorded.hardware_table(), recorded.sides_by_mode(self.sides), beyond)
-        return [controls_table(self.controls), self._hosts(), *self._judged(), own, self._one_process(), *measured]
+        return [
+            controls_table(self.controls),
+            self._hosts(),
+            *self._judged(),
+            own,
+            one_process_table(self.of(OneProcess)),
+            *measured,
+        ]
 
     def printed(self) -> list[Table]:
         return list(reversed(self.tables()))
@@ -275,38 +282,8 @@ under which a task never completes anything has no figure (nan)."""
             "![Added to the turnaround by how fast hosts are](concurrency-hosts.svg)",
         )
 
-    def _one_process(self) -> Table:
-        """The host model beside recordings of two threads of one process."""
-        found: dict[tuple[str, int], dict[str, Any]] = {}
-        for cell, slowdown in self.of(OneProcess).items():
-            row = found.setdefault((cell.network, cell.batch), {"recorded": slowdown.recorded})
-            row[cell.hosts] = slowdown.simulated
-        return table_of(
-            "Threads of one process: turnaround over that alone, priority streams, H100",
-            [{"network": network, "batch": batch, **row} for (network, batch), row in found.items()],
-            "inference = {network} | training batch = {batch} | recorded = {recorded:.2f} | hosts apart = {apart:.2f} "
-            "| while at work = {at work:.2f} | and while waiting = {at work and waiting:.2f}",
-            "Launched kernel by kernel, all with ResNet-50's shares: that of hosts at work is recorded beside training "
-            "that hardly uses the GPU, that of waiting ones is set by the first row, and the others are predicted. "
-            "VGG-16 was recorded faster beside such a training than alone.",
-        )
-
     def _judged(self) -> list[Table]:
         return [findings_table("Observations", self.findings), compared_table("Published figures", self.published)]
-
-    def _mechanisms(self, where: tuple[str, str, str], found: DataFrame) -> Table:
-        gpu, pair, arrivals = where
-        shown = found.assign(
-            mean_ms=found.turnaround_us / 1e3, p99_ms=found.turnaround_p99_us / 1e3, added=found.slowdown.map(percent)
-        )
-        alone_ms = found.turnaround_us_alone.iloc[0] / 1e3
-        return table_of(
-            f"{pair}, {arrivals}, {gpu}: alone {alone_ms:.2f} ms",
-            shown,
-            "mechanism = {mechanism} | mean ms = {mean_ms:.2f} | added = {added} | p99 ms = {p99_ms:.2f} "
-            "| dev/mean = {variation:.2f} | training = {training_speed:.2f} | progress = {progress:.2f} "
-            "| SMs = {utilisation:.0%} | saves = {preemptions:.1f}",
-        )
 
 
 def _mean(frames: Sequence[DataFrame]) -> DataFrame:
