@@ -44,8 +44,9 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
 
     ### Actions
     `Discrete`. An agent launches, and reshapes kernels and synchronises tiles where a scenario offers that, unless
-    `commands=[...]` asks for more of what it offers: at random it would confine, preempt and reject until hardly a job is done, and nothing can
-    be learned from that. Action 0 waits for the next epoch, but `wait_us` at most. Then, in order, what is asked for:
+    `commands=[...]` asks for more of what it offers: at random it would confine, preempt and reject until
+    hardly a job is done, and nothing can be learned from that. Action 0 waits for the next epoch, but `wait_us`
+    at most. Then, in order, what is asked for:
 
     - *Launch* what stands in a pending slot, at one of the `stream_priorities`; where the scheduler has `streams` of
       its own, into its program's stream or into one of them. Pending slot `s * lookahead + k` has the `k`-th oldest
@@ -57,11 +58,12 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
     - *Reject* a job of tenant `s`: the oldest that can be rejected, or the newest (if it is another).
     - *Reshape* what stands in pending slot `s * lookahead + k`: give it the first, second or third of its forms, in
       which it does the same work with other tiles or slices. Once, and before its tiles are synchronised.
-    - *Synchronise* the tiles of what stands in pending slot `s * lookahead + k` with those of its producer: by row, by
-      tile, strided by the steps through a row or by matrix of the producer, in one of four orders, without or with a wait kernel. Loads that need
-      nothing of the producer come first. What needs a share of the tiles is synchronised by share, in place of row.
-      A consumer cannot be launched before its producer or at a more urgent priority, and needs a wait kernel where its
-      producer waits for something itself: it could take the slots that the producer needs, for ever.
+    - *Synchronise* the tiles of what stands in pending slot `s * lookahead + k` with those of its producer: by row,
+      by tile, strided by the steps through a row or by matrix of the producer, in one of four orders, without
+      or with a wait kernel. Loads that need nothing of the producer come first. What needs a share of the tiles
+      is synchronised by share, in place of row. A consumer cannot be launched before its producer or at a more
+      urgent priority, and needs a wait kernel where its producer waits for something itself: it could take the
+      slots that the producer needs, for ever.
 
     At one instant, a tenant's partition can be set once and a kernel preempted once, so that time passes whatever an
     agent does. `info["action_mask"]` (int8) and `action_masks()` (bool) tell which are legal; waiting always is. An
@@ -129,9 +131,9 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
       most often 0.
     - `futures`: whether, with an interval, observations tell what is lost in sampled futures if one tenant or another
       goes first (the columns `AHEAD` and `AHEAD_ALONE`, otherwise 0). That takes most of the time of a step.
-    - `commands`: what an agent may do besides waiting, some of `launch`, `preempt`, `partition`, `reject`, `reshape`
-      and `synchronise`. By default it launches, reshapes and synchronises only. What else a scenario offers to schedulers stands in
-      its data sheet.
+    - `commands`: what an agent may do besides waiting, some of `launch`, `preempt`, `partition`, `reject`,
+      `reshape` and `synchronise`. By default it launches, reshapes and synchronises only. What else a scenario
+      offers to schedulers stands in its data sheet.
     - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`, for text `kernels`, for
       pictures and films (`env.unwrapped.episode().animate("x.gif")`) `blocks`.
     - any field of the scenario with a new value (`gpu`, `tenants`, `horizon_us`, `decision_us`, `reward`, ...),
