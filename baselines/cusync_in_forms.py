@@ -72,7 +72,7 @@ class CuSyncInForms(CuSync):
             kernel = knowledge.kernels[identity]
             waves = -(-kernel.blocks // (sms * kernel.blocks_per_sm))
             # NaN, of what was never measured, is never the least.
-            return kernel.duration_us * (kernel.duration_us / waves) ** self._shorter
+            return float(kernel.duration_us * (kernel.duration_us / waves) ** self._shorter)
 
         self._form = []
         for identity, kernel in enumerate(knowledge.kernels):

@@ -38,7 +38,8 @@ def measured(card: str) -> list[tuple[Product, float]]:
             for us, (tall, wide, slices), tile, depth in zip(
                 row["gemms"], row["grids"], row["tiles"], DEPTHS[model], strict=True
             ):
-                product = Product(*tile, tall, wide, slices, depth / slices, fitting(card, tuple(tile)))
+                high, broad = tile
+                product = Product(high, broad, tall, wide, slices, depth / slices, fitting(card, (high, broad)))
                 found.append((product, us))
     return found
 

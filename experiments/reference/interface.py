@@ -55,13 +55,14 @@ _UNITS: Final = (
     (r"BUDGET|(LAST_)?MISSES", "misses"),
     (r"PARTITION_FIRST", "SM"),
     (r"(PARTITION_)?SMS", "SMs"),
-    (r"BLOCKS(_WAITING|_RESIDENT)?|BLOCKS_PER_SM", "blocks"),
+    (r"BLOCKS(_WAITING|_RESIDENT)?|BLOCKS_PER_SM|FORM\d_PER_SM", "blocks"),
     (r"THREADS", "threads"),
     (r"NODES|KERNELS_(PENDING|LAUNCHED)", "kernels"),
     (r"JOBS_(WAITING|DONE)", "jobs"),
     (r"UPSTREAM|DEPENDENTS", "launches"),
     (r"NEEDS|POLICY|POSTS", "code"),
-    (r"FOLD|ROWS|COLUMNS|SLICES", "tiles"),
+    (r"FORMS", "forms"),
+    (r"FOLD|(FORM\d_)?(ROWS|COLUMNS|SLICES)", "tiles"),
     (r"STEPS", "steps"),
 )
 """By pattern of a column's name."""

@@ -43,9 +43,10 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
     wait ran out, and there is something to choose. It is asked again at the same instant until it waits.
 
     ### Actions
-    `Discrete`. An agent launches, and synchronises tiles where a scenario offers that, unless `commands=[...]` asks for
-    more of what it offers: at random it would confine, preempt and reject until hardly a job is done, and nothing can
-    be learned from that. Action 0 waits for the next epoch, but `wait_us` at most. Then, in order, what is asked for:
+    `Discrete`. An agent launches, and reshapes kernels and synchronises tiles where a scenario offers that, unless
+    `commands=[...]` asks for more of what it offers: at random it would confine, preempt and reject until
+    hardly a job is done, and nothing can be learned from that. Action 0 waits for the next epoch, but `wait_us`
+    at most. Then, in order, what is asked for:
 
     - *Launch* what stands in a pending slot, at one of the `stream_priorities`; where the scheduler has `streams` of
       its own, into its program's stream or into one of them. Pending slot `s * lookahead + k` has the `k`-th oldest
@@ -56,11 +57,14 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
       from the other end).
     - *Reject* a job of tenant `s`: the oldest that can be rejected, or the newest (if it is another).
     - *Throttle* tenant `s`, where it has no objective, as below.
-    - *Synchronise* the tiles of what stands in pending slot `s * lookahead + k` with those of its producer: by row, by
-      tile or strided by the steps through a row, in one of four orders, without or with a wait kernel. Loads that need
-      nothing of the producer come first. What needs a share of the tiles is synchronised by share, in place of row.
-      A consumer cannot be launched before its producer or at a more urgent priority, and needs a wait kernel where its
-      producer waits for something itself: it could take the slots that the producer needs, for ever.
+    - *Reshape* what stands in pending slot `s * lookahead + k`: give it the first, second or third of its forms, in
+      which it does the same work with other tiles or slices. Once, and before its tiles are synchronised.
+    - *Synchronise* the tiles of what stands in pending slot `s * lookahead + k` with those of its producer: by row,
+      by tile, strided by the steps through a row or by matrix of the producer, in one of four orders, without
+      or with a wait kernel. Loads that need nothing of the producer come first. What needs a share of the tiles
+      is synchronised by share, in place of row. A consumer cannot be launched before its producer or at a more
+      urgent priority, and needs a wait kernel where its producer waits for something itself: it could take the
+      slots that the producer needs, for ever.
 
     At one instant, a tenant's partition can be set once and a kernel preempted once, so that time passes whatever an
     agent does. `info["action_mask"]` (int8) and `action_masks()` (bool) tell which are legal; waiting always is. An
@@ -139,9 +143,8 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
     - `futures`: whether, with an interval, observations tell what is lost in sampled futures if one tenant or another
       goes first (the columns `AHEAD` and `AHEAD_ALONE`, otherwise 0). That takes most of the time of a step.
     - `commands`: what an agent may do besides waiting, some of `launch`, `preempt`, `partition`, `reject`,
-      `synchronise` and `throttle`. By default it launches and synchronises only; where decisions are about knobs it
-      sets these. What else a scenario offers to schedulers stands in
-      its data sheet.
+      `reshape`, `synchronise` and `throttle`. By default it launches, reshapes and synchronises only; where decisions
+      are about knobs it sets these. What else a scenario offers to schedulers stands in its data sheet.
     - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`, for text `kernels`, for
       pictures and films (`env.unwrapped.episode().animate("x.gif")`) `blocks`.
     - any field of the scenario with a new value (`gpu`, `tenants`, `horizon_us`, `decision_us`, `reward`, ...),

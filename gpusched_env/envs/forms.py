@@ -27,6 +27,8 @@ from gpusched_env.hardware.tiles import NATIVE, NEEDS_SHARE, ROW, SHARE, Pair
 from gpusched_env.planning.tiles import FREE, blocks_of, is_predictable, pair_us
 from gpusched_env.scheduling.view import PendingColumn
 
+Shape = tuple[float, float, float, float, float]
+"""Duration, rows, columns, slices and blocks an SM of a kernel in a form."""
 OWN: Final = 0
 """In place of a form, which are counted from 1: that in which a kernel is."""
 SHOWN_WIDTH: Final = int(PendingColumn.FORM2_US - PendingColumn.FORM1_US)
@@ -62,8 +64,8 @@ def encode_forms(shown: Floats, sms: int, scratch: Floats, out: Features) -> Non
 
 
 @called
-def _shape(row: Floats, form: int) -> tuple[float, float, float, float, float]:
-    """Duration, rows, columns, slices and blocks an SM of a kernel in a form."""
+def _shape(row: Floats, form: int) -> Shape:
+    """What a kernel is in a form."""
     if form == OWN:
         grid = row[PendingColumn.ROWS], row[PendingColumn.COLUMNS], row[PendingColumn.SLICES]
         return row[PendingColumn.PROFILED_US], grid[0], grid[1], grid[2], row[PendingColumn.BLOCKS_PER_SM]
@@ -100,7 +102,7 @@ def _best_us(made: Floats, used: Floats, made_form: int, used_form: int, sms: in
 
 
 @called
-def _pair_us(used: Floats, first, second, sms: int, scratch: Floats) -> float:  # type: ignore[no-untyped-def]
+def _pair_us(used: Floats, first: Shape, second: Shape, sms: int, scratch: Floats) -> float:
     """Time of a pair in two forms, by row or in stream order; infinite if one of them was never measured."""
     in_order_us = first[0] + second[0]
     if not in_order_us > 0.0:
@@ -114,4 +116,5 @@ def _pair_us(used: Floats, first, second, sms: int, scratch: Floats) -> float:  
     reads = blocks_of(int(second[1] * second[2] * second[3]), sms * int(max(1.0, second[4])), second[0])
     if not is_predictable(pair, made, reads):
         return in_order_us
-    return min(in_order_us, pair_us(pair, made, reads, FREE, NATIVE, scratch))
+    beside_us: float = pair_us(pair, made, reads, FREE, NATIVE, scratch)
+    return min(in_order_us, beside_us)

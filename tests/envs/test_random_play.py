@@ -86,7 +86,8 @@ def test_an_agent_launches_unless_more_is_asked_for(name: str) -> None:
     grain = ["serve"] if env.layout.interval_us > 0.0 else ["launch"]
     # Or knobs, where there are any.
     grain = ["partition", "throttle"] if "throttle" in scenario.commands else grain
-    # To synchronise tiles does no harm, and is what those scenarios are about.
+    # To choose forms and synchronise tiles does no harm, and is what those scenarios are about.
+    grain += ["reshape"] * ("reshape" in scenario.commands)
     grain += ["synchronise"] * ("synchronise" in scenario.commands)
     assert [command for command, _ in env.layout.parts()] == grain
     assert env.layout.interval_us == scenario.interval_us

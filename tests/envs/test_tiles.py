@@ -10,6 +10,7 @@ import pytest
 
 from gpusched_env.devices import make_device
 from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.encoding import LOG_SCALE
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.features import PendingFeature, RunningFeature
 from gpusched_env.envs.observations import ObservationEncoder
@@ -20,6 +21,7 @@ from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import TileNeeds
 from tests.devices.problems import new_device
 from tests.devices.programs import chain
+from tests.devices.test_reshape import product
 from tests.envs.same import assert_same
 
 P, R = PendingFeature, RunningFeature
@@ -47,7 +49,7 @@ def observed(built: Any, *commands: Any) -> tuple[Any, Any]:
 def test_what_is_seen_of_a_pair() -> None:
     """Two products of six tiles take three waves on four SMs instead of four, by any policy."""
     (producer, consumer, *_), _ = observed(chain((2, 3, 1), (2, 3, 2)))
-    assert producer[P.GAIN_ROW :].tolist() == [0.0] * 9
+    assert not producer[P.GAIN_ROW :].any()
     assert consumer[[P.ROWS, P.COLUMNS, P.SLICES, P.FOLD]] == pytest.approx([3 / 11, 2 / 10, 2 / 6, 1 / 2])
     assert consumer[[P.SYNCHRONISABLE, P.PRODUCER, P.LATE, P.POLICY]].tolist() == [1.0, 1.0, 0.0, 0.0]
     assert consumer[P.PRODUCER_PROFILED] == producer[P.PROFILED]
@@ -80,13 +82,24 @@ def test_only_what_can_be_synchronised_has_gains() -> None:
     row = TilePolicy("row", reorder=True)
     (producer, consumer, last, _), _ = observed(built, Synchronise(1, row))
     assert producer[P.POSTS] == consumer[P.POLICY] == pytest.approx(0.4)
-    assert consumer[P.GAIN_ROW :].tolist() == [0.0] * 9
+    assert not consumer[P.GAIN_ROW :].any()
     assert (last[P.SYNCHRONISABLE], last[P.LATE]) == (1.0, 0.0)
     assert last[P.GAIN_ROW] > 0.0
     (_, waiting, last, _), _ = observed(built, Synchronise(1, row, wait_kernel=True))
     assert (waiting[P.POLICY], last[P.LATE]) == pytest.approx((0.4, 1.0))
     _, (first, second, *_) = observed(built, Synchronise(1, TilePolicy("tile")), Launch(0), Launch(1))
     assert (first[R.POSTS], first[R.POLICY], second[R.POSTS], second[R.POLICY]) == pytest.approx((0.6, 0.0, 0.0, 0.6))
+
+
+def test_what_is_seen_of_a_form() -> None:
+    """Eight tiles in two waves of 10 us, and a consumer of two blocks: 30 us in stream order, and by row, as the slots
+    are taken. In the form of two tiles of 12 us the consumer waits beside them: 22 us."""
+    (producer, consumer, *_), _ = observed(product(((2, 4, 1), 10.0), ((1, 2, 1), 12.0), consumer=(1, 2, 1)))
+    columns = [P.FORM1_WAVES, P.FORM1_BLOCK_SHARE, P.FORM1_ROWS, P.FORM1_COLUMNS, P.FORM1_SLICES, P.FORM1_GAIN]
+    assert producer[columns] == pytest.approx([1 / 3, 1.0, 2 / 10, 1 / 9, 1 / 5, 1.0 - 22 / 30])
+    assert producer[P.FORM1_PROFILED] == pytest.approx(np.log1p(12.0) / LOG_SCALE)
+    assert not producer[P.FORM2_PROFILED :].any()
+    assert not consumer[P.FORM1_PROFILED :].any()
 
 
 def test_both_devices_show_the_same_whatever_is_done() -> None:
