@@ -12,7 +12,6 @@ from gpusched_env.experiments.fleet.dispatchers import run_day
 from gpusched_env.experiments.papers.fleet_agent import (
     FIRST_SEED,
     SEEDS,
-    AgentDays,
     DayFigures,
     Paper,
     opponents,
