@@ -201,8 +201,8 @@ class Paper(Reproduction):
         return (
             f"Of all ways without foresight, {best} costs least on held-out variants. Foresight saves "
             f"{self.gain(FORESIGHT, best).text('{:+.0%}')} beside it: so much is left to an agent, if it could see "
-            f"what comes. The rule of the seen load came out {alike} in calm and busy times. No network was trained for "
-            "this page, and none is shipped."
+            f"what comes. The rule of the seen load came out {alike} in calm and busy times. No network was trained "
+            "for this page, and none is shipped."
         )
 
     def rows(self) -> list[dict[str, Any]]:
