@@ -126,6 +126,7 @@ class Boundary(BaseCallback):
     def decider(self) -> Decide:
         """As the exported policy, compiled, where there is one."""
         config = self._course.config
+        assert isinstance(config, TrainingConfig), "of tenants that share a GPU"
         if config.algo not in CAN_EXPORT or training_layout(config).knobs:
             return torch_decider(self.model.policy)
         self._exported = exported(self.model, command=self._course.command)

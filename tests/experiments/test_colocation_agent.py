@@ -69,4 +69,5 @@ def test_a_setting_is_best_where_costs_are_least_in_proportion() -> None:
 def test_the_page_begins_with_what_came_out() -> None:
     lines = [line for line in invented().markdown().splitlines() if line]
     assert lines[2].startswith("**Foresight saves +50%")
+    assert "with the same pause" in lines[3]
     assert "No network was trained" in lines[3]
