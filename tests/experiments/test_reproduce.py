@@ -165,8 +165,8 @@ def test_papers_are_found_by_their_modules() -> None:
     from gpusched_env.experiments.cli import app
 
     assert paper_names() == [
-        "acs", "bwlock", "concurrency", "cusync", "eclip", "fikit", "fleet-rates", "gpucolo", "gpucolo-fleet", "recordings",
-        "spawn",
+        "acs", "bwlock", "concurrency", "cusync", "eclip", "fikit", "fleet-rates", "gpucolo", "gpucolo-fleet",
+        "recordings", "spawn",
     ]  # fmt: skip
     listed = CliRunner().invoke(app, ["reproduce"]).output.splitlines()
     for name, line in zip(paper_names(), listed, strict=True):
