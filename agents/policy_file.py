@@ -18,7 +18,8 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from gpusched_env.agents.files import replacing
-from gpusched_env.agents.policies.sizes import AnyRule, MlpSizes, Shapes, Sizes
+from gpusched_env.agents.policies.new_columns import with_new_columns
+from gpusched_env.agents.policies.sizes import AnyRule, MlpSizes, Shapes, Sizes, SlotSizes
 from gpusched_env.display.words import counted
 from gpusched_env.envs.action_fields import LEAST_INTERVAL_US, QUARTERS
 from gpusched_env.envs.actions import ActionLayout
@@ -100,7 +101,7 @@ def write_members(path: str | Path, metadata: bytes, weights: Weights) -> None:
 
 
 def read_policy(path: str | Path) -> tuple[PolicyInfo, Weights]:
-    """What :func:`write_policy` wrote, checked.
+    """What :func:`write_policy` wrote, checked. A slot network that is older than some columns does not read these.
 
     Raises:
         InputError: the file cannot be read, is no exported policy, was made for other observations, or lacks weights.
@@ -109,6 +110,11 @@ def read_policy(path: str | Path) -> tuple[PolicyInfo, Weights]:
     if METADATA not in members:
         raise InputError(f"{path}: no exported policy (no {METADATA!r} in it); {_HOW}")
     info = decoded(members.pop(METADATA).tobytes(), PolicyInfo, f"{path}: no exported policy that this version reads")
+    if isinstance(info.network, SlotSizes):
+        now = current_columns()
+        widened = with_new_columns(members, info.columns, now)
+        if widened is not members:
+            info, members = msgspec.structs.replace(info, columns=now), widened
     try:
         check_columns(info)
         check_actions(info.actions)

@@ -49,6 +49,32 @@ def described(path: Path, **fields: Any) -> Path:
     return changed(path, **{METADATA: np.frombuffer(json.dumps({**text, **fields}).encode(), np.uint8)})
 
 
+def test_columns_that_are_newer_than_a_slot_network_have_no_part_in_it(tmp_path: Path) -> None:
+    policy = made_up("Toy", "slots")
+    path = written(policy, tmp_path / "older.npz")
+    columns = {table: list(names) for table, names in policy.info.columns.items()}
+    columns["pending"].remove("GAIN_TILE")
+    # Inputs of a slot are the pending columns without the owner, then the others.
+    place = [name for name in TABLES["pending"].__members__ if name != "TENANT"].index("GAIN_TILE")
+    with np.load(path) as archive:
+        weight = archive["encoder.slots.weight"]
+    described(path, columns=columns)
+    changed(path, **{"encoder.slots.weight": np.delete(weight, place, axis=1)})
+    info, weights = read_policy(path)
+    assert info == policy.info
+    weight[:, place] = 0.0
+    np.testing.assert_array_equal(weights["encoder.slots.weight"], weight)
+
+
+def test_a_slot_network_whose_columns_went_is_refused(tmp_path: Path) -> None:
+    policy = made_up("Toy", "slots")
+    columns = {table: list(names) for table, names in policy.info.columns.items()}
+    columns["tenants"].append("GONE")
+    path = described(written(policy, tmp_path / "older.npz"), columns=columns)
+    with pytest.raises(InputError, match=r"column \d+ of tenants is GONE there and none now"):
+        read_policy(path)
+
+
 @pytest.mark.parametrize("kind", ["slots", "mlp", "rule"])
 def test_a_policy_comes_back_as_it_was(kind: str, tmp_path: Path) -> None:
     policy = made_up("ThreeTenants", kind, command="gpusched train", seed=3, versions={"torch": "2"})

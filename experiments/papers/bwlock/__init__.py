@@ -29,13 +29,7 @@ from gpusched_env.data.parboil import BENCHMARKS, HISTO, published
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.judged import Simulation
 from gpusched_env.experiments.lib.verdicts import Target, record, table_of, targets_table
-from gpusched_env.experiments.papers.bwlock.runs import (
-    Beside,
-    OneCore,
-    Took,
-    denver_misses_per_us,
-    kappa,
-)
+from gpusched_env.experiments.papers.bwlock.runs import Beside, OneCore, Took, denver_misses_per_us, kappa
 from gpusched_env.experiments.papers.reproduction import Reproduction
 
 THRESHOLDS: Final = (16_384, 4096, 1024, 256, 64, 16)
@@ -60,7 +54,7 @@ SWEEP: Final = {events: Beside(hogs=3, budget=events, jobs=200) for events in TH
 MIXED: Final = {rho: Beside(hogs=3, busy=1, budget=1024, rho=rho, jobs=200) for rho in RHOS}
 """Figure 10: a hog and a busy process on each of three cores."""
 ALONE: Final = {rho: OneCore(rho) for rho in RHOS}
-RUN_COLUMNS: Final = "run = {label} | slowdown = {slowdown:.2f} | cores throttled = {throttled:.0%}"
+RUN_COLUMNS: Final = "misses a period = {events} | slowdown = {slowdown:.2f} | cores throttled = {throttled:.0%}"
 
 
 class Paper(Reproduction):
@@ -92,7 +86,7 @@ class Paper(Reproduction):
 
     @staticmethod
     def _share(took: Took, cores: int) -> float:
-        return took.throttled_us / (took.lasted_us * cores) if cores else 0.0
+        return took.throttled_us / (took.lasted_us * cores)
 
     def checks(self) -> list[Target]:
         return [*self._bandwidth(), *self._locks(), *self._fairness()]
@@ -110,7 +104,7 @@ class Paper(Reproduction):
         ]
         for name, theirs, ours in zip(HISTO, measured, self.by_kernel(DENVER), strict=True):
             found.append(Target(f"{name}, two Denver hogs, within 15 %", theirs, theirs, ours, 0.15 * theirs))
-        sweep = [self.slowdown(cell) for cell in SWEEP.values()]
+        sweep = list(map(self.slowdown, SWEEP.values()))
         falls = sum(after <= 1.01 * before for before, after in itertools.pairwise(sweep))
         return [
             *found,
@@ -131,11 +125,12 @@ class Paper(Reproduction):
             self.slowdown(unlocked) / self.slowdown(locked)
             for unlocked, locked in ((CORTEX, CORTEX_LOCKED), (DENVER, DENVER_LOCKED))
         )
-        sleeps = self.slowdown(SLEEPING) / self.slowdown(CORTEX)
         return [
             Target("unlocked over locked, Cortex", gain, gain, cortex, 0.05 * gain),
             Target("unlocked over locked, Denver", nothing, nothing, denver, 0.02),
-            Target("holder sleeps: locked over unlocked", 1.0, 1.0, sleeps, 0.01),
+            Target(
+                "holder sleeps: locked over unlocked", 1.0, 1.0, self.slowdown(SLEEPING) / self.slowdown(CORTEX), 0.01
+            ),
             Target("largest slowdown locked, three hogs", 1.0, 1.15, max(map(self.slowdown, THREE_LOCKED.values()))),
         ]
 
@@ -194,30 +189,29 @@ class Paper(Reproduction):
             )
         ]  # fmt: skip
         hogs = [{"hogs": n, "four": self.slowdown(BY_HOGS[n]), "one": self.slowdown(PROPORTIONAL[n])} for n in BY_HOGS]
-        benchmarks = [
-            {**record(cell), "three": self.slowdown(THREE[cell.benchmark]), "locked": self.slowdown(cell)}
-            for cell in THREE_LOCKED.values()
+        locked = {
+            name: {"three": self.slowdown(THREE[name]), "locked": self.slowdown(THREE_LOCKED[name])} for name in THREE
+        }
+        benchmarks = [{**record(THREE_LOCKED[name]), **row} for name, row in locked.items()]
+        thresholds = [
+            {"events": n, "slowdown": self.slowdown(cell), "throttled": self._share(self.runs[cell], 3)}
+            for n, cell in SWEEP.items()
         ]
         fair = []
         for rho, name in RHOS.items():
             took, mixed = self.runs[ALONE[rho]], self.runs[MIXED[rho]]
-            shares = (took.memory_us, took.throttled_us, took.compute_us)
-            hog, stood, busy = (part / took.lasted_us for part in shares)
+            hog, stood, busy = (us / took.lasted_us for us in (took.memory_us, took.throttled_us, took.compute_us))
             compute = mixed.compute_us / (3 * mixed.lasted_us)
             row = {"name": name, "hog": hog, "stood": stood, "busy": busy, "mixed": self.throttled(rho)}
-            fair.append({**row, "compute": compute, "slowdown": self.slowdown(MIXED[rho])})
+            fair.append(row | {"compute": compute, "slowdown": self.slowdown(MIXED[rho])})
         return [
             targets_table("Published or derived figures and ours", self.checks()),
             table_of("Kernels of histo beside two hogs", kernels, KERNEL_COLUMNS),
             table_of("Histo by number of Cortex hogs and exponent", hogs, HOG_COLUMNS),
             table_of("Benchmarks beside three hogs (Figures 7 and 9)", benchmarks, BENCHMARK_COLUMNS),
-            table_of("Thresholds, three hogs (Figure 8)", [self._row(cell) for cell in SWEEP.values()], RUN_COLUMNS),
+            table_of("Thresholds, three hogs (Figure 8)", thresholds, RUN_COLUMNS),
             table_of("CFS and TFS (Figures 5, 6 and 10)", fair, FAIR_COLUMNS),
         ]
-
-    def _row(self, cell: Beside) -> dict[str, Any]:
-        share = self._share(self.runs[cell], cell.hogs)
-        return {"label": f"{cell.budget} misses a period", "slowdown": self.slowdown(cell), "throttled": share}
 
 
 KERNEL_COLUMNS: Final = (
