@@ -48,7 +48,8 @@ class CuSyncInForms(CuSync):
         shorter: float = 0.0,
         hold_us: float = 10.0,
     ) -> None:
-        """``policy``: ``kernel`` is stream order, the others are those of ``cusync``, as are the other options but
+        """``policy``: ``kernel`` is stream order, the others are those of ``cusync``, as are the other options.
+
         ``shorter``: how much the time of a block counts.
 
         Raises:

@@ -73,7 +73,7 @@ def inlined(function: F) -> F:
 
 ROOT = Path(__file__).parent
 LAYERS = (
-    "hardware", "workload", "data", "scenarios", "scheduling", "planning", "dynamic_parallelism", "task_queues",
+    "hardware", "workload", "data", "scenarios", "scheduling", "planning", "task_queues", "dynamic_parallelism",
     "fleet", "devices", "envs", "agents",
 )  # fmt: skip
 """Folders of the package with what compiled functions are built from, as the contract on imports in ``pyproject.toml``

@@ -10,13 +10,15 @@ import functools
 import itertools
 import json
 from importlib import resources
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.matrix_products import Product, ProductCosts, product_us
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.dependent import TiledKernel
 from gpusched_env.workload.kernel import MOST_FORMS
+
+if TYPE_CHECKING:
+    from gpusched_env.hardware.matrix_products import Product, ProductCosts
 
 TILES: Final = ((256, 256), (256, 128), (128, 256), (128, 128), (64, 256), (64, 128))
 """Rows and columns of tiles that were measured on every GPU or nearly so; those of 32 rows are of few tokens only."""
@@ -48,6 +50,8 @@ def costs_on(gpu: str) -> ProductCosts:
     """
     if gpu not in _fitted():
         raise InputError(f"gpu {gpu!r}: no products were measured there; they were on {', '.join(_fitted())}")
+    from gpusched_env.hardware.matrix_products import ProductCosts
+
     return ProductCosts(**_fitted()[gpu]["costs"])
 
 
@@ -58,12 +62,16 @@ def per_sm(gpu: str, tile: tuple[int, int]) -> int:
 
 def divided(size: Size, tile: tuple[int, int], slices: int, gpu: str) -> Product:
     """A product by tiles and slices."""
+    from gpusched_env.hardware.matrix_products import Product
+
     rows, columns = -(-size.rows // tile[0]), -(-size.columns // tile[1])
     return Product(*tile, rows, columns, slices, size.depth / slices, per_sm(gpu, tile))
 
 
 def kernel_of(product: Product, gpu: GpuSpec) -> TiledKernel:
     """A product as a kernel of a chain, that takes as long as the law says."""
+    from gpusched_env.hardware.matrix_products import product_us
+
     us = product_us(costs_on(gpu.name), product, gpu.sms)
     return TiledKernel(product.rows, product.columns, product.slices, us, product.per_sm)
 

@@ -23,11 +23,13 @@ FIXED = {
     "pass-through": 1.230,
     "priority-streams": 1.230,
     # No kernel needs the tiles of another.
-    **dict.fromkeys(("cusync", "cusync-predicted", "cusync-search", "stream-k"), 1.230),
+    **dict.fromkeys(("cusync", "cusync-in-forms", "cusync-predicted", "cusync-search", "stream-k"), 1.230),
     # One job a tenant, of which nothing is known before: all on one stream, one after the other.
     **dict.fromkeys(("default-stream", "model-wise", "eclip"), 1.830),
     # Each tenant's narrow kernels have half of the SMs, which they had anyway; the wide one goes where there is room.
     **dict.fromkeys(("kernel-wise", "kernel-wise-ioctl"), 1.230),
+    # There are no cores of a CPU.
+    **dict.fromkeys(("unlocked", "bwlock", "static-budgets"), 1.230),
     "mps": 1.230,
     # There is one priority. With half of the SMs the wide kernel takes two waves, on the two that it has anyway.
     **dict.fromkeys(("open-loop", "conservative", "gslice", "gpucolo", "slo-aware-ideal"), 1.230),

@@ -11,6 +11,7 @@ import pytest
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import (
+    THROTTLE,
     WAIT,
     Command,
     Launch,
@@ -80,7 +81,7 @@ def test_a_host_sleeps_before_its_next_iterations_and_what_is_in_flight_goes_on(
     assert kernels(device) == [(0, 0, 1, 1, 11), (1, 0, 0, 0, 25), (0, 1, 21, 21, 31), (0, 2, 39, 39, 49)]
     assert jobs(device) == [(0, 0, 0, 0, 11), (1, 0, 0, 0, 25), (0, 1, 11, 20, 31), (0, 2, 31, 38, 49)]
     decisions = device.timeline.decisions.array.tolist()
-    assert decisions == [[0, 0, 0], [1, 0, 1], [5, 5, -1], [21, 0, 2], [39, 0, 3]]
+    assert decisions == [[0, 0, 0], [1, 0, 1], [5, THROTTLE, -1], [21, 0, 2], [39, 0, 3]]
 
 
 def test_a_sleep_under_way_keeps_its_length_but_for_what_the_change_costs(tmp_path: Path) -> None:

@@ -73,17 +73,22 @@ def assert_same_steps(one: list[Step], other: list[Step]) -> None:
         np.testing.assert_equal(rest, rest_other)
 
 
+def brief_us(env_id: str) -> float:
+    """A horizon of at least three decisions."""
+    return max(3000.0, 3.0 * load_scenario(env_id.removeprefix("gpusched/").removesuffix("-v0")).interval_us)
+
+
 @pytest.mark.parametrize("env_id", env_ids())
 class TestEveryId:
     def test_gymnasium_checker_finds_nothing(self, env_id: str) -> None:
-        check_env(gymnasium.make(env_id, horizon_us=3000.0).unwrapped)
+        check_env(gymnasium.make(env_id, horizon_us=brief_us(env_id)).unwrapped)
 
     # MultiInputPolicy flattens the tables, which is all that the checker suggests.
     @pytest.mark.filterwarnings("ignore:Your observation .* has an unconventional shape:UserWarning")
     def test_stable_baselines_checker_finds_nothing(self, env_id: str) -> None:
         from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
-        check_env_sb3(gymnasium.make(env_id, horizon_us=3000.0))
+        check_env_sb3(gymnasium.make(env_id, horizon_us=brief_us(env_id)))
 
     def test_random_play_to_the_end(self, env_id: str) -> None:
         env = short(env_id)

@@ -241,7 +241,8 @@ def test_kernels_and_workloads_that_nobody_uses_go(cases: list[Case]) -> None:
         forms = {k.name: [workload.kernels[form].name for form in k.forms] for k in workload.kernels}
         found, left = {}, launched(workload)
         while left:
-            found[left[-1]] = forms[left.pop()]
+            name = left.pop()
+            found[name] = forms[name]
             left += [name for names in found.values() for name in names if name not in found]
         return found
 
