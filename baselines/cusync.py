@@ -24,15 +24,7 @@ from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.set_up import SetUp
-from gpusched_env.scheduling.commands import (
-    ORDERS,
-    Command,
-    Launch,
-    Synchronise,
-    TileOrder,
-    TilePolicy,
-    Wait,
-)
+from gpusched_env.scheduling.commands import ORDERS, Command, Launch, Synchronise, TileOrder, TilePolicy, Wait
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import View

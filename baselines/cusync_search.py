@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import get_args
 
 import numpy as np
 
 from gpusched_env.baselines.cusync import CuSync, Policy
+from gpusched_env.baselines.cusync_in_forms import CuSyncInForms, PolicyOrNone
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
@@ -23,13 +25,16 @@ from gpusched_env.scheduling.reads import EVERYTHING, TRUTH, Reads
 from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.view import View
 
+SHORTER = (0.0, 1.0)
+"""How much the time of a block counts in the choice of a form: nothing, or as much as that of the kernel."""
+
 
 class CuSyncSearch:
-    """Reference: cuSync by the policy, order and wait kernel that cost least in this very episode."""
+    """Reference: cuSync by the policy, order, wait kernel and forms that cost least in this very episode."""
 
     reads: Reads = (*EVERYTHING, TRUTH)
     clairvoyant = True
-    set_up = SetUp(commands=("synchronise",))
+    set_up = SetUp(commands=("reshape", "synchronise"))
 
     def __init__(self) -> None:
         self.chosen: Scheduler = PassThrough()
@@ -44,13 +49,21 @@ class CuSyncSearch:
         from gpusched_env.devices.compiled.device import CompiledDevice
 
         rehearsal = Rehearsal(truth, seed, CompiledDevice())
-        choices = itertools.product(get_args(Policy), ORDERS, (False, True))
         self.chosen, self.cost = PassThrough(), rehearsal.cost_of(PassThrough(), math.inf)
-        for policy, order, wait_kernel in choices:
-            member = CuSync(policy, order, wait_kernel)
+        for member in self._members(any(kernel.forms for kernel in truth.knowledge.kernels)):
             cost = rehearsal.cost_of(member, self.cost)
             if cost < self.cost:
                 self.chosen, self.cost = member, cost
+
+    @staticmethod
+    def _members(in_forms: bool) -> Iterator[Scheduler]:
+        """What is tried beside stream order, in which an order of blocks or a wait kernel changes nothing."""
+        ways = tuple(itertools.product(ORDERS, (False, True)))
+        yield from (CuSync(policy, *way) for policy in get_args(Policy) for way in ways)
+        if in_forms:
+            for policy, shorter in itertools.product(get_args(PolicyOrNone), SHORTER):
+                of_policy = ways[:1] if policy == "kernel" else ways
+                yield from (CuSyncInForms(policy, *way, shorter=shorter) for way in of_policy)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Begin what was chosen."""

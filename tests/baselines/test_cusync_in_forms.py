@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpusched_env.baselines.cusync_in_forms import CuSyncInForms
+from gpusched_env.baselines.cusync_search import CuSyncSearch
 from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import InputError
@@ -41,3 +42,10 @@ def test_bad_options_are_refused() -> None:
         CuSyncInForms(shorter=-1.0)
     with pytest.raises(InputError, match="cusync-in-forms: policy 'none'"):
         CuSyncInForms("none")  # type: ignore[arg-type]
+
+
+def test_the_search_finds_the_form_as_well() -> None:
+    """The other form ends at 15 us, the own one at 20."""
+    for own, other in ((SHORT, LONG), (LONG, SHORT)):
+        found = run_episode(CuSyncSearch(), product(own, other), ReferenceDevice(), 0, record="blocks")
+        assert blocks(found) == waves(0, (range(4), 0, 15))
