@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -52,6 +53,7 @@ class Target:
     what: str
     low: float
     high: float
+    """``inf``: there is no upper end."""
     ours: float
     slack: float = 0.0
     """By how much it may lie outside."""
@@ -190,6 +192,8 @@ def table_of_numbers(title: str, heads: Sequence[str], values: DataFrame, form: 
 def _range(low: float, high: float) -> str:
     if low == high:
         return f"{low:g}"
+    if math.isinf(high):
+        return f"above {low:g}"
     return f"{low:g} to {high:g}" if low else f"below {high:g}"
 
 

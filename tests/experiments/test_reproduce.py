@@ -6,6 +6,7 @@ This text begins the page of the paper made up here.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +102,13 @@ def test_a_frame_of_numbers_is_a_table_with_dashes_where_there_is_none() -> None
     ]
     assert table_of_numbers("T", ["name", "size"], values).heads == ["name", "size", "a", "b"]
     assert table_of_numbers("T", ["name", "size", "A", "B"], values).heads == ["name", "size", "A", "B"]
+
+
+def test_a_published_range_may_have_no_upper_end() -> None:
+    assert targets_table("T", [Target("x", 2.5, math.inf, 3.0), Target("y", 2.5, math.inf, 2.0)]).rows == [
+        ("x", "above 2.5", "3", "inside", "holds", ""),
+        ("y", "above 2.5", "2", "-0.5", "off", ""),
+    ]
 
 
 def test_a_page_has_introduction_summary_tables_with_their_notes_and_runs() -> None:
