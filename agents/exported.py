@@ -152,7 +152,8 @@ def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
     elif isinstance(network, ServeSizes):
         found = [SERVE, layout.choices("serve")]
     elif isinstance(network, PairSizes):
-        found = [PAIRS, layout.choices("launch"), layout.choices("synchronise"), layout.choices("reshape")]
+        commands = ("launch", "synchronise", "reshape", "preempt")
+        found = [PAIRS, *(layout.choices(command) for command in commands)]
     else:
         found = [SLOTS, network.launches, network.modes, network.quarters, network.rejections]
         found += [network.width, network.heads, network.synchronisations, network.forms, *places(network, layout)]

@@ -45,7 +45,8 @@ PAIRS = 5
 the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` launches (actions of a
 pending slot), modes, quarters, rejections, width, heads, synchronisations and forms (of a pending slot) and the places
 of :mod:`gpusched_env.agents.slot_places`; of :data:`RULE` the first three of these, and the stream priorities; of
-:data:`RELEASE` the first; of :data:`SERVE` actions of a tenant; of :data:`PAIRS` launches, synchronisations, forms."""
+:data:`RELEASE` the first; of :data:`SERVE` actions of a tenant; of :data:`PAIRS` launches, synchronisations, forms and
+modes."""
 FIRST_WIDTH = 6
 """Entry of ``sizes`` with the first width of an :data:`MLP`."""
 RULE_PRIORITIES = 4
@@ -395,7 +396,7 @@ def numbers_of(
     elif sizes[0] == SERVE:
         serve_numbers(sizes[1], weights, tenants, scratch, out)
     elif sizes[0] == PAIRS:
-        pair_numbers(sizes[1], sizes[2], sizes[3], weights, pending, out)
+        pair_numbers(sizes[1:], weights, pending, running, tenants, out)
     else:
         _slots(sizes, weights, pending, running, tenants, device, scratch, mask, everything, out)
 

@@ -17,15 +17,17 @@ from gpusched_env.agents.policies.pairs import (
     OrderTerm,
     PolicyRow,
     PolicyTerm,
+    PreemptTerm,
     ReleaseTerm,
     WaitTerm,
 )
 from gpusched_env.compiling import called
 from gpusched_env.envs.encoding import LOG_SCALE
-from gpusched_env.envs.features import PendingFeature
+from gpusched_env.envs.features import PendingFeature, RunningFeature, TenantFeature
 from gpusched_env.hardware.tiles import COLUMN_MAJOR, GROUPED, NATIVE
 
 Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
 
 POLICY_SHAPE = SHAPES["policy"][::-1]
 ORDER_SHAPE = SHAPES["order"][::-1]
@@ -34,7 +36,8 @@ ORDER_AT = math.prod(POLICY_SHAPE)
 WAIT_AT = ORDER_AT + math.prod(ORDER_SHAPE)
 RELEASE_AT = WAIT_AT + len(WaitTerm)
 FORM_AT = RELEASE_AT + len(ReleaseTerm)
-"""Where the weights ``order``, ``wait``, ``release`` and ``form`` begin; ``policy`` comes first."""
+PREEMPT_AT = FORM_AT + len(FormTerm)
+"""Where the weights ``order``, ``wait``, ``release``, ``form`` and ``preempt`` begin; ``policy`` comes first."""
 FORM_WIDTH = int(PendingFeature.FORM2_PROFILED - PendingFeature.FORM1_PROFILED)
 """Columns of a form."""
 POLICIES = len(PolicyRow)
@@ -42,6 +45,8 @@ FIRST = 1000.0
 """Added to what comes before any launch."""
 FORMS_FIRST = 3000.0
 """Added to what comes before any pair."""
+PREEMPT_FIRST = 9000.0
+"""Added to what comes before everything else."""
 TILES = 8.0
 """Half of the column ``WAITS``."""
 MOST = 100.0
@@ -50,22 +55,28 @@ MOST = 100.0
 
 @called
 def pair_numbers(
-    launches: int, synchronisations: int, forms: int, weights: Singles, pending: Singles, out: Singles
+    choices: Ints, weights: Singles, pending: Singles, running: Singles, tenants: Singles, out: Singles
 ) -> None:
     """Write one number an action.
 
     Args:
-        launches: actions of a pending slot; the first one is what the rule takes.
-        synchronisations: actions of a pending slot, which are the last ones: policies, each with orders, each without
-            and with a wait kernel.
-        forms: actions of a pending slot, which are the last ones but those.
+        choices: how many actions a slot has:
+
+            * to launch what is pending; the first one is what the rule takes;
+            * to synchronise it, which are the last actions: policies, each with orders, each without and with a wait
+              kernel;
+            * to give it a form, which are the last ones but those;
+            * to preempt what runs, which follow the launches; the first one is what the rule takes.
         weights: arrays of :data:`~gpusched_env.agents.policies.pairs.SHAPES` one after the other, transposed.
-        pending: of the observation.
+        pending, running, tenants: of the observation.
         out: written.
     """
     out[:] = -1.0
     out[0] = 0.0
     slots = pending.shape[0]
+    launches, synchronisations, forms, modes = choices[0], choices[1], choices[2], choices[3]
+    if modes > 0:
+        _preemptions(weights, running, tenants, out[1 + slots * launches :: modes])
     for slot in range(slots):
         row = pending[slot]
         if row[PendingFeature.LAUNCHABLE] > 0.5:
@@ -81,6 +92,27 @@ def pair_numbers(
         if row[PendingFeature.SYNCHRONISABLE] > 0.5:
             first = out.size - (slots - slot) * synchronisations
             _ways(weights, row, out[first : first + synchronisations])
+
+
+@called
+def _preemptions(weights: Singles, running: Singles, tenants: Singles, out: Singles) -> None:
+    """Write the numbers of preempting what runs."""
+    urgency = 0.0
+    for tenant in range(tenants.shape[0]):
+        if tenants[tenant, TenantFeature.JOBS] > 0.0:
+            urgency = max(urgency, tenants[tenant, TenantFeature.URGENCY])
+    for slot in range(running.shape[0]):
+        row = running[slot]
+        started = row[RunningFeature.STARTED] > 0.5 and row[RunningFeature.PREEMPTING] < 0.5
+        if row[RunningFeature.PRESENT] > 0.5 and started and row[RunningFeature.URGENCY] < urgency:
+            consumer = 1.0 if row[RunningFeature.POLICY] > 0.0 else 0.0
+            value = (
+                weights[PREEMPT_AT + PreemptTerm.ONE]
+                + weights[PREEMPT_AT + PreemptTerm.CONSUMER] * consumer
+                + weights[PREEMPT_AT + PreemptTerm.LEFT] * 4.0 * row[RunningFeature.LEFT]
+            )
+            if value > 0.0:
+                out[slot] = PREEMPT_FIRST + value
 
 
 @called

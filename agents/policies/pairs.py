@@ -10,7 +10,8 @@ Before that each kernel that has other forms may be given one: for each of them 
 (``FORM1_GAIN`` and so on), in per cent, plus ``form . terms``. The greatest value is taken if it is above 0.
 
 What can be launched is launched, the oldest first; while a more urgent tenant has a job, at ``1 + release . terms``,
-and at most 0 means that it is held back.
+and at most 0 means that it is held back. What runs is preempted while that is so, in the first way that the scenario
+offers, if ``preempt . terms`` is above 0.
 
 With all weights 0 that is the prediction of the scheduler ``cusync-predicted``, as if synchronising cost nothing; the
 weights say what it costs, and what else is saved. Terms are in per cent, too: a weight of 1 of ``LAUNCHES`` is 10
@@ -82,6 +83,16 @@ class ReleaseTerm(enum.IntEnum):
     """Profiled, as 4 ln(1 + us) / ln(1 + 10^6)."""
 
 
+class PreemptTerm(enum.IntEnum):
+    """Columns of ``preempt``: of a kernel that has started, while a more urgent tenant has a job in the system."""
+
+    ONE = 0
+    CONSUMER = enum.auto()
+    """1 if it waits for tiles."""
+    LEFT = enum.auto()
+    """Profiled time left, as DURATION of ``release``."""
+
+
 class FormTerm(enum.IntEnum):
     """Columns of ``form``."""
 
@@ -112,6 +123,8 @@ READS: dict[str, tuple[str, ...]] = {
         "FORM2_PROFILED", "FORM2_WAVES", "FORM2_SLICES", "FORM2_GAIN",
         "FORM3_PROFILED", "FORM3_WAVES", "FORM3_SLICES", "FORM3_GAIN",
     ),
+    "running": ("PRESENT", "URGENCY", "STARTED", "PREEMPTING", "LEFT", "POLICY"),
+    "tenants": ("URGENCY", "JOBS"),
 }  # fmt: skip
 """Columns of an observation that the rule reads, by name: others may come and go."""
 
@@ -121,5 +134,6 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "wait": (len(WaitTerm),),
     "release": (len(ReleaseTerm),),
     "form": (len(FormTerm),),
+    "preempt": (len(PreemptTerm),),
 }
 """Weights by name."""

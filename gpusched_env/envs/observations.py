@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,6 +123,8 @@ class ObservationEncoder:
     """Whether those of predicted gains are: where tiles can be synchronised, or kernels given other forms."""
     knobs: bool = False
     """Whether there is a table of knobs besides: where decisions for an interval are about them."""
+    predicted: Floats = field(default_factory=lambda: np.zeros(SCRATCH), repr=False, compare=False)
+    """What gains are worked out in, and remembered."""
 
     @classmethod
     def of(cls, layout: ActionFields) -> ObservationEncoder:
@@ -166,8 +168,8 @@ class ObservationEncoder:
         now = scalars(view)
         encode(shown.pending, shown.running, view.tenants.array, now, *observation.values())
         if self.gains:
-            encode_gains(shown.pending, view.sms, np.empty(SCRATCH), observation["pending"])
-            encode_forms(shown.pending, view.sms, np.empty(SCRATCH), observation["pending"])
+            encode_gains(shown.pending, view.sms, self.predicted, observation["pending"])
+            encode_forms(shown.pending, view.sms, self.predicted, observation["pending"])
         if self.plans:
             plan = plan_ahead(view, pairs) if self.futures else plan_view(view)
             encode_plan(plan, view.tenants.array, view.time_us, observation["tenants"])

@@ -7,6 +7,7 @@ the slot that is free first, and holds it while it waits. Schedulers ask it, and
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,8 +22,15 @@ Floats = NDArray[np.float64]
 
 MOST: Final = 16_384
 """Slots, or tiles or blocks of a kernel, of a pair that can be predicted."""
-SCRATCH: Final = (3, MOST)
-"""Shape of what :func:`pair_us` works in: when slots are free, when tiles have ended, when semaphores are posted."""
+WORKED_IN: Final = 3
+"""Rows of scratch: when slots are free, when tiles have ended, when semaphores are posted."""
+KEY: Final = 20
+"""Numbers that a prediction follows from."""
+ENTRY: Final = 32
+"""Numbers of a remembered prediction: whether there is one, what it follows from, and the time."""
+REMEMBERED: Final = 4_096
+SCRATCH: Final = (WORKED_IN + REMEMBERED * ENTRY // MOST, MOST)
+"""Shape of what :func:`pair_us` works in, and remembers what it found; zeros at first."""
 
 
 class Blocks(NamedTuple):
@@ -67,13 +75,52 @@ def is_predictable(pair: Pair, producer: Blocks, consumer: Blocks) -> bool:
 def pair_us(pair: Pair, producer: Blocks, consumer: Blocks, charges: Charges, order: int, scratch: Floats) -> float:
     """From the start of the producer to the end of the consumer.
 
+    The same pairs are asked for at every decision of an episode: what was found is remembered.
+
     Args:
         pair: under a policy; :data:`~gpusched_env.hardware.tiles.KERNEL`: the consumer starts behind the producer.
         producer, consumer: their blocks; of a pair that :func:`is_predictable`.
         charges: of synchronising.
         order: in which blocks take their tiles.
-        scratch: of shape :data:`SCRATCH`, written.
+        scratch: of shape :data:`SCRATCH`, zeros at first, written.
     """
+    key = (
+        float(pair.policy), float(pair.stride), float(pair.rows), float(pair.columns), float(pair.consumer_rows),
+        float(pair.consumer_columns), float(pair.consumer_slices), float(pair.needs), float(pair.fold), pair.lead,
+        float(producer.number), float(producer.slots), producer.block_us,
+        float(consumer.number), float(consumer.slots), consumer.block_us,
+        charges.post_us, charges.wait_us, charges.order_us, float(order),
+    )  # fmt: skip
+    place = _place_of(key)
+    entry = scratch[WORKED_IN + place // MOST, place % MOST : place % MOST + ENTRY]
+    known = entry[0] == 1.0
+    for number in range(KEY):
+        known = known and entry[1 + number] == key[number]
+    if not known:
+        for number in range(KEY):
+            entry[1 + number] = key[number]
+        entry[1 + KEY] = _simulated_us(pair, producer, consumer, charges, order, scratch)
+        entry[0] = 1.0
+    found_us: float = entry[1 + KEY]
+    return found_us
+
+
+@called
+def _place_of(key):  # type: ignore[no-untyped-def]  # mypy does not know what Numba makes of it.
+    """Where a prediction is remembered, or another one that it replaces."""
+    mixed = 0.0
+    for number in range(KEY):
+        # A fraction that every number changes.
+        mixed = mixed * 31.4159 + key[number] * 0.618034
+        mixed -= math.floor(mixed)
+    return int(mixed * REMEMBERED) * ENTRY
+
+
+@called
+def _simulated_us(
+    pair: Pair, producer: Blocks, consumer: Blocks, charges: Charges, order: int, scratch: Floats
+) -> float:
+    """As :func:`pair_us`, block by block."""
     ordered = order != laws.NATIVE and pair.policy != laws.KERNEL
     taking_us = charges.order_us if ordered else 0.0
     slots = scratch[0, : min(producer.slots, consumer.slots)]

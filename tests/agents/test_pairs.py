@@ -9,6 +9,7 @@ import pytest
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.learned import LearnedScheduler
+from gpusched_env.agents.pairs import PREEMPT_FIRST
 from gpusched_env.agents.policies.pairs import (
     SHAPES,
     FormTerm,
@@ -16,24 +17,26 @@ from gpusched_env.agents.policies.pairs import (
     OrderTerm,
     PolicyRow,
     PolicyTerm,
+    PreemptTerm,
     ReleaseTerm,
     WaitTerm,
 )
 from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.devices import make_device
 from gpusched_env.envs.encoding import LOG_SCALE
-from gpusched_env.envs.features import TABLES, PendingFeature
+from gpusched_env.envs.features import TABLES, PendingFeature, RunningFeature, TenantFeature
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
-from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.commands import ORDERS
+from gpusched_env.scenarios.scenario import Scenario, load_scenario
+from gpusched_env.scheduling.commands import ORDERS, PREEMPT
 from gpusched_env.workload.kernel import MOST_FORMS
 from tests.agents.made_up import made_up
 
 SCENARIO = load_scenario("DependentKernels")
-P = PendingFeature
+SHARED = load_scenario("DependentKernelsShared")
+P, R, T = PendingFeature, RunningFeature, TenantFeature
 ROWS = {"policy": PolicyRow, "order": OrderRow}
 TERMS: dict[str, Any] = {
     "policy": PolicyTerm,
@@ -41,12 +44,13 @@ TERMS: dict[str, Any] = {
     "wait": WaitTerm,
     "release": ReleaseTerm,
     "form": FormTerm,
+    "preempt": PreemptTerm,
 }
 WAYS = 2 * len(ORDERS)
 FIRST = 1 + (1 + MOST_FORMS) * SCENARIO.lookahead
 
 
-def pairs(**weights: float) -> ExportedPolicy:
+def pairs(scenario: Scenario = SCENARIO, **weights: float) -> ExportedPolicy:
     """The rule with some weights by array, row and term: ``policy_TILE_WAITS=-1``, ``wait_ONE=1``."""
     arrays = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.items()}
     for name, weight in weights.items():
@@ -56,7 +60,7 @@ def pairs(**weights: float) -> ExportedPolicy:
             arrays[array][row, TERMS[array][rest.removeprefix(row.name + "_")]] = weight
         else:
             arrays[array][TERMS[array][rest]] = weight
-    return ExportedPolicy(made_up(SCENARIO, "pairs").info, arrays)
+    return ExportedPolicy(made_up(scenario, "pairs").info, arrays)
 
 
 def row(**columns: float) -> dict[PendingFeature, float]:
@@ -141,14 +145,48 @@ def test_consumers_can_be_held_back_for_a_more_urgent_tenant() -> None:
     assert (best(pairs(release_DURATION=-0.4), long), best(pairs(release_DURATION=-0.5), long)) == (1, 0)
 
 
-def test_it_decides_alike_in_environments_and_as_a_scheduler_on_both_devices() -> None:
-    policy = pairs(policy_ROW_LAUNCHES=0.6, policy_TILE_LAUNCHES=0.6, policy_TILE_WAITS=-0.5, order_GROUPED_ONE=-0.5)
-    scenario = load_scenario(SCENARIO, tenants={"model": {"jobs": 4}})
-    costs = evaluate_costs(policy, scenario, 2).costs
+def test_what_runs_is_preempted_for_a_more_urgent_tenant() -> None:
+    """Two tenants of two pending slots each; actions to preempt follow 8 of launches."""
+    first = 1 + 2 * SHARED.lookahead
+
+    def number(policy: ExportedPolicy, jobs: float = 0.2, **columns: float) -> float:
+        """Of preempting what stands in running slot 1."""
+        tables = {"pending": 2 * SHARED.lookahead, "running": 8, "tenants": 2, "device": 1}
+        shown = {name: np.zeros((1, rows, len(TABLES[name])), np.float32) for name, rows in tables.items()}
+        shown["device"] = shown["device"][:, 0]
+        shown["tenants"][0, :, T.URGENCY] = 0.5, 1.0
+        shown["tenants"][0, :, T.JOBS] = 0.2, jobs
+        for name, value in {"PRESENT": 1.0, "URGENCY": 0.5, "STARTED": 1.0, **columns}.items():
+            shown["running"][0, 1, R[name]] = value
+        return float(policy.numbers(shown)[0, first + 1])
+
+    always = pairs(SHARED, preempt_ONE=1.0)
+    assert number(pairs(SHARED)) == -1.0, "without weights nothing is"
+    assert number(always) == PREEMPT_FIRST + 1.0
+    nothing = {"jobs": 0.0}, {"STARTED": 0.0}, {"PREEMPTING": 1.0}, {"URGENCY": 1.0}, {"PRESENT": 0.0}
+    assert [number(always, **columns) for columns in nothing] == [-1.0] * len(nothing)
+    long = pairs(SHARED, preempt_ONE=-1.0, preempt_LEFT=1.0, preempt_CONSUMER=0.5)
+    assert number(long, LEFT=0.2) == -1.0
+    assert number(long, LEFT=0.2, POLICY=0.5) == pytest.approx(PREEMPT_FIRST + 0.3, rel=1e-6)
+    assert number(long, LEFT=0.5) == PREEMPT_FIRST + 1.0
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_it_decides_alike_in_environments_and_as_a_scheduler_on_both_devices(shared: bool) -> None:
+    weights = {"policy_ROW_LAUNCHES": 0.6, "policy_TILE_LAUNCHES": 0.6, "policy_TILE_WAITS": -0.5}
+    held_back = {"release_ONE": -2.0, "preempt_ONE": 1.0} if shared else {}
+    of = SHARED if shared else SCENARIO
+    policy = pairs(of, **weights, order_GROUPED_ONE=-0.5, **held_back)
+    scenario = of if shared else load_scenario(of, tenants={"model": {"jobs": 4}})
+    costs, commands = evaluate_costs(policy, scenario, 2).costs, set()
     for device in ("compiled", "reference"):
         for seed, cost in enumerate(costs):
-            played = run_episode(LearnedScheduler(policy), build_problem(scenario), make_device(device), seed)
+            played = run_episode(
+                LearnedScheduler(policy), build_problem(scenario), make_device(device), seed, record="kernels"
+            )
             assert episode_metrics(played).cost == pytest.approx(cost, rel=1e-9)
+            commands |= set(played.timeline.decisions.column("command").tolist())
+    assert (PREEMPT in commands) == shared
 
 
 def test_it_needs_tiles_to_synchronise() -> None:
