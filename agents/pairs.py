@@ -75,6 +75,8 @@ def pair_numbers(
     out[0] = 0.0
     slots = pending.shape[0]
     launches, synchronisations, forms, modes = choices[0], choices[1], choices[2], choices[3]
+    # What is held back can be preempted, and what is not would be preempted again.
+    released = -1.0 if modes > 0 else 1.0
     if modes > 0:
         _preemptions(weights, running, tenants, out[1 + slots * launches :: modes])
     for slot in range(slots):
@@ -82,7 +84,9 @@ def pair_numbers(
         if row[PendingFeature.LAUNCHABLE] > 0.5:
             consumer = 1.0 if row[PendingFeature.POLICY] > 0.0 else 0.0
             out[1 + slot * launches] = 1.0 + row[PendingFeature.MORE_URGENT_ACTIVE] * (
-                weights[RELEASE_AT + ReleaseTerm.ONE]
+                released
+                - 1.0
+                + weights[RELEASE_AT + ReleaseTerm.ONE]
                 + weights[RELEASE_AT + ReleaseTerm.CONSUMER] * consumer
                 + weights[RELEASE_AT + ReleaseTerm.DURATION] * 4.0 * row[PendingFeature.PROFILED]
             )
@@ -107,7 +111,8 @@ def _preemptions(weights: Singles, running: Singles, tenants: Singles, out: Sing
         if row[RunningFeature.PRESENT] > 0.5 and started and row[RunningFeature.URGENCY] < urgency:
             consumer = 1.0 if row[RunningFeature.POLICY] > 0.0 else 0.0
             value = (
-                weights[PREEMPT_AT + PreemptTerm.ONE]
+                1.0
+                + weights[PREEMPT_AT + PreemptTerm.ONE]
                 + weights[PREEMPT_AT + PreemptTerm.CONSUMER] * consumer
                 + weights[PREEMPT_AT + PreemptTerm.LEFT] * 4.0 * row[RunningFeature.LEFT]
             )

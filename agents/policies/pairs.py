@@ -10,13 +10,14 @@ Before that each kernel that has other forms may be given one: for each of them 
 (``FORM1_GAIN`` and so on), in per cent, plus ``form . terms``. The greatest value is taken if it is above 0.
 
 What can be launched is launched, the oldest first; while a more urgent tenant has a job, at ``1 + release . terms``,
-and at most 0 means that it is held back. What runs is preempted while that is so, in the first way that the scenario
-offers, if ``preempt . terms`` is above 0.
+and at most 0 means that it is held back. Where kernels can be preempted it is ``-1 + release . terms``, and what runs
+is preempted while that is so, in the first way that the scenario offers, if ``1 + preempt . terms`` is above 0.
 
-With all weights 0 that is the prediction of the scheduler ``cusync-predicted``, as if synchronising cost nothing; the
-weights say what it costs, and what else is saved. Terms are in per cent, too: a weight of 1 of ``LAUNCHES`` is 10
-microseconds that are saved for each pair. A counter's order without any other change (``row-major``) is never taken.
-:mod:`gpusched_env.agents.pairs` computes the terms from an observation.
+With all weights 0 that is the prediction of the scheduler ``cusync-predicted``, as if synchronising cost nothing, and
+the GPU is cleared for more urgent tenants as by ``gpreempt``. The weights say what each costs, and what else is saved.
+Terms are in per cent, too: a weight of 1 of ``LAUNCHES`` is 10 microseconds that are saved for each pair. A counter's
+order without any other change (``row-major``) is never taken. :mod:`gpusched_env.agents.pairs` computes the terms from
+an observation.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.learned import LearnedScheduler
@@ -81,6 +82,13 @@ def numbers(policy: ExportedPolicy, *rows: dict[PendingFeature, float]) -> list[
     return [float(number) for number in policy.numbers(observation)[0]]
 
 
+def nothing_shown() -> dict[str, NDArray[np.float32]]:
+    """The observation of two tenants that have nothing."""
+    tables = {"pending": 2 * SHARED.lookahead, "running": 8, "tenants": 2, "device": 1}
+    shown = {name: np.zeros((1, rows, len(TABLES[name])), np.float32) for name, rows in tables.items()}
+    return shown | {"device": shown["device"][:, 0]}
+
+
 def way(slot: int, policy: PolicyRow, order: str = "native", *, wait_kernel: bool = False) -> int:
     """The action of a way to synchronise."""
     return FIRST + slot * len(PolicyRow) * WAYS + policy * WAYS + 2 * ORDERS.index(order) + wait_kernel
@@ -151,32 +159,42 @@ def test_what_runs_is_preempted_for_a_more_urgent_tenant() -> None:
 
     def number(policy: ExportedPolicy, jobs: float = 0.2, **columns: float) -> float:
         """Of preempting what stands in running slot 1."""
-        tables = {"pending": 2 * SHARED.lookahead, "running": 8, "tenants": 2, "device": 1}
-        shown = {name: np.zeros((1, rows, len(TABLES[name])), np.float32) for name, rows in tables.items()}
-        shown["device"] = shown["device"][:, 0]
+        shown = nothing_shown()
         shown["tenants"][0, :, T.URGENCY] = 0.5, 1.0
         shown["tenants"][0, :, T.JOBS] = 0.2, jobs
         for name, value in {"PRESENT": 1.0, "URGENCY": 0.5, "STARTED": 1.0, **columns}.items():
             shown["running"][0, 1, R[name]] = value
         return float(policy.numbers(shown)[0, first + 1])
 
-    always = pairs(SHARED, preempt_ONE=1.0)
-    assert number(pairs(SHARED)) == -1.0, "without weights nothing is"
+    always = pairs(SHARED)
     assert number(always) == PREEMPT_FIRST + 1.0
+    assert number(pairs(SHARED, preempt_ONE=-1.0)) == -1.0
     nothing = {"jobs": 0.0}, {"STARTED": 0.0}, {"PREEMPTING": 1.0}, {"URGENCY": 1.0}, {"PRESENT": 0.0}
     assert [number(always, **columns) for columns in nothing] == [-1.0] * len(nothing)
-    long = pairs(SHARED, preempt_ONE=-1.0, preempt_LEFT=1.0, preempt_CONSUMER=0.5)
+    long = pairs(SHARED, preempt_ONE=-2.0, preempt_LEFT=1.0, preempt_CONSUMER=0.5)
     assert number(long, LEFT=0.2) == -1.0
     assert number(long, LEFT=0.2, POLICY=0.5) == pytest.approx(PREEMPT_FIRST + 0.3, rel=1e-6)
     assert number(long, LEFT=0.5) == PREEMPT_FIRST + 1.0
 
 
+def test_what_is_preempted_is_held_back_as_long_as_the_more_urgent_tenant_has_work() -> None:
+    """Where kernels can be preempted. Of eight pending slots the first has a kernel."""
+
+    def number(policy: ExportedPolicy, active: float) -> float:
+        shown = nothing_shown()
+        for column, value in ((P.LAUNCHABLE, 1.0), (P.MORE_URGENT_ACTIVE, active)):
+            shown["pending"][0, 0, column] = value
+        return float(policy.numbers(shown)[0, 1])
+
+    assert (number(pairs(SHARED), 0.0), number(pairs(SHARED), 1.0)) == (1.0, -1.0)
+    assert number(pairs(SHARED, release_ONE=1.5), 1.0) == 0.5
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_it_decides_alike_in_environments_and_as_a_scheduler_on_both_devices(shared: bool) -> None:
     weights = {"policy_ROW_LAUNCHES": 0.6, "policy_TILE_LAUNCHES": 0.6, "policy_TILE_WAITS": -0.5}
-    held_back = {"release_ONE": -2.0, "preempt_ONE": 1.0} if shared else {}
     of = SHARED if shared else SCENARIO
-    policy = pairs(of, **weights, order_GROUPED_ONE=-0.5, **held_back)
+    policy = pairs(of, **weights, order_GROUPED_ONE=-0.5)
     scenario = of if shared else load_scenario(of, tenants={"model": {"jobs": 4}})
     costs, commands = evaluate_costs(policy, scenario, 2).costs, set()
     for device in ("compiled", "reference"):
