@@ -29,7 +29,7 @@ from gpusched_env.planning.lookahead import SCRATCH as FUTURE_SCRATCH
 from gpusched_env.planning.on_time import MOST_JOBS
 from gpusched_env.planning.plans import SCRATCH as PLAN_SCRATCH
 from gpusched_env.planning.plans import Plan
-from gpusched_env.planning.tiles import SCRATCH as TILES_SCRATCH
+from gpusched_env.planning.tiles import BATCH_SCRATCH as TILES_SCRATCH
 from gpusched_env.scheduling.reward import COST_TERMS, Rate, Sum
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 

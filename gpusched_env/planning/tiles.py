@@ -28,9 +28,10 @@ KEY: Final = 20
 """Numbers that a prediction follows from."""
 ENTRY: Final = 32
 """Numbers of a remembered prediction: whether there is one, what it follows from, and the time."""
-REMEMBERED: Final = 4_096
-SCRATCH: Final = (WORKED_IN + REMEMBERED * ENTRY // MOST, MOST)
-"""Shape of what :func:`pair_us` works in, and remembers what it found; zeros at first."""
+SCRATCH: Final = (WORKED_IN + 8, MOST)
+"""Shape of what :func:`pair_us` works in, and remembers what it found; zeros at first. More rows remember more."""
+BATCH_SCRATCH: Final = (WORKED_IN + 128, MOST)
+"""For many environments, each with pairs of its own."""
 
 
 class Blocks(NamedTuple):
@@ -82,7 +83,7 @@ def pair_us(pair: Pair, producer: Blocks, consumer: Blocks, charges: Charges, or
         producer, consumer: their blocks; of a pair that :func:`is_predictable`.
         charges: of synchronising.
         order: in which blocks take their tiles.
-        scratch: of shape :data:`SCRATCH`, zeros at first, written.
+        scratch: of shape :data:`SCRATCH` or with more rows, zeros at first, written.
     """
     key = (
         float(pair.policy), float(pair.stride), float(pair.rows), float(pair.columns), float(pair.consumer_rows),
@@ -91,7 +92,7 @@ def pair_us(pair: Pair, producer: Blocks, consumer: Blocks, charges: Charges, or
         float(consumer.number), float(consumer.slots), consumer.block_us,
         charges.post_us, charges.wait_us, charges.order_us, float(order),
     )  # fmt: skip
-    place = _place_of(key)
+    place = _place_of(key, (scratch.shape[0] - WORKED_IN) * (MOST // ENTRY))
     entry = scratch[WORKED_IN + place // MOST, place % MOST : place % MOST + ENTRY]
     known = entry[0] == 1.0
     for number in range(KEY):
@@ -106,14 +107,14 @@ def pair_us(pair: Pair, producer: Blocks, consumer: Blocks, charges: Charges, or
 
 
 @called
-def _place_of(key):  # type: ignore[no-untyped-def]  # mypy does not know what Numba makes of it.
+def _place_of(key, places):  # type: ignore[no-untyped-def]  # mypy does not know what Numba makes of it.
     """Where a prediction is remembered, or another one that it replaces."""
     mixed = 0.0
     for number in range(KEY):
         # A fraction that every number changes.
         mixed = mixed * 31.4159 + key[number] * 0.618034
         mixed -= math.floor(mixed)
-    return int(mixed * REMEMBERED) * ENTRY
+    return int(mixed * places) * ENTRY
 
 
 @called

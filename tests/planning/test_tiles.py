@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.hardware.specs import TileCosts
-from gpusched_env.planning.tiles import SCRATCH, Blocks, blocks_of, charges_of, is_predictable, pair_us
+from gpusched_env.hardware.tiles import ROW, STRIDED, TILE, Pair
+from gpusched_env.planning.tiles import (
+    ENTRY,
+    MOST,
+    SCRATCH,
+    WORKED_IN,
+    Blocks,
+    blocks_of,
+    charges_of,
+    is_predictable,
+    pair_us,
+)
 from gpusched_env.scheduling.commands import ORDERS, WAIT, Launch, Synchronise, TilePolicy
 from gpusched_env.scheduling.synchronising import pair_of
 from gpusched_env.workload.workload import TileNeeds
@@ -67,3 +78,19 @@ def test_pairs_beyond_the_memory_are_not_predicted() -> None:
     assert not is_predictable(pair._replace(rows=SCRATCH[1]), blocks, blocks)
     assert not is_predictable(pair, blocks, blocks._replace(number=SCRATCH[1] + 1))
     assert not is_predictable(pair, blocks._replace(slots=SCRATCH[1] + 1), blocks._replace(slots=SCRATCH[1] + 1))
+
+
+def test_what_is_remembered_is_what_was_found() -> None:
+    """Of many more pairs than there are places, each asked for again and again."""
+    rng, few_places, found_us = np.random.default_rng(1), np.zeros((WORKED_IN + 1, MOST)), {}
+    for _ in range(4_000):
+        rows, columns, others = (int(number) for number in rng.integers(1, 7, 3))
+        policy, order = int(rng.choice([ROW, TILE, STRIDED])), int(rng.integers(len(ORDERS)))
+        pair = Pair(policy, 1, rows, columns, rows, others, 1, 0, 1, 0.0)
+        first, second = Blocks(rows * columns, 4, 10.0), Blocks(rows * others, 4, float(rng.choice([7.0, 10.0])))
+        key = pair, second, order
+        took_us = pair_us(pair, first, second, charges_of(COSTLY), order, few_places)
+        if key not in found_us:
+            found_us[key] = pair_us(pair, first, second, charges_of(COSTLY), order, np.zeros(SCRATCH))
+        assert took_us == found_us[key]
+    assert len(found_us) > 2 * MOST // ENTRY
