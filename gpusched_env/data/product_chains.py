@@ -2,7 +2,8 @@
 
 Sizes are drawn between those of the MLPs and attention that were measured; times are those of the law of products
 (:mod:`gpusched_env.data.products`). Each product is issued as the tiles and slices that are quickest alone, which is
-how cuSync's artifact and libraries choose, and may be given others.
+how cuSync's artifact and libraries mean to choose, and may be given others. Their choices are not always the quickest:
+``products(seed=3,among=6)`` issues each product as one of the six quickest, drawn.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class ProductChains(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Different chains, of which each job is one, drawn."""
     gpu: str = "v100-sxm"
     """Whose products were measured."""
+    among: Annotated[int, Meta(ge=1, le=16)] = 1
+    """How many of the quickest tiles and slices a product may be issued as."""
 
 
 def is_product_chain(name: str) -> bool:
@@ -59,13 +62,13 @@ def product_chain(name: str) -> Workload:
     asked = product_chain_of(name)
     gpu, dice, name = load_gpu(asked.gpu), np.random.default_rng(asked.seed), name.strip()
     chains = [
-        dependent(name if asked.count == 1 else f"{name}-{number}", gpu, _chain(gpu, dice))
+        dependent(name if asked.count == 1 else f"{name}-{number}", gpu, _chain(gpu, dice, asked.among))
         for number in range(asked.count)
     ]
     return chains[0] if asked.count == 1 else one_a_job(name, chains)
 
 
-def _chain(gpu: GpuSpec, dice: np.random.Generator) -> list[TiledKernel]:
+def _chain(gpu: GpuSpec, dice: np.random.Generator, among: int) -> list[TiledKernel]:
     """Two to four products of 256 to 3,072 rows; as many columns as the next one is deep, or twice that where it reads
     two matrices side by side."""
     rows = STEP * int(dice.integers(1, 13))
@@ -74,7 +77,8 @@ def _chain(gpu: GpuSpec, dice: np.random.Generator) -> list[TiledKernel]:
     for _ in range(int(dice.choice([2, 2, 2, 3, 4]))):
         fold, width = int(dice.choice([1, 1, 2])), STEP * int(dice.integers(8, 49))
         size = Size(rows, fold * width, depth)
-        tile, own = ways(size, gpu, fold)[0]
+        quickest = ways(size, gpu, fold)[:among]
+        tile, own = quickest[int(dice.integers(len(quickest))) if among > 1 else 0]
         forms = forms_of(size, gpu, (tile, own.slices), fold)
         lead = lead_of(own.duration_us / own.waves(gpu.sms))
         kernels.append(replace(own, forms=tuple(forms), needs=TileNeeds(fold=needs.fold, lead=lead)))

@@ -33,6 +33,21 @@ def test_a_product_takes_its_waves_and_the_last_one_with_what_is_left() -> None:
     assert product_us(SIMPLE, sliced, 4) == pytest.approx(2.0 + 0.25 + 3 * 5.0)
 
 
+def test_products_may_be_issued_in_other_forms_than_the_quickest() -> None:
+    """Of those that are issued in the quickest one no form is quicker; of the others some are."""
+
+    def slower(name: str) -> list[float]:
+        """Of each kernel, by how much its quickest form is quicker."""
+        kernels = product_chain(name).kernels
+        us = [kernel.duration_us for kernel in kernels]
+        return [us[k] - min(us[f] for f in kernel.forms) for k, kernel in enumerate(kernels) if kernel.forms]
+
+    assert max(slower("products(seed=3,count=8)")) <= 0.0
+    assert max(slower("products(seed=3,count=8,among=6)")) > 0.0
+    with pytest.raises(InputError, match="among"):
+        product_chain("products(seed=3,among=0)")
+
+
 def test_no_product_is_quicker_than_its_other_matrix_is_read() -> None:
     costs = SIMPLE._replace(dram_us=0.1)
     assert product_us(costs, Product(10, 10, 1, 4, 2, 5.0, 2), 8) == pytest.approx(4 * 10 * 10 * 0.1)
