@@ -69,8 +69,9 @@ with those that were.
 
 `products(seed=3)` is a chain of products in the tiles and slices that are quickest alone, which a scenario whose
 `commands` have `reshape` lets schedulers change: their kernels have up to three *forms* each. Times are those of a
-law that is fitted to cuSync's products on a V100 and an A100, and at most 3 % off in the median. With `forms=true`
-the products of `mlp(...)` have forms, too; as they were measured they take what was measured.
+law that is fitted to cuSync's products on a V100 and an A100, and at most 3 % off in the median. With `among=6` each
+is issued as one of the six quickest: libraries do not always find the quickest. With `forms=true` the products of
+`mlp(...)` have forms, too; as they were measured they take what was measured.
 
 From the smallest to the largest figure of a workload: kernels; depth, the share of them in the longest chain;
 parallelism, the sum of durations over the critical path; the share of small kernels, of at most 40 blocks; medians of
