@@ -38,6 +38,12 @@ class Data(NamedTuple):
     """(vertices,) what has not been handed on."""
     used: NDArray[np.int64]
     """(most neighbours + 2,) by colour: the last look that saw it; in the last place the number of looks."""
+    home: NDArray[np.int64]
+    """(vertices,) the GPU that owns each vertex, whose value counts; empty: there is one GPU."""
+    seen: NDArray[np.int64]
+    """(GPUs, vertices) of a search on several: the depth that a GPU last sent for a vertex of another one."""
+    held: NDArray[np.float64]
+    """(GPUs, vertices) of a ranking on several: what a GPU has not yet sent to the residual of a vertex of another."""
 
 
 @procedure
@@ -71,6 +77,31 @@ def visit(kind: int, data: Data, epsilon: float, depth: int, share: float, neigh
     before = data.residual[neighbour]
     data.residual[neighbour] = before + share
     return neighbour + 1 if before < epsilon <= before + share else 0
+
+
+@law
+def offer(kind: int, data: Data, epsilon: float, gpu: int, depth: int, share: float, neighbour: int) -> float:
+    """An edge to a vertex of another GPU, in the memory of the edge's own: the value to send, or less than 0.
+
+    A search sends each depth that is below what it sent before, a ranking what has come to epsilon.
+    """
+    if kind == BFS:
+        if data.seen[gpu, neighbour] > depth + 1:
+            data.seen[gpu, neighbour] = depth + 1
+            return float(depth + 1)
+        return -1.0
+    together = data.held[gpu, neighbour] + share
+    if together < epsilon:
+        data.held[gpu, neighbour] = together
+        return -1.0
+    data.held[gpu, neighbour] = 0.0
+    return together
+
+
+@law
+def receive(kind: int, data: Data, epsilon: float, value: float, vertex: int) -> int:
+    """A value of another GPU arrives, as an atomic operation: the task to push, or 0."""
+    return visit(kind, data, epsilon, int(value) - 1, value, vertex)
 
 
 @procedure

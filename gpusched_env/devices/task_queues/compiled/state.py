@@ -29,26 +29,41 @@ def _whole(*names: str) -> list[tuple[str, type]]:
 
 
 RULES: Final = np.dtype(
-    _whole("kind", "grid", "workers", "warps", "block", "persistent", "synchronous", "fetch", "polls", "delta", "split")
+    _whole("kind", "gpus", "places", "voters", "workers", "warps", "block", "persistent", "synchronous", "fetch", "polls", "delta", "split")
     + _whole("opening_ps", "slot_ps", "push_ps", "write_ps", "poll_ps", "refresh_ps", "grab_ps", "atomic_ps")
     + _whole("host_launch_ps", "launch_ps", "copy_ps", "sync_ps", "back_ps")
-    + [(name, np.float64) for name in ("damping", "epsilon", "ps_per_edge")]
+    + _whole("link_places", "batch", "wait", "look_ps", "lands_ps", "announced_ps", "answer_ps", "fence_ps")
+    + [(name, np.float64) for name in ("damping", "epsilon", "task_ps")]
 )
-"""The form, the machine and the application; switches as 0 and 1. ``split``: there are two queues."""
+"""The form, the machine, the link and the application; switches as 0 and 1. ``voters``: of all GPUs; ``workers``: of
+each; ``split``: there are two queues; ``batch``: 0, tasks are pushed."""
 CORE: Final = np.dtype(
-    _whole("now_ps", "finished", "memory_free_ps", "put_back", "logged", "live", "leaving", "base", "leaves")
-    + _whole("read_ps", "active", "threshold", "empty", "kernels", "arrived", "head", "ended", "free")
-    + _whole("failed_queue", "failed_worker")
+    _whole("now_ps", "finished", "put_back", "logged", "live", "leaving", "leaves")
+    + _whole("host_ps", "host", "link_ps", "link", "failed_queue", "failed_worker", "failed_link")
 )
-"""``leaving``: another form waits; ``base``: where the form's first segment begins; ``leaves``: half of the tree."""
+"""``leaving``: another form waits; ``leaves``: half of the tree; ``host_ps``, ``host``: when a host does something next,
+and of which GPU; ``link_ps``, ``link``: of links. ``failed_*``: what had no room, -1: nothing."""
+HOST: Final = np.dtype(
+    _whole("memory_free_ps", "base", "read_ps", "active", "threshold", "empty", "kernels", "arrived", "head", "ended")
+    + [*_whole("free"), ("ps_per_edge", np.float64)]
+)
+"""Of a GPU; ``base``: where the form's first segment begins; ``empty``: copies in a row without news; ``head``: the
+first kernel with blocks that have no place; ``free``: places without a block."""
+LINK: Final = np.dtype(
+    _whole("free_ps", "first_look_ps", "send_ps", "waiting", "new", "first", "next", "announced", "landed", "departed")
+)
+"""From one GPU to another; ``waiting``: tasks in the aggregation queue, with its ``first_look_ps`` and the look at which
+it ``send_ps``; ``new``: tasks of the present round; ``first`` to ``next``: places in use; the others count messages."""
+MESSAGE: Final = np.dtype(_whole("lands_ps", "announced_ps", "first", "count", "kept", "worker"))
+"""Tasks that go over a link together; ``kept``: of those that have landed, how many improve something."""
 COUNTERS: Final = np.dtype(QUEUE.descr + _whole("start_free_ps", "alloc_free_ps", "written_free_ps", "new"))
 """Of a queue; ``new``: tasks that the present round has put at its back."""
 WORKER: Final = np.dtype(
-    _whole("next", "queue", "index", "limit", "count", "edges", "rounds", "round", "task", "slot", "since_ps")
-    + _whole("fruitless", "threshold", "kernel", "first_0", "new_0", "first_1", "new_1")
+    _whole("next", "gpu", "queue", "index", "limit", "count", "edges", "rounds", "round", "task", "slot", "since_ps")
+    + _whole("fruitless", "threshold", "kernel", "first_0", "new_0", "first_1", "new_1", "improved")
 )
 """``task``, ``slot``: of a warp's round; ``since_ps``: its last look that counts; ``first_*``, ``new_*``: what it is
-writing to each queue."""
+writing to each queue; ``improved``: tasks of its present push that have improved something on other GPUs."""
 KERNEL: Final = np.dtype(_whole("queue", "next", "limit", "threshold", "arrives_ps", "running"))
 
 
@@ -57,6 +72,15 @@ class TaskState(NamedTuple):
 
     rules: Table
     core: Table
+    hosts: Table
+    links: Table
+    """A row for each pair: that of the sender times the GPUs, plus the owner."""
+    messages: Table
+    """(links, places), used in turn."""
+    sent: NDArray[np.int64]
+    """(links, places) vertices on their way; once landed, tasks, or 0."""
+    value: NDArray[np.float64]
+    """(links, places) what is sent to each."""
     totals: Table
     counters: Table
     items: NDArray[np.int64]
@@ -64,9 +88,9 @@ class TaskState(NamedTuple):
     due: NDArray[np.int64]
     """A tree of the smallest: four times the time of each worker's next event, plus its rank."""
     owner: NDArray[np.int32]
-    """Who has a segment, by its number since the form's beginning."""
+    """(GPUs, segments) who has a segment, by its number since the form's beginning."""
     free: NDArray[np.int32]
-    """Places without a block, in forms with launches; the last one is taken first."""
+    """(GPUs, workers) places without a block, in forms with launches; the last one is taken first."""
     edges_before: NDArray[np.int32]
     """(workers, tasks of a step + 1) of a block's step."""
     depth: NDArray[np.int64]
@@ -74,35 +98,47 @@ class TaskState(NamedTuple):
     share: NDArray[np.float64]
     """(workers, tasks of a step) what each neighbour gets of a residual."""
     kernels: Table
+    """(GPUs, kernels)."""
     log: Table
     data: Data
 
 
 def new_state(problem: TaskProblem) -> TaskState:
     """Of a problem, before its first form."""
-    counters = np.zeros(2, COUNTERS)
-    initial = problem.initial()
-    items = np.zeros((2, problem.places), np.int64)
-    items[0, : len(initial)] = initial
-    for name in ("alloc", "count", "top", "end"):
-        counters[name][0] = len(initial)
+    gpus = problem.gpus
+    counters = np.zeros(2 * gpus, COUNTERS)
+    items = np.zeros((2 * gpus, problem.places), np.int64)
+    for gpu, tasks in enumerate(problem.initial()):
+        items[2 * gpu, : len(tasks)] = tasks
+        for name in ("alloc", "count", "top", "end"):
+            counters[name][2 * gpu] = len(tasks)
+    hosts = np.zeros(gpus, HOST)
+    hosts["ps_per_edge"] = problem.ps_per_edge
+    links = np.zeros(gpus * gpus, LINK)
+    links["send_ps"] = NEVER
+    on_the_way = (gpus * gpus, problem.link_places) if gpus > 1 else (1, 1)
     return _of_form(
         problem,
         Form(),
         TaskState(
             rules=np.zeros(1, RULES),
             core=np.zeros(1, CORE),
+            hosts=hosts,
+            links=links,
+            messages=np.empty(on_the_way, MESSAGE),
+            sent=np.empty(on_the_way, np.int64),
+            value=np.empty(on_the_way),
             totals=np.zeros(1, TOTALS),
             counters=counters,
             items=items,
             workers=np.zeros(0, WORKER),
             due=np.zeros(0, np.int64),
-            owner=np.zeros(0, np.int32),
-            free=np.zeros(0, np.int32),
+            owner=np.zeros((0, 0), np.int32),
+            free=np.zeros((0, 0), np.int32),
             edges_before=np.zeros((0, 0), np.int32),
             depth=np.zeros((0, 0), np.int64),
             share=np.zeros((0, 0)),
-            kernels=np.empty(min(2 * problem.places + 1, MOST_KERNELS), KERNEL),
+            kernels=np.empty((gpus, min(2 * problem.places + 1, MOST_KERNELS)), KERNEL),
             log=np.zeros(problem.log, LOG),
             data=problem.data(),
         ),
@@ -115,22 +151,32 @@ def with_form(problem: TaskProblem, form: Form, state: TaskState) -> TaskState:
 
 
 def _of_form(problem: TaskProblem, form: Form, state: TaskState) -> TaskState:
-    shape = problem.shape(form)
-    workers, fetch = shape.workers, form.fetch
+    shape, gpus = problem.shape(form), problem.gpus
+    workers, fetch = gpus * shape.workers, form.fetch
     leaves = 1 << max(1, (workers - 1).bit_length())
     state.rules[0] = _rules(problem, form)
-    core = state.core[0]
-    core["leaves"], core["base"], core["leaving"] = leaves, state.counters[0]["start"], 0
-    core["active"], core["threshold"], core["empty"] = 0, form.threshold, 0
-    core["kernels"] = core["arrived"] = core["head"] = core["ended"] = 0
-    core["read_ps"], core["free"], core["live"] = NEVER, workers, min(shape.grid, workers)
-    state.totals[0]["voted"] = state.totals[0]["idle"] = 0
+    core, hosts = state.core[0], state.hosts
     persistent = form.strategy == "persistent"
+    core["leaves"], core["leaving"], core["failed_queue"], core["failed_link"] = leaves, 0, -1, -1
+    core["live"] = gpus * min(shape.grid, shape.workers) if persistent else 0
+    core["host_ps"] = NEVER
+    if not state.totals[0]["flying"]:
+        core["link_ps"] = NEVER
+    hosts["base"], hosts["threshold"] = state.counters["start"][::2], form.threshold
+    hosts["read_ps"], hosts["free"] = NEVER, shape.workers
+    for name in ("active", "empty", "kernels", "arrived", "head", "ended"):
+        hosts[name] = 0
+    state.totals[0]["voted"] = state.totals[0]["idle"] = 0
+    numbers = np.arange(workers).reshape(gpus, shape.workers)
+    rows = np.zeros(workers, WORKER)
+    rows["gpu"] = np.repeat(np.arange(gpus), shape.workers)
+    rows["queue"] = 2 * rows["gpu"]
+    segments = problem.places // fetch + 2 * shape.workers + 2
     return state._replace(
-        workers=np.zeros(workers, WORKER),
+        workers=rows,
         due=np.full(2 * leaves, 4 * NEVER, np.int64),
-        owner=np.zeros(problem.places // fetch + 2 * workers + 2 if persistent else 0, np.int32),
-        free=np.arange(workers, dtype=np.int32)[::-1].copy(),
+        owner=np.zeros((gpus, segments if persistent else 0), np.int32),
+        free=numbers[:, ::-1].astype(np.int32),
         edges_before=np.empty((workers, MOST_FETCH + 1), np.int32),
         depth=np.empty((workers, MOST_FETCH), np.int64),
         share=np.empty((workers, MOST_FETCH)),
@@ -141,8 +187,15 @@ def _rules(problem: TaskProblem, form: Form) -> tuple[Any, ...]:
     machine, shape, block = problem.machine, problem.shape(form), form.worker == "block"
     values = {name: getattr(machine, name) for name in RULES.names or () if hasattr(machine, name)}
     values |= {
+        **problem.link_times._asdict(),
         "kind": problem.kind,
-        "grid": shape.grid,
+        "gpus": problem.gpus,
+        "places": problem.places,
+        "link_places": problem.link_places,
+        "batch": problem.link.batch or 0,
+        "wait": problem.link.wait,
+        "look_ps": problem.link.look_ps,
+        "voters": problem.gpus * shape.grid,
         "workers": shape.workers,
         "warps": shape.warps,
         "block": block,
@@ -158,6 +211,6 @@ def _rules(problem: TaskProblem, form: Form) -> tuple[Any, ...]:
         "poll_ps": machine.poll_ps if block else machine.warp_poll_ps,
         "damping": problem.damping,
         "epsilon": problem.epsilon,
-        "ps_per_edge": machine.ps_per_edge(len(problem.graph.degree)),
+        "slot_ps": problem.slot_ps,
     }
     return tuple(values[name] for name in RULES.names or ())
