@@ -34,6 +34,13 @@ class PollsLate(ReferenceTaskDevice):
         return super()._poll_ps() + 1
 
 
+class LeavesEarly(ReferenceTaskDevice):
+    """Does not see what is on the way."""
+
+    def _take_off(self, count: int) -> None:
+        del count
+
+
 def test_the_devices_do_not_differ_and_everything_happens() -> None:
     tally = fuzz("compiled", fuzzing=TASKS, episodes=150)
     assert tally.differences == {}
@@ -42,7 +49,9 @@ def test_the_devices_do_not_differ_and_everything_happens() -> None:
         "bfs", "pagerank", "colouring", "persistent", "discrete", "bulk-synchronous", "workers: blocks",
         "workers: warps",
         "two queues", "idle workers", "votes", "another form", "tasks put back", "late publishers", "overflow",
-        "impossible vote", "early end", "launched again if left early", "right results",
+        "impossible vote", "early end", "launched again if left early", "right results", "2 GPUs", "3 GPUs", "4 GPUs",
+        "push", "aggregation", "tasks sent", "sent tasks that come too late", "whole batches",
+        "change while tasks are on the way",
     } <= set(tally.features)  # fmt: skip
 
 
