@@ -40,10 +40,9 @@ class Data(NamedTuple):
     """(most neighbours + 2,) by colour: the last look that saw it; in the last place the number of looks."""
     home: NDArray[np.int64]
     """(vertices,) the GPU that owns each vertex, whose value counts; empty: there is one GPU."""
-    seen: NDArray[np.int64]
-    """(GPUs, vertices) of a search on several: the depth that a GPU last sent for a vertex of another one."""
-    held: NDArray[np.float64]
-    """(GPUs, vertices) of a ranking on several: what a GPU has not yet sent to the residual of a vertex of another."""
+    kept: NDArray[np.float64]
+    """(GPUs x vertices,) what each GPU keeps of all vertices: of a search, the depth that it last sent to the vertex's
+    owner; of a ranking, what it has not yet sent to its residual."""
 
 
 @procedure
@@ -85,16 +84,17 @@ def offer(kind: int, data: Data, epsilon: float, gpu: int, depth: int, share: fl
 
     A search sends each depth that is below what it sent before, a ranking what has come to epsilon.
     """
+    place = gpu * data.home.size + neighbour
     if kind == BFS:
-        if data.seen[gpu, neighbour] > depth + 1:
-            data.seen[gpu, neighbour] = depth + 1
+        if data.kept[place] > depth + 1:
+            data.kept[place] = depth + 1
             return float(depth + 1)
         return -1.0
-    together = data.held[gpu, neighbour] + share
+    together = data.kept[place] + share
     if together < epsilon:
-        data.held[gpu, neighbour] = together
+        data.kept[place] = together
         return -1.0
-    data.held[gpu, neighbour] = 0.0
+    data.kept[place] = 0.0
     return together
 
 

@@ -77,7 +77,9 @@ class TaskProblem:
         if self.gpus > 1 and self.application == "colouring":
             raise InputError(f"{self.name}: gpus is {self.gpus}, but a colouring runs on 1; others: bfs, pagerank")
         if self.partition not in PARTITIONS:
-            raise InputError(f"{self.name}: partition is {self.partition!r}; {did_you_mean(self.partition, PARTITIONS)}")
+            raise InputError(
+                f"{self.name}: partition is {self.partition!r}; {did_you_mean(self.partition, PARTITIONS)}"
+            )
         if not 0 <= self.source < vertices:
             raise InputError(f"{self.name}: source is {self.source}, but the graph has vertices 0 to {vertices - 1}")
         if self.places < vertices:
@@ -155,8 +157,9 @@ class TaskProblem:
         ranked = vertices if kind == PAGERANK else 0
         coloured = vertices if kind == COLOURING else 0
         several = self.gpus > 1
-        seen = np.full((self.gpus, vertices) if several and kind == BFS else (0, 0), UNREACHED, np.int64)
-        seen[:, self.source : self.source + 1] = 0
+        kept = np.full((self.gpus, vertices) if several else (0, 0), float(UNREACHED) if kind == BFS else 0.0)
+        if kind == BFS:
+            kept[:, self.source : self.source + 1] = 0.0
         return Data(
             first=self.graph.first,
             neighbour=self.graph.neighbour.astype(np.int32, copy=False),
@@ -166,8 +169,7 @@ class TaskProblem:
             residual=np.full(ranked, 1.0 - self.damping),
             used=np.zeros(int(self.graph.degree.max(initial=0)) + 3, np.int64),
             home=self.home if several else np.zeros(0, np.int64),
-            seen=seen,
-            held=np.zeros((self.gpus, vertices) if several and kind == PAGERANK else (0, 0)),
+            kept=kept.ravel(),
         )
 
     def initial(self) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:

@@ -98,7 +98,12 @@ class _TaskDuel:
                 # Both fail alike, but no device should.
                 self.comparison.differ(f"error {name}", what, "no error", errors[1])
             if isinstance(expected, DeadlockError):
-                words = {"link from": "overflow of a link", "overflows": "overflow", "cannot complete": "impossible vote", "too early": "early end"}
+                words = {
+                    "link from": "overflow of a link",
+                    "overflows": "overflow",
+                    "cannot complete": "impossible vote",
+                    "too early": "early end",
+                }
                 self.outcome.features.update(name for word, name in words.items() if word in str(expected))
         return expected
 

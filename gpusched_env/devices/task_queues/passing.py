@@ -82,9 +82,7 @@ class OneWay:
         assert link.batch is not None
         self.look_ps = FOREVER
         if self.waiting:
-            self.look_ps = sent_at(
-                link.look_ps, self.first_look_ps, now_ps, len(self.waiting), link.batch, link.wait
-            )
+            self.look_ps = sent_at(link.look_ps, self.first_look_ps, now_ps, len(self.waiting), link.batch, link.wait)
 
     def depart(self, sent: list[Sent], now_ps: int) -> Message:
         """Tasks go over the link, behind those before them."""

@@ -16,7 +16,8 @@ LAUNCH = int(Event.LAUNCH)
 @called
 def kernel_of(state, gpu, number):
     """The row of a kernel."""
-    return state.kernels[gpu, number % state.kernels.shape[1]]
+    places = state.kernels.size // state.hosts.size
+    return state.kernels[gpu * places + number % places]
 
 
 @called
@@ -159,7 +160,7 @@ def dispatch(state, gpu):
             return
         kernel = kernel_of(state, gpu, host.head)
         host.free -= 1
-        number = state.free[gpu, host.free]
+        number = state.owner[gpu * rules.workers + host.free]
         worker = state.workers[number]
         worker.queue = kernel.queue
         worker.threshold = kernel.threshold
@@ -176,14 +177,14 @@ def dispatch(state, gpu):
 @called
 def block_over(state, number):
     """A block has ended; whether the form is over."""
-    worker = state.workers[number]
+    rules, worker = state.rules[0], state.workers[number]
     gpu = worker.gpu
     host = state.hosts[gpu]
     worker.next = UNSET
     never(state, number)
     kernel = kernel_of(state, gpu, worker.kernel)
     kernel.running -= 1
-    state.free[gpu, host.free] = number
+    state.owner[gpu * rules.workers + host.free] = number
     host.free += 1
     if _over(kernel):
         host.ended += 1

@@ -43,9 +43,9 @@ def _land(state, link):
     row.landed += 1
     message.kept = 0
     for number in range(message.first, message.first + message.count):
-        at = number % rules.link_places
-        task = receive(rules.kind, data, rules.epsilon, state.value[link, at], state.sent[link, at])
-        state.sent[link, at] = task
+        mail = message_of(state, link, number)
+        task = receive(rules.kind, data, rules.epsilon, mail.value, mail.vertex)
+        mail.vertex = task
         message.kept += task != 0
     if message.worker >= 0:
         state.workers[message.worker].improved += message.kept
@@ -71,7 +71,7 @@ def _announce(state, link):
             core.failed_worker = -1
             return False
         for number in range(message.first, message.first + message.count):
-            task = state.sent[link, number % rules.link_places]
+            task = message_of(state, link, number).vertex
             if task != 0:
                 state.items[queue, counters.alloc] = task
                 counters.alloc += 1

@@ -15,7 +15,8 @@ SEND = int(Event.SEND)
 @called
 def message_of(state, link, number):
     """The row of a message."""
-    return state.messages[link, number % state.messages.shape[1]]
+    places = state.rules[0].link_places
+    return state.mail[link * places + number % places]
 
 
 @called
@@ -24,8 +25,9 @@ def put(state, link, vertex, value):
     row, places = state.links[link], state.rules[0].link_places
     at = row.next + row.new
     if at - row.first < places:
-        state.sent[link, at % places] = vertex
-        state.value[link, at % places] = value
+        mail = state.mail[link * places + at % places]
+        mail.vertex = vertex
+        mail.value = value
     row.new += 1
 
 

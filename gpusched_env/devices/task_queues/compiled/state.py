@@ -29,10 +29,25 @@ def _whole(*names: str) -> list[tuple[str, type]]:
 
 
 RULES: Final = np.dtype(
-    _whole("kind", "gpus", "places", "voters", "workers", "warps", "block", "persistent", "synchronous", "fetch", "polls", "delta", "split")
+    _whole(
+        "kind",
+        "gpus",
+        "places",
+        "voters",
+        "workers",
+        "warps",
+        "block",
+        "persistent",
+        "synchronous",
+        "fetch",
+        "polls",
+        "delta",
+        "split",
+    )
     + _whole("opening_ps", "slot_ps", "push_ps", "write_ps", "poll_ps", "refresh_ps", "grab_ps", "atomic_ps")
     + _whole("host_launch_ps", "launch_ps", "copy_ps", "sync_ps", "back_ps")
     + _whole("link_places", "batch", "wait", "look_ps", "lands_ps", "announced_ps", "answer_ps", "fence_ps")
+    + _whole("segments")
     + [(name, np.float64) for name in ("damping", "epsilon", "task_ps")]
 )
 """The form, the machine, the link and the application; switches as 0 and 1. ``voters``: of all GPUs; ``workers``: of
@@ -41,21 +56,27 @@ CORE: Final = np.dtype(
     _whole("now_ps", "finished", "put_back", "logged", "live", "leaving", "leaves")
     + _whole("host_ps", "host", "link_ps", "link", "failed_queue", "failed_worker", "failed_link")
 )
-"""``leaving``: another form waits; ``leaves``: half of the tree; ``host_ps``, ``host``: when a host does something next,
-and of which GPU; ``link_ps``, ``link``: of links. ``failed_*``: what had no room, -1: nothing."""
+"""``leaving``: another form waits; ``leaves``: half of the tree; ``host_ps``, ``host``: when a host does something
+next, and of which GPU; ``link_ps``, ``link``: of links. ``failed_*``: what had no room, -1: nothing."""
 HOST: Final = np.dtype(
-    _whole("memory_free_ps", "base", "read_ps", "active", "threshold", "empty", "kernels", "arrived", "head", "ended")
-    + [*_whole("free"), ("ps_per_edge", np.float64)]
+    _whole("memory_free_ps", "base", "read_ps", "active", "threshold", "empty")
+    + _whole("kernels", "arrived", "head", "ended")
+    + [("free", np.int64), ("ps_per_edge", np.float64)]
 )
 """Of a GPU; ``base``: where the form's first segment begins; ``empty``: copies in a row without news; ``head``: the
 first kernel with blocks that have no place; ``free``: places without a block."""
 LINK: Final = np.dtype(
-    _whole("free_ps", "first_look_ps", "send_ps", "waiting", "new", "first", "next", "announced", "landed", "departed")
+    _whole("free_ps", "first_look_ps", "send_ps", "waiting", "new", "first", "next")
+    + _whole("announced", "landed", "departed")
 )
-"""From one GPU to another; ``waiting``: tasks in the aggregation queue, with its ``first_look_ps`` and the look at which
-it ``send_ps``; ``new``: tasks of the present round; ``first`` to ``next``: places in use; the others count messages."""
-MESSAGE: Final = np.dtype(_whole("lands_ps", "announced_ps", "first", "count", "kept", "worker"))
-"""Tasks that go over a link together; ``kept``: of those that have landed, how many improve something."""
+"""From one GPU to another; ``waiting``: tasks in the aggregation queue, with its ``first_look_ps`` and the look at
+which it sends, ``send_ps``; ``new``: tasks of the present round; ``first`` to ``next``: places in use; the others count
+messages."""
+MAIL: Final = np.dtype(
+    [*_whole("vertex", "lands_ps", "announced_ps", "first", "count", "kept", "worker"), ("value", np.float64)]
+)
+"""Two things by turns, as there are no more messages than tasks: what is sent (``vertex``, once it has landed the task,
+or 0; ``value``); and messages, those that go over a link together (``kept``: how many improve something)."""
 COUNTERS: Final = np.dtype(QUEUE.descr + _whole("start_free_ps", "alloc_free_ps", "written_free_ps", "new"))
 """Of a queue; ``new``: tasks that the present round has put at its back."""
 WORKER: Final = np.dtype(
@@ -75,12 +96,8 @@ class TaskState(NamedTuple):
     hosts: Table
     links: Table
     """A row for each pair: that of the sender times the GPUs, plus the owner."""
-    messages: Table
-    """(links, places), used in turn."""
-    sent: NDArray[np.int64]
-    """(links, places) vertices on their way; once landed, tasks, or 0."""
-    value: NDArray[np.float64]
-    """(links, places) what is sent to each."""
+    mail: Table
+    """(links x places,) those of each link are used in turn."""
     totals: Table
     counters: Table
     items: NDArray[np.int64]
@@ -88,17 +105,15 @@ class TaskState(NamedTuple):
     due: NDArray[np.int64]
     """A tree of the smallest: four times the time of each worker's next event, plus its rank."""
     owner: NDArray[np.int32]
-    """(GPUs, segments) who has a segment, by its number since the form's beginning."""
-    free: NDArray[np.int32]
-    """(GPUs, workers) places without a block, in forms with launches; the last one is taken first."""
+    """(GPUs x places,) of a persistent form, who has a segment, by its number since the form's beginning; of others,
+    places without a block, of which the last is taken first."""
     edges_before: NDArray[np.int32]
     """(workers, tasks of a step + 1) of a block's step."""
-    depth: NDArray[np.int64]
-    """(workers, tasks of a step) the depth at which a task was taken, or what a colouring found out."""
-    share: NDArray[np.float64]
-    """(workers, tasks of a step) what each neighbour gets of a residual."""
+    held: NDArray[np.float64]
+    """(workers, tasks of a step) the depth at which a task was taken, what each neighbour gets of its residual, or what
+    a colouring found out."""
     kernels: Table
-    """(GPUs, kernels)."""
+    """(GPUs x kernels,)."""
     log: Table
     data: Data
 
@@ -116,7 +131,6 @@ def new_state(problem: TaskProblem) -> TaskState:
     hosts["ps_per_edge"] = problem.ps_per_edge
     links = np.zeros(gpus * gpus, LINK)
     links["send_ps"] = NEVER
-    on_the_way = (gpus * gpus, problem.link_places) if gpus > 1 else (1, 1)
     return _of_form(
         problem,
         Form(),
@@ -125,20 +139,16 @@ def new_state(problem: TaskProblem) -> TaskState:
             core=np.zeros(1, CORE),
             hosts=hosts,
             links=links,
-            messages=np.empty(on_the_way, MESSAGE),
-            sent=np.empty(on_the_way, np.int64),
-            value=np.empty(on_the_way),
+            mail=np.empty(gpus * gpus * problem.link_places if gpus > 1 else 0, MAIL),
             totals=np.zeros(1, TOTALS),
             counters=counters,
             items=items,
             workers=np.zeros(0, WORKER),
             due=np.zeros(0, np.int64),
-            owner=np.zeros((0, 0), np.int32),
-            free=np.zeros((0, 0), np.int32),
+            owner=np.zeros(0, np.int32),
             edges_before=np.zeros((0, 0), np.int32),
-            depth=np.zeros((0, 0), np.int64),
-            share=np.zeros((0, 0)),
-            kernels=np.empty((gpus, min(2 * problem.places + 1, MOST_KERNELS)), KERNEL),
+            held=np.zeros((0, 0)),
+            kernels=np.empty(gpus * min(2 * problem.places + 1, MOST_KERNELS), KERNEL),
             log=np.zeros(problem.log, LOG),
             data=problem.data(),
         ),
@@ -152,7 +162,7 @@ def with_form(problem: TaskProblem, form: Form, state: TaskState) -> TaskState:
 
 def _of_form(problem: TaskProblem, form: Form, state: TaskState) -> TaskState:
     shape, gpus = problem.shape(form), problem.gpus
-    workers, fetch = gpus * shape.workers, form.fetch
+    workers = gpus * shape.workers
     leaves = 1 << max(1, (workers - 1).bit_length())
     state.rules[0] = _rules(problem, form)
     core, hosts = state.core[0], state.hosts
@@ -171,15 +181,14 @@ def _of_form(problem: TaskProblem, form: Form, state: TaskState) -> TaskState:
     rows = np.zeros(workers, WORKER)
     rows["gpu"] = np.repeat(np.arange(gpus), shape.workers)
     rows["queue"] = 2 * rows["gpu"]
-    segments = problem.places // fetch + 2 * shape.workers + 2
+    segments = int(state.rules[0]["segments"])
+    owner = np.zeros(gpus * segments, np.int32) if persistent else numbers[:, ::-1].astype(np.int32).ravel()
     return state._replace(
         workers=rows,
         due=np.full(2 * leaves, 4 * NEVER, np.int64),
-        owner=np.zeros((gpus, segments if persistent else 0), np.int32),
-        free=numbers[:, ::-1].astype(np.int32),
+        owner=owner,
         edges_before=np.empty((workers, MOST_FETCH + 1), np.int32),
-        depth=np.empty((workers, MOST_FETCH), np.int64),
-        share=np.empty((workers, MOST_FETCH)),
+        held=np.empty((workers, MOST_FETCH)),
     )
 
 
@@ -191,6 +200,7 @@ def _rules(problem: TaskProblem, form: Form) -> tuple[Any, ...]:
         "kind": problem.kind,
         "gpus": problem.gpus,
         "places": problem.places,
+        "segments": problem.places // form.fetch + 2 * shape.workers + 2,
         "link_places": problem.link_places,
         "batch": problem.link.batch or 0,
         "wait": problem.link.wait,

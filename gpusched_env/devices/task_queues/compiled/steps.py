@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.compiling import called
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.task_queues.compiled.events import WORK, note, set_due
 from gpusched_env.devices.task_queues.compiled.sending import put, send
 from gpusched_env.devices.task_queues.compiled.state import ROUND, WRITING
@@ -25,7 +25,8 @@ def begin_step(state, number, count):
     for i in range(count):
         task = state.items[worker.queue, worker.index + i]
         vertex = vertex_of(task)
-        state.depth[number, i], state.share[number, i] = pop(rules.kind, data, rules.damping, task)
+        depth, share = pop(rules.kind, data, rules.damping, task)
+        state.held[number, i] = depth + share
         state.edges_before[number, i] = edges
         edges += max(1, data.first[vertex + 1] - data.first[vertex])
     state.edges_before[number, count] = edges
@@ -56,10 +57,10 @@ def begin_round(state, number, ready_ps):
         if rules.block:
             for i in range(worker.count):
                 if _ends_here(state, number, worker, i):
-                    state.depth[number, i] = look(state.data, state.items[worker.queue, worker.index + i])
+                    state.held[number, i] = look(state.data, state.items[worker.queue, worker.index + i])
         elif _is_last_slot(state, number, worker):
             task = state.items[worker.queue, worker.index + worker.task]
-            state.depth[number, worker.task] = look(state.data, task)
+            state.held[number, worker.task] = look(state.data, task)
     host.memory_free_ps = served(host.memory_free_ps, core.now_ps, moved_ps(edges, host.ps_per_edge))
     end_ps = ready_ps + rules.slot_ps
     if opens:
@@ -125,11 +126,12 @@ def _walk(state, number, low, high):
         left += 1
 
 
-@called
+@inlined
 def _visit(state, number, i, low, high):
     """Edges of one task, counted over the tasks of the step."""
     rules, worker, data = state.rules[0], state.workers[number], state.data
-    depth, share = state.depth[number, i], state.share[number, i]
+    share = state.held[number, i]
+    depth = int(share)
     vertex = vertex_of(state.items[worker.queue, worker.index + i])
     first = data.first[vertex] - state.edges_before[number, i]
     queue = worker.queue
@@ -170,7 +172,7 @@ def _visit_apart(state, number, queue, depth, share, low, high):
 @called
 def _colour(state, number, i):
     worker, data = state.workers[number], state.data
-    task, looked = state.items[worker.queue, worker.index + i], state.depth[number, i]
+    task, looked = state.items[worker.queue, worker.index + i], int(state.held[number, i])
     pushed = settle(data, task, looked)
     if pushed != 0:
         _append(state, 0, pushed)

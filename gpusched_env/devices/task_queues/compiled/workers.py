@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.compiling import called
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.task_queues.compiled.events import LOOK, never, note, set_due
 from gpusched_env.devices.task_queues.compiled.state import LOOKING, NEVER, PARKED, UNSET
 from gpusched_env.devices.task_queues.compiled.steps import begin_step
@@ -24,7 +24,8 @@ def grab(state, number, ready_ps):
     counters.start_free_ps = served(counters.start_free_ps, ready_ps, rules.atomic_ps)
     worker.index = counters.start
     worker.limit = counters.start + rules.fetch
-    state.owner[worker.gpu, (counters.start - state.hosts[worker.gpu].base) // rules.fetch] = number
+    segment = (counters.start - state.hosts[worker.gpu].base) // rules.fetch
+    state.owner[worker.gpu * rules.segments + segment] = number
     counters.start += rules.fetch
     note(state, GRAB, number, worker.index, 0)
     worker.next = LOOKING
@@ -151,13 +152,13 @@ def publish(state, number):
     return ready_ps
 
 
-@called
+@inlined
 def wake_owners(state, gpu, before, end):
     """Workers of a GPU that poll for what has become readable."""
     core, rules, base = state.core[0], state.rules[0], state.hosts[gpu].base
     last = min(end, state.counters[2 * gpu].start)
     for segment in range((before - base) // rules.fetch, (last - base + rules.fetch - 1) // rules.fetch):
-        number = state.owner[gpu, segment]
+        number = state.owner[gpu * rules.segments + segment]
         worker = state.workers[number]
         if worker.next == PARKED and worker.index < end and worker.index >= before:
             _wake(state, number, core.now_ps)
