@@ -90,7 +90,7 @@ def offer(kind: int, data: Data, epsilon: float, gpu: int, depth: int, share: fl
             data.kept[place] = depth + 1
             return float(depth + 1)
         return -1.0
-    together = data.kept[place] + share
+    together: float = data.kept[place] + share
     if together < epsilon:
         data.kept[place] = together
         return -1.0
