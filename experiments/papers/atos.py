@@ -19,7 +19,7 @@ them stand those against our own level-by-level form, which is another program: 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -146,9 +146,10 @@ class Paper(Reproduction):
     name = "atos"
     title = "Atos"
 
-    def __init__(self, runs: Mapping[Any, Any]) -> None:
-        super().__init__({cell: run for cell, run in runs.items() if isinstance(cell, OnGraph)})
-        self.several = SeveralGpus({cell: run for cell, run in runs.items() if isinstance(cell, OnGpus)})
+    @property
+    def several(self) -> SeveralGpus:
+        """What came out on several GPUs."""
+        return SeveralGpus(self.of(OnGpus))
 
     @staticmethod
     def cells() -> Sequence[Simulation]:
@@ -162,7 +163,7 @@ class Paper(Reproduction):
     def _runs(self, name: str, application: str, price: tuple[str, float] = ("", 1.0)) -> Runs:
         found: Runs = next(
             runs
-            for cell, runs in self.runs.items()
+            for cell, runs in self.of(OnGraph).items()
             if (cell.graph, cell.application, cell.scaled) == (name, application, price)
         )
         return found
@@ -232,7 +233,7 @@ class Paper(Reproduction):
         for title, application in (("Searches", "bfs"), ("Rankings", "pagerank"), ("Colourings", "colouring")):
             rows = [
                 {"graph": cell.graph, **asdict(run)}
-                for cell, runs in self.runs.items()
+                for cell, runs in self.of(OnGraph).items()
                 if (cell.application, cell.scaled[0]) == (application, "") and not cell.graph.startswith("small")
                 for run in runs.runs
             ]
@@ -242,7 +243,7 @@ class Paper(Reproduction):
         return found + self.several.tables()
 
     def _graphs(self) -> Table:
-        named = {cell.graph: runs for cell, runs in self.runs.items()}
+        named = {cell.graph: runs for cell, runs in self.of(OnGraph).items()}
         rows = [
             {
                 "graph": name,
@@ -262,7 +263,7 @@ class Paper(Reproduction):
             gains = [
                 runs.of(SYNCHRONOUS).ms
                 / min(run.ms for run in runs.runs if run.form != SYNCHRONOUS.name and run.ms == run.ms)
-                for cell, runs in self.runs.items()
+                for cell, runs in self.of(OnGraph).items()
                 if (cell.application, cell.scaled[0]) == (application, "") and not cell.graph.startswith("small")
             ]
             ours = math.exp(sum(map(math.log, gains)) / len(gains))
@@ -288,7 +289,7 @@ class Paper(Reproduction):
         return table_of("What hangs on which price, on small graphs", rows, columns)
 
     def data(self) -> dict[str, Any]:
-        runs = [{**asdict(cell), **asdict(found)} for cell, found in self.runs.items()]
+        runs = [{**asdict(cell), **asdict(found)} for cell, found in self.of(OnGraph).items()]
         checks = [record(check) for check in self.checks()]
         return {"checks": checks, "runs": runs, "several_gpus": self.several.data()}
 
