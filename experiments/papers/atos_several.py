@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 from gpusched_env.devices.task_queues import make_task_device
 from gpusched_env.display.table import Table
+from gpusched_env.errors import DeadlockError
 from gpusched_env.experiments.lib.verdicts import Target, table_of
 from gpusched_env.experiments.papers.atos_graphs import (
     RANKED,
@@ -68,7 +70,7 @@ class GpusRun:
     """An application on several GPUs."""
 
     ms: float
-    """Simulated time."""
+    """Simulated time; NaN: more is on the way than the link has places for."""
     tasks: int
     overwork: float
     sent: int
@@ -93,7 +95,11 @@ class OnGpus:
     def run(self, device: str) -> GpusRun:
         problem = problem_on(self.graph, self.application, gpus=self.gpus, link=changed(self.link))
         on = make_task_device(device)
-        tuned = run_tuned(problem, FORM, on)
+        cut = cut_share(problem.graph, problem.home)
+        try:
+            tuned = run_tuned(problem, FORM, on)
+        except DeadlockError:
+            return GpusRun(math.nan, 0, math.nan, 0, 0, cut, 0)
         wrong = fault_of(problem, on.data)
         if wrong:
             raise AssertionError(f"{self}: {wrong}")
@@ -104,7 +110,7 @@ class OnGpus:
             overwork=overwork_of(problem, on.data, tasks),
             sent=int(on.totals["sent"]),
             sendings=int(on.totals["sendings"]),
-            cut=cut_share(problem.graph, problem.home),
+            cut=cut,
             polls=problem.polls_of(tuned),
         )
 
