@@ -38,6 +38,11 @@ class Data(NamedTuple):
     """(vertices,) what has not been handed on."""
     used: NDArray[np.int64]
     """(most neighbours + 2,) by colour: the last look that saw it; in the last place the number of looks."""
+    home: NDArray[np.int64]
+    """(vertices,) the GPU that owns each vertex, whose value counts; empty: there is one GPU."""
+    kept: NDArray[np.float64]
+    """(GPUs x vertices,) what each GPU keeps of all vertices: of a search, the depth that it last sent to the vertex's
+    owner; of a ranking, what it has not yet sent to its residual."""
 
 
 @procedure
@@ -71,6 +76,32 @@ def visit(kind: int, data: Data, epsilon: float, depth: int, share: float, neigh
     before = data.residual[neighbour]
     data.residual[neighbour] = before + share
     return neighbour + 1 if before < epsilon <= before + share else 0
+
+
+@law
+def offer(kind: int, data: Data, epsilon: float, gpu: int, depth: int, share: float, neighbour: int) -> float:
+    """An edge to a vertex of another GPU, in the memory of the edge's own: the value to send, or less than 0.
+
+    A search sends each depth that is below what it sent before, a ranking what has come to epsilon.
+    """
+    place = gpu * data.home.size + neighbour
+    if kind == BFS:
+        if data.kept[place] > depth + 1:
+            data.kept[place] = depth + 1
+            return float(depth + 1)
+        return -1.0
+    together: float = data.kept[place] + share
+    if together < epsilon:
+        data.kept[place] = together
+        return -1.0
+    data.kept[place] = 0.0
+    return together
+
+
+@law
+def receive(kind: int, data: Data, epsilon: float, value: float, vertex: int) -> int:
+    """A value of another GPU arrives, as an atomic operation: the task to push, or 0."""
+    return visit(kind, data, epsilon, int(value) - 1, value, vertex)
 
 
 @procedure

@@ -17,7 +17,7 @@ FOREVER = 1 << 62
 
 
 class TaskDevice(Protocol):
-    """One GPU that runs one application, in one form after another.
+    """One GPU, or several, that run one application, in one form after another.
 
     Use: ``begin(problem, form)``, then ``advance(until_ps)`` until it is true: the application has finished. In between
     ``change(form)`` has the workers leave at their next look at the queue, and then goes on in another form.
@@ -33,11 +33,11 @@ class TaskDevice(Protocol):
 
     @property
     def queues(self) -> NDArray[np.void]:
-        """(2,) rows of :data:`~gpusched_env.task_queues.timeline.QUEUE`."""
+        """(2 x GPUs,) rows of :data:`~gpusched_env.task_queues.timeline.QUEUE`."""
 
     @property
     def items(self) -> NDArray[np.int64]:
-        """(2, places) the tasks in the queues."""
+        """(2 x GPUs, places) the tasks in the queues."""
 
     @property
     def data(self) -> Data:
@@ -82,19 +82,29 @@ def check_form(problem: TaskProblem, form: Form) -> None:
 
 def overflow_text(problem: TaskProblem, queue: int, time_ps: int, worker: int) -> str:
     """Of a queue that is too small."""
+    who = f"worker {worker} pushes" if worker >= 0 else "another GPU pushes" if problem.gpus > 1 else "the host pushes"
     return (
-        f"{problem.name}: queue {queue} overflows at {time_ps / 1e6:.3f} us: worker {worker} pushes to place "
-        f"{problem.places}, and it has {problem.places} places; give it more (capacity)"
+        f"{problem.name}: queue {queue} overflows at {time_ps / 1e6:.3f} us: {who} to place {problem.places}, and it "
+        f"has {problem.places} places; give it more (capacity)"
+    )
+
+
+def link_text(problem: TaskProblem, origin: int, owner: int, time_ps: int) -> str:
+    """Of a link with too much on the way."""
+    return (
+        f"{problem.name}: the link from GPU {origin} to GPU {owner} overflows at {time_ps / 1e6:.3f} us: it has "
+        f"{problem.link_places} places; use a quicker one (link), or fewer GPUs"
     )
 
 
 def vote_text(problem: TaskProblem, form: Form, time_ps: int, voted: int) -> str:
     """Of a vote that cannot complete."""
-    shape = problem.shape(form)
+    shape, gpus = problem.shape(form), problem.gpus
+    room = "the GPU, which has" if gpus == 1 else f"the {gpus} GPUs, which have"
     return (
-        f"{problem.name}: the vote for the end cannot complete at {time_ps / 1e6:.3f} us: {voted} of {shape.grid} "
-        f"workers have voted, and {shape.grid - shape.workers} wait for room on the GPU, which has {shape.workers} "
-        f"of them; launch no more (grid)"
+        f"{problem.name}: the vote for the end cannot complete at {time_ps / 1e6:.3f} us: {voted} of "
+        f"{shape.grid * gpus} workers have voted, and {(shape.grid - shape.workers) * gpus} wait for room on {room} "
+        f"{shape.workers * gpus} of them; launch no more (grid)"
     )
 
 

@@ -16,7 +16,8 @@ def fault_of(problem: TaskProblem, data: Data) -> str:
     """What is wrong with the results of a finished application; empty: nothing.
 
     A search has the depths of one that goes level by level. A ranking has no residual of ``epsilon`` or more, and ranks
-    and residuals keep the balance that they began with. A colouring gives neighbours different colours.
+    and residuals keep the balance that they began with; what one of several GPUs has not sent is such a residual, too.
+    A colouring gives neighbours different colours.
     """
     graph = problem.graph
     if problem.application == "bfs":
@@ -32,10 +33,11 @@ def fault_of(problem: TaskProblem, data: Data) -> str:
         return "" if (data.level >= 0).all() else f"vertex {int(np.argmin(data.level))} has no colour"
     handed = problem.damping * data.rank / np.maximum(graph.degree, 1)
     received = np.bincount(graph.neighbour, handed[graph.origin], len(graph.degree))
-    balance = np.abs(1.0 - problem.damping + received - data.rank - data.residual)
+    kept = np.vstack([data.residual, data.kept.reshape(-1, len(graph.degree))])
+    balance = np.abs(1.0 - problem.damping + received - data.rank - kept.sum(0))
     worst = int(np.argmax(balance / np.maximum(data.rank, 1.0)))
     if balance[worst] > ROUNDING * max(float(data.rank[worst]), 1.0):
         return f"rank of vertex {worst} is {data.rank[worst]}, out of balance by {balance[worst]}"
-    largest = int(np.argmax(data.residual))
-    left = float(data.residual[largest])
+    largest = int(np.argmax(kept.max(0)))
+    left = float(kept[:, largest].max())
     return f"residual of vertex {largest} is {left}, not below {problem.epsilon}" if left >= problem.epsilon else ""

@@ -28,22 +28,23 @@ SUITE: Final[dict[str, tuple[Application, Callable[[int], Graph]]]] = {
 """By name, of a seed."""
 
 
-def task_problem(name: str, seed: int = 0) -> TaskProblem:
-    """A problem of :data:`SUITE` on the graph of a seed.
+def task_problem(name: str, seed: int = 0, gpus: int = 1) -> TaskProblem:
+    """A problem of :data:`SUITE` on the graph of a seed, and on so many GPUs with NVLink.
 
     Raises:
-        InputError: there is none of that name.
+        InputError: there is none of that name, or it does not run on several GPUs.
     """
     if name not in SUITE:
         raise InputError(f"task queue problem {name!r}; {did_you_mean(name, SUITE)}")
     application, make = SUITE[name]
-    return _problem(name, application, make(seed), np.random.default_rng([seed, 1]))
+    return _problem(name, application, make(seed), np.random.default_rng([seed, 1]), gpus)
 
 
-def random_task_problem(seed: int) -> TaskProblem:
-    """A random class, size and application."""
+def random_task_problem(seed: int, gpus: int = 1) -> TaskProblem:
+    """A random class, size and application; a search or a ranking if there are several GPUs."""
     rng = np.random.default_rng([seed, 2])
-    application: Application = ("bfs", "pagerank", "colouring")[int(rng.choice(3, p=(0.5, 0.2, 0.3)))]
+    chances = (0.5, 0.2, 0.3) if gpus == 1 else (0.7, 0.3, 0.0)
+    application: Application = ("bfs", "pagerank", "colouring")[int(rng.choice(3, p=chances))]
     most = {"bfs": 60_000, "pagerank": 8_000, "colouring": 12_000}[application]
     vertices = round(float(np.exp(rng.uniform(np.log(500), np.log(most)))))
     kind = ("road", "social", "citation", "web", "mesh", "hubs")[int(rng.integers(6))]
@@ -56,18 +57,25 @@ def random_task_problem(seed: int) -> TaskProblem:
         "mesh": lambda: mesh(max(4, round(vertices ** (1 / 3)))),
         "hubs": lambda: hubs(vertices, 2.0 * degree, seed=seed),
     }
-    return _problem(f"{application}-{kind}-{seed}", application, made[kind](), rng)
+    return _problem(f"{application}-{kind}-{seed}", application, made[kind](), rng, gpus)
 
 
-def _problem(name: str, application: Application, graph: Graph, rng: np.random.Generator) -> TaskProblem:
+def _problem(name: str, application: Application, graph: Graph, rng: np.random.Generator, gpus: int) -> TaskProblem:
     source = graph.random_vertex(rng) if application == "bfs" else 0
     places = {"bfs": 8, "pagerank": 64, "colouring": 256}[application] * len(graph.degree) + 20_000
     return TaskProblem(
-        graph=graph, application=application, source=source, capacity=places, polls=POLLS, relaunch=True, name=name
+        graph=graph,
+        application=application,
+        gpus=gpus,
+        source=source,
+        capacity=places,
+        polls=POLLS,
+        relaunch=True,
+        name=name,
     )
 
 
 @functools.lru_cache(4)
-def kept_problem(name: str, seed: int) -> TaskProblem:
+def kept_problem(name: str, seed: int, gpus: int = 1) -> TaskProblem:
     """As :func:`task_problem`, or a random one if it is named ``random``; a few are kept."""
-    return random_task_problem(seed) if name == "random" else task_problem(name, seed)
+    return random_task_problem(seed, gpus) if name == "random" else task_problem(name, seed, gpus)

@@ -22,6 +22,9 @@ TOTALS: Final = np.dtype(
             "idle",
             "voted",
             "worked_ps",
+            "sent",
+            "sendings",
+            "flying",
         )
     ]
 )
@@ -31,6 +34,7 @@ TOTALS: Final = np.dtype(
 * ``kernels``: launched; ``copies`` of the queue's end to the host. ``changes``: of the form.
 * ``idle``: workers that poll now; ``voted``: that have voted for the end of this form.
 * ``worked_ps``: when the last step so far ended.
+* ``sent``: tasks to another GPU; ``sendings``: how many went over a link at a time. ``flying``: now on the way.
 """
 QUEUE: Final = np.dtype([(name, np.int64) for name in ("start", "alloc", "count", "top", "end")])
 """Counters of a queue (:mod:`gpusched_env.hardware.task_queues`)."""
@@ -54,16 +58,24 @@ class Event(IntEnum):
     LEAVE = 6
     """It leaves the GPU."""
     COPY = 7
-    """The host has a copy of the queue's end: that, and which queue."""
+    """The host has a copy of the queue's end: that, and which queue (two times the GPU, and 1 for its second)."""
     LAUNCH = 8
     """A kernel reaches the GPU: its number, and its tasks."""
     OVER = 9
     """All of the form's workers have left."""
     CHANGE = 10
     """Another form begins: tasks that were put back."""
+    SEND = 11
+    """A worker has tasks for another GPU: which, and how many."""
+    BATCH = 12
+    """A communication kernel sends to another GPU: which, and how many."""
+    LAND = 13
+    """They change what their owner knows: the GPU that they are from, and how many improve something."""
+    ANNOUNCE = 14
+    """Those can be read: the GPU that they are from, and the queue's end after that."""
 
 
 LOG: Final = np.dtype(
     [("time_ps", np.int64), ("event", np.int64), ("worker", np.int64), ("a", np.int64), ("b", np.int64)]
 )
-"""``worker``: -1 is the host."""
+"""``worker``: of GPU g, -1 - g is its host; so it is in rows of what its links do."""

@@ -25,7 +25,8 @@ class TaskKnowledge:
     """In both directions."""
     most_degree: int
     workers: dict[str, int]
-    """Of a persistent form, by their kind."""
+    """Of a persistent form, by their kind; of all GPUs together."""
+    gpus: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class TaskView:
     queued: int
     """Tasks that can be read and are not taken."""
     unwritten: int
-    """Places that are reserved, but cannot be read yet."""
+    """Places that are reserved, but cannot be read yet, and tasks on the way to another GPU."""
     idle: int
     """Workers that poll."""
     workers: int
@@ -56,8 +57,9 @@ class TaskView:
 def knowledge_of(problem: TaskProblem) -> TaskKnowledge:
     """Of a problem, for its scheduler."""
     degree = problem.graph.degree
-    workers = {worker: problem.shape(Form(worker=worker)).workers for worker in ("block", "warp")}
-    return TaskKnowledge(problem.application, len(degree), int(degree.sum()), int(degree.max(initial=0)), workers)
+    workers = {worker: problem.gpus * problem.shape(Form(worker=worker)).workers for worker in ("block", "warp")}
+    most = int(degree.max(initial=0))
+    return TaskKnowledge(problem.application, len(degree), int(degree.sum()), most, workers, problem.gpus)
 
 
 def view_of(problem: TaskProblem, device: TaskDevice, form: Form) -> TaskView:
@@ -84,9 +86,9 @@ def view_of(problem: TaskProblem, device: TaskDevice, form: Form) -> TaskView:
     return TaskView(
         now_us=device.time_ps / 1e6,
         queued=int(lengths.sum()),
-        unwritten=int((queues["alloc"] - queues["end"]).sum()),
+        unwritten=int((queues["alloc"] - queues["end"]).sum() + totals["flying"]),
         idle=int(totals["idle"]),
-        workers=problem.shape(form).workers,
+        workers=problem.gpus * problem.shape(form).workers,
         tasks=tasks,
         overwork=tasks / done if done else 0.0,
         mean_degree=float(degrees.mean()) if len(degrees) else 0.0,

@@ -60,6 +60,23 @@ def test_thresholds_are_for_searches() -> None:
     assert env.action_masks().all()
 
 
+def test_several_gpus() -> None:
+    """The actions and columns are the same; the cost is over the level-by-level time on as many GPUs."""
+    env = make(gpus=2)
+    total, info, seen = play(env, SMALL, [0, 8, 17])
+    assert total == pytest.approx(-info["episode_metrics"]["cost"])  # type: ignore[index]
+    assert info["changes"] > 0
+    assert all(observation.min() >= 0.0 and observation.max() <= 1.0 for observation in seen)
+    session = env._session
+    assert session is not None
+    assert session.view.workers % 2 == 0
+    assert session.device.totals["sent"] > 0
+    with pytest.raises(InputError, match="gpus is 2, but a colouring runs on 1"):
+        env.reset(seed=0, options={"problem": "colouring-hubs"})
+    with pytest.raises(InputError, match="gpus is 0, must be a whole number of at least 1"):
+        make(gpus=0)
+
+
 def test_what_is_refused() -> None:
     env = make()
     env.reset(seed=SMALL)

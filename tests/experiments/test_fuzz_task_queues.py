@@ -8,6 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from gpusched_env.devices.task_queues import make_task_device
+from gpusched_env.devices.task_queues.parts import TaskWorker
+from gpusched_env.devices.task_queues.passing import Message, Sent
 from gpusched_env.devices.task_queues.reference import ReferenceTaskDevice
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
@@ -34,6 +36,15 @@ class PollsLate(ReferenceTaskDevice):
         return super()._poll_ps() + 1
 
 
+class ForgetsWhatIsOnTheWay(ReferenceTaskDevice):
+    """To other GPUs: its workers may leave before it has arrived."""
+
+    def _send(self, worker: TaskWorker, away: dict[int, list[Sent]]) -> tuple[list[Message], int]:
+        found = super()._send(worker, away)
+        self._sums["flying"] = 0
+        return found
+
+
 def test_the_devices_do_not_differ_and_everything_happens() -> None:
     tally = fuzz("compiled", fuzzing=TASKS, episodes=150)
     assert tally.differences == {}
@@ -42,11 +53,13 @@ def test_the_devices_do_not_differ_and_everything_happens() -> None:
         "bfs", "pagerank", "colouring", "persistent", "discrete", "bulk-synchronous", "workers: blocks",
         "workers: warps",
         "two queues", "idle workers", "votes", "another form", "tasks put back", "late publishers", "overflow",
-        "impossible vote", "early end", "launched again if left early", "right results",
+        "impossible vote", "early end", "launched again if left early", "right results", "2 GPUs", "3 GPUs", "4 GPUs",
+        "push", "aggregation", "tasks sent", "sent tasks that come too late", "whole batches",
+        "change while tasks are on the way",
     } <= set(tally.features)  # fmt: skip
 
 
-@pytest.mark.parametrize("device", [NeverPutsBack, PollsLate])
+@pytest.mark.parametrize("device", [NeverPutsBack, PollsLate, ForgetsWhatIsOnTheWay])
 def test_faults_are_found(device: type[ReferenceTaskDevice]) -> None:
     tally = fuzz(device, fuzzing=TASKS, episodes=40, enough=1)
     assert tally.differences

@@ -9,8 +9,10 @@ from msgspec import Meta
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.fuzz.stored import Counterexample, Stored
+from gpusched_env.hardware.task_links import NVLINK, TaskLink
 from gpusched_env.hardware.task_machine import TaskMachine
 from gpusched_env.task_queues.form import Form
+from gpusched_env.task_queues.partition import Partition
 from gpusched_env.task_queues.problem import Application, TaskProblem
 from gpusched_env.workload.dynamic_parallelism.graphs import simple_graph
 
@@ -22,6 +24,9 @@ class TaskCase(Stored, frozen=True, kw_only=True):
     """One run of an application."""
 
     machine: TaskMachine
+    gpus: int = 1
+    link: TaskLink = NVLINK
+    partition: Partition = "vertices"
     vertices: Vertices
     edges: tuple[tuple[int, int], ...] = ()
     """Undirected."""
@@ -52,6 +57,9 @@ class TaskCase(Stored, frozen=True, kw_only=True):
             graph=simple_graph(self.vertices, ends, others),
             application=self.application,
             machine=self.machine,
+            gpus=self.gpus,
+            link=self.link,
+            partition=self.partition,
             source=self.source,
             epsilon=self.epsilon,
             capacity=self.capacity,

@@ -7,8 +7,10 @@ from msgspec.structs import replace
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.task_queues.fuzz.case import TaskCase
 from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.hardware.task_links import TaskLink
 from gpusched_env.hardware.task_machine import TaskMachine
 from gpusched_env.task_queues.form import Form, Strategy, Worker
+from gpusched_env.task_queues.partition import PARTITIONS
 from gpusched_env.task_queues.problem import Application
 
 SMS = {1: 5, 2: 3, 3: 2, 7: 1}
@@ -16,6 +18,7 @@ APPLICATIONS: dict[Application, float] = {"bfs": 4, "pagerank": 2, "colouring": 
 STRATEGIES: dict[Strategy, float] = {"persistent": 4, "discrete": 3, "bulk-synchronous": 2}
 WORKERS: dict[Worker, float] = {"block": 1, "warp": 1}
 CHANGES = {0: 5, 1: 3, 2: 2, 4: 1}
+GPUS = {1: 4, 2: 3, 3: 1, 4: 2}
 POLLS = {200: 6, 40: 2, 10: 1, 3: 1, 1: 0.5}
 
 
@@ -26,9 +29,13 @@ def draw_tasks(seed: int, episode: int) -> TaskCase:
     vertices = dice.log_integer(1, 160)
     application = dice.weighted(APPLICATIONS)
     machine = _machine(dice)
+    gpus = min(vertices, dice.weighted(GPUS)) if application != "colouring" else 1
     changes = dice.weighted(CHANGES)
     return TaskCase(
         machine=machine,
+        gpus=gpus,
+        link=_link(dice),
+        partition=dice.pick(PARTITIONS),
         vertices=vertices,
         edges=_edges(dice, vertices),
         application=application,
@@ -80,6 +87,22 @@ def _machine(dice: Dice) -> TaskMachine:
         **{name: price() for name in ("grab_ps", "load_ps", "vertex_ps", "slot_ps", "push_ps", "warp_push_ps")},
         **{name: price() for name in ("write_ps", "poll_ps", "warp_poll_ps", "refresh_ps", "host_launch_ps")},
         **{name: price() for name in ("launch_ps", "copy_ps", "sync_ps")},
+    )
+
+
+def _link(dice: Dice) -> TaskLink:
+    def price() -> int:
+        return round(dice.number(1e3, 1e5))
+
+    return TaskLink(
+        name="fuzz-link",
+        latency_ps=dice.pick((0, price(), 30 * price())),
+        bytes_per_us=dice.number(10.0, 1e6),
+        operation_bytes=dice.integer(1, 64),
+        sort_ps=dice.pick((0, price())),
+        batch=dice.pick((1, 2, 5, 16, 200)) if dice.chance(0.5) else None,
+        wait=dice.integer(1, 6),
+        look_ps=max(1, price()),
     )
 
 

@@ -37,12 +37,15 @@ class _TaskDuel:
         self.case, self.problem = case, case.problem()
         self.devices = (against(), device())
         self.comparison = DuelComparison()
+        self._changed_in_flight = False
         forms = {part for form in case.forms for part in (form.strategy, f"workers: {form.worker}s")}
         self.outcome = Outcome(features={case.application, *forms})
         if any(form.threshold for form in case.forms):
             self.outcome.features.add("two queues")
         if case.relaunch:
             self.outcome.features.add("launched again if left early")
+        if case.gpus > 1:
+            self.outcome.features.update({f"{case.gpus} GPUs", "push" if case.link.batch is None else "aggregation"})
 
     def run(self) -> None:
         """Play the case; raises ``Differs`` where the devices do."""
@@ -54,6 +57,7 @@ class _TaskDuel:
             over = self._until(at_ps)
             if over:
                 break
+            self._changed_in_flight |= bool(self.devices[0].totals["flying"])
             self._both("change", lambda device, form=form: device.change(form))  # type: ignore[misc]
             self.comparison.step += 1
         if not over:
@@ -94,7 +98,12 @@ class _TaskDuel:
                 # Both fail alike, but no device should.
                 self.comparison.differ(f"error {name}", what, "no error", errors[1])
             if isinstance(expected, DeadlockError):
-                words = {"overflows": "overflow", "cannot complete": "impossible vote", "too early": "early end"}
+                words = {
+                    "link from": "overflow of a link",
+                    "overflows": "overflow",
+                    "cannot complete": "impossible vote",
+                    "too early": "early end",
+                }
                 self.outcome.features.update(name for word, name in words.items() if word in str(expected))
         return expected
 
@@ -125,6 +134,10 @@ class _TaskDuel:
             "votes": Event.VOTE in events,
             "tasks put back": bool((device.log[seen == Event.CHANGE]["a"] > 0).any()),
             "another form": Event.CHANGE in events,
+            "tasks sent": bool(totals["sent"]),
+            "sent tasks that come too late": bool((device.log[seen == Event.LAND]["b"] == 0).any()),
+            "whole batches": bool((device.log[seen == Event.BATCH]["b"] >= (self.case.link.batch or 0)).any()),
+            "change while tasks are on the way": self._changed_in_flight,
             "late publishers": len(lagging) > len(set(lagging.tolist())),
         }
         self.outcome.features.update(name for name, there in happened.items() if there)

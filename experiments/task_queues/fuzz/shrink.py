@@ -10,8 +10,10 @@ from gpusched_env.experiments.task_queues.fuzz.duel import MakeTaskDevice, play_
 
 ROUNDS = 5
 LISTS = ("edges", "forms", "stay_ps")
-OPTIONS = r"pause_ps|capacity|source|polls|epsilon|relaunch|forms/\d+/(grid|threshold|delta|worker|strategy)"
-NUMBERS = r"vertices|source|polls|capacity|stay_ps/\d+|pause_ps|forms/\d+/(fetch|threshold|grid)|machine/(?!gpu).*"
+FORMS = r"forms/\d+/(grid|threshold|delta|worker|strategy)"
+OPTIONS = rf"gpus|link|link/batch|partition|pause_ps|capacity|source|polls|epsilon|relaunch|{FORMS}"
+PRICES = r"machine/(?!gpu).*|link/.*"
+NUMBERS = rf"gpus|vertices|source|polls|capacity|stay_ps/\d+|pause_ps|forms/\d+/(fetch|threshold|grid)|{PRICES}"
 
 
 class TaskShrinker(TreeShrinker[TaskCase]):

@@ -64,7 +64,9 @@ class TaskWorker:
     """A block or a warp."""
 
     number: int
+    gpu: int = 0
     queue: int = 0
+    """Of its GPU: 0 or 1."""
     index: int = 0
     limit: int = 0
     """Its segment: from the next task up to there."""
@@ -79,6 +81,7 @@ class TaskKernel:
 
     number: int
     queue: int
+    """Of its GPU: 0 or 1."""
     next: int
     limit: int
     """Its tasks: from the first that no block has, up to there."""
@@ -90,6 +93,51 @@ class TaskKernel:
     def over(self) -> bool:
         """Whether all its blocks have ended."""
         return self.next == self.limit and self.running == 0
+
+
+@dataclass
+class TaskHost:
+    """What launches the kernels of a GPU, and its memory."""
+
+    gpu: int
+    queues: tuple[TaskQueue, TaskQueue]
+    ps_per_edge: float
+    memory_free_ps: int = 0
+    read_ps: int = FOREVER
+    """When its next copy of the queue's end is taken."""
+    active: int = 0
+    threshold: int = 0
+    empty: int = 0
+    """Copies in a row without news."""
+    kernels: list[TaskKernel] = field(default_factory=list)
+    arrived: int = 0
+    head: int = 0
+    """The first kernel with blocks that have no place."""
+    ended: int = 0
+    free: list[int] = field(default_factory=list)
+    """Workers without a block; the last one is taken first."""
+
+    def begin(self, threshold: int, workers: list[TaskWorker]) -> None:
+        """Another form starts."""
+        self.active, self.threshold, self.empty = 0, threshold, 0
+        self.kernels, self.arrived, self.head, self.ended = [], 0, 0, 0
+        self.read_ps = FOREVER
+        self.free = [worker.number for worker in workers if worker.gpu == self.gpu][::-1]
+
+    @property
+    def arrival_ps(self) -> int:
+        """When the next kernel reaches the GPU."""
+        return self.kernels[self.arrived].arrives_ps if self.arrived < len(self.kernels) else FOREVER
+
+    @property
+    def next_ps(self) -> int:
+        """When it does something."""
+        return min(self.read_ps, self.arrival_ps)
+
+    @property
+    def rests(self) -> bool:
+        """Whether it waits for nothing."""
+        return self.read_ps == FOREVER and self.ended == len(self.kernels)
 
 
 @dataclass

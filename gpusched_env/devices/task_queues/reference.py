@@ -9,40 +9,51 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.task_queues.hosting import HostedForms
-from gpusched_env.devices.task_queues.parts import Round, TaskKernel, TaskQueue, TaskWorker, deal_to_block, deal_to_warp
+from gpusched_env.devices.task_queues.parts import (
+    Round,
+    TaskHost,
+    TaskKernel,
+    TaskQueue,
+    TaskWorker,
+    deal_to_block,
+    deal_to_warp,
+)
+from gpusched_env.devices.task_queues.passing import LinkedForms, OneWay, Sent
 from gpusched_env.errors import DeadlockError
-from gpusched_env.hardware.task_queues import moved_ps, readable, served, slots_of
-from gpusched_env.task_queues.applications import COLOURING, look, pop, settle, vertex_of, visit, warn
+from gpusched_env.hardware.task_queues import readable, served, slots_of
+from gpusched_env.task_queues.applications import COLOURING, look, offer, pop, settle, vertex_of, visit, warn
 from gpusched_env.task_queues.device import FOREVER, overflow_text, vote_text
 from gpusched_env.task_queues.form import Form
 from gpusched_env.task_queues.problem import TaskProblem
 from gpusched_env.task_queues.timeline import LOG, QUEUE, TOTALS, Event
 
-HOST: Final = 0
 WORK: Final = 1
 LOOK: Final = 2
-"""Ranks of what happens at one instant: the host, workers that write, workers that look at the queue; among equals in
-order of workers."""
+"""Ranks of what happens at one instant, behind the hosts and then the links: workers that write, workers that look at
+the queue; among equals in order of workers."""
 Life = Generator[tuple[int, int], None, None]
 """A worker: when it goes on, and with which rank."""
 
 
-class ReferenceTaskDevice(HostedForms):
+class ReferenceTaskDevice(LinkedForms):
     """See :class:`gpusched_env.task_queues.device.TaskDevice`."""
 
     def begin(self, problem: TaskProblem, form: Form) -> None:
         self._check(problem, form)
         self.problem, self.machine = problem, problem.machine
         self.data = problem.data()
-        self.items: NDArray[np.int64] = np.zeros((2, problem.places), np.int64)
+        gpus = range(problem.gpus)
+        self.items: NDArray[np.int64] = np.zeros((2 * problem.gpus, problem.places), np.int64)
         self._queues = [TaskQueue(row) for row in self.items]
-        self._queues[0].append(problem.initial().tolist())
+        self._hosts = [
+            TaskHost(gpu, (self._queues[2 * gpu], self._queues[2 * gpu + 1]), problem.ps_per_edge[gpu]) for gpu in gpus
+        ]
+        for host, tasks in zip(self._hosts, problem.initial(), strict=True):
+            host.queues[0].append(tasks.tolist())
+        self._links = [OneWay(problem, origin, owner) for origin in gpus for owner in gpus if origin != owner]
         self.now_ps, self.finished = 0, False
-        self._memory_free_ps = 0
         self._sums = dict.fromkeys(TOTALS.names or (), 0)
         self._rows: list[tuple[int, ...]] = []
-        self._ps_per_edge = self.machine.ps_per_edge(len(problem.graph.degree))
         self._degree = problem.graph.degree.tolist()
         self._put_back = 0
         self._heap: list[tuple[int, int, int]] = []
@@ -50,9 +61,10 @@ class ReferenceTaskDevice(HostedForms):
 
     def advance(self, until_ps: int = FOREVER) -> bool:
         while not self.finished:
-            host_ps = self._host_next()
-            next_ps = min(host_ps, self._heap[0][0] if self._heap else FOREVER)
-            if next_ps == FOREVER or self._nobody_comes(host_ps):
+            host_ps = self._hosts_next()
+            link_ps, link = self._links_next()
+            next_ps = min(host_ps, link_ps, self._heap[0][0] if self._heap else FOREVER)
+            if next_ps == FOREVER or self._nobody_comes(min(host_ps, link_ps)):
                 raise DeadlockError(vote_text(self.problem, self.form, self.now_ps, self._sums["voted"]))
             if next_ps > until_ps:
                 self.now_ps = until_ps
@@ -60,20 +72,24 @@ class ReferenceTaskDevice(HostedForms):
             self.now_ps = next_ps
             if host_ps == next_ps:
                 self._host_event()
+            elif link and link_ps == next_ps:
+                self._link_event(link)
             else:
                 _, _, number = heapq.heappop(self._heap)
                 self._go_on(number)
         return self.finished
 
-    def _nobody_comes(self, host_ps: int) -> bool:
+    def _nobody_comes(self, other_ps: int) -> bool:
         """Whether all that ever happens is that workers poll which have voted."""
-        if host_ps < FOREVER or self.shape.grid <= self.shape.workers or self._next_form is not None:
+        if other_ps < FOREVER or self.shape.grid <= self.shape.workers or self._next_form is not None:
             return False
-        if not self._sums["voted"] == self.shape.workers == self._sums["idle"]:
+        if not self._sums["voted"] == len(self._workers) == self._sums["idle"]:
             return False
         # Those that will find something at their next poll go on.
-        end = self._queues[0].end
-        return not any(readable(worker.index, worker.limit, end) for worker in self._workers)
+        return not any(self._readable(worker) for worker in self._workers)
+
+    def _readable(self, worker: TaskWorker) -> int:
+        return readable(worker.index, worker.limit, self._hosts[worker.gpu].queues[0].end)
 
     @property
     def time_ps(self) -> int:
@@ -105,10 +121,10 @@ class ReferenceTaskDevice(HostedForms):
 
     def _start_workers(self, at_ps: int) -> None:
         """Those of a persistent kernel."""
-        self._workers = [TaskWorker(number) for number in range(self.shape.workers)]
         resident = min(self.shape.grid, self.shape.workers)
-        self._lives = {worker.number: self._persistent(worker, at_ps) for worker in self._workers[:resident]}
-        self._live = resident
+        running = [worker for worker in self._workers if worker.number % self.shape.workers < resident]
+        self._lives = {worker.number: self._persistent(worker, at_ps) for worker in running}
+        self._live = len(running)
         for number in self._lives:
             self._go_on(number)
 
@@ -118,7 +134,7 @@ class ReferenceTaskDevice(HostedForms):
         yield at_ps, WORK
         yield self._grab(worker, self.now_ps), LOOK
         while self._next_form is None:
-            count = readable(worker.index, worker.limit, self._queues[0].end)
+            count = self._readable(worker)
             if count:
                 self._idle(worker, False)
                 ready_ps = yield from self._step(worker, count)
@@ -127,7 +143,7 @@ class ReferenceTaskDevice(HostedForms):
                 else:
                     yield ready_ps + self.machine.refresh_ps, LOOK
                 continue
-            if self._sums["voted"] == self.shape.grid:
+            if self._sums["voted"] == self.problem.gpus * self.shape.grid and not self._sums["flying"]:
                 break
             self._idle(worker, True)
             worker.fruitless += 1
@@ -138,15 +154,14 @@ class ReferenceTaskDevice(HostedForms):
         self._idle(worker, False)
         self._note(Event.LEAVE, worker.number)
         self._live -= 1
-        if self._live == 0:
-            self._form_over(self.now_ps)
+        self._maybe_over()
 
     def _poll_ps(self) -> int:
         return self.machine.poll_ps if self.form.worker == "block" else self.machine.warp_poll_ps
 
     def _grab(self, worker: TaskWorker, ready_ps: int) -> int:
         """Take the next segment, whether it is written or not; when the worker has it."""
-        queue = self._queues[0]
+        queue = self._hosts[worker.gpu].queues[0]
         queue.start_free_ps = served(queue.start_free_ps, ready_ps, self.machine.atomic_ps)
         worker.index, worker.limit = queue.start, queue.start + self.form.fetch
         queue.start += self.form.fetch
@@ -163,18 +178,19 @@ class ReferenceTaskDevice(HostedForms):
     def _block(self, worker: TaskWorker, kernel: TaskKernel) -> Life:
         """A block of a kernel with an end."""
         yield from self._step(worker, worker.limit - worker.index)
+        host = self._hosts[worker.gpu]
         kernel.running -= 1
-        self._free.append(worker.number)
+        host.free.append(worker.number)
         if kernel.over:
-            self._kernel_over()
-        self._dispatch()
+            self._kernel_over(host)
+        self._dispatch(host)
 
     # ---- steps -----------------------------------------------------------------------------------
 
     def _step(self, worker: TaskWorker, count: int) -> Generator[tuple[int, int], None, int]:
         """Process the next ``count`` tasks; gives when the worker can go on."""
         problem, data = self.problem, self.data
-        queue = self._queues[worker.queue]
+        queue = self._hosts[worker.gpu].queues[worker.queue]
         tasks = queue.items[worker.index : worker.index + count].tolist()
         self._note(Event.STEP, worker.number, worker.index, count)
         self._sums["steps"] += 1
@@ -185,27 +201,28 @@ class ReferenceTaskDevice(HostedForms):
         ready_ps = self.now_ps
         for part in deal_to_block(degrees, self.shape.warps) if block else deal_to_warp(degrees):
             looked = [look(data, tasks[i]) for i in part.ending] if problem.kind == COLOURING else []
-            yield self._round_end(part, ready_ps), WORK
+            yield self._round_end(worker, part, ready_ps), WORK
             found: tuple[list[int], list[int]] = ([], [])
+            away: dict[int, list[Sent]] = {}
             if problem.kind == COLOURING:
                 for i, seen in zip(part.ending, looked, strict=True):
                     self._colour(tasks[i], seen, found[0])
             else:
-                self._edges(worker, part, tasks, held, found)
+                self._edges(worker, part, tasks, held, found, away)
             ready_ps = self.now_ps
-            if found[0] or found[1]:
-                ready_ps = yield from self._push(worker, found)
+            if found[0] or found[1] or away:
+                ready_ps = yield from self._push(worker, found, away)
         worker.index += count
         self._sums["worked_ps"] = self.now_ps
         return ready_ps
 
-    def _round_end(self, part: Round, ready_ps: int) -> int:
-        machine = self.machine
+    def _round_end(self, worker: TaskWorker, part: Round, ready_ps: int) -> int:
+        machine, host = self.machine, self._hosts[worker.gpu]
         opening_ps = machine.load_ps if self.form.worker == "block" else machine.vertex_ps
         self._sums["edges"] += part.edges
         self._sums["rounds"] += 1
-        self._memory_free_ps = served(self._memory_free_ps, self.now_ps, moved_ps(part.edges, self._ps_per_edge))
-        return max(ready_ps + machine.slot_ps + part.opens * opening_ps, self._memory_free_ps)
+        self._move(host, part.edges)
+        return max(ready_ps + self.problem.slot_ps + part.opens * opening_ps, host.memory_free_ps)
 
     def _colour(self, task: int, looked: int, found: list[int]) -> None:
         data, vertex = self.data, vertex_of(task)
@@ -222,36 +239,54 @@ class ReferenceTaskDevice(HostedForms):
         tasks: list[int],
         held: list[tuple[int, float]],
         found: tuple[list[int], list[int]],
+        away: dict[int, list[Sent]],
     ) -> None:
         problem, data = self.problem, self.data
         for i, low, high in part.pieces:
             depth, share = held[i]
             first = data.first[vertex_of(tasks[i])]
             for other in data.neighbour[first + low : first + high].tolist():
+                if problem.gpus > 1 and data.home[other] != worker.gpu:
+                    value = offer(problem.kind, data, problem.epsilon, worker.gpu, depth, share, other)
+                    if value >= 0.0:
+                        away.setdefault(int(data.home[other]), []).append((other, value))
+                    continue
                 task = visit(problem.kind, data, problem.epsilon, depth, share, other)
                 if task:
                     waits = worker.threshold > 0 and depth + 1 >= worker.threshold
                     found[1 - worker.queue if waits else worker.queue].append(task)
 
-    def _push(self, worker: TaskWorker, found: tuple[list[int], list[int]]) -> Generator[tuple[int, int], None, int]:
-        """Reserve, write, publish; gives when the worker can go on."""
+    def _push(
+        self, worker: TaskWorker, found: tuple[list[int], list[int]], away: dict[int, list[Sent]]
+    ) -> Generator[tuple[int, int], None, int]:
+        """Reserve, write, publish, and send to other GPUs; gives when the worker can go on."""
         atomic_ps, now_ps = self.machine.atomic_ps, self.now_ps
-        places, done_ps = [0, 0], 0
+        queues = self._hosts[worker.gpu].queues
+        places, done_ps = [0, 0], now_ps
         for number, tasks in enumerate(found):
             if tasks:
                 try:
-                    places[number], through_ps = self._queues[number].reserve(tasks, now_ps, atomic_ps)
+                    places[number], through_ps = queues[number].reserve(tasks, now_ps, atomic_ps)
                 except IndexError:
-                    raise DeadlockError(overflow_text(self.problem, number, now_ps, worker.number)) from None
+                    queue = 2 * worker.gpu + number
+                    raise DeadlockError(overflow_text(self.problem, queue, now_ps, worker.number)) from None
                 done_ps = max(done_ps, through_ps)
                 self._sums["pushed"] += len(tasks)
                 self._note(Event.RESERVE, worker.number, places[number], len(tasks))
-        push_ps = self.machine.push_ps if self.form.worker == "block" else self.machine.warp_push_ps
-        yield done_ps + push_ps + slots_of(len(found[0]) + len(found[1])) * self.machine.write_ps, WORK
+        messages, collected = self._send(worker, away)
+        written = len(found[0]) + len(found[1]) + collected
+        # Answers of other GPUs come before the push.
+        done_ps = max(done_ps, *(message.answered_ps for message in messages)) if messages else done_ps
+        if written:
+            push_ps = self.machine.push_ps if self.form.worker == "block" else self.machine.warp_push_ps
+            done_ps += push_ps + slots_of(written) * self.machine.write_ps
+        if done_ps > now_ps:
+            yield done_ps, WORK
         ready_ps = self.now_ps
         for number, tasks in enumerate(found):
             if tasks:
-                through_ps = self._queues[number].publish(places[number], len(tasks), self.now_ps, atomic_ps)
+                through_ps = queues[number].publish(places[number], len(tasks), self.now_ps, atomic_ps)
                 ready_ps = max(ready_ps, through_ps)
-                self._note(Event.PUBLISH, worker.number, self._queues[number].end, len(tasks))
-        return ready_ps
+                self._note(Event.PUBLISH, worker.number, queues[number].end, len(tasks))
+        fenced = any(message.tasks for message in messages)
+        return ready_ps + (self.problem.link_times.fence_ps if fenced else 0)

@@ -67,6 +67,7 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
     ### Arguments
     - `problem`: `random`, another one for each seed; or one of `gpusched_env.task_queues.suite.SUITE`, on a graph that
       the seed draws.
+    - `gpus`: on which it runs, linked by NVLink; each owns a part of the graph. Searches and rankings run on several.
     - `interval_us`: between decisions.
     - `device`: `compiled` or `reference`.
     - `render_mode`: `rgb_array` or `ansi`.
@@ -84,6 +85,7 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         self,
         problem: str = RANDOM,
         *,
+        gpus: int = 1,
         interval_us: float = INTERVAL_US,
         device: str = "compiled",
         render_mode: Literal["rgb_array", "ansi"] | None = None,
@@ -95,7 +97,9 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         self.observation_space = spaces.Box(0.0, 1.0, (len(TaskFeature),), np.float32)
         self.action_space = spaces.Discrete(self.actions)
         self.render_mode = render_mode
-        self.problem, self.interval_us = _known(problem), interval_us
+        if type(gpus) is not int or gpus < 1:
+            raise InputError(f"gpus is {gpus!r}, must be a whole number of at least 1")
+        self.problem, self.gpus, self.interval_us = _known(problem), gpus, interval_us
         self.device = make_task_device(device)
         self._session: TaskSession | None = None
 
@@ -117,7 +121,7 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
             options: ``{"problem": name}`` for this episode only.
 
         Raises:
-            InputError: unknown options, or no such problem.
+            InputError: unknown options, no such problem, or one that does not run on several GPUs.
         """
         given = dict(options or {})
         name = _known(given.pop("problem", self.problem))
@@ -126,8 +130,8 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         super().reset(seed=seed)
         if seed is None:
             seed = int(self.np_random.integers(SEED_LIMIT))
-        problem = kept_problem(name, seed)
-        self._whole_us = level_by_level_us(name, seed)
+        problem = kept_problem(name, seed, self.gpus)
+        self._whole_us = level_by_level_us(name, seed, self.gpus)
         self._knowledge: TaskKnowledge = knowledge_of(problem)
         self._session = session = TaskSession(problem, self.device)
         session.begin(FIRST)
@@ -214,8 +218,8 @@ def _known(name: str) -> str:
 
 
 @functools.lru_cache(64)
-def level_by_level_us(name: str, seed: int) -> float:
-    """How long a problem takes bulk-synchronously with 32 tasks a block."""
-    session = TaskSession(kept_problem(name, seed), make_task_device("compiled"))
+def level_by_level_us(name: str, seed: int, gpus: int = 1) -> float:
+    """How long a problem takes bulk-synchronously with 32 tasks a block, on so many GPUs."""
+    session = TaskSession(kept_problem(name, seed, gpus), make_task_device("compiled"))
     session.begin(Form("bulk-synchronous"))
     return session.finish() / 1e6

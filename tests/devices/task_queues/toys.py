@@ -8,6 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.hardware.task_links import TaskLink
 from gpusched_env.hardware.task_machine import TaskMachine
 from gpusched_env.task_queues.device import TaskDevice
 from gpusched_env.task_queues.form import Form
@@ -39,6 +40,20 @@ TOY = TaskMachine(
     copy_ps=10 * PS,
     sync_ps=50 * PS,
 )
+
+PUSH = TaskLink(name="push", latency_ps=200 * PS, bytes_per_us=64_000.0, operation_bytes=32, sort_ps=4 * PS)
+"""A task of a search takes it 1 ns, and a trip 200."""
+BATCHES = TaskLink(
+    name="batches",
+    latency_ps=200 * PS,
+    bytes_per_us=8_000.0,
+    operation_bytes=8,
+    sort_ps=4 * PS,
+    batch=2,
+    wait=3,
+    look_ps=100 * PS,
+)
+"""The same; the communication kernel looks every 100 ns, and sends two tasks, or what there is at the third look."""
 
 
 def graph(vertices: int, *edges: tuple[int, int]) -> Graph:

@@ -9,7 +9,7 @@ from gpusched_env.devices.task_queues.compiled.loop import OVER, OVERFLOW, PAUSE
 from gpusched_env.devices.task_queues.compiled.state import NEVER, TaskState, new_state, with_form
 from gpusched_env.errors import DeadlockError, InputError
 from gpusched_env.task_queues.applications import Data
-from gpusched_env.task_queues.device import FOREVER, check_form, early_text, overflow_text, vote_text
+from gpusched_env.task_queues.device import FOREVER, check_form, early_text, link_text, overflow_text, vote_text
 from gpusched_env.task_queues.form import Form
 from gpusched_env.task_queues.problem import TaskProblem
 from gpusched_env.task_queues.timeline import QUEUE, Event
@@ -44,7 +44,9 @@ class CompiledTaskDevice:
                 raise DeadlockError(vote_text(self.problem, self.form, self.time_ps, int(self.totals["voted"])))
             if status == OVERFLOW:
                 core = self.state.core[0]
-                queue, worker = int(core["failed_queue"]), int(core["failed_worker"])
+                queue, worker, link = (int(core[f"failed_{what}"]) for what in ("queue", "worker", "link"))
+                if link >= 0:
+                    raise DeadlockError(link_text(self.problem, *divmod(link, self.problem.gpus), self.time_ps))
                 raise DeadlockError(overflow_text(self.problem, queue, self.time_ps, worker))
             assert status == OVER
             self._form_over()
@@ -78,21 +80,26 @@ class CompiledTaskDevice:
         core["now_ps"], self.finished = known_ps, True
 
     def _put_tasks_back(self) -> int:
-        """What workers have taken and not begun goes to the back of the first queue, and so does the second queue."""
-        (own, other), items, workers = self.state.counters, self.state.items, self.state.workers
+        """What workers have taken and not begun goes to the back of a GPU's first queue, and so does the second."""
+        number = sum(self._put_back_of(gpu) for gpu in range(self.problem.gpus))
+        self.state.core[0]["put_back"] += number
+        return number
+
+    def _put_back_of(self, gpu: int) -> int:
+        row, items, workers = 2 * gpu, self.state.items, self.state.workers
+        own, other = self.state.counters[row : row + 2]
         limits = np.minimum(workers["limit"], own["end"])
-        rows = np.flatnonzero((workers["queue"] == 0) & (workers["index"] < limits))
-        back = [items[0, workers["index"][row] : limits[row]] for row in rows]
-        back.append(items[1, other["start"] : other["end"]])
+        held = np.flatnonzero((workers["queue"] == row) & (workers["index"] < limits))
+        back = [items[row, workers["index"][worker] : limits[worker]] for worker in held]
+        back.append(items[row + 1, other["start"] : other["end"]])
         tasks = np.concatenate(back)
         own["start"], other["start"] = min(own["start"], own["end"]), other["end"]
         first = int(own["alloc"])
         if first + len(tasks) > self.problem.places:
-            raise DeadlockError(overflow_text(self.problem, 0, self.time_ps, -1))
-        items[0, first : first + len(tasks)] = tasks
+            raise DeadlockError(overflow_text(self.problem, row, self.time_ps, -1))
+        items[row, first : first + len(tasks)] = tasks
         for name in ("alloc", "count", "top", "end"):
             own[name] = first + len(tasks)
-        self.state.core[0]["put_back"] += len(tasks)
         return len(tasks)
 
     def _note(self, event: Event, a: int) -> None:

@@ -6,7 +6,8 @@ from typing import Final
 
 from gpusched_env.compiling import cached
 from gpusched_env.devices.task_queues.compiled.events import WORK, first_worker, note, set_due
-from gpusched_env.devices.task_queues.compiled.kernels import arrival_ps, arrive, block_over, read_end
+from gpusched_env.devices.task_queues.compiled.kernels import act_of_host, all_arrived, all_read, block_over
+from gpusched_env.devices.task_queues.compiled.links import act_of_link
 from gpusched_env.devices.task_queues.compiled.state import COMING, LOOKING, NEVER, PARKED, ROUND
 from gpusched_env.devices.task_queues.compiled.steps import act, next_round
 from gpusched_env.devices.task_queues.compiled.workers import grab, publish, step_over, take, wake_all
@@ -17,7 +18,7 @@ OVER: Final = 1
 STUCK: Final = 2
 OVERFLOW: Final = 3
 """How a run comes to a stop: at the time that was asked for; the form's workers have left; a vote cannot complete; a
-queue has no room."""
+queue or a link has no room."""
 ALL_LEFT = int(Event.OVER)
 
 
@@ -26,12 +27,13 @@ def launch(state, at_ps):
     """The form begins, at a time of the host."""
     core, rules = state.core[0], state.rules[0]
     if rules.persistent:
-        state.totals[0].kernels += 1
-        for number in range(core.live):
-            state.workers[number].next = COMING
-            set_due(state, number, at_ps + rules.host_launch_ps + rules.launch_ps, WORK)
+        state.totals[0].kernels += rules.gpus
+        for number in range(state.workers.size):
+            if number % rules.workers < core.live // rules.gpus:
+                state.workers[number].next = COMING
+                set_due(state, number, at_ps + rules.host_launch_ps + rules.launch_ps, WORK)
     else:
-        core.read_ps = at_ps + rules.copy_ps
+        all_read(state, at_ps + rules.copy_ps)
 
 
 @cached()
@@ -47,20 +49,20 @@ def proceed(state, until_ps):
     """Run on; how it came to a stop."""
     core, rules = state.core[0], state.rules[0]
     while True:
-        host_ps = min(core.read_ps, arrival_ps(state))
-        next_ps = min(host_ps, state.due[1] >> 2)
+        next_ps = min(min(core.host_ps, core.link_ps), state.due[1] >> 2)
         if next_ps >= NEVER:
             return STUCK
         if next_ps > until_ps:
             core.now_ps = until_ps
             return PAUSED
         core.now_ps = next_ps
-        if host_ps == next_ps:
-            if arrival_ps(state) == next_ps:
-                arrive(state)
-                over = False
-            else:
-                over = read_end(state)
+        if core.host_ps == next_ps:
+            over = act_of_host(state)
+        elif core.link_ps == next_ps:
+            nothing_flies = act_of_link(state)
+            if core.failed_queue >= 0:
+                return OVERFLOW
+            over = nothing_flies and all_arrived(state)
         else:
             number = first_worker(state)
             worker = state.workers[number]

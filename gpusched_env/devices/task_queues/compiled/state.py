@@ -29,26 +29,62 @@ def _whole(*names: str) -> list[tuple[str, type]]:
 
 
 RULES: Final = np.dtype(
-    _whole("kind", "grid", "workers", "warps", "block", "persistent", "synchronous", "fetch", "polls", "delta", "split")
+    _whole(
+        "kind",
+        "gpus",
+        "places",
+        "voters",
+        "workers",
+        "warps",
+        "block",
+        "persistent",
+        "synchronous",
+        "fetch",
+        "polls",
+        "delta",
+        "split",
+    )
     + _whole("opening_ps", "slot_ps", "push_ps", "write_ps", "poll_ps", "refresh_ps", "grab_ps", "atomic_ps")
     + _whole("host_launch_ps", "launch_ps", "copy_ps", "sync_ps", "back_ps")
-    + [(name, np.float64) for name in ("damping", "epsilon", "ps_per_edge")]
+    + _whole("link_places", "batch", "wait", "look_ps", "lands_ps", "announced_ps", "answer_ps", "fence_ps")
+    + _whole("segments")
+    + [(name, np.float64) for name in ("damping", "epsilon", "task_ps")]
 )
-"""The form, the machine and the application; switches as 0 and 1. ``split``: there are two queues."""
+"""The form, the machine, the link and the application; switches as 0 and 1. ``voters``: of all GPUs; ``workers``: of
+each; ``split``: there are two queues; ``batch``: 0, tasks are pushed."""
 CORE: Final = np.dtype(
-    _whole("now_ps", "finished", "memory_free_ps", "put_back", "logged", "live", "leaving", "base", "leaves")
-    + _whole("read_ps", "active", "threshold", "empty", "kernels", "arrived", "head", "ended", "free")
-    + _whole("failed_queue", "failed_worker")
+    _whole("now_ps", "finished", "put_back", "logged", "live", "leaving", "leaves")
+    + _whole("host_ps", "host", "link_ps", "link", "failed_queue", "failed_worker", "failed_link")
 )
-"""``leaving``: another form waits; ``base``: where the form's first segment begins; ``leaves``: half of the tree."""
+"""``leaving``: another form waits; ``leaves``: half of the tree; ``host_ps``, ``host``: when a host does something
+next, and of which GPU; ``link_ps``, ``link``: of links. ``failed_*``: what had no room, -1: nothing."""
+HOST: Final = np.dtype(
+    _whole("memory_free_ps", "base", "read_ps", "active", "threshold", "empty")
+    + _whole("kernels", "arrived", "head", "ended")
+    + [("free", np.int64), ("ps_per_edge", np.float64)]
+)
+"""Of a GPU; ``base``: where the form's first segment begins; ``empty``: copies in a row without news; ``head``: the
+first kernel with blocks that have no place; ``free``: places without a block."""
+LINK: Final = np.dtype(
+    _whole("free_ps", "first_look_ps", "send_ps", "waiting", "new", "first", "next")
+    + _whole("announced", "landed", "departed")
+)
+"""From one GPU to another; ``waiting``: tasks in the aggregation queue, with its ``first_look_ps`` and the look at
+which it sends, ``send_ps``; ``new``: tasks of the present round; ``first`` to ``next``: places in use; the others count
+messages."""
+MAIL: Final = np.dtype(
+    [*_whole("vertex", "lands_ps", "announced_ps", "first", "count", "kept", "worker"), ("value", np.float64)]
+)
+"""Two things by turns, as there are no more messages than tasks: what is sent (``vertex``, once it has landed the task,
+or 0; ``value``); and messages, those that go over a link together (``kept``: how many improve something)."""
 COUNTERS: Final = np.dtype(QUEUE.descr + _whole("start_free_ps", "alloc_free_ps", "written_free_ps", "new"))
 """Of a queue; ``new``: tasks that the present round has put at its back."""
 WORKER: Final = np.dtype(
-    _whole("next", "queue", "index", "limit", "count", "edges", "rounds", "round", "task", "slot", "since_ps")
-    + _whole("fruitless", "threshold", "kernel", "first_0", "new_0", "first_1", "new_1")
+    _whole("next", "gpu", "queue", "index", "limit", "count", "edges", "rounds", "round", "task", "slot", "since_ps")
+    + _whole("fruitless", "threshold", "kernel", "first_0", "new_0", "first_1", "new_1", "improved")
 )
 """``task``, ``slot``: of a warp's round; ``since_ps``: its last look that counts; ``first_*``, ``new_*``: what it is
-writing to each queue."""
+writing to each queue; ``improved``: tasks of its present push that have improved something on other GPUs."""
 KERNEL: Final = np.dtype(_whole("queue", "next", "limit", "threshold", "arrives_ps", "running"))
 
 
@@ -57,6 +93,11 @@ class TaskState(NamedTuple):
 
     rules: Table
     core: Table
+    hosts: Table
+    links: Table
+    """A row for each pair: that of the sender times the GPUs, plus the owner."""
+    mail: Table
+    """(links x places,) those of each link are used in turn."""
     totals: Table
     counters: Table
     items: NDArray[np.int64]
@@ -64,45 +105,50 @@ class TaskState(NamedTuple):
     due: NDArray[np.int64]
     """A tree of the smallest: four times the time of each worker's next event, plus its rank."""
     owner: NDArray[np.int32]
-    """Who has a segment, by its number since the form's beginning."""
-    free: NDArray[np.int32]
-    """Places without a block, in forms with launches; the last one is taken first."""
+    """(GPUs x places,) of a persistent form, who has a segment, by its number since the form's beginning; of others,
+    places without a block, of which the last is taken first."""
     edges_before: NDArray[np.int32]
     """(workers, tasks of a step + 1) of a block's step."""
-    depth: NDArray[np.int64]
-    """(workers, tasks of a step) the depth at which a task was taken, or what a colouring found out."""
-    share: NDArray[np.float64]
-    """(workers, tasks of a step) what each neighbour gets of a residual."""
+    held: NDArray[np.float64]
+    """(workers, tasks of a step) the depth at which a task was taken, what each neighbour gets of its residual, or what
+    a colouring found out."""
     kernels: Table
+    """(GPUs x kernels,)."""
     log: Table
     data: Data
 
 
 def new_state(problem: TaskProblem) -> TaskState:
     """Of a problem, before its first form."""
-    counters = np.zeros(2, COUNTERS)
-    initial = problem.initial()
-    items = np.zeros((2, problem.places), np.int64)
-    items[0, : len(initial)] = initial
-    for name in ("alloc", "count", "top", "end"):
-        counters[name][0] = len(initial)
+    gpus = problem.gpus
+    counters = np.zeros(2 * gpus, COUNTERS)
+    items = np.zeros((2 * gpus, problem.places), np.int64)
+    for gpu, tasks in enumerate(problem.initial()):
+        items[2 * gpu, : len(tasks)] = tasks
+        for name in ("alloc", "count", "top", "end"):
+            counters[name][2 * gpu] = len(tasks)
+    hosts = np.zeros(gpus, HOST)
+    hosts["ps_per_edge"] = problem.ps_per_edge
+    links = np.zeros(gpus * gpus, LINK)
+    links["send_ps"] = NEVER
     return _of_form(
         problem,
         Form(),
         TaskState(
             rules=np.zeros(1, RULES),
             core=np.zeros(1, CORE),
+            hosts=hosts,
+            links=links,
+            mail=np.empty(gpus * gpus * problem.link_places if gpus > 1 else 0, MAIL),
             totals=np.zeros(1, TOTALS),
             counters=counters,
             items=items,
             workers=np.zeros(0, WORKER),
             due=np.zeros(0, np.int64),
             owner=np.zeros(0, np.int32),
-            free=np.zeros(0, np.int32),
             edges_before=np.zeros((0, 0), np.int32),
-            depth=np.zeros((0, 0), np.int64),
-            share=np.zeros((0, 0)),
-            kernels=np.empty(min(2 * problem.places + 1, MOST_KERNELS), KERNEL),
+            held=np.zeros((0, 0)),
+            kernels=np.empty(gpus * min(2 * problem.places + 1, MOST_KERNELS), KERNEL),
             log=np.zeros(problem.log, LOG),
             data=problem.data(),
         ),
@@ -115,25 +161,34 @@ def with_form(problem: TaskProblem, form: Form, state: TaskState) -> TaskState:
 
 
 def _of_form(problem: TaskProblem, form: Form, state: TaskState) -> TaskState:
-    shape = problem.shape(form)
-    workers, fetch = shape.workers, form.fetch
+    shape, gpus = problem.shape(form), problem.gpus
+    workers = gpus * shape.workers
     leaves = 1 << max(1, (workers - 1).bit_length())
     state.rules[0] = _rules(problem, form)
-    core = state.core[0]
-    core["leaves"], core["base"], core["leaving"] = leaves, state.counters[0]["start"], 0
-    core["active"], core["threshold"], core["empty"] = 0, form.threshold, 0
-    core["kernels"] = core["arrived"] = core["head"] = core["ended"] = 0
-    core["read_ps"], core["free"], core["live"] = NEVER, workers, min(shape.grid, workers)
-    state.totals[0]["voted"] = state.totals[0]["idle"] = 0
+    core, hosts = state.core[0], state.hosts
     persistent = form.strategy == "persistent"
+    core["leaves"], core["leaving"], core["failed_queue"], core["failed_link"] = leaves, 0, -1, -1
+    core["live"] = gpus * min(shape.grid, shape.workers) if persistent else 0
+    core["host_ps"] = NEVER
+    if not state.totals[0]["flying"]:
+        core["link_ps"] = NEVER
+    hosts["base"], hosts["threshold"] = state.counters["start"][::2], form.threshold
+    hosts["read_ps"], hosts["free"] = NEVER, shape.workers
+    for name in ("active", "empty", "kernels", "arrived", "head", "ended"):
+        hosts[name] = 0
+    state.totals[0]["voted"] = state.totals[0]["idle"] = 0
+    numbers = np.arange(workers).reshape(gpus, shape.workers)
+    rows = np.zeros(workers, WORKER)
+    rows["gpu"] = np.repeat(np.arange(gpus), shape.workers)
+    rows["queue"] = 2 * rows["gpu"]
+    segments = int(state.rules[0]["segments"])
+    owner = np.zeros(gpus * segments, np.int32) if persistent else numbers[:, ::-1].astype(np.int32).ravel()
     return state._replace(
-        workers=np.zeros(workers, WORKER),
+        workers=rows,
         due=np.full(2 * leaves, 4 * NEVER, np.int64),
-        owner=np.zeros(problem.places // fetch + 2 * workers + 2 if persistent else 0, np.int32),
-        free=np.arange(workers, dtype=np.int32)[::-1].copy(),
+        owner=owner,
         edges_before=np.empty((workers, MOST_FETCH + 1), np.int32),
-        depth=np.empty((workers, MOST_FETCH), np.int64),
-        share=np.empty((workers, MOST_FETCH)),
+        held=np.empty((workers, MOST_FETCH)),
     )
 
 
@@ -141,8 +196,16 @@ def _rules(problem: TaskProblem, form: Form) -> tuple[Any, ...]:
     machine, shape, block = problem.machine, problem.shape(form), form.worker == "block"
     values = {name: getattr(machine, name) for name in RULES.names or () if hasattr(machine, name)}
     values |= {
+        **problem.link_times._asdict(),
         "kind": problem.kind,
-        "grid": shape.grid,
+        "gpus": problem.gpus,
+        "places": problem.places,
+        "segments": problem.places // form.fetch + 2 * shape.workers + 2,
+        "link_places": problem.link_places,
+        "batch": problem.link.batch or 0,
+        "wait": problem.link.wait,
+        "look_ps": problem.link.look_ps,
+        "voters": problem.gpus * shape.grid,
         "workers": shape.workers,
         "warps": shape.warps,
         "block": block,
@@ -158,6 +221,6 @@ def _rules(problem: TaskProblem, form: Form) -> tuple[Any, ...]:
         "poll_ps": machine.poll_ps if block else machine.warp_poll_ps,
         "damping": problem.damping,
         "epsilon": problem.epsilon,
-        "ps_per_edge": machine.ps_per_edge(len(problem.graph.degree)),
+        "slot_ps": problem.slot_ps,
     }
     return tuple(values[name] for name in RULES.names or ())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from gpusched_env.compiling import called
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.task_queues.compiled.events import WORK, note, set_due
+from gpusched_env.devices.task_queues.compiled.sending import put, send
 from gpusched_env.devices.task_queues.compiled.state import ROUND, WRITING
 from gpusched_env.hardware.task_queues import SLOT_EDGES, edges_in_round, moved_ps, rounds_of, served, slots_of
-from gpusched_env.task_queues.applications import COLOURING, look, pop, settle, vertex_of, visit, warn
+from gpusched_env.task_queues.applications import COLOURING, look, offer, pop, settle, vertex_of, visit, warn
 from gpusched_env.task_queues.timeline import Event
 
 STEP = int(Event.STEP)
@@ -24,7 +25,8 @@ def begin_step(state, number, count):
     for i in range(count):
         task = state.items[worker.queue, worker.index + i]
         vertex = vertex_of(task)
-        state.depth[number, i], state.share[number, i] = pop(rules.kind, data, rules.damping, task)
+        depth, share = pop(rules.kind, data, rules.damping, task)
+        state.held[number, i] = depth + share
         state.edges_before[number, i] = edges
         edges += max(1, data.first[vertex + 1] - data.first[vertex])
     state.edges_before[number, count] = edges
@@ -42,6 +44,7 @@ def begin_step(state, number, count):
 def begin_round(state, number, ready_ps):
     """Colourings look at neighbours now; others act at the round's end."""
     rules, core, totals, worker = state.rules[0], state.core[0], state.totals[0], state.workers[number]
+    host = state.hosts[worker.gpu]
     if rules.block:
         edges = edges_in_round(worker.edges, worker.rounds, worker.round)
         opens = worker.round == 0
@@ -54,16 +57,16 @@ def begin_round(state, number, ready_ps):
         if rules.block:
             for i in range(worker.count):
                 if _ends_here(state, number, worker, i):
-                    state.depth[number, i] = look(state.data, state.items[worker.queue, worker.index + i])
+                    state.held[number, i] = look(state.data, state.items[worker.queue, worker.index + i])
         elif _is_last_slot(state, number, worker):
             task = state.items[worker.queue, worker.index + worker.task]
-            state.depth[number, worker.task] = look(state.data, task)
-    core.memory_free_ps = served(core.memory_free_ps, core.now_ps, moved_ps(edges, rules.ps_per_edge))
+            state.held[number, worker.task] = look(state.data, task)
+    host.memory_free_ps = served(host.memory_free_ps, core.now_ps, moved_ps(edges, host.ps_per_edge))
     end_ps = ready_ps + rules.slot_ps
     if opens:
         end_ps += rules.opening_ps
     worker.next = ROUND
-    set_due(state, number, max(end_ps, core.memory_free_ps), WORK)
+    set_due(state, number, max(end_ps, host.memory_free_ps), WORK)
 
 
 @called
@@ -86,8 +89,8 @@ def _is_last_slot(state, number, worker):
 def act(state, number):
     """The end of a round: tasks write. Whether the queues had room for what they push."""
     rules, worker = state.rules[0], state.workers[number]
-    state.counters[0].new = 0
-    state.counters[1].new = 0
+    state.counters[2 * worker.gpu].new = 0
+    state.counters[2 * worker.gpu + 1].new = 0
     if rules.kind == COLOURING:
         if rules.block:
             for i in range(worker.count):
@@ -123,16 +126,20 @@ def _walk(state, number, low, high):
         left += 1
 
 
-@called
+@inlined
 def _visit(state, number, i, low, high):
     """Edges of one task, counted over the tasks of the step."""
     rules, worker, data = state.rules[0], state.workers[number], state.data
-    depth, share = state.depth[number, i], state.share[number, i]
+    share = state.held[number, i]
+    depth = int(share)
     vertex = vertex_of(state.items[worker.queue, worker.index + i])
     first = data.first[vertex] - state.edges_before[number, i]
     queue = worker.queue
     if worker.threshold > 0 and depth + 1 >= worker.threshold:
-        queue = 1 - queue
+        queue ^= 1
+    if rules.gpus > 1:
+        _visit_apart(state, number, queue, depth, share, first + low, min(first + high, data.first[vertex + 1]))
+        return
     kind, epsilon, neighbour, items = rules.kind, rules.epsilon, data.neighbour, state.items
     counters = state.counters[queue]
     at = counters.alloc + counters.new
@@ -146,9 +153,26 @@ def _visit(state, number, i, low, high):
 
 
 @called
+def _visit_apart(state, number, queue, depth, share, low, high):
+    """Edges of one task, some of them to vertices of other GPUs."""
+    rules, data, gpu = state.rules[0], state.data, state.workers[number].gpu
+    for edge in range(low, high):
+        other = data.neighbour[edge]
+        owner = data.home[other]
+        if owner == gpu:
+            task = visit(rules.kind, data, rules.epsilon, depth, share, other)
+            if task != 0:
+                _append(state, queue, task)
+        else:
+            value = offer(rules.kind, data, rules.epsilon, gpu, depth, share, other)
+            if value >= 0.0:
+                put(state, gpu * rules.gpus + owner, other, value)
+
+
+@called
 def _colour(state, number, i):
     worker, data = state.workers[number], state.data
-    task, looked = state.items[worker.queue, worker.index + i], state.depth[number, i]
+    task, looked = state.items[worker.queue, worker.index + i], int(state.held[number, i])
     pushed = settle(data, task, looked)
     if pushed != 0:
         _append(state, 0, pushed)
@@ -172,13 +196,14 @@ def _append(state, queue, task):
 
 @called
 def _reserve(state, number):
-    """What the round has found goes into the queues; whether it fits."""
+    """What the round has found goes into the queues, and to other GPUs; whether it fits."""
     core, rules, worker = state.core[0], state.rules[0], state.workers[number]
-    through_ps, tasks = 0, 0
-    for queue in range(2):
+    through_ps, tasks = core.now_ps, 0
+    own = 2 * worker.gpu
+    for queue in range(own, own + 2):
         counters = state.counters[queue]
         first, new = counters.alloc, counters.new
-        if queue == 0:
+        if queue == own:
             worker.first_0 = first
             worker.new_0 = new
         else:
@@ -195,10 +220,17 @@ def _reserve(state, number):
         through_ps = max(through_ps, counters.alloc_free_ps)
         tasks += new
         note(state, RESERVE, number, first, new)
+    state.totals[0].pushed += tasks
+    if rules.gpus > 1:
+        through_ps, collected = send(state, number, through_ps)
+        if core.failed_link >= 0:
+            return False
+        tasks += collected
     if tasks > 0:
-        state.totals[0].pushed += tasks
+        through_ps += rules.push_ps + slots_of(tasks) * rules.write_ps
+    if through_ps > core.now_ps:
         worker.next = WRITING
-        set_due(state, number, through_ps + rules.push_ps + slots_of(tasks) * rules.write_ps, WORK)
+        set_due(state, number, through_ps, WORK)
     return True
 
 

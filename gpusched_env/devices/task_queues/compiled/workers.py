@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.compiling import called
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.task_queues.compiled.events import LOOK, never, note, set_due
 from gpusched_env.devices.task_queues.compiled.state import LOOKING, NEVER, PARKED, UNSET
 from gpusched_env.devices.task_queues.compiled.steps import begin_step
@@ -19,11 +19,13 @@ LEAVE = int(Event.LEAVE)
 @called
 def grab(state, number, ready_ps):
     """A worker takes the next segment, whether it is written or not."""
-    rules, counters, worker, core = state.rules[0], state.counters[0], state.workers[number], state.core[0]
+    rules, worker = state.rules[0], state.workers[number]
+    counters = state.counters[worker.queue]
     counters.start_free_ps = served(counters.start_free_ps, ready_ps, rules.atomic_ps)
     worker.index = counters.start
     worker.limit = counters.start + rules.fetch
-    state.owner[(counters.start - core.base) // rules.fetch] = number
+    segment = (counters.start - state.hosts[worker.gpu].base) // rules.fetch
+    state.owner[worker.gpu * rules.segments + segment] = number
     counters.start += rules.fetch
     note(state, GRAB, number, worker.index, 0)
     worker.next = LOOKING
@@ -43,7 +45,7 @@ def step_over(state, number, ready_ps):
 
 @called
 def take(state, number):
-    """A worker looks at the queue. Whether it was the last one of all and has left."""
+    """A worker looks at its GPU's queue. Whether it was the last one of all and has left, with nothing on the way."""
     core, rules, totals, worker = state.core[0], state.rules[0], state.totals[0], state.workers[number]
     was_idle = worker.next == PARKED
     if was_idle:
@@ -51,18 +53,18 @@ def take(state, number):
         worker.fruitless += (core.now_ps - worker.since_ps) // rules.poll_ps - 1
     count = 0
     if not core.leaving:
-        count = readable(worker.index, worker.limit, state.counters[0].end)
+        count = readable(worker.index, worker.limit, state.counters[worker.queue].end)
     if count > 0:
         totals.idle -= was_idle
         begin_step(state, number, count)
         return False
-    if core.leaving or totals.voted == rules.grid:
+    if core.leaving or _vote_holds(state):
         totals.idle -= was_idle
         note(state, LEAVE, number, 0, 0)
         worker.next = UNSET
         never(state, number)
         core.live -= 1
-        return core.live == 0
+        return core.live == 0 and totals.flying == 0
     if not was_idle:
         totals.idle += 1
         note(state, IDLE, number, worker.index, 0)
@@ -72,7 +74,7 @@ def take(state, number):
     if worker.fruitless == rules.polls:
         totals.voted += 1
         note(state, VOTE, number, totals.voted, 0)
-    if totals.voted == rules.grid:
+    if _vote_holds(state):
         set_due(state, number, core.now_ps + rules.poll_ps, LOOK)
         if worker.fruitless == rules.polls:
             _all_have_voted(state, number)
@@ -81,6 +83,22 @@ def take(state, number):
     else:
         never(state, number)
     return False
+
+
+@called
+def _vote_holds(state):
+    """Whether all have voted, and nothing is on the way to another GPU."""
+    totals = state.totals[0]
+    return totals.voted == state.rules[0].voters and totals.flying == 0
+
+
+@called
+def vote_anew(state):
+    """Nothing is on the way any more: if all have voted, everybody who polls notices at the next poll."""
+    if state.rules[0].persistent and _vote_holds(state):
+        for number in range(state.workers.size):
+            if state.workers[number].next == PARKED:
+                _wake(state, number, state.core[0].now_ps)
 
 
 @called
@@ -114,8 +132,9 @@ def publish(state, number):
     """What a worker has reserved is written; gives when it can go on."""
     core, rules, worker = state.core[0], state.rules[0], state.workers[number]
     ready_ps = core.now_ps
-    for queue in range(2):
-        first, new = (worker.first_0, worker.new_0) if queue == 0 else (worker.first_1, worker.new_1)
+    own = 2 * worker.gpu
+    for queue in range(own, own + 2):
+        first, new = (worker.first_0, worker.new_0) if queue == own else (worker.first_1, worker.new_1)
         if new == 0:
             continue
         counters = state.counters[queue]
@@ -127,20 +146,22 @@ def publish(state, number):
         ready_ps = max(ready_ps, counters.written_free_ps)
         note(state, PUBLISH, number, counters.end, new)
         if rules.persistent and counters.end > before:
-            _wake_owners(state, before, counters.end)
+            wake_owners(state, worker.gpu, before, counters.end)
+    if worker.improved > 0:
+        ready_ps += rules.fence_ps
     return ready_ps
 
 
-@called
-def _wake_owners(state, before, end):
-    """Workers that poll for what has become readable."""
-    core, rules = state.core[0], state.rules[0]
-    last = min(end, state.counters[0].start)
-    for segment in range((before - core.base) // rules.fetch, (last - core.base + rules.fetch - 1) // rules.fetch):
-        number = state.owner[segment]
+@inlined
+def wake_owners(state, gpu, before, end):
+    """Workers of a GPU that poll for what has become readable."""
+    core, rules, base = state.core[0], state.rules[0], state.hosts[gpu].base
+    last = min(end, state.counters[2 * gpu].start)
+    for segment in range((before - base) // rules.fetch, (last - base + rules.fetch - 1) // rules.fetch):
+        number = state.owner[gpu * rules.segments + segment]
         worker = state.workers[number]
         if worker.next == PARKED and worker.index < end and worker.index >= before:
             _wake(state, number, core.now_ps)
 
 
-__all__ = ["NEVER", "grab", "publish", "step_over", "take", "wake_all"]
+__all__ = ["NEVER", "grab", "publish", "step_over", "take", "vote_anew", "wake_all", "wake_owners"]
