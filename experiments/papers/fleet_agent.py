@@ -20,9 +20,9 @@ This is how it is judged. It was written down before the days were played.
   gains over it is what learning adds. These two decide nothing.
 * *Shipped* if it wins against the four.
 
-*Energy* was added later and decides nothing. A GPU that has jobs takes 40 W, and up to 300 W in proportion to how much of
-the time its jobs are on it; one without jobs is off. The law is that of a V100 (300 W from its data sheet, the rest a
-guess); nothing is known of how many SMs a job keeps busy, so that full power is an upper bound.
+*Energy* was added later and decides nothing. A GPU that has jobs takes 40 W, and up to 300 W in proportion to how much
+of the time its jobs are on it. One without jobs is off. The law is that of a V100 (300 W from its data sheet, the rest
+a guess). Nothing is known of how many SMs a job keeps busy, so that full power is an upper bound.
 """
 
 from __future__ import annotations
