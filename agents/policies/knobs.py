@@ -43,7 +43,9 @@ class ShareTerm(enum.IntEnum):
 
 
 READS: dict[str, tuple[str, ...]] = {
-    "tenants": ("PRESENT", "HAS_SLO", "SLO", "ALONE", "JOBS", "LAST_SLOWDOWN", "MEAN_SLOWDOWN", "PARTITION_SMS", "EARNS"),
+    "tenants": (
+        "PRESENT", "HAS_SLO", "SLO", "ALONE", "JOBS", "LAST_SLOWDOWN", "MEAN_SLOWDOWN", "PARTITION_SMS", "EARNS",
+    ),
 }  # fmt: skip
 """Columns of an observation that the rule reads, by name: others may come and go."""
 

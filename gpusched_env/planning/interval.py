@@ -71,8 +71,8 @@ class Serve:
 BY_PLAN: Final = Serve(NOBODY, 4)
 """What no decision says otherwise: about as the scheduler ``moore(price=1.2,others=4)`` does."""
 FREELY: Final = Serve(NOBODY, UNLIMITED)
-"""What holds where decisions are about pauses and SMs: whatever is pending is launched, tenants with an objective at the
-most urgent priority and all others at the least, as controllers of co-location do
+"""What holds where decisions are about pauses and SMs: whatever is pending is launched, tenants with an objective at
+the most urgent priority and all others at the least, as controllers of co-location do
 (:mod:`gpusched_env.baselines.colocated`)."""
 
 
