@@ -1,4 +1,4 @@
-"""Rules for the knobs of training that go by the service: by its load as it was seen, or will be, and by its latency."""
+"""Rules for the knobs of training that go by the service: by its load, as seen or as it will be, and by its latency."""
 
 from __future__ import annotations
 
