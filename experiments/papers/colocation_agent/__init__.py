@@ -225,7 +225,8 @@ class Paper(Reproduction):
         rule = SETTINGS[SEEN][self.chosen[SEEN]]
         alike = "with the same pause" if rule["calm"] == rule["busy"] else "with two pauses"
         return (
-            f"Of all ways without foresight, {best} costs least on held-out variants; foresight saves "
+            f"Of all ways without foresight, {best} has the least mean cost on held-out variants; gains weigh cheap "
+            f"episodes as much as dear ones. Foresight saves "
             f"{self.gain(FORESIGHT, best).text('{:+.0%}')} beside it. The rule by latency differs by "
             f"{self.gain(LATENCY, FIXED).text('{:+.0%}')} from the best share that stands. The rule of the seen load "
             f"came out {alike} in calm and busy times. No agent is shipped: the policy for these knobs "
