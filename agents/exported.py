@@ -10,8 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.agents.actor import Actor
-from gpusched_env.agents.network import MLP, PAIRS, RELEASE, RULE, SERVE, SLOTS, scratch_size
-from gpusched_env.agents.policies.sizes import MlpSizes, PairSizes, ReleaseSizes, RuleSizes, ServeSizes, Sizes
+from gpusched_env.agents.network import KNOBS, MLP, PAIRS, RELEASE, RULE, SERVE, SLOTS, scratch_size
+from gpusched_env.agents.policies.sizes import (
+    KnobSizes,
+    MlpSizes,
+    PairSizes,
+    ReleaseSizes,
+    RuleSizes,
+    ServeSizes,
+    Sizes,
+)
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, read_policy
 from gpusched_env.agents.slot_places import places
 from gpusched_env.envs.actions import ActionLayout
@@ -127,12 +135,13 @@ _NAMES = {
     "streams": "streams of the scheduler's own:",
     "modes": "preemption modes",
     "quarters": "partition sizes",
+    "pauses": "pauses",
     "rejects": "rejections:",
     "synchronises": "synchronisation of tiles:",
     "reshapes": "forms:",
 }
 """Fields of a layout that a policy cannot change, in words."""
-_COMMANDS = ("modes", "quarters", "rejects", "synchronises", "reshapes")
+_COMMANDS = ("modes", "quarters", "pauses", "rejects", "synchronises", "reshapes")
 """Those of commands, which a policy that has none of them leaves alone where a scenario offers them."""
 
 
@@ -154,6 +163,9 @@ def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
     elif isinstance(network, PairSizes):
         commands = ("launch", "synchronise", "reshape", "preempt")
         found = [PAIRS, *(layout.choices(command) for command in commands)]
+    elif isinstance(network, KnobSizes):
+        before = (layout.first("throttle") - 1) // layout.slots
+        found = [KNOBS, layout.choices("partition"), before, layout.choices("throttle")]
     else:
         found = [SLOTS, network.launches, network.modes, network.quarters, network.rejections]
         found += [network.width, network.heads, network.synchronisations, network.forms, *places(network, layout)]

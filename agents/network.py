@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.agents.knobs import knob_numbers
 from gpusched_env.agents.pairs import pair_numbers
 from gpusched_env.agents.policies.serve import ServeTerm
 from gpusched_env.agents.policies.sizes import (
@@ -41,12 +42,13 @@ RULE = 2
 RELEASE = 3
 SERVE = 4
 PAIRS = 5
+KNOBS = 6
 """Kinds of networks, in entry 0 of ``sizes``. The other entries: of :data:`MLP` whether ReLU takes the place of tanh,
 the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` launches (actions of a
 pending slot), modes, quarters, rejections, width, heads, synchronisations and forms (of a pending slot) and the places
 of :mod:`gpusched_env.agents.slot_places`; of :data:`RULE` the first three of these, and the stream priorities; of
 :data:`RELEASE` the first; of :data:`SERVE` actions of a tenant; of :data:`PAIRS` launches, synchronisations, forms and
-modes."""
+modes; of :data:`KNOBS` actions of a tenant: partitions, all before the pauses, pauses."""
 FIRST_WIDTH = 6
 """Entry of ``sizes`` with the first width of an :data:`MLP`."""
 RULE_PRIORITIES = 4
@@ -397,6 +399,8 @@ def numbers_of(
         serve_numbers(sizes[1], weights, tenants, scratch, out)
     elif sizes[0] == PAIRS:
         pair_numbers(sizes[1:], weights, pending, running, tenants, out)
+    elif sizes[0] == KNOBS:
+        knob_numbers(sizes[1], sizes[2], sizes[3], weights, tenants, mask, out)
     else:
         _slots(sizes, weights, pending, running, tenants, device, scratch, mask, everything, out)
 
@@ -405,7 +409,7 @@ def scratch_size(sizes: Ints, slots: int) -> int:
     """Entries of ``scratch`` that a network needs for observations with ``slots`` pending rows."""
     if sizes[0] == MLP:
         return int(sizes[FIRST_WIDTH:-1].sum())
-    if sizes[0] in (RULE, RELEASE, PAIRS):
+    if sizes[0] in (RULE, RELEASE, PAIRS, KNOBS):
         return 0
     if sizes[0] == SERVE:
         return len(ServeTerm)

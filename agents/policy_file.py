@@ -68,7 +68,8 @@ class PolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def kind(network: Sizes) -> str:
-    """The name of a network's kind: ``mlp``, ``slots``, ``rule``, ``release``, ``serve`` or ``pairs``."""
+    """The name of a network's kind: ``mlp``, ``slots``, ``rule``, ``release``, ``serve``, ``pairs`` or
+    ``knobs``."""
     return str(network.__struct_config__.tag)
 
 

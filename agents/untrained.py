@@ -20,7 +20,7 @@ RELUCTANCE = 3.0
 
 def untrained_policy(
     scenario: Scenario,
-    kind: Literal["slots", "mlp", "rule", "release", "serve", "pairs"] = "slots",
+    kind: Literal["slots", "mlp", "rule", "release", "serve", "pairs", "knobs"] = "slots",
     *,
     slots: int | None = None,
     interval_us: float = 0.0,

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpusched_env.agents.policies.sizes import AnyRule, PairSizes, ReleaseSizes, RuleSizes, ServeSizes, SlotSizes
+from gpusched_env.agents.policies.sizes import (
+    AnyRule,
+    KnobSizes,
+    PairSizes,
+    ReleaseSizes,
+    RuleSizes,
+    ServeSizes,
+    SlotSizes,
+)
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.errors import InputError, did_you_mean
 
@@ -33,11 +41,13 @@ RULES: dict[str, type[AnyRule]] = {
     "release": ReleaseSizes,
     "serve": ServeSizes,
     "pairs": PairSizes,
+    "knobs": KnobSizes,
 }
 """Rules by name: for tenants that share a GPU (:mod:`gpusched_env.agents.policies.rule`), for launches that pass a
 window (:mod:`gpusched_env.agents.policies.release`), for decisions that stand for an interval
-(:mod:`gpusched_env.agents.policies.serve`), and for kernels that need each other's tiles
-(:mod:`gpusched_env.agents.policies.pairs`)."""
+(:mod:`gpusched_env.agents.policies.serve`), for kernels that need each other's tiles
+(:mod:`gpusched_env.agents.policies.pairs`), and for pauses and SMs of training beside services
+(:mod:`gpusched_env.agents.policies.knobs`)."""
 
 WIDTHS = (64, 64)
 """Hidden layers of ``mlp``."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.agents.policies import pairs, release, rule, serve
+from gpusched_env.agents.policies import knobs, pairs, release, rule, serve
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES, DeviceFeature, PendingFeature, RunningFeature, TenantFeature
 from gpusched_env.errors import InputError
@@ -266,7 +266,38 @@ class PairSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return dict(pairs.SHAPES)
 
 
-AnyRule = RuleSizes | ReleaseSizes | ServeSizes | PairSizes
+class KnobSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="knobs", tag_field="kind"):
+    """The knob rule (:mod:`gpusched_env.agents.policies.knobs`)."""
+
+    @classmethod
+    def of(cls, layout: ActionLayout) -> KnobSizes:
+        """The sizes that fit a layout's actions; there is nothing to fit.
+
+        Raises:
+            InputError: decisions are not about knobs.
+        """
+        if not layout.knobs:
+            raise InputError(
+                "policy knobs says how long tenants sleep: give a scenario with throttles among its commands, and "
+                "interval_us"
+            )
+        return cls()
+
+    def fitted(self, layout: ActionLayout) -> KnobSizes:
+        """As :meth:`of`."""
+        return self.of(layout)
+
+    @property
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns of an observation that it reads, by table."""
+        return knobs.READS
+
+    def shapes(self, layout: ActionLayout) -> Shapes:
+        """The same for every layout."""
+        return dict(knobs.SHAPES)
+
+
+AnyRule = RuleSizes | ReleaseSizes | ServeSizes | PairSizes | KnobSizes
 Sizes = MlpSizes | SlotSizes | AnyRule
 
 

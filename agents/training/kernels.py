@@ -35,10 +35,10 @@ class KernelTrainer:
         if config.algo == DISTILLATION and config.interval_us == 0.0:
             raise InputError("distillation learns who goes first for an interval: give interval_us (such as 250)")
         layout = training_layout(config)
-        if layout.knobs and config.policy != "mlp":
+        if layout.knobs and config.policy not in ("mlp", "knobs"):
             raise InputError(
                 f"policy {config.policy} does not see the knobs that decisions of {config.name} are about for an "
-                "interval: give policy mlp, or interval_us 0"
+                "interval: give policy knobs (algorithm cma-es), policy mlp, or interval_us 0"
             )
         if config.policy in RULES:
             RULES[config.policy].of(layout)

@@ -59,16 +59,20 @@ def fleet(options: FleetOptions) -> None:
     from gpusched_env.display.table import Table
     from gpusched_env.experiments.lib.files import writing
     from gpusched_env.experiments.lib.terminal import output_console
+    from gpusched_env.hardware.power import J_A_KWH
 
     made = {spec: make_dispatcher(spec) for spec in split_specs(options.dispatchers)}
     problem = _problem(options)
     with writing(("--json", options.json), overwrite=options.overwrite) as write:
         found = {name: _figures(_run(dispatcher, problem, options)) for name, dispatcher in made.items()}
         rows = [
-            (name, f"{of['gpus']:.0f}", f"{of['jobs']:.0f}", f"{of['violations']:.1%}", f"{of['late_requests']:.1%}")
+            (
+                *(name, f"{of['gpus']:.0f}", f"{of['jobs']:.0f}", f"{of['violations']:.1%}"),
+                *(f"{of['late_requests']:.1%}", f"{of['energy_j'] / J_A_KWH:.0f}"),
+            )
             for name, of in found.items()
         ]
-        heads = ("dispatcher", "GPUs in use", "jobs on GPUs", "violations", "late requests")
+        heads = ("dispatcher", "GPUs in use", "jobs on GPUs", "violations", "late requests", "energy, kWh")
         output_console().print(Table(problem.name, heads, rows))
         write("--json", lambda: {"schema": "gpusched-fleet/1", "rates": options.rates, "dispatchers": found})
 
@@ -113,4 +117,5 @@ def _figures(run: FleetRun) -> dict[str, Any]:
         "violations": run.violations,
         "late_requests": run.late_requests,
         "training_stretch": run.training_stretch,
+        "energy_j": run.energy_j,
     }

@@ -25,7 +25,7 @@ from gpusched_env.planning.co_location import NOW
 
 MOVED: Final = ("left_us", "ready_us", "served_us", "ratio_us", "late_us")
 """Columns of a job that go with it from shard to shard."""
-KEPT: Final = ("sleep_us", "share", "ratio")
+KEPT: Final = ("sleep_us", "share", "ratio", "used_us", "busy_us")
 """Columns of a GPU that it reports."""
 Rows = dict[int, tuple[float, ...]]
 

@@ -19,6 +19,10 @@ This is how it is judged. It was written down before the days were played.
   jobs where no SLO is predicted to be missed, and empties GPUs; its options were searched likewise. What the agent
   gains over it is what learning adds. These two decide nothing.
 * *Shipped* if it wins against the four.
+
+*Energy* was added later and decides nothing. A GPU that has jobs takes 40 W, and up to 300 W in proportion to how much
+of the time its jobs are on it. One without jobs is off. The law is that of a V100 (300 W from its data sheet, the rest
+a guess). Nothing is known of how many SMs a job keeps busy, so that full power is an upper bound.
 """
 
 from __future__ import annotations
@@ -43,6 +47,7 @@ from gpusched_env.experiments.lib.statistics import PairedDifference, known, pai
 from gpusched_env.experiments.lib.verdicts import record
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.fleet.windows import TOLERANCE
+from gpusched_env.hardware.power import J_A_KWH
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -59,6 +64,9 @@ The agent needs {gpus:.2f} GPUs on average, GPUColo with first fit and searched 
 How much of this is learning, a rule by hand says that knows as much and moves jobs too (*predicted fit*, its options
 searched). The agent's cost differs from its cost by {learning}, which is {chance} chance. The rest comes from
 predicting who disturbs whom, and from emptying GPUs.
+
+In energy the agent differs by {energy} from first fit with searched options, and by {of_default} from it as published.
+GPUs that are off save their idle power; the work itself takes what it takes.
 
 Training takes {stretch:.2f} times its time alone; with first fit, searched, {their_stretch:.2f} times. GPUs follow a
 rate model whose error on random mixes is 10 %. The agent predicts with that very model.
@@ -118,6 +126,7 @@ class DayFigures:
     """Inference jobs."""
     late_requests: tuple[float, ...]
     training_stretch: tuple[float, ...]
+    energy_j: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -131,14 +140,14 @@ class AgentDays:
         found = [self._day(seed) for seed in range(FIRST_SEED, FIRST_SEED + SEEDS)]
         return DayFigures(*zip(*found, strict=True))
 
-    def _day(self, seed: int) -> tuple[float, float, int, int, float, float]:
+    def _day(self, seed: int) -> tuple[float, float, int, int, float, float, float]:
         still = self.dispatcher == STILL
         dispatcher = LearnedFleet(moves=False) if still else new_dispatcher(self.dispatcher)
         run = run_day(dispatcher, fleet_problem(self.day, seed))
         served = run.state.served_us > 0
         late = run.state.ratio_us[served] > TOLERANCE * run.state.served_us[served]
         counts = int(late.sum()), int(served.sum())
-        return run.gpus, fleet_cost(run), *counts, run.late_requests, run.training_stretch
+        return run.gpus, fleet_cost(run), *counts, run.late_requests, run.training_stretch, run.energy_j
 
 
 @dataclass(frozen=True)
@@ -180,6 +189,11 @@ class Paper(Reproduction):
         gpus, cost = (paired_difference(self._all(who, what), self._all(other, what)) for what in ("gpus", "cost"))
         return Win(name, gpus, cost, self._violations(who), self._violations(other))
 
+    def _energy(self, name: str) -> str:
+        """What the agent takes less or more than another, relative, with its interval."""
+        found = paired_difference(self._all(LEARNED, "energy_j"), self._all(rows()[name], "energy_j"))
+        return found.relative.text("{:+z.1%}")
+
     def checks(self) -> list[Win]:
         return [self._win(name) for name in opponents()]
 
@@ -210,6 +224,8 @@ class Paper(Reproduction):
             still=_text(self._win(FIRST_TUNED, STILL).gpus),
             learning=learned.cost.relative.text("{:+z.1%}"),
             chance="beyond" if known(learned.cost.difference) else "within",
+            energy=self._energy(FIRST_TUNED),
+            of_default=self._energy("GPUColo, first fit"),
             stretch=mean(LEARNED, "training_stretch"),
             their_stretch=mean(rows()[FIRST_TUNED], "training_stretch"),
         )
@@ -234,15 +250,13 @@ class Paper(Reproduction):
     def _everyone(self) -> Table:
         found = []
         for name, spec in rows().items():
-            means = [
-                np.nanmean(self._all(spec, what)) for what in ("gpus", "cost", "late_requests", "training_stretch")
-            ]
-            gpus, cost, late, stretch = means
+            names = ("gpus", "cost", "late_requests", "training_stretch", "energy_j")
+            gpus, cost, late, stretch, energy_j = (np.nanmean(self._all(spec, what)) for what in names)
             label = f"{name} (`{spec}`)" if "tuned" in name else name
-            found.append(
-                (label, f"{gpus:.2f}", f"{self._violations(spec):.2%}", f"{late:.2%}", f"{stretch:.2f}", f"{cost:.4f}")
-            )
-        heads = ("dispatcher", "GPUs in use", "violations", "late requests", "length of training", "cost")
+            shown = f"{late:.2%}", f"{stretch:.2f}", f"{energy_j / J_A_KWH:.1f}", f"{cost:.4f}"
+            found.append((label, f"{gpus:.2f}", f"{self._violations(spec):.2%}", *shown))
+        late_and_long = ("late requests", "length of training")
+        heads = ("dispatcher", "GPUs in use", "violations", *late_and_long, "energy, kWh a day", "cost")
         note = "Means over all days. Late requests also count those during a restart, which moves bring."
         return Table("Everyone", heads, found, note)
 
@@ -255,9 +269,16 @@ class Paper(Reproduction):
 
     def attachments(self) -> dict[str, DataFrame]:
         found = [
-            {"dispatcher": cell.dispatcher, "day": cell.day, "seed": FIRST_SEED + at, "gpus": gpus, "cost": cost}
+            {
+                "dispatcher": cell.dispatcher,
+                "day": cell.day,
+                "seed": FIRST_SEED + at,
+                "gpus": gpus,
+                "cost": cost,
+                "energy_j": energy_j,
+            }
             for cell, run in self.runs.items()
-            for at, (gpus, cost) in enumerate(zip(run.gpus, run.cost, strict=True))
+            for at, (gpus, cost, energy_j) in enumerate(zip(run.gpus, run.cost, run.energy_j, strict=True))
         ]
         return {"days": frame(found)}
 

@@ -16,7 +16,7 @@ from gpusched_env.envs.observations import Shown, select
 from gpusched_env.envs.slices import OTHERS, Slice
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.hardware.clock import to_ps, to_us
-from gpusched_env.planning.interval import BY_PLAN, Serve
+from gpusched_env.planning.interval import BY_PLAN, FREELY, Serve
 from gpusched_env.scenarios.knowledge import StreamKnowledge
 from gpusched_env.scenarios.scenario import CommandName
 from gpusched_env.scenarios.stream import Stream
@@ -122,11 +122,13 @@ class ActionLayout(ActionFields):
         name, slot, choice = self.split(action)
         if self.interval_us == 0.0 or (action > 0 and name != Serve.NAME):
             return None
-        return Serve(slot, OTHERS[choice]) if action > 0 else BY_PLAN
+        if action > 0:
+            return Serve(slot, OTHERS[choice])
+        return FREELY if self.knobs else BY_PLAN
 
     def serving(self, serve: Serve) -> int | None:
         """The inverse of :meth:`serve`; ``None``: so many launches in flight of the others are not on offer."""
-        if serve == BY_PLAN:
+        if serve in (BY_PLAN, FREELY):
             return 0
         if serve.others not in OTHERS:
             return None

@@ -82,7 +82,8 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
       left to choose.
 
     Where a scenario's tenants can be throttled (`ServingColocated`), decisions are about *knobs* of tenants without an
-    objective instead of who goes first, and action 0 lets the period pass with the knobs as they are:
+    objective instead of who goes first, and action 0 lets the period pass with the knobs as they are. Whatever is
+    pending is launched, of tenants with an objective at the most urgent stream priority and of all others at the least:
 
     - *Confine* tenant `s` to 1/4, 2/4 or 3/4 of the SMs, from the first one on or up to the last, or to all of
       them. Where the scenario has a `restart_us`, the tenant is started anew.

@@ -25,7 +25,7 @@ from gpusched_env.envs.planning import encode_plan
 from gpusched_env.envs.slices import SERVE, SLOT_KINDS
 from gpusched_env.envs.tiles import encode_gains
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
-from gpusched_env.planning.interval import BY_PLAN, UNLIMITED, Knob, is_next, set_knobs, to_reject
+from gpusched_env.planning.interval import BY_PLAN, FREELY, UNLIMITED, Knob, is_next, set_knobs, to_reject
 from gpusched_env.planning.lookahead import look_ahead
 from gpusched_env.planning.on_time import MOST_JOBS
 from gpusched_env.planning.plans import NOBODY, Plan, plan_oldest
@@ -36,6 +36,7 @@ PENDING_SLOTS: Final = SLOT_KINDS.index("pending")
 RUNNING_SLOTS: Final = SLOT_KINDS.index("running")
 TENANT_SLOTS: Final = SLOT_KINDS.index("tenant")
 OTHERS_BY_PLAN: Final = BY_PLAN.others
+OTHERS_FREELY: Final = FREELY.others
 NO_KNOBS: Final = -1
 """In place of how many jobs had come or gone when knobs were set."""
 
@@ -90,7 +91,7 @@ def take_action(w, e, state):
     if rules.interval_ps > 0 and meaning[0] in (SERVE, WAITING):
         by_plan = meaning[0] == WAITING
         progress.standing[e, 0] = NOBODY if by_plan else meaning[1]
-        progress.standing[e, 1] = OTHERS_BY_PLAN if by_plan else meaning[2]
+        progress.standing[e, 1] = (OTHERS_FREELY if rules.knobs else OTHERS_BY_PLAN) if by_plan else meaning[2]
         progress.standing[e, 2] = NO_KNOBS
         progress.until_ps[e] = w.now_ps + max(1, rules.interval_ps)
         dispatch(w, e, state)

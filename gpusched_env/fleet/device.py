@@ -15,6 +15,8 @@ from gpusched_env.fleet.dispatcher import KNOWN, Command, Dispatcher, FleetView,
 from gpusched_env.fleet.problem import FleetProblem
 from gpusched_env.fleet.state import CLIENTS, FINISHED, WAITS, FleetState, new_state
 from gpusched_env.fleet.windows import TOLERANCE, PackingRule, advance, in_use, put, run_windows, take
+from gpusched_env.hardware.power import energy_of_load_j
+from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.planning.co_location import CONTROLS, NOW
 
 
@@ -142,6 +144,21 @@ class FleetRun:
         seen = self.state.served_us + self.state.late_us > 0
         asked_us = (self.problem.jobs["work_us"] - self.state.left_us)[seen].sum()
         return float(self.state.late_us[seen].sum() / asked_us) if seen.any() else math.nan
+
+    @property
+    def energy_j(self) -> float:
+        """Of all GPUs while they have jobs, by the power law of their kinds and by how busy they are; others are off.
+
+        A GPU whose jobs together have an activity of 1 takes its full power: an upper bound
+        (:func:`~gpusched_env.hardware.power.energy_of_load_j`).
+        """
+        first, total = 0, 0.0
+        for kind in self.problem.kinds:
+            gpus = slice(first, first + kind.count)
+            used_us, busy_us = self.state.used_us[gpus].sum(), self.state.busy_us[gpus].sum()
+            total += energy_of_load_j(load_gpu(kind.spec), float(used_us), float(busy_us))
+            first += kind.count
+        return total
 
     @property
     def training_stretch(self) -> float:

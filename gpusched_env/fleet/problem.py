@@ -21,6 +21,8 @@ class GpuKind:
     memory_gb: float
     speed: float = 1.0
     """Of kernels, over those of the GPU that utilisations and steps were measured on."""
+    spec: str = "v100-sxm"
+    """Name of the GPU whose power law it has."""
 
 
 @dataclass(frozen=True, eq=False)

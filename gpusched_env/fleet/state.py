@@ -56,6 +56,9 @@ class FleetState(NamedTuple):
     share: Any
     ratio: Any
     """Share of the SMs that training may use, and worst mean latency over SLO of the last report (0: no inference)."""
+    used_us: Any
+    busy_us: Any
+    """Time in which it had jobs, and the integral of their activities, together at most 1, over it."""
     clock: Any
 
 
@@ -72,7 +75,7 @@ def new_state(problem: FleetProblem) -> FleetState:
         **{name: np.zeros(jobs) for name in ("pace", "lost", "served_us", "ratio_us", "late_us")},
         count=np.zeros(gpus, np.int64),
         slots=np.zeros((gpus, CLIENTS), np.int64),
-        **{name: np.zeros(gpus) for name in ("load", "claimed_gb", "sleep_us", "ratio")},
+        **{name: np.zeros(gpus) for name in ("load", "claimed_gb", "sleep_us", "ratio", "used_us", "busy_us")},
         size_gb=np.repeat([float(kind.memory_gb) for kind in problem.kinds], counts),
         speed=np.repeat([float(kind.speed) for kind in problem.kinds], counts),
         share=np.ones(gpus),

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from gpusched_env.compiling import procedure
 from gpusched_env.fleet.state import CLIENTS, FINISHED, NEXT, TOP, WAITS
-from gpusched_env.planning.co_location import NOW, OUTER_ERROR, settle
+from gpusched_env.planning.co_location import NOW, OUTER_ERROR, all_activity, settle
 
 TOLERANCE: Final = 1.0 + OUTER_ERROR
 """A mean latency is later than its SLO above this much of it: the error that GPUColo's outer tier leaves alone."""
@@ -118,6 +118,8 @@ def advance(fleet: Any, control: int, rates: Any, report_us: int, restart_us: in
         if fleet.count[gpu] == 0:
             continue
         settle(fleet, gpu, control, rates, restart_us, end_us)
+        fleet.used_us[gpu] += report_us
+        fleet.busy_us[gpu] += report_us * all_activity(fleet, gpu, end_us)
         for slot in range(fleet.count[gpu] - 1, -1, -1):
             job = fleet.slots[gpu, slot]
             if not fleet.training[job]:

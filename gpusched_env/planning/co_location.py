@@ -82,6 +82,17 @@ def training_activity(fleet: Any, gpu: int, sleep_us: float, end_us: int) -> flo
 
 
 @procedure
+def all_activity(fleet: Any, gpu: int, end_us: int) -> float:
+    """Of all jobs on a GPU, at most 1."""
+    total = training_activity(fleet, gpu, fleet.sleep_us[gpu], end_us)
+    for slot in range(fleet.count[gpu]):
+        job = fleet.slots[gpu, slot]
+        if not fleet.training[job]:
+            total += own_activity(fleet, gpu, job, 0.0, end_us)
+    return min(1.0, total)
+
+
+@procedure
 def run_together(fleet: Any, gpu: int, rates: Any, asked: float, lost: float, end_us: int) -> None:
     """The pace of jobs that share all SMs, but that training is capped and sleeps."""
     sleep_us, share, speed = fleet.sleep_us[gpu], fleet.share[gpu], fleet.speed[gpu]

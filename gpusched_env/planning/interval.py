@@ -70,6 +70,10 @@ class Serve:
 
 BY_PLAN: Final = Serve(NOBODY, 4)
 """What no decision says otherwise: about as the scheduler ``moore(price=1.2,others=4)`` does."""
+FREELY: Final = Serve(NOBODY, UNLIMITED)
+"""What holds where decisions are about pauses and SMs: whatever is pending is launched, tenants with an objective at
+the most urgent priority and all others at the least, as controllers of co-location do
+(:mod:`gpusched_env.baselines.colocated`)."""
 
 
 def levels_of(stream_priorities: tuple[int, ...], tenants: int) -> NDArray[np.int64]:
@@ -92,6 +96,12 @@ def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArr
         levels: of :func:`levels_of`.
         knobs: written, of all tenants.
     """
+    if others == UNLIMITED:
+        for tenant in range(tenants):
+            urgent = plan[tenant, Plan.DEADLINE_US] < math.inf
+            knobs[Knob.IN_FLIGHT, tenant] = knobs[Knob.TOGETHER, tenant] = UNLIMITED
+            knobs[Knob.PRIORITY, tenant] = levels[0] if urgent else levels[tenants - 1]
+        return
     if first == NOBODY or plan[first, Plan.PRESENT] == 0.0:
         first = foremost(plan, tenants)
     for tenant in range(tenants):

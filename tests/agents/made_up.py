@@ -15,7 +15,7 @@ from gpusched_env.scenarios.scenario import Scenario, load_scenario
 
 def made_up(
     scenario: Scenario | str,
-    kind: Literal["slots", "mlp", "rule", "release", "serve", "pairs"] = "slots",
+    kind: Literal["slots", "mlp", "rule", "release", "serve", "pairs", "knobs"] = "slots",
     **described: Any,
 ) -> ExportedPolicy:
     """A policy as if from a training of 1,000 decisions."""

@@ -15,6 +15,9 @@ from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.features import TenantFeature
 from gpusched_env.envs.knobs import KnobFeature
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.episodes.metrics import episode_metrics
+from gpusched_env.experiments.lib.play import play
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Partition, SetPartition, Throttle
 from tests.envs.same import assert_same
@@ -156,3 +159,16 @@ def test_without_throttles_decisions_for_an_interval_are_who_goes_first() -> Non
     assert [name for name, _ in env.layout.parts()] == ["serve"]
     assert "knobs" not in env.reset(seed=0)[0]
     assert load_scenario("ServingColocated").commands == ("launch", "partition", "throttle")
+
+
+def test_periods_that_pass_are_those_of_a_controller_that_does_nothing() -> None:
+    """Services go first, whatever is pending is launched: as under the published controllers without their knobs."""
+    env = make()
+    env.reset(seed=9)
+    total, over = 0.0, False
+    while not over:
+        _, reward, terminated, truncated, _ = env.step(0)
+        total, over = total + reward, terminated or truncated
+    scenario = load_scenario("ServingColocated", **{name: BRIEF[name] for name in ("horizon_us", "restart_us")})
+    cost = episode_metrics(play("open-loop", build_problem(scenario), 9)).cost
+    assert -total == pytest.approx(cost, rel=1e-9)

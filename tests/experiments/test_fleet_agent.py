@@ -23,7 +23,7 @@ from gpusched_env.experiments.papers.fleet_agent import (
 def figures(gpus: float, late: int) -> DayFigures:
     """Of days that differ from seed to seed by the same for everyone."""
     own = tuple(gpus + 0.01 * seed for seed in range(SEEDS))
-    return DayFigures(own, own, (late,) * SEEDS, (100,) * SEEDS, (0.0,) * SEEDS, (1.0,) * SEEDS)
+    return DayFigures(own, own, (late,) * SEEDS, (100,) * SEEDS, (0.0,) * SEEDS, (1.0,) * SEEDS, own)
 
 
 def made_up(agent: DayFigures) -> Paper:

@@ -66,6 +66,9 @@ def test_two_gpus_three_jobs_one_sleep_one_move(play: Callable[..., FleetRun]) -
     0.5 + 0.5 (1 + 2 * 0.5) + 1 = 2.5 times as long: 8 s of work in 20 s. On GPU 1, after a restart of 5 s, both
     training jobs take 0.5 + 0.5 (1 + 2 * 0.5) = 1.5 times as long. Job 2 has 5 s of work left at 20 s, so that it ends
     at 27.5 s; job 1 has 12 - 5 / 1.5 s left at 30 s, and is alone from there.
+
+    A V100 takes 40 W idle and 300 W busy. GPU 0 is in use for 40 s: for 20 s with an activity of 0.5 and 0.25, then of
+    0.5. GPU 1 is in use for 30 s, with an activity of 0.5, 1 and 0.5 in the three reports.
     """
     told = Told((0, Place(0, 0)), (0, Place(1, 0)), (10 * S, Place(2, 1)), (20 * S, Move(1, 1)))
     run = play(told, problem(ASKED, TRAINED, LATER))
@@ -83,6 +86,7 @@ def test_two_gpus_three_jobs_one_sleep_one_move(play: Callable[..., FleetRun]) -
     assert run.used[:5].tolist() == [1, 2, 2, 2, 0]
     assert run.state.ratio_us[0] / S == pytest.approx(20.0 * 1.0 + 20.0 * 0.8), "at its SLO for 20 s, then alone"
     assert run.violations == 0.0
+    assert run.energy_j == pytest.approx(40.0 * (40.0 + 30.0) + 260.0 * (15.0 + 10.0 + 20.0))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
-"""Rules for the knobs of training that go by the load of the service: as it was seen, or as it will be."""
+"""Rules for the knobs of training that go by the service: by its load, as seen or as it will be, and by its latency."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -16,6 +18,10 @@ from gpusched_env.scheduling.view import TenantColumn, View
 WAITING = int(TenantColumn.JOBS_WAITING)
 BUSY = 0.25
 """Of the time, services alone: halfway between the calm and the busy times of the scenarios."""
+
+
+QUARTER = 25.0
+"""Percent of the SMs."""
 
 
 class SeenLoad(Colocated):
@@ -93,3 +99,25 @@ class KnownLoad(SeenLoad):
         coming = self._coming[self._period] if self._period < len(self._coming) else 0.0
         self._period += 1
         return float(coming)
+
+
+class SeenLatency(Colocated):
+    """Training has a quarter of the SMs less after each period in which batches took too long, and does not sleep."""
+
+    def __init__(self, share: float, high: float, period_us: float) -> None:
+        """
+        Args:
+            share: of training in the beginning, percent of the SMs (25 to 100).
+            high: mean turnaround of a period above which it is too long, in times of the objective.
+            period_us: until that is looked at again.
+        """
+        self._share, self._high, self.period_us = share, high, period_us
+
+    def begin(self) -> None:
+        """The first share."""
+        self.training_share = self._share
+
+    def control(self, batch_us: float) -> None:
+        """A smaller share after a late period; never a larger one, as each change takes a restart."""
+        if not math.isnan(batch_us) and batch_us > self._high * self.goal_us:
+            self.training_share = max(QUARTER, self.training_share - QUARTER)

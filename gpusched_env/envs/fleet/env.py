@@ -254,6 +254,7 @@ class FleetEnv(gymnasium.Env[Rows, np.int64]):
             "violations": found.violations,
             "late_requests": found.late_requests,
             "training_stretch": found.training_stretch,
+            "energy_j": found.energy_j,
         }
 
     def _number(self, action: Any) -> int:
