@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -61,4 +62,22 @@ def variant_changes(scenario: Scenario, which: SetName) -> list[dict[str, Any]]:
     if sets is None:
         raise InputError(f"scenario {scenario.name} has no workload_sets")
     variants: tuple[Variant, ...] = getattr(sets, which)
-    return [{"tenants": {name: msgspec.to_builtins(new) for name, new in variant.items()}} for variant in variants]
+    return [_change(scenario, variant) for variant in variants]
+
+
+def _change(scenario: Scenario, variant: Variant) -> dict[str, Any]:
+    tenants = {name: msgspec.to_builtins(new) for name, new in variant.items()}
+    change: dict[str, Any] = {"tenants": tenants}
+    for fields in tenants.values():
+        neighbours = fields.pop("neighbours", None)
+        if neighbours is not None:
+            assert scenario.cores is not None, "checked with the sets"
+            change["cores"] = beside(change.get("cores", msgspec.to_builtins(scenario.cores)), neighbours)
+    return change
+
+
+def beside(cores: dict[str, Any], neighbours: Sequence[Any]) -> dict[str, Any]:
+    """``cores`` of a scenario, as plain data, with these processes on those that run no tenant's host."""
+    left = iter(neighbours)
+    rows = [core if core["host"] is not None else {**core, "processes": next(left)} for core in cores["cores"]]
+    return {**cores, "cores": rows}
