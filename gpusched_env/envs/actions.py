@@ -42,7 +42,7 @@ class ActionLayout(ActionFields):
     """The meaning of the numbers of a ``Discrete`` action space.
 
     In this order: wait; launch what stands in a pending slot; preempt what stands in a running slot; confine a tenant
-    to a share of the SMs; reject a job of a tenant; and what else is on offer. What there is to choose for each slot is declared in
+    to a share of the SMs; reject a job of a tenant; and so on. What there is to choose for each slot is declared in
     :mod:`gpusched_env.envs.slices`; what a scenario does not offer has no actions. Where a decision stands for an
     interval: go by the plan; let a tenant go first; reject a job of a tenant. Pending slot
     ``tenant * lookahead + k`` has the ``k``-th oldest pending launch of a tenant.

@@ -158,9 +158,7 @@ def observe(w, e, state):
     progress.times_us[e, 1] = time_us
     legal = state.legal[e]
     if reason == DECIDE:
-        fill_mask(
-            rules.slices, rules.choices, scratch.pending, scratch.running, tenant_rows, scratch.cores, sms, legal
-        )
+        fill_mask(rules.slices, rules.choices, scratch.pending, scratch.running, tenant_rows, scratch.cores, sms, legal)
     else:
         for action in range(legal.size):
             legal[action] = action == 0
@@ -283,5 +281,6 @@ def cost(w, sums, tenant_rates, reward_weights, terms, over):
     energy_j = w.energy_j + w.power_w * ((w.now_ps - w.gpu_since_ps) / PS_PER_US) * 1e-6 + w.charged_energy_j
     makespan_us = min(w.now_ps, w.done_ps) / PS_PER_US + w.charged_makespan_us
     return charge(
-        sums, energy_j, makespan_us, all_throttled_us(w), w.now_ps / PS_PER_US, over, tenant_rates, reward_weights, terms
+        sums, energy_j, makespan_us, all_throttled_us(w), w.now_ps / PS_PER_US, over, tenant_rates, reward_weights,
+        terms,
     )  # fmt: skip

@@ -1,0 +1,99 @@
+"""The training: CMA-ES searches the network's weights on generated training mixes.
+
+``python -m gpusched_env.agents.shared_memory.searching --out FILE`` writes the weights; the shipped ones came so. A
+generation plays the same mixes with each candidate. A candidate's cost on a mix counts relative to a fixed budget there,
+so that mixes count alike. Every few generations the mean is validated on training mixes that are never drawn, and the
+best validated mean is kept. Held-out mixes are never played.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from cmaes import CMA
+from numpy.typing import NDArray
+
+from gpusched_env.agents.shared_memory.playing import mix_problem, play_mixes
+from gpusched_env.agents.shared_memory.rule import WEIGHTS, Singles
+from gpusched_env.scenarios.problem import Problem
+
+SIGMA: Final = 0.5
+POPULATION: Final = 20
+MIXES: Final = 12
+"""Of a generation."""
+VALIDATED_ON: Final = range(100_000, 100_040)
+"""Seeds of mixes that no generation draws."""
+VALIDATE_EVERY: Final = 5
+UNIT: Final = 10.0
+"""Cost, ms of a core, that is added to a fixed budget's before one is divided by it: some mixes need no budget."""
+
+
+def constant(number: float) -> Singles:
+    """Weights of a network that gives every core one budget."""
+    weights = np.zeros(WEIGHTS, np.float32)
+    weights[-1] = number
+    return weights
+
+
+MIDDLE: Final = 0.7
+"""Number of 16384 misses a period, which costs least of all fixed budgets on training mixes."""
+
+
+def relative(costs: NDArray[np.float64], fixed: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Costs over those of a fixed budget, of mixes in the last axis."""
+    found: NDArray[np.float64] = (costs + UNIT) / (fixed + UNIT)
+    return found
+
+
+def search(out: Path, minutes: float, seed: int = 0) -> None:
+    """Search for a while, and keep the best weights in ``out``."""
+    began = time.monotonic()
+    begin = np.zeros(WEIGHTS)
+    begin[-1] = MIDDLE
+    optimiser = CMA(mean=begin, sigma=SIGMA, population_size=POPULATION, seed=seed)
+    validation = [mix_problem(each) for each in VALIDATED_ON]
+    fixed, _ = play_mixes(constant(MIDDLE), validation)
+    best, decisions, generation = np.inf, 0, 0
+    while time.monotonic() - began < 60.0 * minutes:
+        if generation % VALIDATE_EVERY == 0:
+            costs, _ = play_mixes(optimiser._mean.astype(np.float32), validation)
+            found = float(relative(costs, fixed).mean())
+            print(f"{generation} {time.monotonic() - began:.0f} s {costs.mean():.1f} {found:.4f}", flush=True)
+            if found < best:
+                best = found
+                about = {"seed": seed, "generations": generation, "decisions": decisions, "validated": found}
+                _write(out, optimiser._mean, about)
+        rng = np.random.default_rng((seed, generation))
+        problems = [mix_problem(int(each)) for each in rng.integers(VALIDATED_ON.start, size=MIXES)]
+        candidates = [optimiser.ask() for _ in range(POPULATION)]
+        costs, played = _costs(candidates, problems)
+        decisions += played
+        optimiser.tell([(each, float(cost)) for each, cost in zip(candidates, costs, strict=True)])
+        generation += 1
+
+
+def _costs(candidates: list[Any], problems: list[Problem]) -> tuple[NDArray[np.float64], int]:
+    """Of candidates on the same mixes, relative to a fixed budget."""
+    each = np.array([constant(MIDDLE), *candidates], np.float32)
+    costs, played = play_mixes(np.repeat(each, len(problems), axis=0), problems * len(each))
+    fixed, *others = costs.reshape(len(each), len(problems))
+    return relative(np.array(others), fixed).mean(axis=1), played
+
+
+def _write(out: Path, weights: NDArray[np.float64], about: dict[str, Any]) -> None:
+    rounded = [float(f"{weight:.6g}") for weight in weights]
+    out.write_text(json.dumps({**about, "weights": rounded}) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=15.0)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    search(given.out, given.minutes, given.seed)
