@@ -1,9 +1,9 @@
 """The training: CMA-ES searches the network's weights on generated training mixes.
 
 ``python -m gpusched_env.agents.shared_memory.searching --out FILE`` writes the weights; the shipped ones came so. A
-generation plays the same mixes with each candidate. A candidate's cost on a mix counts relative to a fixed budget there,
-so that mixes count alike. Every few generations the mean is validated on training mixes that are never drawn, and the
-best validated mean is kept. Held-out mixes are never played.
+generation plays the same mixes with each candidate. A candidate's cost on a mix counts relative to a fixed budget's, so
+that mixes count alike. Every few generations the mean is validated on training mixes that are never drawn, and the best
+validated mean is kept. Held-out mixes are never played.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ def test_one_budget_for_all_benchmarks_is_bwlock() -> None:
     ours, theirs = (
         play(scheduler, problem, 0, record="kernels") for scheduler in (ByBenchmark(same), Bwlock(8192, rho=page.RHO))
     )
-    assert ours.last is not None and theirs.last is not None
+    assert ours.last is not None
+    assert theirs.last is not None
     # The first budgets are set when the first kernel runs, not at the beginning.
     assert ours.last.cores.throttled_us.sum() == pytest.approx(theirs.last.cores.throttled_us.sum(), rel=0.02)

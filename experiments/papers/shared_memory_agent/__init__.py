@@ -7,16 +7,16 @@ and a half to five periods, so deciding more often would change nothing and less
 
 **The cost.** A frame, one iteration of several benchmarks of Parboil, is late 1.1 to 1.6 times its time alone after it
 arrived. One that is late costs 100. Each millisecond for which a core stood because its budget was spent costs 1: its
-processes lost it. Without regulation nothing is lost and frames are late; with hardly a miss allowed it is the other way
-round.
+processes lost it. Without regulation nothing is lost and frames are late; with hardly a miss allowed it is the other
+way round.
 
 **Mixes** are generated: kernels, objective, period, and on each of four cores a hog, a CPU-bound process or both. All
 that is tuned or trained saw only training mixes. It is judged on held-out ones, each with a benchmark and a hog that no
 training mix has.
 
 * *Unlocked*: nothing is regulated.
-* *bwlock*: one budget while the lock counts, the best of those on offer on training mixes. *static-budgets*: the same at
-  all times. Both with TFS-3, the charge with the least throttled time.
+* *bwlock*: one budget while the lock counts, the best of those on offer on training mixes. *static-budgets*: the same
+  at all times. Both with TFS-3, the charge with the least throttled time.
 * *bwlock, by mix*: of each held-out mix the best budget, chosen afterwards. No scheduler knows it.
 * *By benchmark*: of each held-out mix the best budget of each benchmark, searched afterwards one after the other; a
   ceiling for budgets that depend on the kernel alone. An agent also sees how much time is left, so it can save more.
@@ -154,8 +154,8 @@ class Paper(Reproduction):
     name = "shared-memory-agent"
     title = "An agent for memory shared with the CPU"
     legend = (
-        "*Cost*: mean of an episode. *Saved*: cost of tuned bwlock less that of the way, on the same mixes, over the mean "
-        "cost of tuned bwlock, with a paired 95 % interval (bootstrap over mixes)."
+        "*Cost*: mean of an episode. *Saved*: cost of tuned bwlock less that of the way, on the same mixes, over the "
+        "mean cost of tuned bwlock, with a paired 95 % interval (bootstrap over mixes)."
     )
 
     @staticmethod
@@ -238,8 +238,8 @@ class Paper(Reproduction):
 
     def tables(self) -> list[Table]:
         form = (
-            "way = {way} | mixes = {mixes} | misses a period = {events} | cost = {cost:.1f} | late frames = {late:.2f} | "
-            "cores stood, ms = {throttled_ms:.1f} | saved = {saved}"
+            "way = {way} | mixes = {mixes} | misses a period = {events} | cost = {cost:.1f} | "
+            "late frames = {late:.2f} | cores stood, ms = {throttled_ms:.1f} | saved = {saved}"
         )
         return [table_of("Held-out mixes", self.rows(), form), table_of("Fixed budgets", self._budgets(), BUDGET_FORM)]
 

@@ -39,7 +39,7 @@ class ByBenchmark(PassThrough):
             oldest = running[int(running[:, RunningColumn.ID].argmin())]
             self._events = self._of[int(oldest[RunningColumn.IDENTITY])]
         for row, core in enumerate(view.cores.array):
-            if core[CoreColumn.TASKS] > 0 and core[CoreColumn.SETTABLE] == 1.0:
-                if core[CoreColumn.BUDGET] != self._events:
-                    return SetBudget(row, self._events)
+            settable = core[CoreColumn.TASKS] > 0.0 and core[CoreColumn.SETTABLE] == 1.0
+            if settable and core[CoreColumn.BUDGET] != self._events:
+                return SetBudget(row, self._events)
         return super().decide(view)
