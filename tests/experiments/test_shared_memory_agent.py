@@ -36,7 +36,7 @@ def test_budgets_are_tuned_on_training_mixes_alone() -> None:
     assert paper.saved("agent", "bwlock, by mix").mean == pytest.approx(30 / 80)
     assert paper.saved("agent", "by benchmark", page.FORESEEN).mean == pytest.approx(20 / 70)
     text = paper.markdown()
-    assert "the agent saves 50%" in text
+    assert "agent saves 50%" in text
     assert paper.holds, "nothing is published"
 
 

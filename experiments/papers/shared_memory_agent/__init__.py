@@ -15,7 +15,7 @@ that is tuned or trained saw only training mixes. It is judged on held-out ones,
 training mix has.
 
 * *Unlocked*: nothing is regulated.
-* *bwlock*: one budget while the lock counts, the best of those on offer on training mixes. *static-budgets*: the same
+* *bwlock*: one budget while the lock counts, the best of nine on training mixes. *static-budgets*: the same
   at all times. Both with TFS-3, the charge with the least throttled time.
 * *bwlock, by mix*: of each held-out mix the best budget, chosen afterwards. No scheduler knows it.
 * *By benchmark*: of each held-out mix the best budget of each benchmark, searched afterwards one after the other; a
@@ -53,7 +53,8 @@ from gpusched_env.workload.cores.spec import MOST_EVENTS
 
 Way = Literal["unlocked", "bwlock", "static-budgets", "agent"]
 RHO: Final = load_scenario("SharedMemory").cores.rho  # type: ignore[union-attr]
-REGULATED: Final = tuple(events for events in BUDGETS if events < MOST_EVENTS)
+REGULATED: Final = tuple(sorted((*BUDGETS[:-1], 12_288, 24_576, 49_152)))
+"""Budgets that are tried for all kernels: those on offer, and some between them."""
 TUNED: Final = range(40)
 """Seeds of training mixes that budgets are tuned on."""
 JUDGED: Final = range(120)
