@@ -32,7 +32,9 @@ def test_budgets_are_tuned_on_training_mixes_alone() -> None:
     paper = invented()
     assert paper.tuned == {"bwlock": 16_384, "static-budgets": 16_384}
     assert paper.saved("agent").mean == pytest.approx(0.5)
+    assert paper.afterwards == 32_768
     assert paper.saved("bwlock, by mix").mean == pytest.approx(0.2)
+    assert paper.saved("bwlock, afterwards").mean == pytest.approx(0.2)
     assert paper.saved("agent", "bwlock, by mix").mean == pytest.approx(30 / 80)
     assert paper.saved("agent", "by benchmark", page.FORESEEN).mean == pytest.approx(20 / 70)
     text = paper.markdown()
