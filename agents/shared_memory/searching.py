@@ -1,6 +1,7 @@
 """The training: CMA-ES searches the network's weights on generated training mixes.
 
-``python -m gpusched_env.agents.shared_memory.searching --out FILE`` writes the weights; the shipped ones came so. A
+``python -m gpusched_env.agents.shared_memory.searching --out FILE`` writes the weights. The shipped ones came so, and
+then by a second search that began with them (``--begin FILE --sigma 0.15 --mixes 24 --seed 1``). A
 generation plays the same mixes with each candidate. A candidate's cost on a mix counts relative to a fixed budget's, so
 that mixes count alike. Every few generations the mean is validated on training mixes that are never drawn, and the best
 validated mean is kept. Held-out mixes are never played.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +20,7 @@ import numpy as np
 from cmaes import CMA
 from numpy.typing import NDArray
 
+from gpusched_env.agents.shared_memory.learned import read_weights
 from gpusched_env.agents.shared_memory.playing import mix_problem, play_mixes
 from gpusched_env.agents.shared_memory.rule import WEIGHTS, Singles
 from gpusched_env.scenarios.problem import Problem
@@ -25,7 +28,6 @@ from gpusched_env.scenarios.problem import Problem
 SIGMA: Final = 0.5
 POPULATION: Final = 20
 MIXES: Final = 12
-"""Of a generation."""
 VALIDATED_ON: Final = range(100_000, 100_040)
 """Seeds of mixes that no generation draws."""
 VALIDATE_EVERY: Final = 5
@@ -50,16 +52,29 @@ def relative(costs: NDArray[np.float64], fixed: NDArray[np.float64]) -> NDArray[
     return found
 
 
-def search(out: Path, minutes: float, seed: int = 0) -> None:
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How one is made."""
+
+    begin: Singles
+    """Weights that it starts around."""
+    minutes: float
+    seed: int = 0
+    sigma: float = SIGMA
+    """How far around."""
+    mixes: int = MIXES
+    """Of a generation."""
+
+
+def search(out: Path, how: Search) -> None:
     """Search for a while, and keep the best weights in ``out``."""
     began = time.monotonic()
-    begin = np.zeros(WEIGHTS)
-    begin[-1] = MIDDLE
-    optimiser = CMA(mean=begin, sigma=SIGMA, population_size=POPULATION, seed=seed)
+    seed = how.seed
+    optimiser = CMA(mean=how.begin.astype(np.float64), sigma=how.sigma, population_size=POPULATION, seed=seed)
     validation = [mix_problem(each) for each in VALIDATED_ON]
     fixed, _ = play_mixes(constant(MIDDLE), validation)
     best, decisions, generation = np.inf, 0, 0
-    while time.monotonic() - began < 60.0 * minutes:
+    while time.monotonic() - began < 60.0 * how.minutes:
         if generation % VALIDATE_EVERY == 0:
             costs, _ = play_mixes(optimiser._mean.astype(np.float32), validation)
             found = float(relative(costs, fixed).mean())
@@ -69,7 +84,7 @@ def search(out: Path, minutes: float, seed: int = 0) -> None:
                 about = {"seed": seed, "generations": generation, "decisions": decisions, "validated": found}
                 _write(out, optimiser._mean, about)
         rng = np.random.default_rng((seed, generation))
-        problems = [mix_problem(int(each)) for each in rng.integers(VALIDATED_ON.start, size=MIXES)]
+        problems = [mix_problem(int(each)) for each in rng.integers(VALIDATED_ON.start, size=how.mixes)]
         candidates = [optimiser.ask() for _ in range(POPULATION)]
         costs, played = _costs(candidates, problems)
         decisions += played
@@ -95,5 +110,9 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--begin", type=Path, help="weights to start around; by default those of a fixed budget")
+    parser.add_argument("--sigma", type=float, default=SIGMA)
+    parser.add_argument("--mixes", type=int, default=MIXES)
     given = parser.parse_args()
-    search(given.out, given.minutes, given.seed)
+    begin = constant(MIDDLE) if given.begin is None else read_weights(given.begin)
+    search(given.out, Search(begin, given.minutes, given.seed, given.sigma, given.mixes))

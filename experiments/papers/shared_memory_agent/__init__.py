@@ -21,7 +21,11 @@ training mix has.
   mix the best budget, or none. No scheduler knows either.
 * *By benchmark*: of each held-out mix the best budget of each benchmark, searched afterwards one after the other; a
   ceiling for budgets that depend on the kernel alone. An agent also sees how much time is left, so it can save more.
-* *Agent*: a network of 129 weights that sees the observation of the environment, found by CMA-ES on training mixes.
+* *Agent*: a network of 129 weights that sees the observation of the environment, found by CMA-ES on training mixes
+  (`python -m gpusched_env.agents.shared_memory.searching`). It plays as the scheduler
+  `gpusched_env.agents.shared_memory.learned:LearnedBudgets`.
+
+`gpusched train` learns on the scenario as well, with policy `mlp`; the other policies do not see the table of cores.
 """
 
 from __future__ import annotations
@@ -231,10 +235,10 @@ class Paper(Reproduction):
         beside = self.saved("agent", "by benchmark", FORESEEN)
         return (
             f"Beside the one budget that is best on these mixes, chosen afterwards, the agent saves "
-            f"{afterwards.text('{:+.0%}')}, and beside the best of each mix {by_mix.text('{:+.0%}')}. Budgets by benchmark, also known afterwards, save {ceiling.text('{:+.0%}')} "
-            f"there (first {len(FORESEEN)} mixes), and the agent {beside.text('{:+.0%}')} of what these cost. Why: a "
-            "fixed budget has to suit the most demanding kernel and the tightest frame; the agent regulates where a "
-            "frame would be late otherwise."
+            f"{afterwards.text('{:+.0%}')}, and beside the best of each mix {by_mix.text('{:+.0%}')}. Budgets by "
+            f"benchmark, also known afterwards, save {ceiling.text('{:+.0%}')} there (first {len(FORESEEN)} mixes), and "
+            f"the agent {beside.text('{:+.0%}')} of what these cost. Why: a fixed budget has to suit the most demanding "
+            "kernel and the tightest frame; the agent regulates where a frame would be late otherwise."
         )
 
     def rows(self) -> list[dict[str, Any]]:
