@@ -233,11 +233,15 @@ class Paper(Reproduction):
         afterwards, by_mix = self.saved("agent", "bwlock, afterwards"), self.saved("agent", "bwlock, by mix")
         ceiling = self.saved("by benchmark", "bwlock, by mix", FORESEEN)
         beside = self.saved("agent", "by benchmark", FORESEEN)
+        saves = (
+            ("the one budget that is best on these mixes, chosen afterwards", afterwards, len(JUDGED)),
+            ("the best budget of each mix", by_mix, len(JUDGED)),
+            ("budgets by benchmark, searched afterwards", beside, len(FORESEEN)),
+        )
+        said = "; ".join(f"{name}: {gain.text('{:+.0%}')} ({mixes} mixes)" for name, gain, mixes in saves)
         return (
-            f"Beside the one budget that is best on these mixes, chosen afterwards, the agent saves "
-            f"{afterwards.text('{:+.0%}')}, and beside the best of each mix {by_mix.text('{:+.0%}')}. Budgets by "
-            f"benchmark, also known afterwards, save {ceiling.text('{:+.0%}')} there (first {len(FORESEEN)} mixes), and "
-            f"the agent {beside.text('{:+.0%}')} of what these cost. Why: a fixed budget has to suit the most demanding "
+            f"What the agent saves beside what nobody knows beforehand: {said}. Budgets by benchmark themselves save "
+            f"{ceiling.text('{:+.0%}')} beside the best of each mix. Why: a fixed budget has to suit the most demanding "
             "kernel and the tightest frame; the agent regulates where a frame would be late otherwise."
         )
 

@@ -25,7 +25,9 @@ def test_policies_that_do_not_see_knobs_are_refused(algo: str, policy: str) -> N
 
 @pytest.mark.parametrize(("algo", "policy"), [("maskable-ppo", "slots"), ("cma-es", "rule")])
 def test_policies_that_do_not_see_budgets_are_refused(algo: str, policy: str) -> None:
-    config = config_of({"scenario": "SharedMemory", "envs": 1, "variants": False, "algo": algo, "policy": policy})
+    config = config_of(
+        {"scenario": load_scenario("SharedMemory"), "envs": 1, "variants": False, "algo": algo, "policy": policy}
+    )
     with pytest.raises(InputError, match=f"policy {policy} does not see the budgets.*give policy mlp"):
         TRAINER.check(config)
 
