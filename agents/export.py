@@ -76,8 +76,8 @@ def exported(
         )
     if unseen(layout):
         raise InputError(
-            f"the model decides about {unseen(layout)} in {scenario.name}: policy files hold no network that sees their "
-            "table; play its .zip"
+            f"the model decides about {unseen(layout)} in {scenario.name}: policy files hold no network that sees "
+            "their table; play its .zip"
         )
     network, tensors = _network(trained, layout)
     weights: Weights = {name: tensor.detach().cpu().numpy().astype(np.float32) for name, tensor in tensors.items()}

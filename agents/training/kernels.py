@@ -38,8 +38,8 @@ class KernelTrainer:
         layout = training_layout(config)
         if unseen(layout) and config.policy != "mlp":
             raise InputError(
-                f"policy {config.policy} does not see the {unseen(layout)} that decisions of {config.name} are about for "
-                "an interval: give policy mlp, or interval_us 0"
+                f"policy {config.policy} does not see the {unseen(layout)} that decisions of {config.name} are about "
+                "for an interval: give policy mlp, or interval_us 0"
             )
         if config.policy in RULES:
             RULES[config.policy].of(layout)
