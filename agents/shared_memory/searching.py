@@ -1,7 +1,7 @@
 """The training: CMA-ES searches the network's weights on generated training mixes.
 
 ``python -m gpusched_env.agents.shared_memory.searching --out FILE`` writes the weights. The shipped ones came so, and
-then by a second search that began with them (``--begin FILE --sigma 0.15 --mixes 24 --seed 1``). A
+then by a second search of four numbers that say how careful the network is (``--adjust FILE``). A
 generation plays the same mixes with each candidate. A candidate's cost on a mix counts relative to a fixed budget's, so
 that mixes count alike. Every few generations the mean is validated on training mixes that are never drawn, and the best
 validated mean is kept. Held-out mixes are never played.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.agents.shared_memory.learned import read_weights
 from gpusched_env.agents.shared_memory.playing import mix_problem, play_mixes
-from gpusched_env.agents.shared_memory.rule import WEIGHTS, Singles
+from gpusched_env.agents.shared_memory.rule import HIDDEN, INPUTS, WEIGHTS, Singles
 from gpusched_env.scenarios.problem import Problem
 
 SIGMA: Final = 0.5
@@ -31,6 +31,13 @@ MIXES: Final = 12
 VALIDATED_ON: Final = range(100_000, 100_040)
 """Seeds of mixes that no generation draws."""
 VALIDATE_EVERY: Final = 5
+ADJUSTED_ON: Final = range(200_000, 200_060)
+"""Likewise."""
+ADJUSTMENTS: Final = 7
+"""Candidates of a generation of :func:`adjust`."""
+MARGINS: Final = 4
+SPARE: Final = 5
+"""Input of :func:`~gpusched_env.agents.shared_memory.rule.inputs`: time to spare over what a frame needs."""
 UNIT: Final = 10.0
 """Cost, ms of a core, that is added to a fixed budget's before one is divided by it: some mixes need no budget."""
 
@@ -52,29 +59,14 @@ def relative(costs: NDArray[np.float64], fixed: NDArray[np.float64]) -> NDArray[
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """How one is made."""
-
-    begin: Singles
-    """Weights that it starts around."""
-    minutes: float
-    seed: int = 0
-    sigma: float = SIGMA
-    """How far around."""
-    mixes: int = MIXES
-    """Of a generation."""
-
-
-def search(out: Path, how: Search) -> None:
+def search(out: Path, minutes: float, seed: int = 0) -> None:
     """Search for a while, and keep the best weights in ``out``."""
     began = time.monotonic()
-    seed = how.seed
-    optimiser = CMA(mean=how.begin.astype(np.float64), sigma=how.sigma, population_size=POPULATION, seed=seed)
+    optimiser = CMA(mean=constant(MIDDLE).astype(np.float64), sigma=SIGMA, population_size=POPULATION, seed=seed)
     validation = [mix_problem(each) for each in VALIDATED_ON]
     fixed, _ = play_mixes(constant(MIDDLE), validation)
     best, decisions, generation = np.inf, 0, 0
-    while time.monotonic() - began < 60.0 * how.minutes:
+    while time.monotonic() - began < 60.0 * minutes:
         if generation % VALIDATE_EVERY == 0:
             costs, _ = play_mixes(optimiser._mean.astype(np.float32), validation)
             found = float(relative(costs, fixed).mean())
@@ -84,12 +76,48 @@ def search(out: Path, how: Search) -> None:
                 about = {"seed": seed, "generations": generation, "decisions": decisions, "validated": found}
                 _write(out, optimiser._mean, about)
         rng = np.random.default_rng((seed, generation))
-        problems = [mix_problem(int(each)) for each in rng.integers(VALIDATED_ON.start, size=how.mixes)]
+        problems = [mix_problem(int(each)) for each in rng.integers(VALIDATED_ON.start, size=MIXES)]
         candidates = [optimiser.ask() for _ in range(POPULATION)]
         costs, played = _costs(candidates, problems)
         decisions += played
         optimiser.tell([(each, float(cost)) for each, cost in zip(candidates, costs, strict=True)])
         generation += 1
+
+
+def adjusted(weights: Singles, margins: Sequence[float]) -> Singles:
+    """Weights of a network that is more or less careful.
+
+    Args:
+        weights: of the network.
+        margins: what is added to its number, how much of the frame's time left counts less (of that time, and in 10
+            ms), and the logarithm of a factor on its number.
+    """
+    found = weights.copy()
+    first = found[: INPUTS * HIDDEN].reshape(INPUTS, HIDDEN)
+    found[INPUTS * HIDDEN :][:HIDDEN] -= margins[1] * first[SPARE] + margins[2] * first[SPARE + 1]
+    found[-HIDDEN - 1 :] *= np.exp(margins[3])
+    found[-1] += margins[0]
+    return found
+
+
+def adjust(out: Path, path: Path, minutes: float, seed: int = 0) -> None:
+    """Search the margins of weights in a file on mixes that are the same in all generations."""
+    began = time.monotonic()
+    weights = read_weights(path)
+    problems = [mix_problem(each) for each in ADJUSTED_ON]
+    optimiser = CMA(mean=np.zeros(MARGINS), sigma=SIGMA, population_size=ADJUSTMENTS, seed=seed)
+    best, generation = np.inf, 0
+    while time.monotonic() - began < 60.0 * minutes:
+        drawn = [optimiser.ask() for _ in range(ADJUSTMENTS)]
+        costs, _ = _costs([adjusted(weights, each) for each in drawn], problems)
+        optimiser.tell([(each, float(cost)) for each, cost in zip(drawn, costs, strict=True)])
+        generation += 1
+        found = int(costs.argmin())
+        print(generation, drawn[found].round(3).tolist(), round(float(costs[found]), 4), flush=True)
+        if costs[found] < best:
+            best = float(costs[found])
+            about = {"seed": seed, "generations": generation, "margins": drawn[found].round(4).tolist()}
+            _write(out, adjusted(weights, drawn[found]), {**about, "adjusted": best})
 
 
 def _costs(candidates: list[Any], problems: list[Problem]) -> tuple[NDArray[np.float64], int]:
@@ -100,7 +128,7 @@ def _costs(candidates: list[Any], problems: list[Problem]) -> tuple[NDArray[np.f
     return relative(np.array(others), fixed).mean(axis=1), played
 
 
-def _write(out: Path, weights: NDArray[np.float64], about: dict[str, Any]) -> None:
+def _write(out: Path, weights: NDArray[Any], about: dict[str, Any]) -> None:
     rounded = [float(f"{weight:.6g}") for weight in weights]
     out.write_text(json.dumps({**about, "weights": rounded}) + "\n", encoding="utf-8")
 
@@ -110,9 +138,9 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--begin", type=Path, help="weights to start around; by default those of a fixed budget")
-    parser.add_argument("--sigma", type=float, default=SIGMA)
-    parser.add_argument("--mixes", type=int, default=MIXES)
+    parser.add_argument("--adjust", type=Path, help="weights of a search, of which only the margins are searched")
     given = parser.parse_args()
-    begin = constant(MIDDLE) if given.begin is None else read_weights(given.begin)
-    search(given.out, Search(begin, given.minutes, given.seed, given.sigma, given.mixes))
+    if given.adjust is None:
+        search(given.out, given.minutes, given.seed)
+    else:
+        adjust(given.out, given.adjust, given.minutes, given.seed)
