@@ -1,8 +1,7 @@
 """The training: CMA-ES searches the network's weights on generated training mixes.
 
 ``python -m gpusched_env.agents.shared_memory.searching --out FILE`` writes the weights. The shipped ones came so, and
-then by a second search of four numbers that say how careful the network is (``--adjust FILE``). A
-generation plays the same mixes with each candidate. A candidate's cost on a mix counts relative to a fixed budget's, so
+then by a grid of three numbers that say how careful the network is (``--adjust FILE``). A generation plays the same mixes with each candidate. A candidate's cost on a mix counts relative to a fixed budget's, so
 that mixes count alike. Every few generations the mean is validated on training mixes that are never drawn, and the best
 validated mean is kept. Held-out mixes are never played.
 """
@@ -10,9 +9,9 @@ validated mean is kept. Held-out mixes are never played.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,9 +32,10 @@ VALIDATED_ON: Final = range(100_000, 100_040)
 VALIDATE_EVERY: Final = 5
 ADJUSTED_ON: Final = range(200_000, 200_060)
 """Likewise."""
-ADJUSTMENTS: Final = 7
-"""Candidates of a generation of :func:`adjust`."""
-MARGINS: Final = 4
+NUMBERS: Final = (0.0, -0.4, -0.8, -1.2)
+SPARES: Final = (0.0, 0.15, 0.3)
+FACTORS: Final = (1.0, 1.6)
+"""What :func:`adjust` tries."""
 SPARE: Final = 5
 """Input of :func:`~gpusched_env.agents.shared_memory.rule.inputs`: time to spare over what a frame needs."""
 UNIT: Final = 10.0
@@ -84,40 +84,32 @@ def search(out: Path, minutes: float, seed: int = 0) -> None:
         generation += 1
 
 
-def adjusted(weights: Singles, margins: Sequence[float]) -> Singles:
+def adjusted(weights: Singles, number: float, spare: float, factor: float) -> Singles:
     """Weights of a network that is more or less careful.
 
     Args:
         weights: of the network.
-        margins: what is added to its number, how much of the frame's time left counts less (of that time, and in 10
-            ms), and the logarithm of a factor on its number.
+        number: what is added to its number.
+        spare: by how much the time that a frame has to spare, over what it needs, counts less.
+        factor: on its number.
     """
     found = weights.copy()
     first = found[: INPUTS * HIDDEN].reshape(INPUTS, HIDDEN)
-    found[INPUTS * HIDDEN :][:HIDDEN] -= margins[1] * first[SPARE] + margins[2] * first[SPARE + 1]
-    found[-HIDDEN - 1 :] *= np.exp(margins[3])
-    found[-1] += margins[0]
+    found[INPUTS * HIDDEN :][:HIDDEN] -= spare * first[SPARE]
+    found[-HIDDEN - 1 :] *= factor
+    found[-1] += number
     return found
 
 
-def adjust(out: Path, path: Path, minutes: float, seed: int = 0) -> None:
-    """Search the margins of weights in a file on mixes that are the same in all generations."""
-    began = time.monotonic()
+def adjust(out: Path, path: Path) -> None:
+    """Of weights in a file, try how careful they should be."""
     weights = read_weights(path)
-    problems = [mix_problem(each) for each in ADJUSTED_ON]
-    optimiser = CMA(mean=np.zeros(MARGINS), sigma=SIGMA, population_size=ADJUSTMENTS, seed=seed)
-    best, generation = np.inf, 0
-    while time.monotonic() - began < 60.0 * minutes:
-        drawn = [optimiser.ask() for _ in range(ADJUSTMENTS)]
-        costs, _ = _costs([adjusted(weights, each) for each in drawn], problems)
-        optimiser.tell([(each, float(cost)) for each, cost in zip(drawn, costs, strict=True)])
-        generation += 1
-        found = int(costs.argmin())
-        print(generation, drawn[found].round(3).tolist(), round(float(costs[found]), 4), flush=True)
-        if costs[found] < best:
-            best = float(costs[found])
-            about = {"seed": seed, "generations": generation, "margins": drawn[found].round(4).tolist()}
-            _write(out, adjusted(weights, drawn[found]), {**about, "adjusted": best})
+    grid = list(itertools.product(NUMBERS, SPARES, FACTORS))
+    costs, _ = _costs([adjusted(weights, *each) for each in grid], [mix_problem(each) for each in ADJUSTED_ON])
+    for each, cost in zip(grid, costs, strict=True):
+        print(*each, round(float(cost), 4), flush=True)
+    best = int(costs.argmin())
+    _write(out, adjusted(weights, *grid[best]), {"adjusted_by": grid[best], "costs": float(costs[best])})
 
 
 def _costs(candidates: list[Any], problems: list[Problem]) -> tuple[NDArray[np.float64], int]:
@@ -138,9 +130,11 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--adjust", type=Path, help="weights of a search, of which only the margins are searched")
+    parser.add_argument(
+        "--adjust", type=Path, help="weights of a search, of which only is tried how careful they should be"
+    )
     given = parser.parse_args()
     if given.adjust is None:
         search(given.out, given.minutes, given.seed)
     else:
-        adjust(given.out, given.adjust, given.minutes, given.seed)
+        adjust(given.out, given.adjust)
