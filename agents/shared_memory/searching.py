@@ -1,9 +1,10 @@
 """The training: CMA-ES searches the network's weights on generated training mixes.
 
 ``python -m gpusched_env.agents.shared_memory.searching --out FILE`` writes the weights. The shipped ones came so, and
-then by a grid of three numbers that say how careful the network is (``--adjust FILE``). A generation plays the same mixes with each candidate. A candidate's cost on a mix counts relative to a fixed budget's, so
-that mixes count alike. Every few generations the mean is validated on training mixes that are never drawn, and the best
-validated mean is kept. Held-out mixes are never played.
+then by a grid of three numbers that say how careful the network is (``--adjust FILE``). A generation plays the same
+mixes with each candidate. A candidate's cost on a mix counts relative to a fixed budget's, so that mixes count alike.
+Every few generations the mean is validated on training mixes that are never drawn, and the best validated mean is kept.
+Held-out mixes are never played.
 """
 
 from __future__ import annotations
