@@ -16,7 +16,7 @@ UNSEEN: Final = tuple(name for name in BENCHMARKS if name not in SEEN)
 HOGS: Final[dict[str, tuple[float, float]]] = {"write": (62.5, 128.0), "read": (80.0, 64.0), "copy": (40.0, 128.0)}
 """Misses a microsecond, and bytes of one: IsolBench's, and weaker ones."""
 UNSEEN_HOGS: Final[dict[str, tuple[float, float]]] = {"update": (50.0, 112.0), "scan": (95.0, 64.0)}
-BUSY: Final = {"name": "busy"}
+BUSY: Final[dict[str, Any]] = {"name": "busy"}
 CORES: Final = 4
 """That run no tenant's host."""
 HOG: Final = 0.85
@@ -66,10 +66,10 @@ def _neighbours(rng: np.random.Generator, *, held_out: bool) -> list[list[dict[s
     kinds = [str(rng.choice(list(hogs))) for _ in range(CORES)]
     if held_out:
         kinds[int(rng.choice(np.flatnonzero(has)))] = str(rng.choice(list(UNSEEN_HOGS)))
-    found = []
+    found: list[list[dict[str, Any]]] = []
     for core in range(CORES):
         misses_per_us, bytes_a_miss = hogs[kinds[core]]
-        hog = {"name": kinds[core], "misses_per_us": misses_per_us, "bytes_a_miss": bytes_a_miss}
-        busy = [BUSY] if not has[core] or rng.random() < BUSY_TOO else []
+        hog: dict[str, Any] = {"name": kinds[core], "misses_per_us": misses_per_us, "bytes_a_miss": bytes_a_miss}
+        busy: list[dict[str, Any]] = [BUSY] if not has[core] or rng.random() < BUSY_TOO else []
         found.append([hog, *busy] if has[core] else busy)
     return found
