@@ -48,12 +48,13 @@ def test_it_does_the_same_as_a_scheduler_as_in_the_environment() -> None:
     assert as_scheduler == pytest.approx(in_environment[0])
 
 
-def test_it_beats_the_published_thresholds_on_unseen_mixes() -> None:
+def test_it_costs_less_than_published_thresholds_on_most_unseen_mixes() -> None:
     problems = [mix_problem(seed, held_out=True) for seed in range(1000, 1008)]
     costs, _ = play_mixes(read_weights(), problems)
     for events in (1024, 16_384):
         others = [episode_metrics(play(Bwlock(events, rho=3.0), problem, 0)).cost for problem in problems]
-        assert costs.mean() < np.mean(others)
+        # Of eight mixes: the page says what it comes to on 120, where a few cost more.
+        assert np.median(costs / np.array(others)) < 0.9
 
 
 def test_scenarios_without_cores_are_refused() -> None:

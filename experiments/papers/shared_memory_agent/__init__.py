@@ -240,7 +240,8 @@ class Paper(Reproduction):
         )
         said = "; ".join(f"{name}: {gain.text('{:+.0%}')} ({mixes} mixes)" for name, gain, mixes in saves)
         return (
-            f"What the agent saves beside what nobody knows beforehand: {said}. Budgets by benchmark themselves save "
+            "What the agent saves beside what nobody knows beforehand (below 0 it costs more): "
+            f"{said}. Budgets by benchmark themselves save "
             f"{ceiling.text('{:+.0%}')} beside the best of each mix. Why: a fixed budget has to suit the most "
             "demanding kernel and the tightest frame; the agent regulates where a frame would be late otherwise."
         )
