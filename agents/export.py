@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from gpusched_env.agents.model_file import TrainedModel, model_in_memory
 from gpusched_env.agents.policies.sizes import MlpSizes, Sizes
 from gpusched_env.agents.policies.slot_network import SlotActor
+from gpusched_env.agents.policies.unseen import unseen
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns, write_policy
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.errors import InputError
@@ -73,10 +74,10 @@ def exported(
             f"the model has {trained.actions} actions, an environment of {scenario.name} {layout.n}: "
             "it was trained on another"
         )
-    if layout.knobs:
+    if unseen(layout):
         raise InputError(
-            f"the model decides about knobs in {scenario.name}: policy files hold no network that sees their table; "
-            "play its .zip"
+            f"the model decides about {unseen(layout)} in {scenario.name}: policy files hold no network that sees "
+            "their table; play its .zip"
         )
     network, tensors = _network(trained, layout)
     weights: Weights = {name: tensor.detach().cpu().numpy().astype(np.float32) for name, tensor in tensors.items()}

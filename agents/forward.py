@@ -84,7 +84,8 @@ def act_on_view(address: int, pending: Floats, running: Floats, tenants: Floats,
         encode_forms(slots.pending, sms, slots.tiles, out.pending)
     if plan.size > 0:
         encode_plan(plan, tenants, scalars[Scalar.TIME_US], out.tenants)
-    fill_mask(slots.slices, slots.choices, slots.pending, slots.running, tenants, sms, legal)
+    # Of CPU cores there are none: no network of a policy file sees their table.
+    fill_mask(slots.slices, slots.choices, slots.pending, slots.running, tenants, tenants[:0], sms, legal)
     numbers_of(
         actor.sizes, actor.weights, out.pending, out.running, out.tenants, out.device, actor.scratch, legal,
         not actor.masked, numbers,

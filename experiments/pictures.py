@@ -49,6 +49,7 @@ SHOTS = {
     "PreemptiveServing": Shot("preemptive-priority", 20.0),
     "PriorityFill": Shot("fikit", 40.0),
     "ThreeTenants": Shot("orion", 20.0),
+    "SharedMemory": Shot("bwlock(events=12288)", 80.0, from_ms=30.0),
     "ServingColocated": COLOCATED,
     "ServingColocatedMasked": COLOCATED,
     "Toy": Shot("sjf", 0.52),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.policies.registry import DISTILLATION, MLP, ROLLOUTS, RULES, SEARCH
+from gpusched_env.agents.policies.unseen import unseen
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_env, training_layout
 from gpusched_env.agents.training.trainer import Trainer
@@ -35,10 +36,12 @@ class KernelTrainer:
         if config.algo == DISTILLATION and config.interval_us == 0.0:
             raise InputError("distillation learns who goes first for an interval: give interval_us (such as 250)")
         layout = training_layout(config)
-        if layout.knobs and config.policy not in ("mlp", "knobs"):
+        seen_by = ("mlp", "knobs") if layout.knobs else ("mlp",)
+        if unseen(layout) and config.policy not in seen_by:
+            rule = "policy knobs (algorithm cma-es), " if layout.knobs else ""
             raise InputError(
-                f"policy {config.policy} does not see the knobs that decisions of {config.name} are about for an "
-                "interval: give policy knobs (algorithm cma-es), policy mlp, or interval_us 0"
+                f"policy {config.policy} does not see the {unseen(layout)} that decisions of {config.name} are about "
+                f"for an interval: give {rule}policy mlp, or interval_us 0"
             )
         if config.policy in RULES:
             RULES[config.policy].of(layout)

@@ -30,6 +30,7 @@ from gpusched_env.agents.files import replacing
 from gpusched_env.agents.model_file import ALGORITHMS, Decide, torch_decider
 from gpusched_env.agents.policies.registry import policy_of
 from gpusched_env.agents.policies.slots import SlotActorCritic
+from gpusched_env.agents.policies.unseen import unseen
 from gpusched_env.agents.policy_file import write_policy
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.agents.training.config import TrainingConfig
@@ -127,7 +128,7 @@ class Boundary(BaseCallback):
         """As the exported policy, compiled, where there is one."""
         config = self._course.config
         assert isinstance(config, TrainingConfig), "of tenants that share a GPU"
-        if config.algo not in CAN_EXPORT or training_layout(config).knobs:
+        if config.algo not in CAN_EXPORT or unseen(training_layout(config)):
             return torch_decider(self.model.policy)
         self._exported = exported(self.model, command=self._course.command)
         return policy_decider(ExportedPolicy(*self._exported))

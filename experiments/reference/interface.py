@@ -52,7 +52,7 @@ _UNITS: Final = (
     (r"HOST", "row"),
     (r"TASKS", "processes"),
     (r"LOCKED|ALWAYS|THROTTLED", "0 or 1"),
-    (r"BUDGET|(LAST_)?MISSES", "misses"),
+    (r"BUDGET|(LAST_|ALL_)?MISSES", "misses"),
     (r"PARTITION_FIRST", "SM"),
     (r"(PARTITION_)?SMS", "SMs"),
     (r"BLOCKS(_WAITING|_RESIDENT)?|BLOCKS_PER_SM|FORM\d_PER_SM", "blocks"),

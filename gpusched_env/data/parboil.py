@@ -1,4 +1,5 @@
-"""Kernels of Parboil on a Jetson TX2, as workloads by name: ``parboil(benchmark=histo)``.
+"""Kernels of Parboil on a Jetson TX2, as workloads by name: ``parboil(benchmark=histo)``, and ``bfs+histo`` one after
+the other.
 
 Grids and blocks are those of Parboil's CUDA sources (their largest inputs). The kernels of histo were measured beside
 locked co-runners, and beside two memory hogs (stored logs of wali-ku/BWLOCK-GPU, a4b5769; ``published/bwlock.json``):
@@ -13,17 +14,17 @@ from __future__ import annotations
 import functools
 import json
 from importlib import resources
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
 import msgspec
 
+from gpusched_env.errors import did_you_mean
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.kernel import Kernel, KernelClass
 from gpusched_env.workload.parameters import parameters_of
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
-Benchmark = Literal["histo", "sad", "bfs", "spmv", "stencil", "lbm"]
-BENCHMARKS: Final[tuple[Benchmark, ...]] = ("histo", "sad", "bfs", "spmv", "stencil", "lbm")
+BENCHMARKS: Final = ("histo", "sad", "bfs", "spmv", "stencil", "lbm")
 """In the order of the paper's figures."""
 ITERATIONS: Final = 10_000
 """Of histo in the stored logs (the argument of its largest input): divides their seconds."""
@@ -78,10 +79,24 @@ def histo_us() -> dict[str, float]:
 
 
 class Parboil(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The kernels of a benchmark, one iteration a job."""
+    """The kernels of a benchmark, or of several one after the other; one iteration of each a job."""
 
     EXAMPLE: ClassVar = "parboil(benchmark=histo)"
-    benchmark: Benchmark
+    benchmark: str
+    """Of :data:`BENCHMARKS`; several with ``+`` between them, each at most once."""
+
+    def __post_init__(self) -> None:
+        names = self.benchmarks
+        for name in names:
+            if name not in BENCHMARKS:
+                raise ValueError(f"benchmark {name!r}; {did_you_mean(name, BENCHMARKS)}")
+            if names.count(name) > 1:
+                raise ValueError(f"benchmark {name} is there twice in {self.benchmark!r}")
+
+    @property
+    def benchmarks(self) -> list[str]:
+        """In their order."""
+        return self.benchmark.split("+")
 
 
 def is_parboil(name: str) -> bool:
@@ -100,22 +115,12 @@ def parboil_of(name: str) -> Parboil:
 
 @functools.lru_cache(maxsize=16)
 def parboil(name: str) -> Workload:
-    """One iteration of a benchmark: its kernels in a stream, then a synchronisation.
+    """One iteration of each benchmark: all kernels in a stream, then a synchronisation.
 
     Raises:
         InputError: as :func:`parboil_of`.
     """
-    benchmark = parboil_of(name).benchmark
-    shares, times = shares_of_histo(), histo_us()
-    if benchmark == "histo":
-        kernels = tuple(
-            _kernel(f"histo_{part}", grid, block, "memory", shares[part], times[part])
-            for part, (grid, block) in HISTO.items()
-        )
-    else:
-        kernel, grid, block, kind, share = OTHERS[benchmark]
-        asked = sum(shares[part] * times[part] for part in HISTO) / sum(times.values()) if share is None else share
-        kernels = (_kernel(kernel, grid, block, kind, asked, UNKNOWN_US),)
+    kernels = tuple(kernel for benchmark in parboil_of(name).benchmarks for kernel in _kernels(benchmark))
     ops = tuple(Op(OpKind.KERNEL, 10.0, row, kernel.duration_us) for row, kernel in enumerate(kernels))
     return Workload(
         name=name.strip(),
@@ -125,6 +130,19 @@ def parboil(name: str) -> Workload:
         variants=(Variant(ops=(*ops, Op(OpKind.SYNC))),),
         iteration_us=(sum(kernel.duration_us for kernel in kernels) + 200.0,),
     )
+
+
+def _kernels(benchmark: str) -> tuple[Kernel, ...]:
+    """Of an iteration."""
+    shares, times = shares_of_histo(), histo_us()
+    if benchmark == "histo":
+        return tuple(
+            _kernel(f"histo_{part}", grid, block, "memory", shares[part], times[part])
+            for part, (grid, block) in HISTO.items()
+        )
+    kernel, grid, block, kind, share = OTHERS[benchmark]
+    asked = sum(shares[part] * times[part] for part in HISTO) / sum(times.values()) if share is None else share
+    return (_kernel(kernel, grid, block, kind, asked, UNKNOWN_US),)
 
 
 def _kernel(

@@ -8,6 +8,7 @@ from typing import Self
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Offer
 from gpusched_env.scenarios.scenario import PreemptionName
+from gpusched_env.workload.cores.spec import MOST_EVENTS
 
 QUARTERS = (1, 2, 3, 4)
 """Partition sizes on offer, in quarters of the GPU's SMs (rounded down, at least one SM).
@@ -20,6 +21,10 @@ PAUSES = (0, 2, 4, 8, 16, 32, 64, 128)
 """Pauses of a best-effort tenant between two jobs on offer, in eighths of the time that one takes alone: 0 to 16 times
 that. GPUColo's controller goes from none to about two (1 s of sleep after iterations of half a second: Chen et al.,
 ICDCS 2024); the longest outlast a busy time."""
+
+BUDGETS = (64, 1024, 4096, 8192, 16_384, 32_768, MOST_EVENTS)
+"""Misses in a period of a CPU core on offer: hardly any, the thresholds of Ali and Yun (BWLOCK++, ECRTS 2018, Fig. 8)
+between which kernels are slowed by less and by more, half of what a memory hog misses, and no regulation."""
 
 LEAST_INTERVAL_US = 1.0
 """Of decisions that stand for an interval: below, every launch may as well be one."""
@@ -41,6 +46,10 @@ class ActionFields:
     unless they are about :attr:`knobs`."""
     pauses: tuple[int, ...] = ()
     """Of best-effort tenants, in eighths of a job's time alone; empty where nobody can be throttled."""
+    budgets: tuple[int, ...] = ()
+    """Of CPU cores that share the GPU's memory, in misses a period; empty where they cannot be set."""
+    core_slots: int = 0
+    """Rows of CPU cores; 0 where their budgets cannot be set."""
     lookahead: int = 1
     """Pending slots of a tenant."""
     streams: int = 0
@@ -49,7 +58,8 @@ class ActionFields:
     """Whether jobs can be rejected. Where decisions stand for an interval, a dispatcher may reject without that."""
     interval_us: float = 0.0
     """How long a decision stands: a dispatcher launches meanwhile (:mod:`gpusched_env.planning.interval`), and the
-    actions are which tenant goes first, and rejections; 0: every launch is an action."""
+    actions are which tenant goes first, or :attr:`knobs`, or :attr:`budgets`, and rejections; 0: every launch is an
+    action."""
     synchronises: bool = False
     """Whether tiles of kernels that need each other's can be synchronised; observations then have predictions
     (:mod:`gpusched_env.envs.tiles`)."""
@@ -92,6 +102,7 @@ class ActionFields:
             )
         launches = interval_us == 0.0
         throttles = "throttle" in scenario.commands
+        budgets = "budget" in scenario.commands and scenario.core_count > 0
         return cls(
             slots=slots,
             running_slots=running_slots,
@@ -99,13 +110,15 @@ class ActionFields:
             modes=scenario.preemption if launches and "preempt" in scenario.commands else (),
             quarters=QUARTERS if (launches or throttles) and "partition" in scenario.commands else (),
             pauses=PAUSES if throttles else (),
+            budgets=BUDGETS if budgets else (),
+            core_slots=scenario.core_count if budgets else 0,
             lookahead=scenario.shown_ahead,
             streams=scenario.own_streams,
             rejects=rejects and "reject" in scenario.commands,
             synchronises=launches and "synchronise" in scenario.commands,
             reshapes=launches and "reshape" in scenario.commands,
             interval_us=interval_us,
-            futures=launches or (futures and not throttles),
+            futures=launches or (futures and not throttles and not budgets),
         )
 
     def in_scenario(self, scenario: Offer) -> Self:
@@ -117,6 +130,11 @@ class ActionFields:
     def knobs(self) -> bool:
         """Whether decisions that stand for an interval are about the pauses and SMs of best-effort tenants."""
         return self.interval_us > 0.0 and bool(self.pauses)
+
+    @property
+    def serves(self) -> bool:
+        """Whether decisions that stand for an interval are about who goes first."""
+        return self.interval_us > 0.0 and not self.pauses and not self.budgets
 
     @property
     def predicts(self) -> bool:

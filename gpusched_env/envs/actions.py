@@ -42,7 +42,7 @@ class ActionLayout(ActionFields):
     """The meaning of the numbers of a ``Discrete`` action space.
 
     In this order: wait; launch what stands in a pending slot; preempt what stands in a running slot; confine a tenant
-    to a share of the SMs; reject a job of a tenant. What there is to choose for each slot is declared in
+    to a share of the SMs; reject a job of a tenant; and so on. What there is to choose for each slot is declared in
     :mod:`gpusched_env.envs.slices`; what a scenario does not offer has no actions. Where a decision stands for an
     interval: go by the plan; let a tenant go first; reject a job of a tenant. Pending slot
     ``tenant * lookahead + k`` has the ``k``-th oldest pending launch of a tenant.
@@ -76,14 +76,15 @@ class ActionLayout(ActionFields):
     def mask(self, view: View, shown: Shown | None = None) -> NDArray[np.bool_]:
         """Which actions are legal in ``view``, shape ``(n,)``; waiting (action 0) always is.
 
-        Exactly the actions whose command the device would accept now, but for two kinds: where a tenant's oldest job is
-        its newest, only the first of the two actions; and no way of launching or synchronising a consumer of tiles by
-        which it could take the slots that its producer needs.
+        Exactly the actions whose command the device would accept now, but for three kinds: where a tenant's oldest job
+        is its newest, only the first of the two actions; no way of launching or synchronising a consumer of tiles by
+        which it could take the slots that its producer needs; and no budget of a core without processes.
         """
         legal = np.empty(self.n, np.bool_)
         plan = plan_of(self)
         shown = shown if shown is not None else self.select(view)
-        fill_mask(plan.rows, plan.choices, shown.pending, shown.running, view.tenants.array, view.sms, legal)
+        tables = shown.pending, shown.running, view.tenants.array, view.cores.array
+        fill_mask(plan.rows, plan.choices, *tables, view.sms, legal)
         return legal
 
     def select(self, view: View) -> Shown:
@@ -178,6 +179,8 @@ class ActionLayout(ActionFields):
         part = self._slice(name)
         if part.slots == "running":
             return part.subject.format(f"the kernel in running slot {slot}")
+        if part.slots == "core":
+            return part.subject.format(f"the CPU core in row {slot}")
         row, k = divmod(slot, self.lookahead) if part.slots == "pending" else (slot, 0)
         tenant = tenants[row] if row < len(tenants) else f"tenant {row}"
         which = "the pending kernel" if self.lookahead == 1 else f"pending kernel {k}"
@@ -194,9 +197,9 @@ class ActionLayout(ActionFields):
         return [part.label(a, b) for a, b in part.choices(self)]
 
     def tenant_of(self, name: str, slot: int) -> int | None:
-        """Row of the tenant that a slot of a command belongs to; ``None``: whoever's launch stands there."""
+        """Row of the tenant that a slot of a command belongs to; ``None``: a core, or whoever's launch stands there."""
         kind = self._slice(name).slots
-        return None if kind == "running" else slot // self.lookahead if kind == "pending" else slot
+        return None if kind in ("running", "core") else slot // self.lookahead if kind == "pending" else slot
 
     def split(self, action: int) -> tuple[str, int, int]:
         """Name (``wait``, or as in ``Scenario.commands``), slot and number of the choice of ``action``.
@@ -224,7 +227,8 @@ class ActionLayout(ActionFields):
         plan = plan_of(self)
         shown = shown if shown is not None else self.select(view)
         own = self.own_streams_from(streams)
-        return plan.rows, plan.choices, shown.pending, shown.running, view.tenants.array, view.sms, own
+        tables = shown.pending, shown.running, view.tenants.array, view.cores.array
+        return plan.rows, plan.choices, *tables, view.sms, own
 
     def own_streams_from(self, streams: Streams) -> int:
         """Row of the first of the scheduler's own streams among a problem's, which are its last ones.

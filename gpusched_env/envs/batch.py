@@ -15,6 +15,7 @@ from gpusched_env.devices.compiled.entry import compile_units
 from gpusched_env.devices.compiled.kept import Kept
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.batch_state import NO_ACTION, BatchState, Scratch, put_state, shared
+from gpusched_env.envs.cores import TABLE as CORES
 from gpusched_env.envs.knobs import TABLE as KNOBS
 from gpusched_env.envs.observations import NamedTables, Observation
 from gpusched_env.envs.stepping import step_range
@@ -50,6 +51,8 @@ class EnvBatch:
         progress = self.state.progress
         self.observations = NamedTables(self.state.observations._asdict())
         self._besides = {KNOBS: self.state.knobs} if layout_.knobs else {}
+        if layout_.budgets:
+            self._besides[CORES] = self.state.cores
         self.observations.update(self._besides)
         self.masks = self.state.legal
         self.times_us = progress.times_us

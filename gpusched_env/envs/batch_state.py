@@ -19,6 +19,7 @@ from gpusched_env.devices.compiled.kept import keeping
 from gpusched_env.devices.compiled.layout import OVER
 from gpusched_env.devices.compiled.memory import LINE, lines
 from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.cores import CoreFeature
 from gpusched_env.envs.encoding import Bools, Features, Floats
 from gpusched_env.envs.features import TABLES, Scalar
 from gpusched_env.envs.knobs import KnobFeature
@@ -30,6 +31,7 @@ from gpusched_env.planning.on_time import MOST_JOBS
 from gpusched_env.planning.plans import SCRATCH as PLAN_SCRATCH
 from gpusched_env.planning.plans import Plan
 from gpusched_env.planning.tiles import BATCH_SCRATCH as TILES_SCRATCH
+from gpusched_env.scheduling.core_column import CoreColumn
 from gpusched_env.scheduling.reward import COST_TERMS, Rate, Sum
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 
@@ -76,6 +78,8 @@ class Rules(NamedTuple):
     """Whether tiles can be synchronised or kernels given other forms; observations then have predictions."""
     knobs: bool
     """Whether decisions for an interval are about knobs; there is a table of them then."""
+    budgets: bool
+    """Whether budgets of CPU cores can be set; there is a table of cores then."""
     lookahead: int
     """Pending slots of a tenant."""
     slices: Ints
@@ -162,6 +166,8 @@ class Scratch(NamedTuple):
     """What the running slots show, likewise."""
     tenants: Floats
     """A View's table; rows beyond the tenants are not used."""
+    cores: Floats
+    """A View's table; empty where no budgets can be set."""
     jobs: Floats
     """The first jobs of a View."""
     plan: Floats
@@ -184,6 +190,7 @@ class Scratch(NamedTuple):
             pending=_apart(layout.pending_slots, len(PendingColumn)),
             running=_apart(layout.running_slots, len(RunningColumn)),
             tenants=_apart(layout.slots, len(TenantColumn)),
+            cores=_apart(layout.core_slots, len(CoreColumn)),
             jobs=_apart(MOST_JOBS, len(JobColumn)),
             plan=_apart(*PLAN_SCRATCH),
             future=_apart(*FUTURE_SCRATCH),
@@ -209,6 +216,8 @@ class BatchState(NamedTuple):
     observations: Tables
     knobs: Features
     """The table of knobs, ``(n, slots, len(KnobFeature))``; without rows where there is none."""
+    cores: Features
+    """The table of CPU cores, ``(n, cores, len(CoreFeature))``; without rows where no budgets can be set."""
     legal: Bools
     """``(n, actions)``: what may be done next, read and then written."""
     scratch: Scratch
@@ -226,6 +235,7 @@ class BatchState(NamedTuple):
                 layout.futures,
                 layout.predicts,
                 layout.knobs,
+                bool(layout.budgets),
                 layout.lookahead,
                 plan.rows,
                 plan.choices,
@@ -234,6 +244,7 @@ class BatchState(NamedTuple):
             progress=Progress.zeros(count, layout.slots),
             observations=Tables.zeros(layout, count),
             knobs=np.zeros((count, layout.slots if layout.knobs else 0, len(KnobFeature)), np.float32),
+            cores=np.zeros((count, layout.core_slots, len(CoreFeature)), np.float32),
             legal=np.zeros((count, layout.n), np.bool_),
             scratch=Scratch.of(layout),
         )

@@ -182,7 +182,7 @@ def _tenant_row(row: int, tenant: Tenant) -> str:
 
 def _action_rows(layout: ActionLayout, names: Sequence[str]) -> list[str]:
     """One row for the actions of a slot, which differ only in the choice."""
-    passing = "let the period pass" if layout.knobs else "let the plan of all jobs decide"
+    passing = "let the plan of all jobs decide" if layout.serves else "let the period pass"
     rows, first = [f"| 0 | {passing if layout.interval_us > 0.0 else 'wait'} |"], 1
     for name, slots in layout.parts():
         words = ", ".join(layout.words(name))

@@ -92,12 +92,20 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
     All knobs can be set at one instant, each once; action 0 ends that. `gpusched/Colocation-v0` is the environment of
     `ServingColocated` by another id.
 
+    Where CPU cores share the GPU's memory and their budgets can be set (`SharedMemory`), decisions are about these.
+    Kernels are launched as they come. Action 0 lets the period pass:
+
+    - *Set the budget* of the core in row `c` to 64 to 32768 cache misses a period, or to no regulation. It counts from
+      the core's next tick on, and binds while a tenant's host holds the bandwidth lock and runs. A core without
+      processes has no budgets to choose from.
+
     Where the scenario offers rejections, the dispatcher rejects jobs that the plan gives up, but not those of a tenant
     that the agent lets go first. With `commands=["launch"]` nobody rejects. Preemption has no actions at this grain.
 
     ### Observation
     `Dict` of float32 arrays of fixed shape within -1 to 1: tables `pending` (a row a pending slot), `running` and
-    `tenants`, vector `device`; where decisions are about knobs also the table `knobs`. Empty slots are rows of zeros;
+    `tenants`, vector `device`; where decisions are about knobs also the table `knobs`, and where budgets of CPU cores
+    can be set the table `cores`. Empty slots are rows of zeros;
     a table's first column, `PRESENT`, tells them apart. The columns (`gpusched_env.envs.features`) hold only what a
     scheduler on a real host can know.
 
@@ -144,8 +152,9 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
     - `futures`: whether, with an interval, observations tell what is lost in sampled futures if one tenant or another
       goes first (the columns `AHEAD` and `AHEAD_ALONE`, otherwise 0). That takes most of the time of a step.
     - `commands`: what an agent may do besides waiting, some of `launch`, `preempt`, `partition`, `reject`,
-      `reshape`, `synchronise` and `throttle`. By default it launches, reshapes and synchronises only; where decisions
-      are about knobs it sets these. What else a scenario offers to schedulers stands in its data sheet.
+      `reshape`, `synchronise`, `throttle` and `budget`. By default it launches, reshapes and synchronises only; where
+      decisions are about knobs or budgets it sets these. What else a scenario offers to schedulers stands in its data
+      sheet.
     - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`, for text `kernels`, for
       pictures and films (`env.unwrapped.episode().animate("x.gif")`) `blocks`.
     - any field of the scenario with a new value (`gpu`, `tenants`, `horizon_us`, `decision_us`, `reward`, ...),

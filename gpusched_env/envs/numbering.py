@@ -44,7 +44,12 @@ class Plan:
 @functools.cache
 def plan_of(layout: ActionFields) -> Plan:
     """The slices of a layout; the arrays are shared and must not be written to."""
-    slots = {"pending": layout.pending_slots, "running": layout.running_slots, "tenant": layout.slots}
+    slots: dict[str, int] = {
+        "pending": layout.pending_slots,
+        "running": layout.running_slots,
+        "tenant": layout.slots,
+        "core": layout.core_slots,
+    }
     slices, rows, n = [], [], 1
     pairs: list[tuple[int, int]] = []
     for each in SLICES:
@@ -68,7 +73,14 @@ def plan_of(layout: ActionFields) -> Plan:
 
 @cached()
 def fill_mask(
-    rows: Ints, choices: Ints, pending_shown: Floats, running_shown: Floats, tenants: Floats, sms: int, out: Bools
+    rows: Ints,
+    choices: Ints,
+    pending_shown: Floats,
+    running_shown: Floats,
+    tenants: Floats,
+    cores: Floats,
+    sms: int,
+    out: Bools,
 ) -> None:
     """Write which actions are legal: those whose command a device would accept, no job twice, and nothing by which a
     consumer of tiles could take the slots that its producer needs.
@@ -79,6 +91,7 @@ def fill_mask(
             :func:`~gpusched_env.envs.encoding.encode`.
         running_shown: float64, shape ``(running_slots, len(RunningColumn))``, likewise.
         tenants: a View's table, float64; tenant slots beyond its rows are empty.
+        cores: likewise.
         sms: SMs of the GPU.
         out: written, shape ``(actions,)``.
     """
@@ -88,7 +101,7 @@ def fill_mask(
         for slot in range(rows[s, SLOTS]):
             for choice in range(rows[s, AT], rows[s, AT] + rows[s, CHOICES]):
                 a, b = choices[choice, 0], choices[choice, 1]
-                out[action] = legal(rows[s, CODE], pending_shown, running_shown, tenants, sms, 0, slot, a, b)
+                out[action] = legal(rows[s, CODE], pending_shown, running_shown, tenants, cores, sms, 0, slot, a, b)
                 action += 1
 
 
@@ -109,6 +122,7 @@ def numbers_at(
     pending_shown: Floats,
     running_shown: Floats,
     tenants: Floats,
+    cores: Floats,
     sms: int,
     own: int,
     action: int,
@@ -116,7 +130,7 @@ def numbers_at(
     """What an action means: the command's ``code, target, choice, stream, first, sms``; target -1: an empty slot.
 
     Args:
-        rows, choices, pending_shown, running_shown, tenants, sms: as for :func:`fill_mask`.
+        rows, choices, pending_shown, running_shown, tenants, cores, sms: as for :func:`fill_mask`.
         own: row of the first of the scheduler's own streams.
         action: 0 or an action of a slice.
     """
@@ -125,7 +139,7 @@ def numbers_at(
         if 0 <= behind < rows[s, SLOTS] * rows[s, CHOICES]:
             choice = rows[s, AT] + behind % rows[s, CHOICES]
             target, chosen, stream, first, size = means(
-                rows[s, CODE], pending_shown, running_shown, tenants, sms, own, behind // rows[s, CHOICES],
+                rows[s, CODE], pending_shown, running_shown, tenants, cores, sms, own, behind // rows[s, CHOICES],
                 choices[choice, 0], choices[choice, 1],
             )  # fmt: skip
             return rows[s, CODE], target, chosen, stream, first, size
@@ -139,6 +153,7 @@ def action_with(
     pending_shown: Floats,
     running_shown: Floats,
     tenants: Floats,
+    cores: Floats,
     sms: int,
     own: int,
     meaning: Any,
@@ -147,6 +162,6 @@ def action_with(
     for s in range(rows.shape[0]):
         if rows[s, CODE] == meaning[0]:
             for action in range(rows[s, FIRST], rows[s, FIRST] + rows[s, SLOTS] * rows[s, CHOICES]):
-                if numbers_at(rows, choices, pending_shown, running_shown, tenants, sms, own, action) == meaning:
+                if numbers_at(rows, choices, pending_shown, running_shown, tenants, cores, sms, own, action) == meaning:
                     return action
     return -1

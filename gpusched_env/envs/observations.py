@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table, of_columns
 from gpusched_env.envs.action_fields import ActionFields
+from gpusched_env.envs.cores import TABLE as CORES
+from gpusched_env.envs.cores import CoreFeature, encode_cores
 from gpusched_env.envs.encoding import Floats, encode, gather_pending, gather_running
 from gpusched_env.envs.features import TABLES, Feature
 from gpusched_env.envs.forms import encode_forms
@@ -32,8 +34,9 @@ if TYPE_CHECKING:
 
 Observation = dict[str, NDArray[np.float32]]
 """Tables by name; their columns are the enums of :data:`COLUMNS`."""
-COLUMNS: dict[str, type[Feature]] = {**TABLES, KNOBS: KnobFeature}
-"""Of all tables: those of every observation, and the one where decisions for an interval are about knobs."""
+COLUMNS: dict[str, type[Feature]] = {**TABLES, KNOBS: KnobFeature, CORES: CoreFeature}
+"""Of all tables: those of every observation, the one where decisions for an interval are about knobs, and the one where
+budgets of CPU cores can be set."""
 
 
 class NamedTables(Observation):
@@ -123,6 +126,8 @@ class ObservationEncoder:
     """Whether those of predicted gains are: where tiles can be synchronised, or kernels given other forms."""
     knobs: bool = False
     """Whether there is a table of knobs besides: where decisions for an interval are about them."""
+    cores: int = 0
+    """Rows of a table of CPU cores besides; 0: there is none, as their budgets cannot be set."""
     predicted: Floats = field(default_factory=lambda: np.zeros(SCRATCH), repr=False, compare=False)
     """What gains are worked out in, and remembered."""
 
@@ -138,6 +143,7 @@ class ObservationEncoder:
             plans and layout.futures,
             layout.predicts,
             layout.knobs,
+            layout.core_slots,
         )
 
     def space(self) -> spaces.Dict:
@@ -146,6 +152,8 @@ class ObservationEncoder:
         tables: dict[str, Space[Any]] = {name: _box(features, rows.get(name)) for name, features in TABLES.items()}
         if self.knobs:
             tables[KNOBS] = _box(KnobFeature, self.slots)
+        if self.cores:
+            tables[CORES] = _box(CoreFeature, self.cores)
         return spaces.Dict(tables)
 
     def encode(self, view: View, shown: Shown | None = None, pairs: Floats = UNKNOWN) -> Observation:
@@ -176,6 +184,9 @@ class ObservationEncoder:
         if self.knobs:
             observation[KNOBS] = np.empty((self.slots, len(KnobFeature)), np.float32)
             encode_knobs(view.tenants.array, view.time_us, observation[KNOBS])
+        if self.cores:
+            observation[CORES] = np.empty((self.cores, len(CoreFeature)), np.float32)
+            encode_cores(view.cores.array, view.time_us, observation[CORES])
         return observation
 
 

@@ -35,7 +35,7 @@ def offered(scenario: str | Path | Scenario, overrides: Mapping[str, Any], inter
     Without ``commands`` among the changes an agent launches, synchronises tiles, chooses forms and does nothing else:
     at random it would confine, preempt and reject until hardly a job is done, and nothing can be learned from that. A
     dispatcher rejects as it does always. Where decisions stand for an interval and tenants can be throttled, an agent
-    throttles and confines those without objectives.
+    throttles and confines those without objectives; where budgets of CPU cores can be set, it sets them.
 
     Args:
         interval_us: ``None``: the scenario's.
@@ -49,7 +49,9 @@ def offered(scenario: str | Path | Scenario, overrides: Mapping[str, Any], inter
         return Offered(base, interval_us, rejects=True)
     usual: tuple[str, ...] = ("launch", "synchronise", "reshape")
     if interval_us > 0.0:
-        usual = ("launch", "reject", "partition", "throttle") if "throttle" in base.commands else ("launch", "reject")
+        usual = ("launch", "reject", "budget")
+        if "throttle" in base.commands:
+            usual = (*usual, "partition", "throttle")
     commands = tuple(command for command in base.commands if command in usual)
     return Offered(override(base, commands=commands), interval_us, rejects=False)
 

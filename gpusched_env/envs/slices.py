@@ -7,7 +7,7 @@ numbers ``a, b`` whose meaning is the command's own. Its actions are numbered sl
 Where decisions stand for an interval, launching is no action: there is
 :class:`~gpusched_env.planning.interval.Serve` instead, which no device knows, and action 0 goes by the plan. Where
 tenants can be throttled, decisions for an interval are about the *knobs* of best-effort tenants instead: who sleeps how
-long, and who has which SMs.
+long, and who has which SMs. Where budgets of CPU cores can be set, they are about these.
 
 Of each command there are, in compiled code, the function that says whether an action is legal and the one that says
 which :class:`~gpusched_env.scheduling.commands.Numbers` it means; masks, Python's commands, those of the compiled
@@ -39,16 +39,19 @@ from gpusched_env.scheduling.commands import (
     Preempt,
     Reject,
     Reshape,
+    SetBudget,
     SetPartition,
     Synchronise,
     Throttle,
 )
+from gpusched_env.scheduling.core_column import CoreColumn
 from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
+from gpusched_env.workload.cores.spec import MOST_EVENTS
 from gpusched_env.workload.kernel import MOST_FORMS
 
 Choices = list[tuple[int, int]]
-SlotKind = Literal["pending", "running", "tenant"]
+SlotKind = Literal["pending", "running", "tenant", "core"]
 SLOT_KINDS: Final[tuple[SlotKind, ...]] = get_args(SlotKind)
 
 EMPTY: Final = (-1, 0, -1, 0, 0)
@@ -98,7 +101,7 @@ def partition_first(sms: int, quarters: int, tenant: int) -> int:
 
 
 @called
-def _launch_legal(pending, running, tenants, sms, own, slot, a, b):
+def _launch_legal(pending, running, tenants, cores, sms, own, slot, a, b):
     shown = pending[slot, ID] != NO_KERNEL and pending[slot, PendingColumn.LAUNCHABLE] == 1.0
     # A preempted kernel goes back to its place.
     free = b == OWN_STREAM or pending[slot, PendingColumn.PREEMPTED] == 0.0
@@ -122,7 +125,7 @@ def _takes_slots(pending, running, slot, priority):
 
 
 @called
-def _launch_means(pending, running, tenants, sms, own, slot, a, b):
+def _launch_means(pending, running, tenants, cores, sms, own, slot, a, b):
     if pending[slot, ID] == NO_KERNEL:
         return EMPTY
     return int(pending[slot, ID]), a, OWN_STREAM if b == OWN_STREAM else own + b, 0, 0
@@ -136,30 +139,30 @@ def _launch_choices(layout: ActionFields) -> Choices:
 
 
 @called
-def _serve_legal(pending, running, tenants, sms, own, slot, a, b):
+def _serve_legal(pending, running, tenants, cores, sms, own, slot, a, b):
     return slot < tenants.shape[0] and tenants[slot, TenantColumn.JOBS_WAITING] > 0.0
 
 
 @called
-def _serve_means(pending, running, tenants, sms, own, slot, a, b):
+def _serve_means(pending, running, tenants, cores, sms, own, slot, a, b):
     return EMPTY if slot >= tenants.shape[0] else (slot, a, -1, 0, 0)
 
 
 def _serve_choices(layout: ActionFields) -> Choices:
-    return [(a, 0) for a in OTHERS] if layout.interval_us > 0.0 and not layout.knobs else []
+    return [(a, 0) for a in OTHERS] if layout.serves else []
 
 
 # ---- preempt: slots are running launches; a: mode, b: quarters of the SMs that are saved, or the whole kernel --------
 
 
 @called
-def _preempt_legal(pending, running, tenants, sms, own, slot, a, b):
+def _preempt_legal(pending, running, tenants, cores, sms, own, slot, a, b):
     open_ = running[slot, ID] != NO_KERNEL and running[slot, RunningColumn.PREEMPTIBLE] == 1.0
     return open_ and (a != RESET or running[slot, RunningColumn.IDEMPOTENT] == 1.0)
 
 
 @called
-def _preempt_means(pending, running, tenants, sms, own, slot, a, b):
+def _preempt_means(pending, running, tenants, cores, sms, own, slot, a, b):
     if running[slot, ID] == NO_KERNEL:
         return EMPTY
     kernel = int(running[slot, ID])
@@ -195,7 +198,7 @@ def _best_effort(tenants, slot):
 
 
 @called
-def _partition_legal(pending, running, tenants, sms, own, slot, a, b):
+def _partition_legal(pending, running, tenants, cores, sms, own, slot, a, b):
     return (
         slot < tenants.shape[0]
         and (b == BY_ROW or _best_effort(tenants, slot))
@@ -208,7 +211,7 @@ def _partition_legal(pending, running, tenants, sms, own, slot, a, b):
 
 
 @called
-def _partition_means(pending, running, tenants, sms, own, slot, a, b):
+def _partition_means(pending, running, tenants, cores, sms, own, slot, a, b):
     if slot >= tenants.shape[0]:
         return EMPTY
     size = partition_sms(sms, a)
@@ -231,7 +234,7 @@ def _pause_ps(tenants, slot, eighths):
 
 
 @called
-def _throttle_legal(pending, running, tenants, sms, own, slot, a, b):
+def _throttle_legal(pending, running, tenants, cores, sms, own, slot, a, b):
     return (
         _best_effort(tenants, slot)
         and tenants[slot, TenantColumn.THROTTLABLE] == 1.0
@@ -240,7 +243,7 @@ def _throttle_legal(pending, running, tenants, sms, own, slot, a, b):
 
 
 @called
-def _throttle_means(pending, running, tenants, sms, own, slot, a, b):
+def _throttle_means(pending, running, tenants, cores, sms, own, slot, a, b):
     return EMPTY if slot >= tenants.shape[0] else (slot, _pause_ps(tenants, slot, a), -1, 0, 0)
 
 
@@ -248,11 +251,34 @@ def _throttle_choices(layout: ActionFields) -> Choices:
     return [(a, 0) for a in layout.pauses]
 
 
+# ---- budget: slots are CPU cores; a: misses in a period, which binds while a lock counts ----------------------------
+
+
+@called
+def _budget_legal(pending, running, tenants, cores, sms, own, slot, a, b):
+    return (
+        slot < cores.shape[0]
+        # Without processes there is nothing that a budget could hold back.
+        and cores[slot, CoreColumn.TASKS] > 0.0
+        and cores[slot, CoreColumn.SETTABLE] == 1.0
+        and (cores[slot, CoreColumn.BUDGET] != a or cores[slot, CoreColumn.ALWAYS] == 1.0)
+    )
+
+
+@called
+def _budget_means(pending, running, tenants, cores, sms, own, slot, a, b):
+    return EMPTY if slot >= cores.shape[0] else (slot, a, -1, 0, 0)
+
+
+def _budget_choices(layout: ActionFields) -> Choices:
+    return [(a, 0) for a in layout.budgets]
+
+
 # ---- reject: slots are tenants; a: which of its jobs -----------------------------------------------------------------
 
 
 @called
-def _reject_legal(pending, running, tenants, sms, own, slot, a, b):
+def _reject_legal(pending, running, tenants, cores, sms, own, slot, a, b):
     if slot >= tenants.shape[0]:
         return False
     newest = tenants[slot, TenantColumn.NEWEST_REJECTABLE]
@@ -261,7 +287,7 @@ def _reject_legal(pending, running, tenants, sms, own, slot, a, b):
 
 
 @called
-def _reject_means(pending, running, tenants, sms, own, slot, a, b):
+def _reject_means(pending, running, tenants, cores, sms, own, slot, a, b):
     if slot >= tenants.shape[0] or tenants[slot, TenantColumn.NEWEST_REJECTABLE] < 0.0:
         return EMPTY
     column = TenantColumn.OLDEST_REJECTABLE if a == OLDEST else TenantColumn.NEWEST_REJECTABLE
@@ -276,12 +302,12 @@ def _reject_choices(layout: ActionFields) -> Choices:
 
 
 @called
-def _reshape_legal(pending, running, tenants, sms, own, slot, a, b):
+def _reshape_legal(pending, running, tenants, cores, sms, own, slot, a, b):
     return pending[slot, ID] != NO_KERNEL and a < pending[slot, PendingColumn.FORMS]
 
 
 @called
-def _reshape_means(pending, running, tenants, sms, own, slot, a, b):
+def _reshape_means(pending, running, tenants, cores, sms, own, slot, a, b):
     return EMPTY if pending[slot, ID] == NO_KERNEL else (int(pending[slot, ID]), a, -1, 0, 0)
 
 
@@ -303,7 +329,7 @@ def _is_open(pending, slot):
 
 
 @called
-def _synchronise_legal(pending, running, tenants, sms, own, slot, a, b):
+def _synchronise_legal(pending, running, tenants, cores, sms, own, slot, a, b):
     if not _is_open(pending, slot):
         return False
     # A producer that waits for something itself may start behind a consumer that no wait kernel keeps back.
@@ -314,7 +340,7 @@ def _synchronise_legal(pending, running, tenants, sms, own, slot, a, b):
 
 
 @called
-def _synchronise_means(pending, running, tenants, sms, own, slot, a, b):
+def _synchronise_means(pending, running, tenants, cores, sms, own, slot, a, b):
     if not _is_open(pending, slot):
         return EMPTY
     policy, size = a, 1
@@ -344,7 +370,7 @@ class Slice:
 
     command: type[Command | Serve]
     slots: SlotKind
-    """Whose rows its slots are: pending or running launches, or tenants."""
+    """Whose rows its slots are: pending or running launches, tenants, or CPU cores."""
     legal: Callable[..., Any]
     """Compiled: whether an action is legal."""
     means: Callable[..., Any]
@@ -401,17 +427,22 @@ SLICES: Final = (
         lambda a, b: f"{a / EIGHTHS:g} times its time alone",
         lambda a, b: f"sleep_{a / EIGHTHS:g}",
     ),
+    Slice(
+        SetBudget, "core", _budget_legal, _budget_means, _budget_choices, "set the budget of {}",
+        lambda a, b: f"{a} misses a period" if a < MOST_EVENTS else "no regulation",
+        lambda a, b: f"budget_{a}" if a < MOST_EVENTS else "unregulated",
+    ),
 )  # fmt: skip
 """In the order of the action numbers."""
 
 
 @called
-def _never(code, pending, running, tenants, sms, own, slot, a, b):
+def _never(code, pending, running, tenants, cores, sms, own, slot, a, b):
     return False
 
 
 @called
-def _nothing(code, pending, running, tenants, sms, own, slot, a, b):
+def _nothing(code, pending, running, tenants, cores, sms, own, slot, a, b):
     return EMPTY
 
 
@@ -419,10 +450,10 @@ def _either(number, function, otherwise):
     """A compiled function that calls ``function`` for the command of code ``number``, and ``otherwise`` for others."""
 
     @called
-    def choose(code, pending, running, tenants, sms, own, slot, a, b):
+    def choose(code, pending, running, tenants, cores, sms, own, slot, a, b):
         if code == number:
-            return function(pending, running, tenants, sms, own, slot, a, b)
-        return otherwise(code, pending, running, tenants, sms, own, slot, a, b)
+            return function(pending, running, tenants, cores, sms, own, slot, a, b)
+        return otherwise(code, pending, running, tenants, cores, sms, own, slot, a, b)
 
     return choose
 

@@ -16,6 +16,7 @@ from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_
 from gpusched_env.devices.compiled.listing import list_jobs, show_pending, show_pending_at, show_running
 from gpusched_env.devices.compiled.views import fill_tenants, occupancy
 from gpusched_env.envs.batch_state import state_at
+from gpusched_env.envs.cores import encode_cores
 from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.forms import encode_forms
@@ -30,11 +31,13 @@ from gpusched_env.planning.lookahead import look_ahead
 from gpusched_env.planning.on_time import MOST_JOBS
 from gpusched_env.planning.plans import NOBODY, Plan, plan_oldest
 from gpusched_env.scheduling.commands import LAUNCH, REJECT, WAITING
+from gpusched_env.scheduling.cores import all_throttled_us, fill_cores
 from gpusched_env.scheduling.reward import Sum, charge
 
 PENDING_SLOTS: Final = SLOT_KINDS.index("pending")
 RUNNING_SLOTS: Final = SLOT_KINDS.index("running")
 TENANT_SLOTS: Final = SLOT_KINDS.index("tenant")
+CORE_SLOTS: Final = SLOT_KINDS.index("core")
 OTHERS_BY_PLAN: Final = BY_PLAN.others
 OTHERS_FREELY: Final = FREELY.others
 NO_KNOBS: Final = -1
@@ -116,9 +119,12 @@ def look_up(w, action, rules, own_streams, scratch):
         show_running(w, scratch.running)
     elif kind == TENANT_SLOTS:
         fill_tenants(w, tenant_rows)
+    elif kind == CORE_SLOTS:
+        fill_cores(w, scratch.cores)
     return numbers_at(
-        rules.slices, rules.choices, scratch.pending, scratch.running, tenant_rows, problem(w).sms, own_streams, action
-    )
+        rules.slices, rules.choices, scratch.pending, scratch.running, tenant_rows, scratch.cores, problem(w).sms,
+        own_streams, action,
+    )  # fmt: skip
 
 
 @called
@@ -143,6 +149,8 @@ def observe(w, e, state):
     show_pending(w, rules.lookahead, scratch.pending)
     show_running(w, scratch.running)
     fill_tenants(w, tenant_rows)
+    if rules.budgets:
+        fill_cores(w, scratch.cores)
     progress.costs[e] = cost(
         w, scratch.sums[:tenants], state.episodes.tenant_rates[e], state.episodes.reward_weights[e], scratch.terms,
         reason == OVER,
@@ -151,7 +159,7 @@ def observe(w, e, state):
     progress.times_us[e, 1] = time_us
     legal = state.legal[e]
     if reason == DECIDE:
-        fill_mask(rules.slices, rules.choices, scratch.pending, scratch.running, tenant_rows, sms, legal)
+        fill_mask(rules.slices, rules.choices, scratch.pending, scratch.running, tenant_rows, scratch.cores, sms, legal)
     else:
         for action in range(legal.size):
             legal[action] = action == 0
@@ -171,6 +179,8 @@ def observe(w, e, state):
         encode_plan(plan, tenant_rows, time_us, out.tenants[e])
     if rules.knobs:
         encode_knobs(tenant_rows, time_us, state.knobs[e])
+    if rules.budgets:
+        encode_cores(scratch.cores, time_us, state.cores[e])
 
 
 @called
@@ -272,5 +282,6 @@ def cost(w, sums, tenant_rates, reward_weights, terms, over):
     energy_j = w.energy_j + w.power_w * ((w.now_ps - w.gpu_since_ps) / PS_PER_US) * 1e-6 + w.charged_energy_j
     makespan_us = min(w.now_ps, w.done_ps) / PS_PER_US + w.charged_makespan_us
     return charge(
-        sums, energy_j, makespan_us, w.now_ps / PS_PER_US, over, tenant_rates, reward_weights, terms
+        sums, energy_j, makespan_us, all_throttled_us(w), w.now_ps / PS_PER_US, over, tenant_rates, reward_weights,
+        terms,
     )  # fmt: skip

@@ -45,6 +45,8 @@ class Offer(Protocol):
     def shown_ahead(self) -> int: ...
     @property
     def own_streams(self) -> int: ...
+    @property
+    def core_count(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,8 @@ class Knowledge:
     """What launches pass; ``None``: nothing, streams keep their order."""
     horizon_us: float
     """The episode ends here at the latest."""
+    core_count: int
+    """CPU cores that share the GPU's memory; 0: none are simulated."""
 
     @property
     def shown_ahead(self) -> int:
@@ -198,6 +202,7 @@ def knowledge_of(problem: Problem) -> Knowledge:
         decision_us=scenario.decision_us,
         window=problem.window,
         horizon_us=scenario.horizon_us,
+        core_count=scenario.core_count,
     )
 
 

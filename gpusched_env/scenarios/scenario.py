@@ -68,6 +68,8 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     lost_progress: RewardWeight = 0.0
     """Per job that a best-effort tenant (a closed loop without an objective) has completed less than it would have
     alone in the same time (times the tenant's weight)."""
+    throttled: RewardWeight = 0.0
+    """Per millisecond for which a CPU core stood because its budget was spent: what its processes lost."""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -153,6 +155,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def own_streams(self) -> int:
         """:attr:`streams`, as whoever knows of the scenario calls them; not those of a window, which are all alike."""
         return self.streams if self.window is None else 0
+
+    @property
+    def core_count(self) -> int:
+        """CPU cores that share the GPU's memory; 0: none are simulated."""
+        return 0 if self.cores is None else len(self.cores.cores)
 
 
 def scenario_names() -> list[str]:
@@ -306,7 +313,7 @@ def make_scenario(data: Any, where: str = "scenario") -> Scenario:
         if wrong_cores is not None:
             raise InputError(f"{where}: {wrong_cores}")
     if scenario.workload_sets is not None:
-        wrong = problem_with_sets(scenario.workload_sets, scenario.tenants)
+        wrong = problem_with_sets(scenario.workload_sets, scenario.tenants, scenario.cores)
         if wrong is not None:
             raise InputError(f"{where}: {wrong}")
     return scenario

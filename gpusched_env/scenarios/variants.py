@@ -61,4 +61,23 @@ def variant_changes(scenario: Scenario, which: SetName) -> list[dict[str, Any]]:
     if sets is None:
         raise InputError(f"scenario {scenario.name} has no workload_sets")
     variants: tuple[Variant, ...] = getattr(sets, which)
-    return [{"tenants": {name: msgspec.to_builtins(new) for name, new in variant.items()}} for variant in variants]
+    return [
+        replaced(scenario, {name: msgspec.to_builtins(new) for name, new in variant.items()}) for variant in variants
+    ]
+
+
+def replaced(scenario: Scenario, tenants: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What :func:`~gpusched_env.scenarios.scenario.override` takes for substitutes of tenants.
+
+    Args:
+        scenario: whose they are.
+        tenants: by name, fields of :class:`~gpusched_env.scenarios.workload_sets.Substitute`.
+    """
+    change: dict[str, Any] = {"tenants": {name: dict(fields) for name, fields in tenants.items()}}
+    cores = msgspec.to_builtins(scenario.cores)
+    for fields in change["tenants"].values():
+        if "neighbours" in fields:
+            left = iter(fields.pop("neighbours"))
+            rows = [core if core["host"] is not None else {**core, "processes": next(left)} for core in cores["cores"]]
+            change["cores"] = cores = {**cores, "cores": rows}
+    return change

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from gpusched_env.workload.arrivals import ArrivalProcess
+from gpusched_env.workload.cores.spec import CpuCores, Process
 from gpusched_env.workload.tenant import Tenant
 
 SetName = Literal["train", "held_out"]
@@ -26,6 +27,8 @@ class Substitute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     iteration_us: Annotated[float, Meta(gt=0)] | UnsetType | None = UNSET
     host_us: Annotated[float, Meta(ge=0)] | UnsetType | None = UNSET
     memory_bytes: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    neighbours: tuple[tuple[Process, ...], ...] | UnsetType = UNSET
+    """Processes of the CPU cores that run no tenant's host, core by core."""
 
 
 Variant = dict[str, Substitute]
@@ -44,8 +47,9 @@ class WorkloadSets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return hash(msgspec.json.encode(self))
 
 
-def problem_with_sets(sets: WorkloadSets, tenants: Sequence[Tenant]) -> str | None:
-    """What is wrong with ``sets`` for a scenario of these tenants, with its place; ``None`` if nothing is."""
+def problem_with_sets(sets: WorkloadSets, tenants: Sequence[Tenant], cores: CpuCores | None) -> str | None:
+    """What is wrong with ``sets`` for a scenario of these tenants and cores, with its place; ``None``: nothing is."""
+    free = 0 if cores is None else sum(core.host is None for core in cores.cores)
     own = {tenant.name: tenant.workload for tenant in tenants}
     trained: set[str] = set()
     for which, variants in (("train", sets.train), ("held_out", sets.held_out)):
@@ -55,6 +59,9 @@ def problem_with_sets(sets: WorkloadSets, tenants: Sequence[Tenant]) -> str | No
             unknown = [name for name in variant if name not in own]
             if unknown:
                 return f"{where} names tenant {unknown[0]!r}; tenants are {', '.join(own)}"
+            for name, new in variant.items():
+                if new.neighbours is not UNSET and len(new.neighbours) != free:
+                    return f"{where}.{name}: neighbours of {len(new.neighbours)} cores; {free} run no tenant's host"
             if variant in seen:
                 return f"{where} is the same as workload_sets.{which}[{seen.index(variant)}]"
             seen.append(variant)

@@ -32,6 +32,8 @@ class CoreColumn(enum.IntEnum):
     """Time for which processes ran on it that miss the cache, summed."""
     COMPUTE_US = enum.auto()
     """Time for which its other processes ran, summed."""
+    ALL_MISSES = enum.auto()
+    """Counted misses since the beginning."""
     NEXT_TICK_US = enum.auto()
     """When its next period begins."""
     SETTABLE = enum.auto()

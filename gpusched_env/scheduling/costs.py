@@ -23,6 +23,7 @@ class Costs:
         "over",
         "rejected",
         "slo_misses",
+        "throttled_us",
         "time_us",
     )
 
@@ -43,6 +44,8 @@ class Costs:
         """Per tenant: rejected jobs."""
         self.makespan_us = 0.0
         """Time during which the workload was not done, and that of rejected jobs alone."""
+        self.throttled_us = 0.0
+        """For which CPU cores stood because their budgets were spent, summed."""
         self.energy_j = 0.0
         """Integral of board power, and what rejected jobs were charged."""
         self.busy_sm_us = 0.0

@@ -34,7 +34,7 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.workload.arrivals import ClosedLoop
 
-COST_TERMS: Final = ("turnaround", "slowdown", "slo_miss", "energy", "makespan", "lost_progress")
+COST_TERMS: Final = ("turnaround", "slowdown", "slo_miss", "energy", "makespan", "lost_progress", "throttled")
 """Names of the terms, which are the fields of :class:`~gpusched_env.scenarios.scenario.Reward`."""
 
 Floats = NDArray[np.float64]
@@ -78,7 +78,8 @@ def cost_terms(problem: Problem, costs: Costs) -> dict[str, float]:
         by name of :data:`COST_TERMS`: ``turnaround`` in milliseconds times the tenant's weight;
         ``slowdown``, turnaround over the profiled turnaround alone, times the weight; ``slo_miss``,
         jobs past their SLO times the weight; ``energy`` in joules; ``makespan`` in milliseconds;
-        ``lost_progress``, jobs that best-effort tenants are behind, times the weight.
+        ``lost_progress``, jobs that best-effort tenants are behind, times the weight; ``throttled``, milliseconds for
+        which CPU cores stood, summed.
     """
     terms = np.empty(len(COST_TERMS))
     per_tenant = (costs.jobs_us, costs.slo_misses, costs.arrived, costs.completed, costs.rejected)
@@ -86,6 +87,7 @@ def cost_terms(problem: Problem, costs: Costs) -> dict[str, float]:
         np.stack(per_tenant, axis=1),
         float(costs.energy_j),
         float(costs.makespan_us),
+        float(costs.throttled_us),
         float(costs.time_us),
         bool(costs.over),
         rates(problem),
@@ -165,6 +167,7 @@ def charge(
     sums: Floats,
     energy_j: float,
     makespan_us: float,
+    throttled_us: float,
     end_us: float,
     over: bool,
     tenant_rates: Floats,
@@ -175,7 +178,7 @@ def charge(
 
     Args:
         sums: columns :class:`Sum`, shape ``(tenants, len(Sum))``.
-        energy_j, makespan_us: as in :class:`~gpusched_env.scheduling.costs.Costs`.
+        energy_j, makespan_us, throttled_us: as in :class:`~gpusched_env.scheduling.costs.Costs`.
         end_us: the present time.
         over: whether the episode has ended, so that what is left undone is charged.
         tenant_rates: columns :class:`Rate`, of at least as many rows.
@@ -212,6 +215,7 @@ def charge(
     terms_out[3] = energy_j
     terms_out[4] = makespan_us / 1e3
     terms_out[5] = behind
+    terms_out[6] = throttled_us / 1e3
     return weighted_sum(terms_out, weights)
 
 

@@ -54,9 +54,9 @@ def observe(
         encode(pending[e], running[e], table, values[e], out[0][e], out[1][e], out[2][e], out[3][e])
         encode_gains(pending[e], SMS, scratch, out[0][e])
         encode_forms(pending[e], SMS, scratch, out[0][e])
-        fill_mask(slices, choices, pending[e], running[e], table, SMS, masks[e])
+        fill_mask(slices, choices, pending[e], running[e], table, table[:0], SMS, masks[e])
         for action in range(masks.shape[1]):
-            meaning = numbers_at(slices, choices, pending[e], running[e], table, SMS, 7, action)
+            meaning = numbers_at(slices, choices, pending[e], running[e], table, table[:0], SMS, 7, action)
             for number in range(6):
                 meanings[e, action, number] = meaning[number]
 

@@ -190,6 +190,7 @@ def test_cost_terms_and_their_weighted_sum() -> None:
         "energy": 3.0,
         "makespan": 1.5,
         "lost_progress": 0.0,
+        "throttled": 0.0,
     }
     assert total_cost(problem, terms) == pytest.approx(2 * 1.8 + 8.0 + 10 * 11.0 + 1.5 + 6.0)
 

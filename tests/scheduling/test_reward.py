@@ -28,19 +28,23 @@ def test_terms_are_written_in_their_order_and_their_weighted_sum_is_returned() -
     sums, tenant_rates = np.zeros((2, len(Sum))), np.zeros((2, len(Rate)))
     sums[:, Sum.JOBS_US], sums[:, Sum.SLO_MISSES], sums[:, Sum.ARRIVED] = (600.0, 400.0), (5.0, 2.0), 9.0
     tenant_rates[:, Rate.WEIGHT], tenant_rates[:, Rate.ALONE_US] = (1.0, 3.0), (300.0, 200.0)
-    terms = np.full(6, np.nan)
-    total = charge(sums, 3.0, 1500.0, 1e4, False, tenant_rates, np.array([2.0, 1.0, 10.0, 0.5, 4.0, 7.0]), terms)
+    terms = np.full(7, np.nan)
+    weights = np.array([2.0, 1.0, 10.0, 0.5, 4.0, 7.0, 3.0])
+    total = charge(sums, 3.0, 1500.0, 2500.0, 1e4, False, tenant_rates, weights, terms)
     assert dict(zip(COST_TERMS, terms, strict=True)) == pytest.approx(
-        {"turnaround": 1.8, "slowdown": 8.0, "slo_miss": 11.0, "energy": 3.0, "makespan": 1.5, "lost_progress": 0.0}
-    )
-    assert total == pytest.approx(2 * 1.8 + 8.0 + 10 * 11.0 + 0.5 * 3.0 + 4 * 1.5)
+        {
+            "turnaround": 1.8, "slowdown": 8.0, "slo_miss": 11.0, "energy": 3.0, "makespan": 1.5, "lost_progress": 0.0,
+            "throttled": 2.5,
+        }
+    )  # fmt: skip
+    assert total == pytest.approx(2 * 1.8 + 8.0 + 10 * 11.0 + 0.5 * 3.0 + 4 * 1.5 + 3 * 2.5)
 
 
 @pytest.mark.parametrize("over", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_python_gets_the_same_bits_as_a_compiled_batch(seed: int, over: bool) -> None:
     rng = np.random.default_rng(seed)
-    reward = dict(zip(COST_TERMS, rng.random(6).tolist(), strict=True))
+    reward = dict(zip(COST_TERMS, rng.random(7).tolist(), strict=True))
     problem = build_problem(load_scenario("ThreeTenants", reward=reward))
     costs = Costs(3)
     costs.jobs_us[:] = rng.random(3) * 1e5
@@ -48,7 +52,7 @@ def test_python_gets_the_same_bits_as_a_compiled_batch(seed: int, over: bool) ->
     costs.arrived[:] = 9
     costs.completed[:] = rng.integers(0, 5, 3)
     costs.rejected[:] = rng.integers(0, 5, 3)
-    costs.energy_j, costs.makespan_us = rng.random(2)
+    costs.energy_j, costs.makespan_us, costs.throttled_us = rng.random(3)
     costs.time_us, costs.over = 1e5, over
     sums = np.zeros((5, len(Sum)))
     sums[:3, Sum.JOBS_US], sums[:3, Sum.SLO_MISSES] = costs.jobs_us, costs.slo_misses
@@ -56,10 +60,9 @@ def test_python_gets_the_same_bits_as_a_compiled_batch(seed: int, over: bool) ->
     # As a batch has it: rows for more tenants than there are.
     padded = np.zeros((5, len(Rate)))
     padded[:3] = rates(problem)
-    terms = np.empty(6)
-    total = charge(
-        sums[:3], costs.energy_j, costs.makespan_us, costs.time_us, over, padded, reward_weights(problem), terms
-    )
+    terms = np.empty(7)
+    integrals = costs.energy_j, costs.makespan_us, costs.throttled_us, costs.time_us
+    total = charge(sums[:3], *integrals, over, padded, reward_weights(problem), terms)
     by_name = cost_terms(problem, costs)
     assert list(by_name.values()) == terms.tolist()
     assert total_cost(problem, by_name) == total

@@ -17,6 +17,9 @@ others ask for what kernels of their class do. So *which* benchmark is slowed mo
 **The law.** Cores are served first, at kappa bytes a byte, and the GPU shares what is left. The cores' cost saturates
 softly, with the exponent 4 of the GPU's own traffic. The tables also show exponent 1, by which the memory serves both
 sides in proportion to what they ask. It was looked at after the three hogs were known, and is not scored.
+
+Here a budget is the same for all kernels. What there is to gain where each has its own, and what a trained agent gains,
+is on [a page of its own](shared-memory-agent.md).
 """
 
 from __future__ import annotations

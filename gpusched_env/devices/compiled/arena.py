@@ -117,6 +117,9 @@ class Arena(Uncopied):
         costs.dram_bytes = float(env["dram_bytes"] + env["traffic"] * elapsed_us)
         costs.energy_j = float(env["energy_j"] + env["power_w"] * elapsed_us * 1e-6 + env["charged_energy_j"])
         costs.makespan_us = min(now_us, int(env["done_ps"]) / 1e6) + float(env["charged_makespan_us"])
+        for core in self._sections["cores"][: self.problem.scenario.core_count]:
+            since_ps = env["now_ps"] - core["throttled_since_ps"] if core["throttled"] else 0
+            costs.throttled_us += int(core["throttled_ps"] + since_ps) / 1e6
         return costs
 
     def section(self, name: str) -> NDArray[np.void]:

@@ -182,7 +182,7 @@ QUEUE = _record((I8, "last_slot last_id"))
 CORE = _record(
     (I8, "number host first_process processes phase_ps current host_runs locked throttled budget setting always"),
     (I8, "tick_ps since_ps throttled_since_ps set_ps throttled_ps memory_ps compute_ps"),
-    (F8, "misses last_misses"),
+    (F8, "misses last_misses all_misses"),
 )
 """A core of the CPU, as :mod:`gpusched_env.workload.cores.ticking` has them."""
 PROCESS = _record((I8, "counted vruntime_ps"), (F8, "misses_per_us bytes_per_us"))

@@ -34,6 +34,8 @@ class Core:
     """Whether that binds also while no lock counts."""
     misses: float = 0.0
     last_misses: float = 0.0
+    all_misses: float = 0.0
+    """Of the periods before."""
     tick_ps: int = 0
     """Its next one."""
     since_ps: int = 0

@@ -6,6 +6,7 @@ from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.devices.reference.world import World
 from gpusched_env.hardware.clock import PS_PER_US, to_us
 from gpusched_env.hardware.power import board_power_w
+from gpusched_env.scheduling.cores import all_throttled_us
 from gpusched_env.scheduling.costs import Costs
 
 TRAFFIC_CHANGE = 1e-9
@@ -55,4 +56,5 @@ class Meter:
         costs.dram_bytes = self._dram_bytes + self.traffic * elapsed_us
         costs.energy_j = self._energy_j + self._power_w * elapsed_us * 1e-6 + world.charged_energy_j
         costs.makespan_us = to_us(min(now, world.done_ps)) + world.charged_makespan_us
+        costs.throttled_us = all_throttled_us(world)
         return costs

@@ -113,6 +113,7 @@ def tick(w, c):
         process(w, k.current).vruntime_ps += int(core_rules(w).rho * throttled_ps)
         k.throttled_ps += throttled_ps
         k.throttled = 0
+    k.all_misses += k.misses
     k.last_misses = k.misses
     k.misses = 0.0
     k.budget = k.setting if k.host_runs == 0 and (k.always == 1 or locks(w) > 0) else MOST_EVENTS

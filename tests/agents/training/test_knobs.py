@@ -23,6 +23,15 @@ def test_policies_that_do_not_see_knobs_are_refused(algo: str, policy: str) -> N
         TRAINER.check(config)
 
 
+@pytest.mark.parametrize(("algo", "policy"), [("maskable-ppo", "slots"), ("cma-es", "rule")])
+def test_policies_that_do_not_see_budgets_are_refused(algo: str, policy: str) -> None:
+    config = config_of(
+        {"scenario": load_scenario("SharedMemory"), "envs": 1, "variants": False, "algo": algo, "policy": policy}
+    )
+    with pytest.raises(InputError, match=f"policy {policy} does not see the budgets.*give policy mlp"):
+        TRAINER.check(config)
+
+
 def test_networks_on_all_columns_are_not_exported() -> None:
     """Policy files say nothing of that table; the model itself plays."""
     config = config_of({**KNOBS, "algo": "dqn"})
