@@ -107,7 +107,7 @@ def pair_us(pair: Pair, producer: Blocks, consumer: Blocks, charges: Charges, or
 
 
 @called
-def _place_of(key, places):  # type: ignore[no-untyped-def]  # mypy does not know what Numba makes of it.
+def _place_of(key: tuple[float, ...], places: int) -> int:
     """Where a prediction is remembered, or another one that it replaces."""
     mixed = 0.0
     for number in range(KEY):
