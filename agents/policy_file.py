@@ -21,7 +21,7 @@ from gpusched_env.agents.files import replacing
 from gpusched_env.agents.policies.new_columns import with_new_columns
 from gpusched_env.agents.policies.sizes import AnyRule, MlpSizes, Shapes, Sizes, SlotSizes
 from gpusched_env.display.words import counted
-from gpusched_env.envs.action_fields import LEAST_INTERVAL_US, PAUSES, QUARTERS
+from gpusched_env.envs.action_fields import BUDGETS, LEAST_INTERVAL_US, PAUSES, QUARTERS
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
 from gpusched_env.errors import InputError
@@ -181,10 +181,10 @@ def check_actions(actions: ActionLayout) -> None:
     """Refuse actions that no environment has.
 
     Raises:
-        InputError: a count below its least, or one beyond :data:`MOST`; partition sizes or pauses other than on offer;
-            more than :data:`MOST_ACTIONS`.
+        InputError: a count below its least, or one beyond :data:`MOST`; partition sizes, pauses or budgets other than
+            on offer; more than :data:`MOST_ACTIONS`.
     """
-    least = {"slots": 1, "running_slots": 0, "lookahead": 1, "streams": 0}
+    least = {"slots": 1, "running_slots": 0, "lookahead": 1, "streams": 0, "core_slots": 0}
     for name, lowest in least.items():
         if not lowest <= getattr(actions, name) <= MOST:
             raise InputError(f"its actions have {name} {getattr(actions, name)}, must be {lowest} to {MOST}")
@@ -195,6 +195,10 @@ def check_actions(actions: ActionLayout) -> None:
         raise InputError(f"its actions have the partition sizes {actions.quarters}, must be {QUARTERS} or none")
     if actions.pauses not in ((), PAUSES):
         raise InputError(f"its actions have the pauses {actions.pauses}, must be {PAUSES} or none")
+    if actions.budgets not in ((), BUDGETS) or bool(actions.budgets) != (actions.core_slots > 0):
+        raise InputError(
+            f"its actions have the budgets {actions.budgets} for {actions.core_slots} cores, must be {BUDGETS} or none"
+        )
     if len(set(actions.modes)) != len(actions.modes):
         raise InputError(f"its actions have the preemption modes {actions.modes}, of which one is there twice")
     if not (actions.interval_us == 0.0 or LEAST_INTERVAL_US <= actions.interval_us <= LONGEST_US):

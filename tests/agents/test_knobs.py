@@ -114,5 +114,5 @@ def test_it_plays_episodes_as_a_scheduler_does() -> None:
 def test_scenarios_without_knobs_are_refused() -> None:
     with pytest.raises(InputError, match="policy knobs says how long tenants sleep"):
         made_up("Toy", "knobs")
-    with pytest.raises(InputError, match="pauses"):
+    with pytest.raises(InputError, match="partition sizes"):
         knobs().layout_for(load_scenario("ServingPoisson"))

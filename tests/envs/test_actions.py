@@ -20,7 +20,7 @@ from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.planning.interval import Serve
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.scenario import load_scenario, scenario_names
+from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import (
     COMMANDS,
@@ -29,7 +29,6 @@ from gpusched_env.scheduling.commands import (
     Partition,
     Preempt,
     Reject,
-    SetBudget,
     SetPartition,
     Synchronise,
     TilePolicy,
@@ -266,10 +265,8 @@ def test_commands_of_any_view_go_back_to_their_actions(
 
 
 def test_every_command_but_the_wait_has_a_slice() -> None:
-    """And what is said of an interval has one, which is no command of a device. Budgets are for rules so far: no
-    scenario that is an environment offers them."""
-    assert {part.command for part in SLICES} | {Wait, SetBudget} == {*COMMANDS, Serve}
-    assert not any("budget" in load_scenario(name).commands for name in scenario_names())
+    """And what is said of an interval has one, which is no command of a device."""
+    assert {part.command for part in SLICES} | {Wait} == {*COMMANDS, Serve}
 
 
 def test_tiles_are_synchronised_by_policy_order_and_wait_kernel(make_view: ViewMaker) -> None:
