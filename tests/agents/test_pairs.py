@@ -36,7 +36,9 @@ from gpusched_env.workload.kernel import MOST_FORMS
 from tests.agents.made_up import made_up
 
 SCENARIO = load_scenario("DependentKernels")
-SHARED = load_scenario("DependentKernelsShared")
+SHARED = load_scenario(
+    "DependentKernelsShared", commands=("launch", "preempt", "reshape", "synchronise"), preemption=("save",)
+)
 P, R, T = PendingFeature, RunningFeature, TenantFeature
 ROWS = {"policy": PolicyRow, "order": OrderRow}
 TERMS: dict[str, Any] = {

@@ -84,8 +84,9 @@ def test_an_agent_launches_unless_more_is_asked_for(name: str) -> None:
     assert isinstance(env, GpuSchedulingEnv)
     scenario = load_scenario(name.removeprefix("gpusched/").removesuffix("-v0"))
     grain = ["serve"] if env.layout.interval_us > 0.0 else ["launch"]
-    # Or knobs, where there are any.
+    # Or knobs, or budgets of cores, where there are any.
     grain = ["partition", "throttle"] if "throttle" in scenario.commands else grain
+    grain = ["budget"] if "budget" in scenario.commands else grain
     # To choose forms and synchronise tiles does no harm, and is what those scenarios are about.
     grain += ["reshape"] * ("reshape" in scenario.commands)
     grain += ["synchronise"] * ("synchronise" in scenario.commands)

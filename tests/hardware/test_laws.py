@@ -31,7 +31,7 @@ from gpusched_env.hardware.contention import Sharing, Traffic, Warps
 from gpusched_env.hardware.matrix_products import Product, ProductCosts
 from gpusched_env.hardware.tiles import Pair
 
-NOT_LAWS = {"sm_order", "board_power_w", "queue_count"}
+NOT_LAWS = {"sm_order", "board_power_w", "energy_of_load_j", "queue_count"}
 """Functions of a whole specification."""
 
 some = st.floats(1e-3, 1e6)
