@@ -42,7 +42,7 @@ def test_scenarios_build_and_every_tenant_is_finite_or_billed_until_the_horizon(
     problem = build_problem(load_scenario(name))
     assert problem.scenario.name == name
     for program in problem.programs:
-        if name.startswith(("Serving", "MultiTenantSaturated")):
+        if name.startswith(("Serving", "MultiTenantSaturated", "SharedMemory")):
             assert program.tenant.jobs is None
             assert program.tenant.slo_us is not None or problem.scenario.reward.lost_progress > 0.0
             continue
@@ -54,7 +54,8 @@ def test_scenarios_build_and_every_tenant_is_finite_or_billed_until_the_horizon(
 def test_objectives_are_within_reach(name: str) -> None:
     for program in build_problem(load_scenario(name)).programs:
         slo = program.tenant.slo_us
-        assert slo is None or slo > 1.5 * program.alone_us
+        # Nothing but its neighbours on the CPU delays a real-time program.
+        assert slo is None or slo > (1.1 if name == "SharedMemory" else 1.5) * program.alone_us
 
 
 @pytest.mark.parametrize("name", [name for name in RECORDED if "Beside" in name and "Poisson" not in name])
