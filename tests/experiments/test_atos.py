@@ -6,7 +6,7 @@ import pytest
 
 from gpusched_env.experiments.papers import atos
 from gpusched_env.experiments.papers.atos import BLOCK, DISCRETE, WARP, FormRun, OnGraph, Paper, Runs
-from gpusched_env.experiments.papers.atos_several import GpusRun, OnGpus
+from gpusched_env.experiments.papers.atos.several import GpusRun, OnGpus
 
 
 def runs(cell: OnGraph | OnGpus, overwork: float = 1.1) -> Runs | GpusRun:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from gpusched_env.devices.task_queues import make_task_device
 from gpusched_env.devices.task_queues.parts import TaskWorker
-from gpusched_env.devices.task_queues.passing import Message, Sent
+from gpusched_env.devices.task_queues.passing import Message, OneWay, Sent
 from gpusched_env.devices.task_queues.reference import ReferenceTaskDevice
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
@@ -43,6 +43,10 @@ class ForgetsWhatIsOnTheWay(ReferenceTaskDevice):
         found = super()._send(worker, away)
         self._sums["flying"] = 0
         return found
+
+    def _announce(self, link: OneWay) -> None:
+        self._sums["flying"] = len(link.landed[0].sent)
+        super()._announce(link)
 
 
 def test_the_devices_do_not_differ_and_everything_happens() -> None:

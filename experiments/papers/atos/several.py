@@ -12,7 +12,7 @@ from gpusched_env.devices.task_queues import make_task_device
 from gpusched_env.display.table import Table
 from gpusched_env.errors import DeadlockError
 from gpusched_env.experiments.lib.verdicts import Target, table_of
-from gpusched_env.experiments.papers.atos_graphs import (
+from gpusched_env.experiments.papers.atos.graphs import (
     RANKED,
     ROAD,
     SMALL_ROAD,

@@ -28,8 +28,8 @@ from gpusched_env.display.table import Table
 from gpusched_env.errors import DeadlockError
 from gpusched_env.experiments.lib.judged import Simulation
 from gpusched_env.experiments.lib.verdicts import Target, record, table_of, targets_table
-from gpusched_env.experiments.papers import atos_several
-from gpusched_env.experiments.papers.atos_graphs import (
+from gpusched_env.experiments.papers.atos import several
+from gpusched_env.experiments.papers.atos.graphs import (
     HOLLYWOOD,
     HUBS,
     MESH,
@@ -44,7 +44,7 @@ from gpusched_env.experiments.papers.atos_graphs import (
     overwork_of,
     problem_on,
 )
-from gpusched_env.experiments.papers.atos_several import OnGpus, SeveralGpus
+from gpusched_env.experiments.papers.atos.several import OnGpus, SeveralGpus
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.hardware.task_machine import V100
 from gpusched_env.task_queues.form import Form
@@ -158,7 +158,7 @@ class Paper(Reproduction):
         found += [OnGraph(name, "colouring", COLOURINGS) for name in (MESH, HUBS)]
         scaled = [("", 1.0), *((price, factor) for price in PRICES for factor in (0.5, 2.0))]
         found += [OnGraph(*small, price) for small in SENSITIVE for price in scaled]
-        return [*found, *atos_several.cells()]
+        return [*found, *several.cells()]
 
     def _runs(self, name: str, application: str, price: tuple[str, float] = ("", 1.0)) -> Runs:
         found: Runs = next(
