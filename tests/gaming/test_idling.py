@@ -60,5 +60,6 @@ def test_what_is_left_is_charged_by_hand() -> None:
                 "energy": (500 * 10 + 510 * 60) * 1e-6,
                 "makespan": 0.500 + 0.510,
                 "lost_progress": 0.0,
+                "throttled": 0.0,
             }
         )
