@@ -18,6 +18,7 @@ from gpusched_env.experiments.benchmarks.environments import (
     vector_cartpole,
     vector_decisions,
 )
+from gpusched_env.experiments.benchmarks.mechanisms import pairs, periods_of_cores, tasks
 from gpusched_env.experiments.benchmarks.policies import Kind, network_decisions, scheduler_decisions
 from gpusched_env.experiments.benchmarks.scaling import SMS, decisions, made_up_problem
 from gpusched_env.experiments.benchmarks.timing import Elapsed, Measurement, first_uses, machine, take_turns
@@ -60,6 +61,8 @@ class BenchmarkSizes:
     single_steps: int = 20_000
     learners: int = 64
     kernels: int = 800
+    mechanism_copies: int = 8
+    pairs: int = 100
     policy_states: int = 1000
     torch_states: int = 100
 
@@ -86,7 +89,7 @@ class Row:
 
 def measure(sizes: BenchmarkSizes, on_progress: Callable[[int, float], None] = lambda done, share: None) -> Timings:
     """Measure everything; ``on_progress`` is told how many groups of measurements are done, and their share."""
-    groups = [_environments, _scaling, _policies]
+    groups = [_environments, _scaling, _mechanisms, _policies]
     if importlib.util.find_spec("sb3_contrib") is not None:
         groups.append(_learning)
     timings: Timings = {}
@@ -125,6 +128,16 @@ def _scaling(sizes: BenchmarkSizes) -> dict[str, Measurement]:
         "tenants_64": {"tenants": 64},
     }
     return {name: decisions(made_up_problem(kernels=sizes.kernels, **given)) for name, given in problems.items()}
+
+
+def _mechanisms(sizes: BenchmarkSizes) -> dict[str, Measurement]:
+    copies, threads = sizes.mechanism_copies, sizes.threads
+    return {
+        "pairs_row": pairs("row", sizes.pairs, copies, threads),
+        "pairs_tile": pairs("tile", sizes.pairs, copies, threads),
+        "periods": periods_of_cores(copies, threads),
+        "tasks": tasks(),
+    }
 
 
 def _policies(sizes: BenchmarkSizes) -> dict[str, Measurement]:
@@ -215,6 +228,10 @@ def rows_of(timings: Timings, basis: Basis) -> list[Row]:
         at_most("... 1,320 SMs and 10^4 blocks", "two_tenants", "sms_1320", 1.5),
         at_most("64 tenants over one, kernels of 64 blocks", "small_kernel", "small_kernels_64_tenants", 64.0),
         at_most("64 tenants over one, kernels of 10^3 blocks", "kernel_alone", "tenants_64", 64.0),
+        Row("GPT-3's pair of products (1,024 tokens) by rows, 2 threads", rate("pairs_row"), "pairs/s", 2e3),
+        Row("... by tiles", rate("pairs_tile"), "pairs/s", 5e2),
+        Row("periods of four CPU cores beside a GPU, 2 threads", rate("periods"), "periods/s", 1e4),
+        Row("tasks of a persistent search", rate("tasks"), "tasks/s", 2e6),
         Row("first use, compilation included", seconds(timings["first_use"][0]), "s", 40.0, at_least=False),
         Row("every later start", seconds(timings["first_use_cached"][0]), "s"),
     ]

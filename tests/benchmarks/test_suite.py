@@ -35,12 +35,15 @@ TINY = BenchmarkSizes(
     single_steps=40,
     learners=2,
     kernels=40,
+    mechanism_copies=2,
+    pairs=3,
     policy_states=30,
     torch_states=2,
 )
 SECONDS = {
     "vector": 1e-6, "vector_cartpole": 8e-6, "single": 10e-6, "single_cartpole": 5e-6,
     "interval": 100e-6, "interval_futures": 150e-6,
+    "pairs_row": 50e-6, "pairs_tile": 150e-6, "periods": 10e-6, "tasks": 0.1e-6,
     "autoreset": 2e-3, "ppo": 440e-6, "ppo_null": 400e-6, "ppo_large_batches": 40e-6, "ppo_large_batches_null": 30e-6,
     "kernel_alone": 5e-6, "kernel_alone_million": 7e-6, "two_tenants": 7e-6, "two_tenants_million": 28e-6,
     "sms_1320": 7e-6, "small_kernel": 4e-6, "small_kernels_64_tenants": 24e-6, "tenants_64": 50e-6,
@@ -76,6 +79,7 @@ def test_figures_are_medians_and_ratios_of_rounds() -> None:
     assert rows["... from view to command"].holds is False
     assert rows["... in torch over compiled"].value == pytest.approx(250.0)
     assert rows["first use, compilation included"].value == 25.0
+    assert rows["... by tiles"].value == pytest.approx(1e6 / 150)
     share = rows["... share of autoresets, not counted above"].value
     assert share == pytest.approx(100 * 2.0 / 3.0), "2 ms beside 1000 decisions of 1 us"
 
@@ -132,6 +136,7 @@ def test_every_measurement_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {name: turns[0]["count"] for name, turns in data["timings"].items()} == {
         "vector": 12, "vector_cartpole": 8, "interval": 6, "interval_futures": 6, "single": 40, "single_cartpole": 40,
         "autoreset": 16,
+        "pairs_row": 6, "pairs_tile": 6, "periods": 440, "tasks": 390_035,
         "ppo": 128, "ppo_null": 128, "ppo_large_batches": 128, "ppo_large_batches_null": 128,
         "kernel_alone": 40, "kernel_alone_million": 40, "two_tenants": 40, "two_tenants_million": 40, "sms_1320": 40,
         "small_kernel": 40, "small_kernels_64_tenants": 1280, "tenants_64": 1280,
