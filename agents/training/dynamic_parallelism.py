@@ -15,17 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.agents.dynamic_parallelism.config import LaunchTraining
-from gpusched_env.agents.dynamic_parallelism.playing import PlayedLaunches, play_launches
-from gpusched_env.agents.dynamic_parallelism.policy_file import LaunchPolicyInfo, write_launch_policy
+from gpusched_env.agents.dynamic_parallelism.playing import play_launches
+from gpusched_env.agents.dynamic_parallelism.policy_file import LaunchPolicyInfo
 from gpusched_env.agents.dynamic_parallelism.rule import SHAPES
 from gpusched_env.agents.policy_file import Weights
-from gpusched_env.agents.training.environments import DRAWN_SEEDS, SEEDS_EACH, TRAINING_SEED, VALIDATION_SEED
-from gpusched_env.agents.training.evolution import Evolution
-from gpusched_env.agents.training.folder import EXPORTED
+from gpusched_env.agents.training.environments import DRAWN_SEEDS, VALIDATION_SEED
+from gpusched_env.agents.training.game_evolution import GameEvolution, GamePopulation, log_mean
 from gpusched_env.agents.training.validation import Course, ValidationResult
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem, launch_problem
 from gpusched_env.envs.dynamic_parallelism.playing import flat_ps
-from gpusched_env.versions import versions
 from gpusched_env.workload.dynamic_parallelism.randomised import random_benchmark
 
 Application = tuple[LaunchProblem, int]
@@ -94,26 +92,12 @@ class LaunchJudge:
         """There are no threads."""
 
 
-class LaunchEvolution(Evolution):
+class LaunchEvolution(GameEvolution):
     """Of the launch rule."""
 
-    def __init__(self, course: Course, config: LaunchTraining, state: dict[str, Any] | None) -> None:
-        super().__init__(course, SHAPES, None, state)
-        self._config = config
-
-    def decider(self) -> NDArray[np.float32]:
-        return self._candidate(self._mean)
-
-    def keep(self) -> None:
-        config = self._config
-        info = LaunchPolicyInfo(
-            algorithm=config.algo,
-            command=self._course.command,
-            seed=config.seed,
-            timesteps=self.timesteps,
-            versions=versions(),
-        )
-        write_launch_policy(self._course.out / EXPORTED, info, self._mean)
+    INFO = LaunchPolicyInfo
+    SHAPES = SHAPES
+    _config: LaunchTraining
 
     def _population(self) -> LaunchPopulation:
         return LaunchPopulation(self._config)
@@ -122,35 +106,21 @@ class LaunchEvolution(Evolution):
         return weights["value"]
 
     def _mean_of(self, relative: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(np.log(relative).mean(axis=1))
+        return log_mean(relative)
 
 
-class LaunchPopulation:
-    """Threads that play candidates."""
+class LaunchPopulation(GamePopulation[Application]):
+    """Random applications, drawn once."""
 
     def __init__(self, config: LaunchTraining) -> None:
-        self._seed = TRAINING_SEED + SEEDS_EACH * config.seed
-        self._episodes = int(config.settings["episodes"])
-        self._pool = ThreadPoolExecutor(config.threads)
+        super().__init__(config)
         rng = np.random.default_rng(self._seed)
         seeds = (int(rng.integers(*DRAWN_SEEDS)) for _ in itertools.count())
         self._applications = applications(seeds, int(config.settings["applications"]), config.requests, self._pool)
 
-    def costs(self, candidates: Sequence[NDArray[np.float32]], generation: int) -> tuple[NDArray[np.float64], int]:
-        """As of :meth:`gpusched_env.agents.training.evolution.Population.costs`."""
-        rng = np.random.default_rng((self._seed, generation))
-        chosen = rng.choice(len(self._applications), self._episodes, replace=False)
-        played = [self._applications[number] for number in chosen]
+    def drawn(self, rng: np.random.Generator, count: int) -> list[Application]:
+        return [self._applications[number] for number in rng.choice(len(self._applications), count, replace=False)]
 
-        def play(task: tuple[NDArray[np.float32], Application]) -> PlayedLaunches:
-            weights, (problem, flat) = task
-            return play_launches(weights, problem, flat)
-
-        tasks = [(weights, application) for application in played for weights in candidates]
-        found = list(self._pool.map(play, tasks))
-        costs = np.array([episode.cost for episode in found]).reshape(len(played), len(candidates)).T
-        return costs, sum(episode.decisions for episode in found)
-
-    def close(self) -> None:
-        """End the threads."""
-        self._pool.shutdown()
+    def play(self, weights: NDArray[np.float32], problem: Application) -> tuple[float, int]:
+        episode = play_launches(weights, *problem)
+        return episode.cost, episode.decisions

@@ -6,25 +6,20 @@ The named days that results are about are never played.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.agents.fleet.config import FleetTraining
 from gpusched_env.agents.fleet.playing import flat, play_day
-from gpusched_env.agents.fleet.policy_file import FleetPolicyInfo, write_fleet_policy
+from gpusched_env.agents.fleet.policy_file import FleetPolicyInfo
 from gpusched_env.agents.fleet.rule import SHAPES
 from gpusched_env.agents.policy_file import Weights
-from gpusched_env.agents.training.environments import DRAWN_SEEDS, SEEDS_EACH, TRAINING_SEED, VALIDATION_SEED
-from gpusched_env.agents.training.evolution import Evolution
-from gpusched_env.agents.training.folder import EXPORTED
-from gpusched_env.agents.training.validation import Course, ValidationResult
+from gpusched_env.agents.training.environments import DRAWN_SEEDS, VALIDATION_SEED
+from gpusched_env.agents.training.game_evolution import GameEvolution, GamePopulation
+from gpusched_env.agents.training.validation import ValidationResult
 from gpusched_env.envs.fleet.problems import RANDOM, fleet_cost, fleet_problem
 from gpusched_env.fleet.problem import FleetProblem
-from gpusched_env.versions import versions
 
 
 def validation_days(config: FleetTraining) -> list[int]:
@@ -54,26 +49,12 @@ class FleetJudge:
         """There are no threads."""
 
 
-class FleetEvolution(Evolution):
+class FleetEvolution(GameEvolution):
     """Of the fleet rule."""
 
-    def __init__(self, course: Course, config: FleetTraining, state: dict[str, Any] | None) -> None:
-        super().__init__(course, SHAPES, None, state)
-        self._config = config
-
-    def decider(self) -> NDArray[np.float32]:
-        return flat(self._mean)
-
-    def keep(self) -> None:
-        config = self._config
-        info = FleetPolicyInfo(
-            algorithm=config.algo,
-            command=self._course.command,
-            seed=config.seed,
-            timesteps=self.timesteps,
-            versions=versions(),
-        )
-        write_fleet_policy(self._course.out / EXPORTED, info, self._mean)
+    INFO = FleetPolicyInfo
+    SHAPES = SHAPES
+    _config: FleetTraining
 
     def _population(self) -> FleetPopulation:
         return FleetPopulation(self._config)
@@ -82,27 +63,12 @@ class FleetEvolution(Evolution):
         return flat(weights)
 
 
-class FleetPopulation:
-    """Threads that play candidates."""
+class FleetPopulation(GamePopulation[FleetProblem]):
+    """Random days."""
 
-    def __init__(self, config: FleetTraining) -> None:
-        self._seed = TRAINING_SEED + SEEDS_EACH * config.seed
-        self._episodes = int(config.settings["episodes"])
-        self._pool = ThreadPoolExecutor(config.threads)
+    def drawn(self, rng: np.random.Generator, count: int) -> list[FleetProblem]:
+        return [fleet_problem(RANDOM, int(seed)) for seed in rng.integers(*DRAWN_SEEDS, count)]
 
-    def costs(self, candidates: Sequence[NDArray[np.float32]], generation: int) -> tuple[NDArray[np.float64], int]:
-        """As of :meth:`gpusched_env.agents.training.evolution.Population.costs`."""
-        rng = np.random.default_rng((self._seed, generation))
-        days = [fleet_problem(RANDOM, int(seed)) for seed in rng.integers(*DRAWN_SEEDS, self._episodes)]
-
-        def play(task: tuple[NDArray[np.float32], FleetProblem]) -> tuple[float, int]:
-            run, decisions = play_day(*task)
-            return fleet_cost(run), decisions
-
-        found = list(self._pool.map(play, [(weights, day) for weights in candidates for day in days]))
-        costs = np.array([cost for cost, _ in found]).reshape(len(candidates), len(days))
-        return costs, sum(decisions for _, decisions in found)
-
-    def close(self) -> None:
-        """End the threads."""
-        self._pool.shutdown()
+    def play(self, weights: NDArray[np.float32], problem: FleetProblem) -> tuple[float, int]:
+        run, decisions = play_day(weights, problem)
+        return fleet_cost(run), decisions

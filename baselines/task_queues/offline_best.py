@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from gpusched_env.baselines.task_queues.fixed import FixedForm
 from gpusched_env.devices.task_queues.compiled.device import CompiledTaskDevice
@@ -21,14 +22,21 @@ THRESHOLDS = ((2, 1), (4, 1), (8, 4), (32, 8))
 """And by how much they grow."""
 
 
+FORMS_BY_NAME: Final = {
+    form.name: form
+    for form in (
+        *(Form(strategy, worker, fetch) for strategy, worker in TRIED for fetch in FETCHES),
+        *(Form("discrete", "block", 32, threshold=threshold, delta=delta) for threshold, delta in THRESHOLDS),
+    )
+}
+"""All of them."""
+
+
 def forms_of(problem: TaskProblem) -> Iterator[Form]:
-    """All that are tried."""
-    for strategy, worker in TRIED:
-        for fetch in FETCHES:
-            yield Form(strategy, worker, fetch)
-    if problem.application == "bfs":
-        for threshold, delta in THRESHOLDS:
-            yield Form("discrete", "block", 32, threshold=threshold, delta=delta)
+    """Those that go with its application."""
+    for form in FORMS_BY_NAME.values():
+        if form.threshold == 0 or problem.application == "bfs":
+            yield form
 
 
 class OfflineBest(FixedForm):

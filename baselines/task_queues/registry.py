@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gpusched_env.baselines.registered import Registered
+from gpusched_env.baselines.task_queues.by_application import ByApplication
 from gpusched_env.baselines.task_queues.fixed import (
     BulkSynchronous,
     Discrete,
@@ -25,6 +26,7 @@ TASK_SCHEDULERS: Final = Registered[TaskScheduler](
         "atos-discrete": Discrete,
         "atos-discrete-priority": DiscretePriority,
         "atos-guideline": Guideline,
+        "by-application": ByApplication,
         "frontier-switch": FrontierSwitch,
         "offline-best": OfflineBest,
     },

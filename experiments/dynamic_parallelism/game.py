@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from gpusched_env.agents.dynamic_parallelism.config import LaunchTraining, launch_training_of
+from gpusched_env.agents.dynamic_parallelism.config import LaunchTraining
 from gpusched_env.agents.dynamic_parallelism.learned import NAME, LearnedLaunches
 from gpusched_env.agents.manifest import file_hash
 from gpusched_env.agents.training.config import defaults_for
+from gpusched_env.agents.training.game_training import game_training_of
 from gpusched_env.baselines.dynamic_parallelism.registry import (
     LAUNCH_SCHEDULERS,
     honest_launch_names,
@@ -99,7 +100,7 @@ class ChildLaunches:
             raise InputError(f"--gpu: {NAME} is trained for one GPU")
         # Random applications are drawn in any case.
         own = {name: value for name, value in given.items() if name != "variants"}
-        return launch_training_of({**defaults_for(NAME), **own})
+        return game_training_of(LaunchTraining, {**defaults_for(NAME), **own})
 
     def baselines(self, config: LaunchTraining) -> list[str]:
         return honest_launch_names(hardware=False)

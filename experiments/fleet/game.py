@@ -6,10 +6,11 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from gpusched_env.agents.fleet.config import FleetTraining, fleet_training_of
+from gpusched_env.agents.fleet.config import FleetTraining
 from gpusched_env.agents.fleet.learned import NAME, LearnedFleet
 from gpusched_env.agents.manifest import file_hash
 from gpusched_env.agents.training.config import defaults_for
+from gpusched_env.agents.training.game_training import game_training_of
 from gpusched_env.baselines.fleet.registry import DISPATCHERS, make_dispatcher
 from gpusched_env.baselines.ranges import ranges_of
 from gpusched_env.baselines.tuning import tuned_names
@@ -86,7 +87,7 @@ class Fleets:
             raise InputError(f"--gpu: {NAME} is trained for the GPUs of its days")
         # Random days are drawn in any case.
         own = {name: value for name, value in given.items() if name != "variants"}
-        return fleet_training_of({**defaults_for(NAME), **own})
+        return game_training_of(FleetTraining, {**defaults_for(NAME), **own})
 
     def baselines(self, config: Any) -> list[str]:
         return DISPATCHERS.names()

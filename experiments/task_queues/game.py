@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
-from gpusched_env.agents.task_queues.trainer import NAME, no_training
+from gpusched_env.agents.manifest import file_hash
+from gpusched_env.agents.task_queues.config import FormTraining
+from gpusched_env.agents.task_queues.learned import NAME, LearnedForms
+from gpusched_env.agents.training.config import defaults_for
+from gpusched_env.agents.training.game_training import game_training_of
 from gpusched_env.baselines.ranges import ranges_of
 from gpusched_env.baselines.task_queues.registry import TASK_SCHEDULERS, honest_task_names, make_task_scheduler
+from gpusched_env.baselines.tuning import tuned_names
+from gpusched_env.envs.task_queues.env import RANDOM
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.games.game import Game, RankedField, RankingTerms, SchedulerGroup, TunedField
+from gpusched_env.experiments.games.game import Game, RankedField, RankingTerms, SchedulerGroup, TunedField, Validation
 from gpusched_env.experiments.lib.names import with_groups
-from gpusched_env.experiments.ranking.episodes import Workloads
-from gpusched_env.experiments.task_queues.grid import DEVICE, TaskGrid
+from gpusched_env.experiments.lib.workers import Progress
+from gpusched_env.experiments.ranking.episodes import RankedEpisode, Workloads
+from gpusched_env.experiments.task_queues.grid import DEVICE, TaskGrid, run_task_cell
+from gpusched_env.experiments.task_queues.schedulers import default_task_schedulers, new_task_scheduler
 from gpusched_env.task_queues.suite import SUITE
 
 if TYPE_CHECKING:
@@ -45,7 +53,7 @@ class TaskQueues:
         return None
 
     def sees_truth(self, scheduler: str) -> bool:
-        return bool(getattr(make_task_scheduler(scheduler), "clairvoyant", False))
+        return bool(getattr(new_task_scheduler(scheduler), "clairvoyant", False))
 
     def mean(self, costs: Sequence[float]) -> float:
         """Geometric: costs are ratios."""
@@ -57,10 +65,10 @@ class TaskQueues:
         if len(terms.scenarios) > 1 or asked != ("own", None, (), (DEVICE,)):
             raise InputError(f"{NAME} is ranked by itself, as it is, on the {DEVICE} device")
         asked_for = ["default"] if terms.schedulers is None else terms.schedulers
-        names = with_groups(asked_for, TASK_SCHEDULERS.names, lambda: [])
-        for name in names:
-            make_task_scheduler(name)
-        return RankedField(schedulers=names, grid=TaskGrid(tuple(SUITE)))
+        names = with_groups(asked_for, default_task_schedulers, lambda: tuned_names(NAME))
+        made = {name: new_task_scheduler(name) for name in names}
+        policies = {name: file_hash(found.file) for name, found in made.items() if isinstance(found, LearnedForms)}
+        return RankedField(schedulers=names, grid=TaskGrid(tuple(SUITE)), policies={NAME: policies} if policies else {})
 
     def remarks(self, ranking: Ranking) -> dict[str, list[str]]:
         return {NAME: ["Costs are times over those of the bulk-synchronous form with 32 tasks a block."]}
@@ -69,21 +77,33 @@ class TaskQueues:
         """On random problems."""
         names = honest_task_names() if schedulers is None else schedulers
         return TunedField(
-            grid=TaskGrid(("random",)),
+            grid=TaskGrid((RANDOM,)),
             seeds=list(range(first_seed, first_seed + seeds)),
             ranges={name: ranges_of(make_task_scheduler(name)) for name in names},
             defaults={name: TASK_SCHEDULERS.options(name) for name in names},
             check=make_task_scheduler,
         )
 
-    def configured(self, scenario: str, given: dict[str, Any], gpu: str | None) -> NoReturn:
-        no_training()
+    def configured(self, scenario: str, given: dict[str, Any], gpu: str | None) -> FormTraining:
+        if gpu is not None:
+            raise InputError(f"--gpu: {NAME} is trained for one GPU")
+        # Random problems are drawn in any case.
+        own = {name: value for name, value in given.items() if name != "variants"}
+        return game_training_of(FormTraining, {**defaults_for(NAME), **own})
 
-    def baselines(self, config: Any) -> list[str]:
+    def baselines(self, config: FormTraining) -> list[str]:
         return honest_task_names()
 
-    def validation(self, config: Any) -> NoReturn:
-        no_training()
+    def validation(self, config: FormTraining) -> Validation:
+        from gpusched_env.agents.training.task_queues import validation_seeds
+
+        seeds = validation_seeds(config)
+        return Validation(
+            seeds=seeds,
+            problems=[RANDOM],
+            episodes=len(seeds),
+            costs=lambda names, on_progress: _costs(seeds, names, on_progress),
+        )
 
     @property
     def fuzzing(self) -> Fuzzing:
@@ -93,3 +113,15 @@ class TaskQueues:
 
 
 GAME: Final[Game] = TaskQueues()
+
+
+def _costs(seeds: Sequence[int], schedulers: list[str], on_progress: Progress) -> dict[str, list[float]]:
+    """Seed by seed: a problem is kept for all schedulers."""
+    costs: dict[str, list[float]] = {name: [] for name in schedulers}
+    total, done = len(schedulers) * len(seeds), 0
+    for seed in seeds:
+        for name in schedulers:
+            costs[name].append(run_task_cell(RankedEpisode(NAME, RANDOM, name, DEVICE, seed)).cost)
+            done += 1
+            on_progress(done, done / total)
+    return costs

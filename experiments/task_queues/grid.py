@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gpusched_env.agents.task_queues.trainer import NAME
-from gpusched_env.baselines.task_queues.registry import make_task_scheduler
+from gpusched_env.agents.task_queues.learned import NAME
 from gpusched_env.devices.task_queues import make_task_device
 from gpusched_env.envs.task_queues.env import level_by_level_us
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
+from gpusched_env.experiments.task_queues.schedulers import new_task_scheduler
 from gpusched_env.task_queues.session import run_tasks_of
 from gpusched_env.task_queues.suite import kept_problem
 
@@ -43,5 +43,5 @@ def run_task_cell(cell: RankedEpisode) -> EpisodeCost:
     """The task of worker processes."""
     problem = kept_problem(cell.variant, cell.seed)
     whole_us = level_by_level_us(cell.variant, cell.seed)
-    run = run_tasks_of(make_task_scheduler(cell.scheduler), problem, make_task_device(DEVICE), cell.seed)
+    run = run_tasks_of(new_task_scheduler(cell.scheduler), problem, make_task_device(DEVICE), cell.seed)
     return EpisodeCost(cell, run.time_us / whole_us)

@@ -53,6 +53,15 @@ class TaskView:
     """Of a search: largest depth among the queued tasks of that sample; otherwise 0."""
     form: Form
 
+    @property
+    def finished(self) -> bool:
+        """Whether only the end has to be found: nothing is queued or on its way, and persistent workers only poll.
+
+        Kernels of other forms may still run, and push more.
+        """
+        waiting = self.queued > 0 or self.unwritten > 0
+        return not waiting and (self.form.strategy != "persistent" or self.idle == self.workers)
+
 
 def knowledge_of(problem: TaskProblem) -> TaskKnowledge:
     """Of a problem, for its scheduler."""
@@ -60,6 +69,25 @@ def knowledge_of(problem: TaskProblem) -> TaskKnowledge:
     workers = {worker: problem.gpus * problem.shape(Form(worker=worker)).workers for worker in ("block", "warp")}
     most = int(degree.max(initial=0))
     return TaskKnowledge(problem.application, len(degree), int(degree.sum()), most, workers, problem.gpus)
+
+
+def view_before(knowledge: TaskKnowledge, form: Form) -> TaskView:
+    """What can be said before anything is launched: a search has one task, the others one a vertex."""
+    queued = 1 if knowledge.application == "bfs" else knowledge.vertices
+    mean = knowledge.edges / knowledge.vertices
+    return TaskView(
+        now_us=0.0,
+        queued=queued,
+        unwritten=0,
+        idle=0,
+        workers=knowledge.workers[form.worker],
+        tasks=0,
+        overwork=0.0,
+        mean_degree=mean,
+        most_degree=knowledge.most_degree,
+        depth=0,
+        form=form,
+    )
 
 
 def view_of(problem: TaskProblem, device: TaskDevice, form: Form) -> TaskView:

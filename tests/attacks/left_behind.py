@@ -20,10 +20,10 @@ from gpusched_env import compare
 from gpusched_env.agents.dynamic_parallelism.policy_file import (
     LaunchPolicyInfo,
     read_launch_policy,
-    write_launch_policy,
 )
 from gpusched_env.agents.dynamic_parallelism.rule import SHAPES
 from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.game_policy import write_game_policy
 from gpusched_env.agents.model_file import read_model
 from gpusched_env.agents.policy_file import METADATA, read_members
 from gpusched_env.agents.training import train
@@ -64,7 +64,7 @@ def rules(folder: Path) -> dict[str, Trial]:
     """Policies of the two kinds that need something else than ``Toy``."""
     serve = made_up(load_scenario("ServingPoisson"), "serve", interval_us=250.0)
     launch = folder / "launch.npz"
-    write_launch_policy(
+    write_game_policy(
         launch, LaunchPolicyInfo(algorithm="cma-es"), {n: np.zeros(s, np.float32) for n, s in SHAPES.items()}
     )
     return {

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpusched_env.agents.fleet.config import fleet_training_of
+from gpusched_env.agents.fleet.config import FleetTraining
+from gpusched_env.agents.training.game_training import game_training_of
 from gpusched_env.baselines.fleet.registry import DISPATCHERS, make_dispatcher
 from gpusched_env.envs.fleet.problems import fleet_cost, fleet_problem
 from gpusched_env.errors import InputError
@@ -41,7 +42,7 @@ def test_options_are_searched_on_other_days() -> None:
 
 
 def test_baselines_of_a_training(tmp_path: Path) -> None:
-    found = baseline_costs(fleet_training_of({"validation_seeds": 3}), "gpucolo,no-colocation", tmp_path)
+    found = baseline_costs(game_training_of(FleetTraining, {"validation_seeds": 3}), "gpucolo,no-colocation", tmp_path)
     assert found["no-colocation"] > found["gpucolo"] > 0.0
 
 

@@ -12,9 +12,9 @@ from gpusched_env.agents.dynamic_parallelism.playing import HOPELESS, play_launc
 from gpusched_env.agents.dynamic_parallelism.policy_file import (
     LaunchPolicyInfo,
     read_launch_policy,
-    write_launch_policy,
 )
 from gpusched_env.agents.dynamic_parallelism.rule import READS, SpawnTerm, launch_number
+from gpusched_env.agents.game_policy import write_game_policy
 from gpusched_env.agents.policy_file import write_members
 from gpusched_env.baselines.dynamic_parallelism.registry import make_launch_scheduler
 from gpusched_env.devices.dynamic_parallelism.compiled.device import CompiledWarpDevice
@@ -35,7 +35,7 @@ def made_up(seed: int) -> np.ndarray:
 
 
 def saved(path: Path, weights: np.ndarray) -> Path:
-    write_launch_policy(path, LaunchPolicyInfo(algorithm="cma-es"), {"value": weights})
+    write_game_policy(path, LaunchPolicyInfo(algorithm="cma-es"), {"value": weights})
     return path
 
 
@@ -102,9 +102,9 @@ class TestFiles:
             read_launch_policy(path)
         with pytest.raises(InputError, match=r"of shape \(3,\), not float32"):
             read_launch_policy(saved(path, np.zeros(3, np.float32)))
-        write_launch_policy(path, LaunchPolicyInfo(algorithm="cma-es", terms=("TWO",)), {"value": made_up(0)})
+        write_game_policy(path, LaunchPolicyInfo(algorithm="cma-es", terms=("TWO",)), {"value": made_up(0)})
         with pytest.raises(InputError, match="of other terms"):
             read_launch_policy(path)
-        write_launch_policy(path, LaunchPolicyInfo(algorithm="cma-es", reads=("COLOUR",)), {"value": made_up(0)})
+        write_game_policy(path, LaunchPolicyInfo(algorithm="cma-es", reads=("COLOUR",)), {"value": made_up(0)})
         with pytest.raises(InputError, match="reads COLOUR"):
             read_launch_policy(path)

@@ -9,8 +9,9 @@ import pytest
 
 from gpusched_env.agents.fleet.learned import LearnedFleet
 from gpusched_env.agents.fleet.playing import flat, play_day
-from gpusched_env.agents.fleet.policy_file import FleetPolicyInfo, read_fleet_policy, write_fleet_policy
+from gpusched_env.agents.fleet.policy_file import FleetPolicyInfo, read_fleet_policy
 from gpusched_env.agents.fleet.rule import LATE, READS, SHAPES, MoveTerm, PlaceTerm
+from gpusched_env.agents.game_policy import write_game_policy
 from gpusched_env.agents.policy_file import Weights
 from gpusched_env.baselines.fleet.registry import make_dispatcher
 from gpusched_env.envs.fleet.features import FleetFeature
@@ -31,7 +32,7 @@ def weights(seed: int | None = None) -> Weights:
 
 
 def stored(path: Path, chosen: Weights) -> Path:
-    write_fleet_policy(path, FleetPolicyInfo(algorithm="none"), chosen)
+    write_game_policy(path, FleetPolicyInfo(algorithm="none"), chosen)
     return path
 
 
@@ -122,10 +123,10 @@ def test_files_are_checked(tmp_path: Path) -> None:
         ({"terms": ("ONE",)}, "other terms than there are now"),
         ({"reads": ("WISH",)}, "reads WISH, which observations do not have"),
     ):
-        write_fleet_policy(path, FleetPolicyInfo(algorithm="none", **changed), weights())  # type: ignore[arg-type]
+        write_game_policy(path, FleetPolicyInfo(algorithm="none", **changed), weights())  # type: ignore[arg-type]
         with pytest.raises(InputError, match=error):
             read_fleet_policy(path)
-    write_fleet_policy(path, FleetPolicyInfo(algorithm="none"), {"place": np.zeros((2, 3), np.float32)})
+    write_game_policy(path, FleetPolicyInfo(algorithm="none"), {"place": np.zeros((2, 3), np.float32)})
     with pytest.raises(InputError, match=str(path)):
         read_fleet_policy(path)
 

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
-from gpusched_env.agents.dynamic_parallelism.config import launch_training_of
+from gpusched_env.agents.dynamic_parallelism.config import LaunchTraining
 from gpusched_env.agents.dynamic_parallelism.learned import NAME as DYNAMIC_PARALLELISM
 from gpusched_env.agents.dynamic_parallelism.learned import LearnedLaunches
-from gpusched_env.agents.fleet.config import fleet_training_of
+from gpusched_env.agents.fleet.config import FleetTraining
 from gpusched_env.agents.fleet.learned import NAME as FLEET
 from gpusched_env.agents.fleet.learned import LearnedFleet
 from gpusched_env.agents.manifest import read_manifest
 from gpusched_env.agents.policy_file import kind
 from gpusched_env.agents.shipped import FOLDER, shipped_names, shipped_policy
+from gpusched_env.agents.task_queues.config import FormTraining
+from gpusched_env.agents.task_queues.learned import NAME as TASK_QUEUE
+from gpusched_env.agents.task_queues.learned import LearnedForms
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import DEFAULTS, config_of, defaults_for
+from gpusched_env.agents.training.game_training import GameTraining, game_training_of
 from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.scenario import load_scenario
+
+OF_GAMES: dict[str, tuple[type[GameTraining], Callable[[], LearnedLaunches | LearnedFleet | LearnedForms]]] = {
+    DYNAMIC_PARALLELISM: (LaunchTraining, LearnedLaunches),
+    FLEET: (FleetTraining, LearnedFleet),
+    TASK_QUEUE: (FormTraining, LearnedForms),
+}
+"""Of each game, its trainings and the scheduler of its shipped agent."""
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -50,8 +62,7 @@ def test_shipped_agents_were_trained_with_them(name: str) -> None:
     # Without options a training takes all from the file.
     assert defaults["timesteps"] <= step.timesteps < 1.1 * defaults["timesteps"]
     if name in GAMES:
-        own = LearnedLaunches() if name == DYNAMIC_PARALLELISM else LearnedFleet()
-        assert own.info.command == step.command
+        assert OF_GAMES[name][1]().info.command == step.command
         return
     info = shipped_policy(load_scenario(name)).info
     assert (info.algorithm, kind(info.network)) == (defaults["algo"], defaults.get("policy", "rule"))
@@ -60,10 +71,8 @@ def test_shipped_agents_were_trained_with_them(name: str) -> None:
 def test_they_are_settings_of_scenarios() -> None:
     for key in yaml.safe_load(DEFAULTS.read_text()):
         name, _, algo = key.partition(" --algo ")
-        if name == DYNAMIC_PARALLELISM:
-            launch_training_of(defaults_for(name))
-        elif name == FLEET:
-            fleet_training_of(defaults_for(name))
+        if name in OF_GAMES:
+            game_training_of(OF_GAMES[name][0], defaults_for(name))
         else:
             config_of({**defaults_for(name, algo or None), "scenario": load_scenario(name)})
     assert defaults_for("ServingPoisson")["algo"] != "distillation"

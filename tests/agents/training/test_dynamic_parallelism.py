@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from gpusched_env.agents.dynamic_parallelism.config import LaunchTraining, launch_training_of
+from gpusched_env.agents.dynamic_parallelism.config import LaunchTraining
 from gpusched_env.agents.dynamic_parallelism.learned import LearnedLaunches
 from gpusched_env.agents.manifest import check_agent, ship
 from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.dynamic_parallelism import geometric_mean, validation_applications
 from gpusched_env.agents.training.folder import Checkpoints, read_config
+from gpusched_env.agents.training.game_training import game_training_of
 from gpusched_env.agents.training.validation import Progress
 from gpusched_env.baselines.dynamic_parallelism.registry import make_launch_scheduler
 from gpusched_env.devices.dynamic_parallelism.compiled.device import CompiledWarpDevice
@@ -25,7 +26,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def small(**values: Any) -> LaunchTraining:
-    return launch_training_of(
+    return game_training_of(
+        LaunchTraining,
         {
             "timesteps": 60_000,
             "applications": 5,
@@ -36,7 +38,7 @@ def small(**values: Any) -> LaunchTraining:
             "validate_every": 20_000,
             "checkpoint_every": 20_000,
             **values,
-        }
+        },
     )
 
 
@@ -98,7 +100,7 @@ def test_validation_applications_are_small_enough_and_others_than_those_of_train
 
 
 def test_settings_are_checked() -> None:
-    assert launch_training_of(defaults_for("DynamicParallelism")).settings["population"] >= 4
+    assert game_training_of(LaunchTraining, defaults_for("DynamicParallelism")).settings["population"] >= 4
     for values, message in (
         ({"populaton": 3}, "did you mean 'population'"),
         ({"population": 1}, "population"),
@@ -106,4 +108,4 @@ def test_settings_are_checked() -> None:
         ({"applications": 3, "episodes": 4}, "4 episodes of 3 applications"),
     ):
         with pytest.raises(InputError, match=message):
-            launch_training_of(values)
+            game_training_of(LaunchTraining, values)

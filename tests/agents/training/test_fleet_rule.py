@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from gpusched_env.agents.fleet.config import FleetTraining, fleet_training_of
+from gpusched_env.agents.fleet.config import FleetTraining
 from gpusched_env.agents.fleet.learned import LearnedFleet
 from gpusched_env.agents.manifest import check_agent, ship
 from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.fleet import validation_days
 from gpusched_env.agents.training.folder import Checkpoints, read_config
+from gpusched_env.agents.training.game_training import game_training_of
 from gpusched_env.agents.training.validation import Progress
 from gpusched_env.envs.fleet.problems import fleet_cost, fleet_problem
 from gpusched_env.errors import InputError
@@ -25,7 +26,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def small(**values: Any) -> FleetTraining:
-    return fleet_training_of(
+    return game_training_of(
+        FleetTraining,
         {
             "timesteps": 60_000,
             "episodes": 2,
@@ -34,7 +36,7 @@ def small(**values: Any) -> FleetTraining:
             "validate_every": 20_000,
             "checkpoint_every": 20_000,
             **values,
-        }
+        },
     )
 
 
@@ -82,11 +84,11 @@ def test_its_curves_and_its_agent_go_where_others_do(whole: tuple[Trained, Path]
 
 
 def test_settings_are_checked() -> None:
-    assert fleet_training_of(defaults_for("Fleet")).settings["population"] >= 4
+    assert game_training_of(FleetTraining, defaults_for("Fleet")).settings["population"] >= 4
     for values, message in (
         ({"populaton": 3}, "did you mean 'population'"),
         ({"population": 1}, "population"),
         ({"algo": "ppo"}, "ppo"),
     ):
         with pytest.raises(InputError, match=message):
-            fleet_training_of(values)
+            game_training_of(FleetTraining, values)

@@ -1,0 +1,85 @@
+"""CMA-ES on the rule of a game that is no scenario: what is the same for all of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.agents.game_policy import GamePolicyInfo, write_game_policy
+from gpusched_env.agents.policies.sizes import Shapes
+from gpusched_env.agents.training.environments import SEEDS_EACH, TRAINING_SEED
+from gpusched_env.agents.training.evolution import Evolution
+from gpusched_env.agents.training.folder import EXPORTED
+from gpusched_env.agents.training.game_training import GameTraining
+from gpusched_env.agents.training.validation import Course
+from gpusched_env.versions import versions
+
+P = TypeVar("P")
+"""A problem."""
+
+
+class GamePopulation(ABC, Generic[P]):
+    """Threads that play candidates on random problems."""
+
+    def __init__(self, config: GameTraining) -> None:
+        self._seed = TRAINING_SEED + SEEDS_EACH * config.seed
+        self._episodes = int(config.settings["episodes"])
+        self._pool = ThreadPoolExecutor(config.threads)
+
+    @abstractmethod
+    def drawn(self, rng: np.random.Generator, count: int) -> list[P]:
+        """So many problems of a generation."""
+
+    @abstractmethod
+    def play(self, weights: NDArray[np.float32], problem: P) -> tuple[float, int]:
+        """Cost of a candidate on a problem, and its decisions."""
+
+    def costs(self, candidates: Sequence[NDArray[np.float32]], generation: int) -> tuple[NDArray[np.float64], int]:
+        """As of :meth:`gpusched_env.agents.training.evolution.Population.costs`."""
+        problems = self.drawn(np.random.default_rng((self._seed, generation)), self._episodes)
+        # Those of one problem together, which may share what it keeps.
+        tasks = [(weights, problem) for problem in problems for weights in candidates]
+        found = list(self._pool.map(lambda task: self.play(*task), tasks))
+        costs = np.array([cost for cost, _ in found]).reshape(len(problems), len(candidates)).T
+        return costs, sum(decisions for _, decisions in found)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()
+
+
+class GameEvolution(Evolution):
+    """One training of a game's rule."""
+
+    INFO: ClassVar[type[GamePolicyInfo]]
+    """Of the files of its policies."""
+    SHAPES: ClassVar[Shapes]
+
+    def __init__(self, course: Course, config: GameTraining, state: dict[str, Any] | None) -> None:
+        super().__init__(course, self.SHAPES, None, state)
+        self._config = config
+
+    def decider(self) -> NDArray[np.float32]:
+        """As candidates are."""
+        return self._candidate(self._mean)
+
+    def keep(self) -> None:
+        """In the file of the policy."""
+        info = self.INFO(
+            algorithm=self._config.algo,
+            command=self._course.command,
+            seed=self._config.seed,
+            timesteps=self.timesteps,
+            versions=versions(),
+        )  # type: ignore[call-arg]  # Kinds of files have defaults for the rest.
+        write_game_policy(self._course.out / EXPORTED, info, self._mean)
+
+
+def log_mean(relative: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of each candidate, where costs are ratios: the mean of logarithms, shape ``(candidates,)``."""
+    return np.asarray(np.log(relative).mean(axis=1))

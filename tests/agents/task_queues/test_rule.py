@@ -1,0 +1,159 @@
+"""The rule of forms: chosen by hand-made weights, in the environment and as a scheduler; its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gpusched_env.agents.game_policy import write_game_policy
+from gpusched_env.agents.task_queues.learned import FormsByRule, LearnedForms
+from gpusched_env.agents.task_queues.policy_file import FormPolicyInfo, read_form_policy
+from gpusched_env.agents.task_queues.rule import OF_FORMS, READS, SHAPES, FormTerm, ViewTerm, choose, view_terms
+from gpusched_env.devices.task_queues import make_task_device
+from gpusched_env.envs.task_queues.env import FORMS, TaskQueueEnv
+from gpusched_env.envs.task_queues.features import TaskFeature, encode
+from gpusched_env.errors import InputError
+from gpusched_env.task_queues.form import Form
+from gpusched_env.task_queues.problem import TaskProblem
+from gpusched_env.task_queues.session import run_tasks_of
+from gpusched_env.task_queues.suite import random_task_problem, task_problem
+from gpusched_env.task_queues.view import TaskKnowledge, TaskView, knowledge_of, view_before
+
+BFS, COLOURING = 0, 2
+
+
+def nothing() -> NDArray[np.float32]:
+    return np.zeros(SHAPES["value"], np.float32)
+
+
+def made_up(seed: int) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).normal(size=SHAPES["value"]).astype(np.float32)
+
+
+def road() -> TaskProblem:
+    return task_problem("bfs-road")
+
+
+def seen(problem: TaskProblem, **changed: object) -> NDArray[np.float32]:
+    """An observation in the middle of a run with persistent blocks."""
+    fields = {
+        "now_us": 100.0, "queued": 99, "unwritten": 3, "idle": 20, "workers": 80, "tasks": 1000, "overwork": 1.5,
+        "mean_degree": 2.0, "most_degree": 4, "depth": 30, "form": FORMS[0], **changed,
+    }  # fmt: skip
+    return encode(TaskView(**fields), knowledge_of(problem))  # type: ignore[arg-type]
+
+
+def test_terms_by_hand() -> None:
+    problem = road()
+    knowledge = knowledge_of(problem)
+    degree = knowledge.edges / knowledge.vertices
+    assert view_terms(seen(problem)) == pytest.approx(
+        [
+            1.0, 0.0, 0.0, np.log10(100) - 2.0, 0.25, np.log10(knowledge.vertices) - 4.0, np.log10(degree) - 1.0,
+            np.log10(5 / degree) - 1.0,
+        ],
+        abs=0.01,
+    )  # fmt: skip
+    assert view_terms(encode(view_before(knowledge, FORMS[0]), knowledge))[ViewTerm.START] == 1.0
+    warps = OF_FORMS[FORMS.index(Form("persistent", "warp", 256))]
+    assert warps.tolist() == [1, 0, 1, 1, 1, 1, 0, 0]
+    near = OF_FORMS[FORMS.index(Form("discrete", "block", 32, threshold=32))]
+    assert near.tolist() == [0, 0, 0, 0, 0, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("form", "queued", "unwritten", "idle", "finished"),
+    [
+        (FORMS[0], 0, 0, 80, True),
+        (FORMS[0], 0, 0, 79, False),
+        (FORMS[0], 1, 0, 80, False),
+        (FORMS[0], 0, 1, 80, False),
+        (Form("discrete"), 0, 0, 0, True),
+    ],
+)
+def test_a_run_is_finished_when_nothing_is_left(
+    form: Form, queued: int, unwritten: int, idle: int, finished: bool
+) -> None:
+    columns = seen(road(), form=form, queued=queued, unwritten=unwritten, idle=idle)
+    assert view_terms(columns)[ViewTerm.FINISHED] == finished
+
+
+def test_without_weights_the_first_form_stays() -> None:
+    assert choose(nothing(), seen(road())) == 0
+
+
+def test_it_chooses_by_application_and_by_what_it_sees() -> None:
+    value = nothing()
+    value[BFS, ViewTerm.QUEUED, FormTerm.PERSISTENT] = -1.0
+    problem = road()
+    assert FORMS[choose(value, seen(problem, queued=10))].strategy == "persistent"
+    assert FORMS[choose(value, seen(problem, queued=10_000))].strategy != "persistent"
+    assert choose(value, seen(task_problem("colouring-mesh"), queued=10_000)) == 0
+
+
+def test_a_second_queue_is_for_searches() -> None:
+    value = nothing()
+    value[:, ViewTerm.ONE, FormTerm.THRESHOLD] = 1.0
+    value[:, ViewTerm.ONE, FormTerm.NEAR] = 0.1
+    assert FORMS[choose(value, seen(road()))].threshold == 32
+    assert FORMS[choose(value, seen(task_problem("colouring-mesh")))].threshold == 0
+
+
+def test_what_a_change_costs_holds_it_back() -> None:
+    value = nothing()
+    value[BFS, ViewTerm.ONE, FormTerm.WARP] = 1.0
+    value[BFS, ViewTerm.ONE, FormTerm.PRESENT] = 2.0
+    problem = road()
+    assert choose(value, seen(problem)) == 0
+    value[BFS, ViewTerm.ONE, FormTerm.PRESENT] = 0.5
+    assert FORMS[choose(value, seen(problem))].worker == "warp"
+
+
+class FromTheFirst(FormsByRule):
+    """Begins in the form in which the environment does."""
+
+    def reset(self, knowledge: TaskKnowledge, rng: np.random.Generator) -> Form:
+        super().reset(knowledge, rng)
+        return FORMS[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_it_does_the_same_in_the_environment(seed: int) -> None:
+    env = TaskQueueEnv()
+    env.reset(seed=seed)
+    columns, _, over, _, info = env.step(0)
+    while not over:
+        columns, _, over, _, info = env.step(choose(made_up(seed), columns))
+    run = run_tasks_of(FromTheFirst(made_up(seed)), random_task_problem(seed), make_task_device("compiled"))
+    assert run.time_us == pytest.approx(info["time_us"])
+    assert int(run.totals["changes"]) == info["changes"]
+
+
+def test_both_devices_give_the_same() -> None:
+    problem, rule = random_task_problem(5), FormsByRule(made_up(3))
+    compiled, reference = (run_tasks_of(rule, problem, make_task_device(name)) for name in ("compiled", "reference"))
+    assert compiled.time_ps == reference.time_ps
+
+
+def test_files_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "rule.npz"
+    write_game_policy(path, FormPolicyInfo(algorithm="none"), {"value": made_up(1)})
+    assert LearnedForms(path).describe() == "none, a rule of forms of 17 terms, 0 decisions"
+    np.testing.assert_array_equal(read_form_policy(path)[1]["value"], made_up(1))
+    for changed, error in (
+        ({"terms": ("ONE",)}, "other terms than there are now"),
+        ({"reads": ("WISH",)}, "reads WISH, which observations do not have"),
+    ):
+        write_game_policy(path, FormPolicyInfo(algorithm="none", **changed), {"value": made_up(1)})  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=error):
+            read_form_policy(path)
+    write_game_policy(path, FormPolicyInfo(algorithm="none"), {"value": np.zeros((2, 3), np.float32)})
+    with pytest.raises(InputError, match=str(path)):
+        read_form_policy(path)
+
+
+def test_what_it_reads_is_shown() -> None:
+    assert set(READS) <= set(TaskFeature.__members__)

@@ -1,0 +1,99 @@
+"""Trainings of the rule of forms: exact, resumable, and shipped as others are."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpusched_env.agents.manifest import check_agent, ship
+from gpusched_env.agents.task_queues.config import FormTraining
+from gpusched_env.agents.task_queues.learned import LearnedForms
+from gpusched_env.agents.task_queues.rule import SHAPES
+from gpusched_env.agents.training import Trained, train
+from gpusched_env.agents.training.config import defaults_for
+from gpusched_env.agents.training.folder import read_config
+from gpusched_env.agents.training.game_training import game_training_of
+from gpusched_env.agents.training.task_queues import OVERFLOWED, play_tasks, random_tasks, validation_seeds
+from gpusched_env.agents.training.validation import Progress
+from gpusched_env.devices.task_queues import make_task_device
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.results.curves import gather
+from gpusched_env.task_queues.session import run_tasks_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def small(**values: Any) -> FormTraining:
+    return game_training_of(
+        FormTraining,
+        {
+            "timesteps": 300,
+            "episodes": 2,
+            "population": 4,
+            "validation_seeds": 2,
+            "validate_every": 100,
+            "checkpoint_every": 100,
+            **values,
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Path]:
+    out = tmp_path_factory.mktemp("forms") / "whole"
+    return train(small(), out), out
+
+
+def test_it_keeps_what_is_best_in_validation(whole: tuple[Trained, Path]) -> None:
+    trained, out = whole
+    costs = []
+    for seed in validation_seeds(small()):
+        tasks = random_tasks(seed)
+        run = run_tasks_of(LearnedForms(out), tasks.problem, make_task_device("compiled"))
+        costs.append(run.time_us / tasks.whole_us)
+    assert trained.best.cost == pytest.approx(statistics.geometric_mean(costs))
+    assert trained.best.cost <= trained.curve[0].cost
+    assert len(trained.curve) >= 3
+    assert read_config(out / "config.yaml") == small()
+
+
+def test_a_stopped_search_goes_on_exactly(whole: tuple[Trained, Path], tmp_path: Path) -> None:
+    def stop(progress: Progress) -> bool:
+        return progress.timesteps < 100
+
+    assert train(small(), tmp_path / "cut", watch=stop).stopped
+    cut = train(small(timesteps=301), tmp_path / "cut", resume=True)
+    assert cut.curve[-1].costs == whole[0].curve[-1].costs
+
+
+def test_threads_make_no_difference(whole: tuple[Trained, Path], tmp_path: Path) -> None:
+    assert train(small(threads=2), tmp_path / "run").curve == whole[0].curve
+
+
+def test_its_curves_and_its_agent_go_where_others_do(whole: tuple[Trained, Path], tmp_path: Path) -> None:
+    curves = gather([whole[1]])
+    assert (curves.scenario, curves.training["policy"]) == ("TaskQueue", "forms")
+    ship([whole[1]], tmp_path)
+    assert check_agent(tmp_path, "TaskQueue").validation.cost == whole[0].best.cost
+
+
+def test_settings_are_checked() -> None:
+    assert game_training_of(FormTraining, defaults_for("TaskQueue")).settings["population"] >= 4
+    for values, message in (
+        ({"populaton": 3}, "did you mean 'population'"),
+        ({"population": 1}, "population"),
+        ({"algo": "ppo"}, "ppo"),
+    ):
+        with pytest.raises(InputError, match=message):
+            game_training_of(FormTraining, values)
+
+
+def test_an_overflow_costs_more_than_any_run() -> None:
+    tasks = next(tasks for tasks in map(random_tasks, range(99)) if tasks.problem.application == "colouring")
+    full = replace(tasks.problem, capacity=len(tasks.problem.graph.degree))
+    assert play_tasks(np.zeros(SHAPES["value"], np.float32), tasks._replace(problem=full)).cost == OVERFLOWED
