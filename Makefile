@@ -28,7 +28,7 @@ EXECUTED := $(if $(filter off,$(EXECUTE)),,$(NOTEBOOKS:experiments/notebooks/%=b
 
 RANKINGS := $(wildcard $(addprefix docs/results/,*.json headroom/*.json saturated/*.json serving/*.json tiles/*.json))
 PAPERS := acs atos bwlock colocation-agent concurrency cusync eclip fikit fleet-agent fleet-rates gpucolo gpucolo-fleet \
-	recordings shared-memory-agent spawn
+	recordings shared-memory-agent spawn task-queue-agent
 
 .PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results again docs docs-serve reference clean
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from gpusched_env.agents.training.config import Count
+from gpusched_env.agents.training.config import Count, Positive
 from gpusched_env.agents.training.game_training import GameSettings, GameTraining
 
 
@@ -14,7 +14,8 @@ class FormSettings(GameSettings, frozen=True, kw_only=True):
     """CMA-ES on the rule of forms (:mod:`gpusched_env.agents.task_queues.rule`); episodes are random problems."""
 
     population: Annotated[int, Meta(ge=4)] = 24
-    episodes: Count = 16
+    episodes: Count = 32
+    sigma: Positive = 0.1
 
 
 class FormTraining(GameTraining, frozen=True, kw_only=True):

@@ -1,7 +1,9 @@
 """The rule of forms: a bilinear function of what is seen of a run and of a form says how its tasks go on.
 
-The value of a form is ``view . value[application] . form``, with the terms of the view and those of the form. The
-greatest value is taken, of equal ones the first: with all weights 0 a run has persistent blocks and fetches 32 tasks.
+The value of a form is ``view . value[application] . form``, with the terms of the view and those of the form, and 1
+more if the scheduler ``by-application`` would choose it: at the start the form that is quickest for this application in
+the mean, then the present one, and the end of a run in which nothing is left. The greatest value is taken. With all
+weights 0 the rule is that scheduler.
 
 Terms are near -2 to 2. They are made of the columns of an observation, by name.
 """
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.envs.task_queues.env import FORMS
 from gpusched_env.envs.task_queues.features import LOG_TOP, TaskFeature, columns_of
-from gpusched_env.task_queues.form import Form
+from gpusched_env.task_queues.form import LAST, QUICK, Form
 from gpusched_env.task_queues.problem import KINDS
 
 DECADES: Final = math.log10(LOG_TOP)
@@ -91,6 +93,9 @@ OF_FORMS: Final = np.array([_terms_of(form) for form in FORMS], np.float32)
 """Terms of all forms on offer but the last, shape ``(actions, FormTerm - 1)``."""
 PLAIN: Final = np.array([form.threshold == 0 for form in FORMS])
 """Which of them are for all applications; the others are for searches."""
+USUAL: Final = tuple(FORMS.index(QUICK[application]) for application in KINDS)
+"""By application."""
+FINISH: Final = FORMS.index(LAST)
 PRESENT: Final = slice(TaskFeature.PERSISTENT, TaskFeature.THRESHOLD + 1)
 """Columns that show the present form."""
 SHOWN: Final = np.array([columns_of(form) for form in FORMS], np.float32)
@@ -131,9 +136,16 @@ def choose(value: NDArray[np.float32], columns: NDArray[np.float32]) -> int:
         columns: of an observation, shape ``(TaskFeature,)``.
     """
     kind = int(columns[KIND].argmax())
-    of_terms = view_terms(columns) @ value[kind]
+    terms = view_terms(columns)
+    of_terms = terms @ value[kind]
     present = (columns[PRESENT] == SHOWN).all(axis=1)
     values = OF_FORMS @ of_terms[: FormTerm.PRESENT] + of_terms[FormTerm.PRESENT] * present
+    if terms[ViewTerm.FINISHED]:
+        values[FINISH] += 1.0
+    elif terms[ViewTerm.START]:
+        values[USUAL[kind]] += 1.0
+    else:
+        values += present
     if kind != KINDS["bfs"]:
         values = np.where(PLAIN, values, -np.inf)
     return int(values.argmax())

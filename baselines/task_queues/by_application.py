@@ -9,7 +9,7 @@ import numpy as np
 from gpusched_env.baselines.ranges import Choice, Ranges
 from gpusched_env.baselines.task_queues.offline_best import FORMS_BY_NAME
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.task_queues.form import Form
+from gpusched_env.task_queues.form import LAST, QUICK, Form
 from gpusched_env.task_queues.view import TaskKnowledge, TaskView
 
 ONE: Final = Choice(tuple(FORMS_BY_NAME))
@@ -18,8 +18,7 @@ ONE: Final = Choice(tuple(FORMS_BY_NAME))
 class ByApplication:
     """A fixed form for each application; where nothing is left to do, the host ends what still polls.
 
-    The strongest rule that looks at no graph: its defaults are the forms that are quickest in the mean of 100 random
-    problems, with early ends (`gpusched reproduce task-queue-agent` searches them anew).
+    The strongest rule that looks at no graph. Its defaults are :data:`gpusched_env.task_queues.form.QUICK`.
     """
 
     changes = True
@@ -27,9 +26,9 @@ class ByApplication:
 
     def __init__(
         self,
-        bfs: str = "persistent-block-32",
-        pagerank: str = "persistent-block-64",
-        colouring: str = "persistent-block-256",
+        bfs: str = QUICK["bfs"].name,
+        pagerank: str = QUICK["pagerank"].name,
+        colouring: str = QUICK["colouring"].name,
         *,
         ends: bool = True,
     ) -> None:
@@ -57,7 +56,3 @@ class ByApplication:
     def decide(self, view: TaskView) -> Form:
         """Level by level for what is left, which is nothing, once there is nothing to see."""
         return LAST if self.ends and view.finished else self._form
-
-
-LAST: Final = Form("bulk-synchronous")
-"""The host looks whether anything is left before it launches."""

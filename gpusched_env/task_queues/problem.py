@@ -172,6 +172,11 @@ class TaskProblem:
             kept=kept.ravel(),
         )
 
+    @property
+    def first_tasks(self) -> int:
+        """How many there are at the beginning, on all GPUs."""
+        return 1 if self.kind == BFS else len(self.graph.degree)
+
     def initial(self) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
         """Tasks that are in each GPU's queue at the beginning."""
         tasks = np.array([self.source + 1]) if self.kind == BFS else np.arange(1, len(self.graph.degree) + 1)

@@ -35,7 +35,8 @@ class TaskView:
 
     now_us: float
     queued: int
-    """Tasks that can be read and are not taken."""
+    """Tasks that can be read and are in no step: in the queue, or in places that a worker has grabbed and not looked
+    at since they were written."""
     unwritten: int
     """Places that are reserved, but cannot be read yet, and tasks on the way to another GPU."""
     idle: int
@@ -93,7 +94,6 @@ def view_before(knowledge: TaskKnowledge, form: Form) -> TaskView:
 def view_of(problem: TaskProblem, device: TaskDevice, form: Form) -> TaskView:
     """What ``device`` shows now."""
     queues, totals, data = device.queues, device.totals, device.data
-    lengths = np.maximum(queues["end"] - queues["start"], 0)
     sample = np.concatenate(
         [
             device.items[number, start:end][:: max(1, (end - start) // SAMPLE)]
@@ -111,10 +111,11 @@ def view_of(problem: TaskProblem, device: TaskDevice, form: Form) -> TaskView:
     elif problem.kind == COLOURING:
         done = 2 * int((data.level >= 0).sum())
     depths = data.level[vertices] if problem.kind == BFS else np.zeros(0, np.int64)
+    reserved = int((queues["alloc"] - queues["end"]).sum())
     return TaskView(
         now_us=device.time_ps / 1e6,
-        queued=int(lengths.sum()),
-        unwritten=int((queues["alloc"] - queues["end"]).sum() + totals["flying"]),
+        queued=problem.first_tasks + int(totals["pushed"]) - tasks - reserved,
+        unwritten=reserved + int(totals["flying"]),
         idle=int(totals["idle"]),
         workers=problem.gpus * problem.shape(form).workers,
         tasks=tasks,

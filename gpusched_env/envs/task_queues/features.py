@@ -27,7 +27,7 @@ MOST_OVERWORK: Final = 4.0
 class TaskFeature(Feature):
     """The queue, the workers, the graph, and the present form."""
 
-    QUEUED = ("tasks that can be read and are not taken", LOG, 0, 1, "queued")
+    QUEUED = ("tasks that can be read and are in no step", LOG, 0, 1, "queued")
     UNWRITTEN = ("places that are reserved and cannot be read yet", LOG, 0, 1, "unwritten")
     IDLE = ("workers that poll, of all", SHARE, 0, 1, "idle, workers")
     TASKS = ("tasks taken so far", LOG, 0, 1, "tasks")

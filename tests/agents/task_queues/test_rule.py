@@ -12,17 +12,18 @@ from gpusched_env.agents.game_policy import write_game_policy
 from gpusched_env.agents.task_queues.learned import FormsByRule, LearnedForms
 from gpusched_env.agents.task_queues.policy_file import FormPolicyInfo, read_form_policy
 from gpusched_env.agents.task_queues.rule import OF_FORMS, READS, SHAPES, FormTerm, ViewTerm, choose, view_terms
+from gpusched_env.baselines.task_queues.by_application import ByApplication
 from gpusched_env.devices.task_queues import make_task_device
 from gpusched_env.envs.task_queues.env import FORMS, TaskQueueEnv
 from gpusched_env.envs.task_queues.features import TaskFeature, encode
 from gpusched_env.errors import InputError
 from gpusched_env.task_queues.form import Form
-from gpusched_env.task_queues.problem import TaskProblem
+from gpusched_env.task_queues.problem import KINDS, TaskProblem
 from gpusched_env.task_queues.session import run_tasks_of
 from gpusched_env.task_queues.suite import random_task_problem, task_problem
 from gpusched_env.task_queues.view import TaskKnowledge, TaskView, knowledge_of, view_before
 
-BFS, COLOURING = 0, 2
+BFS = KINDS["bfs"]
 
 
 def nothing() -> NDArray[np.float32]:
@@ -81,8 +82,11 @@ def test_a_run_is_finished_when_nothing_is_left(
     assert view_terms(columns)[ViewTerm.FINISHED] == finished
 
 
-def test_without_weights_the_first_form_stays() -> None:
-    assert choose(nothing(), seen(road())) == 0
+def test_without_weights_it_goes_by_the_application() -> None:
+    for seed in range(4):
+        problem, device = random_task_problem(seed), make_task_device("compiled")
+        runs = [run_tasks_of(each, problem, device).time_ps for each in (FormsByRule(nothing()), ByApplication())]
+        assert runs[0] == runs[1]
 
 
 def test_it_chooses_by_application_and_by_what_it_sees() -> None:
@@ -91,12 +95,16 @@ def test_it_chooses_by_application_and_by_what_it_sees() -> None:
     problem = road()
     assert FORMS[choose(value, seen(problem, queued=10))].strategy == "persistent"
     assert FORMS[choose(value, seen(problem, queued=10_000))].strategy != "persistent"
-    assert choose(value, seen(task_problem("colouring-mesh"), queued=10_000)) == 0
+    mesh = task_problem("colouring-mesh")
+    assert FORMS[choose(value, seen(mesh, queued=10_000))] == FORMS[0], "the present one"
+    knowledge = knowledge_of(mesh)
+    before = encode(view_before(knowledge, FORMS[0]), knowledge)
+    assert FORMS[choose(value, before)] == Form("persistent", "block", 256)
 
 
 def test_a_second_queue_is_for_searches() -> None:
     value = nothing()
-    value[:, ViewTerm.ONE, FormTerm.THRESHOLD] = 1.0
+    value[:, ViewTerm.ONE, FormTerm.THRESHOLD] = 2.0
     value[:, ViewTerm.ONE, FormTerm.NEAR] = 0.1
     assert FORMS[choose(value, seen(road()))].threshold == 32
     assert FORMS[choose(value, seen(task_problem("colouring-mesh")))].threshold == 0
@@ -104,11 +112,11 @@ def test_a_second_queue_is_for_searches() -> None:
 
 def test_what_a_change_costs_holds_it_back() -> None:
     value = nothing()
-    value[BFS, ViewTerm.ONE, FormTerm.WARP] = 1.0
-    value[BFS, ViewTerm.ONE, FormTerm.PRESENT] = 2.0
+    value[BFS, ViewTerm.ONE, FormTerm.WARP] = 3.0
+    value[BFS, ViewTerm.ONE, FormTerm.PRESENT] = 2.5
     problem = road()
     assert choose(value, seen(problem)) == 0
-    value[BFS, ViewTerm.ONE, FormTerm.PRESENT] = 0.5
+    value[BFS, ViewTerm.ONE, FormTerm.PRESENT] = 1.5
     assert FORMS[choose(value, seen(problem))].worker == "warp"
 
 
