@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal, Self
 
-from gpusched_env.agents.training.config import Count
+from gpusched_env.agents.training.config import Count, Values
 from gpusched_env.agents.training.game_training import GameSettings, GameTraining
 from gpusched_env.errors import InputError
 
@@ -22,9 +22,10 @@ class LaunchTraining(GameTraining, frozen=True, kw_only=True):
     """One training of the launch rule for dynamic parallelism, on random applications."""
 
     RULE: ClassVar[str] = "launch rule"
-    SETTINGS: ClassVar[type[GameSettings]] = LaunchSettings
+    SETTINGS: ClassVar[type[Values]] = LaunchSettings
 
     scenario: Literal["DynamicParallelism"] = "DynamicParallelism"
+    algo: Literal["cma-es"] = "cma-es"
     policy: Literal["launch"] = "launch"
     timesteps: Count = 100_000_000
     requests: Count = 60_000

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from gpusched_env.agents.training.config import Count
+from gpusched_env.agents.training.config import Count, Values
 from gpusched_env.agents.training.game_training import GameSettings, GameTraining
 
 
@@ -20,9 +20,10 @@ class FleetTraining(GameTraining, frozen=True, kw_only=True):
     """One training of the fleet rule, on random days."""
 
     RULE: ClassVar[str] = "fleet rule"
-    SETTINGS: ClassVar[type[GameSettings]] = FleetSettings
+    SETTINGS: ClassVar[type[Values]] = FleetSettings
 
     scenario: Literal["Fleet"] = "Fleet"
+    algo: Literal["cma-es"] = "cma-es"
     policy: Literal["fleet"] = "fleet"
     timesteps: Count = 30_000_000
     validate_every: Count = 3_000_000

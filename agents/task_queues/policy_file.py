@@ -7,10 +7,10 @@ from typing import Final, Literal
 
 from gpusched_env.agents.game_policy import GamePolicyInfo, RuleNow, read_game_policy
 from gpusched_env.agents.policy_file import Weights
-from gpusched_env.agents.task_queues.rule import READS, SHAPES, FormTerm, ViewTerm
+from gpusched_env.agents.task_queues.rule import READS, SHAPES, FormTerm, GraphTerm
 from gpusched_env.envs.task_queues.features import TaskFeature
 
-TERMS: Final = (*(term.name for term in ViewTerm), *(f"FORM_{term.name}" for term in FormTerm))
+TERMS: Final = (*(term.name for term in GraphTerm), *(f"FORM_{term.name}" for term in FormTerm))
 NOW: Final = RuleNow("rule of forms", TERMS, SHAPES, TaskFeature.__members__)
 
 

@@ -1,9 +1,9 @@
-"""The rule of forms: a bilinear function of what is seen of a run and of a form says how its tasks go on.
+"""The rule of forms: a bilinear function of a graph and of a form says how its tasks are run.
 
-The value of a form is ``view . value[application] . form``, with the terms of the view and those of the form, and 1
-more if the scheduler ``by-application`` would choose it: at the start the form that is quickest for this application in
-the mean, then the present one, and the end of a run in which nothing is left. The greatest value is taken. With all
-weights 0 the rule is that scheduler.
+The value of a form is ``graph . value[application] . form``, with the terms of the graph and those of the form, and 1
+more for the one that is quickest for this application in the mean. The greatest value is taken, for the whole run: a
+change on the way gains little (``docs/task-queue-agent.md``). Where nothing is left the host looks for the end. With
+all weights 0 the rule is the scheduler ``by-application``.
 
 Terms are near -2 to 2. They are made of the columns of an observation, by name.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.envs.task_queues.env import FORMS
-from gpusched_env.envs.task_queues.features import LOG_TOP, TaskFeature, columns_of
+from gpusched_env.envs.task_queues.features import LOG_TOP, TaskFeature
 from gpusched_env.task_queues.form import LAST, QUICK, Form
 from gpusched_env.task_queues.problem import KINDS
 
@@ -26,20 +26,12 @@ DECADES: Final = math.log10(LOG_TOP)
 """From a column's logarithm to powers of ten."""
 
 
-class ViewTerm(enum.IntEnum):
-    """Of a run, and of its graph."""
+class GraphTerm(enum.IntEnum):
+    """Of a graph."""
 
     ONE = 0
-    START = enum.auto()
-    """1 before anything has run."""
-    FINISHED = enum.auto()
-    """1 if nothing is queued or on its way into the queue, and persistent workers only poll."""
-    QUEUED = enum.auto()
-    """Tasks, as a power of ten, less 2."""
-    IDLE = enum.auto()
-    """Share of the workers."""
     VERTICES = enum.auto()
-    """Of the graph, as a power of ten, less 4."""
+    """As a power of ten, less 4."""
     DEGREE = enum.auto()
     """Edges a vertex, as a power of ten, less 1."""
     HUB = enum.auto()
@@ -61,16 +53,13 @@ class FormTerm(enum.IntEnum):
     """1 if there is a second queue."""
     NEAR = enum.auto()
     """From which depth tasks wait in it, as a power of two, less 3; 0 without."""
-    PRESENT = enum.auto()
-    """1 of the present form: what a change costs."""
 
 
 READS: Final = (
-    "QUEUED", "UNWRITTEN", "IDLE", "TIME", "PERSISTENT", "DISCRETE", "SYNCHRONOUS", "WARP", "FETCH", "THRESHOLD",
-    "BFS", "PAGERANK", "COLOURING", "VERTICES", "EDGES", "HUB",
+    "QUEUED", "UNWRITTEN", "IDLE", "PERSISTENT", "BFS", "PAGERANK", "COLOURING", "VERTICES", "EDGES", "HUB",
 )  # fmt: skip
 """Columns of an observation that the rule reads."""
-SHAPES: Final[dict[str, tuple[int, ...]]] = {"value": (len(KINDS), len(ViewTerm), len(FormTerm))}
+SHAPES: Final[dict[str, tuple[int, ...]]] = {"value": (len(KINDS), len(GraphTerm), len(FormTerm))}
 """Weights by name."""
 
 
@@ -90,42 +79,30 @@ def _terms_of(form: Form) -> list[float]:
 
 
 OF_FORMS: Final = np.array([_terms_of(form) for form in FORMS], np.float32)
-"""Terms of all forms on offer but the last, shape ``(actions, FormTerm - 1)``."""
+"""Terms of all forms on offer, shape ``(actions, FormTerm)``."""
 PLAIN: Final = np.array([form.threshold == 0 for form in FORMS])
 """Which of them are for all applications; the others are for searches."""
 USUAL: Final = tuple(FORMS.index(QUICK[application]) for application in KINDS)
 """By application."""
 FINISH: Final = FORMS.index(LAST)
-PRESENT: Final = slice(TaskFeature.PERSISTENT, TaskFeature.THRESHOLD + 1)
-"""Columns that show the present form."""
-SHOWN: Final = np.array([columns_of(form) for form in FORMS], np.float32)
-"""What they are for each form on offer."""
 KIND: Final = slice(TaskFeature.BFS, TaskFeature.COLOURING + 1)
 """Columns that show the application."""
 
 
-def view_terms(columns: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Terms of an observation of ``gpusched/TaskQueue-v0``, shape ``(ViewTerm,)``."""
-    queued, vertices, edges, hub = (
-        DECADES * float(columns[column])
-        for column in (TaskFeature.QUEUED, TaskFeature.VERTICES, TaskFeature.EDGES, TaskFeature.HUB)
+def graph_terms(columns: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Terms of an observation of ``gpusched/TaskQueue-v0``, shape ``(GraphTerm,)``."""
+    vertices, edges, hub = (
+        DECADES * float(columns[column]) for column in (TaskFeature.VERTICES, TaskFeature.EDGES, TaskFeature.HUB)
     )
-    idle = float(columns[TaskFeature.IDLE])
-    waiting = columns[TaskFeature.QUEUED] > 0.0 or columns[TaskFeature.UNWRITTEN] > 0.0
-    start = columns[TaskFeature.TIME] == 0.0
     degree = edges - vertices
-    busy = columns[TaskFeature.PERSISTENT] == 1.0 and idle < 1.0
-    terms = (
-        1.0,
-        float(start),
-        float(not waiting and not busy),
-        queued - 2.0,
-        idle,
-        vertices - 4.0,
-        degree - 1.0,
-        hub - degree - 1.0,
-    )
-    return np.array(terms, np.float32)
+    return np.array([1.0, vertices - 4.0, degree - 1.0, hub - degree - 1.0], np.float32)
+
+
+def finished(columns: NDArray[np.float32]) -> bool:
+    """What :attr:`gpusched_env.task_queues.view.TaskView.finished` says, from an observation."""
+    waiting = columns[TaskFeature.QUEUED] > 0.0 or columns[TaskFeature.UNWRITTEN] > 0.0
+    busy = columns[TaskFeature.PERSISTENT] == 1.0 and columns[TaskFeature.IDLE] < 1.0
+    return not waiting and not busy
 
 
 def choose(value: NDArray[np.float32], columns: NDArray[np.float32]) -> int:
@@ -135,17 +112,11 @@ def choose(value: NDArray[np.float32], columns: NDArray[np.float32]) -> int:
         value: weights, of the shape in :data:`SHAPES`.
         columns: of an observation, shape ``(TaskFeature,)``.
     """
+    if finished(columns):
+        return FINISH
     kind = int(columns[KIND].argmax())
-    terms = view_terms(columns)
-    of_terms = terms @ value[kind]
-    present = (columns[PRESENT] == SHOWN).all(axis=1)
-    values = OF_FORMS @ of_terms[: FormTerm.PRESENT] + of_terms[FormTerm.PRESENT] * present
-    if terms[ViewTerm.FINISHED]:
-        values[FINISH] += 1.0
-    elif terms[ViewTerm.START]:
-        values[USUAL[kind]] += 1.0
-    else:
-        values += present
+    values = OF_FORMS @ (graph_terms(columns) @ value[kind])
+    values[USUAL[kind]] += 1.0
     if kind != KINDS["bfs"]:
         values = np.where(PLAIN, values, -np.inf)
     return int(values.argmax())

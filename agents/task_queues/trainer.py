@@ -35,11 +35,11 @@ class FormTrainer:
         teacher: Callable[[], Scheduler] | None,
         state: dict[str, Any] | None,
     ) -> int:
-        from gpusched_env.agents.training.task_queues import FormEvolution
+        from gpusched_env.agents.training.task_queues import FormLearner
 
-        evolution = FormEvolution(course, config, state)
-        evolution.run()
-        return evolution.timesteps
+        learner = FormLearner(course, config, state)
+        learner.run()
+        return learner.timesteps
 
     def check_policy(self, path: Path, name: str) -> None:
         read_form_policy(path)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.agents.game_policy import GamePolicyInfo, write_game_policy
 from gpusched_env.agents.policies.sizes import Shapes
+from gpusched_env.agents.policy_file import Weights
 from gpusched_env.agents.training.environments import SEEDS_EACH, TRAINING_SEED
 from gpusched_env.agents.training.evolution import Evolution
 from gpusched_env.agents.training.folder import EXPORTED
@@ -70,14 +71,19 @@ class GameEvolution(Evolution):
 
     def keep(self) -> None:
         """In the file of the policy."""
-        info = self.INFO(
-            algorithm=self._config.algo,
-            command=self._course.command,
-            seed=self._config.seed,
-            timesteps=self.timesteps,
-            versions=versions(),
-        )  # type: ignore[call-arg]  # Kinds of files have defaults for the rest.
-        write_game_policy(self._course.out / EXPORTED, info, self._mean)
+        keep_game_policy(self._course, self.INFO, self.timesteps, self._mean)
+
+
+def keep_game_policy(course: Course, kind: type[GamePolicyInfo], timesteps: int, weights: Weights) -> None:
+    """Write the policy of a training; ``kind``: of the file."""
+    info = kind(
+        algorithm=course.config.algo,
+        command=course.command,
+        seed=course.config.seed,
+        timesteps=timesteps,
+        versions=versions(),
+    )  # type: ignore[call-arg]  # Kinds of files have defaults for the rest.
+    write_game_policy(course.out / EXPORTED, info, weights)
 
 
 def log_mean(relative: NDArray[np.float64]) -> NDArray[np.float64]:

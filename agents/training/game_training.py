@@ -1,8 +1,8 @@
-"""Trainings of games that are no scenarios: CMA-ES searches the weights of a rule on random problems."""
+"""Trainings of games that are no scenarios: the weights of a rule, on random problems."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -27,14 +27,14 @@ class GameTraining(Values, frozen=True, kw_only=True):
 
     RULE: ClassVar[str]
     """What is searched, in words."""
-    SETTINGS: ClassVar[type[GameSettings]] = GameSettings
+    SETTINGS: ClassVar[type[Values]] = GameSettings
 
     scenario: str
     """The game's name."""
     policy: str
-    algo: Literal["cma-es"] = "cma-es"
+    algo: str = "cma-es"
     timesteps: Count
-    """Decisions of all candidates; the last generation is completed."""
+    """Decisions; the last generation or round is completed."""
     seed: Seed = 0
     threads: Count = 1
     """Candidates that play at a time; the result does not depend on it."""

@@ -20,7 +20,8 @@ the suite: other graphs, most of them larger (10,000 to 374,000 vertices).
 * *By application, afterwards*: the same, chosen on the judged problems.
 * *Offline*: of each problem the best fixed form. *Offline, early*: the best early one. Nobody knows either.
 * *Switched*: offline and early, with one change of the form at the best of a few times.
-* *Agent*: the shipped rule of 216 weights, found by CMA-ES on random problems (`gpusched train TaskQueue`).
+* *Agent*: the shipped rule of 96 weights, fitted to the costs of all forms on random problems (`gpusched train
+  TaskQueue`). It chooses a form by the graph, and ends early.
 """
 
 from __future__ import annotations
@@ -38,19 +39,18 @@ from gpusched_env.agents.task_queues.learned import LearnedForms
 from gpusched_env.devices.task_queues import make_task_device
 from gpusched_env.display.table import Table
 from gpusched_env.envs.task_queues.env import FORMS, RANDOM, level_by_level_us
-from gpusched_env.errors import DeadlockError
 from gpusched_env.experiments.lib.judged import Simulation
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval
 from gpusched_env.experiments.lib.verdicts import Target, record, table_of
 from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.task_queues.form import LAST, Form
-from gpusched_env.task_queues.session import INTERVAL_US, TaskSession, run_tasks_of
+from gpusched_env.task_queues.form import Form
+from gpusched_env.task_queues.session import run_tasks_of, time_in
 from gpusched_env.task_queues.suite import SUITE, kept_problem
 from gpusched_env.task_queues.view import knowledge_of
 
 Costs = NDArray[np.float64]
 TUNED: Final = range(1_000_000, 1_000_100)
-JUDGED: Final = range(8_000_000, 8_000_128)
+JUDGED: Final = range(8_000_000, 8_000_256)
 SWITCHED: Final = JUDGED[:24]
 """Problems for which a change on the way is searched."""
 SUITE_SEEDS: Final = range(2)
@@ -63,28 +63,8 @@ TIMES_US: Final = (50.0, 100.0, 150.0, 200.0, 300.0, 500.0, 1000.0, 2000.0, 4000
 
 
 def run_form(name: str, seed: int, form: Form, *, early: bool, then: tuple[Form, float] | None = None) -> float:
-    """Time of a problem in one form, us; infinite if a queue overflows.
-
-    Args:
-        name: of the problem.
-        seed: of its graph.
-        form: at first.
-        early: whether the host ends a run in which nothing is left.
-        then: another form, and from when on.
-    """
-    session = TaskSession(kept_problem(name, seed), make_task_device("compiled"))
-    try:
-        session.begin(form)
-        if not early:
-            return session.finish() / 1e6
-        steps = 0
-        while not session.advance():
-            steps += 1
-            wanted = form if then is None or steps * INTERVAL_US < then[1] else then[0]
-            session.change(LAST if session.view.finished else wanted)
-    except DeadlockError:
-        return math.inf
-    return session.device.time_ps / 1e6
+    """As :func:`~gpusched_env.task_queues.session.time_in`, of a problem by name and seed."""
+    return time_in(kept_problem(name, seed), form, make_task_device("compiled"), early=early, then=then)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class TaskQueues:
 
     kind = "task queues"
     plain_gpu = "bulk-synchronous"
-    algorithm = "cma-es"
+    algorithm = "every-form"
     unseen: Workloads = "own"
     """Options are searched on random problems, not on those of the suite."""
     schedulers = TASK_SCHEDULERS

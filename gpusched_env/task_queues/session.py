@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
 
-from gpusched_env.errors import IllegalCommand, leaving_is_an_error
+from gpusched_env.errors import DeadlockError, IllegalCommand, leaving_is_an_error
 from gpusched_env.scheduling.scheduler import scheduler_rng
 from gpusched_env.task_queues.device import FOREVER, TaskDevice
-from gpusched_env.task_queues.form import Form
+from gpusched_env.task_queues.form import LAST, Form
 from gpusched_env.task_queues.problem import TaskProblem
 from gpusched_env.task_queues.view import TaskKnowledge, TaskView, knowledge_of, view_of
 
@@ -83,6 +84,33 @@ class TaskRun:
     def time_us(self) -> float:
         """Simulated."""
         return self.time_ps / 1e6
+
+
+def time_in(
+    problem: TaskProblem, form: Form, device: TaskDevice, *, early: bool, then: tuple[Form, float] | None = None
+) -> float:
+    """Time of a run in one form, us; infinite if a queue overflows.
+
+    Args:
+        problem: what is run.
+        form: how, at first.
+        device: on which.
+        early: whether the host looks for the end as soon as a view says that nothing is left; otherwise it waits.
+        then: another form, and from when on, if ends are early.
+    """
+    session = TaskSession(problem, device)
+    try:
+        session.begin(form)
+        if not early:
+            return session.finish() / 1e6
+        steps = 0
+        while not session.advance():
+            steps += 1
+            wanted = form if then is None or steps * INTERVAL_US < then[1] else then[0]
+            session.change(LAST if session.view.finished else wanted)
+    except DeadlockError:
+        return math.inf
+    return device.time_ps / 1e6
 
 
 def run_tasks_of(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.envs.features import FLAG, SHARE, Feature
-from gpusched_env.task_queues.form import MOST_FETCH, STRATEGIES, Form
+from gpusched_env.task_queues.form import MOST_FETCH, STRATEGIES
 from gpusched_env.task_queues.problem import KINDS
 from gpusched_env.task_queues.view import TaskKnowledge, TaskView
 
@@ -54,25 +54,19 @@ def _log(value: float) -> float:
     return min(1.0, math.log1p(value) / math.log1p(LOG_TOP))
 
 
-def columns_of(form: Form) -> tuple[float, ...]:
-    """What columns ``PERSISTENT`` to ``THRESHOLD`` show of a form."""
-    return (
-        *(float(form.strategy == name) for name in STRATEGIES),
-        float(form.worker == "warp"),
-        form.fetch / MOST_FETCH,
-        float(form.threshold > 0),
-    )
-
-
 def encode(view: TaskView, knowledge: TaskKnowledge) -> NDArray[np.float32]:
     """The columns, float32 of shape ``(len(TaskFeature),)``."""
+    form = view.form
     values = (
         *map(_log, (view.queued, view.unwritten)),
         view.idle / view.workers,
         _log(view.tasks),
         min(1.0, view.overwork / MOST_OVERWORK),
         *map(_log, (view.mean_degree, view.most_degree, view.depth, view.now_us)),
-        *columns_of(view.form),
+        *(float(form.strategy == name) for name in STRATEGIES),
+        float(form.worker == "warp"),
+        form.fetch / MOST_FETCH,
+        float(form.threshold > 0),
         *(float(knowledge.application == name) for name in KINDS),
         *map(_log, (knowledge.vertices, knowledge.edges, knowledge.most_degree)),
     )

@@ -11,13 +11,22 @@ from numpy.typing import NDArray
 from gpusched_env.agents.game_policy import write_game_policy
 from gpusched_env.agents.task_queues.learned import FormsByRule, LearnedForms
 from gpusched_env.agents.task_queues.policy_file import FormPolicyInfo, read_form_policy
-from gpusched_env.agents.task_queues.rule import OF_FORMS, READS, SHAPES, FormTerm, ViewTerm, choose, view_terms
+from gpusched_env.agents.task_queues.rule import (
+    OF_FORMS,
+    READS,
+    SHAPES,
+    FormTerm,
+    GraphTerm,
+    choose,
+    finished,
+    graph_terms,
+)
 from gpusched_env.baselines.task_queues.by_application import ByApplication
 from gpusched_env.devices.task_queues import make_task_device
 from gpusched_env.envs.task_queues.env import FORMS, TaskQueueEnv
 from gpusched_env.envs.task_queues.features import TaskFeature, encode
 from gpusched_env.errors import InputError
-from gpusched_env.task_queues.form import Form
+from gpusched_env.task_queues.form import LAST, Form
 from gpusched_env.task_queues.problem import KINDS, TaskProblem
 from gpusched_env.task_queues.session import run_tasks_of
 from gpusched_env.task_queues.suite import random_task_problem, task_problem
@@ -34,10 +43,6 @@ def made_up(seed: int) -> NDArray[np.float32]:
     return np.random.default_rng(seed).normal(size=SHAPES["value"]).astype(np.float32)
 
 
-def road() -> TaskProblem:
-    return task_problem("bfs-road")
-
-
 def seen(problem: TaskProblem, **changed: object) -> NDArray[np.float32]:
     """An observation in the middle of a run with persistent blocks."""
     fields = {
@@ -48,25 +53,18 @@ def seen(problem: TaskProblem, **changed: object) -> NDArray[np.float32]:
 
 
 def test_terms_by_hand() -> None:
-    problem = road()
+    problem = task_problem("bfs-road")
     knowledge = knowledge_of(problem)
     degree = knowledge.edges / knowledge.vertices
-    assert view_terms(seen(problem)) == pytest.approx(
-        [
-            1.0, 0.0, 0.0, np.log10(100) - 2.0, 0.25, np.log10(knowledge.vertices) - 4.0, np.log10(degree) - 1.0,
-            np.log10(5 / degree) - 1.0,
-        ],
-        abs=0.01,
-    )  # fmt: skip
-    assert view_terms(encode(view_before(knowledge, FORMS[0]), knowledge))[ViewTerm.START] == 1.0
-    warps = OF_FORMS[FORMS.index(Form("persistent", "warp", 256))]
-    assert warps.tolist() == [1, 0, 1, 1, 1, 1, 0, 0]
-    near = OF_FORMS[FORMS.index(Form("discrete", "block", 32, threshold=32))]
-    assert near.tolist() == [0, 0, 0, 0, 0, 0, 1, 2]
+    by_hand = [1.0, np.log10(knowledge.vertices) - 4.0, np.log10(degree) - 1.0, np.log10(5 / degree) - 1.0]
+    assert graph_terms(seen(problem)) == pytest.approx(by_hand, abs=0.01)
+    assert (graph_terms(encode(view_before(knowledge, FORMS[0]), knowledge)) == graph_terms(seen(problem))).all()
+    assert OF_FORMS[FORMS.index(Form("persistent", "warp", 256))].tolist() == [1, 0, 1, 1, 1, 1, 0, 0]
+    assert OF_FORMS[FORMS.index(Form("discrete", threshold=32))].tolist() == [0, 0, 0, 0, 0, 0, 1, 2]
 
 
 @pytest.mark.parametrize(
-    ("form", "queued", "unwritten", "idle", "finished"),
+    ("form", "queued", "unwritten", "idle", "is_finished"),
     [
         (FORMS[0], 0, 0, 80, True),
         (FORMS[0], 0, 0, 79, False),
@@ -76,10 +74,11 @@ def test_terms_by_hand() -> None:
     ],
 )
 def test_a_run_is_finished_when_nothing_is_left(
-    form: Form, queued: int, unwritten: int, idle: int, finished: bool
+    form: Form, queued: int, unwritten: int, idle: int, is_finished: bool
 ) -> None:
-    columns = seen(road(), form=form, queued=queued, unwritten=unwritten, idle=idle)
-    assert view_terms(columns)[ViewTerm.FINISHED] == finished
+    columns = seen(task_problem("bfs-road"), form=form, queued=queued, unwritten=unwritten, idle=idle)
+    assert finished(columns) == is_finished
+    assert (FORMS[choose(made_up(0), columns)] == LAST) == is_finished
 
 
 def test_without_weights_it_goes_by_the_application() -> None:
@@ -89,35 +88,21 @@ def test_without_weights_it_goes_by_the_application() -> None:
         assert runs[0] == runs[1]
 
 
-def test_it_chooses_by_application_and_by_what_it_sees() -> None:
+def test_it_chooses_by_application_and_by_the_graph() -> None:
     value = nothing()
-    value[BFS, ViewTerm.QUEUED, FormTerm.PERSISTENT] = -1.0
-    problem = road()
-    assert FORMS[choose(value, seen(problem, queued=10))].strategy == "persistent"
-    assert FORMS[choose(value, seen(problem, queued=10_000))].strategy != "persistent"
-    mesh = task_problem("colouring-mesh")
-    assert FORMS[choose(value, seen(mesh, queued=10_000))] == FORMS[0], "the present one"
-    knowledge = knowledge_of(mesh)
-    before = encode(view_before(knowledge, FORMS[0]), knowledge)
-    assert FORMS[choose(value, before)] == Form("persistent", "block", 256)
+    value[BFS, GraphTerm.DEGREE, FormTerm.PERSISTENT] = -5.0
+    few, many = task_problem("bfs-road"), task_problem("bfs-social")
+    assert FORMS[choose(value, seen(few))].strategy == "persistent"
+    assert FORMS[choose(value, seen(many))].strategy != "persistent"
+    assert FORMS[choose(value, seen(task_problem("colouring-hubs")))] == Form("persistent", "block", 256)
 
 
 def test_a_second_queue_is_for_searches() -> None:
     value = nothing()
-    value[:, ViewTerm.ONE, FormTerm.THRESHOLD] = 2.0
-    value[:, ViewTerm.ONE, FormTerm.NEAR] = 0.1
-    assert FORMS[choose(value, seen(road()))].threshold == 32
+    value[:, GraphTerm.ONE, FormTerm.THRESHOLD] = 2.0
+    value[:, GraphTerm.ONE, FormTerm.NEAR] = 0.1
+    assert FORMS[choose(value, seen(task_problem("bfs-road")))].threshold == 32
     assert FORMS[choose(value, seen(task_problem("colouring-mesh")))].threshold == 0
-
-
-def test_what_a_change_costs_holds_it_back() -> None:
-    value = nothing()
-    value[BFS, ViewTerm.ONE, FormTerm.WARP] = 3.0
-    value[BFS, ViewTerm.ONE, FormTerm.PRESENT] = 2.5
-    problem = road()
-    assert choose(value, seen(problem)) == 0
-    value[BFS, ViewTerm.ONE, FormTerm.PRESENT] = 1.5
-    assert FORMS[choose(value, seen(problem))].worker == "warp"
 
 
 class FromTheFirst(FormsByRule):
@@ -149,7 +134,7 @@ def test_both_devices_give_the_same() -> None:
 def test_files_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "rule.npz"
     write_game_policy(path, FormPolicyInfo(algorithm="none"), {"value": made_up(1)})
-    assert LearnedForms(path).describe() == "none, a rule of forms of 17 terms, 0 decisions"
+    assert LearnedForms(path).describe() == "none, a rule of forms of 12 terms, 0 decisions"
     np.testing.assert_array_equal(read_form_policy(path)[1]["value"], made_up(1))
     for changed, error in (
         ({"terms": ("ONE",)}, "other terms than there are now"),
