@@ -38,6 +38,9 @@ comes out there but where its own products were slower than those that it divide
 Whole transformers gain about what the measured times of their parts add up to, all-reduces included. Networks of
 convolutions gain less than their parts where split-K differs, or where blocks pay too much for synchronising. The
 measured parts themselves lie outside of the published ranges at most sizes: their runs are not those of the ranges.
+
+A trained agent that chooses policy, order, wait kernel and the form of each product is among the [results](results.md),
+on these rows.
 """
 
 from __future__ import annotations
