@@ -2,7 +2,7 @@
 
 The value of a form is ``graph . value[application] . form``, with the terms of the graph and those of the form, and 1
 more for the one that is quickest for this application in the mean. The greatest value is taken, for the whole run: a
-change on the way gains little (``docs/task-queue-agent.md``). Where nothing is left the host looks for the end. With
+change on the way gains less (``docs/task-queue-agent.md``). Where nothing is left the host looks for the end. With
 all weights 0 the rule is the scheduler ``by-application``.
 
 Terms are near -2 to 2. They are made of the columns of an observation, by name.

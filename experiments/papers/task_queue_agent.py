@@ -9,7 +9,7 @@ lets an agent choose it, at the start and every 50 us.
 **Early ends.** Persistent workers vote for the end after 50 fruitless polls, and a discrete form's host after ten empty
 copies. On small graphs that is half of the run. Who is asked every 50 us sees that nothing is left, and can ask for a
 level-by-level kernel: the host looks, and the run is over. An agent finds that out, and so would anybody. So rules
-have it too: *early* forms do so.
+have it too: *early* forms do so. To be asked costs nothing here, in the environment either.
 
 **Problems** are random: searches, rankings and colourings on graphs of six classes with 500 to 60,000 vertices. All
 that is tuned saw the tuning problems, all that is trained other ones. Judged are random problems that neither saw, and

@@ -12,8 +12,8 @@ As the authors chose theirs by hand, the number of polls before a vote is the sm
 On several GPUs each owns a range of the vertices, and pushes tasks over NVLink, or over InfiniBand in batches (Chen et
 al., *Scalable Irregular Parallelism with GPUs*, SC 2022).
 
-Here a form stands for a whole run. What there is to gain by choosing it by the graph, and what a trained agent gains, is
-on [a page of its own](task-queue-agent.md).
+Here a form stands for a whole run. What there is to gain by choosing it by the graph, and what a trained agent gains,
+is on [a page of its own](task-queue-agent.md).
 
 The BSP gains of the abstract (3.44 for searches, 2.1, 2.77) are against Gunrock, whose times are not public. Beside
 them stand those against our own level-by-level form, which is another program: they are not scored.
