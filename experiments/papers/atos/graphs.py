@@ -13,6 +13,8 @@ from gpusched_env.workload.task_queues.graphs import hubs, mesh, road, web
 
 ROAD, HOLLYWOOD, SOCIAL, WEB, MESH, HUBS = "road", "hollywood", "social", "web", "mesh", "hubs"
 RANKED: Final = "social, an eighth"
+WHOLE: Final = {name: f"{name}, whole" for name in (ROAD, HOLLYWOOD, SOCIAL, WEB)}
+"""At the sizes of the papers' graphs."""
 SMALL_ROAD, SMALL_SOCIAL, SMALL_MESH = "small road", "small social", "small mesh"
 GRAPHS: Final[dict[str, Callable[[], Graph]]] = {
     ROAD: lambda: road(1_496_709, seed=0),
@@ -22,6 +24,10 @@ GRAPHS: Final[dict[str, Callable[[], Graph]]] = {
     WEB: lambda: web(231_714, seed=0),
     MESH: lambda: mesh(108),
     HUBS: lambda: hubs(42_028, 60.0, seed=0),
+    WHOLE[ROAD]: lambda: road(25_000_000, seed=0),
+    WHOLE[HOLLYWOOD]: lambda: citation(1_139_905, 100.0, 1.1, seed=0),
+    WHOLE[SOCIAL]: lambda: kronecker(22, 8, seed=0),
+    WHOLE[WEB]: lambda: web(7_414_866, seed=0),
     SMALL_ROAD: lambda: road(93_544, seed=0),
     SMALL_SOCIAL: lambda: kronecker(14, 16, seed=0),
     SMALL_MESH: lambda: mesh(40),
