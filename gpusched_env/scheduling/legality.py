@@ -275,7 +275,9 @@ def _reshape(command: Reshape, view: View, problem: Problem) -> None:
     count = int(pending.forms[rows[0]])
     if count == 0:
         legal = pending.id[pending.forms > 0.0].astype(int).tolist()
-        kernel = problem.kernels[int(pending.identity[rows[0]])] if pending.nodes[rows[0]] == 1.0 else None
+        # Graphs have identities behind those of kernels, and may hold a single node.
+        identity = int(pending.identity[rows[0]])
+        kernel = problem.kernels[identity] if identity < len(problem.kernels) else None
         why = "it was launched, or given a form, or its tiles were synchronised"
         if kernel is None or not kernel.forms:
             why = "its kernel has no other form"

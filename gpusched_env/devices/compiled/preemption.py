@@ -134,6 +134,8 @@ def requeue(w, slot):
     """The saved blocks of a kernel are read back: it hands out blocks again."""
     launch = launches(w, slot)
     x = context_of(w, launch.tenant)
+    # A wave that was jumped over and ends now is followed by the next one of its grid: it ends before this comes back.
+    settle(w, x)
     enqueue(x, flight_of(w, launch).grid)
     settle(w, x)
 
