@@ -23,6 +23,7 @@ from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import OpKind
 
@@ -140,8 +141,10 @@ def new_device() -> Device:
     return make_device(DEVICE)
 
 
-def run(built: Problem, decide: Callable[[View], Command] | None = None, seed: int = 0) -> Episode:
-    return run_episode(Script(decide), built, new_device(), seed, record="blocks")
+def run(
+    built: Problem, decide: Callable[[View], Command] | None = None, seed: int = 0, record: Detail = "blocks"
+) -> Episode:
+    return run_episode(Script(decide), built, new_device(), seed, record=record)
 
 
 def kernel_ends(episode: Episode) -> list[tuple[int, float, float]]:

@@ -15,6 +15,7 @@ from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt, Wait
 from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import K, kernel_ends, launch_first, new_device, problem, run
 
@@ -127,6 +128,27 @@ def test_a_drain_after_a_save_has_nothing_to_read_back(tmp_path: Path) -> None:
     script = at_times((30.0, Preempt(0, "save")), (60.0, Preempt(0, "drain")))
     # Saved until 40, read back until 50, ended at 120; the other two blocks follow at once.
     assert kernel_ends(run(built, script)) == [(0, 0.0, 220.0)]
+
+
+@pytest.mark.parametrize("record", ["blocks", "kernels"])
+def test_a_block_that_ends_as_they_are_read_back_is_followed_by_its_kernels_next(
+    tmp_path: Path, record: Detail
+) -> None:
+    """Without a record of blocks, waves of the other kernel are jumped over."""
+    other = {"ops": [K(20, 1.0)], "arrivals": {"kind": "backlog", "start_us": 32.0}}
+    built = instance(tmp_path, {"ops": [K(1, 100.0)]}, other, sms=1)
+
+    saves = [save(0, 1)]
+
+    def decide(view: View) -> Command:
+        if len(view.pending):
+            return launch_first(view)
+        if view.time_us < 30.0:
+            return Wait(30.0)
+        return saves.pop() if saves else WAIT
+
+    # Saved until 35, read back until 40: the other one has the SM until 41, and again from 111 on.
+    assert kernel_ends(run(built, decide, record=record)) == [(0, 0.0, 111.0), (1, 35.0, 125.0)]
 
 
 def test_a_kernel_comes_back_before_later_ones_of_its_priority(tmp_path: Path) -> None:

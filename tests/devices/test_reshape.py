@@ -11,12 +11,15 @@ import msgspec
 import pytest
 
 from gpusched_env.errors import IllegalCommand, InputError
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import Launch, Reshape, Synchronise, TilePolicy
-from gpusched_env.workload.workload import Op, OpKind, TileNeeds
+from gpusched_env.workload.workload import GraphNode, Op, OpKind, TileNeeds
 from tests.devices.problems import new_device
 from tests.devices.programs import RECORD, SYNC, Grid, Kernels, build
 from tests.devices.test_tiles import blocks, each_device, played, waves
+from tests.devices.windows import kernel, workload
 
 KERNEL = OpKind.KERNEL
 
@@ -136,3 +139,18 @@ def test_where_no_form_is_offered_none_can_be_given() -> None:
     with pytest.raises(IllegalCommand, match="offers launch only"):
         device.apply(Reshape(0, 0))
     assert dataclasses.replace(built).knowledge.kernels[0].forms == (1, 2)
+
+
+@each_device
+def test_a_graph_of_one_kernel_has_no_other_form() -> None:
+    """Its identity lies behind those of kernels."""
+    graph = (GraphNode(KERNEL, 0, 1.0),)
+    work = workload("w", [Op(OpKind.GRAPH, index=0), kernel(1.0)], graphs=[graph])
+    tenant = {"name": "w", "workload": "w", "arrivals": {"kind": "backlog"}, "jobs": 1}
+    scenario = make_scenario(
+        {"name": "graph", "gpu": "toy-4sm", "horizon_us": 100.0, "tenants": [tenant], "commands": ["launch", "reshape"]}
+    )
+    device = new_device()
+    device.reset(build_problem(scenario, workloads={"w": work}), 0)
+    with pytest.raises(IllegalCommand, match="its kernel has no other form"):
+        device.apply(Reshape(0, 0))
