@@ -38,7 +38,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy.fake_cupy())
     monkeypatch.setattr(fake_cupy.Stream, "fault", None)
     monkeypatch.setattr(fake_cupy.Stream, "hangs", False)
-    return
+    yield
+    fake_cupy.quieten()
 
 
 def test_every_scheduler_runs_on_the_gpu_and_in_simulation(gpu: None, tmp_path: Path) -> None:

@@ -18,7 +18,5 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[CupyGpu]:
     monkeypatch.setattr(fake_cupy.Stream, "hangs", False)
     made = CupyGpu(cache=False)
     yield made
-    # What is still to be written would go to memory that the next tests have.
-    with fake_cupy.WRITING:
-        fake_cupy.PENDING.clear()
+    fake_cupy.quieten()
     made.close()
