@@ -47,6 +47,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[RealDevice]:
         monkeypatch.setattr(HostClock, "compare", lambda clock: fake_cupy.AHEAD_NS)
     with RealDevice(gpu) as made:
         yield made
+        fake_cupy.quieten()
 
 
 def outcome(episode: Episode) -> dict[str, Any]:
