@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from gpusched_env.baselines.pending import TENANT
+from gpusched_env.baselines.pending import ARRIVED, KERNEL_DEADLINE, TENANT
 from gpusched_env.baselines.ranges import Choice, Ranges
 from gpusched_env.baselines.ranked_streams import UNLIMITED, Classes, RankedStreams, Row
 from gpusched_env.errors import InputError
 from gpusched_env.scheduling.reads import Reads
-from gpusched_env.scheduling.view import PendingColumn, View
+from gpusched_env.scheduling.view import View
 
 
 class EarliestDeadline(RankedStreams):
@@ -42,8 +42,8 @@ class EarliestDeadline(RankedStreams):
 
     def number(self, view: View, kernel: Row, left_us: float) -> float:
         """Deadline in microseconds."""
-        deadline_us = float(kernel[PendingColumn.DEADLINE_US])
+        deadline_us = kernel[KERNEL_DEADLINE]
         if deadline_us < math.inf:
             return deadline_us
         alone_us = self._knowledge.tenants[int(kernel[TENANT])].alone_us
-        return float(kernel[PendingColumn.JOB_ARRIVED_US]) + self._slack * alone_us
+        return kernel[ARRIVED] + self._slack * alone_us

@@ -37,7 +37,7 @@ import numpy as np
 from gpusched_env.baselines.moore import JobId, Moore, job_id
 from gpusched_env.baselines.pending import JOB, JOB_LEFT, TENANT
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
-from gpusched_env.baselines.ranked_streams import UNLIMITED, Rank, Row
+from gpusched_env.baselines.ranked_streams import JOB_TENANT, UNLIMITED, Rank, Row
 from gpusched_env.errors import InputError
 from gpusched_env.planning import fluid
 from gpusched_env.planning.fluid import Model
@@ -133,7 +133,7 @@ class ModelPredictive(Moore):
         )  # fmt: skip
         self._arrived = np.zeros(len(tenants))
         """Jobs seen so far, by tenant."""
-        self._device_us = np.zeros(len(tenants))
+        self._device_us = [0.0] * len(tenants)
         """The most profiled device time that was left of a job, by tenant: all of it."""
         self._present: list[JobId] = []
         """Jobs for which it was decided who goes first."""
@@ -144,11 +144,10 @@ class ModelPredictive(Moore):
 
         Of more tenants than the model holds (:data:`~gpusched_env.planning.futures.MOST`) nothing is seen.
         """
-        for kernel in view.pending.array:
+        for kernel in view.pending.rows:
             tenant = int(kernel[TENANT])
             self._device_us[tenant] = max(self._device_us[tenant], kernel[JOB_LEFT])
-        jobs = view.jobs.array
-        present = [job_id(job) for job in jobs]
+        present = [job_id(job) for job in view.jobs.rows]
         if present != self._present:
             self._present = present
             for tenant, number in present:
@@ -161,7 +160,7 @@ class ModelPredictive(Moore):
     def left_us(self, view: View, job: Row) -> float:
         """Profiled time left of a job alone: of its turnaround, as much as of its device time."""
         device_us = super().left_us(view, job)
-        tenant = int(job[JobColumn.TENANT])
+        tenant = int(job[JOB_TENANT])
         alone_us = self._knowledge.tenants[tenant].alone_us
         whole_us = self._device_us[tenant]
         return min(alone_us, device_us * alone_us / whole_us) if whole_us > 0.0 else device_us
@@ -179,7 +178,7 @@ class ModelPredictive(Moore):
             [
                 jobs[:, JobColumn.TENANT],
                 jobs[:, JobColumn.DEADLINE_US] - view.time_us,
-                [self.left_us(view, job) for job in jobs],
+                [self.left_us(view, job) for job in jobs.tolist()],
             ],
             axis=1,
         )
@@ -192,7 +191,7 @@ class ModelPredictive(Moore):
         mean_losses(table, self._tenants, self._model, False, gaps, draws, self._work, found)
         if not np.isfinite(found).any():
             return
-        kept = self.kept(view, jobs[jobs[:, JobColumn.DEADLINE_US] < math.inf])
+        kept = self.kept(view, jobs[jobs[:, JobColumn.DEADLINE_US] < math.inf].tolist())
         can_be = [row for row in range(len(jobs)) if found[row] < math.inf]
         base = next((row for row in can_be if job_id(jobs[row]) in kept), can_be[0])
         found[base] -= self._least_gain

@@ -28,20 +28,29 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpusched_env.baselines.pending import JOB, TENANT
+from gpusched_env.baselines.pending import ARRIVED, JOB, KERNEL_DEADLINE, TENANT
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
-from gpusched_env.baselines.ranked_streams import UNLIMITED, Rank, RankedStreams, Row
+from gpusched_env.baselines.ranked_streams import (
+    DEADLINE,
+    JOB_NUMBER,
+    JOB_TENANT,
+    REJECTABLE,
+    UNLIMITED,
+    Rank,
+    RankedStreams,
+    Row,
+)
 from gpusched_env.errors import InputError
 from gpusched_env.planning.on_time import SCRATCH, worth_most
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command, Reject
 from gpusched_env.scheduling.reads import Reads
-from gpusched_env.scheduling.view import JobColumn, PendingColumn, View
+from gpusched_env.scheduling.view import View
 
 JobId = tuple[int, int]
 """Row of the tenant, number of the job."""
@@ -49,7 +58,7 @@ JobId = tuple[int, int]
 
 def job_id(job: Row) -> JobId:
     """Of a row of ``view.jobs``."""
-    return int(job[JobColumn.TENANT]), int(job[JobColumn.JOB])
+    return int(job[JOB_TENANT]), int(job[JOB_NUMBER])
 
 
 class Moore(RankedStreams):
@@ -97,8 +106,7 @@ class Moore(RankedStreams):
 
     def decide(self, view: View) -> Command:
         """Plan if other jobs are there; reject what is in the way; launch as the ranks say."""
-        jobs = view.jobs.array
-        jobs = jobs[jobs[:, JobColumn.DEADLINE_US] < math.inf]
+        jobs = [job for job in view.jobs.rows if job[DEADLINE] < math.inf]
         there = [job_id(job) for job in jobs]
         if there != self._there:
             self._there = there
@@ -107,15 +115,15 @@ class Moore(RankedStreams):
             last = {tenant: number for tenant, number in there if (tenant, number) in self._kept}
             for number, job in zip(there, jobs, strict=True):
                 in_the_way = number not in self._kept and number[1] < last.get(number[0], -1)
-                if job[JobColumn.REJECTABLE] and (in_the_way or self.hopeless(view, job)):
+                if job[REJECTABLE] and (in_the_way or self.hopeless(view, job)):
                     return Reject(*number)
         return super().decide(view)
 
-    def kept(self, view: View, jobs: NDArray[np.float64]) -> set[JobId]:
+    def kept(self, view: View, jobs: Sequence[Row]) -> set[JobId]:
         """The jobs of the plan; ``jobs``: rows of ``view.jobs`` with a deadline."""
         left_us = np.array([self.left_us(view, job) for job in jobs])
-        deadline_us = jobs[:, JobColumn.DEADLINE_US] - view.time_us
-        value = np.array([self._knowledge.tenants[int(tenant)].weight for tenant in jobs[:, JobColumn.TENANT]])
+        deadline_us = np.array([job[DEADLINE] for job in jobs]) - view.time_us
+        value = np.array([self._knowledge.tenants[int(job[JOB_TENANT])].weight for job in jobs])
         plan = worth_most(
             deadline_us, self._scale * left_us, left_us, value - self._price_a_us * left_us, self._scratch
         )
@@ -124,11 +132,11 @@ class Moore(RankedStreams):
     def rank(self, view: View, kernel: Row, left_us: float) -> Rank:
         """Jobs that are kept, those without a deadline, and the others, each in order of deadline or arrival."""
         number = self.number(view, kernel, left_us)
-        if kernel[PendingColumn.DEADLINE_US] == math.inf:
+        if kernel[KERNEL_DEADLINE] == math.inf:
             return 1, number
         return 0 if (int(kernel[TENANT]), int(kernel[JOB])) in self._kept else 2, number
 
     def number(self, view: View, kernel: Row, left_us: float) -> float:
         """Deadline, or without one arrival, in microseconds."""
-        deadline_us = float(kernel[PendingColumn.DEADLINE_US])
-        return deadline_us if deadline_us < math.inf else float(kernel[PendingColumn.JOB_ARRIVED_US])
+        deadline_us = kernel[KERNEL_DEADLINE]
+        return deadline_us if deadline_us < math.inf else kernel[ARRIVED]

@@ -15,25 +15,28 @@ JOB = int(PendingColumn.JOB)
 JOB_LEFT = int(PendingColumn.JOB_LEFT_US)
 LAUNCHABLE = int(PendingColumn.LAUNCHABLE)
 PRIORITY = int(PendingColumn.PRIORITY)
+KERNEL_DEADLINE = int(PendingColumn.DEADLINE_US)
+ARRIVED = int(PendingColumn.JOB_ARRIVED_US)
 URGENCY_AND_AGE = itemgetter(PRIORITY, ID)
 
 
 def launchable_rows(view: View) -> list[int]:
     """Rows of ``view.pending`` that may be launched now."""
-    if not len(view.pending):
-        return []
-    return [row for row, legal in enumerate(view.pending.array[:, LAUNCHABLE].tolist()) if legal]
+    return [row for row, kernel in enumerate(view.pending.rows) if kernel[LAUNCHABLE]]
 
 
 def launchable_kernels(view: View) -> list[list[float]]:
     """Rows of ``view.pending`` that may be launched now, as plain lists, those of the most urgent tenants first, then
     by age."""
-    table = view.pending.array
-    kernels: list[list[float]] = [table[row].tolist() for row in launchable_rows(view)]
-    return sorted(kernels, key=URGENCY_AND_AGE)
+    return sorted((kernel for kernel in view.pending.rows if kernel[LAUNCHABLE]), key=URGENCY_AND_AGE)
 
 
 def oldest_row(view: View) -> int | None:
     """Row of the launchable kernel that was issued first; ``None`` if there is none."""
-    table = view.pending.array
-    return min(launchable_rows(view), key=lambda row: float(table[row, ID]), default=None)
+    rows = view.pending.rows
+    return min(launchable_rows(view), key=lambda row: rows[row][ID], default=None)
+
+
+def oldest_by_tenant(view: View) -> dict[int, list[float]]:
+    """The first row of each tenant that has kernels pending."""
+    return {int(kernel[TENANT]): kernel for kernel in reversed(view.pending.rows)}

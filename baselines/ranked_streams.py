@@ -10,22 +10,26 @@ back.
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpusched_env.baselines.pending import ID, JOB, JOB_LEFT, TENANT, launchable_rows
+from gpusched_env.baselines.pending import ID, JOB, JOB_LEFT, LAUNCHABLE, TENANT, oldest_by_tenant
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import JobColumn, TenantColumn, View
 
-T = TenantColumn
+LAUNCHED = int(TenantColumn.KERNELS_LAUNCHED)
+LAUNCHED_LEFT = int(TenantColumn.LAUNCHED_LEFT_US)
+WAITING = int(TenantColumn.JOBS_WAITING)
+JOB_TENANT, JOB_NUMBER = int(JobColumn.TENANT), int(JobColumn.JOB)
+DEADLINE = int(JobColumn.DEADLINE_US)
+REJECTABLE = int(JobColumn.REJECTABLE)
 Classes = Literal["priority", "two", "one"]
-Row = NDArray[np.float64]
+Row = Sequence[float]
 UNLIMITED: Final = 256
 """Kernels in flight: more than streams hold at the usual depth."""
 Rank = tuple[int, float]
@@ -95,23 +99,20 @@ class RankedStreams(abc.ABC):
 
     def decide(self, view: View) -> Command:
         """Launch the next kernel of the first job that has one, at the priority of its rank."""
-        table, tenants = view.pending.array, view.tenants.array
-        rows = [
-            row for row in launchable_rows(view) if tenants[int(table[row, TENANT]), T.KERNELS_LAUNCHED] < self._depth
-        ]
-        if not rows:
+        launched = [int(tenant[LAUNCHED]) for tenant in view.tenants.rows]
+        kernels = [k for k in view.pending.rows if k[LAUNCHABLE] and launched[int(k[TENANT])] < self._depth]
+        if not kernels:
             return WAIT
         ranks = self._ranks(view)
         if self._others < UNLIMITED:
             first = min(ranks.values())
-            launched = sum(tenants[tenant, T.KERNELS_LAUNCHED] for tenant, rank in ranks.items() if rank != first)
-            if launched >= self._others:
-                rows = [row for row in rows if ranks[int(table[row, TENANT])] == first]
-                if not rows:
+            if sum(launched[tenant] for tenant, rank in ranks.items() if rank != first) >= self._others:
+                kernels = [kernel for kernel in kernels if ranks[int(kernel[TENANT])] == first]
+                if not kernels:
                     return WAIT
-        row = min(rows, key=lambda row: (ranks[int(table[row, TENANT])], float(table[row, ID])))
+        kernel = min(kernels, key=lambda kernel: (ranks[int(kernel[TENANT])], kernel[ID]))
         priorities = ranked_priorities(ranks.values(), self._knowledge.gpu.priorities)
-        return Launch(int(table[row, ID]), priorities[ranks[int(table[row, TENANT])]])
+        return Launch(int(kernel[ID]), priorities[ranks[int(kernel[TENANT])]])
 
     def first(self, view: View) -> int | None:
         """Row of the tenant whose job ranks first, after :meth:`decide` of the same view; ``None``: no job is there."""
@@ -120,26 +121,25 @@ class RankedStreams(abc.ABC):
 
     def _ranks(self, view: View) -> dict[int, Rank]:
         """By tenant with a job in service, or with kernels of one that is over (children of its last kernels)."""
-        table, tenants = view.pending.array, view.tenants.array
-        pending = {int(table[row, TENANT]): table[row] for row in reversed(range(len(table)))}
-        self._heads.update({tenant: kernel.copy() for tenant, kernel in pending.items()})
+        pending = oldest_by_tenant(view)
+        self._heads.update(pending)
         ranks = {}
         for tenant, kernel in self._heads.items():
-            if tenants[tenant, T.JOBS_WAITING] > 0 or tenant in pending:
-                left_us = float(tenants[tenant, T.LAUNCHED_LEFT_US])
-                left_us += float(kernel[JOB_LEFT]) if tenant in pending else 0.0
+            figures = view.tenants.rows[tenant]
+            if figures[WAITING] > 0 or tenant in pending:
+                left_us = figures[LAUNCHED_LEFT] + (kernel[JOB_LEFT] if tenant in pending else 0.0)
                 ranks[tenant] = self.rank(view, kernel, left_us)
         return ranks
 
     def left_us(self, view: View, job: Row) -> float:
         """Profiled device time left of a job, a row of ``view.jobs``; all of it until a kernel of it has been seen."""
-        tenant = int(job[JobColumn.TENANT])
+        tenant = int(job[JOB_TENANT])
         head = self._heads.get(tenant)
-        mine = view.pending.array[view.pending.array[:, TENANT] == tenant][:1]
-        if len(mine) and mine[0, JOB] == job[JobColumn.JOB]:
-            return float(view.tenants.array[tenant, T.LAUNCHED_LEFT_US] + mine[0, JOB_LEFT])
-        if head is not None and head[JOB] == job[JobColumn.JOB]:
-            return float(view.tenants.array[tenant, T.LAUNCHED_LEFT_US])
+        oldest = next((kernel for kernel in view.pending.rows if kernel[TENANT] == tenant), None)
+        if oldest is not None and oldest[JOB] == job[JOB_NUMBER]:
+            return view.tenants.rows[tenant][LAUNCHED_LEFT] + oldest[JOB_LEFT]
+        if head is not None and head[JOB] == job[JOB_NUMBER]:
+            return view.tenants.rows[tenant][LAUNCHED_LEFT]
         return self._knowledge.tenants[tenant].alone_us
 
     def hopeless(self, view: View, job: Row, margin: float = 1.0) -> bool:
@@ -147,7 +147,7 @@ class RankedStreams(abc.ABC):
 
         ``margin``: how much longer than alone it is expected to take.
         """
-        return bool(job[JobColumn.DEADLINE_US] - view.time_us < margin * self.left_us(view, job))
+        return bool(job[DEADLINE] - view.time_us < margin * self.left_us(view, job))
 
     def rank(self, view: View, kernel: Row, left_us: float) -> Rank:
         """Class of a tenant and number of its job; arguments as for :meth:`number`."""

@@ -24,14 +24,22 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from gpusched_env.baselines.pending import TENANT
+from gpusched_env.baselines.pending import ARRIVED, KERNEL_DEADLINE, TENANT
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
-from gpusched_env.baselines.ranked_streams import UNLIMITED, Rank, RankedStreams, Row
+from gpusched_env.baselines.ranked_streams import (
+    JOB_NUMBER,
+    JOB_TENANT,
+    REJECTABLE,
+    UNLIMITED,
+    Rank,
+    RankedStreams,
+    Row,
+)
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command, Reject
 from gpusched_env.scheduling.reads import Reads
-from gpusched_env.scheduling.view import JobColumn, PendingColumn, View
+from gpusched_env.scheduling.view import View
 
 Hopeless = Literal["served", "last", "rejected"]
 
@@ -87,16 +95,16 @@ class Triage(RankedStreams):
     def decide(self, view: View) -> Command:
         """Reject the first job that cannot be in time, if it may be; else as the ranks say."""
         if self._rejects:
-            for job in view.jobs.array:
-                if job[JobColumn.REJECTABLE] and self.hopeless(view, job, self._margin):
-                    return Reject(int(job[JobColumn.TENANT]), int(job[JobColumn.JOB]))
+            for job in view.jobs.rows:
+                if job[REJECTABLE] and self.hopeless(view, job, self._margin):
+                    return Reject(int(job[JOB_TENANT]), int(job[JOB_NUMBER]))
         return super().decide(view)
 
     def rank(self, view: View, kernel: Row, left_us: float) -> Rank:
         """Class and number of a job."""
-        laxity_us = float(kernel[PendingColumn.DEADLINE_US]) - view.time_us - self._margin * left_us
+        laxity_us = kernel[KERNEL_DEADLINE] - view.time_us - self._margin * left_us
         if laxity_us == math.inf:
-            return 1, float(kernel[PendingColumn.JOB_ARRIVED_US])
+            return 1, kernel[ARRIVED]
         hopeless = self._hopeless != "served" and laxity_us < 0.0
         return 2 if hopeless else 0, laxity_us + self._left * left_us - self._earlier_us[int(kernel[TENANT])]
 
