@@ -22,7 +22,7 @@ def record(
         typer.Option(
             metavar="A,B,...",
             help="Of kernels, waves, launch, pairs, mixes, sequences (synthetic kernels), model_pairs and traces "
-            "(networks of PyTorch). Default: all.",
+            "(networks of PyTorch), memory (programs with what their kernels read and write). Default: all but memory.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the kernels and scenarios that are drawn.")] = 0,
@@ -32,7 +32,13 @@ def record(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A subset.")] = False,
     networks: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Networks of model_pairs and traces. Default: all.")
+        str | None, typer.Option(metavar="A,B,...", help="Networks of model_pairs, traces and memory. Default: all.")
+    ] = None,
+    drawn: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SEED", min=0, help="Networks of torchvision that no earlier recording has, in place of --networks."
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder.")] = False,
 ) -> None:
@@ -41,17 +47,21 @@ def record(
     Needs an NVIDIA GPU that nothing else uses, the extra gpu, and for networks PyTorch, torchvision, transformers and
     timm. Rows are written as they come; an interrupted recording goes on with --resume.
     """
+    from gpusched_env.errors import InputError
     from gpusched_env.experiments.lib.terminal import progress_bar
     from gpusched_env.experiments.record.run import SETS, RecordingPlan
     from gpusched_env.experiments.record.run import record as run
 
+    if drawn is not None and networks is not None:
+        raise InputError("--drawn says which networks are recorded; leave out --networks")
     plan = RecordingPlan(
         folder=folder,
         sets=SETS if sets is None else _names(sets),
         seed=seed,
         like=like,
         quick=quick,
-        networks=() if networks is None else _names(networks),
+        networks=_names(networks or ""),
+        drawn=drawn,
         resume=resume,
     )
     done: dict[Path, int] = {}

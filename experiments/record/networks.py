@@ -6,12 +6,15 @@ none was looked at when the simulator was made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.experiments.record.physics import bodies_step
 
 Step = Callable[[], Any]
 """One iteration, on whatever stream is current; it may be captured as a CUDA graph."""
@@ -57,9 +60,11 @@ def _vision(name: str, batch: int) -> NetworkBuilder:
     return NetworkBuilder(("torchvision",), build)
 
 
-def _nasnet(batch: int) -> NetworkBuilder:
+def _timm(name: str, batch: int, pixels: int) -> NetworkBuilder:
+    """A classification network of timm."""
+
     def build() -> Step:
-        return _inference(import_module("timm").create_model("nasnetalarge", pretrained=False), _images(batch, 331))
+        return _inference(import_module("timm").create_model(name, pretrained=False), _images(batch, pixels))
 
     return NetworkBuilder(("timm",), build)
 
@@ -162,7 +167,7 @@ NETWORKS: Final = {
     "vgg16_infer_b8": _vision("vgg16", 8),
     "bert_infer_b8_s128": _bert(8, 128),
     "gpt2_prefill_b1_s512": _gpt2_prefill(1, 512),
-    "nasnetalarge_infer_b1": _nasnet(1),
+    "nasnetalarge_infer_b1": _timm("nasnetalarge", 1, 331),
     "resnet50_train_b32": _resnet50_training(32),
     "resnet18_infer_b1": _vision("resnet18", 1),
     "densenet121_infer_b1": _vision("densenet121", 1),
@@ -177,6 +182,17 @@ NETWORKS: Final = {
     "resnext50_infer_b16": _vision("resnext50_32x4d", 16),
     "maxvit_infer_b8": _vision("maxvit_t", 8),
 }
+PROGRAMS: Final = {
+    **{
+        f"bodies{bodies}_step_b{batch}": NetworkBuilder((), functools.partial(bodies_step, bodies, batch))
+        for bodies in (6, 9, 11, 20)
+        for batch in (2048, 8192, 32768, 65536, 131072)
+    },
+    "condconv_b0_infer_b1": _timm("tf_efficientnet_cc_b0_4e", 1, 224),
+    **{name: NETWORKS[name] for name in NETWORKS if name.endswith("_infer_b1")},
+    **{name: NETWORKS[name] for name in ("nasnetalarge_infer_b1", "bert_infer_b1_s128", "lstm_infer_b16_t50")},
+}
+"""Whose kernels are recorded with the memory that they touch."""
 FOREGROUND: Final = (
     "resnet50_infer_b1",
     "bert_infer_b1_s128",
@@ -206,21 +222,53 @@ BACKGROUND: Final = (
     "maxvit_infer_b8",
 )
 MODES: Final = ("streams", "priority")
+_NAMED: Final = re.compile(r"(?P<model>\w+)_infer_b(?P<batch>[1-9]\d*)")
 
 
-def chosen(names: Iterable[str]) -> list[str]:
+def network(name: str) -> NetworkBuilder:
+    """One of :data:`NETWORKS`, or any classification network of torchvision as ``<its name>_infer_b<batch>``.
+
+    Raises:
+        InputError: it is neither.
+    """
+    named = _NAMED.fullmatch(name)
+    if name in NETWORKS or named is None or not _in_torchvision(named["model"]):
+        return _known(name, NETWORKS)
+    return _vision(named["model"], int(named["batch"]))
+
+
+def _in_torchvision(model: str) -> bool:
+    try:
+        return hasattr(import_module("torchvision").models, model)
+    except ImportError:
+        return False
+
+
+def program(name: str) -> NetworkBuilder:
+    """One of :data:`PROGRAMS`.
+
+    Raises:
+        InputError: it is not.
+    """
+    return _known(name, PROGRAMS)
+
+
+def _known(name: str, known: Mapping[str, NetworkBuilder]) -> NetworkBuilder:
+    if name not in known:
+        raise InputError(f"no network {name!r}; {did_you_mean(name, known)}")
+    return known[name]
+
+
+def chosen(names: Iterable[str], of: Callable[[str], NetworkBuilder] = network) -> list[str]:
     """Networks by name, each of whose packages is installed.
 
     Raises:
         InputError: an unknown name, or a package is missing.
     """
-    found = list(names)
-    for name in found:
-        if name not in NETWORKS:
-            raise InputError(f"no network {name!r}; {did_you_mean(name, NETWORKS)}")
+    found = {name: of(name) for name in names}
     needed: dict[str, list[str]] = {}
     for name in found:
-        for package in ("torch", *NETWORKS[name].packages):
+        for package in ("torch", *found[name].packages):
             needed.setdefault(package, []).append(name)
     for package, users in needed.items():
         try:
@@ -230,16 +278,14 @@ def chosen(names: Iterable[str]) -> list[str]:
                 f"{', '.join(users)} need{'s' if len(users) == 1 else ''} {package}, which cannot be imported "
                 f"({error}): install it, or choose other networks with --networks"
             ) from None
-    return found
+    return list(found)
 
 
 def pairs(names: Iterable[str]) -> list[tuple[str, str, str]]:
-    """Mode, foreground and background of all pairs that the networks make up."""
-    there = set(names)
-    return [
-        (mode, front, behind)
-        for front in FOREGROUND
-        for behind in BACKGROUND
-        for mode in MODES
-        if {front, behind} <= there
-    ]
+    """Mode, foreground and background of all pairs that the networks make up; of those that are not in
+    :data:`NETWORKS`, single images are foregrounds."""
+    there = list(dict.fromkeys(names))
+    others = [name for name in there if name not in NETWORKS]
+    fronts = [*(name for name in FOREGROUND if name in there), *(name for name in others if name.endswith("_b1"))]
+    behinds = [*(name for name in BACKGROUND if name in there), *(name for name in others if name not in fronts)]
+    return [(mode, front, behind) for front in fronts for behind in behinds for mode in MODES]

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.record.gpu import CupyRecorder, Recorder
 from gpusched_env.experiments.record.graphs import MODEL_PAIRS, Graphs, model_pairs
-from gpusched_env.experiments.record.networks import NETWORKS, chosen
+from gpusched_env.experiments.record.held_out import draw
+from gpusched_env.experiments.record.networks import NETWORKS, PROGRAMS, chosen, program
 from gpusched_env.experiments.record.rows import SUFFIX, Rows, read_lines
 from gpusched_env.experiments.record.sets import KERNELS, QUICK, RecordingSizes, Synthetic, known_sets
 from gpusched_env.experiments.record.torch_gpu import TorchGpu
 from gpusched_env.experiments.validate.recordings import KERNEL_SETS, TRACE_SUFFIX, TRACES, find_all
 
+MEMORY: Final = "memory"
+"""Programs with the memory that their kernels touch; recorded where it is asked for."""
 NETWORK_SETS: Final = (MODEL_PAIRS, TRACES)
 SETS: Final = (*known_sets(), *NETWORK_SETS)
+EXECUTION_SUFFIX: Final = ".execution.json"
+HELD: Final = "-held"
+"""What the names of recordings end with in which no memory of an iteration is used again within it."""
 QUICK_NETWORKS: Final = ("resnet50_infer_b1", "resnet50_infer_b32", "vgg16_infer_b8")
 """Two pairs, both of whose sides were slowed down in earlier recordings."""
 Told = Callable[[Path, int], None]
@@ -32,6 +39,9 @@ class Networks(Graphs, Protocol):
     def trace(self, name: str, path: Path) -> None:
         """Write the profiler's trace of a network."""
 
+    def trace_memory(self, name: str, path: Path, execution: Path, *, held: bool) -> None:
+        """Write that of a program, and its execution trace."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingPlan:
@@ -45,12 +55,15 @@ class RecordingPlan:
     quick: bool = False
     networks: Sequence[str] = ()
     """Empty: all, or those of :data:`QUICK_NETWORKS`."""
+    drawn: int | None = None
+    """Seed of the draw of networks that no earlier recording has; ``None``: those of ``networks``."""
     resume: bool = False
 
     def __post_init__(self) -> None:
+        known = (*SETS, MEMORY)
         for name in self.sets:
-            if name not in SETS:
-                raise InputError(f"nothing called {name!r} can be recorded; {did_you_mean(name, SETS)}")
+            if name not in known:
+                raise InputError(f"nothing called {name!r} can be recorded; {did_you_mean(name, known)}")
         if self.seed < 0:
             raise InputError(f"--seed is {self.seed}; it must be at least 0")
 
@@ -79,11 +92,28 @@ def record(
         find_all(plan.like, KERNELS, *(name for name in KERNEL_SETS if name in plan.sets))
     names: list[str] = []
     if any(name in plan.sets for name in NETWORK_SETS):
-        names = chosen(plan.networks or (QUICK_NETWORKS if plan.quick else NETWORKS))
+        names = chosen(_of_plan(plan))
+    programs = chosen(plan.networks or PROGRAMS, program) if MEMORY in plan.sets else []
     if any(name in plan.sets for name in known_sets()):
         _synthetic(plan, told, gpu())
+    if not names and not programs:
+        return
+    there = networks()
     if names:
-        _networks(plan, names, told, networks())
+        _networks(plan, names, told, there)
+    if programs:
+        _memory(plan, programs, told, there)
+
+
+def _of_plan(plan: RecordingPlan) -> Sequence[str]:
+    """Networks of pairs and traces."""
+    if plan.drawn is None:
+        return plan.networks or (QUICK_NETWORKS if plan.quick else tuple(NETWORKS))
+    try:
+        vision = import_module("torchvision").models
+    except ImportError as error:
+        raise InputError(f"--drawn draws networks of torchvision, which cannot be imported ({error})") from None
+    return draw(plan.drawn, vision.list_models(module=vision))
 
 
 def _synthetic(plan: RecordingPlan, told: Told, gpu: Recorder) -> None:
@@ -118,23 +148,49 @@ def _library(folder: Path) -> list[dict[str, Any]]:
 
 def _networks(plan: RecordingPlan, names: Sequence[str], told: Told, networks: Networks) -> None:
     if MODEL_PAIRS in plan.sets:
-        rows = Rows(plan.folder, MODEL_PAIRS, networks.head, resume=plan.resume)
+        head = networks.head | ({} if plan.drawn is None else {"drawn": plan.drawn})
+        rows = Rows(plan.folder, MODEL_PAIRS, head, resume=plan.resume)
         _write(rows, model_pairs(networks, names, list(rows.rows)), told)
     if TRACES in plan.sets:
         _traces(plan, names, told, networks)
 
 
-def _traces(plan: RecordingPlan, names: Sequence[str], told: Told, networks: Networks) -> None:
-    folder = plan.folder / TRACES
+def _memory(plan: RecordingPlan, names: Sequence[str], told: Told, networks: Networks) -> None:
+    folder = _folder(plan, MEMORY)
+    each = [(name, held) for name in names for held in (False, True)]
+    for number, (name, held) in enumerate(each, start=1):
+        stem = f"{name}{HELD if held else ''}"
+        path, execution = folder / f"{stem}{TRACE_SUFFIX}", folder / f"{stem}{EXECUTION_SUFFIX}"
+        if _wanted(path, plan):
+            networks.trace_memory(name, path, execution, held=held)
+        told(folder, number)
+
+
+def _folder(plan: RecordingPlan, name: str) -> Path:
+    folder = plan.folder / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror})") from error
+    return folder
+
+
+def _wanted(path: Path, plan: RecordingPlan) -> bool:
+    """Whether a trace is still missing.
+
+    Raises:
+        InputError: it is there, and the recording is not one that goes on.
+    """
+    if path.exists() and not plan.resume:
+        raise InputError(f"{path}: is there already; keep it with --resume, or name another folder")
+    return not path.exists()
+
+
+def _traces(plan: RecordingPlan, names: Sequence[str], told: Told, networks: Networks) -> None:
+    folder = _folder(plan, TRACES)
     for number, name in enumerate(names, start=1):
         path = folder / f"{name}{TRACE_SUFFIX}"
-        if path.exists() and not plan.resume:
-            raise InputError(f"{path}: is there already; keep it with --resume, or name another folder")
-        if not path.exists():
+        if _wanted(path, plan):
             networks.trace(name, path)
         told(folder, number)
 

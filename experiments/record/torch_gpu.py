@@ -12,7 +12,7 @@ from typing import Any, Final
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.experiments.record.gpu import more_queues
 from gpusched_env.experiments.record.graphs import REPLAYS, Span
-from gpusched_env.experiments.record.networks import NETWORKS, Step
+from gpusched_env.experiments.record.networks import Step, network, program
 from gpusched_env.versions import versions
 
 WARM_UP: Final = 3
@@ -80,6 +80,26 @@ class TorchGraph:
         return TorchReplay(self._gpu.zero, start, end)
 
 
+def holding(step: Step) -> Step:
+    """``step``, none of whose results is freed before its next iteration: no memory is used twice within one."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    held: list[Any] = []
+
+    class Holding(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            result = function(*args, **(kwargs or {}))
+            held.append(result)
+            return result
+
+    def iteration() -> Any:
+        held.clear()
+        with Holding():  # type: ignore[no-untyped-call]
+            return step()
+
+    return iteration
+
+
 class TorchGpu:
     """Networks on the GPU at hand, each built and captured when it is first asked for."""
 
@@ -121,7 +141,7 @@ class TorchGpu:
     def _step(self, name: str) -> Step:
         """One eager iteration of a network."""
         if name not in self._steps:
-            self._steps[name] = NETWORKS[name].build()
+            self._steps[name] = network(name).build()
         return self._steps[name]
 
     def graph(self, name: str, priority: int = 0) -> TorchGraph:
@@ -150,26 +170,48 @@ class TorchGpu:
         Raises:
             GpuError: it cannot be built or run.
         """
-        from torch.profiler import ProfilerActivity, profile, schedule
+        try:
+            self._profile(self._step(name), path)
+        except RuntimeError as error:
+            raise GpuError(f"{name} cannot be traced: {error}; choose others with --networks") from error
+
+    def trace_memory(self, name: str, path: Path, execution: Path, *, held: bool) -> None:
+        """The same of a program, with PyTorch's execution trace, which says what memory operators touch.
+
+        Args:
+            name: of the program.
+            path: of the profiler's trace.
+            execution: of the execution trace, plain JSON.
+            held: whether no memory of an iteration is used again within it.
+
+        Raises:
+            GpuError: it cannot be built or run.
+        """
+        try:
+            step = program(name).build()
+            self._profile(holding(step) if held else step, path, execution)
+        except RuntimeError as error:
+            raise GpuError(f"{name} cannot be traced: {error}; choose others with --networks") from error
+
+    def _profile(self, step: Step, path: Path, execution: Path | None = None) -> None:
+        from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, schedule
 
         # The profiler goes by the end of the name.
         partial = path.with_name(f"partial-{path.name}")
-        try:
-            step = self._step(name)
-            for _ in range(EAGER_WARM_UP):
-                step()
-            unprofiled_us = [self._iteration_us(step) for _ in range(TIMED)]
-            with profile(
-                activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
-                schedule=schedule(wait=0, warmup=2, active=PROFILED, repeat=1),
-                on_trace_ready=lambda made: made.export_chrome_trace(str(partial)),
-            ) as running:
-                running.add_metadata_json("gpusched_iteration_us", json.dumps(unprofiled_us))
-                for _ in range(2 + PROFILED):
-                    self._iteration_us(step)
-                    running.step()
-        except RuntimeError as error:
-            raise GpuError(f"{name} cannot be traced: {error}; choose others with --networks") from error
+        for _ in range(EAGER_WARM_UP):
+            step()
+        unprofiled_us = [self._iteration_us(step) for _ in range(TIMED)]
+        observer = None if execution is None else ExecutionTraceObserver().register_callback(str(execution))
+        with profile(
+            activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+            schedule=schedule(wait=0, warmup=2, active=PROFILED, repeat=1),
+            on_trace_ready=lambda made: made.export_chrome_trace(str(partial)),
+            execution_trace_observer=observer,
+        ) as running:
+            running.add_metadata_json("gpusched_iteration_us", json.dumps(unprofiled_us))
+            for _ in range(2 + PROFILED):
+                self._iteration_us(step)
+                running.step()
         os.replace(partial, path)
 
     def _iteration_us(self, step: Step) -> float:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,9 +24,11 @@ from gpusched_env.experiments.record.graphs import (
     counted,
     model_pairs,
 )
+from gpusched_env.experiments.record.held_out import BACKGROUNDS, FOREGROUNDS, LEFT_OUT, SEEN, draw
 from gpusched_env.experiments.record.run import RecordingPlan, record
-from gpusched_env.experiments.record.torch_gpu import TorchGpu
+from gpusched_env.experiments.record.torch_gpu import TorchGpu, holding
 from gpusched_env.experiments.validate.recordings import read_recordings
+from gpusched_env.experiments.validate.skill import networks_elsewhere
 from tests.experiments.record.fake_gpu import FakeGpu
 
 
@@ -86,6 +90,10 @@ class Graphs:
 
     def trace(self, name: str, path: Path) -> None:
         path.write_text(name)
+
+    def trace_memory(self, name: str, path: Path, execution: Path, *, held: bool) -> None:
+        path.write_text(name)
+        execution.write_text(f"held {held}")
 
 
 @pytest.mark.parametrize(("front_ms", "behind_ms"), [(5.0, 1.0), (1.0, 5.0), (0.2, 19.0)])
@@ -165,6 +173,59 @@ def test_traces_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         record(plan, lambda *of: None, networks=lambda: graphs)
     record(dataclasses.replace(plan, resume=True), lambda *of: None, networks=lambda: graphs)
     assert made.read_text() == "earlier"
+
+
+def test_networks_that_are_drawn_are_in_no_other_recording() -> None:
+    models = [*SEEN, *LEFT_OUT, *(f"net{number}" for number in range(40))]
+    names = draw(7, models)
+    assert names == draw(7, reversed(models)) != draw(8, models)
+    taken = [name.partition("_infer_b")[0] for name in names]
+    assert len(set(taken)) == FOREGROUNDS + BACKGROUNDS
+    assert all(name.startswith("net") for name in taken)
+    assert len(networks.pairs(names)) == FOREGROUNDS * BACKGROUNDS * 2
+    assert draw(7, ["net1", "alexnet"]) == ["net1_infer_b1"]
+
+
+def test_the_drawn_networks_of_the_recording_are_new() -> None:
+    with resources.as_file(resources.files("gpusched_env.data") / "measurements/h200/drawn_networks") as folder:
+        pairs = read_recordings(folder).model_pairs
+        elsewhere = networks_elsewhere(folder)
+    assert pairs is not None
+    assert len(pairs) == FOREGROUNDS * BACKGROUNDS * 2
+    assert not {name for pair in pairs for name in (pair.fg, pair.bg)} & elsewhere
+
+
+def test_any_network_of_torchvision_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    vision = SimpleNamespace(models=SimpleNamespace(resnet34=None))
+    monkeypatch.setattr(networks, "import_module", lambda name: vision)
+    assert networks.network("resnet34_infer_b4").packages == ("torchvision",)
+    with pytest.raises(InputError, match="no network 'resnet35_infer_b4'"):
+        networks.network("resnet35_infer_b4")
+
+
+def test_programs_are_recorded_with_and_without_memory_that_is_used_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(networks, "import_module", lambda name: None)
+    plan = RecordingPlan(folder=tmp_path, sets=("memory",), networks=("bodies6_step_b2048",))
+    record(plan, lambda *of: None, networks=lambda: Graphs({}))
+    assert {path.name: path.read_text() for path in (tmp_path / "memory").iterdir()} == {
+        "bodies6_step_b2048.kineto.json.gz": "bodies6_step_b2048",
+        "bodies6_step_b2048.execution.json": "held False",
+        "bodies6_step_b2048-held.kineto.json.gz": "bodies6_step_b2048",
+        "bodies6_step_b2048-held.execution.json": "held True",
+    }
+
+
+def test_memory_that_is_held_is_not_used_again() -> None:
+    torch = pytest.importorskip("torch")
+    places: list[int] = []
+
+    def step() -> None:
+        places.extend((torch.zeros(1000) + 1.0).data_ptr() for _ in range(8))
+
+    holding(step)()
+    assert len(set(places)) == 8
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,41 @@
+"""Networks that no recording has, drawn by a seed: what a model of the GPU can be judged by once it is made.
+
+A set counts as held out only as long as nobody has looked at what the simulator makes of it. So the draw is a command
+(``gpusched record --drawn SEED``), the seed is in the file, and the first validation of it is the one that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+SEEN: Final = frozenset(
+    (
+        "alexnet", "convnext_tiny", "densenet121", "densenet201", "efficientnet_b0", "efficientnet_v2_s", "maxvit_t",
+        "mobilenet_v3_large", "regnet_y_1_6gf", "resnet101", "resnet18", "resnet50", "resnext50_32x4d", "squeezenet1_1",
+        "swin_t", "vgg16", "vit_b_16", "wide_resnet50_2",
+    )
+)  # fmt: skip
+"""Networks of torchvision that are in an earlier recording."""
+LEFT_OUT: Final = frozenset(("googlenet", "inception_v3"))
+"""That take images of another size, or have answers besides the classes."""
+FOREGROUNDS: Final = 10
+BACKGROUNDS: Final = 6
+BATCHES: Final = (8, 16, 32)
+"""Of backgrounds; foregrounds have single images."""
+
+
+def draw(seed: int, models: Iterable[str]) -> list[str]:
+    """Names for :func:`~gpusched_env.experiments.record.networks.network`, no network twice.
+
+    Args:
+        seed: of the draw.
+        models: classification networks of torchvision, in any order.
+    """
+    rng = np.random.default_rng(seed)
+    fresh = sorted(set(models) - SEEN - LEFT_OUT)
+    found = [str(name) for name in rng.permutation(fresh)[: FOREGROUNDS + BACKGROUNDS]]
+    batches = [1] * FOREGROUNDS + [int(batch) for batch in rng.choice(BATCHES, BACKGROUNDS)]
+    return [f"{name}_infer_b{batch}" for name, batch in zip(found, batches, strict=False)]
