@@ -20,7 +20,7 @@ The programs are not the paper's, and three things about the paper's are not kno
 
 A figure holds within 15 %; where the published occupancy is met, the published figure may also lie between the two
 graphs. The paper does not say whether persistent threads were measured or simulated; here they are simulated. The limit
-of the hardware's list of scheduled kernels is no part of the model: a window of 32 does not reach it.
+of the hardware's list of scheduled kernels, whose length is not published, is no part of the model.
 
 *Queued* is no part of the paper: the same window with up to eight launches a stream, where a kernel may follow what it
 waits for without a synchronisation (the scheduler `earliest-start`).
